@@ -1,0 +1,88 @@
+"""Everything this library raises or warns on purpose.
+
+DeepForecastError
+├── DataError            (ValueError)        the frame is not what it has to be
+├── ParameterError       (ValueError)        an argument is out of its range
+│   └── ParameterTypeError (TypeError)       an argument is of the wrong type
+├── CapabilityError      (ValueError)        the model cannot do what was asked
+├── NotFittedError       (ValueError, AttributeError)  predict or save came before fit
+├── TrainingError        (ValueError)        the optimisation went wrong
+├── ModelFileError       (ValueError)        the file is not a whole model of ours
+├── SaveError            (OSError)           the model could not be written
+└── DependencyError      (ImportError)       an optional package is missing
+DataWarning, TrainingWarning (UserWarning)
+
+A message states the rule, then the value found (series, column, time stamp), then the way out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+
+class DeepForecastError(Exception):
+    """Root of all errors raised on purpose."""
+
+
+class DataError(DeepForecastError, ValueError):
+    """The data break a rule of the frame: see `check(frame)` for the whole list."""
+
+
+class ParameterError(DeepForecastError, ValueError):
+    """A parameter is outside its range."""
+
+
+class ParameterTypeError(ParameterError, TypeError):
+    """A parameter is of the wrong type, or its name is not known."""
+
+
+class CapabilityError(DeepForecastError, ValueError):
+    """The model cannot do what was asked of it."""
+
+
+class NotFittedError(DeepForecastError, ValueError, AttributeError):
+    """The model has to be fitted first. Also caught by scikit-learn's class of that name."""
+
+
+class TrainingError(DeepForecastError, ValueError):
+    """The optimisation diverged or met numbers that are not finite."""
+
+
+class ModelFileError(DeepForecastError, ValueError):
+    """The file is not a whole, unaltered model of this library."""
+
+
+class SaveError(DeepForecastError, OSError):
+    """The model could not be written; what stood at the path before is still there."""
+
+
+class DependencyError(DeepForecastError, ImportError):
+    """An optional package is needed for what was asked."""
+
+
+class DataWarning(UserWarning):
+    """Something in the data was handled in a way the user should know of."""
+
+
+class TrainingWarning(UserWarning):
+    """Something happened while fitting that the user should know of."""
+
+
+def shown(value: object, longest: int = 80) -> str:
+    """`value` as it may appear in a message: escaped (no control characters reach a terminal) and cut."""
+    text = ascii(value) if not isinstance(value, str) else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in value)
+    return text if len(text) <= longest else text[: longest - 1] + "…"
+
+
+def some(values: Sequence[object] | Iterable[object], count: int | None = None, most: int = 5) -> str:
+    """The first few of `values`, and how many there are in all if not all are shown.
+
+    >>> some(["s1", "s2"])
+    's1, s2'
+    >>> some([f"s{i}" for i in range(9)])
+    's0, s1, s2, s3, s4 … (9 in all)'
+    """
+    values = list(values)
+    count = len(values) if count is None else count
+    text = ", ".join(shown(value) for value in values[:most])
+    return text if count <= most else f"{text} … ({count} in all)"
