@@ -1,0 +1,3 @@
+"""deepforecast."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,171 @@
+"""A panel: ragged series as flat arrays. One contiguous array a column plus `indptr`; time is a start position a series."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deepforecast.data import frames
+from deepforecast.data.calendar import Calendar
+from deepforecast.data.columns import Columns
+from deepforecast.data.covariates import Covariate
+from deepforecast.data.frames import Floats, Frame, Ints
+from deepforecast.errors import shown, some
+
+
+@dataclass(frozen=True)
+class Series:
+    """Which series there are and where each stands in time: all that is needed to write a forecast down.
+
+    `last` is the position of each series' last row. `ids` is a column of the caller's own library and dtype, sorted;
+    None where the frame had no id column.
+    """
+
+    library: str
+    columns: Columns
+    calendar: Calendar
+    ids: Any
+    last: Ints
+
+    def __len__(self) -> int:
+        return len(self.last)
+
+    def label(self, number: int) -> str:
+        """The id of a series as it is written in messages."""
+        return "the series" if self.ids is None else shown(self.ids[int(number)])
+
+    def labels(self, numbers: Ints) -> str:
+        """The first few ids, and the count."""
+        return some([self.label(i) for i in numbers[:5]], len(numbers))
+
+    def take(self, numbers: Ints) -> Series:
+        """Some of the series, in the order given."""
+        ids = None if self.ids is None else frames.taken(self.ids, numbers)
+        return replace(self, ids=ids, last=self.last[numbers])
+
+    def rows(self, positions: Ints) -> dict[str, Any]:
+        """The id and time columns of a long frame with one row for each of `positions`, shape (series, steps)."""
+        columns: dict[str, Any] = {}
+        if self.columns.id is not None and self.ids is not None:
+            columns[self.columns.id] = frames.taken(self.ids, np.repeat(np.arange(len(self)), positions.shape[1]))
+        columns[self.columns.time] = self.time_column(positions.reshape(-1))
+        return columns
+
+    def time_column(self, positions: Ints) -> Any:
+        """Positions as a column of the type the time column came in."""
+        raw = self.calendar.stamps(positions)
+        return frames.time_series(self.columns.time, raw, self.calendar.time, self.library)
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Series of a regular calendar; gaps of the frame are rows whose `y` is NaN.
+
+    `y[indptr[i]:indptr[i + 1]]` is series i; its rows stand at `start[i] + step * 0, 1, 2 ...`.
+    """
+
+    series: Series
+    indptr: Ints
+    y: Floats
+    covariates: Mapping[str, Covariate] = field(default_factory=dict)
+    static: Mapping[str, Covariate] = field(default_factory=dict)
+
+    @classmethod
+    def from_frame(
+        cls, frame: Frame, *, columns: Any = None, freq: Any = None, static: Frame | None = None, calendar: Calendar | None = None
+    ) -> Panel:
+        """Validate, sort and flatten a long frame; nothing is copied that need not be, nothing of the caller's is written to."""
+        from deepforecast.data.reading import read
+
+        return read(frame, columns=columns, freq=freq, static=static, calendar=calendar)
+
+    def __len__(self) -> int:
+        return len(self.indptr) - 1
+
+    @property
+    def calendar(self) -> Calendar:
+        """How time is counted."""
+        return self.series.calendar
+
+    @property
+    def lengths(self) -> Ints:
+        """Rows a series."""
+        return np.diff(self.indptr)
+
+    @property
+    def start(self) -> Ints:
+        """Position of each series' first row."""
+        return self.series.last - (self.lengths - 1) * self.calendar.step
+
+    @property
+    def row_series(self) -> Ints:
+        """The series each row belongs to."""
+        return np.repeat(np.arange(len(self)), self.lengths)
+
+    @property
+    def row_positions(self) -> Ints:
+        """The position of each row."""
+        step = np.arange(len(self.y)) - np.repeat(self.indptr[:-1], self.lengths)
+        return np.repeat(self.start, self.lengths) + step * self.calendar.step
+
+    def missing(self) -> NDArray[np.bool_]:
+        """Rows whose target is missing."""
+        return np.isnan(self.y)
+
+    def stamp(self, row: int) -> str:
+        """The time stamp of a row as it is written in messages."""
+        one = int(np.searchsorted(self.indptr, row, side="right")) - 1
+        return self.calendar.text(int(self.start[one] + (row - self.indptr[one]) * self.calendar.step))
+
+    def take(self, numbers: Ints) -> Panel:
+        """Some of the series, in the order given."""
+        numbers = np.asarray(numbers, dtype=np.int64)
+        return self._gather(numbers, self.indptr[numbers], self.indptr[numbers + 1])
+
+    def between(self, begin: Ints, end: Ints) -> Panel:
+        """Rows `begin[i]` up to, not including, `end[i]` of each series, counted within the series."""
+        return self._gather(np.arange(len(self)), self.indptr[:-1] + begin, self.indptr[:-1] + end)
+
+    def tail(self, rows: int) -> Panel:
+        """The last `rows` rows of each series (all of a shorter one), copied."""
+        return self.between(np.maximum(self.lengths - rows, 0), self.lengths)
+
+    def with_target(self, y: Floats) -> Panel:
+        """The same panel with other target values."""
+        return replace(self, y=y)
+
+    def padded(self, rows: int) -> Floats:
+        """The last `rows` values of each series as a (series, rows) array; NaN on the left of shorter ones."""
+        index = self.indptr[1:, None] - rows + np.arange(rows)
+        inside = index >= self.indptr[:-1, None]
+        return np.where(inside, self.y[np.where(inside, index, 0)], np.nan)
+
+    def to_frame(self) -> Frame:
+        """The panel as a long frame of the caller's library; gaps are rows with a missing target."""
+        columns: dict[str, Any] = {}
+        names = self.series.columns
+        if names.id is not None and self.series.ids is not None:
+            columns[names.id] = frames.taken(self.series.ids, self.row_series)
+        columns[names.time] = self.series.time_column(self.row_positions)
+        columns[names.target] = self.y.copy()
+        for name, covariate in self.covariates.items():
+            columns[name] = covariate.column()
+        return frames.build(self.series.library, columns)
+
+    def _gather(self, numbers: Ints, begin: Ints, end: Ints) -> Panel:
+        lengths = end - begin
+        indptr = np.concatenate([[0], np.cumsum(lengths)])
+        rows = np.arange(indptr[-1]) + np.repeat(begin - indptr[:-1], lengths)
+        series = self.series if len(numbers) == len(self) and (numbers == np.arange(len(self))).all() else self.series.take(numbers)
+        last = self.series.last[numbers] - (self.indptr[numbers + 1] - end) * self.calendar.step
+        return Panel(
+            replace(series, last=last),
+            indptr,
+            self.y[rows],
+            {name: one.take(rows) for name, one in self.covariates.items()},
+            {name: one.take(numbers) for name, one in self.static.items()},
+        )
