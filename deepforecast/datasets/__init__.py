@@ -1,1 +1,9 @@
+"""Ready frames: sets that ship, sets found in a data folder, and a generator whose effects are known."""
 
+from deepforecast.datasets.cards import Card
+from deepforecast.datasets.catalogue import card, load, names, table
+from deepforecast.datasets.found import where
+from deepforecast.datasets.generator import generate, truth
+from deepforecast.datasets.recipe import COVARIATES, Effects, Recipe
+
+__all__ = ["COVARIATES", "Card", "Effects", "Recipe", "card", "generate", "load", "names", "table", "truth", "where"]

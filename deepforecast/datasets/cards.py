@@ -1,0 +1,50 @@
+"""What is known of a dataset before it is loaded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Card:
+    """What a dataset is, where it comes from, and how it is usually forecast.
+
+    `frequency` is a pandas alias, or 1 for integer time. `season_length` and `horizon` are the usual ones; they are
+    `None` for a set of several frequencies, whose `groups` name the sets of one frequency each.
+    """
+
+    name: str
+    what: str
+    frequency: str | int
+    season_length: int | None
+    horizon: int | None
+    series: int
+    rows: int
+    licence: str
+    source: str
+    future: tuple[str, ...] = ()
+    past: tuple[str, ...] = ()
+    static: tuple[str, ...] = ()
+    note: str = ""
+    splits: tuple[str, ...] = ("train", "test")
+    groups: tuple[str, ...] = ()
+
+    @property
+    def columns(self) -> dict[str, tuple[str, ...]]:
+        """The roles of the covariates, as `fit(frame, columns=...)` takes them."""
+        return {"future": self.future, "past": self.past, "static": self.static}
+
+    def __str__(self) -> str:
+        roles = [f"{role} {', '.join(names)}" for role, names in self.columns.items() if names]
+        facts = {
+            "what": self.what,
+            "size": f"{self.series:,} series, {self.rows:,} rows",
+            "frequency": f"{self.frequency}, season {self.season_length or 'by group'}, horizon {self.horizon or 'by group'}",
+            "covariates": "; ".join(roles),
+            "groups": ", ".join(self.groups),
+            "splits": ", ".join(self.splits),
+            "note": self.note,
+            "source": self.source,
+            "licence": self.licence,
+        }
+        return "\n".join([self.name, *(f"  {key}: {value}" for key, value in facts.items() if value)])

@@ -1,0 +1,72 @@
+"""Every dataset by its name: what can be loaded, its card, its frame."""
+
+from __future__ import annotations
+
+import difflib
+from functools import cache
+from typing import TYPE_CHECKING
+
+from deepforecast.datasets import bundled, found, made
+from deepforecast.datasets.cards import Card
+from deepforecast.datasets.entries import Entry
+from deepforecast.errors import ParameterError, ParameterTypeError, shown, some
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def load(name: str, *, split: str | None = None) -> pd.DataFrame:
+    """The dataset `name` as a long frame `unique_id, ds, y` with the covariates of its card.
+
+    `split` is `"train"`, `"test"` (the last steps of each series, as its literature has it) or `None` for both together.
+
+    >>> load("air_passengers", split="test").shape
+    (12, 3)
+    """
+    entry = _entry(name)
+    if split is not None and split not in entry.card.splits:
+        splits = ", ".join(map(repr, entry.card.splits))
+        raise ParameterError(f"split of {name!r} is one of {splits} or None for train and test together; got {shown(split)!r}.")
+    return entry.read(split)
+
+
+def card(name: str) -> Card:
+    """What is known of the dataset `name`: frequency, season, horizon, roles of its columns, licence, source.
+
+    >>> card("co2").frequency, card("co2").season_length, card("macrodata").past[:2]
+    ('W-SAT', 52, ('realcons', 'realinv'))
+    """
+    return _entry(name).card
+
+
+def names(*, available: bool = False) -> list[str]:
+    """The names that `load` knows, sorted; with `available` only those that can be loaded here and now."""
+    return sorted(name for name, entry in _entries().items() if not available or entry.there())
+
+
+def table(name: str, part: str) -> pd.DataFrame:
+    """Another file of a set of the data folder: `table("m4", "info")`, `table("m4_hourly", "official_forecasts")`."""
+    entry = _entry(name)
+    if entry.table is None:
+        raise ParameterError(f"{name!r} is one frame and has no other tables; use load({name!r}).")
+    return entry.table(part)
+
+
+@cache
+def _entries() -> dict[str, Entry]:
+    """The registry. Another source of datasets is one more list of entries here."""
+    return {entry.card.name: entry for entry in (*bundled.entries(), *made.entries(), *found.entries())}
+
+
+def _entry(name: str) -> Entry:
+    if not isinstance(name, str):
+        raise ParameterTypeError(f"the name of a dataset is text; got {shown(name)} ({type(name).__name__}).")
+    entries = _entries()
+    if name not in entries:
+        near = difflib.get_close_matches(name.lower(), entries, n=3)
+        hint = f"Did you mean {' or '.join(map(repr, near))}? " if near else ""
+        raise ParameterError(
+            f"A dataset is loaded by its name; there is none named {shown(name)!r}. {hint}"
+            f"Known: {some(sorted(entries), most=len(entries))}."
+        )
+    return entries[name]

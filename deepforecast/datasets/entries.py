@@ -1,0 +1,40 @@
+"""How a source of datasets offers one: the card and the way to its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from deepforecast.datasets.cards import Card
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def _always() -> bool:
+    return True
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One dataset: `read(split)` gives its frame, `there()` says whether it can be read here, `table(part)` its other files."""
+
+    card: Card
+    read: Callable[[str | None], pd.DataFrame]
+    there: Callable[[], bool] = _always
+    table: Callable[[str], pd.DataFrame] | None = None
+
+
+def whole(card: Card, make: Callable[[], pd.DataFrame]) -> Entry:
+    """An entry whose frame comes in one piece: the last `horizon` steps of each series are its test set."""
+
+    def read(split: str | None) -> pd.DataFrame:
+        frame = make()
+        if split is None:
+            return frame
+        steps_left = frame.groupby("unique_id", sort=False, observed=True).cumcount(ascending=False)
+        test = steps_left < (card.horizon or 1)
+        return frame[test if split == "test" else ~test].reset_index(drop=True)
+
+    return Entry(card, read)

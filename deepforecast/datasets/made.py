@@ -1,0 +1,37 @@
+"""The generator's standard frame as a dataset among the others."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from deepforecast.datasets.cards import Card
+from deepforecast.datasets.entries import Entry, whole
+from deepforecast.datasets.generator import generate
+from deepforecast.datasets.recipe import Recipe
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+RECIPE = Recipe(covariates="all")
+
+
+def entries() -> list[Entry]:
+    """The one entry: `generate` with covariates of every kind, all else at its default."""
+    card = Card(
+        name="generated",
+        what="seeded artificial series with trend, weekly season, noise and covariates of every kind with known effects",
+        frequency="D",
+        season_length=7,
+        horizon=14,
+        series=3,
+        rows=600,
+        licence="Apache-2.0 (made here)",
+        source="deepforecast.datasets.generate",
+        note="the same as generate(recipe=Recipe(covariates='all')); the effects are in Effects()",
+        **RECIPE.columns,
+    )
+    return [whole(card, _frame)]
+
+
+def _frame() -> pd.DataFrame:
+    return generate(recipe=RECIPE)

@@ -1,0 +1,140 @@
+"""What a generated frame is made of: options, covariates, and what each covariate does to y."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from types import MappingProxyType
+from typing import Any, Literal
+
+from deepforecast.errors import ParameterError, ParameterTypeError, shown, some
+
+# name -> role and kind; a past covariate acts `lag` steps later, the others at once
+COVARIATES: Mapping[str, tuple[Literal["future", "past", "static"], Literal["number", "category"]]] = MappingProxyType({
+    "price": ("future", "number"),
+    "holiday": ("future", "number"),
+    "promotion": ("future", "category"),
+    "visits": ("past", "number"),
+    "stock": ("past", "category"),
+    "size": ("static", "number"),
+    "region": ("static", "category"),
+})  # fmt: skip
+
+Levels = tuple[tuple[str, float], ...]
+
+
+@dataclass(frozen=True)
+class Effects:
+    """What each covariate adds to y: per unit for a number, by category for a category.
+
+    Raising `price` at one step by 1 moves y at that step by `price`; raising `visits` by 1 moves y `Recipe.lag` steps later.
+
+    >>> dict(Effects().promotion)["flyer"]
+    8.0
+    """
+
+    price: float = -6.0
+    holiday: float = 20.0
+    promotion: Levels = (("none", 0.0), ("flyer", 8.0), ("display", 16.0))
+    visits: float = 4.0
+    stock: Levels = (("full", 0.0), ("low", -10.0))
+    size: float = 5.0
+    region: Levels = (("north", 0.0), ("east", 6.0), ("south", 12.0), ("west", -6.0))
+
+    def __post_init__(self) -> None:
+        for name, (_, kind) in COVARIATES.items():
+            given = getattr(self, name)
+            if kind == "number":
+                _finite(f"the effect of {name}", given)
+                continue
+            levels = tuple((str(level), effect) for level, effect in given)
+            if not levels or len(dict(levels)) < len(levels):
+                raise ParameterError(f"the effect of {name} has at least one category and none twice; got {shown(given)}.")
+            for level, effect in levels:
+                _finite(f"the effect of {name}={level}", effect)
+            object.__setattr__(self, name, levels)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """The options of `generate`. Sizes are in units of y, shares lie in [0, 1).
+
+    y = level + trend + seasons + shifts + effects of the covariates + noise; where there is no demand, 0.
+
+    >>> Recipe(covariates=["price", "visits"]).columns
+    {'future': ('price',), 'past': ('visits',), 'static': ()}
+    """
+
+    level: float = 100.0  # mean of the series' levels
+    level_spread: float = 10.0  # their standard deviation
+    trend: float = 0.05  # slope per step, the same for all series
+    seasons: tuple[int, ...] | Literal["auto"] = "auto"  # periods in steps; auto: the usual ones of the frequency
+    season_strength: float = 10.0  # amplitude of each season; its shape differs by series
+    shifts: int = 0  # level shifts in each series
+    shift: float = 30.0  # their size; up or down
+    noise: float = 2.0  # standard deviation, independent
+    missing: float = 0.0  # share of values taken out; the first and the last of a series stay
+    intermittent: float = 0.0  # share of steps without demand
+    ragged: float = 0.0  # longest share by which a series starts late; all end together
+    covariates: tuple[str, ...] | Literal["all"] = ()
+    lag: int = 1  # steps between a past covariate and its effect
+    effects: Effects = field(default_factory=Effects)
+
+    def __post_init__(self) -> None:
+        for option in fields(self):
+            value = getattr(self, option.name)
+            if option.name in ("missing", "intermittent", "ragged"):
+                _finite(option.name, value, low=0.0, below=1.0)
+            elif option.type == "float":
+                _finite(option.name, value, low=None if option.name in ("level", "trend", "shift") else 0.0)
+        whole_number("shifts", self.shifts, low=0)
+        whole_number("lag", self.lag, low=1)
+        object.__setattr__(self, "seasons", _checked_seasons(self.seasons))
+        object.__setattr__(self, "covariates", _checked_covariates(self.covariates))
+        if not isinstance(self.effects, Effects):
+            raise ParameterTypeError(f"effects is an Effects object; got {shown(self.effects)}.")
+
+    @property
+    def columns(self) -> dict[str, tuple[str, ...]]:
+        """The roles of the covariates, as `fit(frame, columns=...)` takes them."""
+        return {role: tuple(n for n in self.covariates if COVARIATES[n][0] == role) for role in ("future", "past", "static")}
+
+
+def _checked_seasons(given: Any) -> tuple[int, ...] | Literal["auto"]:
+    if isinstance(given, str) and given == "auto":
+        return "auto"
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise ParameterTypeError(f"seasons is 'auto' or a sequence of periods; got {shown(given)}.")
+    return tuple(dict.fromkeys(whole_number("a season", period, low=2) for period in given))
+
+
+def _checked_covariates(given: Any) -> tuple[str, ...]:
+    if isinstance(given, str) and given == "all":
+        return tuple(COVARIATES)
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise ParameterTypeError(f"covariates is 'all' or a sequence of names; got {shown(given)!r}.")
+    names = tuple(given)
+    unknown = [name for name in names if name not in COVARIATES]
+    if unknown:
+        raise ParameterError(f"covariates are among {', '.join(COVARIATES)}; got {some(unknown)}.")
+    return tuple(name for name in COVARIATES if name in names)
+
+
+def whole_number(name: str, value: Any, low: int) -> int:
+    """`value` as an int that is at least `low`."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+        raise ParameterTypeError(f"{name} is a whole number; got {shown(value)} ({type(value).__name__}).")
+    if int(value) < low:
+        raise ParameterError(f"{name} is at least {low}; got {int(value)}.")
+    return int(value)
+
+
+def _finite(name: str, value: Any, low: float | None = None, below: float | None = None) -> None:
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise ParameterTypeError(f"{name} is a number; got {shown(value)} ({type(value).__name__}).")
+    number = float(value)
+    if not math.isfinite(number) or (low is not None and number < low) or (below is not None and number >= below):
+        span = "finite" if low is None else f"at least {low:g}" if below is None else f"in [{low:g}, {below:g})"
+        raise ParameterError(f"{name} is {span}; got {shown(value)}.")

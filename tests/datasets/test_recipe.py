@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from deepforecast.datasets import COVARIATES, Effects, Recipe
+from deepforecast.errors import ParameterError, ParameterTypeError
+
+
+def test_covariates_of_every_kind() -> None:
+    kinds = set(COVARIATES.values())
+    assert kinds == {(role, kind) for role in ("future", "past", "static") for kind in ("number", "category")}
+
+
+def test_roles_follow_the_covariates() -> None:
+    assert Recipe().columns == {"future": (), "past": (), "static": ()}
+    assert Recipe(covariates="all").columns == {
+        "future": ("price", "holiday", "promotion"),
+        "past": ("visits", "stock"),
+        "static": ("size", "region"),
+    }
+
+
+def test_sequences_become_tuples_so_that_recipes_can_be_compared_and_hashed() -> None:
+    listed: Any = [["none", 0], ["flyer", 1]]
+    names: Any = ["visits", "price", "price"]
+    left = Recipe(covariates=names, seasons=[7, 30], effects=Effects(promotion=listed))  # type: ignore[arg-type]
+    right = Recipe(covariates=("price", "visits"), seasons=(7, 30), effects=Effects(promotion=(("none", 0), ("flyer", 1))))
+    assert left == right
+    assert hash(left) == hash(right)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "text"),
+    [
+        ({"missing": 1.0}, ParameterError, r"missing is in \[0, 1\); got 1.0"),
+        ({"ragged": -0.1}, ParameterError, r"ragged is in \[0, 1\)"),
+        ({"intermittent": float("nan")}, ParameterError, r"intermittent is in"),
+        ({"noise": -1.0}, ParameterError, "noise is at least 0"),
+        ({"level": float("inf")}, ParameterError, "level is finite"),
+        ({"trend": "up"}, ParameterTypeError, "trend is a number"),
+        ({"missing": True}, ParameterTypeError, "missing is a number"),
+        ({"shifts": -1}, ParameterError, "shifts is at least 0"),
+        ({"shifts": 1.5}, ParameterTypeError, "shifts is a whole number"),
+        ({"lag": 0}, ParameterError, "lag is at least 1"),
+        ({"seasons": "weekly"}, ParameterTypeError, "seasons is 'auto' or a sequence"),
+        ({"seasons": 7}, ParameterTypeError, "seasons is 'auto' or a sequence"),
+        ({"seasons": (1,)}, ParameterError, "a season is at least 2"),
+        ({"covariates": ("prise",)}, ParameterError, r"among price, .*; got prise"),
+        ({"covariates": "price"}, ParameterTypeError, "covariates is 'all' or a sequence"),
+        ({"effects": 3}, ParameterTypeError, "effects is an Effects object"),
+    ],
+)
+def test_options_out_of_range(options: dict[str, Any], error: type[Exception], text: str) -> None:
+    with pytest.raises(error, match=text):
+        Recipe(**options)
+
+
+@pytest.mark.parametrize(
+    ("effects", "text"),
+    [
+        ({"price": float("nan")}, "the effect of price is finite"),
+        ({"promotion": ()}, "at least one category"),
+        ({"region": (("a", 1.0), ("a", 2.0))}, "none twice"),
+        ({"stock": (("low", "x"),)}, "the effect of stock=low is a number"),
+    ],
+)
+def test_effects_out_of_range(effects: dict[str, Any], text: str) -> None:
+    with pytest.raises(ParameterError, match=text):
+        Effects(**effects)
+
+
+def test_numpy_numbers_are_numbers() -> None:
+    assert Recipe(noise=np.float32(1.5), shifts=np.int64(2)).shifts == 2  # type: ignore[arg-type]
