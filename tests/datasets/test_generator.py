@@ -46,7 +46,7 @@ def test_global_random_state_is_untouched() -> None:
     assert after == (np.random.random(), random.random())  # noqa: NPY002
 
 
-ALIASES = ["h", "H", "D", "B", "W", "W-WED", "MS", "ME", "M", "QS", "QE", "Q", "YS", "YE", "15min", "30min", "2h", "3MS", "1mo", "s"]
+ALIASES = ["h", "H", "D", "B", "W", "W-WED", "MS", "ME", "M", "QS", "QE", "Q", "YS", "YE", "15min", "2h", "3MS", "1mo", "s"]
 
 
 @pytest.mark.parametrize("freq", ALIASES)
