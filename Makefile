@@ -1,0 +1,64 @@
+# Each target works alone on a fresh clone: what it needs, it makes. Only Python 3.11 or newer, pip, make and git are presumed.
+
+PYTHON ?= python3
+WORKERS ?= 0
+ONLY ?=
+JOBS ?= 2
+
+RUN := .venv/bin
+READY := .venv/.ready
+PYTEST := $(RUN)/python -m pytest $(if $(filter-out 0,$(WORKERS)),-n $(WORKERS) --dist loadfile)
+
+export PYTHON
+# Whatever environment the caller stands in, only .venv counts here.
+unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-all mutants check benchmark clean
+
+help:  ## show this list
+	@echo "make TARGET, where TARGET is one of (the first one run makes .venv: 1 to 5 minutes, once)"
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | awk -F'|' '{ printf "  %-10s %s\n", $$1, $$2 }'
+	@echo "Variables: PYTHON=python3.12, WORKERS=2 (test processes), ONLY=name and JOBS=2 (mutants)"
+
+demo: $(READY)  ## forecast a built-in series, compare models, draw the plot (10 s)
+	@echo "demo: fitting and comparing models on data that ships with the library (about 10 s)"
+	@$(RUN)/deepforecast demo
+
+test: $(READY)  ## the quick tests and every docstring example (1 to 2 min)
+	@echo "test: quick tests and the examples in docstrings (1 to 2 minutes)"
+	@$(PYTEST) -m "not slow and not data and not gpu"
+
+test-all: $(READY)  ## every test: slow ones, faults, benchmark data, GPU where there is one (10 to 30 min)
+	@echo "test-all: every test (10 to 30 minutes); what is skipped is listed with its reason at the end"
+	@$(PYTEST)
+
+mutants: $(READY)  ## break each rule on purpose and see its test fail (2 s a rule)
+	@echo "mutants: each patch of tests/mutants is applied to a copy; its test has to fail (about 2 s each)"
+	@$(RUN)/python tests/mutants/run.py --jobs $(JOBS) $(if $(ONLY),--only $(ONLY))
+
+check: $(READY)  ## ruff, mypy and the order of the rooms, all reported in one go (20 s)
+	@failed=""; \
+	echo "check: ruff (style, forbidden calls)"; $(RUN)/ruff check . || failed="$$failed ruff"; \
+	echo "check: mypy --strict (types; about 20 s the first time)"; $(RUN)/mypy || failed="$$failed mypy"; \
+	echo "check: lint-imports (which room may import which)"; $(RUN)/lint-imports --no-logo || failed="$$failed lint-imports"; \
+	if [ -n "$$failed" ]; then echo "check: failed:$$failed" >&2; exit 1; fi; \
+	echo "check: all well"
+
+benchmark: $(READY)  ## run every benchmarks/bench_*.py (minutes each)
+	@for file in benchmarks/bench_*.py; do \
+		[ -e "$$file" ] || { echo "benchmark: there is no benchmarks/bench_*.py" >&2; exit 1; }; \
+		echo "benchmark: $$file"; $(RUN)/python "$$file" || exit 1; \
+	done
+
+clean:  ## remove .venv and everything else that was made, not written
+	@echo "clean: removing .venv, caches and build output"
+	@rm -rf .venv build dist demo-output .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis *.egg-info
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# An environment that is broken, or was made for another folder, is made anew whatever its age.
+ifneq ($(shell $(RUN)/python -c "" 2>/dev/null && cat $(READY) 2>/dev/null),$(CURDIR))
+.PHONY: $(READY)
+endif
+$(READY): pyproject.toml .ci/constraints.txt
+	@sh .ci/setup "$(CURDIR)"

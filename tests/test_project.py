@@ -1,0 +1,159 @@
+"""The project around the package: one version, a README whose code runs, files that suit any machine, a whole wheel."""
+
+from __future__ import annotations
+
+import contextlib
+import doctest
+import io
+import itertools
+import os
+import re
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import deepforecast
+
+ROOT = Path(__file__).resolve().parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+TARGETS = ["demo", "test", "test-all", "mutants", "check", "benchmark", "clean"]
+# Written so that this file does not match itself.
+PRIVATE = {
+    "a path of one machine": re.compile(r"(?<![\w.$}~])/(?:work|root|home|Users|opt)/\w"),
+    "a registry's host": re.compile(r"(?:pypi|python[h]osted|download\.pytorch|registry\.npmjs|deb\.debian)\.(?:org|com)\b"),
+}
+
+
+def tracked() -> list[Path]:
+    """Every file of the project: those git knows, or all of them where there is no git (an unpacked source archive)."""
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=False)
+    names = [name.decode() for name in listed.stdout.split(b"\0") if name]
+    paths = [ROOT / name for name in names] or [p for p in ROOT.rglob("*") if ".venv" not in p.parts]
+    return [path for path in paths if path.is_file()]
+
+
+def private(text: str) -> list[str]:
+    """What in `text` only means something on one machine."""
+    return [f"{what}: {match.group()}" for what, pattern in PRIVATE.items() for match in pattern.finditer(text)]
+
+
+def code_blocks(markdown: str) -> list[tuple[str, str | None]]:
+    """Each python block, with what it is to print: the very next block, if that is one of text."""
+    fences = re.findall(r"^```(\w*)\n(.*?)^```$", markdown, flags=re.MULTILINE | re.DOTALL)
+    pairs = itertools.pairwise([*fences, ("", "")])
+    return [(code, after if kind == "text" else None) for (language, code), (kind, after) in pairs if language == "python"]
+
+
+def differences(markdown: str) -> list[str]:
+    """Runs the python blocks in one namespace; where one prints other than promised, says both. `...` stands for anything."""
+    namespace: dict[str, object] = {"__name__": "readme"}
+    found = []
+    for source, promised in code_blocks(markdown):
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(compile(source, "README.md", "exec"), namespace)
+        if promised is not None and not same(promised, printed.getvalue()):
+            found.append(f"promised:\n{promised}\nprinted:\n{printed.getvalue()}")
+    return found
+
+
+def same(promised: str, printed: str) -> bool:
+    """Equal but for spaces at the ends of lines, and for what `...` leaves open."""
+    trimmed = ["\n".join(line.rstrip() for line in text.strip("\n").splitlines()) + "\n" for text in (promised, printed)]
+    return doctest.OutputChecker().check_output(*trimmed, doctest.ELLIPSIS)
+
+
+def test_one_version_everywhere() -> None:
+    assert deepforecast.__version__ == PROJECT["version"]
+    heading = rf"^## \[{re.escape(PROJECT['version'])}\] - (Unreleased|\d{{4}}-\d{{2}}-\d{{2}})$"
+    assert re.search(heading, (ROOT / "CHANGELOG.md").read_text("utf-8"), flags=re.MULTILINE)
+
+
+def test_readme_code_prints_what_it_promises(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    markdown = (ROOT / "README.md").read_text("utf-8")
+    promised = [output for _, output in code_blocks(markdown) if output is not None]
+    assert promised, "README.md has no python block that is followed by a text block with what it prints"
+    monkeypatch.chdir(tmp_path)
+    assert not (found := differences(markdown)), "\n".join(found)
+
+
+def test_readme_pictures_are_there() -> None:
+    markdown = (ROOT / "README.md").read_text("utf-8")
+    missing = [name for name in re.findall(r"!\[[^\]]*\]\(([^)]+)\)", markdown) if not (ROOT / name).is_file()]
+    assert not missing
+
+
+@pytest.mark.parametrize(
+    ("markdown", "count"),
+    [
+        ("```python\nx = 1\n```\nand\n```python\nprint(x + 1)\n```\n\n```text\n2\n```\n", 0),
+        ("```python\nprint('a  ')\nprint(0.123)\n```\n```text\na\n0.1...\n```\n", 0),
+        ("```python\nprint(1)\n```\n```text\n2\n```\n", 1),
+        ("```python\nprint(1)\n```\n```text\n```\n", 1),
+        ("```python\nprint(1)\n```\n```bash\n2\n```\n", 0),
+    ],
+)
+def test_a_promise_that_does_not_hold_is_noticed(markdown: str, count: int) -> None:
+    assert len(differences(markdown)) == count
+
+
+def test_readme_code_that_fails_is_noticed() -> None:
+    with pytest.raises(ZeroDivisionError):
+        differences("```python\n1 / 0\n```\n")
+
+
+def test_types_are_shipped() -> None:
+    assert (ROOT / "deepforecast" / "py.typed").is_file()
+    assert (ROOT / "deepforecast" / "__init__.pyi").is_file()
+
+
+def test_no_file_speaks_of_one_machine() -> None:
+    found = [
+        f"{path.relative_to(ROOT)}: {said}"
+        for path in tracked()
+        for said in private(path.read_bytes().decode("utf-8", errors="replace"))
+    ]
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("text", ["see /w*ork/main", '"/r*oot/x"', "/h*ome/me", "https://py*pi.org/x", "x.python*hosted.org"])
+def test_what_speaks_of_one_machine_is_noticed(text: str) -> None:
+    assert private(text) == []  # with the star, or this file would match itself
+    assert len(private(text.replace("*", ""))) == 1
+
+
+@pytest.mark.parametrize("text", ["https://example.org/home/page", "src/work/x", "$HOME/work/x", "/dev/null", "the pypi name"])
+def test_what_any_machine_has_passes(text: str) -> None:
+    assert private(text) == []
+
+
+def test_make_alone_lists_every_target() -> None:
+    env = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
+    done = subprocess.run(["make"], cwd=ROOT, env=env, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert [line.split()[0] for line in done.stdout.splitlines() if line.startswith("  ")] == ["help", *TARGETS]
+
+
+@pytest.mark.parametrize("script", [".ci/run", ".ci/setup"])
+def test_scripts_can_be_run(script: str) -> None:
+    assert os.access(ROOT / script, os.X_OK)
+    subprocess.run(["bash", "-n", script], cwd=ROOT, check=True, timeout=60)
+
+
+def test_the_wheel_is_whole(tmp_path: Path) -> None:
+    """Built without the network: every file of the package is in it, and nothing that does not belong there."""
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
+    done = subprocess.run(build, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    (wheel,) = tmp_path.glob("deepforecast-*.whl")
+    names = set(zipfile.ZipFile(wheel).namelist())
+    package = {str(p.relative_to(ROOT)) for p in tracked() if p.is_relative_to(ROOT / "deepforecast")}
+    assert "deepforecast/py.typed" in names
+    assert package - names == set()
+    assert {name.split("/")[0] for name in names} == {"deepforecast", f"deepforecast-{PROJECT['version']}.dist-info"}
+    assert [name for name in names if "__pycache__" in name] == []
+    assert any(name.endswith("licenses/LICENSE") for name in names)
