@@ -48,6 +48,8 @@ def parse(freq: Any) -> Frequency:
     >>> str(parse("H")), str(parse("3M")), str(parse("1d")), str(parse("Q")), parse(5).n
     ('h', '3ME', 'D', 'QE-DEC', 5)
     """
+    if isinstance(freq, Frequency):
+        return freq
     if isinstance(freq, bool) or freq is None:
         raise ParameterError(f"freq is an alias, a pandas offset or an integer; got {shown(freq)}. {WAY_OUT}")
     if hasattr(freq, "__index__"):

@@ -73,6 +73,7 @@ class Panel:
     y: Floats
     covariates: Mapping[str, Covariate] = field(default_factory=dict)
     static: Mapping[str, Covariate] = field(default_factory=dict)
+    undeclared: tuple[str, ...] = ()
 
     @classmethod
     def from_frame(
@@ -115,6 +116,12 @@ class Panel:
     def missing(self) -> NDArray[np.bool_]:
         """Rows whose target is missing."""
         return np.isnan(self.y)
+
+    @property
+    def observed(self) -> Ints:
+        """Values that are not missing, a series."""
+        missing = self.missing()
+        return self.lengths if not missing.any() else np.add.reduceat(~missing, self.indptr[:-1], dtype=np.int64)
 
     def stamp(self, row: int) -> str:
         """The time stamp of a row as it is written in messages."""

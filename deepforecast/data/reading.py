@@ -38,7 +38,8 @@ def read(
     held = {n: _sorted(covariate_columns.read(table[n], n), keys) for n in (*names.future, *names.past)}
     fixed = _static(table, names, static, keys, series)
     panel = _laid_out(series, keys.indptr, position, y, held)
-    return _without_empty(replace(panel, static=fixed))
+    undeclared = tuple(name for name in table.columns if name not in names.all)
+    return _without_empty(replace(panel, static=fixed, undeclared=undeclared))
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,8 @@ class Keys:
             calendar = calendars.make(frequency, self.time, int(self.raw[0]))
         elif _kind(calendar.time) != _kind(self.time):
             raise DataError(
-                f"Time column {self.names.time} has the type seen in fit ({calendar.time.dtype}); got {self.time.dtype}. Convert it."
+                f"Time column {self.names.time} has the type and time zone (tz) seen in fit, {calendar.time.dtype}; got {self.time.dtype}. "
+                "Convert it."
             )
         else:
             self = replace(self, raw=_in_unit(self.raw, self.time.unit, calendar.time.unit))
@@ -89,13 +91,13 @@ class Keys:
         return series, position
 
 
-def read_keys(table: nw.DataFrame[Any], names: Columns) -> Keys:
+def read_keys(table: nw.DataFrame[Any], names: Columns, what: str = "frame") -> Keys:
     """Read, check and sort the id and time columns."""
     time = table[names.time]
     if time.null_count():
         row = int(np.flatnonzero(time.is_null().to_numpy())[0])
         whose = "" if names.id is None else f" of series {table[names.id][row]}"
-        raise DataError(f"Column {names.time} has no missing stamps; there is one in row {row}{whose}. Repair or drop these rows.")
+        raise DataError(f"Column {names.time} of the {what} has no missing stamps; there is one in row {row}{whose}. Repair or drop these rows.")
     raw, kind = frames.stamps(time, names.time)
     runs = runs_of(table[names.id], names.id) if names.id is not None else Runs(np.zeros(1, np.int64), np.zeros(1, np.int64), 1)
     order, indptr = runs.layout(raw)

@@ -1,0 +1,158 @@
+"""What a model says of the steps ahead, before it becomes a frame: points, and a distribution where there is one."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from deepforecast.data.frames import Floats
+from deepforecast.errors import CapabilityError, ParameterError, ParameterTypeError, shown, some
+
+
+class Forecast(ABC):
+    """Arrays of shape (series, steps)."""
+
+    mean: Floats
+
+    @abstractmethod
+    def quantiles(self, probabilities: Sequence[float]) -> Floats:
+        """Shape (series, steps, probabilities)."""
+
+    def point(self, kind: str) -> Floats:
+        """The mean or the median."""
+        return self.mean if kind == "mean" else self.quantiles([0.5])[..., 0]
+
+    @abstractmethod
+    def after(self, steps: int) -> Forecast:
+        """The same without its first steps."""
+
+
+@dataclass(frozen=True)
+class PointForecast(Forecast):
+    """Points alone: asking for a level says how to get one."""
+
+    mean: Floats
+    name: str = "The model"
+
+    def quantiles(self, probabilities: Sequence[float]) -> Floats:
+        """Refused unless it is the point itself that is asked for."""
+        if list(probabilities) == [0.5]:
+            return self.mean[..., None]
+        raise CapabilityError(
+            f"{self.name} has no distribution of its own, so no level or quantile. Construct it with intervals='conformal', or "
+            "wrap it: Conformal(model)."
+        )
+
+    def after(self, steps: int) -> PointForecast:
+        """The same without its first steps."""
+        return PointForecast(self.mean[:, steps:], self.name)
+
+
+@dataclass(frozen=True)
+class NormalForecast(Forecast):
+    """A normal distribution at every step."""
+
+    mean: Floats
+    deviation: Floats
+
+    def quantiles(self, probabilities: Sequence[float]) -> Floats:
+        """Any probability."""
+        from statistics import NormalDist
+
+        units = np.array([NormalDist().inv_cdf(p) for p in probabilities])
+        return self.mean[..., None] + self.deviation[..., None] * units
+
+    def after(self, steps: int) -> NormalForecast:
+        """The same without its first steps."""
+        return NormalForecast(self.mean[:, steps:], self.deviation[:, steps:])
+
+
+@dataclass(frozen=True)
+class SampledForecast(Forecast):
+    """Sample paths, shape (series, samples, steps)."""
+
+    paths: Floats
+
+    @property
+    def mean(self) -> Floats:  # type: ignore[override]
+        """The average path."""
+        return np.asarray(self.paths.mean(axis=1))
+
+    def quantiles(self, probabilities: Sequence[float]) -> Floats:
+        """Any probability, interpolated between the paths."""
+        return np.moveaxis(np.quantile(self.paths, list(probabilities), axis=1), 0, -1)
+
+    def after(self, steps: int) -> SampledForecast:
+        """The same without its first steps."""
+        return SampledForecast(self.paths[:, :, steps:])
+
+
+def checked_levels(level: Any) -> list[float]:
+    """Levels as a sorted list without doubles: numbers between 0 and 100, one or several.
+
+    >>> checked_levels([95, 80, 80]), checked_levels(80), checked_levels(None)
+    ([80, 95], [80], [])
+    """
+    found = _numbers(level, "level", 0, 100)
+    return sorted(set(found))
+
+
+def checked_quantiles(quantiles: Any) -> list[float]:
+    """Probabilities between 0 and 1, sorted."""
+    return sorted(set(_numbers(quantiles, "quantiles", 0, 1)))
+
+
+def checked_horizon(horizon: Any) -> int:
+    """A whole number of steps, at least 1."""
+    if isinstance(horizon, bool) or not hasattr(horizon, "__index__"):
+        raise ParameterTypeError(f"horizon is a whole number of steps; got {shown(horizon)} ({type(horizon).__name__}).")
+    if int(horizon) < 1:
+        raise ParameterError(f"horizon is at least 1; got {int(horizon)}.")
+    return int(horizon)
+
+
+def level_probabilities(level: float) -> tuple[float, float]:
+    """The two tails of a central interval."""
+    return (100 - level) / 200, (100 + level) / 200
+
+
+def columns_of(
+    forecast: Forecast, name: str, point: str, levels: Sequence[float], quantiles: Sequence[float]
+) -> dict[str, Floats]:
+    """The output columns: `<name>`, `<name>-lo-80`, `<name>-hi-80`, `<name>-q-0.1`, each flat over series and steps."""
+    found = {name: forecast.point(point).reshape(-1)}
+    probabilities = [p for level in levels for p in level_probabilities(level)] + list(quantiles)
+    if not probabilities:
+        return found
+    bands = forecast.quantiles(probabilities)
+    labels = [f"{name}-{side}-{number_text(level)}" for level in levels for side in ("lo", "hi")] + [f"{name}-q-{number_text(q)}" for q in quantiles]
+    for number, label in enumerate(labels):
+        found[label] = np.ascontiguousarray(bands[..., number]).reshape(-1)
+    return found
+
+
+def band_columns(name: str, levels: Sequence[float]) -> list[tuple[float, str, str]]:
+    """(level, lower column, upper column) of a model."""
+    return [(level, f"{name}-lo-{number_text(level)}", f"{name}-hi-{number_text(level)}") for level in levels]
+
+
+def number_text(value: float) -> str:
+    """A level or probability as it stands in a column name: exact, without a needless `.0`."""
+    return f"{value:g}" if float(f"{value:g}") == value else repr(float(value))
+
+
+def _numbers(given: Any, name: str, low: float, high: float) -> list[float]:
+    if given is None:
+        return []
+    values = list(given) if isinstance(given, (list, tuple, set, range, np.ndarray)) else [given]
+    for value in values:
+        if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
+            raise ParameterTypeError(f"{name} is a number between {low} and {high}, or a list of them; got {some([value])} ({type(value).__name__}).")
+        if not (low < value < high) or not math.isfinite(value):
+            raise ParameterError(f"{name} lies between {low} and {high}, both excluded; got {shown(value)}.")
+    return values

@@ -1,0 +1,296 @@
+"""The contract every model keeps: public methods here, final; a family fills in the private hooks at the end.
+
+Data go `fit: Panel.from_frame -> _fit`, `predict: state (or histories) -> _forecast -> frame`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, ClassVar, Self, dataclass_transform
+
+import numpy as np
+
+from deepforecast.core import params
+from deepforecast.core.capabilities import Capabilities, CapabilitiesOf
+from deepforecast.core.forecast import Forecast, checked_horizon, checked_levels, checked_quantiles, columns_of
+from deepforecast.core.params import Param, param
+from deepforecast.core.state import Learned, State
+from deepforecast.data import frames
+from deepforecast.data.columns import Columns
+from deepforecast.data.ahead import ahead
+from deepforecast.data.covariates import Covariate
+from deepforecast.data.frames import Floats, Frame
+from deepforecast.data.panel import Panel
+from deepforecast.errors import CapabilityError, DataError, DataWarning, NotFittedError, ParameterError, some
+
+
+@dataclass_transform(kw_only_default=True, field_specifiers=(param,))
+class Forecaster:
+    """Base of all models. Parameters are declared with `param`; the constructor only stores, what is learned is in `state_`."""
+
+    capabilities: ClassVar[Any] = CapabilitiesOf(Capabilities())
+    state_: State
+
+    horizon: int | None = param(None, at_least=1, positional=True, help="steps to forecast when predict is not told")
+    alias: str | None = param(None, help="name of the forecast column, in place of the class name")
+    missing: str = param("auto", choices=("auto", "interpolate", "ffill", "zero"), help="what to do with missing values")
+    point: str = param("auto", choices=("auto", "median", "mean"), help="which point of the distribution is the forecast")
+    intervals: str | None = param(None, choices=(None, "conformal"), help="calibrate bands on rolling forecasts during fit")
+
+    def __init_subclass__(cls, **rest: Any) -> None:
+        super().__init_subclass__(**rest)
+        params.collect(cls)
+        if isinstance(vars(cls).get("capabilities"), Capabilities):
+            cls.capabilities = CapabilitiesOf(cls.capabilities)
+
+    def __init__(self, *args: Any, **given: Any) -> None:
+        self.__dict__.update(params.values(type(self), args, given))
+
+    # -- fitting and forecasting -------------------------------------------------------------------------------------------
+
+    def fit(self, frame: Frame, *, freq: Any = None, columns: Columns | Mapping[str, Any] | None = None, static: Frame | None = None) -> Self:
+        """Learn from the whole frame; a second fit starts fresh. A fit that fails leaves the model as it was."""
+        panel = Panel.from_frame(frame, columns=columns, freq=freq, static=static)
+        if panel.undeclared:
+            _say(f"Columns without a role are left out: {some(panel.undeclared)}. Declare them in columns= or drop them.")
+        return self.fit_panel(panel)
+
+    def fit_panel(self, panel: Panel, monitor: Any = None) -> Self:
+        """`fit` for data that are a panel already: what the engines call."""
+        self.state_ = self._learn(panel, monitor)
+        return self
+
+    def predict(
+        self,
+        horizon: int | None = None,
+        *,
+        frame: Frame | None = None,
+        future: Frame | None = None,
+        static: Frame | None = None,
+        level: Any = None,
+        quantiles: Any = None,
+    ) -> Frame:
+        """Forecast every series from its own end (or from the end of the histories in `frame`)."""
+        steps, levels, wanted = self._steps(horizon), checked_levels(level), checked_quantiles(quantiles)
+        state = self._at_end_of(frame, static)
+        forecast = self.forecast_from(state, steps, self._ahead(state, steps, future))
+        columns = state.series.rows(state.series.calendar.following(state.series.last, steps))
+        columns |= columns_of(forecast, self.name, self.point_kind, levels, wanted)
+        return frames.build(state.series.library, columns)
+
+    def simulate(
+        self,
+        n_samples: int,
+        horizon: int | None = None,
+        *,
+        frame: Frame | None = None,
+        future: Frame | None = None,
+        static: Frame | None = None,
+        seed: int = 0,
+    ) -> Frame:
+        """Sample paths, long: a row for each series, sample (column `sample`, from 0) and step. The same seed gives the same paths."""
+        if not self.capabilities.simulates:
+            raise CapabilityError(f"{self.name} cannot simulate sample paths. `predict(level=...)` may give what you need.")
+        steps, samples = self._steps(horizon), checked_horizon(n_samples)
+        state = self._at_end_of(frame, static)
+        paths = self._simulate(state.learned, steps, samples, seed, self._ahead(state, steps, future))
+        positions = np.tile(state.series.calendar.following(state.series.last, steps), (1, samples))
+        columns = state.series.rows(positions)
+        columns["sample"] = np.tile(np.repeat(np.arange(samples), steps), len(state.series))
+        columns[self.name] = _finite(paths.reshape(len(state.series), -1), state, self.name).reshape(-1)
+        return frames.build(state.series.library, columns)
+
+    def explain(
+        self, horizon: int | None = None, *, frame: Frame | None = None, future: Frame | None = None, static: Frame | None = None
+    ) -> Frame:
+        """The forecast taken apart, tidy: a row for each series, step and `component`, whose `value`s add up to the forecast."""
+        if not self.capabilities.explains:
+            raise CapabilityError(f"{self.name} has no components to show.")
+        steps = self._steps(horizon)
+        state = self._at_end_of(frame, static)
+        parts = self._explain(state.learned, steps, self._ahead(state, steps, future))
+        positions = np.repeat(state.series.calendar.following(state.series.last, steps), len(parts), axis=1)
+        columns = state.series.rows(positions)
+        columns["component"] = np.array(list(parts) * (len(state.series) * steps), dtype=object)
+        columns["value"] = np.stack(list(parts.values()), axis=-1).reshape(-1)
+        return frames.build(state.series.library, columns)
+
+    def update(self, frame: Frame) -> Self:
+        """Append observations to series known from fit: the state moves on, parameters stay."""
+        from deepforecast.core.histories import appended
+
+        self.state_ = appended(self, self.fitted(), frame)
+        return self
+
+    def fine_tune(self, frame: Frame, *, static: Frame | None = None) -> Self:
+        """Go on learning from the parameters found, on these histories."""
+        from deepforecast.core.histories import refined
+
+        self.state_ = refined(self, self.fitted(), frame, static)
+        return self
+
+    def future_frame(self, horizon: int | None = None) -> Frame:
+        """The ids and stamps a `future` frame has to cover; add the columns known ahead to it."""
+        steps = self._steps(horizon)
+        series = self.state_.series
+        return frames.build(series.library, series.rows(series.calendar.following(series.last, steps)))
+
+    def save(self, path: Any) -> None:
+        """Write the fitted model to one file, atomically; `deepforecast.load(path)` reads it."""
+        from deepforecast.core.persistence import save
+
+        save(self, path)
+
+    # -- parameters: scikit-learn's meaning ------------------------------------------------------------------------------------
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The constructor's parameters; with `deep` those of wrapped models too, as `model__season_length`."""
+        own = {name: getattr(self, name) for name in params.declared(type(self))}
+        if deep:
+            for name, value in list(own.items()):
+                if isinstance(value, Forecaster):
+                    own |= {f"{name}__{inner}": held for inner, held in value.get_params().items()}
+        return own
+
+    def set_params(self, **given: Any) -> Self:
+        """Change parameters, checked as on construction; all of them or, on an error, none. What was learned stays."""
+        nested = {name: value for name, value in given.items() if "__" in name}
+        own = {name: value for name, value in given.items() if "__" not in name}
+        params.refuse_unknown(type(self), {**own, **{name.partition("__")[0]: None for name in nested}})
+        checked = params.values(type(self), (), {**self.get_params(deep=False), **own})
+        for name, value in nested.items():
+            outer, _, inner = name.partition("__")
+            checked[outer] = checked[outer].clone().set_params(**{inner: value})
+        self.__dict__.update(checked)
+        return self
+
+    def clone(self, **changed: Any) -> Self:
+        """An unfitted copy with the same parameters, some of them changed."""
+        own = {n: v.clone() if isinstance(v, Forecaster) else v for n, v in self.get_params(deep=False).items()}
+        return type(self)(**{**own, **changed})
+
+    __sklearn_clone__ = clone
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "state_" in self.__dict__
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self.get_params(False) == other.get_params(False)  # type: ignore[attr-defined]
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        said = [f"{n}={getattr(self, n)!r}" for n, p in params.declared(type(self)).items() if not _same(getattr(self, n), p)]
+        return f"{type(self).__name__}({', '.join(said)})"
+
+    # -- for the engines -------------------------------------------------------------------------------------------------------
+
+    @property
+    def name(self) -> str:
+        """Name of the forecast column."""
+        return self.alias or type(self).__name__
+
+    @property
+    def point_kind(self) -> str:
+        """"median" where a distribution is learned, else "mean", unless the user chose."""
+        return self.point if self.point != "auto" else "median" if self.capabilities.learns_distribution else "mean"
+
+    def fitted(self) -> State:
+        """The state, or `NotFittedError`."""
+        if "state_" not in self.__dict__:
+            raise NotFittedError(f"{type(self).__name__} has not been fitted. Call fit(frame) first.")
+        return self.state_
+
+    def forecast_from(self, state: State, steps: int, future: Mapping[str, Covariate]) -> Forecast:
+        """The forecast as arrays, with calibrated bands where there are; never a number that is not finite."""
+        forecast = self._forecast(state.learned, steps, future)
+        _finite(forecast.mean, state, self.name)
+        return forecast if state.calibration is None else state.calibration.around(forecast.point(self.point_kind))
+
+    def _learn(self, panel: Panel, monitor: Any = None) -> State:
+        """Everything a fit does with a panel, without touching the model."""
+        from deepforecast.core.histories import calibrated, prepared
+
+        panel = prepared(self, panel)
+        needed = self._needs(panel)
+        short = np.flatnonzero(panel.observed < needed)
+        if len(short):
+            raise DataError(
+                f"{self.name} needs at least {needed} values a series; series {panel.series.labels(short)} has "
+                f"{panel.observed[short[0]]}. Leave such series out or choose a simpler model."
+            )
+        learned = self._fit(panel, monitor)
+        state = State(panel.series, learned, {n: c.categories for n, c in panel.covariates.items()} | {n: c.categories for n, c in panel.static.items()}, panel.static)
+        return state if self.intervals is None else replace(state, calibration=calibrated(self, panel))
+
+    def _at_end_of(self, frame: Frame | None, static: Frame | None) -> State:
+        if frame is None:
+            return self.fitted()
+        from deepforecast.core.histories import moved
+
+        return moved(self, self.fitted(), frame, static)
+
+    def _steps(self, horizon: int | None) -> int:
+        self.fitted()
+        if horizon is None and self.horizon is None:
+            raise ParameterError(f"horizon is needed: {type(self).__name__} was constructed without one. Say predict(horizon=...).")
+        return checked_horizon(self.horizon if horizon is None else horizon)
+
+    def _ahead(self, state: State, steps: int, future: Frame | None) -> Mapping[str, Covariate]:
+        names = state.series.columns.future
+        if future is None and not names:
+            return {}
+        return ahead(future, state.series, steps, {name: state.categories[name] for name in names})
+
+    # -- hooks of a family -----------------------------------------------------------------------------------------------------
+
+    def _needs(self, panel: Panel) -> int:
+        """The fewest values a series must have."""
+        return 1
+
+    def _fit(self, panel: Panel, monitor: Any) -> Learned:
+        """Learn from a panel."""
+        raise NotImplementedError
+
+    def _advance(self, learned: Learned, panel: Panel, fresh: bool) -> Learned:
+        """Move the state over the rows of `panel` (same series), parameters as they are; `fresh`: from before its first row."""
+        raise NotImplementedError
+
+    def _forecast(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> Forecast:
+        """Forecast from the state."""
+        raise NotImplementedError
+
+    def _simulate(self, learned: Learned, steps: int, samples: int, seed: int, future: Mapping[str, Covariate]) -> Floats:
+        """Sample paths, shape (series, samples, steps)."""
+        raise NotImplementedError
+
+    def _explain(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> dict[str, Floats]:
+        """Components that add up to the forecast, each of shape (series, steps)."""
+        raise NotImplementedError
+
+    def _refine(self, learned: Learned, panel: Panel) -> Learned:
+        """Go on learning; for closed forms that is a fit."""
+        return self._fit(panel, None)
+
+
+params.collect(Forecaster)
+
+
+def _say(message: str) -> None:
+    warnings.warn(message, DataWarning, stacklevel=3)
+
+
+def _finite(values: Floats, state: State, name: str) -> Floats:
+    bad = np.flatnonzero(~np.isfinite(values).all(axis=tuple(range(1, values.ndim))))
+    if len(bad):
+        raise DataError(
+            f"A forecast is finite; {name}'s for series {state.series.labels(bad)} is not: the values of column "
+            f"{state.series.columns.target} are too large or too small for this model. Rescale them."
+        )
+    return values
+
+
+def _same(value: Any, declared: Param) -> bool:
+    return value is declared.default or (type(value) is type(declared.default) and bool(value == declared.default))

@@ -1,0 +1,111 @@
+"""How a fit talks to whoever waits for it: it reports how well it does, and asks whether to go on.
+
+A fit is given a `Monitor`, reports a score now and then, and looks at `should_stop` between two steps. It raises nothing
+when it is to stop: it ends with the best it has found. What follows from a report (a pruner, a progress bar, a plot) is the
+business of the callback.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Callable
+
+FOLD = 100
+"""Length of one fold on the axis of steps that all folds of all fits share: a step there is a hundredth of a fold."""
+
+
+class Monitor:
+    """Takes the reports of a fit, and tells it when to end: because the callback said so, or because time is up.
+
+    on_report: called with (value, step), one call at a time, also for folds fitted side by side; if it gives True, the
+        fit is to end. Smaller values are better.
+    stop_when: asked whenever the fit asks, for instance `threading.Event().is_set`.
+    deadline: when time is up, on the clock of `time.monotonic()`.
+
+    >>> monitor = Monitor(lambda value, step: print(step, value))
+    >>> fold = monitor.fold(2)
+    >>> for step in (1, 40, 80):
+    ...     fold.report(1.0 / step, step, of=80)
+    201 1.0
+    250 0.025
+    300 0.0125
+    >>> monitor.should_stop
+    False
+    """
+
+    def __init__(
+        self,
+        on_report: Callable[[float, int], bool | None] | None = None,
+        *,
+        stop_when: Callable[[], bool] | None = None,
+        deadline: float | None = None,
+    ) -> None:
+        self.deadline = deadline
+        self._on_report = on_report
+        self._stop_when = stop_when
+        self._asked = False
+        self._whole: Monitor | None = None
+        self._start, self._length, self._last = 0, FOLD, 0
+        self._lock = threading.Lock()
+
+    def report(self, value: float, step: int, of: int | None = None) -> None:
+        """Report `value` after `step` steps of the fit, counted from 1, of which there will be at most `of`."""
+        if self._whole is not None:
+            done = min(step, of) * self._length // of if of else min(step, self._length)
+            place = self._start + done
+            with self._lock:
+                if place <= self._last:
+                    return
+                self._last = place
+            self._whole.report(value, place, FOLD)
+        elif self._on_report is not None:
+            with self._lock:
+                if self._on_report(float(value), step):
+                    self._asked = True
+
+    @property
+    def should_stop(self) -> bool:
+        """Whether the fit is to end now, with the best it has."""
+        if self._asked or self.time_left() <= 0 or (self._stop_when is not None and self._stop_when()):
+            return True
+        return self._whole is not None and self._whole.should_stop
+
+    def time_left(self) -> float:
+        """Seconds until the deadline: infinite without one, negative after it."""
+        return math.inf if self.deadline is None else self.deadline - time.monotonic()
+
+    def fold(self, number: int) -> Monitor:
+        """Give the view for the fit on fold `number`, counted from 0.
+
+        All folds are equally long, however many steps their fits take: step s of n in fold k is `FOLD * k + FOLD * s // n`
+        on the axis of `on_report`. A fit without inner steps reports once, `report(value, 1, of=1)`. A report that does
+        not move on along the axis is left out. The fold that a step belongs to is `(step - 1) // FOLD`.
+        """
+        return self._view(FOLD * number, FOLD)
+
+    def part(self, number: int, of: int) -> Monitor:
+        """Give the view for one of several fits (counted from 0) that share what this view has, as members of an ensemble."""
+        start = FOLD * number // of
+        return self._view(start, FOLD * (number + 1) // of - start)
+
+    def _view(self, start: int, length: int) -> Monitor:
+        view = Monitor(deadline=self.deadline)
+        view._whole = self
+        view._start, view._length, view._last = start, length, start
+        return view
+
+    def __reduce__(self) -> tuple[object, ...]:
+        if self._on_report or self._stop_when or self._whole:
+            raise TypeError("A Monitor that somebody listens to stays in its process: fit there, with workers=1.")
+        return _arrived, (self.time_left(),)
+
+
+def _arrived(seconds: float) -> Monitor:
+    """Set up in a worker again, where the clock may be another one."""
+    return Monitor(deadline=None if seconds == math.inf else time.monotonic() + seconds)
+
+
+SILENT = Monitor()
+"""Listens to nobody and never stops a fit."""

@@ -1,0 +1,350 @@
+"""Local work over many series: the one way through which it reaches more than one CPU, or another machine.
+
+On joblib, so that `joblib.parallel_config(backend="dask", ...)` around any call of this library sends the work there.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Generic, Literal, TypeVar
+
+import numpy as np
+
+from deepforecast.core import threads
+from deepforecast.errors import ParameterError, ParameterTypeError, TrainingError, shown
+
+T = TypeVar("T")
+
+MOST_CHUNKS = 256
+"""Without a known cost: enough for balance and for a progress bar, few enough that 100,000 short series do not drown."""
+
+SHORTEST = {"threads": 0.02, "processes": 0.5}
+LONGEST = 2.0
+"""Seconds a chunk is meant to take at least (or starting it costs more) and at most (or a lost or interrupted one does)."""
+
+
+def map_chunks(
+    work: Callable[[slice], T],
+    n_items: int,
+    *,
+    workers: int | None = None,
+    prefer: Literal["threads", "processes"] = "threads",
+    cost: float | Sequence[float] | np.ndarray | None = None,
+    progress: bool | None = None,
+    label: str = "series",
+    timeout: float | None = None,
+) -> list[T]:
+    """Call `work(part)` for consecutive slices that cover `range(n_items)`; the results in their order.
+
+    Where the slices are cut follows from `n_items`, `cost` and `prefer` only, and every slice computes with one BLAS and
+    OpenMP thread, so the results are the same bits for any number of workers, one (which is this thread) included.
+
+    workers: how many at a time; -1 for all; None for what `joblib.parallel_config` says, else one for each available CPU.
+        Inside another call's worker it is always one.
+    prefer: "threads" for work that releases the GIL, "processes" for other work. `work` then travels to the workers
+        with what it holds: large arrays as read-only memory maps, the rest anew with each slice.
+    cost: expected seconds of one item or of each, by a formula of its size and never by the clock, so that slices are
+        of a sensible and even length. Work that is too short to be worth a worker stays in this thread.
+    progress: a bar on stderr; by default in a terminal only. `label` says what the items are, there and in errors.
+    timeout: seconds a slice may take before its worker counts as hung; not kept where there are no workers.
+
+    A lost worker (killed, crashed, hung) is replaced, what it held is tried once more, and only then `TrainingError`
+    names those items. An error raised by `work` comes back as it is, with a note that names the items.
+
+    >>> totals = map_chunks(lambda part: sum(range(1000)[part]), 1000, workers=1)
+    >>> len(totals), sum(totals)
+    (250, 499500)
+    """
+    _check(workers)
+    parts = cut(n_items, cost, prefer)
+    crew = _crew(workers, prefer) if len(parts) > 1 or timeout is not None else None
+    job = _Job(work, label, os.getpid(), timeout)
+    with _bar(n_items, label, progress) as tick:
+        if crew is None:
+            with threads.limited(1):
+                return [_inline(job, part, tick) for part in parts]
+        with crew.turn, threads.limited(1):
+            return _Spread(job, parts, crew, tick).results()
+
+
+def cut(n_items: int, cost: float | Sequence[float] | np.ndarray | None, prefer: str) -> list[slice]:
+    """Cut `range(n_items)` into slices, from sizes alone.
+
+    >>> cut(5, [0.1, 0.1, 3.0, 0.5, 0.6], "processes")
+    [slice(0, 3, None), slice(3, 4, None), slice(4, 5, None)]
+    """
+    if cost is None:
+        size = max(1, math.ceil(n_items / MOST_CHUNKS))
+        return [slice(start, min(start + size, n_items)) for start in range(0, n_items, size)]
+    each = np.broadcast_to(np.asarray(cost, dtype=np.float64), n_items)
+    ends = np.cumsum(each)
+    total = float(ends[-1]) if n_items else 0.0
+    if not (math.isfinite(total) and bool((each >= 0).all())):
+        raise ParameterError("The cost of an item is a finite number of seconds, at least 0. Leave it out if it is not known.")
+    wanted = min(max(total / (MOST_CHUNKS // 2), SHORTEST[prefer]), LONGEST)
+    # Items belong together if they would begin within the same stretch of `wanted` seconds.
+    stretch = (ends - each) // wanted
+    starts = [0, *(np.flatnonzero(np.diff(stretch)) + 1).tolist(), n_items] if n_items else []
+    return [slice(start, stop) for start, stop in pairwise(starts)]
+
+
+@dataclass(frozen=True)
+class _Job(Generic[T]):
+    """What a worker has to know beside its slice."""
+
+    work: Callable[[slice], T]
+    label: str
+    driver: int
+    timeout: float | None
+
+
+@dataclass(frozen=True)
+class _Crew:
+    """How many workers of which kind, and whose turn it is: several callers share one pool of processes."""
+
+    n_jobs: int
+    prefer: str
+    in_threads: bool
+    as_they_come: bool
+    turn: AbstractContextManager[Any]
+
+
+def _crew(workers: int | None, prefer: str) -> _Crew | None:
+    """Find the workers to use, or None for the calling thread itself. Loads joblib only if it may be needed."""
+    alone = workers is None and "joblib" not in sys.modules and threads.available_cpus() == 1
+    if workers == 1 or _inside.get() == "worker" or alone:
+        return None
+    from joblib.parallel import get_active_backend
+
+    _, configured = get_active_backend()
+    if workers is None and configured == 1:
+        return None
+    backend, _ = get_active_backend(prefer=prefer)
+    in_threads = bool(getattr(backend, "uses_threads", False))
+    if not in_threads and _processes_are_out_of_reach():
+        return None
+    n_jobs = next((n for n in (workers, configured, backend.default_n_jobs) if n not in (None, 1)), threads.available_cpus())
+    if n_jobs == -1 and type(backend).__module__.startswith("joblib._parallel_backends"):
+        n_jobs = threads.available_cpus()
+    if backend.effective_n_jobs(n_jobs) == 1:
+        return None
+    as_they_come = bool(getattr(backend, "supports_return_generator", False))
+    return _Crew(n_jobs, prefer, in_threads, as_they_come, nullcontext() if in_threads else _processes.turn)
+
+
+def _check(workers: int | None) -> None:
+    if workers is not None and (isinstance(workers, bool) or not isinstance(workers, int)):
+        raise ParameterTypeError(f"workers is an integer or None, not {shown(workers)}. Give 1 for the calling thread alone.")
+    if workers is not None and workers < 1 and workers != -1:
+        raise ParameterError(f"workers is at least 1, or -1 for every CPU, not {workers}. Leave it out for the usual number.")
+
+
+def _processes_are_out_of_reach() -> bool:
+    """Tell whether this process can't have a pool: a daemon, without output, or forked from one whose pool it still sees."""
+    import multiprocessing
+
+    if multiprocessing.current_process().daemon:
+        return True
+    try:  # both are flushed when a process is started: here they may be None, closed, or a pipe that nobody reads
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+    except (AttributeError, OSError, ValueError):
+        return True
+    _processes.owner = _processes.owner or os.getpid()
+    return _processes.owner != os.getpid()
+
+
+class _Processes:
+    """The pool of processes that joblib keeps: which process it belongs to, and whose turn it is to use it."""
+
+    owner: int | None = None
+    turn = threading.Lock()
+
+
+class _Spread(Generic[T]):
+    """One round over all slices, and then, while workers get lost, what they held once more."""
+
+    def __init__(self, job: _Job[T], parts: list[slice], crew: _Crew, tick: Callable[[int], object]) -> None:
+        self.job, self.parts, self.crew, self.tick = job, parts, crew, tick
+        self.done: dict[int, T] = {}
+        self.said: dict[int, list[tuple[type[Warning], str]]] = {}
+
+    def results(self) -> list[T]:
+        while todo := [place for place in range(len(self.parts)) if place not in self.done]:
+            lost = self._round(todo)
+            if lost and self.crew.in_threads:  # which cannot be ended, so nothing would be better the second time
+                raise self._given_up(lost, "")
+            for place in lost.held if lost else ():
+                # One at a time: a slice that takes its worker with it again is then known for certain.
+                if again := self._round([place]):
+                    raise self._given_up(again, ", nor did the one that tried again")
+        for place in sorted(self.said):
+            for category, text in self.said[place]:
+                warnings.warn(text, category, stacklevel=3)
+        return [self.done[place] for place in range(len(self.parts))]
+
+    def _round(self, todo: list[int]) -> _Lost | None:
+        """Run the slices `todo`. If a worker was lost: those that were out at that moment, and the error."""
+        from joblib import Parallel
+
+        out: dict[int, None] = {}
+        crew, limit = self.crew, self.job.timeout
+        if limit is not None and not crew.in_threads:
+            limit += 5.0  # a worker watches its own time, by the monotonic clock; this is for one that was stopped
+        pool = Parallel(
+            n_jobs=crew.n_jobs,
+            prefer=crew.prefer,
+            return_as="generator_unordered" if crew.as_they_come else "list",
+            batch_size=1,
+            pre_dispatch="n_jobs + 1",
+            timeout=limit,
+        )
+        try:
+            with _closing(pool(self._tasks(todo, out))) as answers:
+                for place, value, said in answers:
+                    self.done[place], self.said[place] = value, said
+                    del out[place]
+                    self.tick(self.parts[place].stop - self.parts[place].start)
+        except Exception as error:
+            if _from_work(error) or not out:
+                raise
+            return _Lost(list(out), error)
+        return None
+
+    def _tasks(self, todo: list[int], out: dict[int, None]) -> Iterator[Any]:
+        for place in todo:
+            out[place] = None
+            yield _remote, (self.job, place, self.parts[place]), {}
+
+    def _given_up(self, lost: _Lost, tried: str) -> TrainingError:
+        reason = f"{type(lost.error).__name__}: {(str(lost.error).splitlines() or [''])[0]}"
+        allowed = "" if self.job.timeout is None else f" (allowed: {self.job.timeout:g} s)"
+        error = TrainingError(
+            f"A worker has to come back with its results; the one with {_named(self.job.label, self.parts[lost.held[0]])} "
+            f"did not{allowed}{tried}: {shown(reason, 200)}. Run with workers=1 to see what happens there."
+        )
+        error.__cause__ = lost.error
+        return error
+
+
+@dataclass(frozen=True)
+class _Lost:
+    held: list[int]
+    error: Exception
+
+
+def _inline(job: _Job[T], part: slice, tick: Callable[[int], object]) -> T:
+    value = _noted(job, part)
+    tick(part.stop - part.start)
+    return value
+
+
+def _remote(job: _Job[T], place: int, part: slice) -> tuple[int, T, list[tuple[type[Warning], str]]]:
+    """Run in a worker: one slice, on one thread, with its warnings brought home."""
+    token = _inside.set("worker")
+    try:
+        with threads.as_worker():
+            if os.getpid() == job.driver:
+                return place, _noted(job, part), []
+            _end_with(job.driver)
+            with _watched(job.timeout), warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                value = _noted(job, part)
+            return place, value, list(dict.fromkeys((each.category, str(each.message)) for each in caught))
+    finally:
+        _inside.reset(token)
+
+
+def _noted(job: _Job[T], part: slice) -> T:
+    try:
+        return job.work(part)
+    except Exception as error:
+        error.add_note(f"{_NOTE} {_named(job.label, part)}")
+        raise
+
+
+def _from_work(error: BaseException) -> bool:
+    return any(note.startswith(_NOTE) for note in getattr(error, "__notes__", ()))
+
+
+def _named(label: str, part: slice) -> str:
+    return f"{label} {part.start} to {part.stop - 1} (counted from 0)"
+
+
+@contextmanager
+def _watched(timeout: float | None) -> Iterator[None]:
+    """End this worker if the block takes longer; by a thread of C, so that a kernel that holds the GIL is no shelter."""
+    if timeout is None:
+        yield
+        return
+    import faulthandler
+
+    faulthandler.dump_traceback_later(timeout, exit=True, file=2)
+    try:
+        yield
+    finally:
+        faulthandler.cancel_dump_traceback_later()
+
+
+def _end_with(driver: int) -> None:
+    """See to it, once, that this worker does not outlive the process that started it, however that ended."""
+    if _Guard.on or not hasattr(os, "getppid") or os.getppid() != driver:
+        return
+    _Guard.on = True
+
+    def guard() -> None:
+        while os.getppid() == driver:
+            time.sleep(2.0)
+        os._exit(1)
+
+    threading.Thread(target=guard, name="deepforecast-guard", daemon=True).start()
+
+
+class _Guard:
+    on = False
+
+
+@contextmanager
+def _closing(answers: Any) -> Iterator[Any]:
+    """Stop the workers if the block is left early (Ctrl-C); joblib's remark that there was more to do is not wanted then."""
+    try:
+        yield answers
+    except BaseException:
+        if hasattr(answers, "close"):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                answers.close()
+        raise
+
+
+@contextmanager
+def _bar(total: int, label: str, progress: bool | None) -> Iterator[Callable[[int], object]]:
+    """Show how far the outermost call is; what happens inside another one's slice shows nothing by itself."""
+    terminal = sys.stderr is not None and sys.stderr.isatty()
+    wanted = (progress and sys.stderr is not None) or (progress is None and terminal and not _inside.get())
+    token = _inside.set(_inside.get() or "slice")
+    try:
+        if not wanted:
+            yield lambda count: None
+            return
+        from tqdm import tqdm
+
+        with tqdm(total=total, desc=label, file=sys.stderr, dynamic_ncols=True, delay=0.0 if progress else 0.5) as bar:
+            yield bar.update
+    finally:
+        _inside.reset(token)
+
+
+_NOTE = "This happened while working on"
+_inside: ContextVar[str] = ContextVar("deepforecast_inside", default="")
+_processes = _Processes()

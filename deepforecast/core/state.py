@@ -1,0 +1,64 @@
+"""What a fit leaves behind, in one slot: arrays, by series or shared; no objects that would need pickle."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from deepforecast.core.conformal import Calibration
+from deepforecast.data.frames import Ints
+from deepforecast.data.panel import Series
+
+
+@dataclass(frozen=True)
+class Learned:
+    """What a model's `_fit` returns. `by_series`: arrays whose first axis is the series; `shared`: anything else that is an
+    array, number, text, list or dict of these, or another `Learned`-holding `State` (of a wrapped model)."""
+
+    by_series: Mapping[str, Any] = field(default_factory=dict)
+    shared: Mapping[str, Any] = field(default_factory=dict)
+
+    def __getitem__(self, name: str) -> Any:
+        return self.by_series[name] if name in self.by_series else self.shared[name]
+
+    def take(self, numbers: Ints) -> Learned:
+        """Some of the series, in the order given."""
+        return replace(self, by_series={name: values[numbers] for name, values in self.by_series.items()})
+
+    def put(self, numbers: Ints, other: Learned) -> Learned:
+        """These series' arrays replaced by another's."""
+        held = {name: values.copy() for name, values in self.by_series.items()}
+        for name, values in held.items():
+            values[numbers] = other.by_series[name]
+        return replace(self, by_series=held)
+
+    def join(self, other: Learned) -> Learned:
+        """Another's series after ours; what is shared stays ours."""
+        return replace(self, by_series={n: np.concatenate([v, other.by_series[n]]) for n, v in self.by_series.items()})
+
+
+@dataclass(frozen=True)
+class State:
+    """A fitted model: the series it knows, what it learned of them, and the covariates it was fitted with.
+
+    `categories`: declared covariate -> its categories, None for a numeric one. `static`: the values of each series.
+    """
+
+    series: Series
+    learned: Learned
+    categories: Mapping[str, tuple[str, ...] | None] = field(default_factory=dict)
+    static: Mapping[str, Any] = field(default_factory=dict)
+    calibration: Calibration | None = None
+
+    def take(self, numbers: Ints) -> State:
+        """Some of the series, in the order given."""
+        return replace(
+            self,
+            series=self.series.take(numbers),
+            learned=self.learned.take(numbers),
+            static={name: one.take(numbers) for name, one in self.static.items()},
+            calibration=None if self.calibration is None else self.calibration.take(numbers),
+        )

@@ -1,0 +1,54 @@
+"""The last value goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from deepforecast.core.registry import register
+from deepforecast.core.state import Learned
+from deepforecast.data.covariates import Covariate
+from deepforecast.data.frames import Floats
+from deepforecast.data.panel import Panel
+from deepforecast.models.baselines._arrays import Observed, root_mean_square
+from deepforecast.models.baselines._base import Baseline
+
+
+@register
+class Naive(Baseline):
+    """Forecast the last value. The best there is for a random walk, and the yardstick of every other method.
+
+    Interval: sigma * sqrt(h), sigma the root mean square of the one-step changes (Hyndman & Athanasopoulos, *Forecasting:
+    Principles and Practice*, 3rd ed., 5.5). Missing values are looked past; a change over k rows counts with variance k.
+
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=4), "y": [1.0, 3.0, 2.0, 4.0]})
+    >>> print(Naive(horizon=2).fit(frame).predict(level=80).set_index("ds").round(2).reset_index().to_string(index=False))
+            ds  Naive  Naive-lo-80  Naive-hi-80
+    2024-01-05    4.0         1.78         6.22
+    2024-01-06    4.0         0.86         7.14
+    """
+
+    def _fit(self, panel: Panel, monitor: Any) -> Learned:
+        seen = Observed(panel.y, panel.indptr)
+        last, age = seen.last()
+        changes, rows = seen.steps()
+        deviation = root_mean_square(changes if rows is None else changes / np.sqrt(rows), *seen.step_bounds())
+        return Learned({"last": last, "age": age, "deviation": deviation})
+
+    def _advance(self, learned: Learned, panel: Panel, fresh: bool) -> Learned:
+        last, age = Observed(panel.y, panel.indptr).last()
+        none = np.isnan(last)
+        before = (learned["last"], learned["age"] + panel.lengths)
+        return Learned({**learned.by_series, "last": np.where(none, before[0], last), "age": np.where(none, before[1], age)})
+
+    def _explain(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> dict[str, Floats]:
+        return {"level": np.repeat(learned["last"][:, None], steps, axis=1)}
+
+    def _spread(self, learned: Learned, steps: int) -> Floats:
+        return np.sqrt(learned["age"][:, None] + np.arange(1, steps + 1))
+
+    def _paths(self, learned: Learned, common: Floats, shocks: Floats) -> Floats:
+        return np.sqrt(learned["age"])[:, None, None] * common + np.cumsum(shocks, axis=-1)
