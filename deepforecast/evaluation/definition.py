@@ -1,0 +1,204 @@
+"""What a metric is: a name, what it rewards, what it needs, and how errors become one number per group.
+
+    Metric
+    ├── PointMetric      one error per point, then a mean, the root of a mean, or a ratio of sums
+    ├── Composite        one number out of other metrics' totals (OWA)
+    └── FunctionMetric   any function of all points of a group at once (slower: called group by group)
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from deepforecast.errors import DataError, ParameterError, shown
+from deepforecast.evaluation.groups import Aggregate, Groups, aggregate
+from deepforecast.evaluation.inputs import CHECKS, check_actual, checked
+
+Array = NDArray[np.float64]
+Better = Literal["low", "high", "zero", "level"]
+Counts = Literal["points", "forecasts"]
+
+
+@dataclass(frozen=True)
+class Metric(ABC):
+    """A metric. `needs` names its inputs beside the actuals (shapes: deepforecast.evaluation.inputs).
+
+    `better` is where a good value lies: "low", "high", at "zero" (bias) or at the "level" asked (coverage).
+    `counts` is what counts once in an average: every point, or every forecast (one series from one cutoff).
+    """
+
+    name: str
+    _: KW_ONLY
+    rewards: str
+    needs: tuple[str, ...] = ("forecast",)
+    unit: str = "target"
+    better: Better = "low"
+    counts: Counts = "points"
+
+    def __post_init__(self) -> None:
+        unknown = [name for name in self.needs if name not in CHECKS]
+        if unknown:
+            raise ParameterError(f"A metric can need {', '.join(CHECKS)}; got {shown(unknown)}.")
+
+    def by_group(self, actual: ArrayLike, groups: Groups, **inputs: ArrayLike | None) -> Aggregate:
+        """The metric for each group, and for each model if the forecasts have axes in front. Inputs not needed are ignored."""
+        values, found = checked(actual, inputs, self.needs)
+        if values.shape != groups.codes.shape:
+            raise ParameterError(f"Groups are given for {groups.codes.size} points, actuals for {values.size}.")
+        # too large is reported below by name, and no other arithmetic here can go wrong unseen
+        with np.errstate(over="ignore", invalid="ignore"):
+            result = self._by_group(values, groups, found)
+        if np.isinf(result.value).any():
+            raise DataError(f"{self.name} is infinite: errors too large for float64; divide the data by a constant first.")
+        return result
+
+    def __call__(self, actual: ArrayLike, **inputs: ArrayLike | None) -> Any:
+        """The metric over the last axis of `actual`: a number, or an array over the axes in front (models, series)."""
+        shape = check_actual(actual).shape
+        count = int(np.prod(shape[:-1]))
+        groups = Groups(np.repeat(np.arange(count), shape[-1]), count)
+        value = self.by_group(actual, groups, **inputs).value
+        value = value.reshape(value.shape[:-1] + shape[:-1])
+        return value if value.ndim else float(value)
+
+    def distance(self, value: ArrayLike, level: float | None = None) -> Array:
+        """How far from good `value` is, less being better whatever the metric: what a ranking sorts by."""
+        values = np.asarray(value, dtype=np.float64)
+        if self.better == "level":
+            if level is None:
+                raise ParameterError(f"{self.name} is judged against the level of the interval: give level.")
+            return np.abs(values - level / 100)
+        return {"low": values, "high": -values, "zero": np.abs(values)}[self.better]
+
+    @staticmethod
+    def from_function(
+        function: Callable[..., Any], *, name: str | None = None, pointwise: bool = False, **fields: Any
+    ) -> Metric:
+        """A metric out of `function(actual, forecast)`, or with `needs=(...)` of `function(actual, *needed inputs)`.
+
+        The function gets the points of one group and returns a number, as those of scikit-learn do; with `pointwise=True`
+        it gets all points of all models and returns an error for each, which is averaged (fast; NaN: left out, counted).
+        Points without an actual are taken out before. `fields`: rewards, needs, unit, better, counts.
+
+        >>> largest = Metric.from_function(lambda actual, forecast: abs(actual - forecast).max(), name="largest")
+        >>> largest([1.0, 2.0, 3.0], forecast=[1.0, 4.0, 4.0])
+        2.0
+        """
+        name = str(name or getattr(function, "__name__", type(function).__name__))
+        if name == "<lambda>":
+            raise ParameterError("A metric needs a name: Metric.from_function(function, name=...).")
+        fields = {"rewards": "What the function given rewards.", **fields}
+        metric = FunctionMetric(name, function=function, **fields)
+        if not pointwise:
+            return metric
+        return PointMetric(name, errors=_positional(function, metric.needs), **fields)
+
+    @abstractmethod
+    def _by_group(self, actual: Array, groups: Groups, inputs: dict[str, Array]) -> Aggregate:
+        """The metric from checked inputs whose last axis runs over all points."""
+
+
+@dataclass(frozen=True)
+class PointMetric(Metric):
+    """One error per point, NaN where the metric is not defined, and how the errors of a group are put together."""
+
+    _: KW_ONLY
+    errors: Callable[..., Array]
+    weights: Callable[[Array], Array] | None = None
+    root: bool = False
+
+    def _by_group(self, actual: Array, groups: Groups, inputs: dict[str, Array]) -> Aggregate:
+        errors = self.errors(actual, **inputs)
+        weights = None if self.weights is None else self.weights(actual)
+        return aggregate(errors, groups, weights=weights, root=self.root, per_forecast=self.counts == "forecasts")
+
+
+@dataclass(frozen=True)
+class Composite(Metric):
+    """Made of the totals of `parts` for the forecast and for a `reference` forecast, once per group, never averaged."""
+
+    _: KW_ONLY
+    parts: tuple[Metric, ...]
+    combine: Callable[..., Array]
+
+    def _by_group(self, actual: Array, groups: Groups, inputs: dict[str, Array]) -> Aggregate:
+        of_reference = {**inputs, "forecast": inputs["reference"]}
+        totals = [part.by_group(actual, groups, **inputs) for part in self.parts]
+        reference = [part.by_group(actual, groups, **of_reference).value for part in self.parts]
+        fewest = min(totals, key=lambda total: int(total.points.sum()))
+        return replace(fewest, value=self.combine(*[total.value for total in totals], *reference))
+
+
+@dataclass(frozen=True)
+class FunctionMetric(Metric):
+    """A function of all points of a group (of each forecast, if `counts` says so) that returns one number."""
+
+    _: KW_ONLY
+    function: Callable[..., Any]
+
+    def _by_group(self, actual: Array, groups: Groups, inputs: dict[str, Array]) -> Aggregate:
+        front = _models(inputs)
+        present = ~np.isnan(actual)
+        sums, used, points, idle = (np.zeros((*front, groups.count)) for _ in range(4))
+        for group, members in groups.members(self.counts == "forecasts"):
+            rows = members[present[members]]
+            for model in np.ndindex(*front):
+                value = self._value(actual, inputs, rows, model) if rows.size else np.nan
+                defined = not np.isnan(value)
+                sums[(*model, group)] += value if defined else 0.0
+                used[(*model, group)] += defined
+                points[(*model, group)] += rows.size if defined else 0
+                idle[(*model, group)] += members.size > 0 and not defined
+        mean = np.divide(sums, used, out=np.full(sums.shape, np.nan), where=used > 0)
+        counted = points.astype(np.int64)
+        return Aggregate(mean, counted, groups.sizes - counted, idle.astype(np.int64))
+
+    def _value(self, actual: Array, inputs: Mapping[str, Array], rows: NDArray[np.int64], model: tuple[int, ...]) -> float:
+        given = [_taken(name, inputs[name], rows, model) for name in self.needs]
+        value = np.asarray(self.function(actual[rows], *given))
+        if value.size != 1 or value.dtype.kind not in "iufb":
+            raise ParameterError(
+                f"The function of metric {self.name} has to return one number, got {shown(value.tolist())}; "
+                f"one that returns an error per point is given with pointwise=True."
+            )
+        return float(value.reshape(()))
+
+
+STACKED = ("quantile_forecast", "samples")
+PER_MODEL = ("forecast", "reference", "lo", "hi", *STACKED)
+
+
+def _models(inputs: Mapping[str, Array]) -> tuple[int, ...]:
+    """Shape of the axes over models."""
+    return np.broadcast_shapes(*(a.shape[name in STACKED : -1] for name, a in inputs.items() if name in PER_MODEL))
+
+
+def _taken(name: str, array: Array, rows: NDArray[np.int64], model: tuple[int, ...]) -> Any:
+    """What the function sees of one input: the points of one group and one model; a level as a plain number."""
+    if name == "level":
+        return float(array)
+    if name == "quantiles":
+        return array
+    if name in PER_MODEL and array.ndim > 1 + (name in STACKED):
+        where: tuple[Any, ...] = (slice(None), *model) if name in STACKED else model
+        array = array[where]
+    return array[..., rows]
+
+
+def _positional(function: Callable[..., Any], needs: tuple[str, ...]) -> Callable[..., Array]:
+    """`function` with inputs by name, and its answer held to one finite error (or NaN) per point."""
+
+    def errors(actual: Array, **inputs: Array) -> Array:
+        found = np.asarray(function(actual, *[inputs[name] for name in needs]), dtype=np.float64)
+        expected = (*_models(inputs), actual.size)
+        if found.shape != expected:
+            raise ParameterError(f"A pointwise metric returns an error for each point: shape {expected}, got {found.shape}.")
+        return np.where(np.isnan(actual), np.nan, found)
+
+    return errors

@@ -1,0 +1,93 @@
+"""The catalogue of metrics: every one by name, and as a plain function of arrays.
+
+    from deepforecast.evaluation.metrics import METRICS, get, mase, seasonal_scale
+
+    mase(actual, forecast, scale=seasonal_scale(train, season_length=12))
+    METRICS["mase"].rewards                                    # 'The median, every series alike.'
+    METRICS["mase"].by_group(actual, groups, forecast=..., scale=...)    # by series, cutoff, step; many models at once
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from difflib import get_close_matches
+from types import MappingProxyType
+from typing import Any
+
+from deepforecast.errors import ParameterError, ParameterTypeError, shown
+from deepforecast.evaluation import point, probabilistic
+from deepforecast.evaluation.definition import Metric
+from deepforecast.evaluation.groups import Aggregate, Groups
+from deepforecast.evaluation.point import bias, mae, mape, mase, owa, relative_bias, rmse, rmsse, smape, wape
+from deepforecast.evaluation.probabilistic import (
+    coverage,
+    crps_from_quantiles,
+    crps_from_samples,
+    msis,
+    pinball,
+    weighted_quantile_loss,
+    width,
+    winkler,
+)
+from deepforecast.evaluation.scale import seasonal_scale
+
+__all__ = [
+    "METRICS",
+    "Aggregate",
+    "Groups",
+    "Metric",
+    "bias",
+    "coverage",
+    "crps_from_quantiles",
+    "crps_from_samples",
+    "get",
+    "mae",
+    "mape",
+    "mase",
+    "msis",
+    "owa",
+    "pinball",
+    "relative_bias",
+    "rmse",
+    "rmsse",
+    "seasonal_scale",
+    "smape",
+    "wape",
+    "weighted_quantile_loss",
+    "width",
+    "winkler",
+]
+
+METRICS: Mapping[str, Metric] = MappingProxyType(
+    {metric.name: metric for room in (point, probabilistic) for metric in vars(room).values() if isinstance(metric, Metric)}
+)
+
+
+def get(metric: str | Metric | Callable[..., Any]) -> Metric:
+    """The metric of that name (capitals do not matter), the metric itself, or one made of a function.
+
+    A plain function of this module, such as `mae`, stands for its metric; any other is taken as
+    `function(actual, forecast) -> number` (see `Metric.from_function` for the rest).
+
+    >>> get("MASE").needs
+    ('forecast', 'scale')
+    >>> get(mae) is get("mae")
+    True
+    """
+    if isinstance(metric, Metric):
+        return metric
+    if isinstance(metric, str):
+        return _named(metric)
+    if not callable(metric):
+        raise ParameterTypeError(f"A metric is a name, a Metric or a function, got {shown(metric)}.")
+    name = getattr(metric, "__name__", "")
+    return METRICS[name] if globals().get(name) is metric and name in METRICS else Metric.from_function(metric)
+
+
+def _named(name: str) -> Metric:
+    found = METRICS.get(name.lower())
+    if found is None:
+        close = get_close_matches(name.lower(), METRICS, n=3)
+        hint = f"did you mean {' or '.join(close)}?" if close else f"known are {', '.join(METRICS)}."
+        raise ParameterError(f"There is no metric {shown(name)}; {hint}")
+    return found

@@ -1,0 +1,235 @@
+"""Metrics of quantiles, samples and intervals.
+
+Shapes and edges are those of deepforecast.evaluation.point; forecasts of quantiles and samples have one more axis, the very
+first, that runs over the quantiles or samples. An interval whose `lo` is above its `hi` raises `DataError`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from deepforecast.errors import ParameterError
+from deepforecast.evaluation.definition import PointMetric
+from deepforecast.evaluation.inputs import numbers
+from deepforecast.evaluation.scale import defined
+
+Array = NDArray[np.float64]
+BLOCK = 4_000_000  # sample values sorted at a time: bounds the memory beside the samples
+
+
+def pinball(actual: ArrayLike, quantile_forecast: ArrayLike, q: float) -> Any:
+    """Mean pinball (quantile) loss at one `q`: rewards the q-quantile. At 0.5 it is half the MAE.
+
+    >>> pinball([10.0, 20.0], [12.0, 19.0], q=0.9)
+    0.55
+    """
+    forecast = numbers("quantile_forecast", quantile_forecast)
+    return PINBALL(actual, quantile_forecast=forecast[np.newaxis], quantiles=np.reshape(q, -1))
+
+
+def weighted_quantile_loss(actual: ArrayLike, quantile_forecast: ArrayLike, quantiles: ArrayLike) -> Any:
+    """wQL: twice the summed pinball loss over the summed absolute actuals, mean over the quantiles; a fraction.
+
+    Rewards the quantiles, large series first. With the median alone it is WAPE. GluonTS calls it
+    mean_weighted_sum_quantile_loss; benchmarks that report "CRPS" from quantiles mostly mean this.
+
+    >>> weighted_quantile_loss([10.0, 30.0], [[8.0, 25.0], [12.0, 32.0]], quantiles=[0.25, 0.75])
+    0.06875
+    """
+    return WEIGHTED_QUANTILE_LOSS(actual, quantile_forecast=quantile_forecast, quantiles=quantiles)
+
+
+def crps_from_quantiles(actual: ArrayLike, quantile_forecast: ArrayLike, quantiles: ArrayLike) -> Any:
+    """CRPS of the distribution that the quantiles outline: rewards the whole distribution. In units of the target.
+
+    Computed exactly for the quantile function that runs straight between neighbouring quantiles and stays level beyond the
+    outermost. Equal quantiles give the absolute error. Deciles of a normal distribution give its CRPS within 1 % (twice the
+    mean pinball loss is 9 % above it) and the quantiles need not be evenly spaced. Quantiles that cross are sorted first.
+
+    >>> crps_from_quantiles([10.0], [[8.0], [10.0], [12.0]], quantiles=[0.25, 0.5, 0.75])
+    0.5833333333333333
+    """
+    return CRPS_FROM_QUANTILES(actual, quantile_forecast=quantile_forecast, quantiles=quantiles)
+
+
+def crps_from_samples(actual: ArrayLike, samples: ArrayLike, *, fair: bool = False) -> Any:
+    """CRPS of the samples' own distribution, E|X - y| - E|X - X'| / 2, exact by sorting. In units of the target.
+
+    Rewards the whole distribution. `fair=True` corrects for the finite number of samples (it estimates the CRPS of the
+    distribution they come from without bias, and may fall below zero); it needs two samples at least.
+
+    >>> crps_from_samples([10.0], [[8.0], [12.0]]), crps_from_samples([10.0], [[8.0], [12.0]], fair=True)
+    (1.0, 0.0)
+    """
+    return (FAIR_CRPS if fair else CRPS_FROM_SAMPLES)(actual, samples=samples)
+
+
+def coverage(actual: ArrayLike, lo: ArrayLike, hi: ArrayLike) -> Any:
+    """Share of the actuals inside the interval, its ends included: good is the level, neither more nor less.
+
+    >>> coverage([10.0, 20.0], [8.0, 21.0], [10.0, 25.0])
+    0.5
+    """
+    return COVERAGE(actual, lo=lo, hi=hi)
+
+
+def width(actual: ArrayLike, lo: ArrayLike, hi: ArrayLike) -> Any:
+    """Mean width of the interval where there is an actual: rewards narrow intervals, so read it beside the coverage.
+
+    >>> width([10.0, 20.0], [8.0, 21.0], [10.0, 25.0])
+    3.0
+    """
+    return WIDTH(actual, lo=lo, hi=hi)
+
+
+def winkler(actual: ArrayLike, lo: ArrayLike, hi: ArrayLike, level: float) -> Any:
+    """Winkler (interval) score: width plus 2 / (1 - level / 100) times the distance of actuals outside.
+
+    Rewards narrow intervals that hold their level: best are the two quantiles that bound it.
+
+    >>> winkler([10.0, 20.0], [8.0, 21.0], [10.0, 25.0], level=80)
+    8.0
+    """
+    return WINKLER(actual, lo=lo, hi=hi, level=level)
+
+
+def msis(actual: ArrayLike, lo: ArrayLike, hi: ArrayLike, scale: ArrayLike, level: float = 95) -> Any:
+    """Mean scaled interval score of the M4 competition: the Winkler score over `scale` (`seasonal_scale`).
+
+    Rewards narrow intervals that hold their level, every series alike. NaN where the scale is zero or NaN.
+
+    >>> msis([10.0, 20.0], [8.0, 21.0], [10.0, 25.0], scale=2.0, level=80)
+    4.0
+    """
+    return MSIS(actual, lo=lo, hi=hi, scale=scale, level=level)
+
+
+def _pinball(actual: Array, quantile_forecast: Array, quantiles: Array) -> Array:
+    """Pinball loss of each point, mean over the quantiles."""
+    total = np.zeros(quantile_forecast.shape[1:])
+    for q, forecast in zip(quantiles.tolist(), quantile_forecast, strict=True):
+        error = actual - forecast
+        above = q * error
+        error *= q - 1
+        total += np.maximum(above, error, out=above)
+    total /= len(quantiles)
+    return total
+
+
+def _doubled_pinball(actual: Array, quantile_forecast: Array, quantiles: Array) -> Array:
+    loss = _pinball(actual, quantile_forecast, quantiles)
+    loss *= 2
+    return loss
+
+
+def _crps_quantiles(actual: Array, quantile_forecast: Array, quantiles: Array) -> Array:
+    """Twice the integral over q of the pinball loss of the outlined quantile function Q at each point.
+
+    Over a cell [a, b] of quantiles, pinball = q (y - Q) + max(Q - y, 0). The first term is a polynomial in q; the second
+    integrates to (b - a) (u + v) (v - u) / 2 (Q(b) - Q(a)), with u and v what Q(a) and Q(b) are above y.
+    """
+    if (quantile_forecast[1:] < quantile_forecast[:-1]).any():
+        quantile_forecast = np.sort(quantile_forecast, axis=0)
+    lowest, highest = quantiles[0], 1 - quantiles[-1]
+    below = quantile_forecast[0] - actual  # Q - y at the left end of the cell, here also of the level tail
+    excess = np.maximum(below, 0.0)
+    total = lowest * excess - lowest**2 / 2 * below
+    for a, b, forecast in zip(quantiles[:-1].tolist(), quantiles[1:].tolist(), quantile_forecast[1:], strict=True):
+        above = forecast - actual
+        surplus, rise = np.maximum(above, 0.0), above - below
+        share = np.divide(surplus - excess, rise, out=(above > 0).astype(np.float64), where=rise > 0)
+        total += (b - a) / 2 * ((surplus + excess) * share - (2 * a + b) / 3 * below - (a + 2 * b) / 3 * above)
+        below, excess = above, surplus
+    total += highest * (excess - (1 + quantiles[-1]) / 2 * below)
+    # what rounding leaves below zero; a missing actual stays NaN
+    return np.asarray(np.maximum(2 * total, 0.0))
+
+
+def _crps_samples(actual: Array, samples: Array, fair: bool = False) -> Array:
+    count = len(samples)
+    if fair and count < 2:
+        raise ParameterError("The fair CRPS needs two samples at least, got one.")
+    result = np.empty(samples.shape[1:])
+    ranks = (2 * np.arange(1, count + 1) - count - 1) / (count * (count - 1 if fair else count))
+    step = max(1, BLOCK // (samples.size // samples.shape[-1]))
+    for start in range(0, samples.shape[-1], step):
+        block = slice(start, start + step)
+        # distances rather than values: those far from zero keep their digits
+        ordered = samples[..., block] - actual[block]
+        ordered.sort(axis=0)
+        result[..., block] = np.abs(ordered).mean(axis=0) - np.tensordot(ranks, ordered, axes=1)
+    return result if fair else np.maximum(result, 0.0)
+
+
+def _fair_crps(actual: Array, samples: Array) -> Array:
+    return _crps_samples(actual, samples, fair=True)
+
+
+def _inside(actual: Array, lo: Array, hi: Array) -> Array:
+    return np.where(np.isnan(actual), np.nan, (lo <= actual) & (actual <= hi))
+
+
+def _width(actual: Array, lo: Array, hi: Array) -> Array:
+    return np.where(np.isnan(actual), np.nan, hi - lo)
+
+
+def _winkler(actual: Array, lo: Array, hi: Array, level: Array) -> Array:
+    outside = np.maximum(lo - actual, actual - hi)
+    np.maximum(outside, 0.0, out=outside)
+    outside *= 200 / (100 - level)
+    outside += hi - lo
+    return outside
+
+
+def _scaled_winkler(actual: Array, lo: Array, hi: Array, level: Array, scale: Array) -> Array:
+    score = _winkler(actual, lo, hi, level)
+    score /= defined(scale)
+    return score
+
+
+_QUANTILES = ("quantile_forecast", "quantiles")
+
+PINBALL = PointMetric("pinball", rewards="The quantiles asked.", needs=_QUANTILES, errors=_pinball)
+WEIGHTED_QUANTILE_LOSS = PointMetric(
+    "weighted_quantile_loss",
+    rewards="The quantiles asked, where the series are large.",
+    needs=_QUANTILES,
+    unit="fraction",
+    errors=_doubled_pinball,
+    weights=np.abs,
+)
+CRPS_FROM_QUANTILES = PointMetric(
+    "crps_from_quantiles", rewards="The whole distribution.", needs=_QUANTILES, errors=_crps_quantiles
+)
+CRPS_FROM_SAMPLES = PointMetric(
+    "crps_from_samples", rewards="The whole distribution.", needs=("samples",), errors=_crps_samples
+)
+FAIR_CRPS = PointMetric(
+    "fair_crps_from_samples",
+    rewards="The whole distribution, whatever the number of samples.",
+    needs=("samples",),
+    errors=_fair_crps,
+)
+COVERAGE = PointMetric(
+    "coverage",
+    rewards="Intervals that hold exactly their level.",
+    needs=("lo", "hi"),
+    unit="fraction",
+    errors=_inside,
+    better="level",
+)
+WIDTH = PointMetric("width", rewards="Narrow intervals, whether they hold or not.", needs=("lo", "hi"), errors=_width)
+WINKLER = PointMetric(
+    "winkler", rewards="Narrow intervals that hold their level.", needs=("lo", "hi", "level"), errors=_winkler
+)
+MSIS = PointMetric(
+    "msis",
+    rewards="Narrow intervals that hold their level, every series alike.",
+    needs=("lo", "hi", "level", "scale"),
+    unit="seasonal naive errors",
+    errors=_scaled_winkler,
+    counts="forecasts",
+)
