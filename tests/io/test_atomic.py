@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from deepforecast.io.atomic import replace_file
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+@pytest.mark.parametrize("mask", [0o022, 0o077, 0o002])
+def test_a_new_file_has_the_permissions_of_any_new_file(tmp_path: Path, mask: int) -> None:
+    before = os.umask(mask)
+    try:
+        replace_file(tmp_path / "new", [b"x"])
+    finally:
+        os.umask(before)
+    assert mode(tmp_path / "new") == 0o666 & ~mask
+
+
+@pytest.mark.parametrize("permissions", [0o600, 0o664, 0o755])
+def test_a_replaced_file_keeps_its_permissions(tmp_path: Path, permissions: int) -> None:
+    (tmp_path / "m").write_bytes(b"old")
+    (tmp_path / "m").chmod(permissions)
+    replace_file(tmp_path / "m", [b"n", b"", b"ew"])
+    assert mode(tmp_path / "m") == permissions
+    assert (tmp_path / "m").read_bytes() == b"new"
+
+
+def test_a_link_stays_and_its_file_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "real" / "m").write_bytes(b"old")
+    (tmp_path / "link").symlink_to("real/m")
+    replace_file(tmp_path / "link", [b"new"])
+    assert os.readlink(tmp_path / "link") == "real/m"
+    assert (tmp_path / "real" / "m").read_bytes() == b"new"
+    assert sorted(os.listdir(tmp_path)) == ["link", "real"]
+    assert os.listdir(tmp_path / "real") == ["m"]
+
+
+def test_a_dangling_link_gets_its_file(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to("new folder/m")
+    replace_file(tmp_path / "link", [b"new"])
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "new folder" / "m").read_bytes() == b"new"
+
+
+def test_what_is_not_a_file_stays(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "device").symlink_to(os.devnull)
+    for name in ("fifo", "loop", "folder", "device"):
+        with pytest.raises(OSError):
+            replace_file(tmp_path / name, [b"new"])
+    assert sorted(os.listdir(tmp_path)) == ["device", "fifo", "folder", "loop"]
+    assert stat.S_ISFIFO((tmp_path / "fifo").stat().st_mode)
+    assert stat.S_ISCHR(os.stat(os.devnull).st_mode)
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, OSError, MemoryError])
+@pytest.mark.parametrize(
+    ("step", "exists"),
+    [("chmod", True), *((step, exists) for step in ("chunk", "fsync", "replace") for exists in (True, False))],
+)
+def test_K23_a_failure_at_any_step_leaves_all_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, error: type[BaseException], exists: bool
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    def chunks() -> Iterator[bytes]:
+        yield b"new" * 100_000
+        if step == "chunk":
+            raise error
+
+    if exists:
+        (tmp_path / "m").write_bytes(b"old")
+    if step != "chunk":
+        monkeypatch.setattr(os, step, fail)
+    with pytest.raises(error):
+        replace_file(tmp_path / "m", chunks())
+    monkeypatch.undo()
+    assert os.listdir(tmp_path) == (["m"] if exists else [])
+    assert not exists or (tmp_path / "m").read_bytes() == b"old"
+
+
+def test_content_is_on_the_disk_before_it_takes_the_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[str] = []
+    sync, replace = os.fsync, os.replace
+
+    def noted_sync(descriptor: int) -> None:
+        status = os.fstat(descriptor)
+        done.append("sync folder" if stat.S_ISDIR(status.st_mode) else f"sync {status.st_size} bytes")
+        sync(descriptor)
+
+    def noted_replace(source: str, target: str) -> None:
+        done.append("replace")
+        replace(source, target)
+
+    monkeypatch.setattr(os, "fsync", noted_sync)
+    monkeypatch.setattr(os, "replace", noted_replace)
+    replace_file(tmp_path / "m", [b"new"])
+    assert done == ["sync 3 bytes", "replace", "sync folder"]
+
+
+def test_a_folder_that_cannot_be_synced_is_no_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sync = os.fsync
+
+    def files_only(descriptor: int) -> None:
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            raise OSError
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", files_only)
+    replace_file(tmp_path / "m", [b"new"])
+    assert (tmp_path / "m").read_bytes() == b"new"
