@@ -47,12 +47,13 @@ def test_F06_no_file_may_grow_so_large(tmp_path: Path, child: RunChild) -> None:
 
 
 @pytest.fixture(scope="session")
-def own_mounts() -> list[str]:
+def own_mounts(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """The start of a command whose mounts nobody else sees, and which end with it."""
     launcher = ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--user", "--map-root-user", "--mount"]
     if shutil.which("unshare") is None:
         pytest.skip("needs a small tmpfs: there is no command unshare")
-    trial = subprocess.run([*launcher, "mount", "-t", "tmpfs", "none", tempfile.gettempdir()], capture_output=True, text=True)
+    mount = ["mount", "-t", "tmpfs", "none", str(tmp_path_factory.mktemp("mount"))]
+    trial = subprocess.run([*launcher, *mount], capture_output=True, text=True)
     if trial.returncode:
         pytest.skip(f"needs a small tmpfs, which cannot be mounted here: {trial.stderr.strip()}")
     return launcher
