@@ -15,6 +15,7 @@ import numpy as np
 from deepforecast.core import params
 from deepforecast.core.capabilities import Capabilities, CapabilitiesOf
 from deepforecast.core.forecast import Forecast, checked_horizon, checked_levels, checked_quantiles, columns_of
+from deepforecast.core.monitor import SILENT, Monitor
 from deepforecast.core.params import Param, param
 from deepforecast.core.state import Learned, State
 from deepforecast.data import frames
@@ -57,7 +58,7 @@ class Forecaster:
             _say(f"Columns without a role are left out: {some(panel.undeclared)}. Declare them in columns= or drop them.")
         return self.fit_panel(panel)
 
-    def fit_panel(self, panel: Panel, monitor: Any = None) -> Self:
+    def fit_panel(self, panel: Panel, monitor: Monitor = SILENT) -> Self:
         """`fit` for data that are a panel already: what the engines call."""
         self.state_ = self._learn(panel, monitor)
         return self
@@ -77,7 +78,10 @@ class Forecaster:
         state = self._at_end_of(frame, static)
         forecast = self.forecast_from(state, steps, self._ahead(state, steps, future))
         columns = state.series.rows(state.series.calendar.following(state.series.last, steps))
-        columns |= columns_of(forecast, self.name, self.point_kind, levels, wanted)
+        found = columns_of(forecast, self.name, self.point_kind, levels, wanted)
+        for values in found.values():
+            _finite(values.reshape(len(state.series), -1), state, self.name)
+        columns |= found
         return frames.build(state.series.library, columns)
 
     def simulate(
@@ -209,7 +213,7 @@ class Forecaster:
         _finite(forecast.mean, state, self.name)
         return forecast if state.calibration is None else state.calibration.around(forecast.point(self.point_kind))
 
-    def _learn(self, panel: Panel, monitor: Any = None) -> State:
+    def _learn(self, panel: Panel, monitor: Monitor = SILENT) -> State:
         """Everything a fit does with a panel, without touching the model."""
         from deepforecast.core.histories import calibrated, prepared
 
@@ -222,7 +226,8 @@ class Forecaster:
                 f"{panel.observed[short[0]]}. Leave such series out or choose a simpler model."
             )
         learned = self._fit(panel, monitor)
-        state = State(panel.series, learned, {n: c.categories for n, c in panel.covariates.items()} | {n: c.categories for n, c in panel.static.items()}, panel.static)
+        categories = {name: one.categories for name, one in {**panel.covariates, **panel.static}.items()}
+        state = State(panel.series, learned, categories, panel.static)
         return state if self.intervals is None else replace(state, calibration=calibrated(self, panel))
 
     def _at_end_of(self, frame: Frame | None, static: Frame | None) -> State:
@@ -250,7 +255,7 @@ class Forecaster:
         """The fewest values a series must have."""
         return 1
 
-    def _fit(self, panel: Panel, monitor: Any) -> Learned:
+    def _fit(self, panel: Panel, monitor: Monitor) -> Learned:
         """Learn from a panel."""
         raise NotImplementedError
 
@@ -272,7 +277,7 @@ class Forecaster:
 
     def _refine(self, learned: Learned, panel: Panel) -> Learned:
         """Go on learning; for closed forms that is a fit."""
-        return self._fit(panel, None)
+        return self._fit(panel, SILENT)
 
 
 params.collect(Forecaster)
@@ -283,11 +288,12 @@ def _say(message: str) -> None:
 
 
 def _finite(values: Floats, state: State, name: str) -> Floats:
-    bad = np.flatnonzero(~np.isfinite(values).all(axis=tuple(range(1, values.ndim))))
-    if len(bad):
+    if not np.isfinite(values).all():
+        bad = np.flatnonzero(~np.isfinite(values).all(axis=tuple(range(1, values.ndim))))
+        why = "are too few to know their spread, which a level needs" if np.isnan(values[bad]).any() else "are too large for float64"
         raise DataError(
             f"A forecast is finite; {name}'s for series {state.series.labels(bad)} is not: the values of column "
-            f"{state.series.columns.target} are too large or too small for this model. Rescale them."
+            f"{state.series.columns.target} {why}. Give longer series or rescale them, or leave these series out."
         )
     return values
 

@@ -129,7 +129,7 @@ def collect(cls: type) -> None:
 def values(cls: type, args: tuple[Any, ...], given: Mapping[str, Any]) -> dict[str, Any]:
     """The full set of values for a constructor call, each checked; the very objects given."""
     params: dict[str, Param] = cls._params  # type: ignore[attr-defined]
-    places = [p.name for p in params.values() if p.positional]
+    places = [p.name for p in sorted(params.values(), key=lambda p: not p.required) if p.positional]
     if len(args) > len(places):
         names = ", ".join(places) or "none"
         raise ParameterTypeError(f"{cls.__name__} takes {len(places)} parameter(s) by position ({names}), the others by name; got {len(args)}.")

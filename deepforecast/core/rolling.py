@@ -10,6 +10,7 @@ import numpy as np
 
 from deepforecast.core.forecast import Forecast
 from deepforecast.core.histories import moved_panel
+from deepforecast.core.monitor import SILENT, Monitor
 from deepforecast.core.state import State
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.cutoffs import Plan, Window, windows
@@ -45,7 +46,7 @@ def refit_every(refit: Any, local: bool) -> int:
     raise ParameterError(f"refit is 'auto', True, False or a number of windows, at least 1; got {shown(refit)}.")
 
 
-def roll(model: Forecaster, panel: Panel, plan: Plan, *, every: int, monitor: Any = None) -> Iterator[Fold]:
+def roll(model: Forecaster, panel: Panel, plan: Plan, *, every: int, monitor: Monitor = SILENT) -> Iterator[Fold]:
     """Forecasts of `model` (left untouched) at every window of the plan, the oldest first.
 
     Between refits the parameters stay and the state moves to the end of each window's history.
@@ -56,7 +57,7 @@ def roll(model: Forecaster, panel: Panel, plan: Plan, *, every: int, monitor: An
     for window in windows(panel, plan):
         history = window.history(panel)
         if state is None or (every and window.number % every == 0):
-            state = worker._learn(history, None if monitor is None else monitor.fold(window.number, plan.n_windows))
+            state = worker._learn(history, monitor.fold(window.number))
             fitted_on, at = window.series, state
         else:
             at = moved_panel(worker, state, history, _places(fitted_on, window.series, len(panel)))
