@@ -1,0 +1,232 @@
+"""`check`: all that is wrong or remarkable in a frame, at once and without raising; `fill_gaps`: the repair."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from deepforecast.data import calendar as calendars
+from deepforecast.data import frames
+from deepforecast.data.calendar import OFF_GRID, Calendar, stamp_text
+from deepforecast.data.columns import Columns, resolve
+from deepforecast.data.frames import Floats, Frame, Ints
+from deepforecast.data.frequency import parse, seasons
+from deepforecast.data.identity import Runs, runs_of
+from deepforecast.data.inference import infer
+from deepforecast.data.missing import METHODS, filled
+from deepforecast.data.panel import Panel
+from deepforecast.errors import DataError, ParameterError, shown, some
+
+SHORT = 2  # seasons below which a series is called short
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing found: `severity` is "error" (a fit refuses it), "warning" (some models do) or "note"."""
+
+    severity: str
+    what: str
+    count: int
+    where: str
+    way_out: str
+
+
+@dataclass(frozen=True)
+class CheckReport:
+    """What `check` found. `series` is a frame with a row for each series; print the report to read it."""
+
+    summary: Mapping[str, Any]
+    findings: tuple[Finding, ...]
+    series: Frame
+
+    @property
+    def ok(self) -> bool:
+        """No errors: every model that can take missing values can be fitted."""
+        return not any(finding.severity == "error" for finding in self.findings)
+
+    def __repr__(self) -> str:
+        head = ", ".join(f"{name} {value}" for name, value in self.summary.items())
+        if not self.findings:
+            return f"{head}\nNothing to complain of."
+        width = max(len(finding.what) for finding in self.findings)
+        lines = [f"{f.severity:8s} {f.what:{width}s} {f.count:>7,}  {f.where}\n{'':8s} {'':{width}s} {'':7s}  -> {f.way_out}" for f in self.findings]
+        return "\n".join([head, *lines])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Summary and findings as plain values."""
+        return {"ok": self.ok, "summary": dict(self.summary), "findings": [vars(finding).copy() for finding in self.findings]}
+
+
+def check(frame: Frame, *, freq: Any = None, columns: Columns | Mapping[str, Any] | None = None) -> CheckReport:
+    """Look a frame over: gaps, duplicates, frequency, missing and infinite values, constants, short series.
+
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=30).delete(4), "y": 1.0})
+    >>> print(check(frame))
+    series 1, rows 29, freq D, from 2024-01-01, to 2024-01-30
+    warning  gaps           1  the series, first before 2024-01-06
+                               -> fill_gaps(frame), or a model that takes missing values
+    note     constant       1  the series
+                               -> forecasts will be that constant
+    """
+    try:
+        table = frames.opened(frame)
+        names = resolve(columns, table.columns)
+        if not len(table):
+            raise DataError("A frame has rows; this one is empty.")
+        view = _View.of(table, names)
+    except DataError as error:
+        return CheckReport({"series": 0, "rows": 0}, (Finding("error", "frame", 1, str(error), "see the message"),), None)
+    return view.report(freq)
+
+
+def fill_gaps(frame: Frame, *, freq: Any = None, columns: Columns | Mapping[str, Any] | None = None, fill: str | None = None) -> Frame:
+    """The frame with a row at every step from each series' first to its last stamp, sorted; new rows are missing.
+
+    `fill`: also replace missing targets, by "interpolate", "ffill" or "zero". All columns are kept.
+
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame({"ds": pd.to_datetime(["2024-01-01", "2024-01-02", "2024-01-04"]), "y": [1.0, 2.0, 4.0]})
+    >>> fill_gaps(frame, freq="D", fill="interpolate")
+              ds    y
+    0 2024-01-01  1.0
+    1 2024-01-02  2.0
+    2 2024-01-03  3.0
+    3 2024-01-04  4.0
+    """
+    if fill is not None and fill not in METHODS:
+        raise ParameterError(f"fill is one of {some(METHODS)} or None; got {shown(fill)}.")
+    table = frames.opened(frame)
+    panel = Panel.from_frame(frame, columns=columns, freq=freq)
+    names = panel.series.columns
+    bare = frames.opened(Panel(panel.series, panel.indptr, panel.y).to_frame())
+    keys = [names.time] if names.id is None else [names.id, names.time]
+    row = next(name for name in (f"row{i}" for i in range(len(table.columns) + 1)) if name not in table.columns)
+    numbered = bare.select(keys).with_columns(nw.new_series(row, np.arange(len(bare)), backend=bare.implementation))
+    whole = numbered.join(table, on=keys, how="left").sort(row)
+    if fill is not None:
+        values = filled(panel.y, panel.indptr, fill)
+        whole = whole.with_columns(nw.new_series(names.target, values, backend=whole.implementation))
+    first = np.repeat(panel.indptr[:-1], panel.lengths)
+    constant = [frames.taken(whole[name], first).alias(name) for name in names.static if name in table.columns]
+    whole = whole.with_columns(*constant) if constant else whole
+    return whole.select(table.columns).to_native()
+
+
+@dataclass(frozen=True)
+class _View:
+    """Rows sorted by id and time, duplicates and all."""
+
+    names: Columns
+    library: str
+    ids: Any
+    indptr: Ints
+    raw: Ints
+    time: Any
+    y: Floats
+
+    @classmethod
+    def of(cls, table: nw.DataFrame[Any], names: Columns) -> _View:
+        if table[names.time].null_count():
+            raise DataError(f"Column {names.time} has {table[names.time].null_count()} missing stamps. Repair or drop these rows.")
+        raw, time = frames.stamps(table[names.time], names.time)
+        runs = runs_of(table[names.id], names.id) if names.id is not None else Runs(np.zeros(1, np.int64), np.zeros(1, np.int64), 1)
+        order, indptr = runs.layout(raw)
+        y = frames.numbers(table[names.target], names.target)
+        order = np.arange(len(raw)) if order is None else order
+        ids = frames.taken(table[names.id], order[indptr[:-1]]) if names.id is not None else None
+        return cls(names, frames.library(table), ids, indptr, raw[order], time, y[order])
+
+    def report(self, freq: Any) -> CheckReport:
+        doubled = np.zeros(len(self.raw), dtype=bool)
+        doubled[1:] = self.raw[1:] == self.raw[:-1]
+        doubled[self.indptr[:-1]] = False
+        calendar, absent, trouble = self._on_calendar(doubled, freq)
+        rows = [
+            ("error", "duplicates", doubled, "at", "drop the duplicates or aggregate them"),
+            ("error", "infinite", np.isinf(self.y), "at", "replace these values, e.g. by NaN"),
+            ("warning", "gaps", absent > 0, "before", "fill_gaps(frame), or a model that takes missing values"),
+            ("warning", "missing", np.isnan(self.y), "at", "missing='interpolate', or a model that takes missing values"),
+        ]
+        findings = trouble + [self._in_rows(*row) for row in rows if row[2].any()]
+        table = self._table(doubled, absent)
+        findings += self._of_series(table, calendar)
+        summary = {
+            "series": len(self.indptr) - 1,
+            "rows": len(self.raw),
+            "freq": calendar.freq if calendar is not None else "unknown",
+            "from": stamp_text(int(self.raw.min()), self.time),
+            "to": stamp_text(int(self.raw.max()), self.time),
+        }
+        return CheckReport(summary, tuple(findings), frames.build(self.library, table))
+
+    def _on_calendar(self, doubled: NDArray[np.bool_], freq: Any) -> tuple[Calendar | None, Ints, list[Finding]]:
+        """The calendar (None where there is none), the steps absent before each row, and what is wrong with the frequency."""
+        absent = np.zeros(len(self.raw), dtype=np.int64)
+        once = np.concatenate([[0], np.cumsum(~doubled)])[self.indptr]
+        raw = self.raw[~doubled]
+        frequency = parse(freq) if freq is not None else infer(raw, once, self.time)
+        if frequency is None:
+            way_out = "give freq=; resample irregular series"
+            return None, absent, [Finding("error", "frequency", len(self.indptr) - 1, "cannot be inferred from the stamps", way_out)]
+        try:
+            calendar = calendars.make(frequency, self.time, int(raw[0]))
+        except DataError as error:
+            return None, absent, [Finding("error", "frequency", len(self.indptr) - 1, str(error), "give the freq the data have")]
+        position = calendar.positions(raw)
+        steps = np.diff(position, prepend=position[:1])
+        steps[once[:-1]] = calendar.step
+        off = (position == OFF_GRID) | (steps % calendar.step != 0)
+        kept = np.flatnonzero(~doubled)
+        if off.any():
+            wrong = np.zeros(len(self.raw), dtype=bool)
+            wrong[kept[off]] = True
+            return None, absent, [self._in_rows("error", f"off the grid of {calendar.freq!r}", wrong, "at", "give the freq the data have")]
+        absent[kept] = steps // calendar.step - 1
+        return calendar, absent, []
+
+    def _in_rows(self, severity: str, what: str, rows: NDArray[np.bool_], at: str, way_out: str) -> Finding:
+        found = np.flatnonzero(rows)
+        series = np.unique(np.searchsorted(self.indptr, found, side="right") - 1)
+        stamp = stamp_text(int(self.raw[found[0]]), self.time)
+        return Finding(severity, what, len(found), f"{self._labels(series)}, first {at} {stamp}", way_out)
+
+    def _table(self, doubled: NDArray[np.bool_], absent: Ints) -> dict[str, Any]:
+        """One row a series."""
+        begin = self.indptr[:-1]
+        finite = np.isfinite(self.y)
+        counts = {"duplicates": doubled, "missing": np.isnan(self.y), "infinite": np.isinf(self.y), "zeros": self.y == 0}
+        table: dict[str, Any] = {} if self.ids is None or self.names.id is None else {self.names.id: self.ids}
+        table["rows"] = np.diff(self.indptr)
+        table["start"] = frames.time_series("start", self.raw[begin], self.time, self.library)
+        table["end"] = frames.time_series("end", self.raw[self.indptr[1:] - 1], self.time, self.library)
+        table["gaps"] = np.add.reduceat(absent, begin)
+        table |= {name: np.add.reduceat(rows.astype(np.int64), begin) for name, rows in counts.items()}
+        some_value = np.add.reduceat(finite.astype(np.int64), begin) > 0
+        table["min"] = np.where(some_value, np.minimum.reduceat(np.where(finite, self.y, np.inf), begin), np.nan)
+        table["max"] = np.where(some_value, np.maximum.reduceat(np.where(finite, self.y, -np.inf), begin), np.nan)
+        return table
+
+    def _of_series(self, table: dict[str, Any], calendar: Calendar | None) -> list[Finding]:
+        season = (seasons(calendar.frequency) or (1,))[0] if calendar is not None else 1
+        values = table["rows"] - table["missing"]
+        whole = [
+            ("error", "all missing", values == 0, "drop these series"),
+            ("warning", f"short (< {SHORT} seasons of {season})", (values > 0) & (values < SHORT * season), "leave them out of seasonal models"),
+            ("note", "constant", (values > 1) & (table["min"] == table["max"]), "forecasts will be that constant"),
+        ]
+        return [
+            Finding(severity, what, int(which.sum()), self._labels(np.flatnonzero(which)), way_out)
+            for severity, what, which, way_out in whole
+            if which.any()
+        ]
+
+    def _labels(self, series: Ints) -> str:
+        if self.ids is None:
+            return "the series"
+        return some([shown(self.ids[int(one)]) for one in series[:5]], len(series))
