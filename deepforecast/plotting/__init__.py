@@ -1,1 +1,29 @@
+"""Pictures of tidy frames with matplotlib or plotly; knows no model. Each function is imported on first use."""
 
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from deepforecast.plotting.cross_validation import plot_cross_validation
+    from deepforecast.plotting.figure import plot
+    from deepforecast.plotting.leaderboard import plot_leaderboard
+    from deepforecast.plotting.pareto import plot_pareto
+    from deepforecast.plotting.residuals import plot_residuals
+
+__all__ = ["plot", "plot_cross_validation", "plot_leaderboard", "plot_pareto", "plot_residuals"]
+
+_PLACES = {
+    "plot": "figure",
+    "plot_cross_validation": "cross_validation",
+    "plot_leaderboard": "leaderboard",
+    "plot_pareto": "pareto",
+    "plot_residuals": "residuals",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_PLACES[name]}"), name)

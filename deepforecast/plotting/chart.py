@@ -1,0 +1,182 @@
+"""A picture as data: panels that hold marks. What is drawn is decided once, each backend only paints it.
+
+Positions in time are `datetime64[us]` in UTC (or without a zone) or whole numbers; a backend turns them into its own axis.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array: TypeAlias = NDArray[Any]
+Dash: TypeAlias = Literal["solid", "dash", "dot", "dashdot"]
+INK = "ink"  # the colour of what was observed: each backend has the tone that reads on its ground
+MUTED = "muted"  # the colour of what only guides the eye
+
+
+@dataclass(frozen=True, eq=False)
+class Line:
+    """A line through points; a missing value breaks it. `extra` holds (label, low, high) to be told at each point."""
+
+    x: Array
+    y: Array
+    color: str = INK
+    label: str = ""
+    group: str = ""
+    dash: Dash = "solid"
+    width: float = 1.5
+    opacity: float = 1.0
+    extra: tuple[tuple[str, Array, Array], ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Dots:
+    """Single points. `names` are told when the pointer rests on them."""
+
+    x: Array
+    y: Array
+    color: str = INK
+    label: str = ""
+    group: str = ""
+    size: float = 5.0
+    opacity: float = 1.0
+    names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Band:
+    """The area between `low` and `high`; a missing value breaks it."""
+
+    x: Array
+    low: Array
+    high: Array
+    color: str
+    opacity: float
+    label: str = ""
+    group: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Spans:
+    """A bar from `low` to `high` at each position: upright, or lying when `upright` is false."""
+
+    at: Array
+    low: Array
+    high: Array
+    color: str
+    width: float = 2.0
+    opacity: float = 1.0
+    upright: bool = True
+    group: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Bars:
+    """A histogram: `heights` over the cells between `edges`."""
+
+    edges: Array
+    heights: Array
+    color: str
+    opacity: float = 0.5
+    label: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Rules:
+    """Straight lines across the whole panel, upright at `at` or lying at `at`."""
+
+    at: Array
+    upright: bool = True
+    color: str = MUTED
+    dash: Dash = "dash"
+    label: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """Words beside points; those that would cover something are left out unless `keep` says to show them.
+
+    `path` are the corners of a line they should not cover either.
+    """
+
+    x: Array
+    y: Array
+    words: tuple[str, ...]
+    keep: tuple[bool, ...]
+    path: tuple[Array, Array]
+
+
+Mark: TypeAlias = Line | Dots | Band | Spans | Bars | Rules | Labels
+
+
+@dataclass(frozen=True)
+class Axis:
+    """What an axis measures. `names` are the words at 0, 1, 2 ... of an axis of names; `zone` the time zone shown."""
+
+    title: str = ""
+    kind: Literal["number", "time", "integer", "log", "names"] = "number"
+    zone: str | None = None
+    names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One pair of axes and what is drawn in it; it may span several columns of the chart."""
+
+    marks: tuple[Mark, ...]
+    title: str = ""
+    x: Axis = field(default_factory=Axis)
+    y: Axis = field(default_factory=Axis)
+    span: int = 1
+
+
+@dataclass(frozen=True)
+class Key:
+    """An entry of the legend."""
+
+    label: str
+    color: str
+    kind: Literal["line", "band", "dot"] = "line"
+    opacity: float = 1.0
+    dash: Dash = "solid"
+
+
+@dataclass(frozen=True)
+class Chart:
+    """Panels laid out row by row over `columns` columns, one legend for all, a note on top; sizes in inches."""
+
+    panels: tuple[Panel, ...]
+    columns: int = 1
+    width: float = 10.0
+    row_height: float = 3.8
+    note: str = ""
+    legend: tuple[Key, ...] = ()
+
+    def place(self, index: int) -> tuple[int, int]:
+        """Row and column of the first cell of a panel."""
+        row = next(number for number, line in enumerate(self.cells) if index in line)
+        return row, self.cells[row].index(index)
+
+    @property
+    def cells(self) -> list[list[int]]:
+        """Which panel stands in each cell, row by row; -1 is an empty cell.
+
+        >>> one = Panel(())
+        >>> Chart((Panel((), span=2), one, one), columns=2).cells
+        [[0, 0], [1, 2]]
+        """
+        flat: list[int] = []
+        for index, panel in enumerate(self.panels):
+            room = self.columns - len(flat) % self.columns
+            flat += [-1] * (room if panel.span > room else 0) + [index] * panel.span
+        flat += [-1] * (-len(flat) % self.columns)
+        return [flat[start : start + self.columns] for start in range(0, len(flat), self.columns)]
+
+
+def finite(values: Any) -> Array:
+    """`values` as floats in which everything that is not finite is missing, so that it breaks a line."""
+    array = np.asarray(values, dtype=np.float64)
+    return np.where(np.isfinite(array), array, np.nan)

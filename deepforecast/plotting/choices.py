@@ -1,0 +1,20 @@
+"""Refusals that list what could have been chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from difflib import get_close_matches
+
+from deepforecast.errors import ParameterError, shown, some
+
+
+def unknown(kind: str, value: object, choices: Sequence[object]) -> ParameterError:
+    """The error for a `value` that is none of the `choices`; names the closest ones first.
+
+    >>> print(unknown("backend", "plotty", ["matplotlib", "plotly"]))
+    Unknown backend 'plotty'; did you mean plotly? There are: matplotlib, plotly.
+    """
+    names = [str(choice) for choice in choices]
+    close = get_close_matches(str(value), names[:10_000], n=3)
+    hint = f"; did you mean {some(close)}?" if close else "."
+    return ParameterError(f"Unknown {kind} {shown(repr(value))}{hint} There are: {some(names, most=10) or 'none'}.")

@@ -1,0 +1,125 @@
+"""`plot`: what was measured, what is forecast, and how sure the forecast is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal
+
+import numpy as np
+
+from deepforecast.data.columns import Columns
+from deepforecast.data.frames import Frame
+from deepforecast.errors import ParameterError, shown
+from deepforecast.plotting.backends import Backend, check_backend, render
+from deepforecast.plotting.chart import Array, Axis, Chart, Mark, Panel, Rules
+from deepforecast.plotting.forecasts import forecast_marks, legend, observed_marks
+from deepforecast.plotting.frames import Tidy, check_stamps, choose_series, open_frame
+from deepforecast.plotting.models import Model, choose_levels, choose_models
+from deepforecast.plotting.style import short
+
+MaxHistory = int | Literal["auto"] | None
+
+
+def plot(
+    history: Frame,
+    forecast: Frame | None = None,
+    *,
+    ids: Any = None,
+    models: str | Sequence[str] | None = None,
+    level: float | Sequence[float] | None = None,
+    max_history: MaxHistory = "auto",
+    backend: Backend = "matplotlib",
+    columns: Columns | Mapping[str, Any] | None = None,
+) -> Any:
+    """Draw series, their forecasts and the intervals around them: one panel a series.
+
+    `ids`, `models` and `level` choose what is drawn: an entry or a list. By default the first 8 series in the order of
+    their ids (the note says how many more there are), all models and all levels; `level=[]` draws no interval.
+    `max_history` is the number of points shown before the forecast: "auto" keeps about ten times the forecast, None all.
+    Gives a `matplotlib.figure.Figure` that belongs to no window (`figure.savefig("forecast.png")`), or with
+    `backend="plotly"` an interactive `plotly.graph_objects.Figure`.
+
+    >>> import pandas as pd
+    >>> history = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=14), "y": range(14)})
+    >>> forecast = pd.DataFrame({"ds": pd.date_range("2024-01-15", periods=7), "Naive": 13.0})
+    >>> figure = plot(history, forecast)
+    >>> [text.get_text() for text in figure.legends[0].get_texts()]
+    ['observed', 'Naive']
+    """
+    check_backend(backend)
+    check_max_history(max_history)
+    past = open_frame(history, "history", columns)
+    if forecast is None:
+        return render(_chart_of_history(past, ids, max_history), backend)
+    future = open_frame(forecast, "forecast", columns, target=False)
+    chosen, count = choose_series([future, past], ids)
+    drawn = choose_models(future, models)
+    levels = choose_levels(drawn, level)
+    past, future = past.only(chosen), future.only(chosen)
+    panels = [_panel(past.of(key), future.of(key), key, drawn, levels, max_history) for key in chosen]
+    return render(grid([panel for panel, _ in panels], count, max(cut for _, cut in panels), legend(drawn, levels)), backend)
+
+
+def grid(panels: Sequence[Panel], count: int, cut: int, keys: Sequence[Any]) -> Chart:
+    """The panels of several series as one chart; the note tells what is not shown."""
+    notes = [f"{len(panels)} of {count:,} series ({count - len(panels):,} more)"] if count > len(panels) else []
+    if cut:
+        notes.append(f"history cut to the last {cut:,} points")
+    columns = 1 if len(panels) <= 3 else 2 if len(panels) <= 8 else 3
+    width, longest = {1: (10.0, 90), 2: (12.0, 48), 3: (15.0, 40)}[columns]
+    row_height = 3.9 if len(panels) == 1 else 2.7
+    titled = [
+        # What the upright axis measures is said once a row.
+        replace(panel, title=short(panel.title, longest), y=panel.y if at % columns == 0 else replace(panel.y, title=""))
+        for at, panel in enumerate(panels)
+    ]
+    return Chart(tuple(titled), columns, width, row_height, " · ".join(notes), tuple(keys))
+
+
+def check_max_history(max_history: object) -> None:
+    """A whole number of points, "auto" or None."""
+    if max_history is None or max_history == "auto":
+        return
+    if isinstance(max_history, bool) or not isinstance(max_history, int | np.integer) or max_history < 1:
+        raise ParameterError(f"max_history is a number of points from 1, 'auto' or None; got {shown(max_history)}.")
+
+
+def cut_history(stamps: Array, coming: Array, max_history: MaxHistory) -> tuple[int, int]:
+    """The position of the first point of the history that is drawn, and how many are kept (0 if none is left out).
+
+    Counted back from the first stamp of the forecast, for the history may hold what came true later.
+    """
+    if max_history is None or (max_history == "auto" and len(coming) == 0):
+        return 0, 0
+    known = int(np.searchsorted(stamps, coming[0])) if len(coming) else len(stamps)
+    keep = max(10 * len(coming), 60) if max_history == "auto" else int(max_history)
+    return (known - keep, keep) if known > keep else (0, 0)
+
+
+def title_of(key: Any) -> str:
+    """The name of a series over its panel."""
+    return "" if key is None else str(key)
+
+
+def _chart_of_history(past: Tidy, ids: Any, max_history: MaxHistory) -> Chart:
+    chosen, count = choose_series([past], ids)
+    past = past.only(chosen)
+    panels = [_panel(past.of(key), None, key, [], [], max_history) for key in chosen]
+    return grid([panel for panel, _ in panels], count, max(cut for _, cut in panels), ())
+
+
+def _panel(
+    past: Tidy, future: Tidy | None, key: Any, models: Sequence[Model], levels: Sequence[float], max_history: MaxHistory
+) -> tuple[Panel, int]:
+    """The panel of one series, and how many points its history was cut to (0 if it is whole)."""
+    stamps = past.stamps()
+    coming = stamps[:0] if future is None else future.stamps()
+    check_stamps(stamps, key, past)
+    first, kept = cut_history(stamps, coming, max_history)
+    marks: list[Mark] = []
+    if future is not None and len(coming):
+        check_stamps(coming, key, future)
+        marks += [*forecast_marks(coming, future.values, models, levels), Rules(coming[:1], label="forecast starts")]
+    marks += observed_marks(stamps[first:], past.values(past.target)[first:])
+    return Panel(tuple(marks), title_of(key), past.axis(), Axis(past.target)), kept

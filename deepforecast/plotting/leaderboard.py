@@ -1,0 +1,93 @@
+"""`plot_leaderboard`: models in order of a metric, each with its confidence interval."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from deepforecast.data.frames import Frame
+from deepforecast.errors import DataError, some
+from deepforecast.plotting.backends import Backend, check_backend, render
+from deepforecast.plotting.chart import Array, Axis, Chart, Dots, Mark, Panel, Rules, Spans
+from deepforecast.plotting.scores import Scores, choose_metrics, open_scores
+from deepforecast.plotting.style import COLORS, NEUTRAL, number_text, short
+
+
+def plot_leaderboard(
+    table: Frame,
+    metric: str | Sequence[str] | None = None,
+    *,
+    lower_is_better: bool = True,
+    backend: Backend = "matplotlib",
+) -> Any:
+    """Draw the models in order of a metric, the best on top: a dot for the value, a bar for its confidence interval.
+
+    `table` has a row for each model and metric: `model, metric, value` and, where there is an interval, `low, high`.
+    Several metrics, or all of them if none is named, stand in a panel each, in an order of their own. A model without
+    a value stays, at the bottom. The dotted line marks the best value.
+
+    >>> import pandas as pd
+    >>> table = pd.DataFrame({"model": ["Naive", "LSTM"], "metric": "MAE", "value": [2.0, 1.0], "low": 0.5, "high": [3.0, 2.0]})
+    >>> axes = plot_leaderboard(table, "MAE").axes[0]
+    >>> [tick.get_text() for tick in axes.get_yticklabels()]
+    ['Naive   2', 'LSTM   1']
+    """
+    check_backend(backend)
+    scores = open_scores(table)
+    metrics = choose_metrics(scores, metric)
+    panels = tuple(_panel(scores.of(one), one, lower_is_better) for one in metrics)
+    longest = max(len(panel.y.names) for panel in panels)
+    columns = 1 if len(panels) == 1 else 2
+    chart = Chart(panels, columns, 9.0 if columns == 1 else 13.0, max(1.0 + 0.3 * longest, 1.9))
+    return render(chart, backend)
+
+
+def _panel(scores: Scores, metric: str, lower_is_better: bool) -> Panel:
+    if len(set(scores.models)) < len(scores.models):
+        twice = [name for name in dict.fromkeys(scores.models) if scores.models.count(name) > 1]
+        raise DataError(f"A model has one row for a metric; for {metric} these have more: {some(twice)}. Aggregate them first.")
+    sign = 1.0 if lower_is_better else -1.0
+    worth = np.where(np.isfinite(scores.values), sign * scores.values, np.inf)  # what cannot be ranked comes last
+    order = sorted(range(len(worth)), key=lambda row: (worth[row], scores.models[row]))[::-1]
+    ranked = replace(
+        scores,
+        models=[scores.models[row] for row in order],
+        values=scores.values[order],
+        low=scores.low[order],
+        high=scores.high[order],
+    )
+    names = tuple(f"{short(name)}   {_told(value)}" for name, value in zip(ranked.models, ranked.values, strict=True))
+    return Panel(tuple(_marks(ranked)), f"{short(metric)}, best on top", y=Axis(kind="names", names=names))
+
+
+def _marks(ranked: Scores) -> list[Mark]:
+    """The best, which comes last for it stands on top, in colour; the others in grey."""
+    marks: list[Mark] = []
+    best = len(ranked.values) - 1
+    if np.isfinite(ranked.values[best]):
+        marks.append(Rules(ranked.values[best:], dash="dot", label="best"))
+    for rows, color in ((np.arange(best), NEUTRAL), (np.array([best]), COLORS[0])):
+        there = rows[np.isfinite(ranked.values[rows])]
+        if len(there) == 0:
+            continue
+        bounded = there[np.isfinite(ranked.low[there]) & np.isfinite(ranked.high[there])]
+        if len(bounded):
+            marks.append(Spans(bounded, ranked.low[bounded], ranked.high[bounded], color, 2.6, 0.6, upright=False))
+        marks.append(Dots(ranked.values[there], there, color, size=7.5, names=tuple(_hover(ranked, there))))
+    return marks
+
+
+def _hover(ranked: Scores, rows: Array) -> list[str]:
+    told = []
+    for row in rows:
+        low, high = ranked.low[row], ranked.high[row]
+        interval = f" ({number_text(low)} to {number_text(high)})" if np.isfinite(low) and np.isfinite(high) else ""
+        told.append(f"{ranked.models[row]}: {number_text(ranked.values[row])}{interval}")
+    return told
+
+
+def _told(value: float) -> str:
+    return number_text(float(value)) if np.isfinite(value) else "no value"

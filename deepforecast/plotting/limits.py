@@ -1,0 +1,47 @@
+"""How far the marks of a panel reach, for a backend that would let them touch the frame."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from deepforecast.plotting.chart import Array, Axis, Band, Bars, Dots, Labels, Line, Mark, Panel, Rules, Spans
+
+
+def reach(panel: Panel, side: str) -> tuple[float, float] | None:
+    """The range of an axis with some room at both ends, None where there is too little to tell.
+
+    Stamps are counted in microseconds; the range of a logarithmic axis is in powers of ten.
+
+    >>> reach(Panel((Dots(np.array([0.0, 10.0]), np.array([1.0, 1.0])),)), "x")
+    (-0.5, 10.5)
+    """
+    axis = panel.x if side == "x" else panel.y
+    found = [_numbers(values, axis) for mark in panel.marks for values in _along(mark, side)]
+    every = np.concatenate(found) if found else np.empty(0)
+    if len(every) == 0 or every.min() == every.max():
+        return None
+    low, high = float(every.min()), float(every.max())
+    room = (high - low) * (0.02 if axis.kind == "time" else 0.05)
+    grounded = side == "y" and low == 0 and any(isinstance(mark, Bars) for mark in panel.marks)
+    return (low if grounded else low - room), high + room
+
+
+def _along(mark: Mark, side: str) -> list[Array]:
+    """What a mark has on this side."""
+    match mark:
+        case Line() | Dots() | Labels():
+            return [mark.x if side == "x" else mark.y]
+        case Band():
+            return [mark.x] if side == "x" else [mark.low, mark.high]
+        case Spans():
+            return [mark.at] if mark.upright == (side == "x") else [mark.low, mark.high]
+        case Bars():
+            return [mark.edges] if side == "x" else [mark.heights, np.zeros(1)]
+        case Rules():
+            return [mark.at] if mark.upright == (side == "x") else []
+
+
+def _numbers(values: Array, axis: Axis) -> Array:
+    numbers = values.astype(np.int64).astype(np.float64) if values.dtype.kind == "M" else np.asarray(values, dtype=np.float64)
+    numbers = numbers[np.isfinite(numbers)]
+    return np.log10(numbers) if axis.kind == "log" else numbers

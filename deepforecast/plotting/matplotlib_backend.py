@@ -1,0 +1,217 @@
+"""Charts as matplotlib figures, without pyplot: no window, no global figure, no backend is touched."""
+
+from __future__ import annotations
+
+import re
+from io import BytesIO
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.dates import AutoDateLocator, ConciseDateFormatter, date2num
+from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, ScalarFormatter
+
+from deepforecast.plotting.chart import (
+    INK,
+    MUTED,
+    Array,
+    Axis,
+    Band,
+    Bars,
+    Chart,
+    Dots,
+    Key,
+    Labels,
+    Line,
+    Mark,
+    Panel,
+    Rules,
+    Spans,
+)
+from deepforecast.plotting.clock import zone_of
+from deepforecast.plotting.labels import Spot, place
+from deepforecast.plotting.style import number_text
+
+_TONES = {INK: "#2B2B2B", MUTED: "#8A8A8A"}
+_DASHES: dict[str, Any] = {"solid": "-", "dash": (0, (5, 2)), "dot": (0, (1.5, 1.5)), "dashdot": (0, (5, 1.5, 1.5, 1.5))}
+# How years, months, days, hours, minutes and seconds are told: at a tick, where a larger unit begins, and at the axis' end.
+_TICKS = ["%Y", "%b", "%d %b", "%H:%M", "%H:%M", "%S.%f"]
+_STARTS = ["", "%Y", "%b", "%d %b", "%H:%M", "%H:%M"]
+_OFFSETS = ["", "%Y", "%Y", "%d %b %Y", "%d %b %Y", "%d %b %Y %H:%M"]
+_TEXT, _QUIET = "#222222", "#5A5A5A"
+
+
+class StillFigure(Figure):
+    """A matplotlib figure that shows itself in a notebook although no pyplot knows it."""
+
+    def _repr_png_(self) -> bytes:
+        picture = BytesIO()
+        self.savefig(picture, format="png", dpi=110)
+        return picture.getvalue()
+
+
+class _Whole(ScalarFormatter):
+    """Numbers in full, 3,000,001 and not 1 beside "+3e6"."""
+
+    def __call__(self, x: float, pos: int | None = None) -> str:
+        # Four digits stay together: 2024 is more often a year than an amount.
+        return re.sub(r"^(\D?)(\d{5,})", lambda found: f"{found[1]}{int(found[2]):,}", super().__call__(x, pos))
+
+
+def paint(chart: Chart) -> Figure:
+    """The chart as a figure; the caller saves it with `savefig`."""
+    cells = chart.cells
+    head = 0.35 * bool(chart.note) + (0.25 + 0.2 * -(-len(chart.legend) // _legend_columns(chart)) if chart.legend else 0)
+    layout = ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.08, hspace=0.04, wspace=0.03)
+    figure = StillFigure(figsize=(chart.width, chart.row_height * len(cells) + head), layout=layout, facecolor="white")
+    FigureCanvasAgg(figure)
+    axes = figure.subplot_mosaic([[str(cell) for cell in row] for row in cells], empty_sentinel="-1")
+    for index, panel in enumerate(chart.panels):
+        _paint_panel(axes[str(index)], panel, chart.width * panel.span / chart.columns)
+    if chart.note:
+        figure.suptitle(chart.note, x=0.01, ha="left", fontsize=9, color=_QUIET, parse_math=False)
+    if chart.legend:
+        _paint_legend(figure, chart)
+    _paint_labels(figure, chart, axes)
+    return figure
+
+
+def _paint_panel(axes: Axes, panel: Panel, width: float) -> None:
+    axes.set_facecolor("white")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.spines[["left", "bottom"]].set_color("#B0B0B0")
+    axes.tick_params(labelsize=9, color="#B0B0B0", labelcolor=_QUIET)
+    axes.grid(True, axis="x" if panel.y.kind == "names" else "y", color="#E6E6E6", linewidth=0.8)
+    axes.set_axisbelow(True)
+    if panel.title:
+        axes.set_title(panel.title, loc="left", fontsize=10.5, color=_TEXT, parse_math=False)
+    for depth, mark in enumerate(panel.marks):
+        _paint_mark(axes, mark, panel, 2 + depth / 1000)
+    _set_axis(axes, panel.x, "x", width)
+    _set_axis(axes, panel.y, "y", width)
+    if not panel.marks:
+        axes.text(0.5, 0.5, "no values", transform=axes.transAxes, ha="center", va="center", color=_QUIET, fontsize=9)
+
+
+def _paint_mark(axes: Axes, mark: Mark, panel: Panel, zorder: float) -> None:
+    match mark:
+        case Line(x=x, y=y):
+            style: dict[str, Any] = {"linestyle": _DASHES[mark.dash], "linewidth": mark.width, "alpha": mark.opacity}
+            axes.plot(_x(x, panel.x), y, color=_tone(mark.color), label=mark.label or None, zorder=zorder, **style)
+        case Dots(x=x, y=y):
+            area = mark.size**2
+            axes.scatter(_x(x, panel.x), y, s=area, color=_tone(mark.color), alpha=mark.opacity, linewidths=0, zorder=zorder)
+        case Band(x=x, low=low, high=high):
+            look: dict[str, Any] = {"color": _tone(mark.color), "alpha": mark.opacity, "linewidth": 0}
+            axes.fill_between(_x(x, panel.x), low, high, label=mark.label or None, zorder=zorder, **look)
+        case Spans(low=low, high=high):
+            lines = axes.vlines if mark.upright else axes.hlines
+            at = _x(mark.at, panel.x) if mark.upright else mark.at
+            lines(at, low, high, color=_tone(mark.color), linewidth=mark.width, alpha=mark.opacity, zorder=zorder)
+        case Bars(edges=edges, heights=heights):
+            color = _tone(mark.color)
+            axes.stairs(heights, edges, fill=True, color=color, alpha=mark.opacity, zorder=zorder)
+            axes.stairs(heights, edges, fill=False, color=color, linewidth=0.8, zorder=zorder, label=mark.label or None)
+        case Rules():
+            _paint_rules(axes, mark, panel)
+        case Labels():  # placed last, when it is known where every point lies
+            pass
+
+
+def _paint_rules(axes: Axes, rules: Rules, panel: Panel) -> None:
+    draw = axes.axvline if rules.upright else axes.axhline
+    for index, at in enumerate(_x(rules.at, panel.x) if rules.upright else rules.at):
+        label = rules.label if index == 0 and rules.label else None
+        draw(float(at), color=_tone(rules.color), linestyle=_DASHES[rules.dash], linewidth=1.0, zorder=1.5, label=label)
+
+
+def _set_axis(axes: Axes, axis: Axis, side: str, width: float) -> None:
+    own = axes.xaxis if side == "x" else axes.yaxis
+    if axis.title:
+        own.set_label_text(axis.title, fontsize=9, color=_QUIET, parse_math=False)
+    if axis.kind == "time":
+        zone = zone_of(axis.zone)
+        locator = AutoDateLocator(tz=zone, minticks=3, maxticks=max(4, int(width)))  # type: ignore[no-untyped-call]
+        own.set_major_locator(locator)
+        own.set_major_formatter(ConciseDateFormatter(locator, zone, _TICKS, _OFFSETS, zero_formats=_STARTS))  # type: ignore[no-untyped-call]
+        own.get_offset_text().set(fontsize=9, color=_QUIET)
+    elif axis.kind == "integer":
+        own.set_major_locator(MaxNLocator(nbins=8, integer=True, steps=[1, 2, 5, 10]))
+    elif axis.kind == "log":
+        (axes.set_xscale if side == "x" else axes.set_yscale)("log")
+        own.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0), numticks=8))
+        own.set_major_formatter(FuncFormatter(lambda value, _: number_text(value)))
+        own.set_minor_formatter(NullFormatter())
+    elif axis.kind == "names":
+        own.set_ticks(np.arange(len(axis.names)), axis.names, parse_math=False)
+        axes.set_ylim(-0.6, len(axis.names) - 0.4)
+    else:
+        own.set_major_locator(MaxNLocator(nbins=8 if side == "x" else 6, steps=[1, 2, 2.5, 5, 10]))
+        whole = _Whole(useOffset=False)
+        whole.set_powerlimits((-4, 13))
+        own.set_major_formatter(whole)
+
+
+def _paint_legend(figure: Figure, chart: Chart) -> None:
+    columns = _legend_columns(chart)
+    handles = [_handle(key) for key in chart.legend]
+    legend = figure.legend(
+        handles, [" "] * len(handles), loc="outside lower left", ncols=columns, frameon=False, fontsize=9, labelcolor=_TEXT
+    )
+    # The words come afterwards: a name that begins with an underscore would be left out, dollars be read as mathematics.
+    for text, key in zip(legend.get_texts(), chart.legend, strict=True):
+        text.set_parse_math(False)
+        text.set_text(key.label)
+
+
+def _legend_columns(chart: Chart) -> int:
+    """As many entries in a row as the longest of them lets."""
+    longest = max((len(key.label) for key in chart.legend), default=0)
+    return max(1, min(len(chart.legend), int((chart.width - 0.4) / (0.75 + 0.075 * longest))))
+
+
+def _handle(key: Key) -> Line2D | Patch:
+    color = _tone(key.color)
+    if key.kind == "band":
+        return Patch(facecolor=color, alpha=key.opacity, linewidth=0)
+    if key.kind == "dot":
+        return Line2D([], [], color=color, marker="o", markersize=5, linestyle="", alpha=key.opacity)
+    return Line2D([], [], color=color, linestyle=_DASHES[key.dash], linewidth=1.8, alpha=key.opacity)
+
+
+def _paint_labels(figure: Figure, chart: Chart, axes: dict[Any, Axes]) -> None:
+    """Words beside points, where they cover neither a point nor each other."""
+    for index, panel in enumerate(chart.panels):
+        for mark in panel.marks:
+            if not isinstance(mark, Labels):
+                continue
+            figure.draw_without_rendering()  # only now is the place of the axes known
+            own = axes[str(index)]
+            points, path = (
+                own.transData.transform(np.column_stack(corners)) * 72 / figure.dpi for corners in ((mark.x, mark.y), mark.path)
+            )
+            left, bottom, right, top = (edge * 72 / figure.dpi for edge in own.bbox.extents)
+            spots = place(points, mark.words, mark.keep, (left, bottom, right, top), path)
+            for word, spot, x, y in zip(mark.words, spots, mark.x, mark.y, strict=True):
+                if spot is not None:
+                    _write(own, word, (float(x), float(y)), spot)
+
+
+def _write(axes: Axes, word: str, point: tuple[float, float], spot: Spot) -> None:
+    style: dict[str, Any] = {"fontsize": 9, "color": _TEXT, "ha": spot.across, "va": spot.upright, "parse_math": False}
+    text = axes.annotate(word, point, (spot.right, spot.up), textcoords="offset points", zorder=4, **style)
+    text.set_in_layout(False)  # else the axes would make room for it and move away under the points
+
+
+def _x(values: Array, axis: Axis) -> Array:
+    """Stamps as matplotlib's days, so that no converter another library has registered can come between."""
+    return np.asarray(date2num(values)) if axis.kind == "time" else values  # type: ignore[no-untyped-call]
+
+
+def _tone(color: str) -> str:
+    return _TONES.get(color, color)

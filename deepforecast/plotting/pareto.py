@@ -1,0 +1,69 @@
+"""`plot_pareto`: what a better score costs in time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from deepforecast.data.frames import Frame
+from deepforecast.errors import DataError, ParameterError, some
+from deepforecast.plotting.backends import Backend, check_backend, render
+from deepforecast.plotting.chart import Array, Axis, Chart, Dots, Labels, Line, Mark, Panel
+from deepforecast.plotting.scores import Scores, choose_metrics, open_scores
+from deepforecast.plotting.style import COLORS, NEUTRAL, number_text, short
+
+_LEAST_SECONDS = 1e-3  # what is faster stands here: a logarithm has no zero
+
+
+def plot_pareto(table: Frame, metric: str | None = None, *, backend: Backend = "matplotlib") -> Any:
+    """Draw models by seconds and score (lower is better in both), and the line of those that none beats in both.
+
+    `table` has a row for each model: `model, value, seconds`, and `metric` if it holds several, of which one is named.
+    """
+    check_backend(backend)
+    scores = open_scores(table, ("model", "value", "seconds"))
+    metrics = choose_metrics(scores, metric)
+    if len(metrics) > 1:
+        listed = some(metrics, most=10)
+        raise ParameterError(f"One metric is drawn against time; there are {listed}. Name one: metric={metrics[0]!r}.")
+    scores = scores.of(metrics[0])
+    there = np.isfinite(scores.values) & np.isfinite(scores.seconds)
+    if not there.any():
+        raise DataError("A model has a value and seconds; none of the table has both.")
+    if (scores.seconds[there] < 0).any():
+        below = [name for name, seconds in zip(scores.models, scores.seconds, strict=True) if seconds < 0]
+        raise DataError(f"Seconds are at least 0; they are negative for {some(below)}.")
+    absent = [name for name, shown in zip(scores.models, there, strict=True) if not shown]
+    note = f"not shown, for want of a value or seconds: {some([short(name, 25) for name in absent])}" if absent else ""
+    return render(Chart((_panel(scores, np.flatnonzero(there)),), 1, 9.0, 4.8, note), backend)
+
+
+def unbeaten(seconds: Array, values: Array) -> Array:
+    """Rows that no other row beats in both, fastest first.
+
+    >>> unbeaten(np.array([1.0, 2.0, 3.0]), np.array([5.0, 6.0, 1.0]))
+    array([0, 2])
+    """
+    order = np.lexsort((values, seconds))
+    least = np.minimum.accumulate(np.concatenate([[np.inf], values[order][:-1]]))
+    return np.asarray(order[values[order] < least])
+
+
+def _panel(scores: Scores, rows: Array) -> Panel:
+    seconds, values = np.maximum(scores.seconds[rows], _LEAST_SECONDS), scores.values[rows]
+    names = [short(scores.models[row], 32) for row in rows]
+    front = unbeaten(seconds, values)
+    others = np.setdiff1d(np.arange(len(rows)), front)
+    # Each unbeaten model holds until the next one is affordable, so the line is a stair.
+    stair = np.repeat(seconds[front], 2)[1:], np.repeat(values[front], 2)[:-1]
+    marks: list[Mark] = [Line(*stair, COLORS[0], dash="dot", width=1.2)] if len(front) > 1 else []
+    for chosen, color in ((others, NEUTRAL), (front, COLORS[0])):
+        if len(chosen):
+            told = tuple(f"{names[row]}: {number_text(values[row])} in {number_text(seconds[row])} s" for row in chosen)
+            marks.append(Dots(seconds[chosen], values[chosen], color, size=7.5, names=told))
+    best = np.isin(np.arange(len(rows)), front)
+    marks.append(Labels(seconds, values, tuple(names), tuple(bool(one) for one in best), stair))
+    wide = seconds.max() > 10 * seconds.min()
+    across = Axis("seconds (logarithmic)" if wide else "seconds", "log" if wide else "number")
+    return Panel(tuple(marks), "In colour: no other model is both better and faster", across, Axis(short(scores.metrics[0])))

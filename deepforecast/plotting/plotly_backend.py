@@ -1,0 +1,301 @@
+"""Charts as plotly figures: transparent and in tones that read on a light and on a dark page alike."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from html import escape
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from deepforecast.plotting.chart import (
+    INK,
+    MUTED,
+    Array,
+    Axis,
+    Band,
+    Bars,
+    Chart,
+    Dots,
+    Key,
+    Labels,
+    Line,
+    Mark,
+    Panel,
+    Rules,
+    Spans,
+)
+from deepforecast.plotting.clock import zone_of
+from deepforecast.plotting.labels import place
+from deepforecast.plotting.limits import reach
+from deepforecast.plotting.style import NEUTRAL
+
+_TONES = {INK: NEUTRAL, MUTED: NEUTRAL}
+_INCH, _POINT = 96.0, 96 / 72  # pixels
+_GAP, _HEAD, _FOOT = 62, 58, 52  # pixels: between two rows, over the first, from the last to the legend
+_FAINT = "rgba(128,128,128,0.22)"
+_PAGE = (600.0, 260.0)  # of a single panel, in points
+_CORNER = {"x": 0, "y": 1, "xref": "x domain", "yref": "y domain", "xanchor": "left", "yanchor": "bottom", "showarrow": False}
+
+
+def paint(chart: Chart) -> go.Figure:
+    """The chart as an interactive figure that takes the width of its page."""
+    if any(panel.y.kind == "names" for panel in chart.panels):
+        chart = replace(chart, columns=1)  # names take room that nobody knows before the page has its width
+    cells = chart.cells
+    body = len(cells) * chart.row_height * _INCH * 0.85 + (len(cells) - 1) * _GAP
+    figure = make_subplots(
+        rows=len(cells),
+        cols=chart.columns,
+        specs=[_specs(row) for row in cells],
+        vertical_spacing=_GAP / body if len(cells) > 1 else 0,
+        horizontal_spacing=_room_for_numbers(chart) / _INCH / chart.width if chart.columns > 1 else 0,
+    )
+    legend = _Legend(chart.legend)
+    for index, panel in enumerate(chart.panels):
+        row, column = chart.place(index)
+        _paint_panel(figure, panel, row + 1, column + 1, legend)
+    figure.add_traces(legend.untold())
+    _lay_out(figure, chart, body)
+    return figure
+
+
+class _Legend:
+    """Each entry is told by the first trace that looks like it; a click on it hides what belongs to it in all panels."""
+
+    def __init__(self, keys: tuple[Key, ...]) -> None:
+        self.keys = {key.label: key for key in keys}
+        self.told: set[str] = set()
+
+    def enter(self, trace: Any, mark: Mark) -> None:
+        """Name the trace, group it, and let it tell its entry if none has yet."""
+        label = getattr(mark, "label", "")
+        key = self.keys.get(label)
+        own = key is not None and key.color == getattr(mark, "color", None)
+        group = label if own else getattr(mark, "group", "") or label
+        trace.update(name=_safe(label), legendgroup=_safe(group), showlegend=False)
+        if own and label not in self.told and not isinstance(mark, Band):
+            self.told.add(label)
+            trace.update(showlegend=True, legendrank=self._rank(label))
+
+    def untold(self) -> list[Any]:
+        """Entries without points for the levels: a band alone is fainter than it looks where bands lie on each other."""
+        traces = []
+        for key in self.keys.values():
+            if key.label not in self.told:
+                marker = {"color": _faded(key.color, key.opacity), "symbol": "square", "size": 12}
+                entry = {"name": _safe(key.label), "legendgroup": _safe(key.label), "legendrank": self._rank(key.label)}
+                traces.append(go.Scatter(x=[None], y=[None], mode="markers", marker=marker, showlegend=True, **entry))
+        return traces
+
+    def _rank(self, label: str) -> int:
+        return 1000 + list(self.keys).index(label)
+
+
+def _specs(row: list[int]) -> list[dict[str, Any] | None]:
+    """plotly's cells: a panel stands in its first one and says how many it spans."""
+    return [None if cell == -1 or cell in row[:at] else {"colspan": row.count(cell)} for at, cell in enumerate(row)]
+
+
+def _paint_panel(figure: go.Figure, panel: Panel, row: int, column: int, legend: _Legend) -> None:
+    for mark in panel.marks:
+        trace = _trace(mark, panel)
+        if trace is not None:
+            legend.enter(trace, mark)
+            figure.add_trace(trace, row=row, col=column)
+        elif isinstance(mark, Rules):
+            _paint_rules(figure, mark, panel, row, column)
+    if not panel.marks:  # an empty panel keeps its axes only if there is some trace in it
+        figure.add_trace(go.Scatter(x=[None], y=[None], showlegend=False), row=row, col=column)
+    figure.update_xaxes(_axis(panel.x, reach(panel, "x")), row=row, col=column)
+    figure.update_yaxes(_axis(panel.y, reach(panel, "y")), row=row, col=column)
+    title = panel.title if panel.marks else f"{panel.title} (no values)"
+    if title:
+        figure.add_annotation(text=_safe(title), font={"size": 13}, row=row, col=column, **_CORNER)
+
+
+def _trace(mark: Mark, panel: Panel) -> Any:
+    """The trace of a mark; None for what is drawn otherwise."""
+    match mark:
+        case Line():
+            return _line(mark, panel)
+        case Dots():
+            marker = {"color": _tone(mark.color), "size": mark.size * _POINT, "opacity": mark.opacity}
+            names = [_safe(name) for name in mark.names] or None
+            hover = "%{text}<extra></extra>" if names else f"%{{x}}<br>%{{y:{_format(mark.y)}}}<extra></extra>"
+            return go.Scatter(x=_x(mark.x, panel.x), y=mark.y, mode="markers", marker=marker, text=names, hovertemplate=hover)
+        case Band():
+            return _band(mark, panel)
+        case Spans():
+            return _spans(mark, panel)
+        case Bars():
+            middles, widths = (mark.edges[:-1] + mark.edges[1:]) / 2, np.diff(mark.edges)
+            hover = f"around %{{x:{_format(middles)}}}: %{{y:.3~g}}<extra></extra>"
+            color = _faded(mark.color, mark.opacity)
+            return go.Bar(x=middles, y=mark.heights, width=widths, marker_color=color, hovertemplate=hover)
+        case Labels():
+            return _labels(mark, panel)
+        case Rules():
+            return None
+
+
+def _line(mark: Line, panel: Panel) -> Any:
+    number = _format(mark.y)
+    told = "".join(
+        f"<br>{_safe(label)}: %{{customdata[{2 * at}]:{number}}} to %{{customdata[{2 * at + 1}]:{number}}}"
+        for at, (label, _, _) in enumerate(mark.extra)
+    )
+    bounds = np.column_stack([side for _, low, high in mark.extra for side in (low, high)]) if mark.extra else None
+    style = {"color": _tone(mark.color), "width": mark.width * _POINT, "dash": mark.dash}
+    hover = f"%{{y:{number}}}{told}"
+    x = _x(mark.x, panel.x)
+    return go.Scatter(x=x, y=mark.y, mode="lines", line=style, opacity=mark.opacity, customdata=bounds, hovertemplate=hover)
+
+
+def _band(mark: Band, panel: Panel) -> Any:
+    """One closed outline for each run of points without a missing one, all in one trace."""
+    there = np.isfinite(mark.low) & np.isfinite(mark.high)
+    runs = [run for run in np.split(np.arange(len(there)), np.flatnonzero(np.diff(there)) + 1) if len(run) and there[run[0]]]
+    way = np.concatenate([np.concatenate([run, run[::-1], run[:1]]) for run in runs])
+    heights = np.concatenate([np.concatenate([mark.high[run], mark.low[run][::-1], [np.nan]]) for run in runs])
+    fill = _faded(mark.color, mark.opacity)
+    x = _x(mark.x, panel.x)[way]
+    return go.Scatter(x=x, y=heights, fill="toself", fillcolor=fill, line={"width": 0}, mode="lines", hoverinfo="skip")
+
+
+def _spans(mark: Spans, panel: Panel) -> Any:
+    at = np.repeat(_x(mark.at, panel.x) if mark.upright else mark.at, 3)
+    ends = np.column_stack([mark.low, mark.high, np.full(len(mark.low), np.nan)]).ravel()
+    style = {"color": _tone(mark.color), "width": mark.width * _POINT}
+    x, y = (at, ends) if mark.upright else (ends, at)
+    return go.Scatter(x=x, y=y, mode="lines", line=style, opacity=mark.opacity, hoverinfo="skip")
+
+
+def _labels(mark: Labels, panel: Panel) -> Any:
+    """Words where they are free of each other on a page of usual width."""
+    points, path = (_on_page(x, y, mark, panel) for x, y in ((mark.x, mark.y), mark.path))
+    shown = [(at, spot) for at, spot in enumerate(place(points, mark.words, mark.keep, (0, 0, *_PAGE), path)) if spot]
+    rows = np.array([at for at, _ in shown], dtype=int)
+    upright = {"bottom": "top", "top": "bottom", "center": "middle"}
+    across = {"left": "right", "right": "left", "center": "center"}
+    sides_of_point = [f"{upright[spot.upright]} {across[spot.across]}" for _, spot in shown]
+    words = [_safe(mark.words[at]) for at in rows]
+    style: dict[str, Any] = {"text": words, "textposition": sides_of_point, "cliponaxis": False, "hoverinfo": "skip"}
+    unseen = {"size": 13, "opacity": 0}  # keeps the words off the dots
+    return go.Scatter(x=mark.x[rows], y=mark.y[rows], mode="markers+text", marker=unseen, **style)
+
+
+def _on_page(x: Array, y: Array, mark: Labels, panel: Panel) -> Array:
+    """Points of the data as points of a page of usual width."""
+    places = []
+    for values, known, axis, length in ((x, mark.x, panel.x, _PAGE[0]), (y, mark.y, panel.y, _PAGE[1])):
+        values, known = (np.log10(side) if axis.kind == "log" else side for side in (values, known))
+        places.append(length * (0.05 + 0.9 * (values - known.min()) / (np.ptp(known) or 1.0)))
+    return np.column_stack(places)
+
+
+def _paint_rules(figure: go.Figure, rules: Rules, panel: Panel, row: int, column: int) -> None:
+    style = {"color": _tone(rules.color), "width": 1.2, "dash": rules.dash}
+    for at in _x(rules.at, panel.x) if rules.upright else rules.at:
+        value = at.item() if isinstance(at, np.generic) else at
+        along, across = ("x", "y") if rules.upright else ("y", "x")
+        ends = {f"{along}0": value, f"{along}1": value, f"{across}0": 0, f"{across}1": 1, f"{across}ref": f"{across} domain"}
+        figure.add_shape(type="line", line=style, layer="below", row=row, col=column, **ends)
+
+
+def _axis(axis: Axis, ends: tuple[float, float] | None) -> dict[str, Any]:
+    """plotly lets lines touch the frame and forgets its own shapes, so the range is given."""
+    settings: dict[str, Any] = {
+        "title": {"text": _safe(axis.title), "font": {"size": 12}, "standoff": 8},
+        "gridcolor": _FAINT,
+        "linecolor": NEUTRAL,
+        "tickcolor": NEUTRAL,
+        "tickfont": {"size": 12},
+        "zeroline": False,
+        "automargin": True,
+        "showspikes": False,  # its outline is white on any page
+    }
+    if ends is not None:
+        settings["range"] = _stamps(ends, axis) if axis.kind == "time" else list(ends)
+    return settings | _kind(axis, ends)
+
+
+def _kind(axis: Axis, ends: tuple[float, float] | None) -> dict[str, Any]:
+    if axis.kind == "time":
+        return {"type": "date", "showgrid": False, "ticks": "outside"}
+    if axis.kind == "integer":
+        return {"tickformat": "d", "showgrid": False, "ticks": "outside"}
+    if axis.kind == "log":
+        return {"type": "log", "dtick": 1, "exponentformat": "none"}
+    if axis.kind == "names":
+        names = [_safe(name) for name in axis.names]
+        ticks = {"tickmode": "array", "tickvals": list(range(len(names))), "ticktext": names, "showgrid": False}
+        return ticks | {"range": [-0.6, len(names) - 0.4]}
+    plain = ends is None or 1e-4 <= max(abs(end) for end in ends) < 1e13
+    return {"exponentformat": "none" if plain else "power", "separatethousands": True}
+
+
+def _stamps(ends: tuple[float, float], axis: Axis) -> list[str]:
+    return [str(end) for end in _x(np.array(ends).astype("M8[us]"), axis).astype("M8[us]")]
+
+
+def _lay_out(figure: go.Figure, chart: Chart, body: float) -> None:
+    temporal = all(panel.x.kind in ("time", "integer") for panel in chart.panels)
+    head = _HEAD + 26 * bool(chart.note)
+    foot = _FOOT + 18 * any(panel.x.title for panel in chart.panels)
+    entries = {"orientation": "h", "x": 0, "xanchor": "left", "y": -foot / body, "yanchor": "top", "font": {"size": 12}}
+    figure.update_layout(
+        template="none",
+        height=int(body + head + foot + 34 * bool(chart.legend)),
+        margin={"l": 56, "r": 16, "t": head, "b": foot + 34 * bool(chart.legend), "pad": 0},
+        paper_bgcolor="rgba(0,0,0,0)",
+        plot_bgcolor="rgba(0,0,0,0)",
+        font={"family": "system-ui, -apple-system, 'Segoe UI', sans-serif", "color": NEUTRAL, "size": 12},
+        hovermode="x unified" if temporal else "closest",
+        hoverlabel={"bgcolor": "#2B2B2B", "bordercolor": "#2B2B2B", "font": {"color": "#FFFFFF", "size": 12}},
+        legend=entries,
+        showlegend=bool(chart.legend),
+        bargap=0,
+        modebar={"bgcolor": "rgba(0,0,0,0)", "color": NEUTRAL, "activecolor": "#0072B2"},
+    )
+    if chart.note:
+        corner = _CORNER | {"xref": "paper", "yref": "paper", "yshift": 26}
+        figure.add_annotation(text=_safe(chart.note), **corner)
+
+
+def _x(values: Array, axis: Axis) -> Array:
+    """Stamps as the wall shows them: plotly knows no time zones."""
+    if axis.kind != "time" or axis.zone is None:
+        return values
+    import pandas as pd
+
+    return np.asarray(pd.DatetimeIndex(values).tz_localize("UTC").tz_convert(zone_of(axis.zone)).tz_localize(None))
+
+
+def _format(values: Array) -> str:
+    """As many decimals as tell the values apart, so that 3,000,000,004 keeps its 4."""
+    there = values[np.isfinite(values)]
+    spread = (np.ptp(there) or np.abs(there).max()) if len(there) else 0.0
+    return f",.{int(np.clip(3 - np.floor(np.log10(spread)), 0, 12)) if spread > 0 else 3}~f"
+
+
+def _room_for_numbers(chart: Chart) -> float:
+    """Pixels between two columns: the numbers of the right one stand there."""
+    ends = [end for panel in chart.panels for end in reach(panel, "y") or () if abs(end) < 1e13]
+    return 50.0 + 8.0 * max((len(f"{end:,.0f}") for end in ends), default=4)
+
+
+def _tone(color: str) -> str:
+    return _TONES.get(color, color)
+
+
+def _faded(color: str, opacity: float) -> str:
+    red, green, blue = (int(_tone(color)[start : start + 2], 16) for start in (1, 3, 5))
+    return f"rgba({red},{green},{blue},{opacity:.3f})"
+
+
+def _safe(text: str) -> str:
+    """Text that plotly shows as it is: no tags, and no dollars that a page with MathJax would read as a formula."""
+    return escape(text, quote=False).replace("$", "&#36;")

@@ -1,0 +1,91 @@
+"""What a model left over, as arrays: scaled, numbered by horizon step, and its autocorrelation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from deepforecast.errors import DataError, shown
+from deepforecast.plotting.chart import Array
+from deepforecast.plotting.frames import CUTOFF, Tidy
+from deepforecast.plotting.models import Model
+
+
+@dataclass(frozen=True, eq=False)
+class Residuals:
+    """Sorted by series, time and falling cutoff; `codes` number the series, `steps` the horizon if there are cutoffs.
+
+    Of several series each is divided by its own standard deviation, so that they can stand in one picture.
+    """
+
+    values: Array
+    stamps: Array
+    codes: Array
+    steps: Array | None
+    n_series: int
+
+    @property
+    def finite(self) -> Array:
+        """The residuals that are there."""
+        return self.values[np.isfinite(self.values)]
+
+    def latest(self) -> tuple[Array, Array]:
+        """One residual for each series and stamp, that of the latest cutoff, and its series."""
+        fresh = np.ones(len(self.stamps), dtype=bool)
+        fresh[1:] = (self.stamps[1:] != self.stamps[:-1]) | (self.codes[1:] != self.codes[:-1])
+        return self.values[fresh], self.codes[fresh]
+
+
+def residuals(table: Tidy, model: Model) -> Residuals:
+    """Observed minus forecast for each row of `table`."""
+    values = table.values(table.target) - table.values(model.point or model.name)
+    if not np.isfinite(values).any():
+        raise DataError(f"A residual needs an observed value and a forecast in one row; model {shown(model.name)} has none.")
+    codes, stamps = table.codes(), table.stamps()
+    cutoffs = table.stamps(CUTOFF) if CUTOFF in table.frame.columns else None
+    falling = np.zeros(len(stamps), dtype=np.int64) if cutoffs is None else -cutoffs.astype(np.int64)
+    order = np.lexsort((falling, stamps, codes))
+    steps = None if cutoffs is None else _steps(codes, cutoffs, stamps)[order]
+    n_series = int(codes.max()) + 1
+    values, codes = values[order], codes[order]
+    if n_series > 1:
+        values = values / _deviation(values, codes)[codes]
+    return Residuals(values, stamps[order], codes, steps, n_series)
+
+
+def autocorrelation(values: Array, codes: Array, lags: int) -> Array:
+    """The autocorrelation at lags 1 to `lags`, pooled over the series that `codes` number; missing pairs are left out.
+
+    >>> autocorrelation(np.array([1.0, -1.0, 1.0, -1.0]), np.zeros(4, dtype=int), 2)
+    array([-0.75,  0.5 ])
+    """
+    there = np.isfinite(values)
+    mean = np.bincount(codes, np.where(there, values, 0.0)) / np.maximum(np.bincount(codes, there), 1)
+    centred = np.where(there, values - mean[codes], 0.0)
+    total = float(centred @ centred) or 1.0
+    found = np.empty(lags)
+    for lag in range(1, lags + 1):
+        same = codes[:-lag] == codes[lag:]
+        found[lag - 1] = centred[:-lag][same] @ centred[lag:][same] / total
+    return found
+
+
+def _deviation(values: Array, codes: Array) -> Array:
+    """The standard deviation of each series; 1 where a series does not vary, so that nothing is divided by zero."""
+    there = np.isfinite(values)
+    count = np.maximum(np.bincount(codes, there), 1)
+    mean = np.bincount(codes, np.where(there, values, 0.0)) / count
+    square = np.bincount(codes, np.where(there, values - mean[codes], 0.0) ** 2) / count
+    return np.where(square > 0, np.sqrt(square), 1.0)
+
+
+def _steps(codes: Array, cutoffs: Array, stamps: Array) -> Array:
+    """The horizon step of each row: its place among the rows of its series and cutoff."""
+    order = np.lexsort((stamps, cutoffs, codes))
+    begins = np.ones(len(order), dtype=bool)
+    begins[1:] = (codes[order][1:] != codes[order][:-1]) | (cutoffs[order][1:] != cutoffs[order][:-1])
+    places = np.arange(len(order))
+    steps = np.empty(len(order), dtype=np.int64)
+    steps[order] = places - np.maximum.accumulate(np.where(begins, places, 0)) + 1
+    return steps

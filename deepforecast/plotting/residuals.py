@@ -1,0 +1,151 @@
+"""`plot_residuals`: is what the model left over only noise?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from deepforecast.data.columns import Columns
+from deepforecast.data.frames import Frame
+from deepforecast.errors import ParameterError, shown, some
+from deepforecast.plotting.backends import Backend, check_backend, render
+from deepforecast.plotting.chart import Array, Axis, Bars, Chart, Dots, Line, Panel, Rules, Spans
+from deepforecast.plotting.choices import unknown
+from deepforecast.plotting.frames import Tidy, choose_series, open_frame
+from deepforecast.plotting.models import Model, find_models, no_model
+from deepforecast.plotting.residual_arrays import Residuals, autocorrelation, residuals
+from deepforecast.plotting.style import COLORS, number_text, short
+
+_MOST_DOTS = 20_000
+_ZERO = Rules(np.zeros(1), upright=False, dash="solid")
+
+
+def plot_residuals(
+    frame: Frame,
+    model: str | None = None,
+    *,
+    ids: Any = None,
+    lags: int | None = None,
+    backend: Backend = "matplotlib",
+    columns: Columns | Mapping[str, Any] | None = None,
+) -> Any:
+    """Draw what a model left over (observed minus forecast): over time, its distribution, autocorrelation, by step.
+
+    `frame` holds the target and the model's forecasts, as `cross_validate` gives them; with a column `cutoff` the
+    residuals are drawn by horizon step too. `model` may be left out if there is one. Residuals of several series are
+    each divided by the standard deviation of their series, so that they can stand in one picture. The autocorrelation
+    takes one residual for each stamp, that of the latest cutoff; its bounds are those of independent noise.
+    """
+    check_backend(backend)
+    if lags is not None and (isinstance(lags, bool) or not isinstance(lags, int) or lags < 1):
+        raise ParameterError(f"lags is a whole number from 1; got {shown(lags)}.")
+    table = open_frame(frame, "frame", columns)
+    if ids is not None:
+        table = table.only(choose_series([table], ids)[0])
+    chosen = _choose_model(table, model)
+    left = residuals(table, chosen)
+    upright = Axis("residual" if left.n_series == 1 else "residual / standard deviation")
+    panels = [
+        _over_time(left, table.axis(), upright, short(chosen.name)),
+        _distribution(left, upright),
+        _autocorrelation(left, lags),
+    ]
+    if left.steps is not None:
+        panels.append(_by_step(left.values, left.steps, upright))
+    return render(Chart(tuple(panels), 2, 12.0, 3.2, _note(left)), backend)
+
+
+def _choose_model(table: Tidy, model: str | None) -> Model:
+    found = {name: each for name, each in find_models(table).items() if each.point is not None}
+    names = list(found)
+    if not names:
+        raise no_model(table)
+    if model is None and len(names) > 1:
+        raise ParameterError(f"Residuals are of one model; there are {some(names, most=10)}. Name one: model={names[0]!r}.")
+    if model is not None and model not in names:
+        raise unknown("model", model, names)
+    return found[names[0] if model is None else model]
+
+
+def _note(left: Residuals) -> str:
+    notes = [f"{left.n_series:,} series together"] if left.n_series > 1 else []
+    if len(left.values) > _MOST_DOTS:
+        notes.append(f"over time: {_MOST_DOTS:,} of {len(left.values):,} residuals, evenly spread")
+    return " · ".join(notes)
+
+
+def _over_time(left: Residuals, time: Axis, upright: Axis, name: str) -> Panel:
+    values, stamps = left.values, left.stamps
+    if len(values) > _MOST_DOTS:
+        rows = np.linspace(0, len(values) - 1, _MOST_DOTS).astype(int)
+        values, stamps = values[rows], stamps[rows]
+    opacity = float(np.clip(40 / np.sqrt(len(values)), 0.2, 0.8))
+    dots = Dots(stamps, values, COLORS[0], size=4.0, opacity=opacity)
+    return Panel((_ZERO, dots), f"Residuals of {name}", time, upright, span=2 if left.steps is None else 1)
+
+
+def _distribution(left: Residuals, across: Axis) -> Panel:
+    """A histogram of unit area, and the normal density of the same mean and standard deviation."""
+    there = left.finite
+    mean, deviation = float(there.mean()), float(there.std())
+    edges = _edges(there)
+    heights = np.histogram(there, edges, density=True)[0]
+    marks: list[Bars | Line] = [Bars(edges, heights, COLORS[0], 0.45)]
+    title = f"Mean {number_text(mean)}, standard deviation {number_text(deviation)}"
+    if deviation > 1e-12 * max(abs(mean), 1e-300):
+        x = np.linspace(min(edges[0], mean - 3 * deviation), max(edges[-1], mean + 3 * deviation), 200)
+        density = np.exp(-0.5 * ((x - mean) / deviation) ** 2) / (deviation * np.sqrt(2 * np.pi))
+        marks.append(Line(x, density, COLORS[1], "normal density"))
+        title += " (line: normal)"
+    return Panel(tuple(marks), title, across, Axis("density"))
+
+
+def _edges(values: Array) -> Array:
+    """Cells after Freedman and Diaconis, between 5 and 60 of them."""
+    low, high = float(values.min()), float(values.max())
+    if not low < high:
+        half = 0.5 * max(abs(low), 1.0)
+        return np.array([low - half, low + half])
+    width = 2 * float(np.subtract(*np.percentile(values, [75, 25]))) / len(values) ** (1 / 3)
+    count = (high - low) / width if width > 0 else 1 + np.log2(len(values))
+    return np.linspace(low, high, int(np.clip(np.ceil(count), 5, 60)) + 1)
+
+
+def _autocorrelation(left: Residuals, lags: int | None) -> Panel:
+    values, codes = left.latest()
+    longest = int(np.bincount(codes).max())
+    usual = max(10, round(10 * np.log10(longest))) if lags is None else lags
+    count = min(usual, longest - 1)
+    axes = Axis("lag", "integer"), Axis("correlation")
+    if count < 1:
+        return Panel((), "Autocorrelation", *axes)
+    found, at = autocorrelation(values, codes, count), np.arange(1, count + 1)
+    bound = 1.96 / np.sqrt(np.isfinite(values).sum())
+    marks = (
+        _ZERO,
+        Rules(np.array([-bound, bound]), upright=False, label="95 % bounds of noise"),
+        Spans(at, np.zeros(count), found, COLORS[0], 2.0),
+        Dots(at, found, COLORS[0], size=4.5),
+    )
+    return Panel(marks, "Autocorrelation (dashed: 95 % of noise)", *axes)
+
+
+def _by_step(values: Array, steps: Array, upright: Axis) -> Panel:
+    """At each step the median (dot), the middle half (thick) and the middle nine tenths (thin)."""
+    every = np.unique(steps)
+    cuts = [5, 25, 50, 75, 95]
+    places = np.full((len(every), len(cuts)), np.nan)
+    for row, step in enumerate(every):
+        there = values[(steps == step) & np.isfinite(values)]
+        if len(there):
+            places[row] = np.percentile(there, cuts)
+    thick = float(np.clip(160 / len(every), 1.5, 7.0))
+    marks = (
+        _ZERO,
+        Spans(every, places[:, 0], places[:, 4], COLORS[0], 1.2),
+        Spans(every, places[:, 1], places[:, 3], COLORS[0], thick, 0.55),
+        Dots(every, places[:, 2], COLORS[0], size=5.0),
+    )
+    return Panel(marks, "By horizon step: median, middle 50 % and 90 %", Axis("step", "integer"), upright)

@@ -1,0 +1,67 @@
+"""Colours, dashes and opacities: what the pictures of this library look like.
+
+The colours keep a contrast of 3 : 1 on white and on a dark page (#111111), and stay apart for people who see
+red, green or blue weakly.
+"""
+
+from __future__ import annotations
+
+from deepforecast.plotting.chart import Dash
+
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#9966FF", "#994466", "#CC79A7")
+NEUTRAL = "#7A7A7A"  # the same distance from white and from a dark page
+DASHES: tuple[Dash, ...] = ("solid", "dash", "dot", "dashdot")
+
+
+def look(index: int) -> tuple[str, Dash]:
+    """Colour and dash of the model at `index`; past the last colour they start again with another dash.
+
+    >>> look(0), look(6)
+    (('#0072B2', 'solid'), ('#0072B2', 'dash'))
+    """
+    return COLORS[index % len(COLORS)], DASHES[index // len(COLORS) % len(DASHES)]
+
+
+def band_opacity(n_levels: int, n_models: int) -> float:
+    """Opacity of one band such that all of them on top of each other stay light enough to see the line.
+
+    Bands lie on each other, so the innermost is the darkest by itself; with more models each is fainter.
+    """
+    together = (0.28 if n_levels < 2 else 0.46) / (1 + 0.35 * (n_models - 1))
+    return float(1 - (1 - together) ** (1 / max(n_levels, 1)))
+
+
+def seen_opacity(opacity: float, depth: int) -> float:
+    """What the eye sees where `depth` bands of this opacity lie on each other."""
+    return float(1 - (1 - opacity) ** depth)
+
+
+def number_text(value: float) -> str:
+    """A number as short as it can be told.
+
+    >>> number_text(80.0), number_text(97.5), number_text(12345.678), number_text(0.0123456)
+    ('80', '97.5', '12,346', '0.01235')
+    """
+    if value != 0 and not 1e-4 <= abs(value) < 1e7:
+        return f"{value:.3g}"
+    if abs(value) >= 1000:
+        return f"{value:,.0f}"
+    return f"{value:.4g}"
+
+
+def short(value: object, longest: int = 40) -> str:
+    """`value` in at most `longest` characters: the middle goes, for names mostly differ at their ends.
+
+    >>> short("store_0001_item_0017_north", 15)
+    'store_0…7_north'
+    """
+    text = _printable(str(value))
+    if len(text) <= longest:
+        return text
+    tail = (longest - 1) // 2
+    return f"{text[: longest - 1 - tail]}…{text[-tail:]}"
+
+
+def _printable(text: str) -> str:
+    """Control characters written out, so that no name can upset a picture or a page."""
+    return "".join(character if character.isprintable() else ascii(character)[1:-1] for character in text)

@@ -1,0 +1,72 @@
+"""`plot_pareto`: who is beaten by nobody."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from deepforecast.errors import DataError, ParameterError
+from deepforecast.plotting import plot_pareto
+from deepforecast.plotting.pareto import unbeaten
+
+TABLE = pd.DataFrame(
+    {
+        "model": ["Naive", "ETS", "LSTM", "Slow", "Broken"],
+        "metric": "MASE",
+        "value": [2.0, 1.5, 1.0, 1.2, np.nan],
+        "seconds": [0.0, 1.0, 60.0, 600.0, 3.0],
+    }
+)
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=1, max_size=12))
+def test_front_is_what_brute_force_finds(models: list[tuple[int, int]]) -> None:
+    seconds, values = (np.array(side, dtype=float) for side in zip(*models, strict=True))
+    front = unbeaten(seconds, values)
+    beaten = {(s, v) for s, v in models for fast, good in models if fast <= s and good <= v and (fast, good) != (s, v)}
+    assert {models[at] for at in front} == set(models) - beaten
+    assert (np.diff(seconds[front]) > 0).all()
+
+
+def test_front_is_a_stair_and_words_name_the_models(library: Callable[..., Any]) -> None:
+    figure = plot_pareto(library(TABLE))
+    axes = figure.axes[0]
+    np.testing.assert_allclose(axes.lines[0].get_xdata(), [0.001, 1, 1, 60, 60])
+    np.testing.assert_allclose(axes.lines[0].get_ydata(), [2, 2, 1.5, 1.5, 1])
+    assert {text.get_text() for text in axes.texts} == {"Naive", "ETS", "LSTM", "Slow"}
+    assert axes.get_xscale() == "log"
+    assert axes.get_ylabel() == "MASE"
+    assert figure.get_suptitle() == "not shown, for want of a value or seconds: Broken"
+
+
+def test_seconds_of_one_size_need_no_logarithm() -> None:
+    assert plot_pareto(TABLE[1:2]).axes[0].get_xscale() == "linear"
+
+
+def test_plotly_draws_the_same() -> None:
+    figure = plot_pareto(TABLE, backend="plotly")
+    np.testing.assert_allclose(figure.data[0].y, [2, 2, 1.5, 1.5, 1])
+    assert [text for trace in figure.data if trace.mode == "markers" for text in trace.text] == [
+        "Slow: 1.2 in 600 s",
+        "Naive: 2 in 0.001 s",
+        "ETS: 1.5 in 1 s",
+        "LSTM: 1 in 60 s",
+    ]
+    assert figure.layout.xaxis.type == "log"
+
+
+def test_refusals() -> None:
+    with pytest.raises(ParameterError, match="Name one: metric='MASE'"):
+        plot_pareto(pd.concat([TABLE, TABLE.assign(metric="MAE")]))
+    with pytest.raises(DataError, match="seconds is missing"):
+        plot_pareto(TABLE.drop(columns="seconds"))
+    with pytest.raises(DataError, match="none of the table has both"):
+        plot_pareto(TABLE[4:])
+    with pytest.raises(DataError, match="negative for LSTM"):
+        plot_pareto(TABLE.assign(seconds=[1.0, 1, -1, 1, 1]))
