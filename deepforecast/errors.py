@@ -17,7 +17,12 @@ A message states the rule, then the value found (series, column, time stamp), th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import sys
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
 
 
 class DeepForecastError(Exception):
@@ -66,6 +71,30 @@ class DataWarning(UserWarning):
 
 class TrainingWarning(UserWarning):
     """Something happened while fitting that the user should know of."""
+
+
+_quiet: ContextVar[bool] = ContextVar("quiet", default=False)
+_PACKAGE = str(Path(__file__).parent)
+
+
+def say(message: str, category: type[UserWarning] = DataWarning) -> None:
+    """Warn, pointing at the caller's own line; nothing inside `quietly()`."""
+    if _quiet.get():
+        return
+    level, frame = 1, sys._getframe(0)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)
+
+
+@contextmanager
+def quietly() -> Iterator[None]:
+    """Keep `say` silent, for work that repeats what has been said or will be."""
+    token = _quiet.set(True)
+    try:
+        yield
+    finally:
+        _quiet.reset(token)
 
 
 def shown(value: object, longest: int = 80) -> str:

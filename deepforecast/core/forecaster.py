@@ -5,7 +5,6 @@ Data go `fit: Panel.from_frame -> _fit`, `predict: state (or histories) -> _fore
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, Self, dataclass_transform
@@ -24,7 +23,7 @@ from deepforecast.data.ahead import ahead
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats, Frame
 from deepforecast.data.panel import Panel
-from deepforecast.errors import CapabilityError, DataError, DataWarning, NotFittedError, ParameterError, some
+from deepforecast.errors import CapabilityError, DataError, NotFittedError, ParameterError, say, some
 
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(param,))
@@ -55,7 +54,7 @@ class Forecaster:
         """Learn from the whole frame; a second fit starts fresh. A fit that fails leaves the model as it was."""
         panel = Panel.from_frame(frame, columns=columns, freq=freq, static=static)
         if panel.undeclared:
-            _say(f"Columns without a role are left out: {some(panel.undeclared)}. Declare them in columns= or drop them.")
+            say(f"Columns without a role are left out: {some(panel.undeclared)}. Declare them in columns= or drop them.")
         return self.fit_panel(panel)
 
     def fit_panel(self, panel: Panel, monitor: Monitor = SILENT) -> Self:
@@ -281,10 +280,6 @@ class Forecaster:
 
 
 params.collect(Forecaster)
-
-
-def _say(message: str) -> None:
-    warnings.warn(message, DataWarning, stacklevel=3)
 
 
 def _finite(values: Floats, state: State, name: str) -> Floats:

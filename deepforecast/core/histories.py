@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -17,7 +16,7 @@ from deepforecast.data.ahead import recoded
 from deepforecast.data.covariates import Covariate, match
 from deepforecast.data.frames import Frame, Ints
 from deepforecast.data.panel import Panel
-from deepforecast.errors import CapabilityError, DataError, DataWarning, ParameterError, some
+from deepforecast.errors import CapabilityError, DataError, ParameterError, quietly, say, some
 
 if TYPE_CHECKING:
     from deepforecast.core.forecaster import Forecaster
@@ -77,7 +76,7 @@ def _without_missing(model: Forecaster, panel: Panel) -> Panel:
                 f"{model.name} needs complete data; {where} (rows absent from the frame count as missing). Say "
                 "missing='interpolate', 'ffill' or 'zero', or repair the data: fill_gaps(frame)."
             )
-        warnings.warn(f"{model.name} forecasts through missing values: {where}.", DataWarning, stacklevel=5)
+        say(f"{model.name} forecasts through missing values: {where}.")
         return panel
     if panel.series.columns.target in lacking:
         y = gaps.filled(y, panel.indptr, model.missing)
@@ -115,11 +114,7 @@ def moved_panel(model: Forecaster, state: State, panel: Panel, rows: Ints) -> St
         learned = model._advance(state.learned.take(rows), panel, True)
         calibration = None if calibration is None else calibration.take(rows)
     else:
-        warnings.warn(
-            f"{model.name} learns each series apart: series {panel.series.labels(new)} was not there in fit and is fitted now.",
-            DataWarning,
-            stacklevel=4,
-        )
+        say(f"{model.name} learns each series apart: series {panel.series.labels(new)} was not there in fit and is fitted now.")
         learned, calibration = _with_unknown(model, state, panel, rows)
     return replace(state, series=panel.series, learned=learned, static=panel.static, calibration=calibration)
 
@@ -140,7 +135,8 @@ def calibrated(model: Forecaster, panel: Panel) -> Calibration:
 
     if model.horizon is None:
         raise ParameterError(f"intervals='conformal' calibrates every step, so it needs a horizon: {type(model).__name__}(horizon=...).")
-    return Calibration(errors(model.clone(intervals=None), panel, model.horizon))
+    with quietly():  # the fit itself has said what there is to say
+        return Calibration(errors(model.clone(intervals=None), panel, model.horizon))
 
 
 def _with_unknown(model: Forecaster, state: State, panel: Panel, rows: Ints) -> tuple[Learned, Calibration | None]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from deepforecast.core.forecast import Forecast
 from deepforecast.core.histories import moved_panel
@@ -16,7 +19,7 @@ from deepforecast.data.covariates import Covariate
 from deepforecast.data.cutoffs import Plan, Window, windows
 from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.panel import Panel
-from deepforecast.errors import ParameterError, shown
+from deepforecast.errors import ParameterError, quietly, shown
 
 if TYPE_CHECKING:
     from deepforecast.core.forecaster import Forecaster
@@ -26,13 +29,14 @@ CALIBRATION_WINDOWS = 100  # beyond this more errors change a band by less than 
 
 @dataclass(frozen=True)
 class Fold:
-    """The forecasts of one window, arrays of shape (series of the window, steps)."""
+    """The forecasts of one window, arrays of shape (series of the window, steps); `there`: which steps the panel has rows for."""
 
     window: Window
     forecast: Forecast
     actual: Floats
-    there: Any
-    state: State
+    there: NDArray[np.bool_]
+    fit_seconds: float
+    predict_seconds: float
 
 
 def refit_every(refit: Any, local: bool) -> int:
@@ -56,12 +60,14 @@ def roll(model: Forecaster, panel: Panel, plan: Plan, *, every: int, monitor: Mo
     worker = model.clone(horizon=plan.gap + plan.horizon)
     for window in windows(panel, plan):
         history = window.history(panel)
-        if state is None or (every and window.number % every == 0):
-            state = worker._learn(history, monitor.fold(window.number))
-            fitted_on, at = window.series, state
-        else:
-            at = moved_panel(worker, state, history, _places(fitted_on, window.series, len(panel)))
-        yield _fold(worker, panel, plan, window, at)
+        started = time.perf_counter()
+        with nullcontext() if window.number == plan.n_windows - 1 else quietly():  # said once, of the longest history
+            if state is None or (every and window.number % every == 0):
+                state = worker._learn(history, monitor.fold(window.number))
+                fitted_on, at = window.series, state
+            else:
+                at = moved_panel(worker, state, history, _places(fitted_on, window.series, len(panel)))
+        yield _fold(worker, panel, plan, window, at, started)
 
 
 def errors(model: Forecaster, panel: Panel, horizon: int, n_windows: int | None = None) -> Floats:
@@ -81,15 +87,16 @@ def errors(model: Forecaster, panel: Panel, horizon: int, n_windows: int | None 
     return found
 
 
-def _fold(model: Forecaster, panel: Panel, plan: Plan, window: Window, state: State) -> Fold:
+def _fold(model: Forecaster, panel: Panel, plan: Plan, window: Window, state: State, started: float) -> Fold:
+    fitted = time.perf_counter()
     steps = plan.gap + plan.horizon
     rows, _ = window.ahead(panel, 0, steps)
     future = {name: panel.covariates[name] for name in panel.series.columns.future}
-    known = {name: Covariate(one.values[rows], one.categories) for name, one in future.items()}
-    forecast = model.forecast_from(state, steps, known)
+    forecast = model.forecast_from(state, steps, {name: Covariate(one.values[rows], one.categories) for name, one in future.items()})
+    predicted = time.perf_counter()
     rows, there = window.ahead(panel, plan.gap, plan.horizon)
     actual = np.where(there, panel.y[rows], np.nan)
-    return Fold(window, forecast.after(plan.gap) if plan.gap else forecast, actual, there, state)
+    return Fold(window, forecast.after(plan.gap) if plan.gap else forecast, actual, there, fitted - started, predicted - fitted)
 
 
 def _places(fitted_on: Ints, series: Ints, count: int) -> Ints:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 
 import numpy as np
@@ -13,7 +12,7 @@ from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Frame, Ints
 from deepforecast.data.panel import Series
 from deepforecast.data.reading import Keys, read_keys
-from deepforecast.errors import DataError, DataWarning, some
+from deepforecast.errors import DataError, say, some
 
 Categories = Mapping[str, tuple[str, ...] | None]
 
@@ -22,7 +21,7 @@ def ahead(future: Frame | None, series: Series, steps: int, known: Categories) -
     """Each future column as an array (series, steps); rows past the horizon, other series and a target in it are ignored."""
     if not known:
         if future is not None:
-            warnings.warn("future= is left out: the model was fitted without columns known ahead.", DataWarning, stacklevel=4)
+            say("future= is left out: the model was fitted without columns known ahead.")
         return {}
     if future is None:
         raise DataError(
@@ -52,7 +51,7 @@ def recoded(one: Covariate, name: str, known: tuple[str, ...] | None) -> Covaria
         return one
     new = [category for category in one.categories if category not in known]
     if new:
-        warnings.warn(f"Column {name} has categories never seen in fit, taken as unknown: {some(new)}.", DataWarning, stacklevel=6)
+        say(f"Column {name} has categories never seen in fit, taken as unknown: {some(new)}.")
     return one.recoded(known)
 
 

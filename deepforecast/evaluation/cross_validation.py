@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 
 from deepforecast.core.forecast import checked_horizon, checked_levels, columns_of
 from deepforecast.core.forecaster import Forecaster
 from deepforecast.core.histories import usable
-from deepforecast.core.monitor import SILENT, Monitor
 from deepforecast.core.parallel import map_chunks
 from deepforecast.core.rolling import refit_every, roll
 from deepforecast.data import frames
@@ -20,7 +18,10 @@ from deepforecast.data.columns import Columns
 from deepforecast.data.cutoffs import Plan, windows
 from deepforecast.data.frames import Floats, Frame, Ints
 from deepforecast.data.panel import Panel
-from deepforecast.errors import DataWarning, ParameterError, ParameterTypeError, shown, some
+from deepforecast.errors import ParameterError, ParameterTypeError, say, shown, some
+
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -74,54 +75,54 @@ def cross_validate(
     >>> found.shape, list(found.columns)
     ((24, 6), ['unique_id', 'ds', 'cutoff', 'y', 'Naive', 'SeasonalNaive'])
     """
-    candidates = checked_models(models, horizon)
+    candidates = [seeded(model, options.seed) for model in checked_models(models, horizon)]
     panel = Panel.from_frame(frame, columns=columns, freq=freq, static=static)
     say_undeclared(panel)
     plan = planned(candidates, n_windows, step_size, options)
     levels = checked_levels(level)
-    found = Rows.of(panel, plan)
-    lenient = len(candidates) > 1
-    jobs = [Job(seeded(model, options.seed), *(usable(panel, model.capabilities) if lenient else (panel, []))) for model in candidates]
-    for job in jobs:
-        if job.unused:
-            warnings.warn(f"{job.model.name} runs without the covariates it cannot use: {some(job.unused)}.", DataWarning, stacklevel=2)
-    for columns_of_one in run_all(jobs, plan, refit, levels, options):
-        found.columns |= columns_of_one
-    return found.frame(panel)
+    rows = Rows.of(panel, plan)
+    panels = [panel] * len(candidates)
+    if len(candidates) > 1:  # a single model that cannot use a declared covariate refuses it
+        panels = [_usable_aloud(model, panel) for model in candidates]
+
+    def work(number: int) -> Backtested:
+        return backtest(candidates[number], panels[number], plan, refit, levels)
+
+    for found in side_by_side(work, len(candidates), options):
+        rows.columns |= found.columns
+    return rows.frame(panel)
 
 
 @dataclass(frozen=True)
-class Job:
-    """One model on the panel as it can use it; `unused`: declared covariates it cannot."""
+class Backtested:
+    """The forecast columns of one model over the rows of `Rows.of(panel, plan)`, and what they took."""
 
-    model: Forecaster
-    panel: Panel
-    unused: list[str]
-
-    def columns(self, plan: Plan, refit: Any, levels: Sequence[float], monitor: Monitor = SILENT) -> dict[str, Floats]:
-        """The forecast columns over the rows of `Rows.of(panel, plan)`."""
-        every = refit_every(refit, self.model.capabilities.local)
-        parts: list[dict[str, Floats]] = []
-        for fold in roll(self.model, self.panel, plan, every=every, monitor=monitor):
-            kept = fold.there.reshape(-1)
-            flat = columns_of(fold.forecast, self.model.name, self.model.point_kind, levels, [])
-            parts.append({name: values[kept] for name, values in flat.items()})
-        return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    columns: Mapping[str, Floats]
+    fit_seconds: float
+    predict_seconds: float
 
 
-def run_all(jobs: Sequence[Job], plan: Plan, refit: Any, levels: Sequence[float], options: Backtest) -> list[dict[str, Floats]]:
-    """Every job's columns, in order, side by side on `options.workers` processes."""
+def backtest(model: Forecaster, panel: Panel, plan: Plan, refit: Any, levels: Sequence[float]) -> Backtested:
+    """One model through all windows of a plan."""
+    parts: list[dict[str, Floats]] = []
+    fit, predict = 0.0, 0.0
+    for fold in roll(model, panel, plan, every=refit_every(refit, model.capabilities.local)):
+        flat = columns_of(fold.forecast, model.name, model.point_kind, levels, [])
+        parts.append({name: values[fold.there.reshape(-1)] for name, values in flat.items()})
+        fit, predict = fit + fold.fit_seconds, predict + fold.predict_seconds
+    return Backtested({name: np.concatenate([part[name] for part in parts]) for name in parts[0]}, fit, predict)
 
-    def work(part: slice) -> list[dict[str, Floats]]:
-        return [job.columns(plan, refit, levels) for job in jobs[part]]
 
-    return [
-        one
-        for found in map_chunks(
-            work, len(jobs), workers=options.workers, prefer="processes", progress=options.progress, label="models"
-        )
-        for one in found
-    ]
+def side_by_side(work: Callable[[int], T], count: int, options: Backtest) -> list[T]:
+    """`work(0)`, `work(1)` ... in this process, or on `options.workers` of them (then with one thread each)."""
+    if options.workers == 1 or count == 1:
+        return [work(number) for number in range(count)]
+
+    def chunk(part: slice) -> list[T]:
+        return [work(number) for number in range(count)[part]]
+
+    found = map_chunks(chunk, count, workers=options.workers, prefer="processes", progress=options.progress, label="models")
+    return [one for part in found for one in part]
 
 
 @dataclass
@@ -205,11 +206,16 @@ def seeded(model: Forecaster, seed: int | None) -> Forecaster:
     return model.clone(seed=seed) if seed is not None and "seed" in model.get_params(deep=False) else model
 
 
+def _usable_aloud(model: Forecaster, panel: Panel) -> Panel:
+    own, unused = usable(panel, model.capabilities)
+    if unused:
+        say(f"{model.name} runs without the covariates it cannot use: {some(unused)}.")
+    return own
+
+
 def say_undeclared(panel: Panel) -> None:
     """One warning that names the columns without a role."""
     if panel.undeclared:
-        warnings.warn(
-            f"Columns without a role are left out: {some(panel.undeclared)}. Declare them in columns= or drop them.", DataWarning, stacklevel=3
-        )
+        say(f"Columns without a role are left out: {some(panel.undeclared)}. Declare them in columns= or drop them.")
 
 

@@ -18,7 +18,7 @@ from deepforecast.core.state import Learned, State
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats
 from deepforecast.data.panel import Panel
-from deepforecast.errors import ParameterError
+from deepforecast.errors import ParameterError, quietly
 
 
 @register
@@ -54,7 +54,9 @@ class Conformal(Forecaster):
         inner = self.model.clone(intervals=None, **self._own_missing())
         state = inner._learn(panel, monitor)
         prepared = replace(panel, series=state.series)
-        return replace(state, calibration=Calibration(errors(inner, prepared, horizon, self.n_windows), self.method, self.rate))
+        with quietly():  # the fit itself has said what there is to say
+            held = errors(inner, prepared, horizon, self.n_windows)
+        return replace(state, calibration=Calibration(held, self.method, self.rate))
 
     def _own_missing(self) -> dict[str, Any]:
         return {} if self.missing == "auto" else {"missing": self.missing}
