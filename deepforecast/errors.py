@@ -73,6 +73,15 @@ class TrainingWarning(UserWarning):
     """Something happened while fitting that the user should know of."""
 
 
+def not_fitted(name: str) -> NotFittedError:
+    """The error to raise before fit: scikit-learn's too, where scikit-learn is loaded (nobody else can be catching its class)."""
+    kind = NotFittedError
+    sklearn = sys.modules.get("sklearn.exceptions")
+    if sklearn is not None:
+        kind = type("NotFittedError", (NotFittedError, sklearn.NotFittedError), {"__module__": __name__})
+    return kind(f"{name} has not been fitted. Call fit(frame) first.")
+
+
 _quiet: ContextVar[bool] = ContextVar("quiet", default=False)
 _PACKAGE = str(Path(__file__).parent)
 

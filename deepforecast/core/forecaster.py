@@ -23,7 +23,7 @@ from deepforecast.data.ahead import ahead
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats, Frame
 from deepforecast.data.panel import Panel
-from deepforecast.errors import CapabilityError, DataError, NotFittedError, ParameterError, say, some
+from deepforecast.errors import CapabilityError, DataError, ParameterError, not_fitted, say, some
 
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(param,))
@@ -203,7 +203,7 @@ class Forecaster:
     def fitted(self) -> State:
         """The state, or `NotFittedError`."""
         if "state_" not in self.__dict__:
-            raise NotFittedError(f"{type(self).__name__} has not been fitted. Call fit(frame) first.")
+            raise not_fitted(type(self).__name__)
         return self.state_
 
     def forecast_from(self, state: State, steps: int, future: Mapping[str, Covariate]) -> Forecast:
