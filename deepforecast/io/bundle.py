@@ -49,9 +49,9 @@ def write(path: str | os.PathLike[str], manifest: Mapping[str, Any], arrays: Map
     NaN. Arrays are of real numbers or bool, of any shape. Whatever fails, SaveError names the path.
 
     >>> import tempfile
-    >>> path = os.path.join(tempfile.mkdtemp(), "model.dfc")
-    >>> write(path, {"model": "Naive"}, {"last": np.array([3.0, 4.0])})
-    >>> read(path)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write(folder + "/model.dfc", {"model": "Naive"}, {"last": np.array([3.0, 4.0])})
+    ...     read(folder + "/model.dfc")
     ({'model': 'Naive'}, {'last': array([3., 4.])})
     """
     path = _as_path(path)
