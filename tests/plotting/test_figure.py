@@ -203,11 +203,11 @@ def test_single_series_without_id_and_as_a_series(panel: Make, ahead: Make) -> N
 
 
 def test_names_are_shown_as_they_are(panel: Make, ahead: Make) -> None:
-    history = panel("$x_1$\n<b>")
-    figure = plot(history, ahead(history, models=("_hidden $a$",), levels=()))
-    assert figure.axes[0].get_title(loc="left") == "$x_1$\\n<b>"
-    assert entries(figure) == ["observed", "_hidden $a$"]
-    figure.draw_without_rendering()  # an unbalanced formula would raise here
+    history = panel("$\\frac{x$\n<b>")
+    figure = plot(history, ahead(history, models=("_hidden $\\frac{a$",), levels=()))
+    assert figure.axes[0].get_title(loc="left") == "$\\frac{x$\\n<b>"
+    assert entries(figure) == ["observed", "_hidden $\\frac{a$"]
+    figure.draw_without_rendering()  # a formula that is none would raise here
 
 
 def test_frames_are_left_as_they_were(panel: Make, ahead: Make) -> None:

@@ -24,8 +24,9 @@ def test_points_bounds_and_quantiles_of_a_model_are_found() -> None:
 
 
 def test_a_pair_of_quantiles_is_a_level_and_the_median_a_point() -> None:
-    found = find_models(table("N-q-0.1", "N-q-0.9", "N-q-0.5", "N-q-0.025", "N-q-0.975", "N-q-0.3"))
-    assert found == {"N": Model("N", "N-q-0.5", {80.0: ("N-q-0.1", "N-q-0.9"), 95.0: ("N-q-0.025", "N-q-0.975")})}
+    found = find_models(table("N-q-0.1", "N-q-0.9", "N-q-0.5", "N-q-0.025", "N-q-0.975", "N-q-0.3", "N-q-0.7", "N-q-0.2"))
+    bands = {80.0: ("N-q-0.1", "N-q-0.9"), 95.0: ("N-q-0.025", "N-q-0.975"), 40.0: ("N-q-0.3", "N-q-0.7")}
+    assert found == {"N": Model("N", "N-q-0.5", bands)}
 
 
 def test_bounds_win_over_quantiles_and_half_a_band_is_none() -> None:

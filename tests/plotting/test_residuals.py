@@ -80,12 +80,15 @@ def test_steps_count_from_each_cutoff_and_the_latest_cutoff_counts(panel: Make, 
 
 
 def test_steps_are_drawn_with_their_quantiles(panel: Make, windows: Make) -> None:
-    axes = plot_residuals(windows(panel("a", n=60), steps=4, n=9, step=4)).axes
+    frame = windows(panel("a", n=60), steps=4, n=9, step=4)
+    frame["LSTM"] = frame.y - np.arange(36) ** 2
+    axes = plot_residuals(frame).axes
     assert len(axes) == 4
-    thin, thick = axes[3].collections[:2]
-    spans = [np.array([path.vertices[:, 1] for path in area.get_paths()]) for area in (thin, thick)]
-    np.testing.assert_allclose(spans[0], [[-step, step] for step in range(1, 5)])
-    assert (spans[1][:, 0] >= spans[0][:, 0]).all()
+    thin, thick, dots = axes[3].collections
+    expected = np.percentile((np.arange(36) ** 2).reshape(9, 4), [5, 25, 50, 75, 95], axis=0)
+    np.testing.assert_allclose([path.vertices[:, 1] for path in thin.get_paths()], expected[[0, 4]].T)
+    np.testing.assert_allclose([path.vertices[:, 1] for path in thick.get_paths()], expected[[1, 3]].T)
+    np.testing.assert_allclose(np.asarray(dots.get_offsets())[:, 1], expected[2])
 
 
 def test_series_are_brought_to_one_scale(panel: Make, noise: np.ndarray) -> None:
