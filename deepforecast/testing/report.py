@@ -1,0 +1,116 @@
+"""Checks run on models: one after the other with a report, or as cases for a test runner."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from deepforecast.errors import ParameterError, some
+from deepforecast.testing.check import Check, checks
+from deepforecast.testing.expect import RuleBroken
+from deepforecast.testing.subject import Subject, subjects
+
+
+@dataclass(frozen=True)
+class Case:
+    """One rule on one model; `str(case)` is its id."""
+
+    subject: Subject
+    check: Check
+
+    def __str__(self) -> str:
+        return f"{self.subject.name}-{self.check.name}"
+
+    @property
+    def skipped(self) -> str | None:
+        """Why the rule does not apply, or None if it does."""
+        return self.check.skipped(self.subject)
+
+    def run(self) -> None:
+        """Raise `RuleBroken` unless the model keeps the rule."""
+        self.check.run(self.subject)
+
+
+@dataclass(frozen=True)
+class Row:
+    """What came of one rule on one model."""
+
+    model: str
+    rule: str
+    outcome: Literal["passed", "failed", "skipped"]
+    reason: str = ""
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Report:
+    """The rows of a run; prints as a summary with every failure and every reason for a skip."""
+
+    rows: tuple[Row, ...]
+
+    def of(self, outcome: str) -> list[Row]:
+        """The rows with an outcome: passed, failed or skipped."""
+        return [row for row in self.rows if row.outcome == outcome]
+
+    def raise_for_failures(self) -> Report:
+        """Raise `RuleBroken` with every failure; give the report itself if there is none."""
+        failed = self.of("failed")
+        if failed:
+            raise RuleBroken(f"{len(failed)} of {len(self.rows)} checks failed:\n" + "\n".join(row.reason for row in failed))
+        return self
+
+    def __str__(self) -> str:
+        models = list(dict.fromkeys(row.model for row in self.rows))
+        counts = ", ".join(f"{len(self.of(outcome))} {outcome}" for outcome in ("passed", "failed", "skipped"))
+        lines = [f"{some(models)}: {len(self.rows)} checks, {counts} in {sum(row.seconds for row in self.rows):.1f} s"]
+        lines += [f"  failed   {row.reason}" for row in self.of("failed")]
+        reasons = Counter((row.model, row.reason) for row in self.of("skipped"))
+        lines += [f"  skipped  {count:>2} of {model}: {reason}" for (model, reason), count in reasons.items()]
+        return "\n".join(lines)
+
+
+def cases(models: Any = None, *, only: str | Iterable[str] | None = None) -> list[Case]:
+    """Every check on every model: classes, objects or names; all registered models if none are given.
+
+    >>> str(cases("Naive", only="fit_twice_gives_the_same")[0])
+    'Naive-fit_twice_gives_the_same'
+    """
+    wanted = _wanted(only)
+    return [Case(subject, check) for subject in subjects(models) for check in wanted]
+
+
+def run(models: Any, *, only: str | Iterable[str] | None = None) -> Report:
+    """Run the checks (or `only` those of these names or themes) on a model class or object, or on several.
+
+    >>> from deepforecast import Naive
+    >>> run(Naive, only="fit_returns_self").rows[0].outcome
+    'passed'
+    """
+    return Report(tuple(_row(case) for case in cases(models, only=only)))
+
+
+def _row(case: Case) -> Row:
+    model, name = case.subject.name, case.check.name
+    reason = case.skipped
+    if reason is not None:
+        return Row(model, name, "skipped", reason)
+    begin = time.perf_counter()
+    try:
+        case.run()
+    except RuleBroken as broken:
+        return Row(model, name, "failed", str(broken), time.perf_counter() - begin)
+    return Row(model, name, "passed", "", time.perf_counter() - begin)
+
+
+def _wanted(only: str | Iterable[str] | None) -> list[Check]:
+    every = checks()
+    if only is None:
+        return every
+    names = {only} if isinstance(only, str) else set(only)
+    unknown = names - {check.name for check in every} - {check.theme for check in every}
+    if unknown:
+        raise ParameterError(f"There is no check or theme {some(sorted(unknown))}. See deepforecast.testing.checks().")
+    return [check for check in every if check.name in names or check.theme in names]

@@ -1,0 +1,49 @@
+"""What comes in comes out: polars and pyarrow frames give the forecast of pandas, in their own library."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import narwhals.stable.v2 as nw
+
+from deepforecast.testing import worlds
+from deepforecast.testing.check import installed, rule
+from deepforecast.testing.expect import column, expect, expect_equal
+from deepforecast.testing.subject import Subject
+
+
+@rule(installed("polars"))
+def polars_in_polars_out(subject: Subject) -> None:
+    """A polars frame gives the forecast of pandas as a polars frame, dtypes kept."""
+    import polars
+
+    frame = polars.DataFrame({name: worlds.daily()[name].to_list() for name in ("unique_id", "ds", "y")})
+    _same_but_for_the_library(subject, frame, polars.DataFrame)
+
+
+@rule(installed("pyarrow"))
+def pyarrow_in_pyarrow_out(subject: Subject) -> None:
+    """A pyarrow table gives the forecast of pandas as a pyarrow table, dtypes kept."""
+    import pyarrow
+
+    _same_but_for_the_library(subject, pyarrow.Table.from_pandas(worlds.daily(), preserve_index=False), pyarrow.Table)
+
+
+@rule(installed("pyarrow"))
+def arrow_dtypes_of_pandas_are_kept(subject: Subject) -> None:
+    """A pandas frame with arrow dtypes gives the same forecast, ids and times in these dtypes."""
+    frame = worlds.daily().convert_dtypes(dtype_backend="pyarrow")
+    _same_but_for_the_library(subject, frame, type(frame))
+
+
+def _same_but_for_the_library(subject: Subject, frame: Any, kind: type) -> None:
+    wanted, given = subject.fitted().predict(level=subject.levels), nw.from_native(frame, eager_only=True)
+    native = subject.forecast(frame, level=subject.levels)
+    expect(isinstance(native, kind), f"a {kind.__module__}.{kind.__name__} came in, a {type(native).__module__} object came out")
+    found = nw.from_native(native, eager_only=True)
+    expect(found.columns == list(wanted.columns), f"the columns are {found.columns}")
+    for name in ("unique_id", "ds"):
+        expect(found[name].dtype == given[name].dtype, f"{name} came as {given[name].dtype} and is given back as {found[name].dtype}")
+        expect(found[name].to_list() == wanted[name].tolist(), f"the column {name} differs from that of pandas")
+    for name in wanted.columns[2:]:
+        expect_equal(column(native, name), wanted[name].to_numpy(), f"the column {name}")

@@ -1,0 +1,90 @@
+"""The model under test: small, fast instances of it, and fits that several checks may share."""
+
+from __future__ import annotations
+
+import typing
+from collections.abc import Mapping
+from copy import deepcopy
+from typing import Any
+
+from deepforecast.core import params, registry
+from deepforecast.core.forecaster import Forecaster
+from deepforecast.data.frames import Frame
+from deepforecast.errors import ParameterError
+from deepforecast.testing import worlds
+from deepforecast.testing.worlds import HORIZON
+
+
+class Subject:
+    """A model class with the parameters to check it with."""
+
+    def __init__(self, cls: type[Forecaster], parameters: Mapping[str, Any], name: str) -> None:
+        self.cls, self.name = cls, name
+        self.parameters = {"horizon": HORIZON, **parameters}
+        self.capabilities = self.make().capabilities
+        self._fits: dict[str, Forecaster] = {}
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def make(self, **changed: Any) -> Forecaster:
+        """An unfitted instance; wrapped models are its own."""
+        own = {name: value.clone() if isinstance(value, Forecaster) else value for name, value in self.parameters.items()}
+        return self.cls(**{**own, **changed})
+
+    def learned(self, **changed: Any) -> Forecaster:
+        """An unfitted instance that learns enough to know an effect in the data, where the family says how to get one."""
+        return self.make(**{**getattr(self.cls, "learning_example", {}), **changed})
+
+    def fitted(self) -> Forecaster:
+        """Fitted on `worlds.daily()`; shared by the checks, so they leave it as it is."""
+        if "daily" not in self._fits:
+            self._fits["daily"] = self.make().fit(worlds.daily())
+        return self._fits["daily"]
+
+    def fitted_copy(self) -> Forecaster:
+        """The same for a check's own use."""
+        return deepcopy(self.fitted())
+
+    def forecast(self, frame: Frame, /, *, model: Forecaster | None = None, level: Any = None, **fit: Any) -> Frame:
+        """The forecast of a fresh instance (or `model`) fitted on `frame`."""
+        return (self.make() if model is None else model).fit(frame, **fit).predict(level=level)
+
+    @property
+    def levels(self) -> list[int] | None:
+        """Levels to ask for beside the points; None where the model has no bands."""
+        return [50, 80] if self.capabilities.distribution is not None else None
+
+    @property
+    def precision(self) -> float:
+        """How far a forecast may be off, relative to the data, where it need not be equal to the bit: optimisers end somewhere."""
+        declared = getattr(self.capabilities, "precision", None)
+        return float(declared) if declared is not None else 1e-6 if self.capabilities.local else 5e-3
+
+
+def subjects(models: Any = None) -> list[Subject]:
+    """A subject for each example of each model: classes, objects or registered names; every registered model if None."""
+    wanted = registry.names() if models is None else models if isinstance(models, (list, tuple)) else [models]
+    return [subject for model in wanted for subject in _examples(registry.get(model) if isinstance(model, str) else model)]
+
+
+def _examples(model: Any) -> list[Subject]:
+    if isinstance(model, Forecaster):
+        given = {name: value for name, value in model.get_params(deep=False).items() if name != "horizon" or value is not None}
+        return [Subject(type(model), given, model.name)]
+    if not (isinstance(model, type) and issubclass(model, Forecaster)):
+        raise ParameterError(f"A model is a Forecaster, its class or its registered name; got {model!r}.")
+    said = getattr(model, "examples", None)
+    examples: list[dict[str, Any]] = [dict(one) for one in said()] if said is not None else [{}]
+    needed = {name: _stand_in(model, one) for name, one in params.declared(model).items() if one.required}
+    numbered = [model.__name__ if not number else f"{model.__name__}.{number}" for number in range(len(examples))]
+    return [Subject(model, {**needed, **example}, name) for name, example in zip(numbered, examples, strict=True)]
+
+
+def _stand_in(model: type[Forecaster], one: params.Param) -> Any:
+    """A value for a required parameter: simple models for a wrapper."""
+    if one.annotation is Forecaster:
+        return registry.get("SeasonalNaive")()
+    if Forecaster in typing.get_args(one.annotation):
+        return [registry.get("SeasonalNaive")(), registry.get("Naive")()]
+    raise ParameterError(f"{model.__name__} needs {one.name}: its class method examples() says with which values to check it.")
