@@ -2,18 +2,38 @@
 
 from __future__ import annotations
 
-import zlib
+from hashlib import blake2b
+from typing import Any
 
 import numpy as np
 
 from deepforecast.data.frames import Floats
+from deepforecast.errors import ParameterError, ParameterTypeError, shown
 
 
 def standard_normal(seed: int, keys: Floats, shape: tuple[int, ...]) -> Floats:
-    """Standard normal draws of `shape` for each row of `keys`; equal rows get equal draws, the caller's generators are untouched."""
-    keys = np.ascontiguousarray(keys)
+    """Standard normal draws of `shape` for each row of `keys`: what tells the series apart, whatever it is called.
+
+    Rows that are equal get equal draws, others independent ones. The first axis of `shape` is drawn first: a longer one goes
+    on where a shorter one ended. The caller's generators are untouched.
+
+    >>> standard_normal(0, np.array([[1.0], [2.0], [1.0]]), (1,)).round(2)
+    array([[0.17],
+           [0.68],
+           [0.17]])
+    """
+    number = _checked(seed)
+    keys = np.ascontiguousarray(keys + 0.0)  # -0.0 is 0.0
     draws = np.empty((len(keys), *shape))
     for row, key in zip(draws, keys, strict=True):
-        generator = np.random.Generator(np.random.Philox(key=[seed & (2**64 - 1), zlib.crc32(key.tobytes())]))
-        generator.standard_normal(out=row)
+        digest = int.from_bytes(blake2b(key.tobytes(), digest_size=8).digest(), "little")
+        np.random.Generator(np.random.Philox(key=[number, digest])).standard_normal(out=row)
     return draws
+
+
+def _checked(seed: Any) -> int:
+    if isinstance(seed, bool) or not hasattr(seed, "__index__"):
+        raise ParameterTypeError(f"seed is a whole number; got {shown(seed)} ({type(seed).__name__}).")
+    if not 0 <= int(seed) < 2**64:
+        raise ParameterError(f"seed is at least 0 and below 2^64; got {shown(seed)}.")
+    return int(seed)

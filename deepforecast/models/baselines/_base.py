@@ -1,4 +1,8 @@
-"""What the baselines share: closed forms over the whole panel at once, normal intervals from one residual deviation a series."""
+"""What the baselines share: closed forms over the whole panel at once, normal intervals from one residual deviation a series.
+
+Baseline        the forecast `_mean`, its errors `_spread` (standard deviations) and `_paths` (samples), both over the deviation
+└── Seasonal    has a `season_length`; its forecast is taken apart into level and season
+"""
 
 from __future__ import annotations
 
@@ -11,33 +15,40 @@ from deepforecast.core.capabilities import Capabilities
 from deepforecast.core.forecast import Forecast, NormalForecast
 from deepforecast.core.forecaster import Forecaster
 from deepforecast.core.noise import standard_normal
+from deepforecast.core.params import param
 from deepforecast.core.state import Learned
 from deepforecast.data.covariates import Covariate
-from deepforecast.data.frames import Floats
+from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.frequency import season_length
 from deepforecast.data.panel import Panel
 from deepforecast.errors import DataError, ParameterError
 
-CLOSED_FORM = Capabilities(
-    missing=True, distribution="analytic", simulates=True, explains=True, scale_equivariant=True, shift_equivariant=True
-)
-
 
 class Baseline(Forecaster):
-    """A closed form. A subclass gives `_explain` (components, whose sum is the forecast), `_spread` and `_paths` (its errors)."""
+    """A closed form. `learned["deviation"]` is the residual deviation of each series, NaN where too few values tell it."""
 
-    capabilities = CLOSED_FORM
+    capabilities = Capabilities(
+        missing=True, distribution="analytic", simulates=True, explains=True, scale_equivariant=True, shift_equivariant=True
+    )
 
     def _forecast(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> Forecast:
-        parts = list(self._explain(learned, steps, future).values())
-        mean = parts[0] if len(parts) == 1 else np.sum(parts, axis=0)
-        return NormalForecast(mean, self._spread(learned, steps) * learned["deviation"][:, None])
+        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused by name on its way out
+            return NormalForecast(self._mean(learned, steps), self._spread(learned, steps) * learned["deviation"][:, None])
 
     def _simulate(self, learned: Learned, steps: int, samples: int, seed: int, future: Mapping[str, Covariate]) -> Floats:
-        mean = self._forecast(learned, steps, future).mean
         common = self._common_draws(learned)
-        noise = standard_normal(seed, mean, (samples, common + steps))
-        return mean[:, None, :] + learned["deviation"][:, None, None] * self._paths(learned, noise[..., :common], noise[..., common:])
+        state = np.column_stack([np.asarray(held, dtype=np.float64) for held in learned.by_series.values()])
+        draws = standard_normal(seed, state, (common + steps, samples)).swapaxes(1, 2)  # by step: a longer path goes on
+        errors = self._paths(learned, draws[..., :common], draws[..., common:])
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.asarray(self._mean(learned, steps)[:, None, :] + learned["deviation"][:, None, None] * errors)
+
+    def _explain(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> dict[str, Floats]:
+        return {"level": self._mean(learned, steps)}
+
+    def _mean(self, learned: Learned, steps: int) -> Floats:
+        """The forecast, shape (series, steps)."""
+        raise NotImplementedError
 
     def _spread(self, learned: Learned, steps: int) -> Floats:
         """Standard deviations of the error of each step over the residual deviation, shape (series or 1, steps)."""
@@ -49,30 +60,54 @@ class Baseline(Forecaster):
 
     def _common_draws(self, learned: Learned) -> int:
         """How many draws the steps of a path share."""
-        return 1
+        return 0
 
 
-def resolved_season(season: Any, panel: Panel, model: Forecaster) -> int:
-    """`season_length`, with "auto" by the frequency's table."""
+class Seasonal(Baseline):
+    """A baseline that knows a season. `_level` is what its season goes around."""
+
+    season_length: int | str = param(
+        "auto", at_least=1, choices=("auto",), positional=True, help="steps after which the season repeats"
+    )
+
+    def _explain(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> dict[str, Floats]:
+        mean = self._mean(learned, steps)
+        level = np.repeat(self._level(learned)[:, None], steps, axis=1)
+        season = mean - level
+        return {"level": level, "season": season + (mean - (level + season))}  # the sum is the forecast, as far as digits go
+
+    def _level(self, learned: Learned) -> Floats:
+        season = learned["season"]
+        return np.asarray(season[:, 0] + np.mean(season - season[:, :1], axis=1))
+
+    def _length(self, panel: Panel) -> int:
+        return resolved_season(self.season_length, panel, self, "season_length")
+
+    def _complete(self, season: Floats, panel: Panel) -> Floats:
+        """`season` (series, places), or a `DataError` that names the series with a place no value was seen at."""
+        unseen = np.flatnonzero(np.isnan(season).any(axis=1))
+        if len(unseen):
+            lacking = int(np.isnan(season[unseen[0]]).sum())
+            raise DataError(
+                f"{self.name} needs a value at each of the {season.shape[1]} places of its season (season_length); series "
+                f"{panel.series.labels(unseen)} has none at {lacking} of them. Give longer series, a smaller season_length, or "
+                "missing='interpolate'."
+            )
+        return season
+
+
+def resolved_season(season: Any, panel: Panel, model: Forecaster, name: str) -> int:
+    """A number of steps, with "auto" by the frequency's table; `name` is the parameter's."""
     if season != "auto":
         return int(season)
     if not panel.calendar.frequency.base:
-        raise ParameterError(f"{model.name}: integer time has no season to infer. Give season_length (1 for none).")
+        raise ParameterError(
+            f"{model.name}: {name}='auto' follows from dates; integer time has no season to infer. Give {name} (1 for none)."
+        )
     return season_length(panel.calendar.frequency)
 
 
-def every_phase_seen(season: Floats, panel: Panel, model: Forecaster) -> Floats:
-    """`season` (series, phases), or a `DataError` that names the series with a phase no value was seen of."""
-    unseen = np.flatnonzero(np.isnan(season).any(axis=1))
-    if len(unseen):
-        raise DataError(
-            f"{model.name} needs a value at each of {season.shape[1]} places of the season; series {panel.series.labels(unseen)} has none "
-            f"at {int(np.isnan(season[unseen[0]]).sum())} of them. Give longer series, a smaller season_length, or missing='interpolate'."
-        )
-    return season
-
-
-def rotated(season: Floats, rows: Any) -> Floats:
-    """Seasons (series, phases) after `rows[i]` more rows: phase 0 stays that of the first step ahead."""
+def rotated(season: Floats, rows: Ints) -> Floats:
+    """Seasons (series, places) after `rows[i]` more rows: place 0 stays that of the first step ahead."""
     length = season.shape[1]
-    return np.take_along_axis(season, (np.arange(length) + np.asarray(rows)[:, None]) % length, axis=1)
+    return np.take_along_axis(season, (np.arange(length) + rows[:, None]) % length, axis=1)

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 
+from deepforecast.core.monitor import Monitor
 from deepforecast.core.registry import register
 from deepforecast.core.state import Learned
-from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats
 from deepforecast.data.panel import Panel
 from deepforecast.models.baselines._arrays import Observed, root_mean_square
@@ -31,7 +28,7 @@ class Naive(Baseline):
     2024-01-06    4.0         0.86         7.14
     """
 
-    def _fit(self, panel: Panel, monitor: Any) -> Learned:
+    def _fit(self, panel: Panel, monitor: Monitor) -> Learned:
         seen = Observed(panel.y, panel.indptr)
         last, age = seen.last()
         changes, rows = seen.steps()
@@ -39,16 +36,24 @@ class Naive(Baseline):
         return Learned({"last": last, "age": age, "deviation": deviation})
 
     def _advance(self, learned: Learned, panel: Panel, fresh: bool) -> Learned:
-        last, age = Observed(panel.y, panel.indptr).last()
-        none = np.isnan(last)
-        before = (learned["last"], learned["age"] + panel.lengths)
-        return Learned({**learned.by_series, "last": np.where(none, before[0], last), "age": np.where(none, before[1], age)})
+        return moved_last(learned, panel)
 
-    def _explain(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> dict[str, Floats]:
-        return {"level": np.repeat(learned["last"][:, None], steps, axis=1)}
+    def _mean(self, learned: Learned, steps: int) -> Floats:
+        return np.repeat(learned["last"][:, None], steps, axis=1)
 
     def _spread(self, learned: Learned, steps: int) -> Floats:
-        return np.sqrt(learned["age"][:, None] + np.arange(1, steps + 1))
+        return np.asarray(np.sqrt(learned["age"][:, None] + np.arange(1, steps + 1)))
 
     def _paths(self, learned: Learned, common: Floats, shocks: Floats) -> Floats:
-        return np.sqrt(learned["age"])[:, None, None] * common + np.cumsum(shocks, axis=-1)
+        return np.asarray(np.sqrt(learned["age"])[:, None, None] * common + np.cumsum(shocks, axis=-1))
+
+    def _common_draws(self, learned: Learned) -> int:
+        return 1
+
+
+def moved_last(learned: Learned, panel: Panel) -> Learned:
+    """`last` and `age`, the rows passed since, at the end of more rows; they may hold no value."""
+    last, age = Observed(panel.y, panel.indptr).last()
+    none = np.isnan(last)
+    last = np.where(none, learned["last"], last)
+    return Learned({**learned.by_series, "last": last, "age": np.where(none, learned["age"] + panel.lengths, age)})

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 
-from deepforecast.core.params import param
+from deepforecast.core.monitor import Monitor
 from deepforecast.core.registry import register
 from deepforecast.core.state import Learned
-from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats
 from deepforecast.data.panel import Panel
-from deepforecast.models.baselines._arrays import Observed, by_phase, means, root_mean_square, spread_over
-from deepforecast.models.baselines._base import Baseline, every_phase_seen, resolved_season, rotated
+from deepforecast.models.baselines._arrays import Observed, by_phase, means, root_mean_square
+from deepforecast.models.baselines._base import Seasonal, rotated
+from deepforecast.models.baselines.mean import pooled
 
 
 @register
-class SeasonalMean(Baseline):
+class SeasonalMean(Seasonal):
     """Forecast the mean of all past values at the same place in the season: of all Mondays, of all Mays.
 
     Interval: sigma * sqrt(1 + 1 / K), K the values behind that mean, sigma over T - m degrees of freedom: the mean's formula of
-    Hyndman & Athanasopoulos, *Forecasting: Principles and Practice*, 3rd ed., 5.5, with one mean a place.
+    Hyndman & Athanasopoulos, *Forecasting: Principles and Practice*, 3rd ed., 5.5, with one mean for each of the m places.
+    Missing values are left out. `update` moves the means on; sigma stays.
 
     >>> import pandas as pd
     >>> frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=4), "y": [1.0, 3.0, 2.0, 4.0]})
@@ -32,46 +30,46 @@ class SeasonalMean(Baseline):
     1 2024-01-06           3.5
     """
 
-    season_length: int | str = param("auto", at_least=1, choices=("auto",), positional=True, help="steps after which the season repeats")
-
     def _needs(self, panel: Panel) -> int:
-        return resolved_season(self.season_length, panel, self)
+        return self._length(panel)
 
-    def _fit(self, panel: Panel, monitor: Any) -> Learned:
-        length = resolved_season(self.season_length, panel, self)
-        values, groups = by_phase(panel.y, panel.indptr, length)
-        seen = Observed(values, groups)
+    def _fit(self, panel: Panel, monitor: Monitor) -> Learned:
+        length = self._length(panel)
+        seen = _by_place(panel, length)
         season = means(seen.values, seen.begin, seen.end)
-        every_phase_seen(season.reshape(-1, length), panel, self)
-        away = seen.values - spread_over(season, seen.begin, seen.end, len(seen.values))
+        with np.errstate(over="ignore", invalid="ignore"):
+            away = seen.values - np.repeat(season, seen.count)
         bounds = seen.bounds[::length]
         deviation = root_mean_square(away, bounds[:-1], bounds[1:], lost=length)
         count = seen.count.astype(np.float64).reshape(-1, length)
-        return Learned({"season": season.reshape(-1, length), "count": count, "deviation": deviation})
+        return Learned({"season": self._complete(season.reshape(-1, length), panel), "count": count, "deviation": deviation})
 
     def _advance(self, learned: Learned, panel: Panel, fresh: bool) -> Learned:
         length = learned["season"].shape[1]
-        values, groups = by_phase(panel.y, panel.indptr, length)
-        seen = Observed(values, groups)
-        mean, new = means(seen.values, seen.begin, seen.end).reshape(-1, length), seen.count.reshape(-1, length)
+        seen = _by_place(panel, length)
+        season = means(seen.values, seen.begin, seen.end).reshape(-1, length)
+        count = seen.count.astype(np.float64).reshape(-1, length)
         if fresh:
-            every_phase_seen(mean, panel, self)
-            return Learned({**learned.by_series, "season": mean, "count": new.astype(np.float64)})
-        season, count = rotated(learned["season"], panel.lengths), rotated(learned["count"], panel.lengths)
-        season = season + np.where(new > 0, (mean - season) * (new / (count + new)), 0.0)
-        return Learned({**learned.by_series, "season": season, "count": count + new})
+            season = self._complete(season, panel)
+        else:
+            before = rotated(learned["season"], panel.lengths), rotated(learned["count"], panel.lengths)
+            season, count = pooled(*before, season, count)
+        return Learned({**learned.by_series, "season": season, "count": count})
 
-    def _explain(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> dict[str, Floats]:
-        season = learned["season"]
-        level = season[:, :1] + np.mean(season - season[:, :1], axis=1, keepdims=True)
-        return {"level": np.repeat(level, steps, axis=1), "season": season[:, np.arange(steps) % season.shape[1]] - level}
+    def _mean(self, learned: Learned, steps: int) -> Floats:
+        return np.asarray(learned["season"][:, np.arange(steps) % learned["season"].shape[1]])
 
     def _spread(self, learned: Learned, steps: int) -> Floats:
-        return np.sqrt(1 + 1 / learned["count"][:, np.arange(steps) % learned["count"].shape[1]])
+        return np.asarray(np.sqrt(1 + 1 / learned["count"][:, np.arange(steps) % learned["count"].shape[1]]))
 
     def _paths(self, learned: Learned, common: Floats, shocks: Floats) -> Floats:
         place = np.arange(shocks.shape[-1]) % learned["count"].shape[1]
-        return shocks + (common / np.sqrt(learned["count"])[:, None, :])[..., place]  # the error of a place's mean comes round with it
+        of_mean = common / np.sqrt(learned["count"])[:, None, :]  # the error of a place's mean comes round with the place
+        return np.asarray(shocks + of_mean[..., place])
 
     def _common_draws(self, learned: Learned) -> int:
         return int(learned["count"].shape[1])
+
+
+def _by_place(panel: Panel, length: int) -> Observed:
+    return Observed(*by_phase(panel.y, panel.indptr, length))

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 
+from deepforecast.core.monitor import Monitor
 from deepforecast.core.params import param
 from deepforecast.core.registry import register
 from deepforecast.core.state import Learned
-from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats
 from deepforecast.data.panel import Panel
 from deepforecast.models.baselines._arrays import Observed, root_mean_square
@@ -21,8 +18,8 @@ from deepforecast.models.baselines._base import Baseline, resolved_season
 class WindowMean(Baseline):
     """Forecast the mean of the last `window` values: a level that is believed for that long.
 
-    Interval: sigma at every step, sigma the root mean square of the one-step errors of that very rule over the past, which hold both
-    the noise and the error of the window's mean.
+    Interval: sigma at every step, sigma the root mean square of the one-step errors of that very rule over the past, which hold
+    both the noise and the error of the window's mean. Missing values are left out: the window then reaches further back.
 
     >>> import pandas as pd
     >>> frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=4), "y": [1.0, 3.0, 2.0, 4.0]})
@@ -31,42 +28,57 @@ class WindowMean(Baseline):
     0 2024-01-05         3.0
     """
 
-    window: int | str = param("auto", at_least=1, choices=("auto",), positional=True, low=2, high=60, log=True, help="values averaged; auto: one season")
+    window: int | str = param(
+        "auto", at_least=1, choices=("auto",), positional=True, low=2, high=60, log=True, help="values averaged (auto: a season)"
+    )
 
     def _needs(self, panel: Panel) -> int:
-        return resolved_season(self.window, panel, self)
+        return resolved_season(self.window, panel, self, "window")
 
-    def _fit(self, panel: Panel, monitor: Any) -> Learned:
-        width = resolved_season(self.window, panel, self)
+    def _fit(self, panel: Panel, monitor: Monitor) -> Learned:
+        width = self._needs(panel)
         seen = Observed(panel.y, panel.indptr)
-        ahead = seen.values[width:]
-        mean = sum(seen.values[lag : lag + len(ahead)] - ahead for lag in range(width)) / width  # around the value: exact for constants
-        deviation = root_mean_square(np.asarray(mean, dtype=np.float64), seen.begin, np.maximum(seen.end - width, seen.begin))
-        return Learned({"tail": self._tail(seen, width), "deviation": deviation})
+        wrong = _errors(seen.values, width)
+        deviation = root_mean_square(wrong, seen.begin, np.maximum(seen.end - width, seen.begin))
+        return Learned({"tail": _tail(seen, width), "deviation": deviation})
 
     def _advance(self, learned: Learned, panel: Panel, fresh: bool) -> Learned:
-        tail = self._tail(Observed(panel.y, panel.indptr), learned["tail"].shape[1])
-        count = np.sum(~np.isnan(tail), axis=1)
+        width = learned["tail"].shape[1]
+        tail = _tail(Observed(panel.y, panel.indptr), width)
+        count = np.sum(~np.isnan(tail), axis=1)[:, None]
         joined = np.concatenate([learned["tail"], tail], axis=1)
-        width = tail.shape[1]
-        take = np.where(np.arange(width) < width - count[:, None], np.arange(width) + count[:, None], np.arange(width) + width)
+        place = np.arange(width)
+        take = np.where(place < width - count, place + count, place + width)
         return Learned({**learned.by_series, "tail": np.take_along_axis(joined, take, axis=1)})
 
-    def _explain(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> dict[str, Floats]:
+    def _mean(self, learned: Learned, steps: int) -> Floats:
         tail = learned["tail"]
-        level = tail[:, -1] + np.mean(tail - tail[:, -1:], axis=1)
-        return {"level": np.repeat(level[:, None], steps, axis=1)}
+        level = tail[:, -1] + np.mean(tail - tail[:, -1:], axis=1)  # around a value: exact for constants
+        return np.repeat(level[:, None], steps, axis=1)
 
     def _spread(self, learned: Learned, steps: int) -> Floats:
         return np.ones((1, steps))
 
     def _paths(self, learned: Learned, common: Floats, shocks: Floats) -> Floats:
         width = learned["tail"].shape[1]
-        return (common / np.sqrt(width) + shocks) / np.sqrt(1 + 1 / width)
+        return np.asarray((common / np.sqrt(width) + shocks) / np.sqrt(1 + 1 / width))
 
-    @staticmethod
-    def _tail(seen: Observed, width: int) -> Floats:
-        """The last `width` values, NaN on the left where there are fewer."""
-        place = seen.end[:, None] - width + np.arange(width)
-        inside = place >= seen.begin[:, None]
-        return np.where(inside, seen.values[np.where(inside, place, 0)], np.nan) if len(seen.values) else np.full(place.shape, np.nan)
+    def _common_draws(self, learned: Learned) -> int:
+        return 1  # the error of the window's mean
+
+
+def _errors(values: Floats, width: int) -> Floats:
+    """What the rule misses each value after the first `width` by, in the flat array; around the value: exact for constants."""
+    ahead = values[width:]
+    total = np.zeros(len(ahead))
+    with np.errstate(over="ignore", invalid="ignore"):
+        for lag in range(width):
+            total += values[lag : lag + len(ahead)] - ahead
+    return total / width
+
+
+def _tail(seen: Observed, width: int) -> Floats:
+    """The last `width` values, NaN on the left where there are fewer."""
+    place = seen.end[:, None] - width + np.arange(width)
+    inside = place >= seen.begin[:, None]
+    return np.where(inside, seen.values[np.where(inside, place, 0)], np.nan)
