@@ -6,6 +6,7 @@ choice between two ways of reckoning is made for each series by itself.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -14,7 +15,7 @@ import numpy as np
 from deepforecast.data.frames import Floats, Ints
 
 SAFE = (1e-140, 1e140)  # squares of values around here lose nothing that counts, neither to underflow nor to overflow
-BLOCK = 250_000  # rows worked on at a time: what passes between two steps stays in the processor's cache
+BLOCK = 250_000  # rows
 
 
 def reduced(values: Any, begin: Ints, end: Ints, how: Any = np.add) -> Any:
@@ -54,14 +55,18 @@ def _rescaled(values: Floats, begin: Ints, end: Ints, count: Ints) -> Floats:
 def root_mean_square_change(values: Floats, indptr: Ints, lag: int) -> Floats:
     """Root mean square of the changes over `lag` rows within each series; NaN where there is none."""
     found = np.empty(len(indptr) - 1)
-    cuts = np.unique(np.searchsorted(indptr, [*range(0, int(indptr[-1]), BLOCK), int(indptr[-1])]))
-    for first, last in pairwise(cuts.tolist()):
-        inside = indptr[first : last + 1] - indptr[first]
-        block = values[indptr[first] : indptr[last]]
+    for some, block, inside in blocks(values, indptr):
         with np.errstate(over="ignore", invalid="ignore"):
             changes = block[lag:] - block[:-lag]
-        found[first:last] = root_mean_square(changes, inside[:-1], np.maximum(inside[1:] - lag, inside[:-1]))
+        found[some] = root_mean_square(changes, inside[:-1], np.maximum(inside[1:] - lag, inside[:-1]))
     return found
+
+
+def blocks(values: Floats, indptr: Ints) -> Iterator[tuple[slice, Floats, Ints]]:
+    """Some series at a time, with their values and bounds: what passes between two steps stays in the processor's cache."""
+    starts = np.searchsorted(indptr, np.arange(0, indptr[-1], BLOCK))
+    for first, last in pairwise(np.unique([*starts, len(indptr) - 1]).tolist()):
+        yield slice(first, last), values[indptr[first] : indptr[last]], indptr[first : last + 1] - indptr[first]
 
 
 def means(values: Floats, begin: Ints, end: Ints) -> Floats:
@@ -118,6 +123,13 @@ class Observed:
     def step_bounds(self) -> tuple[Ints, Ints]:
         """Where in `steps` the changes of each series stand."""
         return self.begin, np.maximum(self.end - 1, self.begin)
+
+    def step_deviation(self) -> Floats:
+        """Root mean square of the changes from value to value of each series; one over k rows counts with variance k."""
+        if self.rows is None:
+            return root_mean_square_change(self.values, self.indptr, 1)
+        changes, rows = self.steps()
+        return root_mean_square(changes if rows is None else changes / np.sqrt(rows), *self.step_bounds())
 
 
 def by_phase(values: Floats, indptr: Ints, season: int) -> tuple[Floats, Ints]:

@@ -9,7 +9,7 @@ from deepforecast.core.registry import register
 from deepforecast.core.state import Learned
 from deepforecast.data.frames import Floats
 from deepforecast.data.panel import Panel
-from deepforecast.models.baselines._arrays import Observed, root_mean_square
+from deepforecast.models.baselines._arrays import Observed
 from deepforecast.models.baselines._base import Baseline
 
 
@@ -31,9 +31,7 @@ class Naive(Baseline):
     def _fit(self, panel: Panel, monitor: Monitor) -> Learned:
         seen = Observed(panel.y, panel.indptr)
         last, age = seen.last()
-        changes, rows = seen.steps()
-        deviation = root_mean_square(changes if rows is None else changes / np.sqrt(rows), *seen.step_bounds())
-        return Learned({"last": last, "age": age, "deviation": deviation})
+        return Learned({"last": last, "age": age, "deviation": seen.step_deviation()})
 
     def _advance(self, learned: Learned, panel: Panel, fresh: bool) -> Learned:
         return moved_last(learned, panel)

@@ -12,7 +12,7 @@ from deepforecast.core.registry import register
 from deepforecast.core.state import Learned
 from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.panel import Panel
-from deepforecast.models.baselines._arrays import gathered, means, reduced, root_mean_square_change
+from deepforecast.models.baselines._arrays import blocks, gathered, means, reduced, root_mean_square_change
 from deepforecast.models.baselines._base import Seasonal, rotated
 
 CRITICAL = 1.645  # two-sided 90 %
@@ -42,15 +42,11 @@ class Naive2(Seasonal):
 
     def _fit(self, panel: Panel, monitor: Monitor) -> Learned:
         length = self._length(panel)
-        index = np.ones((len(panel), length))
-        adjusted, last = panel.y, panel.y[panel.indptr[1:] - 1]
-        deviation = root_mean_square_change(panel.y, panel.indptr, 1)
-        seasonal = _seasonal(panel, length)
-        if len(seasonal):
-            y, indptr = gathered(panel.y, panel.indptr[seasonal], panel.indptr[seasonal + 1])
-            index[seasonal] = _indices(y, indptr, length)
-            adjusted = y / _by_row(index[seasonal], indptr)
-            last[seasonal], deviation[seasonal] = adjusted[indptr[1:] - 1], root_mean_square_change(adjusted, indptr, 1)
+        last, index, deviation = np.empty(len(panel)), np.empty((len(panel), length)), np.empty(len(panel))
+        for some, y, indptr in blocks(panel.y, panel.indptr):
+            index[some] = _indices(y, indptr, length)
+            adjusted = y / _by_row(index[some], indptr)
+            last[some], deviation[some] = adjusted[indptr[1:] - 1], root_mean_square_change(adjusted, indptr, 1)
         phase = _next_phase(panel, length)
         return Learned({"last": last, "index": rotated(index, -phase), "phase": phase, "deviation": deviation})
 
@@ -83,13 +79,16 @@ def _next_phase(panel: Panel, length: int) -> Ints:
     return np.asarray((panel.series.last // panel.calendar.step + 1) % length)
 
 
-def _seasonal(panel: Panel, length: int) -> Ints:
-    """The series to adjust."""
-    begin, end = panel.indptr[:-1], panel.indptr[1:]
+def _indices(y: Floats, indptr: Ints, length: int) -> Floats:
+    """The season of each series (series, phases), all 1 where there is none; phase 0 is that of the first step ahead."""
+    begin, end = indptr[:-1], indptr[1:]
+    found = np.ones((len(begin), length))
     long = np.flatnonzero(end - begin >= SEASONS_NEEDED * length) if length > 1 else np.empty(0, np.int64)
-    able = long[reduced(panel.y, begin[long], end[long], np.minimum) > 0]
-    y, indptr = gathered(panel.y, begin[able], end[able])
-    return np.asarray(able[_correlated(y, indptr, length)])
+    able = long[reduced(y, begin[long], end[long], np.minimum) > 0]
+    seasonal = able[_correlated(*gathered(y, begin[able], end[able]), length)]
+    if len(seasonal):
+        found[seasonal] = _decomposed(*gathered(y, begin[seasonal], end[seasonal]), length)
+    return found
 
 
 def _correlated(y: Floats, indptr: Ints, length: int) -> Any:
@@ -113,8 +112,8 @@ def _products(away: Floats, begin: Ints, end: Ints, lag: int) -> Floats:
     return np.asarray(reduced(away[lag:] * away[:-lag], begin, np.maximum(end - lag, begin)))
 
 
-def _indices(y: Floats, indptr: Ints, length: int) -> Floats:
-    """Multiplicative indices (series, phases) by classical decomposition; phase 0 is that of the first step ahead."""
+def _decomposed(y: Floats, indptr: Ints, length: int) -> Floats:
+    """Multiplicative indices by classical decomposition."""
     lengths, half = np.diff(indptr), length // 2
     weights = np.full(length + 1 - length % 2, 1.0 / length)
     if length % 2 == 0:

@@ -29,7 +29,7 @@ class WindowMean(Baseline):
     """
 
     window: int | str = param(
-        "auto", at_least=1, choices=("auto",), positional=True, low=2, high=60, log=True, help="values averaged (auto: a season)"
+        "auto", at_least=1, choices=("auto",), positional=True, low=2, high=60, log=True, help="values averaged, or a season"
     )
 
     def _needs(self, panel: Panel) -> int:

@@ -1,0 +1,148 @@
+"""The baselines against the official table of the M4 competition, on all 100,000 series, through the public API.
+
+    python benchmarks/bench_m4_baselines.py [group ...]
+
+Needs the M4 data in the data folder (DEEPFORECAST_DATA). Every cell of the table below has to agree to 0.0005, and Naive2 and
+the seasonal naive with the organisers' own forecasts file, on every series. Exit status 1 otherwise.
+Official table: Mcompetitions/M4-methods, "Evaluation and Ranks.xlsx"; total: the mean over all series.
+"""
+
+from __future__ import annotations
+
+import resource
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from deepforecast import Naive, Naive2, SeasonalNaive, datasets
+from deepforecast.evaluation.metrics import mase, seasonal_scale, smape
+
+RESULTS = Path(__file__).parent / "results" / "m4_baselines.md"
+GROUPS = ("yearly", "quarterly", "monthly", "weekly", "daily", "hourly")
+OFFICIAL = {
+    ("Naive2", "sMAPE"): (16.342, 11.012, 14.427, 9.161, 3.045, 18.383, 13.56407),
+    ("Naive2", "MASE"): (3.974, 1.371, 1.063, 2.777, 3.278, 2.395, 1.912),
+    ("Naive", "sMAPE"): (16.342, 11.610, 15.256, 9.161, 3.045, 43.003, 14.20792),
+    ("SeasonalNaive", "sMAPE"): (16.342, 12.521, 15.988, 9.161, 3.045, 13.912, 14.65741),
+    ("SeasonalNaive", "MASE"): (3.974, 1.602, 1.260, 2.777, 3.278, 1.193, None),
+}
+THEIRS = {"Naive2": "Naive2", "SeasonalNaive": "sNaive"}  # columns of the organisers' forecasts file
+TOLERANCE = 0.0005
+SAME = 1e-6  # relative: both the data and the official forecasts are stored as float32
+
+
+@dataclass
+class Group:
+    """What came of one frequency, by model: errors of each series, seconds, the furthest from the official forecasts."""
+
+    name: str
+    smape: dict[str, np.ndarray] = field(default_factory=dict)
+    mase: dict[str, np.ndarray] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+    distance: dict[str, float] = field(default_factory=dict)
+
+
+def main() -> int:
+    chosen = sys.argv[1:] or list(GROUPS)
+    begin = time.perf_counter()
+    groups = [run(name) for name in chosen]
+    lines = report(groups, time.perf_counter() - begin)
+    print("\n".join(lines))
+    wrong = disagreements(groups)
+    print("\n".join(wrong) or "every cell and every official forecast agrees")
+    if not wrong and list(chosen) == list(GROUPS):
+        RESULTS.write_text("\n".join([*lines, ""]), encoding="utf-8")
+    return 1 if wrong else 0
+
+
+def run(name: str) -> Group:
+    """Fit, forecast and score the three baselines on one frequency."""
+    card = datasets.card(f"m4_{name}")
+    season, horizon = card.season_length, card.horizon
+    train, test = (datasets.load(f"m4_{name}", split=split) for split in ("train", "test"))
+    joined = test.merge(datasets.table(f"m4_{name}", "official_forecasts"), on=["unique_id", "ds"], validate="1:1")
+    group = Group(name)
+    ids = joined["unique_id"].to_numpy()[::horizon]
+    lengths = train.groupby("unique_id", observed=True, sort=False).size()[ids].to_numpy()
+    scale = seasonal_scale(train["y"].to_numpy(np.float64), season, np.concatenate([[0], np.cumsum(lengths)]))
+    actual = joined["y"].to_numpy(np.float64).reshape(-1, horizon)
+    for model in (Naive(), SeasonalNaive(season_length=season), Naive2(season_length=season)):
+        started = time.perf_counter()
+        forecast = model.fit(train, freq=1).predict(horizon)
+        group.seconds[model.name] = time.perf_counter() - started
+        ours = forecast.rename(columns={model.name: "ours"})
+        points = joined.merge(ours, on=["unique_id", "ds"], how="left", validate="1:1")["ours"].to_numpy().reshape(-1, horizon)
+        assert np.isfinite(points).all(), f"{model.name} has no forecast for some rows of m4_{name}"
+        group.smape[model.name] = smape(actual, points)
+        group.mase[model.name] = mase(actual, points, scale=scale)
+        if model.name in THEIRS:
+            theirs = joined[THEIRS[model.name]].to_numpy(np.float64).reshape(-1, horizon)
+            group.distance[model.name] = float(np.max(np.abs(points - theirs) / np.abs(theirs)))
+    print(f"m4_{name}: {len(ids):,} series, {len(train):,} rows", file=sys.stderr, flush=True)
+    return group
+
+
+def cells(groups: list[Group], model: str, metric: str) -> list[float]:
+    """The mean over the series of each group, then over all series."""
+    errors = [getattr(group, metric.lower())[model] for group in groups]
+    return [float(found.mean()) for found in errors] + [float(np.concatenate(errors).mean())]
+
+
+def disagreements(groups: list[Group]) -> list[str]:
+    """Every cell that is not the official one, every forecast that is not the organisers'."""
+    wrong = []
+    for (model, metric), row in OFFICIAL.items():
+        expected = dict(zip((*GROUPS, "total"), row, strict=True))
+        found = dict(zip([*(group.name for group in groups), "total"], cells(groups, model, metric), strict=True))
+        if len(groups) < len(GROUPS):
+            found.pop("total")
+        wrong += [
+            f"{model} {metric} {name}: {value:.5f}, official {expected[name]}"
+            for name, value in found.items()
+            if expected[name] is not None and not abs(value - expected[name]) <= TOLERANCE + 1e-9
+        ]
+    wrong += [
+        f"{model} on m4_{group.name}: {distance:.2g} (relative) away from the organisers' forecasts"
+        for group in groups
+        for model, distance in group.distance.items()
+        if not distance <= SAME
+    ]
+    return wrong
+
+
+def report(groups: list[Group], seconds: float) -> list[str]:
+    """The table as markdown, with what it took."""
+    names = [group.name for group in groups]
+    lines = ["# Baselines on M4, against the official table", "", row("", [*names, "total"]), "|---" * (len(names) + 2) + "|"]
+    for model in ("Naive2", "Naive", "SeasonalNaive"):
+        for metric in ("sMAPE", "MASE"):
+            lines.append(row(f"{model} {metric}", [f"{value:.5f}" for value in cells(groups, model, metric)]))
+            if (model, metric) in OFFICIAL:
+                official = dict(zip((*GROUPS, "total"), OFFICIAL[model, metric], strict=True))
+                lines.append(row("*official*", ["–" if official[n] is None else f"{official[n]:g}" for n in (*names, "total")]))
+    for model in THEIRS:
+        distances = [group.distance[model] for group in groups]
+        found = [f"{value:.1e}" for value in (*distances, max(distances))]
+        lines.append(row(f"{model}: furthest from the official forecasts, relative", found))
+    for model in ("Naive", "SeasonalNaive", "Naive2"):
+        spent = [group.seconds[model] for group in groups]
+        lines.append(row(f"{model}: seconds for fit and predict", [f"{one:.3f}" for one in (*spent, sum(spent))]))
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return [
+        *lines,
+        "",
+        f"Loading, fitting, forecasting, joining and scoring: {seconds:.1f} s; peak memory {peak:,.0f} MB.",
+        f"pandas {pd.__version__}, numpy {np.__version__}; data and official forecasts are stored as float32.",
+    ]
+
+
+def row(head: str, found: list[str]) -> str:
+    return f"| {head} | {' | '.join(found)} |"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
