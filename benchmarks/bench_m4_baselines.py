@@ -123,7 +123,7 @@ def report(groups: list[Group], seconds: float) -> list[str]:
             lines.append(row(f"{model} {metric}", [f"{value:.5f}" for value in cells(groups, model, metric)]))
             if (model, metric) in OFFICIAL:
                 official = dict(zip((*GROUPS, "total"), OFFICIAL[model, metric], strict=True))
-                lines.append(row("*official*", ["–" if official[n] is None else f"{official[n]:g}" for n in (*names, "total")]))
+                lines.append(row("*official*", ["–" if official[n] is None else str(official[n]) for n in (*names, "total")]))
     for model in THEIRS:
         distances = [group.distance[model] for group in groups]
         found = [f"{value:.1e}" for value in (*distances, max(distances))]
