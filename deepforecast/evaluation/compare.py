@@ -95,7 +95,7 @@ def compare(
         "horizon": plan.horizon, "n_windows": plan.n_windows, "freq": panel.calendar.freq, "series": len(panel), "refit": str(refit),
         "gap": plan.gap, "size": plan.size, "align": plan.align, "level": levels, "estimate_seconds": estimate,
     }  # fmt: skip
-    return ranked(runs, rows.frame(panel), panel, metrics, settings)
+    return ranked(runs, rows.frame(panel), panel, frame, metrics, settings)
 
 
 def run(model: Forecaster, panel: Panel, plan: Plan, refit: Any, levels: Sequence[float]) -> Run:
