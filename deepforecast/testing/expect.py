@@ -9,6 +9,7 @@ from typing import Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
+import pandas as pd
 
 from deepforecast.data.frames import Floats
 from deepforecast.errors import DataWarning, DeepForecastError, TrainingWarning, shown, some
@@ -57,12 +58,12 @@ def said_once(messages: list[str], *words: str) -> None:
 
 def column(frame: Any, name: str) -> Floats:
     """A column of numbers of a frame of any library."""
-    return np.asarray(nw.from_native(frame, eager_only=True)[name].to_numpy(), dtype=np.float64)
+    return np.asarray(frame[name].to_numpy(), dtype=np.float64)
 
 
 def names_of(frame: Any) -> list[str]:
     """The column names of a frame of any library."""
-    return list(nw.from_native(frame, eager_only=True).columns)
+    return list(frame.column_names if hasattr(frame, "column_names") else frame.columns)
 
 
 def forecasts(frame: Any, name: str) -> dict[str, Floats]:
@@ -72,6 +73,8 @@ def forecasts(frame: Any, name: str) -> dict[str, Floats]:
 
 def expect_same(found: Any, wanted: Any, what: str) -> None:
     """Two forecast frames are equal to the last bit, dtypes and order of rows and columns included."""
+    if isinstance(found, pd.DataFrame) and found.reset_index(drop=True).equals(wanted.reset_index(drop=True)):
+        return
     ours, theirs = nw.from_native(found, eager_only=True), nw.from_native(wanted, eager_only=True)
     expect(ours.columns == theirs.columns, f"{what}: the columns are {ours.columns} in place of {theirs.columns}")
     expect(len(ours) == len(theirs), f"{what}: {len(ours)} rows in place of {len(theirs)}")

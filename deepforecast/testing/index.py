@@ -25,7 +25,9 @@ MODELS: dict[str, str] = {
 
 def main(arguments: list[str] | None = None) -> int:
     """The command: write the files that differ and say which, or with `--check` only say which."""
-    parser = argparse.ArgumentParser(prog="python -m deepforecast.testing.index", description=(__doc__ or "").partition("\n")[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m deepforecast.testing.index", description=(__doc__ or "").partition("\n")[0]
+    )
     parser.add_argument("--check", action="store_true", help="write nothing; exit status 1 if a file is not up to date")
     check = parser.parse_args(arguments).check
     stale = [path for path, text in generated().items() if not path.exists() or path.read_text("utf-8") != text]
@@ -40,7 +42,10 @@ def generated(package: Path = PACKAGE) -> dict[Path, str]:
     """The text of each generated file."""
     models = registered(package)
     lines = [f'    "{name}": "{module}",\n' for name, module in models.items()]
-    return {package / "core" / "index.py": HEAD + "".join(lines) + "}\n", package / "__init__.pyi": stub(_public(package), models)}
+    return {
+        package / "core" / "index.py": HEAD + "".join(lines) + "}\n",
+        package / "__init__.pyi": stub(_public(package), models),
+    }
 
 
 def registered(package: Path = PACKAGE) -> dict[str, str]:
@@ -51,7 +56,9 @@ def registered(package: Path = PACKAGE) -> dict[str, str]:
         for node in ast.parse(path.read_text("utf-8")).body:
             if isinstance(node, ast.ClassDef) and any(map(_is_register, node.decorator_list)):
                 if node.name in found:
-                    raise DataError(f"A model's name is unique; {node.name} is in {found[node.name]} and in {module}. Rename one.")
+                    raise DataError(
+                        f"A model's name is unique; {node.name} is in {found[node.name]} and in {module}. Rename one."
+                    )
                 found[node.name] = module
     return dict(sorted(found.items()))
 
@@ -64,7 +71,9 @@ def _is_register(decorator: ast.expr) -> bool:
 def _public(package: Path) -> Mapping[str, str]:
     """The names of `__init__.py` that are not models: name -> module below the package."""
     for node in ast.parse((package / "__init__.py").read_text("utf-8")).body:
-        if isinstance(node, ast.Assign) and any(isinstance(target, ast.Name) and target.id == "_NAMES" for target in node.targets):
+        if isinstance(node, ast.Assign) and any(
+            isinstance(target, ast.Name) and target.id == "_NAMES" for target in node.targets
+        ):
             names: dict[str, str] = ast.literal_eval(node.value)
             return names
     raise DataError("deepforecast/__init__.py names what is public in _NAMES; it is not there.")

@@ -1,4 +1,4 @@
-"""The text of `deepforecast/__init__.pyi`: public names, and for every model the constructor that its declarations amount to."""
+"""The text of `__init__.pyi`: public names, and for every model the constructor that its declarations amount to."""
 
 from __future__ import annotations
 
@@ -88,7 +88,9 @@ def _home(name: str, owner: type) -> str:
         return "collections.abc" if name in vars(import_module("collections.abc")) else "typing"
     module = sys.modules[owner.__module__]
     if not hasattr(module, name):
-        raise ParameterError(f"The annotations of {owner.__name__} use {name}; its module does not import that. Import it there.")
+        raise ParameterError(
+            f"The annotations of {owner.__name__} use {name}; its module does not import that. Import it there."
+        )
     home = getattr(getattr(module, name), "__module__", module.__name__)
     return str(home) if hasattr(sys.modules.get(str(home)), name) else module.__name__
 

@@ -57,7 +57,7 @@ class Subject:
 
     @property
     def precision(self) -> float:
-        """How far a forecast may be off, relative to the data, where it need not be equal to the bit: optimisers end somewhere."""
+        """How far a forecast may be off, relative to the data, where it need not be equal to the bit."""
         declared = getattr(self.capabilities, "precision", None)
         return float(declared) if declared is not None else 1e-6 if self.capabilities.local else 5e-3
 

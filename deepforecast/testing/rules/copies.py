@@ -25,4 +25,6 @@ def workers_forecast_the_same(subject: Subject) -> None:
     model = subject.fitted()
     twin = ForkingPickler.loads(ForkingPickler.dumps(model))  # what a pipe to a worker does; nothing is read from a file
     expect(twin == model, "the model that came through a pipe is not equal")
-    expect_same(twin.predict(level=subject.levels), model.predict(level=subject.levels), "the forecast of a model sent to a worker")
+    expect_same(
+        twin.predict(level=subject.levels), model.predict(level=subject.levels), "the forecast of a model sent to a worker"
+    )

@@ -88,7 +88,10 @@ def predict_changes_nothing(subject: Subject) -> None:
     expect_same(model.predict(level=subject.levels), first, "the forecast asked for again")
     after = dict(leaves(model.state_))
     changed = [name for name in before if name not in after or not _equal(before[name], after[name])]
-    expect(before.keys() == after.keys() and not changed, f"predict changes the state: {', '.join(changed or after.keys() - before.keys())}")
+    expect(
+        before.keys() == after.keys() and not changed,
+        f"predict changes the state: {', '.join(changed or after.keys() - before.keys())}",
+    )
     expect(all(getattr(model, name) is value for name, value in given.items()), "predict changes a parameter")
 
 

@@ -62,7 +62,9 @@ def set_params_sets(subject: Subject) -> None:
     model = subject.make()
     before = model.get_params(deep=False)
     expect(model.set_params(horizon=HORIZON + 2, alias="other") is model, "set_params does not give the model itself")
-    expect((model.horizon, model.alias, model.name) == (HORIZON + 2, "other", "other"), "set_params does not set horizon and alias")
+    expect(
+        (model.horizon, model.alias, model.name) == (HORIZON + 2, "other", "other"), "set_params does not set horizon and alias"
+    )
     rest = [name for name, value in before.items() if name not in ("horizon", "alias") and getattr(model, name) is not value]
     expect(not rest, f"set_params(horizon=..., alias=...) changes {', '.join(rest)}")
 
@@ -74,7 +76,11 @@ def clone_is_equal_and_unfitted(subject: Subject) -> None:
     copy = model.clone()
     expect(type(copy) is type(model) and copy == model, f"the clone {copy!r} is not equal to {model!r}")
     expect("state_" not in vars(copy), "the clone of a fitted model is fitted")
-    shared = [name for name, value in model.get_params(deep=False).items() if isinstance(value, Forecaster) and getattr(copy, name) is value]
+    shared = [
+        name
+        for name, value in model.get_params(deep=False).items()
+        if isinstance(value, Forecaster) and getattr(copy, name) is value
+    ]
     expect(not shared, f"the clone shares {', '.join(shared)} with its original")
     other = model.clone(alias="other")
     expect(other.alias == "other" and other != model, "clone(alias='other') does not change the alias")
@@ -95,7 +101,7 @@ def scikit_learn_clones(subject: Subject) -> None:
 @rule()
 def repr_rebuilds(subject: Subject) -> None:
     """The repr is a call that gives an equal model."""
-    for model in (subject.make(), subject.make(alias="it's \"so\""), subject.make(horizon=None)):
+    for model in (subject.make(), subject.make(alias='it\'s "so"'), subject.make(horizon=None)):
         text = repr(model)
         expect(plain.evaluated(text, plain.classes_in(model)) == model, f"{text} does not give an equal model")
 

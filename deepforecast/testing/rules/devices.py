@@ -1,0 +1,17 @@
+"""Code for devices, without one: tensors that only pretend show where two devices would meet."""
+
+from __future__ import annotations
+
+from deepforecast.testing.check import rule
+from deepforecast.testing.subject import Subject
+
+
+def _no_network(subject: Subject) -> str | None:
+    return None if hasattr(subject.cls, "device_step") else "the model has no network (no method device_step)"
+
+
+@rule(_no_network)
+def devices_are_not_mixed(subject: Subject) -> None:
+    """A forward and a backward step under FakeTensorMode, with the batch on another device, finds no mixed devices."""
+    for device in ("cpu", "cuda"):
+        subject.make().device_step(device)  # type: ignore[attr-defined]  # what every family with a network has

@@ -1,0 +1,83 @@
+"""Missing values and rows that are not there: taken, refused or filled, as the model says, never in silence."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from deepforecast.data.frames import Frame
+from deepforecast.errors import DataError
+from deepforecast.testing import worlds
+from deepforecast.testing.check import able, rule, unable
+from deepforecast.testing.expect import column, expect, expect_close, expect_finite, expect_same, heard, refused, said_once
+from deepforecast.testing.subject import Subject
+
+PLACES = {"first": [0], "middle": [20], "last": [-1], "several": [0, 9, 10, 11, 30, -2]}
+
+
+@rule(able("missing"))
+def missing_values_are_forecast_through(subject: Subject) -> None:
+    """Missing values are said once, move no stamp, and the forecast stays within the noise of that of the whole series."""
+    whole = subject.fitted().predict()
+    spread = float(worlds.daily()["y"].std())
+    for place in PLACES:
+        with heard() as messages:
+            found = subject.forecast(without("s1", place), level=subject.levels)
+        said_once(messages, "y", "s1")
+        expect_finite(found, subject.fitted().name, f"the forecast with the {place} value missing")
+        expect(found["ds"].equals(whole["ds"]), f"the stamps move when the {place} value is missing")
+        points = column(found, subject.fitted().name)
+        expect_close(points, column(whole, subject.fitted().name), 3 * spread, f"the forecast with the {place} value missing")
+        if subject.capabilities.local:
+            others = whole["unique_id"] != "s1"
+            expect_same(found.loc[others, whole.columns], whole[others], "the forecast of the series without missing values")
+
+
+@rule(unable("missing"))
+def missing_values_are_refused(subject: Subject) -> None:
+    """A missing value is refused: column, series, stamp, and `missing=` as the way out."""
+    for place in PLACES:
+        frame = without("s1", place)
+        stamp = str(frame.loc[frame["y"].isna(), "ds"].iloc[0].date())
+        with refused(DataError, "y", "s1", stamp, "missing=", when=f"the {place} value of a series is missing"):
+            subject.make().fit(frame)
+
+
+@rule()
+def a_missing_row_is_a_missing_value(subject: Subject) -> None:
+    """A row that is not there is a missing value at a known stamp: the same forecast, or the same refusal."""
+    frame = without("s1", "middle")
+    outcomes = []
+    for given in (frame, frame.dropna()):
+        with heard() as messages:
+            try:
+                outcomes.append(subject.forecast(given, level=subject.levels))
+            except DataError as error:
+                outcomes.append(error)
+        expect(isinstance(outcomes[-1], DataError) or len(messages) == 1, "nothing is said of the value that is missing")
+    ours, theirs = outcomes
+    expect(
+        isinstance(ours, DataError) == isinstance(theirs, DataError), "a missing row and a missing value are not treated alike"
+    )
+    if isinstance(ours, DataError):
+        expect(str(ours) == str(theirs), f"the refusals differ: {ours} / {theirs}")
+    else:
+        expect_same(theirs, ours, "the forecast with a row missing")
+
+
+@rule()
+def missing_values_are_filled_when_asked(subject: Subject) -> None:
+    """`missing="interpolate"`, "ffill" and "zero" fill within the series, quietly: the forecast is that of the filled frame."""
+    frame = without("s1", "middle")
+    gap = int(np.flatnonzero(frame["y"].isna())[0])
+    before, after = frame["y"][gap - 1], frame["y"][gap + 1]
+    for method, value in (("interpolate", (before + after) / 2), ("ffill", before), ("zero", 0.0)):
+        filled = worlds.with_y(frame, frame["y"].fillna(value))
+        found = subject.forecast(frame, model=subject.make(missing=method), level=subject.levels)
+        expect_same(found, subject.forecast(filled, level=subject.levels), f"the forecast with missing={method!r}")
+
+
+def without(series: str, place: str) -> Frame:
+    """`worlds.daily()` with some values of a series missing."""
+    frame = worlds.daily()
+    rows = np.flatnonzero(frame["unique_id"] == series)[PLACES[place]]
+    return worlds.with_y(frame, np.where(frame.index.isin(rows), np.nan, frame["y"]))

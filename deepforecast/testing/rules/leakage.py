@@ -1,0 +1,98 @@
+"""Nothing after a cutoff ever matters to a forecast made at it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import islice
+
+import numpy as np
+
+from deepforecast.core.rolling import Fold, refit_every, roll
+from deepforecast.data.cutoffs import Plan
+from deepforecast.data.frames import Floats, Frame
+from deepforecast.data.panel import Panel
+from deepforecast.testing import worlds
+from deepforecast.testing.check import able, rule
+from deepforecast.testing.expect import expect, expect_equal, expect_same
+from deepforecast.testing.subject import Subject
+from deepforecast.testing.worlds import HORIZON
+
+WINDOWS = 3
+CHANGES: tuple[Callable[[Floats], Floats], ...] = (
+    lambda y: -37 * y + 1e5,
+    lambda y: np.random.default_rng(0).normal(size=len(y)),
+    lambda y: np.full(len(y), 7.0),
+)
+
+
+@rule()
+def values_after_a_cutoff_never_matter(subject: Subject) -> None:
+    """Rolling forecasts up to a cutoff are equal to the bit whatever comes after it: other values, noise, a constant."""
+    panel = Panel.from_frame(worlds.daily())
+    _expect_blind(subject, panel, lambda y, after, change: panel.with_target(np.where(after, change(y), y)))
+
+
+@rule()
+def filling_never_looks_ahead(subject: Subject) -> None:
+    """`missing="interpolate"` fills a gap before a cutoff from what lies before the cutoff only."""
+    panel = Panel.from_frame(worlds.daily())
+    holes = np.concatenate([end - HORIZON * np.arange(1, WINDOWS + 1) - 1 for end in panel.indptr[1:]])
+    y = panel.y.copy()
+    y[holes] = np.nan  # the last row before each cutoff
+    holed = panel.with_target(y)
+    _expect_blind(
+        subject, holed, lambda y, after, change: holed.with_target(np.where(after, change(y), y)), missing="interpolate"
+    )
+
+
+@rule()
+def cross_validation_never_looks_ahead(subject: Subject) -> None:
+    """The forecasts of cross_validate at a cutoff are equal to the bit if the rows after its window are deleted."""
+    from deepforecast.evaluation.cross_validation import cross_validate
+
+    short = worlds.split(HORIZON)[0]
+    whole = cross_validate(subject.make(), worlds.daily(), n_windows=2, level=subject.levels)
+    wanted = cross_validate(subject.make(), short, n_windows=1, level=subject.levels)
+    first = whole[whole["cutoff"] == whole.groupby("unique_id")["cutoff"].transform("min")].reset_index(drop=True)
+    expect_same(first, wanted, "cross-validation with the rows after the window deleted")
+    actual = whole.merge(worlds.daily(), on=["unique_id", "ds"], how="left")
+    expect((actual["y_x"] == actual["y_y"]).all(), "y of cross_validate is not that of the frame")
+    expect((whole["cutoff"] < whole["ds"]).all(), "a cutoff is not before the rows forecast")
+
+
+@rule(able("future"))
+def covariates_past_the_horizon_never_matter(subject: Subject) -> None:
+    """Rolling forecasts are equal to the bit whatever the covariates known ahead are beyond the steps forecast."""
+    history, _, columns = worlds.world("price")
+    panel = Panel.from_frame(history, columns=columns)
+
+    def changed(y: Floats, after: Floats, change: Callable[[Floats], Floats]) -> Panel:
+        beyond = np.concatenate([np.zeros(HORIZON, dtype=bool), after[:-HORIZON]]) & after
+        price = panel.covariates["price"]
+        frame: Frame = panel.to_frame()
+        frame["price"] = np.where(beyond, change(price.values), price.values)
+        frame["y"] = np.where(after, change(y), y)
+        return Panel.from_frame(frame, columns=columns)
+
+    _expect_blind(subject, panel, changed)
+
+
+def _expect_blind(subject: Subject, panel: Panel, changed: Callable[..., Panel], **parameters: str) -> None:
+    """The folds up to each window stay as they are when what follows the window's cutoff is `changed`."""
+    wanted = _folds(subject, panel, WINDOWS, parameters)
+    for number, change in enumerate(CHANGES):
+        after = np.ones(len(panel.y), dtype=bool)
+        window = wanted[number].window
+        for series, cut in zip(window.series, window.cut, strict=True):
+            after[panel.indptr[series] : panel.indptr[series] + cut] = False
+        found = _folds(subject, changed(panel.y, after, change), number + 1, parameters)
+        for fold, before in zip(found, wanted, strict=False):
+            what = f"the forecast at cutoff {fold.window.number + 1}, when values after cutoff {number + 1} are others,"
+            expect_equal(fold.forecast.mean, before.forecast.mean, what)
+            if subject.levels is not None:
+                expect_equal(fold.forecast.quantiles([0.1, 0.9]), before.forecast.quantiles([0.1, 0.9]), f"bounds: {what}")
+
+
+def _folds(subject: Subject, panel: Panel, count: int, parameters: dict[str, str]) -> list[Fold]:
+    every = refit_every("auto", subject.capabilities.local)
+    return list(islice(roll(subject.make(**parameters), panel, Plan(HORIZON, WINDOWS, HORIZON), every=every), count))

@@ -1,0 +1,91 @@
+"""A fitted model on other histories: `update`, `predict(frame=...)`, and series it does not know."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from deepforecast.data.frames import Frame
+from deepforecast.errors import DataError
+from deepforecast.testing import worlds
+from deepforecast.testing.check import able, rule, unable
+from deepforecast.testing.expect import column, expect, expect_close, expect_same, heard, names_of, refused, said_once
+from deepforecast.testing.subject import Subject
+
+RECENT = 5  # rows a series
+
+
+@rule()
+def its_own_histories_give_its_forecast(subject: Subject) -> None:
+    """predict(frame=...) with the frame of fit is predict()."""
+    model = subject.fitted()
+    _expect_near(subject, model.predict(frame=worlds.daily(), level=subject.levels), model.predict(level=subject.levels))
+
+
+@rule()
+def longer_histories_move_the_state(subject: Subject) -> None:
+    """predict(frame=...) forecasts from the end of the histories given, parameters as they are, the model untouched."""
+    before, _ = worlds.split(RECENT)
+    model = subject.make().fit(before)
+    first = model.predict()
+    moved = model.predict(frame=worlds.daily())
+    ends = worlds.daily().groupby("unique_id")["ds"].max()
+    starts = moved.groupby("unique_id")["ds"].min()
+    expect(((starts - ends).dt.days == 1).all(), "the forecast does not start at the end of the histories given")
+    expect_same(model.predict(), first, "the forecast without a frame, after one with a frame")
+
+
+@rule()
+def update_is_a_longer_history(subject: Subject) -> None:
+    """update(rows), at once or day by day, is forecasting from the longer history: parameters stay, the state moves on."""
+    before, recent = worlds.split(RECENT)
+    fitted = subject.make().fit(before)
+    wanted = fitted.predict(frame=worlds.daily(), level=subject.levels)
+    expect(fitted.update(recent) is fitted, "update does not give the model itself")
+    _expect_near(subject, fitted.predict(level=subject.levels), wanted)
+    slowly = subject.make().fit(before)
+    for _, rows in recent.groupby("ds"):
+        slowly.update(rows)
+    _expect_near(subject, slowly.predict(level=subject.levels), wanted)
+
+
+@rule()
+def update_refuses_what_is_not_new(subject: Subject) -> None:
+    """Rows that are known already, or of unknown series, are refused by id, and the model is as before."""
+    before, recent = worlds.split(RECENT)
+    model = subject.make().fit(before)
+    wanted = model.predict()
+    with refused(DataError, "s1", when="update gets rows that are known"):
+        model.update(before[before["unique_id"] == "s1"].tail(2))
+    overlapping = worlds.daily()[worlds.daily()["unique_id"] == "s2"].tail(RECENT + 1)
+    with refused(DataError, "s2", when="update gets one known row before new ones"):
+        model.update(overlapping)
+    with refused(DataError, "stranger", when="update gets an unknown series"):
+        model.update(recent[recent["unique_id"] == "s0"].assign(unique_id="stranger"))
+    expect_same(model.predict(), wanted, "the forecast after updates that were refused")
+
+
+@rule(able("local"))
+def unknown_series_are_fitted_and_said(subject: Subject) -> None:
+    """predict(frame=...) fits a series not seen in fit, says so once by its id, and leaves the others as they are."""
+    known = worlds.daily()[worlds.daily()["unique_id"] != "s1"]
+    model = subject.make().fit(known)
+    with heard() as messages:
+        found = model.predict(frame=worlds.daily(), level=subject.levels)
+    said_once(messages, "s1")
+    _expect_near(subject, found, subject.fitted().predict(frame=worlds.daily(), level=subject.levels))
+    expect(model.predict()["unique_id"].nunique() == 2, "the unknown series stays in the model")
+
+
+@rule(unable("local"))
+def unknown_series_are_forecast(subject: Subject) -> None:
+    """A model learned across series forecasts one it has not seen, and says nothing of it."""
+    known = worlds.daily()[worlds.daily()["unique_id"] != "s1"]
+    found = subject.make().fit(known).predict(frame=worlds.daily())
+    expect(list(found["unique_id"].unique()) == worlds.ids(), "the unknown series has no forecast")
+
+
+def _expect_near(subject: Subject, found: Frame, wanted: Frame) -> None:
+    expect_same(found[["unique_id", "ds"]], wanted[["unique_id", "ds"]], "ids and times")
+    tolerance = (1e-9 if subject.capabilities.local else subject.precision) * float(np.abs(worlds.daily()["y"]).max())
+    for name in names_of(wanted)[2:]:
+        expect_close(column(found, name), column(wanted, name), tolerance, f"column {name}")
