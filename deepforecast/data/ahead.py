@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -12,9 +13,10 @@ from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Frame, Ints
 from deepforecast.data.panel import Series
 from deepforecast.data.reading import Keys, read_keys
-from deepforecast.errors import DataError, say, some
+from deepforecast.errors import DataError, say, shown, some
 
 Categories = Mapping[str, tuple[str, ...] | None]
+EXPECTED = "model.future_frame(horizon) gives the rows expected"
 
 
 def ahead(future: Frame | None, series: Series, steps: int, known: Categories) -> dict[str, Covariate]:
@@ -25,58 +27,93 @@ def ahead(future: Frame | None, series: Series, steps: int, known: Categories) -
         return {}
     if future is None:
         raise DataError(
-            f"The model was fitted with columns known ahead, so predict needs future= with {some(known)} for the next {steps} steps of "
-            "each series. model.future_frame(horizon) gives the rows expected."
+            f"The model was fitted with columns known ahead, so predict needs future= with {some(known)} for the next "
+            f"{steps} steps of each series. {EXPECTED}: add these columns to it."
         )
     table = frames.opened(future, "future frame")
-    names = resolve({"id": series.columns.id, "time": series.columns.time, "future": tuple(known)}, table.columns, target=False)
-    keys = read_keys(table, names, "future frame") if len(table) else None
-    if keys is None:
-        raise DataError(f"The future frame has rows; this one is empty. It needs {some(known)} for the next {steps} steps.")
-    rows = _rows(keys, series, steps)
-    absent = np.argwhere(rows < 0)
-    if len(absent):
-        one, step = absent[0]
-        stamp = series.calendar.text(int(series.calendar.following(series.last[one : one + 1], int(step) + 1)[0, -1]))
+    names = resolve(
+        {"id": series.columns.id, "time": series.columns.time, "target": series.columns.target, "future": tuple(known)},
+        table.columns,
+        target=False,
+        what="future frame",
+    )
+    if not len(table):
         raise DataError(
-            f"The future frame has a row for every series and step; {len(absent)} are missing, first series {series.label(int(one))} at "
-            f"{stamp} (columns {some(known)}). model.future_frame(horizon) gives the rows expected."
+            f"The future frame has rows; this one is empty. It needs {some(known)} for the next {steps} steps; {EXPECTED}."
         )
-    return {name: _column(table, name, keys, rows, series, categories) for name, categories in known.items()}
+    rows = _rows(read_keys(table, names, "future frame"), series, steps)
+    if (rows < 0).any():
+        raise _lacks_rows(rows, series, known)
+    return {name: _column(table[name], name, rows, series, categories) for name, categories in known.items()}
 
 
 def recoded(one: Covariate, name: str, known: tuple[str, ...] | None) -> Covariate:
-    """Categories as the fit knew them; one never seen is said once and becomes unknown."""
+    """Categories as the fit knew them; one never seen is said once and becomes unknown. Numbers stay numbers, codes codes."""
+    if (known is None) != (one.categories is None):
+        wanted, found = ("numbers", "categories") if known is None else ("categories", "numbers")
+        raise DataError(
+            f"Column {shown(name)} is what it was in fit, {wanted}; it holds {found}. Convert it to the dtype it had."
+        )
     if known is None or one.categories is None:
         return one
     new = [category for category in one.categories if category not in known]
     if new:
-        say(f"Column {name} has categories never seen in fit, taken as unknown: {some(new)}.")
+        say(f"Column {shown(name)} has categories never seen in fit, taken as unknown: {some(new)}.")
     return one.recoded(known)
 
 
 def _rows(keys: Keys, series: Series, steps: int) -> Ints:
-    """The sorted row of the future frame for each series and step, -1 where there is none."""
+    """The caller's row of the future frame for each series and step, -1 where there is none."""
     place = covariates.match(keys.ids, series.ids, "fitted model", "id") if keys.ids is not None else np.zeros(1, np.int64)
+    if (place < 0).any():  # whatever the rows of other series hold
+        keys = _only(keys, place)
+        place = place[place >= 0]
+    rows = np.full((len(series), steps), -1, dtype=np.int64)
+    if not len(place):
+        return rows
     whose = np.repeat(place, np.diff(keys.indptr))
     position = keys.on_calendar(None, series.calendar)[1]
-    offset = position - series.last[np.maximum(whose, 0)]
+    offset = position - series.last[whose]
     step, rest = offset // series.calendar.step - 1, offset % series.calendar.step
-    wanted = np.flatnonzero((whose >= 0) & (rest == 0) & (step >= 0) & (step < steps))
-    rows = np.full((len(series), steps), -1, dtype=np.int64)
-    rows[whose[wanted], step[wanted]] = wanted
+    wanted = np.flatnonzero((rest == 0) & (step >= 0) & (step < steps))
+    rows[whose[wanted], step[wanted]] = wanted if keys.order is None else keys.order[wanted]
     return rows
 
 
-def _column(table: object, name: str, keys: Keys, rows: Ints, series: Series, categories: tuple[str, ...] | None) -> Covariate:
-    column = covariates.read(table[name], name)  # type: ignore[index]
-    column = recoded(column if keys.order is None else column.take(keys.order), name, categories)
-    found = column.take(rows)
-    lacking = np.argwhere(np.isnan(found.values))
-    if len(lacking):
-        one, step = lacking[0]
+def _only(keys: Keys, place: Ints) -> Keys:
+    """The keys of the series that have a place."""
+    lengths = np.diff(keys.indptr)
+    rows = np.flatnonzero(np.repeat(place >= 0, lengths))
+    known = np.flatnonzero(place >= 0)
+    order = rows if keys.order is None else keys.order[rows]
+    ids = None if keys.ids is None else keys.ids[known]
+    return keys._replace(ids=ids, order=order, indptr=np.append(0, np.cumsum(lengths[known])), raw=keys.raw[rows])
+
+
+def _lacks_rows(rows: Ints, series: Series, known: Categories) -> DataError:
+    absent = np.argwhere(rows < 0)
+    one, step = (int(number) for number in absent[0])
+    stamp = series.calendar.text(int(series.calendar.following(series.last[one : one + 1], step + 1)[0, -1]))
+    whose = np.unique(absent[:, 0])
+    return DataError(
+        f"The future frame has a row for every series and step; {len(absent)} are missing, in series "
+        f"{series.labels(whose)}, first that of {series.label(one)} at {stamp} (columns {some(known)}). {EXPECTED}."
+    )
+
+
+def _column(column: Any, name: str, rows: Ints, series: Series, categories: tuple[str, ...] | None) -> Covariate:
+    """The values at the steps wanted; what other rows hold does not matter."""
+    used, place = np.unique(rows, return_inverse=True)
+    found = recoded(covariates.read(column[used], name), name, categories)
+    found = found.take(place.reshape(rows.shape))
+    bad = ~np.isfinite(found.values)
+    if categories is not None:
+        bad |= covariates.read(column[used], name).missing()[place.reshape(rows.shape)]
+    if bad.any():
+        one, step = (int(number) for number in np.argwhere(bad)[0])
+        stamp = series.calendar.text(int(series.calendar.following(series.last[one : one + 1], step + 1)[0, -1]))
         raise DataError(
-            f"Columns known ahead are known at every step; {name} of the future frame is missing for series {series.label(int(one))}, "
-            f"step {int(step) + 1}. Fill it."
+            f"Columns known ahead are known at every step; {shown(name)} of the future frame is missing or infinite for series "
+            f"{series.labels(np.unique(np.argwhere(bad)[:, 0]))}, first at {stamp} ({int(bad.sum())} values in all). Fill it."
         )
     return found

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import Any
 
 from deepforecast.errors import DataError, ParameterError, ParameterTypeError, shown, some
 
-DIALECTS = (("unique_id", "ds", "y"), ("item_id", "timestamp", "target"))
+COVARIATES = ("future", "past", "static")
 
 
 @dataclass(frozen=True)
@@ -30,18 +32,19 @@ class Columns:
     static: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        for role in ("future", "past", "static"):
-            given = getattr(self, role)
-            names = (given,) if isinstance(given, str) else tuple(given)
-            object.__setattr__(self, role, names)
-        for name in self.all:
-            if not isinstance(name, str):
-                raise ParameterTypeError(f"columns: a column name is text; got {shown(name)} ({type(name).__name__}).")
-        twice = [name for i, name in enumerate(self.all) if name in self.all[:i]]
+        for role in COVARIATES:
+            object.__setattr__(self, role, _names(getattr(self, role), role))
+        wrong = [name for name in self.all if not isinstance(name, str)]
+        if wrong:
+            found = f"{shown(wrong[0])} ({type(wrong[0]).__name__})"
+            raise ParameterTypeError(
+                f"columns: a column name is text; got {found}. Rename the column, e.g. frame.columns = [...]."
+            )
+        twice = [name for name, count in Counter(self.all).items() if count > 1]
         if twice:
-            raise ParameterError(f"columns: a column has one role; {some(twice)} has two. Keep one of them.")
+            raise ParameterError(f"columns: a column has one role; {some(twice)} has more than one. Keep one of them.")
 
-    @property
+    @cached_property
     def all(self) -> tuple[str, ...]:
         """Every column with a role, the keys first."""
         key = () if self.id is None else (self.id,)
@@ -53,23 +56,38 @@ class Columns:
         return (*self.future, *self.past, *self.static)
 
 
-def resolve(given: Columns | Mapping[str, Any] | None, names: Sequence[str], target: bool = True) -> Columns:
+def _names(given: Any, role: str) -> tuple[str, ...]:
+    if given is None or isinstance(given, str):
+        return () if given is None else (given,)
+    if isinstance(given, Sequence):
+        return tuple(given)
+    if isinstance(given, set | frozenset):
+        return tuple(sorted(given, key=str))  # in an order that does not change from run to run
+    raise ParameterTypeError(
+        f"columns: {role} is a column name or a list of them; got {shown(given)} ({type(given).__name__})."
+    )
+
+
+DIALECTS = (Columns(), Columns("item_id", "timestamp", "target"))
+
+
+def resolve(
+    given: Columns | Mapping[str, Any] | None, names: Sequence[str], target: bool = True, what: str = "frame"
+) -> Columns:
     """The columns meant by `given` in a frame that has `names`; a frame without an id column is one series.
 
     Names that were not given follow the dialect of the frame: `unique_id, ds, y` or `item_id, timestamp, target`.
     """
+    if given is None and target:
+        for dialect in DIALECTS:
+            if {dialect.id, dialect.time, dialect.target}.issubset(names):
+                return dialect
     said = _said(given)
-    columns = replace(_dialect(said, names), **said)
-    if columns.id is not None and "id" not in said and columns.id not in names:
-        columns = replace(columns, id=None)
-    needed = [name for name in columns.all if name not in columns.static and (target or name != columns.target)]
-    lacking = [name for name in needed if name not in names]
+    columns = _in_dialect(said, names)
+    elsewhere = columns.static if target else (*columns.static, columns.target)
+    lacking = [name for name in columns.all if name not in names and name not in elsewhere]
     if lacking:
-        expected = "unique_id, ds, y" if not said else ", ".join(columns.all)
-        raise DataError(
-            f"A frame has the columns {expected}; {some(lacking)} is missing and the columns found are {some(names, most=12)}. "
-            f"Name yours, e.g. columns={{'id': 'unique_id', 'time': 'ds', 'target': 'y'}}."
-        )
+        raise _lacks(lacking, columns if said else DIALECTS[0], names, target, what)
     return columns
 
 
@@ -80,18 +98,32 @@ def _said(given: Columns | Mapping[str, Any] | None) -> dict[str, Any]:
     if isinstance(given, Columns):
         return {f.name: getattr(given, f.name) for f in fields(Columns) if getattr(given, f.name) != f.default}
     if not isinstance(given, Mapping):
-        raise ParameterTypeError(f"columns is a Columns object or a dict of roles; got {type(given).__name__}.")
+        raise ParameterTypeError(
+            f"columns is a Columns object or a dict of roles; got {shown(given)} ({type(given).__name__})."
+        )
     unknown = [key for key in given if key not in {f.name for f in fields(Columns)}]
     if unknown:
         raise ParameterError(f"columns: roles are id, time, target, future, past, static; got {some(unknown)}.")
-    Columns(**given)  # the same checks as for the object
     return dict(given)
 
 
-def _dialect(said: Mapping[str, Any], names: Sequence[str]) -> Columns:
-    """The dialect that has every key not said, else the house's own."""
-    for id_name, time, target in DIALECTS:
-        wanted = {"time": time, "target": target}
-        if all(name in names for role, name in wanted.items() if role not in said):
-            return Columns(id_name, time, target) if said.get("time") != id_name else Columns(None, time, target)
-    return Columns()
+def _in_dialect(said: Mapping[str, Any], names: Sequence[str]) -> Columns:
+    """What was said, completed by the dialect that has every key not said, or else by the house's own."""
+    fitting = [d for d in DIALECTS if all(getattr(d, role) in names for role in ("time", "target") if role not in said)]
+    dialect = (fitting or DIALECTS)[0]
+    keys = {role: said.get(role, getattr(dialect, role)) for role in ("id", "time", "target")}
+    elsewhere = (keys["time"], keys["target"], *(name for role in COVARIATES for name in _names(said.get(role), role)))
+    if "id" not in said and (keys["id"] not in names or keys["id"] in elsewhere):
+        keys["id"] = None
+    return Columns(**{**said, **keys})
+
+
+def _lacks(lacking: Sequence[str], wanted: Columns, names: Sequence[str], target: bool, what: str) -> DataError:
+    columns = ", ".join(shown(name) for name in wanted.all if target or name != wanted.target)
+    way_out = "Name yours, e.g. columns={'id': 'shop', 'time': 'day', 'target': 'sales'}"
+    way_out = way_out if what == "frame" else "Add or rename it"
+    index = "; a pandas index is not looked at: reset_index() makes it a column" if wanted.time in lacking else ""
+    return DataError(
+        f"The {what} has the columns {columns}; {some(lacking)} is missing and the columns found are "
+        f"{some(names, most=12)}. {way_out}{index}."
+    )

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
 
 from deepforecast.data import frames
 from deepforecast.data.frames import Floats, Frame, Ints
-from deepforecast.errors import DataError, some
+from deepforecast.errors import DataError, shown, some
+
+if TYPE_CHECKING:
+    from deepforecast.data.panel import Series
 
 UNKNOWN = -1  # the code of a missing or never seen category
 
@@ -26,6 +30,12 @@ class Covariate:
         """Some of the rows."""
         return replace(self, values=self.values[rows])
 
+    def spread(self, rows: Ints, count: int) -> Covariate:
+        """The values at these of `count` rows, missing at the others."""
+        values = np.full(count, np.nan if self.categories is None else float(UNKNOWN))
+        values[rows] = self.values
+        return replace(self, values=values)
+
     def recoded(self, categories: tuple[str, ...]) -> Covariate:
         """Codes into `categories` instead; one that is not there becomes `UNKNOWN`."""
         if self.categories is None or self.categories == categories:
@@ -38,43 +48,54 @@ class Covariate:
         """Rows without a value."""
         return np.isnan(self.values) if self.categories is None else self.values == UNKNOWN
 
-    def column(self) -> Any:
-        """Numbers as they are, categories as their names."""
+    def column(self, name: str, library: str) -> Any:
+        """A column for a frame of `library`: numbers, or a categorical column."""
         if self.categories is None:
-            return self.values.copy()
-        names = np.array([*self.categories, None], dtype=object)
-        return names[self.values.astype(np.int64)]
+            return self.values
+        return frames.categorical(name, self.categories, self.values.astype(np.int64), library)
 
 
 def read(series: nw.Series[Any], name: str) -> Covariate:
     """A covariate column: real numbers or a categorical dtype; anything else is refused by name."""
     if series.dtype in (nw.Categorical, nw.Enum):
-        return _categorical(series)
-    values = frames.numbers(series, name)
-    infinite = np.flatnonzero(np.isinf(values))
-    if len(infinite):
-        raise DataError(f"Covariate {name} is finite; it is infinite in {len(infinite)} rows, first in row {infinite[0]}. Repair or drop them.")
-    return Covariate(values)
+        return _categorical(series, name)
+    return Covariate(frames.numbers(series, name, or_else=", or to a categorical dtype if it is a category"))
 
 
-def read_static(frame: Frame, ids: Any, id_name: str | None, names: tuple[str, ...], label: Any) -> dict[str, Covariate]:
-    """The static frame: one row a series, matched by id; missing, doubled or unknown rows are said by name."""
+def refuse_infinite(one: Covariate, name: str, where: Callable[[Ints], str]) -> None:
+    """A covariate is finite or missing."""
+    if one.categories is None and np.isinf(one.values).any():
+        rows = np.flatnonzero(np.isinf(one.values))
+        raise DataError(
+            f"Covariate {shown(name)} is finite or missing; it is infinite in {len(rows)} rows of {where(rows)}. Repair or "
+            "drop them."
+        )
+
+
+def read_static(frame: Frame, series: Series, names: tuple[str, ...]) -> dict[str, Covariate]:
+    """The static frame: one row a series, matched by id; rows of other series are ignored. Without `names`, all its columns."""
     table = frames.opened(frame, "static frame")
-    wanted = names or tuple(name for name in table.columns if name != id_name)
-    lacking = [name for name in wanted if name not in table.columns]
+    key = series.columns.id
+    wanted = names or tuple(name for name in table.columns if name not in (key, series.columns.time, series.columns.target))
+    lacking = [name for name in (*(() if key is None else (key,)), *wanted) if name not in table.columns]
     if lacking:
-        raise DataError(f"The static frame has the columns {some(wanted)}; {some(lacking)} is missing.")
-    if id_name is None or ids is None:
+        raise DataError(
+            f"The static frame has the columns {some([n for n in (key, *wanted) if n is not None])}; {some(lacking)} is "
+            f"missing and the columns found are {some(table.columns)}. Add or rename it."
+        )
+    if key is None or series.ids is None:
         if len(table) != 1:
-            raise DataError(f"The static frame of a single series has one row; it has {len(table)}.")
-        return {name: read(table[name], name) for name in wanted}
-    if id_name not in table.columns:
-        raise DataError(f"The static frame has the id column {id_name}; the columns found are {some(table.columns)}.")
-    rows = match(ids, table[id_name], "static frame", id_name)
+            raise DataError(f"The static frame of a single series has one row; it has {len(table)}. Keep the one that holds.")
+        rows = np.zeros(1, dtype=np.int64)
+    else:
+        rows = match(series.ids, table[str(key)], "static frame", str(key))
     absent = np.flatnonzero(rows < 0)
     if len(absent):
-        raise DataError(f"The static frame has one row a series; {label(absent)} has none. Add the rows.")
-    return {name: read(table[name], name).take(rows) for name in wanted}
+        kinds = ""
+        if len(absent) == len(rows):
+            kinds = f" Its ids are of type {table[str(key)].dtype}, those of the series of type {series.ids.dtype}."
+        raise DataError(f"The static frame has one row a series; series {series.labels(absent)} has none.{kinds} Add the rows.")
+    return {name: _complete(read(table[name], name).take(rows), name, series) for name in wanted}
 
 
 def match(ids: Any, others: nw.Series[Any], what: str, name: str) -> Ints:
@@ -83,24 +104,50 @@ def match(ids: Any, others: nw.Series[Any], what: str, name: str) -> Ints:
 
     index = pd.Index(others.to_list())
     if not index.is_unique:
-        raise DataError(f"The {what} has one row a series; {name} {some(index[index.duplicated()].unique())} is there twice.")
+        twice = some(index[index.duplicated()].unique())
+        raise DataError(
+            f"The {what} has one row a series; {shown(name)} {twice} is there more than once. Drop the rows that do not "
+            "hold."
+        )
     return np.asarray(index.get_indexer(pd.Index(ids.to_list())), dtype=np.int64)
 
 
-def constant(covariate: Covariate, indptr: Ints, name: str, label: Any) -> Covariate:
+def constant(covariate: Covariate, indptr: Ints, name: str, series: Series) -> Covariate:
     """A static column given with the rows of the frame: its one value a series, or a `DataError`."""
     first = covariate.values[indptr[:-1]]
-    spread = np.repeat(first, np.diff(indptr))
-    differs = (covariate.values != spread) & ~(np.isnan(covariate.values) & np.isnan(spread))
+    differs = covariate.values != np.repeat(first, np.diff(indptr))
+    differs &= ~covariate.missing() | ~np.repeat(replace(covariate, values=first).missing(), np.diff(indptr))
     if differs.any():
-        series = np.unique(np.searchsorted(indptr, np.flatnonzero(differs), side="right") - 1)
-        raise DataError(f"A static column has one value a series; {name} changes within {label(series)}. Declare it as past or future.")
-    return replace(covariate, values=first)
+        changing = np.unique(np.searchsorted(indptr, np.flatnonzero(differs), side="right") - 1)
+        raise DataError(
+            f"A static column has one value a series; {shown(name)} changes within series {series.labels(changing)}. "
+            "Declare it as past or future."
+        )
+    return _complete(replace(covariate, values=first), name, series)
 
 
-def _categorical(series: nw.Series[Any]) -> Covariate:
-    import pandas as pd
+def _complete(covariate: Covariate, name: str, series: Series) -> Covariate:
+    """A value for every series: nothing could be learned from a missing one, and nothing filled in for it."""
+    bad = covariate.missing() | np.isinf(covariate.values)
+    if bad.any():
+        raise DataError(
+            f"A static column has a value for every series; {shown(name)} is missing or infinite for series "
+            f"{series.labels(np.flatnonzero(bad))}. Fill it, or leave the column out."
+        )
+    return covariate
 
-    values = pd.Series(series.to_list(), dtype=object)
-    codes, names = pd.factorize(values.map(str, na_action="ignore"), sort=True)
-    return Covariate(codes.astype(np.float64), tuple(str(name) for name in names))
+
+def _categorical(series: nw.Series[Any], name: str) -> Covariate:
+    """Categories by their text, sorted; only those that occur, so that what is never seen in fit is unknown later."""
+    labels, codes = frames.categories(series)
+    names = [str(label) for label in labels]
+    if len(set(names)) < len(names):
+        twice = sorted({one for one in names if names.count(one) > 1})
+        raise DataError(
+            f"Categories differ by their text; those of column {shown(name)} hold {some(twice)} more than once. Make them "
+            "of one type."
+        )
+    seen = np.zeros(len(names) + 1, dtype=bool)
+    seen[codes] = True
+    kept = tuple(sorted(one for one, there in zip(names, seen[:-1], strict=True) if there))
+    return Covariate(codes.astype(np.float64), tuple(names)).recoded(kept)

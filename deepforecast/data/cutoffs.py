@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from deepforecast.data.frames import Ints
 from deepforecast.data.panel import Panel
@@ -16,8 +17,8 @@ class Plan:
     """A backtest of `n_windows` cutoffs, `step` rows apart, each followed by `gap` rows left out and `horizon` rows judged.
 
     `size`: rows a window learns from (None: all before the cutoff). `align="series"` counts cutoffs back from each series' own
-    end, so that every series is in every window; `align="calendar"` from the latest end of all, so that no model ever learns from
-    a stamp after the cutoff of any series, and series that ended earlier are judged where they have rows.
+    end, so that every series is in every window; `align="calendar"` from the latest end of all, so that no model ever learns
+    from a stamp after the cutoff of any series, and series that ended earlier are judged where they have rows.
     """
 
     horizon: int
@@ -44,7 +45,7 @@ class Window:
         whole = len(self.series) == len(panel)
         return panel.between(full_begin, full_cut) if whole else panel.take(self.series).between(self.begin, self.cut)
 
-    def ahead(self, panel: Panel, gap: int, horizon: int) -> tuple[Ints, Ints]:
+    def ahead(self, panel: Panel, gap: int, horizon: int) -> tuple[Ints, NDArray[np.bool_]]:
         """Flat rows of the panel judged, shape (series, horizon), and which of them there are (bool)."""
         rows = self.cut[:, None] + gap + np.arange(horizon)
         inside = rows < panel.lengths[self.series][:, None]
@@ -70,7 +71,10 @@ def windows(panel: Panel, plan: Plan, needed: int = 1) -> list[Window]:
     for number, cut in enumerate(cuts):
         series = np.flatnonzero((cut >= needed) & (cut + plan.gap < lengths))
         if not len(series):
-            raise ParameterError(f"n_windows={plan.n_windows}: no series has rows on both sides of cutoff {number + 1}. Ask for fewer windows.")
+            raise ParameterError(
+                f"n_windows={plan.n_windows}: no series has rows on both sides of cutoff {number + 1}. Ask for fewer "
+                "windows."
+            )
         begin = np.zeros(len(series), np.int64) if plan.size is None else np.maximum(cut[series] - plan.size, 0)
         found.append(Window(number, series, begin, cut[series]))
     return found

@@ -5,22 +5,27 @@ from __future__ import annotations
 import re
 import warnings
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
-from deepforecast.errors import ParameterError, shown
+import numpy as np
+
+from deepforecast.errors import ParameterError, ParameterTypeError, shown
 
 # old pandas, polars and everyday spellings -> the spelling of pandas 2.2 and later
 SPELLINGS = {
     "M": "ME", "Q": "QE", "Y": "YE", "A": "YE", "BM": "BME", "BQ": "BQE", "BY": "BYE", "BA": "BYE", "AS": "YS",
-    "BAS": "BYS", "CBM": "CBME", "H": "h", "T": "min", "S": "s", "L": "ms", "U": "us", "N": "ns", "d": "D", "w": "W",
+    "BAS": "BYS", "CBM": "CBME", "H": "h", "T": "min", "S": "s", "L": "ms", "U": "us", "N": "ns", "d": "D",
 }  # fmt: skip
-LIES = {"mo": ("MS", "ME"), "q": ("QS", "QE"), "y": ("YS", "YE")}  # polars: start or end, as the data lie
-TICKS = {"D": 86_400_000_000_000, "h": 3_600_000_000_000, "min": 60_000_000_000, "s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
+LIES = ("mo", "q", "y", "w")  # polars: start or end, month or weekday as the data lie
+TICKS = {"D": 86_400_000_000_000, "h": 3_600_000_000_000, "min": 60_000_000_000,
+         "s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}  # fmt: skip
 PER_YEAR = {"W": 52, "MS": 12, "ME": 12, "BMS": 12, "BME": 12, "CBMS": 12, "CBME": 12,
             "QS": 4, "QE": 4, "BQS": 4, "BQE": 4, "YS": 1, "YE": 1, "BYS": 1, "BYE": 1}  # fmt: skip
 PER_WEEK = {"D": 7, "B": 5, "C": 5}
 WEEKDAYS = ("MON", "TUE", "WED", "THU", "FRI", "SAT", "SUN")
-WAY_OUT = "Give a pandas offset or alias such as 'h', '15min', 'D', 'B', 'W-SUN', 'MS', 'ME', 'QE', or an integer for integer time."
+MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
+WAY_OUT = "Give a pandas offset or alias such as '15min', 'D', 'B', 'W-SUN', 'MS', 'ME', 'QE', or an integer for integer time."
 
 
 @dataclass(frozen=True)
@@ -33,8 +38,7 @@ class Frequency:
     offset: Any = None  # the pandas offset for one `base`; only kept where the alias does not say it all (custom holidays)
 
     def __str__(self) -> str:
-        name = f"{self.base}-{self.anchor}" if self.anchor else self.base
-        return f"{self.n if self.n != 1 or not name else ''}{name}"
+        return f"{self.n if self.n != 1 or not self.base else ''}{self.alias}"
 
     @property
     def alias(self) -> str:
@@ -43,31 +47,40 @@ class Frequency:
 
 
 def parse(freq: Any) -> Frequency:
-    """A frequency from an alias in old or new spelling, a pandas offset or a positive integer.
+    """A frequency from an alias in old or new spelling, a pandas offset, a duration or a positive integer.
 
     >>> str(parse("H")), str(parse("3M")), str(parse("1d")), str(parse("Q")), parse(5).n
     ('h', '3ME', 'D', 'QE-DEC', 5)
     """
     if isinstance(freq, Frequency):
         return freq
-    if isinstance(freq, bool) or freq is None:
-        raise ParameterError(f"freq is an alias, a pandas offset or an integer; got {shown(freq)}. {WAY_OUT}")
-    if hasattr(freq, "__index__"):
-        if int(freq) < 1:
-            raise ParameterError(f"freq of integer time is at least 1; got {int(freq)}.")
-        return Frequency(int(freq))
     if isinstance(freq, str):
         return _from_alias(freq)
-    if hasattr(freq, "total_seconds"):
-        from pandas import Timedelta
-        from pandas.tseries.frequencies import to_offset
-
-        freq = to_offset(Timedelta(freq))
+    if hasattr(freq, "__index__") and not isinstance(freq, bool | np.bool_):
+        if int(freq) < 1:
+            raise ParameterError(f"freq of integer time is at least 1; got {int(freq)}. Give the step between two stamps.")
+        return Frequency(int(freq))
     if hasattr(freq, "freqstr") and hasattr(freq, "n"):
         return _from_offset(freq, str(freq.freqstr))
-    raise ParameterError(f"freq is an alias, a pandas offset or an integer; got {shown(freq)} ({type(freq).__name__}). {WAY_OUT}")
+    if hasattr(freq, "total_seconds") or isinstance(freq, np.timedelta64):
+        return _from_duration(freq)
+    raise ParameterTypeError(
+        f"freq is an alias, a pandas offset or an integer; got {shown(freq)} ({type(freq).__name__}). {WAY_OUT}"
+    )
 
 
+@lru_cache(maxsize=256)
+def ticks(nanoseconds: int) -> Frequency:
+    """A span of time as the largest tick that divides it.
+
+    >>> str(ticks(5_400_000_000_000)), str(ticks(172_800_000_000_000))
+    ('90min', '2D')
+    """
+    base = next(name for name, size in TICKS.items() if nanoseconds % size == 0)
+    return Frequency(nanoseconds // TICKS[base], base)
+
+
+@lru_cache(maxsize=256)
 def season_length(frequency: Frequency) -> int:
     """The number of steps after which the main season repeats, by the published table; `ParameterError` where none is known.
 
@@ -93,35 +106,45 @@ def seasons(frequency: Frequency) -> tuple[int, ...]:
         return (PER_WEEK[base],) if n == 1 else ()
     if base in TICKS:
         step, day = n * TICKS[base], TICKS["D"]
-        if step < TICKS["min"] or day % step or step >= day:
+        if step < TICKS["min"] or day % step:
             return ()
-        return (day // step, 7 * day // step)
+        return (day // step, 7 * day // step) if step < day else (7,)
     return ()
 
 
 def _from_alias(text: str) -> Frequency:
     match = re.fullmatch(r"\s*(\d*)([A-Za-z]+)(?:-([A-Za-z]{3}))?\s*", text)
     if match is None or (match[1] and int(match[1]) < 1):
-        raise ParameterError(f"freq is a known alias with a positive whole number before it; got {shown(text)!r}. {WAY_OUT}")
+        return _from_offset(_pandas_offset(text, text), text)  # "1h30min", "1.5h": pandas knows, or refuses
     n, base, anchor = int(match[1] or 1), SPELLINGS.get(match[2], match[2]), (match[3] or "").upper()
     if base == "m":
         raise ParameterError(f"freq {text!r} can mean minutes or months. Say {match[1]}min, {match[1]}MS or {match[1]}ME.")
-    if base in LIES:
-        return Frequency(n, base)  # start or end of the period: `calendar` looks at the data
-    if base in TICKS and not anchor:
-        return Frequency(n, base)
-    return _from_offset(_pandas_offset(base, anchor, text), text, n)
+    if (base in LIES or base in TICKS) and not anchor:
+        return Frequency(n, base)  # how the periods of `LIES` lie is seen from the data
+    return _from_offset(_pandas_offset(f"{base}-{anchor}" if anchor else base, text), text, n)
 
 
-def _pandas_offset(base: str, anchor: str, text: str) -> Any:
+def _from_duration(span: Any) -> Frequency:
+    from pandas import Timedelta
+
+    nanoseconds = Timedelta(span).as_unit("ns").value
+    if nanoseconds < 1:
+        raise ParameterError(f"freq steps forward; got {shown(str(span))}. {WAY_OUT}")
+    return ticks(int(nanoseconds))
+
+
+def _pandas_offset(alias: str, text: str) -> Any:
     from pandas.tseries.frequencies import to_offset
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)  # the spelling was brought up to date above
         try:
-            return to_offset(f"{base}-{anchor}" if anchor else base)
-        except (ValueError, KeyError, AttributeError) as error:
-            raise ParameterError(f"freq {shown(text)!r} is not a known alias. {WAY_OUT}") from error
+            offset = to_offset(alias)
+        except (ValueError, KeyError, AttributeError, TypeError, OverflowError):
+            offset = None
+    if offset is None:
+        raise ParameterError(f"freq {shown(text)!r} is not a known alias. {WAY_OUT}")
+    return offset
 
 
 def _from_offset(offset: Any, text: str, times: int = 1) -> Frequency:
@@ -130,10 +153,22 @@ def _from_offset(offset: Any, text: str, times: int = 1) -> Frequency:
         raise ParameterError(f"freq steps forward; got {shown(text)!r}. {WAY_OUT}")
     name = str(offset.base.freqstr if hasattr(offset, "base") else offset.freqstr)
     match = re.fullmatch(r"\d*([A-Za-z]+)(?:-([A-Za-z]{3}))?", name)
-    if match is None:
-        raise ParameterError(f"freq {shown(text)!r} has no regular calendar. {WAY_OUT}")
-    base, anchor = SPELLINGS.get(match[1], match[1]), match[2] or ""
+    base, anchor = (SPELLINGS.get(match[1], match[1]), match[2] or "") if match is not None else ("", "")
     if base not in TICKS and base not in PER_YEAR and base not in PER_WEEK:
-        raise ParameterError(f"freq {shown(text)!r} is not supported: steps are ticks, days, business days, weeks, months, quarters or years.")
-    custom = base.startswith("C") and (getattr(offset, "holidays", ()) or getattr(offset, "weekmask", "") not in ("", "Mon Tue Wed Thu Fri"))
-    return Frequency(n, base, anchor, offset.base if custom else None)
+        raise ParameterError(
+            f"freq {shown(text)!r} is not supported: steps are ticks, days, business days, weeks, months, quarters or "
+            f"years. {WAY_OUT}"
+        )
+    if base == "W" and not anchor:
+        return Frequency(n, "w")  # a week without a day to start on: as the data lie
+    return Frequency(n, base, anchor, _custom(offset, text) if base.startswith("C") else None)
+
+
+def _custom(offset: Any, text: str) -> Any:
+    """The offset for one step where its holidays or working week are not the plain ones."""
+    if getattr(offset, "offset", None):
+        raise ParameterError(
+            f"freq {shown(text)!r} shifts business days by hours, which is not supported. Shift the time column instead."
+        )
+    plain = str(getattr(offset, "weekmask", "")) in ("", "Mon Tue Wed Thu Fri") and not getattr(offset, "holidays", ())
+    return None if plain else offset.base

@@ -2,117 +2,112 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import narwhals.stable.v2 as nw
 import numpy as np
 
+from deepforecast.data import frames
 from deepforecast.data.frames import Ints
-from deepforecast.errors import DataError, some
-
-UNITS = tuple(n * 1_000_000_000 for n in (86_400, 3_600, 60, 1)) + (86_400_000_000, 86_400_000, 86_400, 3_600, 60, 1000, 1)
+from deepforecast.errors import DataError, shown
 
 
-@dataclass(frozen=True)
-class Runs:
+class Runs(NamedTuple):
     """Maximal stretches of rows with one id: where each starts and the rank of its id among the `count` sorted ids."""
 
     starts: Ints
     rank: Ints
-    count: int
+    count: int  # type: ignore[assignment]
 
     def layout(self, raw: Ints) -> tuple[Ints | None, Ints]:
         """The permutation that sorts rows by id and time (None if they are), and the bounds of the series in it."""
         lengths = np.diff(np.append(self.starts, len(raw)))
-        indptr = np.concatenate([[0], np.cumsum(np.bincount(self.rank, weights=lengths, minlength=self.count).astype(np.int64))])
+        sizes = np.bincount(self.rank, weights=lengths, minlength=self.count)
+        indptr = np.append(0, np.cumsum(sizes)).astype(np.int64)
         ascending = raw[1:] >= raw[:-1]
         ascending[self.starts[1:] - 1] = True
-        if ascending.all() and len(self.starts) == self.count:
-            block = np.argsort(self.rank)
-            if (block == np.arange(self.count)).all():
-                return None, indptr
-            return np.arange(len(raw)) + np.repeat(self.starts[block] - indptr[:-1], lengths[block]), indptr
-        return _sorting(np.repeat(self.rank, lengths), raw), indptr
+        if len(self.starts) > self.count or not ascending.all():
+            return _sorting(np.repeat(self.rank, lengths), raw), indptr
+        if (self.rank[1:] > self.rank[:-1]).all():
+            return None, indptr
+        block = np.argsort(self.rank)
+        return np.arange(len(raw)) + np.repeat(self.starts[block] - indptr[:-1], lengths[block]), indptr
 
 
 def runs_of(series: nw.Series[Any], name: str) -> Runs:
     """The runs of an id column; missing, mixed and unhashable ids are refused."""
-    if series.null_count():
-        row = int(np.flatnonzero(series.is_null().to_numpy())[0])
-        raise DataError(f"Column {name} names the series in every row; it is missing in {series.null_count()} rows, first in row {row}.")
-    codes, changes = _changes(series, name)
-    starts = np.concatenate([[0], np.flatnonzero(changes) + 1])
-    return _ranked(starts, codes(starts))
-
-
-def _ranked(starts: Ints, keys: Any) -> Runs:
     import pandas as pd
 
-    code, names = pd.factorize(keys, sort=True)
-    return Runs(starts, code.astype(np.int64), len(names))
-
-
-def _changes(series: nw.Series[Any], name: str) -> tuple[Any, Any]:
-    """A function that gives the ids of some rows, and where neighbouring rows differ."""
-    kind = series.dtype
-    if kind.is_integer():
+    if series.null_count():
+        raise _missing(series, name)
+    kind, native = series.dtype, series.to_native()
+    labels: Any = None
+    if kind.is_integer() and kind not in (nw.Int128, nw.UInt128):
         values = np.asarray(series.to_numpy())
-        return values.__getitem__, values[1:] != values[:-1]
-    if kind in (nw.Categorical, nw.Enum):
-        categories, codes = _categories(series)
-        return (lambda rows: categories[codes[rows]]), codes[1:] != codes[:-1]
-    if kind == nw.String:
-        return _text_changes(series)
-    if kind == nw.Object:
-        return _object_changes(series, name)
-    raise _wrong_ids(name, str(getattr(series.to_native(), "dtype", kind)))
-
-
-def _text_changes(series: nw.Series[Any]) -> tuple[Any, Any]:
-    native = series.to_native()
-    if getattr(native, "dtype", None) == object:
+    elif kind in (nw.Categorical, nw.Enum):
+        labels, values = frames.categories(series)
+        if (values < 0).any() or not _one_type(labels):
+            raise _missing(series, name) if (values < 0).any() else _wrong_ids(series, name, labels)
+    elif kind in (nw.String, nw.Object) and str(getattr(native, "dtype", "")) == "object":
         values = native.to_numpy()
-        return values.__getitem__, values[1:] != values[:-1]
+        if not _one_type(values):
+            raise _wrong_ids(series, name, values)
+    elif kind == nw.String:
+        values = None
+    else:
+        raise _wrong_ids(series, name, None)
+    differs = _text_differs(series) if values is None else values[1:] != values[:-1]
+    starts = np.append(0, np.flatnonzero(differs) + 1)
+    heads = series[starts].to_numpy() if values is None else values[starts]
+    rank, names = pd.factorize(heads if labels is None else labels[heads], sort=True)
+    return Runs(starts, rank.astype(np.int64, copy=False), len(names))
+
+
+def _text_differs(series: nw.Series[Any]) -> Any:
     import pyarrow.compute as pc
 
     array = series.to_arrow()
-    changes = pc.not_equal(array[1:], array[:-1])
-    return (lambda rows: np.asarray(array.take(rows).to_numpy(zero_copy_only=False))), np.asarray(changes)
+    return np.asarray(pc.not_equal(array[1:], array[:-1]))
 
 
-def _object_changes(series: nw.Series[Any], name: str) -> tuple[Any, Any]:
+def _one_type(values: Any) -> bool:
+    """All text or all integers: what is mixed cannot be sorted, and 1 and "1" would look the same."""
     import pandas as pd
 
-    values = series.to_native().to_numpy()
-    found = pd.api.types.infer_dtype(values, skipna=False)
-    if found not in ("string", "integer"):
-        raise _wrong_ids(name, f"object holding {found}")
-    return values.__getitem__, values[1:] != values[:-1]
-
-
-def _categories(series: nw.Series[Any]) -> tuple[Any, Ints]:
-    native = series.to_native()
-    if series.implementation.is_pandas_like() and hasattr(native, "cat"):
-        return native.cat.categories.to_numpy(), native.cat.codes.to_numpy()
-    array = series.to_arrow()
-    array = array.combine_chunks() if hasattr(array, "combine_chunks") else array
-    array = array.chunk(0) if hasattr(array, "chunk") else array
-    return np.asarray(array.dictionary.to_numpy(zero_copy_only=False)), np.asarray(array.indices.to_numpy())
+    return pd.api.types.infer_dtype(values, skipna=False) in ("string", "integer", "empty")
 
 
 def _sorting(codes: Ints, raw: Ints) -> Ints:
-    """The stable order by (code, raw): one sort of a combined key where it fits into 63 bits, else two."""
-    low = int(raw.min())
+    """The order by (code, raw): one sort of a combined key where it fits into 63 bits, else two."""
+    low, high = int(raw.min()), int(raw.max())
+    if high - low >= 2**62:
+        return np.lexsort((raw, codes))
     shifted = raw - low
-    unit = next(u for u in UNITS if not (shifted % u).any())
-    span = int(shifted.max()) // unit + 1
-    if (int(codes.max()) + 1) * span < 2**62:
-        shifted //= unit
-        shifted += codes * span
-        return np.argsort(shifted)
-    return np.lexsort((raw, codes))
+    unit = int(np.gcd.reduce(shifted[:1000])) or 1
+    span = (high - low) // unit + 1
+    if unit > 1 and (shifted % unit).any():
+        unit, span = 1, high - low + 1
+    if (int(codes.max()) + 1) * span >= 2**62:
+        return np.lexsort((raw, codes))
+    shifted //= unit
+    codes *= span
+    shifted += codes
+    return np.argsort(shifted)
 
 
-def _wrong_ids(name: str, found: str) -> DataError:
-    return DataError(f"Column {name} holds text, integers or categories, all of one type; found {some([found])}. Convert it, e.g. .astype(str).")
+def _missing(series: nw.Series[Any], name: str) -> DataError:
+    rows = np.flatnonzero([value is None or value != value for value in series.to_list()])
+    return DataError(
+        f"Column {shown(name)} names the series in every row; it is missing in {len(rows)} rows, first in row {rows[0]}. "
+        "Fill or drop these rows."
+    )
+
+
+def _wrong_ids(series: nw.Series[Any], name: str, values: Any) -> DataError:
+    native = series.to_native()
+    found = str(getattr(native, "dtype", None) or getattr(native, "type", ""))
+    kinds = "" if values is None else f" holding {', '.join(sorted({type(value).__name__ for value in values}))}"
+    return DataError(
+        f"Column {shown(name)} names the series by text, integers or categories of one of these types; its dtype is "
+        f"{shown(found)}{kinds}. Convert it, e.g. to text: .astype(str)."
+    )

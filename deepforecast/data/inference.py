@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from deepforecast.data.calendar import PER_DAY, to_local
-from deepforecast.data.frames import Ints, TimeType
-from deepforecast.data.frequency import TICKS, WEEKDAYS, Frequency
+from deepforecast.data.calendar import PER_DAY, local_clock, to_local
+from deepforecast.data.frequency import MONTHS, TICKS, WEEKDAYS, Frequency, ticks
+from deepforecast.data.grids import OFF_GRID, point_numbers
 
-MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
+if TYPE_CHECKING:
+    from deepforecast.data.frames import Ints
+    from deepforecast.data.times import TimeType
+
 MOSTLY = 0.5  # share of neighbours that must be one step apart before a step is believed
 
 
@@ -20,115 +23,118 @@ def infer(raw: Ints, indptr: Ints, time: TimeType) -> Frequency | None:
 
     Weekday-only daily data is business-daily; daily, hourly ... data with holes keeps its step.
     """
-    if len(raw) < 2:
+    if len(raw) < len(indptr):
+        return None  # no series has two rows
+    gaps = np.diff(raw)
+    gaps[indptr[1:-1] - 1] = gaps[indptr[np.argmax(np.diff(indptr))]]  # between two series: some gap that occurs within one
+    step, longest = int(gaps.min()), int(gaps.max())
+    del gaps
+    if step <= 0:
         return None
-    pairs = Pairs(indptr[1:-1] - 1, len(raw) - len(indptr) + 1)
-    found = _infer(raw, indptr, pairs, time) if pairs.count > 0 else None
-    if time.tz not in (None, "UTC") and (found is None or found.base not in TICKS or found.base == "D"):
-        return _infer(to_local(raw, time), indptr, pairs, time)  # local midnights are 23 or 25 hours apart twice a year
-    return found
+    if not time.unit and step == longest:
+        return Frequency(step)
+    if time.unit and step == longest and time.tz in (None, "UTC"):
+        nanoseconds = step * (TICKS["D"] // PER_DAY[time.unit])
+        if nanoseconds < 7 * TICKS["D"]:
+            return ticks(nanoseconds)
+    return _uneven(raw, indptr, time, step)
+
+
+def _uneven(raw: Ints, indptr: Ints, time: TimeType, step: int) -> Frequency | None:
+    """`infer` where gaps differ, are a week or longer, or local time counts."""
+    near = Neighbours.of(indptr)
+    day = PER_DAY.get(time.unit, 0)
+    zoned = time.tz not in (None, "UTC")
+    even = None
+    if not day or step % day or zoned:
+        if near.share(near.gaps(raw), step) >= MOSTLY:
+            even = Frequency(step) if not day else ticks(step * (TICKS["D"] // day))
+        if not zoned or (even is not None and even.base != "D"):
+            return even
+    local = raw
+    if zoned:  # local midnights are 23 or 25 hours apart twice a year
+        local = local_clock(raw, time, int((to_local(raw[:2], time) % day).min()))
+    days = local // day
+    time_of_day = local - days * day
+    at_one_time = near.gaps(time_of_day)
+    if at_one_time.any():
+        return None if even is None else Frequency(24 * even.n, "h")  # whole days in absolute time only
+    del local, time_of_day, at_one_time
+    return _of_days(days, near)
 
 
 @dataclass(frozen=True)
-class Pairs:
-    """Neighbours within a series: all `count` of the flat array but those at `bounds`, which belong to two series."""
+class Neighbours:
+    """Rows of a flat array that follow each other within a series: all `count` of them but those at `bounds`."""
 
     bounds: Ints
     count: int
+    typical: int
+
+    @classmethod
+    def of(cls, indptr: Ints) -> Neighbours:
+        """The neighbours in a panel, one of whose series has two rows."""
+        return cls(indptr[1:-1] - 1, int(indptr[-1]) - len(indptr) + 1, int(indptr[np.argmax(np.diff(indptr))]))
 
     def gaps(self, values: Ints) -> Ints:
-        """Differences of neighbours; at the bounds some gap that occurs elsewhere, so that nothing need be copied."""
+        """Differences of neighbours; between two series some gap that occurs within one, so that nothing need be left out."""
         gaps = np.diff(values)
-        if len(self.bounds):
-            inside = np.ones(min(len(gaps), len(self.bounds) + 1), dtype=bool)
-            inside[self.bounds[self.bounds < len(inside)]] = False
-            gaps[self.bounds] = gaps[np.argmax(inside)]
+        gaps[self.bounds] = gaps[self.typical]
         return gaps
 
-    def share(self, holds: NDArray[np.bool_]) -> float:
-        """The share of the pairs for which a condition holds."""
-        holds[self.bounds] = False
-        return float(np.count_nonzero(holds) / self.count)
-
-    def mostly(self, gaps: Ints, step: int) -> bool:
-        """Every gap is a multiple of the step, and most are one step."""
-        share = self.share(gaps == step)
-        return share == 1 or (share >= MOSTLY and not (gaps % step).any())
+    def share(self, gaps: Ints, step: int) -> float:
+        """The share of neighbours one step apart; 0 where some are no whole number of steps apart."""
+        one = gaps == step
+        one[self.bounds] = False
+        share = np.count_nonzero(one) / self.count
+        return 0.0 if share < 1 and (gaps % step).any() else share
 
 
-def _infer(raw: Ints, indptr: Ints, pairs: Pairs, time: TimeType) -> Frequency | None:
-    gaps = pairs.gaps(raw)
+def _of_days(days: Ints, near: Neighbours) -> Frequency | None:
+    """Days, business days, weeks or months: the calendar on which most neighbours are one step apart."""
+    gaps = near.gaps(days)
+    step, longest = int(gaps.min()), int(gaps.max())
+    few = _different(days)
+    if step >= 28:
+        monthly = _of_months(days, few, near)
+        if monthly is not None or step != longest:
+            return monthly
+    daily = near.share(gaps, step)
+    del gaps
+    weekday = (few + 3) % 7
+    if step % 7 == 0:
+        return Frequency(step // 7, "W", WEEKDAYS[weekday[0]]) if daily >= MOSTLY and (weekday == weekday[0]).all() else None
+    if daily < 1 and (weekday < 5).all():
+        gaps = near.gaps(point_numbers(Frequency(1, "B"), days))
+        step_of_business = int(gaps.min())
+        if near.share(gaps, step_of_business) >= max(MOSTLY, daily):
+            return Frequency(step_of_business, "B")
+    return Frequency(step, "D") if daily >= MOSTLY else None
+
+
+def _different(days: Ints) -> Ints:
+    """Each day once, sorted."""
+    low, high = int(days.min()), int(days.max())
+    if high - low > 10 * len(days):
+        return np.unique(days)
+    there = np.zeros(high - low + 1, dtype=bool)
+    there[days - low] = True
+    return np.flatnonzero(there) + low
+
+
+def _of_months(days: Ints, few: Ints, near: Neighbours) -> Frequency | None:
+    """Months, quarters or years, whose first or last (business) days all of `few` are."""
+    bases = ("MS", "ME", "BMS", "BME")
+    base = next((base for base in bases if (point_numbers(Frequency(1, base), few) != OFF_GRID).all()), None)
+    if base is None:
+        return None
+    gaps = near.gaps(point_numbers(Frequency(1, base), days))
     step = int(gaps.min())
-    if step <= 0:
+    if near.share(gaps, step) < MOSTLY:
         return None
-    even = pairs.share(gaps == step) == 1
-    if not time.unit:
-        return Frequency(step) if pairs.mostly(gaps, step) else None
-    day = PER_DAY[time.unit]
-    if even and (step < day or step % (7 * day) and step < 28 * day):
-        return _tick(step, time.unit)
-    if even and step < 28 * day:
-        weekdays = (raw[indptr[:-1]] // day + 3) % 7
-        return _weekly(step // day, weekdays)
-    if step % day == 0 and (even or not (gaps % day).any()):
-        del gaps
-        return _of_months(raw, pairs, day) if step >= 28 * day else _of_days(raw // day, pairs)
-    return _tick(step, time.unit) if pairs.mostly(gaps, step) else None
-
-
-def _weekly(step: int, weekdays: Ints) -> Frequency | None:
-    return Frequency(step // 7, "W", WEEKDAYS[weekdays[0]]) if (weekdays == weekdays[0]).all() else None
-
-
-def _tick(step: int, unit: str) -> Frequency:
-    nanoseconds = step * (TICKS["D"] // PER_DAY[unit])
-    base = next(name for name, size in TICKS.items() if nanoseconds % size == 0)
-    return Frequency(nanoseconds // TICKS[base], base)
-
-
-def _of_days(days: Ints, pairs: Pairs) -> Frequency | None:
-    gaps = pairs.gaps(days)
-    step = int(gaps.min())
-    weekday = (days + 3) % 7
-    if step % 7 == 0 and pairs.mostly(gaps, step):
-        return _weekly(step, weekday)
-    if step == 1 and (weekday < 5).all() and pairs.share((gaps == 1) | ((gaps == 3) & (weekday[1:] == 0))) >= MOSTLY:
-        return Frequency(1, "B")
-    return Frequency(step, "D") if pairs.mostly(gaps, step) else None
-
-
-def _of_months(raw: Ints, pairs: Pairs, day: int) -> Frequency | None:
-    import pandas as pd
-
-    codes, few = pd.factorize(raw)  # the stamps of a panel repeat from series to series
-    days = few // day
-    months = days.view("M8[D]").astype("M8[M]")
-    place = _place_in_month(days, months.astype("M8[D]").view(np.int64), (months + 1).astype("M8[D]").view(np.int64) - 1)
-    if place is None:
-        return None
-    number = months.view(np.int64)
-    gaps = pairs.gaps(number[codes])
-    step, month = int(gaps.min()), int(number[0]) % 12
-    if not pairs.mostly(gaps, step) or ((number - number[0]) % np.gcd(step, 12)).any():
-        return None
-    business, end = place
-    if step % 12 == 0:
-        return Frequency(step // 12, f"{business}Y{end}", MONTHS[month])
-    if step % 3 == 0:
-        return Frequency(step // 3, f"{business}Q{end}", MONTHS[month % 3 if end == "S" else 9 + month % 3])
-    return Frequency(step, f"{business}M{end}")
-
-
-def _place_in_month(days: Ints, first: Ints, last: Ints) -> tuple[str, str] | None:
-    """("", "S") for first days, ("", "E") for last days, ("B", ...) for first and last business days."""
-    if (days == first).all():
-        return "", "S"
-    if (days == last).all():
-        return "", "E"
-    weekday = (first + 3) % 7
-    if (days == first + np.where(weekday > 4, 7 - weekday, 0)).all():
-        return "B", "S"
-    weekday = (last + 3) % 7
-    if (days == last - np.maximum(weekday - 4, 0)).all():
-        return "B", "E"
-    return None
+    months = few.view("M8[D]").astype("M8[M]").view(np.int64) % 12
+    if step % 12 == 0 and (months == months[0]).all():
+        return Frequency(step // 12, base.replace("M", "Y"), MONTHS[months[0]])
+    if step % 3 == 0 and (months % 3 == months[0] % 3).all():
+        return Frequency(step // 3, base.replace("M", "Q"), MONTHS[months[0] % 3 + (0 if base.endswith("S") else 9)])
+    return Frequency(step, base)

@@ -10,7 +10,8 @@ METHODS = ("interpolate", "ffill", "zero")
 
 
 def filled(y: Floats, indptr: Ints, method: str) -> Floats:
-    """A copy of `y` without missing values. Before the first and (interpolate) after the last value of a series that value holds.
+    """A copy of `y` without missing values. Before the first and (interpolate) after the last value of a series that value
+    holds; a series without any value stays missing.
 
     >>> filled(np.array([np.nan, 1.0, np.nan, 3.0]), np.array([0, 4]), "interpolate")
     array([1., 1., 2., 3.])
@@ -20,12 +21,12 @@ def filled(y: Floats, indptr: Ints, method: str) -> Floats:
         return np.where(missing, 0.0, y)
     rows = np.arange(len(y))
     before, after = _neighbours(missing, indptr)
-    if method == "ffill":
-        return y[np.where(before >= 0, before, after)]
     before, after = np.where(before >= 0, before, after), np.where(after >= 0, after, before)
-    width = np.maximum(after - before, 1)
-    share = (rows - before) / width
-    return np.where(missing, y[before] + share * (y[after] - y[before]), y)
+    before, after = np.where(before >= 0, before, rows), np.where(after >= 0, after, rows)  # nothing there: it stays missing
+    if method == "ffill":
+        return y[before]
+    share = (rows - before) / np.maximum(after - before, 1)
+    return np.where(missing, y[before] + share * (y[after] - y[before]), y)  # in this form a constant stays one
 
 
 def _neighbours(missing: np.ndarray, indptr: Ints) -> tuple[Ints, Ints]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -36,7 +37,7 @@ class Series:
 
     def label(self, number: int) -> str:
         """The id of a series as it is written in messages."""
-        return "the series" if self.ids is None else shown(self.ids[int(number)])
+        return series_label(self.ids, number)
 
     def labels(self, numbers: Ints) -> str:
         """The first few ids, and the count."""
@@ -44,21 +45,30 @@ class Series:
 
     def take(self, numbers: Ints) -> Series:
         """Some of the series, in the order given."""
-        ids = None if self.ids is None else frames.taken(self.ids, numbers)
+        ids = None if self.ids is None else self.ids[np.asarray(numbers)]
         return replace(self, ids=ids, last=self.last[numbers])
 
     def rows(self, positions: Ints) -> dict[str, Any]:
         """The id and time columns of a long frame with one row for each of `positions`, shape (series, steps)."""
         columns: dict[str, Any] = {}
         if self.columns.id is not None and self.ids is not None:
-            columns[self.columns.id] = frames.taken(self.ids, np.repeat(np.arange(len(self)), positions.shape[1]))
-        columns[self.columns.time] = self.time_column(positions.reshape(-1))
+            columns[self.columns.id] = self.ids[np.repeat(np.arange(len(self.last)), positions.shape[1])]
+        raw = self.calendar.stamps(positions.reshape(-1))
+        columns[self.columns.time] = frames.time_series(self.columns.time, raw, self.calendar.time, self.library)
         return columns
 
     def time_column(self, positions: Ints) -> Any:
         """Positions as a column of the type the time column came in."""
         raw = self.calendar.stamps(positions)
         return frames.time_series(self.columns.time, raw, self.calendar.time, self.library)
+
+
+def series_label(ids: Any, number: int) -> str:
+    """The id of a series as it is written in messages; a frame without an id column has but one."""
+    if ids is None:
+        return "the series"
+    one = ids[int(number)]
+    return shown(one.item() if isinstance(one, np.generic) else one)
 
 
 @dataclass(frozen=True)
@@ -77,10 +87,19 @@ class Panel:
 
     @classmethod
     def from_frame(
-        cls, frame: Frame, *, columns: Any = None, freq: Any = None, static: Frame | None = None, calendar: Calendar | None = None
+        cls,
+        frame: Frame,
+        *,
+        columns: Any = None,
+        freq: Any = None,
+        static: Frame | None = None,
+        calendar: Calendar | None = None,
     ) -> Panel:
-        """Validate, sort and flatten a long frame; nothing is copied that need not be, nothing of the caller's is written to."""
-        from deepforecast.data.reading import read
+        """Validate, sort and flatten a long frame. Nothing is copied that need not be, nothing of the caller's is written to.
+
+        `calendar`: count time as an earlier panel did, instead of `freq`.
+        """
+        from deepforecast.data.assembly import read
 
         return read(frame, columns=columns, freq=freq, static=static, calendar=calendar)
 
@@ -92,7 +111,7 @@ class Panel:
         """How time is counted."""
         return self.series.calendar
 
-    @property
+    @cached_property
     def lengths(self) -> Ints:
         """Rows a series."""
         return np.diff(self.indptr)
@@ -117,11 +136,11 @@ class Panel:
         """Rows whose target is missing."""
         return np.isnan(self.y)
 
-    @property
+    @cached_property
     def observed(self) -> Ints:
         """Values that are not missing, a series."""
-        missing = self.missing()
-        return self.lengths if not missing.any() else np.add.reduceat(~missing, self.indptr[:-1], dtype=np.int64)
+        missing = np.flatnonzero(np.isnan(self.y))
+        return np.asarray(self.lengths - np.diff(np.searchsorted(missing, self.indptr)))
 
     def stamp(self, row: int) -> str:
         """The time stamp of a row as it is written in messages."""
@@ -156,18 +175,21 @@ class Panel:
         columns: dict[str, Any] = {}
         names = self.series.columns
         if names.id is not None and self.series.ids is not None:
-            columns[names.id] = frames.taken(self.series.ids, self.row_series)
+            columns[names.id] = self.series.ids[self.row_series]
         columns[names.time] = self.series.time_column(self.row_positions)
-        columns[names.target] = self.y.copy()
+        columns[names.target] = self.y
         for name, covariate in self.covariates.items():
-            columns[name] = covariate.column()
+            columns[name] = covariate.column(name, self.series.library)
+        for name, covariate in self.static.items():
+            columns[name] = covariate.take(self.row_series).column(name, self.series.library)
         return frames.build(self.series.library, columns)
 
     def _gather(self, numbers: Ints, begin: Ints, end: Ints) -> Panel:
         lengths = end - begin
         indptr = np.concatenate([[0], np.cumsum(lengths)])
         rows = np.arange(indptr[-1]) + np.repeat(begin - indptr[:-1], lengths)
-        series = self.series if len(numbers) == len(self) and (numbers == np.arange(len(self))).all() else self.series.take(numbers)
+        whole = len(numbers) == len(self) and bool((numbers == np.arange(len(self))).all())
+        series = self.series if whole else self.series.take(numbers)
         last = self.series.last[numbers] - (self.indptr[numbers + 1] - end) * self.calendar.step
         return Panel(
             replace(series, last=last),

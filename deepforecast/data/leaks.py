@@ -1,0 +1,73 @@
+"""Columns said to be known ahead that are the target itself, or nearly."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deepforecast.data.frames import Floats, Ints
+from deepforecast.data.panel import Panel
+
+TOO_CLOSE = 0.999
+ENOUGH = 8  # pairs of values below which a correlation says nothing
+
+
+def leak(panel: Panel) -> list[str]:
+    """The numeric columns known ahead whose correlation with the target is beyond 0.999 in half of the series or more.
+
+    A column that is the target of the step before or after is found too; there a shared trend does not count, so the changes
+    from row to row have to agree as well.
+    """
+    found = []
+    for name in panel.series.columns.future:
+        one = panel.covariates[name]
+        if one.categories is None and _is_target(one.values, panel.y, panel.indptr):
+            found.append(name)
+    return found
+
+
+def _is_target(x: Floats, y: Floats, indptr: Ints) -> bool:
+    begin, end = indptr[:-1], indptr[1:]
+    if _close(x, y, begin, end):
+        return True
+    for ahead, behind in ((x, y), (y, x)):  # row t of the one beside row t + 1 of the other
+        one, other = ahead[:-1], behind[1:]
+        if _close(one, other, begin, end - 1) and _close(np.diff(one), np.diff(other), begin, np.maximum(end - 2, begin)):
+            return True
+    return False
+
+
+def _close(x: Floats, y: Floats, begin: Ints, end: Ints) -> bool:
+    """Whether |correlation| is beyond the limit in half of the stretches `begin[i]:end[i]` that can tell."""
+    there = ~(np.isnan(x) | np.isnan(y))
+    count = _sums(there.astype(np.float64), begin, end)
+    x, y = (_centred(np.where(there, values, 0.0), there, count, begin, end) for values in (x, y))
+    xx, yy, xy = _sums(x * x, begin, end), _sums(y * y, begin, end), _sums(x * y, begin, end)
+    tell = (count >= ENOUGH) & (xx > 0) & (yy > 0)
+    if not tell.any():
+        return False
+    close = np.abs(xy[tell]) > TOO_CLOSE * np.sqrt(xx[tell]) * np.sqrt(yy[tell])
+    return bool(2 * np.count_nonzero(close) >= len(close))
+
+
+def _centred(values: Floats, there: NDArray[np.bool_], count: Floats, begin: Ints, end: Ints) -> Floats:
+    """Values less the mean of their stretch, over their largest size, so that no square overflows."""
+    largest = np.abs(values).max() if len(values) else 0.0
+    values = values / largest if largest > 0 else values
+    mean = _sums(values, begin, end) / np.maximum(count, 1)
+    away = np.zeros(len(values))
+    lengths = np.maximum(end - begin, 0)
+    rows = np.arange(lengths.sum()) + np.repeat(begin - np.append(0, np.cumsum(lengths)[:-1]), lengths)
+    away[rows] = np.where(there[rows], values[rows] - np.repeat(mean, lengths), 0.0)
+    return away
+
+
+def _sums(values: Floats, begin: Ints, end: Ints) -> Floats:
+    """The sum of each stretch; 0 where it is empty."""
+    found = np.zeros(len(begin))
+    filled = np.flatnonzero(end > begin)
+    if len(filled):
+        bounds = np.stack([begin[filled], end[filled]], axis=1).reshape(-1)
+        bounds = bounds[:-1] if bounds[-1] == len(values) else bounds
+        found[filled] = np.add.reduceat(values, bounds)[::2]
+    return found

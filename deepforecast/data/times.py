@@ -1,0 +1,158 @@
+"""Time columns to integers and back in the very type they came in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+
+from deepforecast.errors import DataError, shown, some
+
+if TYPE_CHECKING:
+    from deepforecast.data.frames import Ints
+
+FURTHEST = 2**62  # integer stamps beyond could not be subtracted from each other
+TEXT_TIME = r"^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?(Z|[+-]\d{2}:?\d{2})?)?$"
+
+
+@dataclass(frozen=True)
+class TimeType:
+    """How the time column came: `unit` is a numpy unit ("D" for dates) or "" for integers."""
+
+    unit: str
+    tz: str | None = None
+    dtype: str = "int64"
+
+
+def stamps(series: nw.Series[Any], name: str) -> tuple[Ints, TimeType]:
+    """A time column as int64 (absolute time where there is a time zone) and how it came; the caller sees to missing ones."""
+    native, kind = series.to_native(), series.dtype
+    dtype = getattr(native, "dtype", None)
+    if isinstance(dtype, np.dtype) and dtype.kind == "M":
+        return np.ascontiguousarray(native.to_numpy()).view(np.int64), TimeType(np.datetime_data(dtype)[0], None, str(dtype))
+    found = str(dtype if dtype is not None else getattr(native, "type", ""))
+    if kind.is_integer():
+        return _integers(series, name, found), TimeType("", None, found)
+    if kind == nw.Datetime:
+        return _physical(series), TimeType(kind.time_unit, kind.time_zone, found)  # type: ignore[attr-defined]
+    if kind == nw.Date:
+        return _physical(series), TimeType("D", None, found)
+    if kind == nw.String:
+        return _parsed(series, name)
+    raise _no_stamps(native, kind, name, found)
+
+
+def time_series(name: str, raw: Ints, time: TimeType, backend: str) -> nw.Series[Any]:
+    """int64 stamps as a column of the type they came in."""
+    if backend == "pandas":
+        import pandas as pd
+
+        values: Any = raw
+        if time.unit:
+            values = pd.DatetimeIndex(raw.view(f"M8[{time.unit}]"))
+            values = values if time.tz is None else values.tz_localize("UTC").tz_convert(time.tz)
+        series: Any = pd.Series(values, name=name)
+        return nw.from_native(series if str(series.dtype) == time.dtype else series.astype(time.dtype), series_only=True)
+    import pyarrow as pa
+
+    if not time.unit:
+        array = pa.array(raw.astype(integer_dtype(time)))
+    elif time.unit == "D":
+        array = pa.array(raw.astype(np.int32)).cast(pa.date32())
+    else:
+        array = pa.array(raw).cast(pa.timestamp(time.unit, tz=time.tz))
+    if backend == "pyarrow":
+        return nw.from_native(pa.chunked_array([array]), series_only=True)
+    import polars as pl
+
+    return nw.from_native(pl.Series(name, array), series_only=True)
+
+
+def integer_dtype(time: TimeType) -> np.dtype[Any]:
+    """The numpy type of integer time, whatever the library called it (`Int32`, `int32[pyarrow]`)."""
+    return np.dtype(time.dtype.lower().removesuffix("[pyarrow]"))
+
+
+def _integers(series: nw.Series[Any], name: str, found: str) -> Ints:
+    low, high = (series.min(), series.max()) if len(series) else (0, 0)
+    if series.dtype in (nw.Int128, nw.UInt128) or not -FURTHEST <= int(low) <= int(high) <= FURTHEST:
+        raise DataError(
+            f"Integer stamps of column {shown(name)} fit int64 and lie within ±2^62; its dtype is {found} and it runs from "
+            f"{low} to {high}. Shift or convert them."
+        )
+    return np.ascontiguousarray(series.to_numpy(), dtype=np.int64)
+
+
+def _physical(series: nw.Series[Any]) -> Ints:
+    """The integers behind dates, without a copy where the library has them so."""
+    native = series.to_native()
+    if series.implementation.is_polars():
+        return np.ascontiguousarray(native.to_physical().to_numpy(), dtype=np.int64)
+    if series.implementation.is_pandas_like() and str(native.dtype).startswith("datetime64"):
+        import pandas as pd
+
+        return np.ascontiguousarray(pd.DatetimeIndex(native).asi8)
+    import pyarrow as pa
+
+    array = series.to_arrow()
+    width = pa.int32() if pa.types.is_date32(array.type) else pa.int64()
+    return np.ascontiguousarray(array.cast(width).to_numpy(zero_copy_only=False), dtype=np.int64)
+
+
+def _parsed(series: nw.Series[Any], name: str) -> tuple[Ints, TimeType]:
+    """Text in ISO-8601 only: day-first and month-first forms cannot be told apart."""
+    import pandas as pd
+
+    text = pd.Series(series.to_list(), dtype=object)
+    bad = text[~text.str.fullmatch(TEXT_TIME)]
+    if len(bad):
+        raise DataError(
+            f"Text in the time column {shown(name)} is ISO-8601, as in 2024-01-31 or 2024-01-31T12:00; found "
+            f"{some(bad.unique())}, first in row {bad.index[0]}. Convert it yourself, e.g. "
+            f"pandas.to_datetime(frame[{name!r}], dayfirst=...)."
+        )
+    try:
+        parsed = pd.Series(pd.to_datetime(text, format="ISO8601"))
+    except (ValueError, TypeError) as error:
+        raise DataError(f"Text in the time column {shown(name)} is ISO-8601: {shown(str(error), 200)}. Repair it.") from None
+    if parsed.dtype == object:
+        raise _several_zones(name)
+    return stamps(nw.from_native(parsed, series_only=True), name)
+
+
+def _no_stamps(native: Any, kind: Any, name: str, found: str) -> DataError:
+    """What the column holds instead of stamps, and the way out for just that."""
+    frame = f"frame[{name!r}]"
+    if kind == nw.Object or found == "object":
+        return _objects(native, name)
+    if kind.is_float():
+        way_out = f"Convert it, e.g. {frame}.astype('int64')"
+    elif found.startswith("period"):
+        way_out = f"Convert it: {frame}.dt.to_timestamp()"
+    elif getattr(getattr(native, "dtype", None), "tz", None) is not None:
+        way_out = f"Give its time zone by name: {frame}.dt.tz_convert('Europe/Berlin')"
+    else:
+        way_out = f"Convert it first, e.g. pandas.to_datetime({frame})"
+    return DataError(
+        f"The time column {shown(name)} holds date-times, dates or integers; its dtype is {shown(found)}. {way_out}."
+    )
+
+
+def _objects(native: Any, name: str) -> DataError:
+    zones = {str(getattr(value, "tzinfo", None)) for value in native}
+    if len(zones) > 1:
+        return _several_zones(name)
+    kinds = sorted({type(value).__name__ for value in native})
+    return DataError(
+        f"The time column {shown(name)} holds date-times, dates or integers in a dtype of their own; its dtype is object, "
+        f"holding {some(kinds)}. Convert it first, e.g. pandas.to_datetime(frame[{name!r}])."
+    )
+
+
+def _several_zones(name: str) -> DataError:
+    return DataError(
+        f"The time column {shown(name)} has one time zone; it mixes several. Convert it: "
+        f"pandas.to_datetime(frame[{name!r}], utc=True)."
+    )
