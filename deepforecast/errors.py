@@ -108,7 +108,8 @@ def quietly() -> Iterator[None]:
 
 def shown(value: object, longest: int = 80) -> str:
     """`value` as it may appear in a message: escaped (no control characters reach a terminal) and cut."""
-    text = ascii(value) if not isinstance(value, str) else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in value)
+    text = value if isinstance(value, str) else ascii(value)
+    text = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text[: longest + 1])
     return text if len(text) <= longest else text[: longest - 1] + "…"
 
 
