@@ -13,6 +13,7 @@ import numpy as np
 
 from deepforecast.core import params
 from deepforecast.core.capabilities import Capabilities, CapabilitiesOf
+from deepforecast.core.declaring import collect
 from deepforecast.core.forecast import Forecast, checked_horizon, checked_levels, checked_quantiles, columns_of
 from deepforecast.core.monitor import SILENT, Monitor
 from deepforecast.core.params import Param, param
@@ -23,7 +24,7 @@ from deepforecast.data.ahead import ahead
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats, Frame
 from deepforecast.data.panel import Panel
-from deepforecast.errors import CapabilityError, DataError, ParameterError, not_fitted, say, some
+from deepforecast.errors import CapabilityError, DataError, ParameterError, ParameterTypeError, not_fitted, say, shown, some
 
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(param,))
@@ -41,7 +42,7 @@ class Forecaster:
 
     def __init_subclass__(cls, **rest: Any) -> None:
         super().__init_subclass__(**rest)
-        params.collect(cls)
+        collect(cls)
         if isinstance(vars(cls).get("capabilities"), Capabilities):
             cls.capabilities = CapabilitiesOf(cls.capabilities)
 
@@ -165,6 +166,8 @@ class Forecaster:
         checked = params.values(type(self), (), {**self.get_params(deep=False), **own})
         for name, value in nested.items():
             outer, _, inner = name.partition("__")
+            if not isinstance(checked[outer], Forecaster):
+                raise ParameterTypeError(f"{name} is a parameter of a model in {outer}; {outer} is {shown(checked[outer])}.")
             checked[outer] = checked[outer].clone().set_params(**{inner: value})
         self.__dict__.update(checked)
         return self
@@ -279,7 +282,7 @@ class Forecaster:
         return self._fit(panel, SILENT)
 
 
-params.collect(Forecaster)
+collect(Forecaster)
 
 
 def _finite(values: Floats, state: State, name: str) -> Floats:

@@ -1,0 +1,346 @@
+from __future__ import annotations
+
+import inspect
+import json
+import math
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from deepforecast import Naive, SeasonalNaive
+from deepforecast.core.forecaster import Forecaster
+from deepforecast.core.params import Draws, Param, declared, param, sample
+from deepforecast.errors import ParameterError, ParameterTypeError
+
+
+class Example(Forecaster):
+    """One parameter of each kind."""
+
+    size: int = param(64, at_least=16, at_most=256, low=16, high=256, log=True, help="width")
+    rate: float = param(0.1, above=0, below=1, low=1e-4, high=0.5, log=True)
+    share: float | None = param(None, at_least=0, at_most=1)
+    depth: int = param(2, choices=(1, 2, 4), search=(1, 2))
+    season: int | str = param("auto", at_least=1, choices=("auto",))
+    attention: str | None = param("additive", choices=(None, "additive", "dot"), search=(None, "additive"))
+    kind: Literal["a", "b"] = param("a")
+    lags: list[int] | None = param(None, at_least=1)
+    bounds: tuple[float, float] = param((0.0, 1.0))
+    dropout: float = param(0.0, at_least=0, below=1, low=0.0, high=0.5, step=0.1, when=lambda held: held["depth"] > 1)
+    bias: bool = param(True)
+    options: dict[str, Any] | None = param(None)
+
+
+def says(wrong: type[Exception], *words: str, **given: Any) -> None:
+    with pytest.raises(wrong) as caught:
+        Example(**given)
+    assert type(caught.value) is wrong
+    for word in (*given, *words):
+        assert word in str(caught.value)
+
+
+# -- what a value may be --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("value", [0, -1, 2.5, "5", True, math.nan, [3], None], ids=str)
+@pytest.mark.parametrize("model", [Naive, SeasonalNaive, Example])
+def test_B087_horizon(model: Any, value: Any) -> None:
+    if value is None:
+        assert model(horizon=None).horizon is None
+        return
+    with pytest.raises(ParameterError, match=r"horizon is an integer of at least 1"):
+        model(horizon=value)
+    with pytest.raises(ParameterError, match=r"horizon is an integer of at least 1"):
+        model().set_params(horizon=value)
+
+
+@pytest.mark.parametrize("value", [0, -1, 1.5, "weekly", None], ids=str)
+def test_B085_season_length(value: Any) -> None:
+    with pytest.raises(ParameterError, match="season_length is 'auto' or an integer of at least 1; got"):
+        SeasonalNaive(season_length=value)
+
+
+def test_B091_ranges() -> None:
+    rate = "a finite number above 0 and below 1"
+    for value in (0, -1, 1, math.nan, math.inf, -math.inf, np.float32(2)):
+        says(ParameterError, rate, rate=value)
+    for value in (15, 257, 0, -(10**400), 10**400):
+        says(ParameterError, "an integer of at least 16 and of at most 256", size=value)
+    says(ParameterTypeError, "16.0 (float)", size=16.0)
+    says(ParameterTypeError, "'16' (str)", size="16")
+    says(ParameterError, "a list of integers of at least 1 or None; got [3, 0]", lags=[3, 0])
+    says(ParameterTypeError, "a list of integers of at least 1 or None; got [1, 2.5] (list)", lags=[1, 2.5])
+    says(ParameterTypeError, "a tuple of 2 finite numbers", bounds=(1.0, 2.0, 3.0))
+    says(ParameterError, "a tuple of 2 finite numbers", bounds=(0.0, math.inf))
+    says(ParameterTypeError, "True or False", bias=1)
+
+
+def test_B093_unknown_names() -> None:
+    with pytest.raises(TypeError, match=r"Example has no parameter sise\. Did you mean size\?"):
+        Example(sise=3)
+    with pytest.raises(ParameterTypeError, match=r"It takes horizon, alias, .*, options\."):
+        Example(q=3)
+    with pytest.raises(ParameterTypeError, match="no parameter sise"):
+        Example().set_params(sise=3)
+    with pytest.raises(ParameterTypeError, match="no parameter model__size"):
+        Example(model__size=3)
+
+
+def test_B094_choices_are_listed() -> None:
+    says(ParameterError, "None, 'additive' or 'dot'; got 'foo'", attention="foo")
+    says(ParameterError, "'a' or 'b'; got 'c'", kind="c")
+    says(ParameterTypeError, "'a' or 'b'; got None (NoneType)", kind=None)
+    says(ParameterError, "1, 2 or 4; got 3", depth=3)
+    says(ParameterTypeError, "1, 2 or 4; got True (bool)", depth=True)
+    assert Example(attention=None, depth=np.int64(4), kind="b").attention is None
+
+
+def test_control_characters_of_a_value_do_not_reach_the_message() -> None:
+    for value in ("\x1b[2J\r\n", pd.DataFrame({"\x1b[2J": ["\x1b"]}), ["\x1b"]):
+        with pytest.raises(ParameterError) as caught:
+            Example(attention=value)
+        assert str(caught.value).isprintable()
+
+
+def test_a_class_in_place_of_an_object() -> None:
+    class Wrapper(Forecaster):
+        model: Forecaster = param(positional=True, help="whose forecast it is")
+
+    with pytest.raises(ParameterTypeError, match=r"model is a Forecaster; got .*Naive.* \(type\)\. Did you mean Naive\(\)\?"):
+        Wrapper(Naive)
+    with pytest.raises(ParameterTypeError, match=r"Wrapper needs model \(whose forecast it is\)\. Say Wrapper\(model=\.\.\.\)"):
+        Wrapper()
+
+
+def outcome(name: str, value: Any) -> Any:
+    """What is stored; the value itself where it was refused by the parameter's name."""
+    try:
+        return getattr(Example(**{name: value}), name)
+    except ParameterError as error:
+        return value if str(error).startswith(f"{name} is ") else error
+
+
+@given(st.one_of(st.integers(), st.floats(), st.booleans(), st.none(), st.text(max_size=3), st.lists(st.integers())))
+def test_any_value_is_taken_as_it_is_or_refused_by_name(value: Any) -> None:
+    for name in declared(Example):
+        assert outcome(name, value) is value
+
+
+# -- the constructor ------------------------------------------------------------------------------------------------------
+
+
+def test_the_constructor_stores_the_very_objects() -> None:
+    lags, options = [1, 7], {"a": [1]}
+    model = Example(lags=lags, options=options, size=np.int64(32), bias=np.True_)
+    assert model.lags is lags
+    assert model.options is options
+    assert type(model.size) is np.int64
+    assert set(vars(model)) == set(declared(Example))
+
+
+def test_positions() -> None:
+    class Wrapper(Forecaster):
+        model: Forecaster = param(positional=True)
+        width: int = param(3, positional=True)
+        other: int = param(4)
+
+    inner = Naive()
+    assert list(inspect.signature(Wrapper).parameters)[:3] == ["model", "horizon", "width"]
+    model = Wrapper(inner, 5, 6)
+    assert (model.model is inner, model.horizon, model.width) == (True, 5, 6)
+    assert (SeasonalNaive(3, 12).horizon, SeasonalNaive(3, 12).season_length) == (3, 12)
+    with pytest.raises(ParameterTypeError, match="takes by position model, horizon, width, all others by name; got 4"):
+        Wrapper(inner, 5, 6, 7)
+    with pytest.raises(ParameterTypeError, match="horizon was given by position and by name"):
+        Wrapper(inner, 5, horizon=5)
+    signature = inspect.signature(Wrapper).parameters
+    assert [name for name, one in signature.items() if one.kind is one.POSITIONAL_OR_KEYWORD] == ["model", "horizon", "width"]
+    assert signature["model"].default is inspect.Parameter.empty
+
+
+def test_set_params_changes_all_or_nothing() -> None:
+    model = Example(size=32)
+    before = model.get_params()
+    with pytest.raises(ParameterError, match="rate"):
+        model.set_params(size=64, rate=7)
+    assert model.get_params() == before
+    assert model.set_params(size=64, rate=0.2) is model
+    assert (model.size, model.rate) == (64, 0.2)
+
+
+def test_nested_parameters() -> None:
+    class Wrapper(Forecaster):
+        model: Forecaster = param()
+
+    inner = SeasonalNaive(season_length=7)
+    outer = Wrapper(model=Wrapper(model=inner))
+    assert outer.get_params()["model__model__season_length"] == 7
+    outer.set_params(model__model__season_length=12, alias="W")
+    assert (outer.model.model.season_length, outer.alias, inner.season_length) == (12, "W", 7)
+    with pytest.raises(ParameterError, match="season_length"):
+        outer.set_params(alias="V", model__model__season_length=0)
+    assert outer.alias == "W"
+    with pytest.raises(ParameterTypeError, match="Wrapper has no parameter season_length"):
+        outer.set_params(model__season_length=3)
+    with pytest.raises(ParameterTypeError, match="alias__size is a parameter of a model in alias; alias is W"):
+        outer.set_params(alias__size=3)
+    copy = outer.clone()
+    assert copy == outer
+    assert copy.model is not outer.model
+
+
+VALUES = st.fixed_dictionaries(
+    {},
+    optional={
+        "horizon": st.none() | st.integers(1, 99), "alias": st.none() | st.text(min_size=1), "size": st.integers(16, 256),
+        "rate": st.floats(0, 1, exclude_min=True, exclude_max=True), "season": st.just("auto") | st.integers(1, 99),
+        "attention": st.sampled_from([None, "additive", "dot"]), "lags": st.none() | st.lists(st.integers(1, 9), max_size=3),
+        "bounds": st.tuples(st.floats(-1, 0), st.floats(0, 1)), "bias": st.booleans(),
+        "options": st.none() | st.dictionaries(st.text(max_size=2), st.integers(), max_size=2),
+    },
+)  # fmt: skip
+
+
+@given(VALUES)
+def test_repr_clone_and_get_params_give_an_equal_model(given: dict[str, Any]) -> None:
+    model = Example(**given)
+    assert eval(repr(model), {"Example": Example}) == model
+    assert model.clone() == model
+    assert Example(**model.get_params()) == model
+    assert Example().set_params(**given) == model
+    assert json.loads(json.dumps(model.get_params(), default=list)).keys() == declared(Example).keys()
+
+
+def test_repr_says_what_differs_from_the_defaults() -> None:
+    assert repr(Example()) == "Example()"
+    assert repr(Example(horizon=3, rate=0.5, alias="it's")) == 'Example(horizon=3, alias="it\'s", rate=0.5)'
+    assert repr(Example(bias=np.True_, share=0)) == "Example(share=0, bias=np.True_)"
+
+
+# -- declarations ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_subclass_gives_another_default_and_keeps_the_rest() -> None:
+    class Weekly(SeasonalNaive):
+        horizon: int | None = param(7)
+        season_length: int | str = param(7, help="a week")
+
+    found = declared(Weekly)
+    assert list(found) == list(declared(SeasonalNaive))
+    assert (Weekly().horizon, Weekly().season_length, SeasonalNaive().horizon) == (7, 7, None)
+    assert Weekly(3, 12).season_length == 12
+    assert (found["horizon"].positional, found["horizon"].at_least, found["season_length"].help) == (True, 1, "a week")
+    assert repr(Weekly(season_length="auto")) == "Weekly(season_length='auto')"
+    with pytest.raises(ParameterError, match="at least 1"):
+        Weekly(horizon=0)
+
+
+def test_a_subclass_searches_elsewhere_or_narrows() -> None:
+    class Small(Example):
+        size: int = param(16, at_most=64, search=(16, 32))
+        rate: float = param(0.3)
+
+    found = declared(Small)
+    assert (found["size"].low, found["size"].log, found["size"].search) == (None, False, (16, 32))
+    assert (found["size"].at_least, found["size"].at_most) == (16, 64)
+    assert (found["rate"].low, found["rate"].high, found["rate"].log) == (1e-4, 0.5, True)
+    assert declared(Example)["size"].at_most == 256
+
+
+def test_a_mixin_brings_parameters() -> None:
+    class Seeded:
+        seed: int = param(0, at_least=0)
+
+    class Model(Seeded, Naive):
+        width: int = param(3)
+
+    class Other(Naive, Seeded):
+        pass
+
+    for cls in (Model, Other):
+        assert cls().seed == 0
+        assert cls(seed=3).get_params()["seed"] == 3
+        with pytest.raises(ParameterError, match="seed"):
+            cls(seed=-1)
+
+
+def test_a_declaration_that_would_be_ignored_or_hide_something_is_refused() -> None:
+    def body(**held: Any) -> Any:
+        annotations = {name: Any for name, value in held.items() if isinstance(value, Param)}
+        return lambda: type("Model", (SeasonalNaive,), {"__annotations__": annotations, **held})
+
+    with pytest.raises(ParameterTypeError, match=r"Model\.season_length is a parameter of SeasonalNaive and stays one"):
+        body(season_length=7)()
+    with pytest.raises(ParameterTypeError, match=r"Model\.horizon is a parameter"):
+        body(horizon=property(lambda self: 3))()
+    with pytest.raises(ParameterTypeError, match=r"Model\.width needs an annotation .*width: int = param\(\.\.\.\)"):
+        type("Model", (Naive,), {"width": param(3)})
+    for name in ("fit", "name", "capabilities"):
+        with pytest.raises(ParameterTypeError, match=rf"Model\.{name} cannot be a parameter"):
+            body(**{name: param(3)})()
+    for name in ("a__b", "_a", "a_"):
+        with pytest.raises(ParameterTypeError, match="underscore"):
+            body(**{name: param(3)})()
+
+
+@pytest.mark.parametrize(
+    ("annotation", "said", "words"),
+    [
+        (int, {"default": 0, "at_least": 1}, "size is an integer of at least 1; got 0"),
+        (int, {"default": "auto"}, "size is an integer; got 'auto'"),
+        (list[int], {"default": [1]}, "all objects share a default, so it cannot be a list"),
+        (Forecaster, {"default": Naive()}, "all objects share a default, so it cannot be a Naive"),
+        (int, {"default": 3, "low": 1}, "both low and high"),
+        (int, {"default": 3, "high": 1}, "both low and high"),
+        (int, {"default": 3, "low": 1, "high": 5, "search": [1]}, "not both"),
+        (int, {"default": 3, "low": 5, "high": 1}, "up from low to high"),
+        (int, {"default": 3, "low": 0, "high": 5, "log": True}, "with log from above 0"),
+        (int, {"default": 3, "low": 1, "high": 5, "log": True, "step": 2}, "without"),
+        (int, {"default": 3, "low": 1, "high": 5, "step": 0}, "positive steps"),
+        (int, {"default": 3, "low": 1.5, "high": 5}, "whole numbers"),
+        (str, {"default": "a", "low": 1, "high": 5}, "of numbers for a number"),
+        (int, {"default": 3, "at_least": 2, "low": 1, "high": 5}, "got 1"),
+        (int, {"default": 3, "at_most": 4, "low": 1, "high": 5}, "got 5"),
+        (str, {"default": "a", "choices": ("a", "b"), "search": ("a", "c")}, "got 'c'"),
+    ],
+    ids=str,
+)
+def test_an_unsound_declaration_is_refused_when_the_class_is_made(annotation: Any, said: dict[str, Any], words: str) -> None:
+    with pytest.raises(ParameterError) as caught:
+        type("Model", (Naive,), {"__annotations__": {"size": annotation}, "size": param(**said)})
+    assert words in str(caught.value)
+    assert "Model" in str(caught.value)
+
+
+# -- sampling -------------------------------------------------------------------------------------------------------------
+
+
+@given(st.integers(0, 10_000))
+def test_every_sampled_configuration_builds(seed: int) -> None:
+    drawn = sample(Example, Draws(seed))
+    Example(**drawn)
+    assert drawn == sample(Example, Draws(seed))
+    assert set(drawn) == {"size", "rate", "depth", "attention"} | ({"dropout"} if drawn["depth"] > 1 else set())
+    assert type(drawn["size"]) is int
+
+
+def test_draws_reach_the_whole_range_and_not_beyond() -> None:
+    draws = Draws(0)
+    assert {draws.suggest_int("x", 1, 8, step=3) for _ in range(200)} == {1, 4, 7}
+    assert {draws.suggest_int("x", 1, 4, log=True) for _ in range(200)} == {1, 2, 3, 4}
+    assert {round(draws.suggest_float("x", 0.0, 0.5, step=0.2), 9) for _ in range(200)} == {0.0, 0.2, 0.4}
+    assert {draws.suggest_float("x", 3.0, 3.0, log=True) for _ in range(20)} == {3.0}
+    found = [draws.suggest_float("x", 1e-4, 1.0, log=True) for _ in range(2000)]
+    assert 0.2 < np.mean(np.array(found) < 1e-3) < 0.3  # a quarter of the digits
+
+
+def test_an_optuna_trial_can_choose() -> None:
+    optuna = pytest.importorskip("optuna")
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(0))
+    for _ in range(10):
+        trial = study.ask()
+        Example(**sample(Example, trial))
