@@ -1,0 +1,97 @@
+"""The actual value of each point forecast: a column of the forecasts themselves, or matched by key from another frame."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+
+from deepforecast.data import frames
+from deepforecast.data.columns import Columns
+from deepforecast.data.covariates import match
+from deepforecast.data.frames import Floats, Frame, Ints
+from deepforecast.data.reading import Keys, read_keys
+from deepforecast.errors import DataError, ParameterError, some
+from deepforecast.evaluation.clock import finer_unit, in_unit
+from deepforecast.evaluation.forecast_rows import ForecastRows
+from deepforecast.evaluation.inputs import LARGEST
+
+
+def read_actuals(rows: ForecastRows, table: nw.DataFrame[Any], actual: Frame | None, names: Columns) -> Floats:
+    """The actual value of each point, NaN where the frame holds a missing one; a point without a row is refused."""
+    if actual is None:
+        values = _own(rows, table, names)
+    elif names.target in table.columns:
+        raise ParameterError(
+            f"The actual values are in the forecasts or in actual=; column {names.target} is in both. Drop it from the "
+            "forecasts, or leave actual= out."
+        )
+    else:
+        values = _matched(rows, frames.opened(actual, "actual frame"), names)
+    wrong = np.flatnonzero(np.abs(values) >= LARGEST)
+    if len(wrong):
+        raise DataError(
+            f"Actual values are finite or missing; column {names.target} is {values[wrong[0]]} for {rows.where(int(wrong[0]))} "
+            f"({len(wrong)} such values in all). Correct them or make them missing."
+        )
+    if np.isnan(values).all():
+        raise DataError(
+            f"Forecasts are scored where there are actual values; column {names.target} is missing at all {len(values)} points."
+        )
+    return values
+
+
+def _own(rows: ForecastRows, table: nw.DataFrame[Any], names: Columns) -> Floats:
+    if names.target not in table.columns:
+        raise ParameterError(
+            f"The forecasts have no column {names.target} with the actual values. Give actual=frame, whose rows are matched by "
+            f"{' and '.join(name for name in (names.id, names.time) if name)}."
+        )
+    values = rows.sorted(frames.numbers(table[names.target], names.target))
+    if not rows.samples:
+        return np.asarray(values)
+    differs = ((values != values[0]) & ~(np.isnan(values) & np.isnan(values[0]))).any(axis=0)
+    if differs.any():
+        where = rows.where(int(np.argmax(differs)))
+        raise DataError(f"All sample paths of a point have one actual value; column {names.target} differs for {where}.")
+    return np.asarray(values[0])
+
+
+def _matched(rows: ForecastRows, table: nw.DataFrame[Any], names: Columns) -> Floats:
+    if not len(table):
+        raise DataError("The actual frame has rows; this one is empty.")
+    lacking = [name for name in (names.id, names.time, names.target) if name is not None and name not in table.columns]
+    if lacking:
+        raise DataError(
+            f"The actual frame has the column {lacking[0]}, as the forecasts have or columns= says; the columns found are "
+            f"{some(table.columns, most=12)}."
+        )
+    keys = read_keys(table, names, "actual frame")
+    place = np.zeros(1, np.int64) if names.id is None else match(rows.ids, keys.ids, "actual frame", names.id)  # type: ignore[arg-type]
+    found = _places(rows, keys, place)
+    missing = np.flatnonzero(found < 0)
+    if len(missing):
+        whose = np.unique(rows.series[np.searchsorted(rows.indptr, missing, side="right") - 1])
+        raise DataError(
+            f"The actual frame has a row for every point forecast; {len(missing)} of {len(found)} are missing, in {len(whose)} "
+            f"series, first {rows.where(int(missing[0]))}. Score the forecasts that have actual values, or add the rows (with "
+            f"a missing {names.target} where it is not known)."
+        )
+    return keys.sorted(frames.numbers(table[names.target], names.target))[found]
+
+
+def _places(rows: ForecastRows, keys: Keys, place: Ints) -> Ints:
+    """The sorted row of the actual frame for each point, -1 where there is none."""
+    import pandas as pd
+
+    unit = finer_unit(rows.time, keys.time, "the forecasts and of the actual frame")
+    wanted, there = in_unit(rows.raw, rows.time, unit), in_unit(keys.raw, keys.time, unit)
+    # stamps repeat from series to series: as small numbers they fit into one key together with the series
+    number, stamps = pd.factorize(there, sort=True)
+    key = np.repeat(np.arange(len(keys.indptr) - 1), np.diff(keys.indptr)) * len(stamps) + number
+    step = pd.Index(stamps).get_indexer(pd.Index(wanted))
+    series = place[rows.series][rows.forecast_of_point]
+    sought = series * len(stamps) + step
+    found = np.minimum(np.searchsorted(key, sought), len(key) - 1)
+    return np.where((series >= 0) & (step >= 0) & (key[found] == sought), found, -1)

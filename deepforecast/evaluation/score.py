@@ -1,0 +1,143 @@
+"""`score`: forecasts against what came, by model, series, cutoff and step.
+
+    forecasts = cross_validate([SeasonalNaive(), Naive2()], frame, horizon=12, level=[80, 95])
+    score(forecasts, train=frame)
+    score(forecasts, metrics=["mase", "coverage"], train=frame, by=("series", "step"))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from deepforecast.data import frames
+from deepforecast.data.columns import Columns, resolve
+from deepforecast.data.frames import Floats, Frame
+from deepforecast.errors import DataError, ParameterError
+from deepforecast.evaluation.actuals import read_actuals
+from deepforecast.evaluation.forecast_columns import STEP, chosen, find_models, model_named
+from deepforecast.evaluation.forecast_rows import read_rows
+from deepforecast.evaluation.grouping import MODEL, Grouping, checked_by, grouping
+from deepforecast.evaluation.material import Material
+from deepforecast.evaluation.requests import Request, requests
+from deepforecast.evaluation.steps import steps_ahead
+from deepforecast.evaluation.training_scale import read_training
+
+KEYS = ("id", "time", "target")
+LEFT_OUT = "left_out"
+
+
+def score(
+    forecasts: Frame,
+    *,
+    actual: Frame | None = None,
+    metrics: Any = None,
+    train: Frame | None = None,
+    by: str | Sequence[str] = (MODEL,),
+    season_length: int | None = None,
+    columns: Columns | Mapping[str, Any] | None = None,
+    models: str | Iterable[str] | None = None,
+    reference: str | None = None,
+    freq: Any = None,
+) -> Frame:
+    """Metrics of every model in a frame of forecasts: one row a model, in the library of `forecasts`.
+
+    `forecasts`: from `cross_validate` (it holds the actual values), from `predict` or, with a column `sample`, from `simulate`
+    (then `actual` holds them; rows are matched by id and time, those not forecast are ignored). Every numeric column is a
+    model, with its intervals `<model>-lo-80`, `<model>-hi-80` and quantiles `<model>-q-0.1`; `models` names some of them.
+
+    `metrics`: names ("mase"; "coverage-80" for one level alone), functions or `Metric` objects. By default mae, rmse, smape,
+    wape, bias; with `train` mase, rmsse; with `reference` owa; for each level coverage, width, winkler and with `train` msis;
+    weighted_quantile_loss where there are quantiles; for sample paths crps_from_samples. Metrics of intervals give a column a
+    level (`coverage-80`). A model without what a metric needs has a missing value there. Quantile metrics use the same
+    probabilities for every model: those of the `-q-` columns, where there are none the ends of the intervals and the median.
+    The end of an interval stands for a quantile that has no column, and the point for the median: right unless a model with
+    a skewed distribution forecasts its mean (`point="mean"`); `predict(quantiles=[0.5])` settles it.
+
+    `train`: the data the models learned from, for the scale of mase, rmsse and msis: of each series the seasonal naive error
+    in the rows up to each cutoff (without cutoffs, before the first stamp forecast), so later rows may be in it and never
+    count. `season_length` follows from the frequency (h 24, D 7, W 52, MS 12, QS 4, YS 1). The M4 competition took 1 for its
+    weekly and daily series: give `season_length=1` to compare with its tables. Its sMAPE is the smape here, 0 to 200.
+    `reference`: the model column owa is relative to, such as "Naive2".
+
+    `by`: a row for each "series" (or the id column's name), "cutoff", "step" ahead or several of them, sorted in that order.
+    Points without an actual value are left out and counted in a column `left_out`; points where a metric is not defined
+    besides (mase of a constant series) in a column such as `mase-left_out`. Both are there only if there is something to count.
+
+    >>> import pandas as pd
+    >>> days = pd.date_range("2024-01-01", periods=2)
+    >>> score(pd.DataFrame({"ds": days, "y": [10.0, 20.0], "A": [12.0, 19.0], "B": [10.0, 24.0]}), metrics=["mae", "bias"])
+      model  mae  bias
+    0     A  1.5   0.5
+    1     B  2.0   2.0
+    """
+    table = frames.opened(forecasts, "frame of forecasts")
+    names, covariates = _names(columns, table.columns, actual)
+    if not len(table):
+        raise DataError("A frame of forecasts has rows; this one is empty.")
+    found = find_models(table, {*names.all, *covariates}, quiet=models is not None)
+    base = None if reference is None else model_named(found, reference, "reference")
+    rows = read_rows(table, names)
+    training = None if train is None else read_training(train, rows, freq, season_length)
+    keys = checked_by(by, rows)
+    material = Material(table, rows, chosen(found, models), read_actuals(rows, table, actual, names), training, base)
+    asked = requests(metrics, material)
+    steps = steps_ahead(rows, table, freq, None if training is None else training.panel.calendar) if STEP in keys else None
+    return _table(material, asked, grouping(rows, keys, steps))
+
+
+def _table(material: Material, asked: Sequence[Request], held: Grouping) -> Frame:
+    """The frame: key columns, model, a column a request, and what was left out."""
+    count, groups = len(material.models), held.groups
+    missing = np.bincount(groups.codes, weights=np.isnan(material.actual), minlength=groups.count).astype(np.int64)
+    names = np.tile(np.array([model.name for model in material.models], dtype=object), groups.count)
+    table = _joined(held.columns(count), {MODEL: names})
+    idle = {} if not missing.any() else {LEFT_OUT: np.repeat(missing, count)}
+    for request in asked:
+        values, unused = _scores(material, request, held, missing)
+        table = _joined(table, {request.column: values.T.reshape(-1)})
+        if unused.any():
+            idle[f"{request.column}-{LEFT_OUT}"] = unused.T.reshape(-1)
+    return frames.build(material.rows.library, _joined(table, idle))
+
+
+def _scores(material: Material, request: Request, held: Grouping, missing: Any) -> tuple[Floats, Any]:
+    """Value of each (model, group), and how many points with an actual value the metric did not use."""
+    shape = (len(material.models), held.groups.count)
+    values, unused = np.full(shape, np.nan), np.zeros(shape, np.int64)
+    for number, model in enumerate(material.models):
+        inputs = material.inputs(request.metric, model, request.level)
+        if inputs is not None:
+            result = request.metric.by_group(material.actual, held.groups, **inputs)
+            values[number], unused[number] = result.value, result.left_out - missing
+    return values, unused
+
+
+def _joined(table: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:
+    twice = [name for name in more if name in table]
+    if twice:
+        raise ParameterError(f"The table of scores would have two columns {twice[0]}. Rename the id column or the metric.")
+    return {**table, **more}
+
+
+def _names(columns: Any, there: Sequence[str], actual: Frame | None) -> tuple[Columns, tuple[str, ...]]:
+    """The key and target columns, and the covariates said: neither is a model."""
+    said = _said(columns)
+    if isinstance(said, dict) and "target" not in said:
+        around = there if actual is None else frames.opened(actual, "actual frame").columns
+        said["target"] = next((name for name in ("y", "target") if name in around), "y")
+    names = resolve(said, there, target=False)
+    given = Columns(**columns) if isinstance(columns, Mapping) else columns or Columns()
+    return names, given.covariates
+
+
+def _said(columns: Any) -> Any:
+    """The keys and the target said, without the covariates: forecasts need not have them."""
+    if columns is None:
+        return {}
+    if isinstance(columns, Columns):
+        usual = Columns()
+        return {role: getattr(columns, role) for role in KEYS if getattr(columns, role) != getattr(usual, role)}
+    return {**columns, "future": (), "past": (), "static": ()} if isinstance(columns, Mapping) else columns

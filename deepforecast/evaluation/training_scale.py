@@ -1,0 +1,115 @@
+"""The scale of MASE, RMSSE and MSIS for each forecast, from what was known when it was made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from deepforecast.data.covariates import match
+from deepforecast.data.frames import Floats, Frame, Ints
+from deepforecast.data.frequency import season_length as usual_season
+from deepforecast.data.panel import Panel
+from deepforecast.errors import DataError, ParameterError, ParameterTypeError, shown, some
+from deepforecast.evaluation.clock import positions
+from deepforecast.evaluation.forecast_rows import ForecastRows
+
+
+@dataclass(frozen=True, eq=False)
+class Training:
+    """The training panel beside the forecasts: `series` is the panel's number of each forecast's series."""
+
+    rows: ForecastRows
+    panel: Panel
+    series: Ints
+    season: int | None
+
+    def scale(self, squared: bool = False) -> Floats:
+        """The scale of each forecast: of its series, in the rows up to its cutoff, without cutoffs before its first stamp."""
+        return scale_until(self.panel.y, self.panel.indptr, self.series, self.ends, self._season, squared)
+
+    @cached_property
+    def ends(self) -> Ints:
+        """For each forecast where in the panel's rows its training part ends."""
+        rows, calendar, start = self.rows, self.panel.calendar, self.panel.start[self.series]
+        # a cutoff is the last row that counts, a first stamp forecast is the first that does not
+        known = rows.cutoffs is not None
+        stamps = rows.cutoffs.raw if rows.cutoffs is not None else rows.first_stamps
+        passed = positions(stamps, rows.time, calendar, rows.where_forecast) - start
+        steps = (passed + (calendar.step if known else calendar.step - 1)) // calendar.step
+        ends: Ints = self.panel.indptr[self.series] + np.clip(steps, 0, self.panel.lengths[self.series])
+        return ends
+
+    @cached_property
+    def _season(self) -> int:
+        return usual_season(self.panel.calendar.frequency) if self.season is None else self.season
+
+
+def read_training(train: Frame, rows: ForecastRows, freq: Any, season_length: Any) -> Training:
+    """The training frame, with every series of the forecasts."""
+    names = rows.names
+    panel = Panel.from_frame(train, columns={"id": names.id, "time": names.time, "target": names.target}, freq=freq)
+    place = np.zeros(1, np.int64) if rows.ids is None else match(rows.ids, panel.series.ids, "train frame", str(names.id))
+    absent = np.flatnonzero(place < 0)
+    if len(absent):
+        labels = some([rows.ids[int(one)] for one in absent[:5]], len(absent))
+        raise DataError(f"The train frame has rows of every series forecast; {labels} has none. Add them, or score the others.")
+    return Training(rows, panel, place[rows.series], checked_season(season_length))
+
+
+def checked_season(season_length: Any) -> int | None:
+    """A whole number of steps, at least 1, or None for the usual one."""
+    if season_length is None or season_length == "auto":
+        return None
+    if isinstance(season_length, bool) or not hasattr(season_length, "__index__"):
+        raise ParameterTypeError(f"season_length is a whole number of steps; got {shown(season_length)}.")
+    if int(season_length) < 1:
+        raise ParameterError(f"season_length is at least 1; got {int(season_length)}.")
+    return int(season_length)
+
+
+def scale_until(values: Floats, indptr: Ints, series: Ints, ends: Ints, season: int, squared: bool) -> Floats:
+    """`seasonal_scale` of series `series[i]` with its rows before `ends[i]` only; NaN where that leaves no pair.
+
+    One pass over the values however many ends a series has. The ends of a series are neighbours and do not fall.
+    """
+    change = _changes(values, season, squared)
+    again = np.concatenate([[False], series[1:] == series[:-1]])
+    first = indptr[series] + season
+    stop = np.maximum(ends, first)
+    begin = np.where(again, np.concatenate([first[:1], stop[:-1]]), first)
+    order = np.argsort(begin, kind="stable")  # forecasts may name the series in another order than the panel
+    sums, counts = np.empty(len(series)), np.empty(len(series))
+    missing = np.isnan(change)
+    sums[order] = _span_sums(np.where(missing, 0.0, change), begin[order], stop[order])
+    counts[order] = _span_sums((~missing).astype(np.float64), begin[order], stop[order])
+    _accumulate(again, sums, counts)
+    if np.isinf(sums).any():
+        raise DataError("The training data are too large for their squares in 64-bit numbers; divide them by a constant first.")
+    return np.asarray(np.divide(sums, counts, out=np.full(len(series), np.nan), where=counts > 0))
+
+
+def _changes(values: Floats, season: int, squared: bool) -> Floats:
+    """The seasonal difference that ends at each row, with room after the last for the ends of short series."""
+    change = np.full(len(values) + season + 1, np.nan)
+    with np.errstate(over="ignore"):
+        inside = values[season:] - values[:-season]
+        change[season : len(values)] = np.square(inside) if squared else np.abs(inside)
+    return change
+
+
+def _span_sums(values: Floats, begin: Ints, stop: Ints) -> Floats:
+    sums = np.add.reduceat(values, np.column_stack([begin, stop]).reshape(-1))[::2]
+    return np.where(begin < stop, sums, 0.0)
+
+
+def _accumulate(again: Any, *totals: Floats) -> None:
+    """From what each forecast adds to all up to it, within its series."""
+    first = np.maximum.accumulate(np.where(again, 0, np.arange(len(again))))
+    rank = np.arange(len(again)) - first
+    order = np.argsort(rank, kind="stable")
+    for rows in np.split(order, np.cumsum(np.bincount(rank))[:-1])[1:]:
+        for total in totals:
+            total[rows] += total[rows - 1]

@@ -1,0 +1,82 @@
+"""Metrics by name, object and function; what cannot be scored says the way out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.metrics import mean_absolute_error
+
+from deepforecast.errors import ParameterError
+from deepforecast.evaluation import metrics
+from deepforecast.evaluation.metrics import METRICS, Metric
+from deepforecast.evaluation.score import score
+
+
+def test_metrics_by_name_object_and_function(given: Any) -> None:
+    largest = Metric.from_function(lambda actual, forecast: abs(actual - forecast).max(), name="largest")
+    wanted = ["MAE", METRICS["rmse"], metrics.bias, largest, mean_absolute_error, "mae"]
+    found = score(given.points, metrics=wanted, by="series")
+    assert found.columns.tolist() == ["unique_id", "model", "mae", "rmse", "bias", "largest", "mean_absolute_error"]
+    np.testing.assert_allclose(found["mean_absolute_error"], found["mae"])
+    first = given.points[given.points["unique_id"] == "a"]
+    assert found["largest"][0] == pytest.approx((first["y"] - first["B"]).abs().max())
+
+
+def test_owa_is_taken_on_totals(given: Any) -> None:
+    found = score(given.points, metrics="owa", train=given.frame, reference="B").set_index("model")["owa"]
+    total = {
+        model: (given.by_hand(given.points, model, "smape"), given.by_hand(given.points, model, "mase", scale=given.scales()))
+        for model in ("A", "B")
+    }
+    assert found["B"] == pytest.approx(1)
+    assert found["A"] == pytest.approx(metrics.owa(*total["A"], *total["B"]))
+    alone = score(given.points, metrics="owa", train=given.frame, reference="B", models="A")
+    assert alone["owa"].tolist() == [found["A"]]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"metrics": "maee"}, "no metric maee; did you mean m"),
+        ({"metrics": ["mase"]}, "mase needs .*: give train=frame"),
+        ({"metrics": "owa", "reference": "A"}, "owa needs .*: give train=frame"),
+        ({"reference": "A"}, "owa needs .*: give train=frame"),
+        ({"metrics": "owa", "train": "the frame"}, "owa needs .*: give reference="),
+        ({"metrics": "coverage"}, "coverage needs intervals: .*level="),
+        ({"metrics": "coverage-80"}, "coverage needs intervals: .*level="),
+        ({"metrics": "pinball"}, "pinball needs quantiles: .*quantiles="),
+        ({"metrics": "crps_from_samples"}, r"sample paths: score a frame of simulate\(\)"),
+        ({"metrics": "mae-80"}, "no metric mae-80"),
+        ({"metrics": []}, "at least one metric"),
+        ({"metrics": 3}, "a name, a Metric or a function, got 3"),
+        ({"reference": "C"}, "reference names a model column .* no C: there are B, A"),
+        ({"by": "weekday"}, "by: there is no weekday; known are model, series, unique_id, cutoff, step"),
+        ({"by": ["serie"]}, "did you mean series"),
+        ({"by": 3}, "by is a name or a list"),
+        ({"season_length": 0, "train": "the frame"}, "season_length is at least 1"),
+        ({"season_length": 1.5, "train": "the frame"}, "season_length is a whole number"),
+    ],
+    ids=lambda value: None if isinstance(value, str) else str(list(value.items())[:2])[:40],
+)
+def test_what_cannot_be_scored_says_the_way_out(given: Any, options: dict[str, Any], said: str) -> None:
+    if "train" in options:
+        options = {**options, "train": given.frame}
+    with pytest.raises(ParameterError, match=said):
+        score(given.points, **options)
+
+
+def test_other_levels_than_those_there_are_refused(given: Any) -> None:
+    with pytest.raises(ParameterError, match="coverage-90 needs intervals of level 90; the forecasts have 80, 95"):
+        score(given.rolled, metrics="coverage-90")
+
+
+def test_two_columns_of_one_name_are_refused(given: Any) -> None:
+    other = Metric.from_function(lambda actual, forecast: 0.0, name="mae")
+    with pytest.raises(ParameterError, match="two are named mae"):
+        score(given.points, metrics=["mae", other])
+    with pytest.raises(ParameterError, match="two columns model"):
+        score(given.points.rename(columns={"unique_id": "model"}), by="series", columns={"id": "model"})
+    with pytest.raises(ParameterError, match="two columns mae"):
+        score(given.points.rename(columns={"unique_id": "mae"}), by="series", columns={"id": "mae"})
