@@ -165,10 +165,10 @@ class Naive(_Naive):
 class Naive2(_Naive2):
     """`Naive` on the seasonally adjusted series, as the organisers of the M4 competition define it.
 
-    A series is adjusted if it has at least three seasons, positive values throughout, and an autocorrelation at the seasonal lag
-    beyond its 90 % limit; the indices are those of a classical multiplicative decomposition. Otherwise it is forecast by `Naive`.
-    (The organisers' script asks for the autocorrelation only up to lag 10 log10(T), R's default, and takes a series too short for
-    that as not seasonal; here the season is looked at whatever its length. In M4 that makes no difference.)
+    A series is adjusted if it has at least three seasons, positive values throughout, and an autocorrelation at the seasonal
+    lag beyond its 90 % limit; the indices are those of a classical multiplicative decomposition. Otherwise it is forecast by
+    `Naive`. (The organisers' script knows the autocorrelation only up to lag 10 log10(T), R's default, and takes a series too
+    short for that as not seasonal; here the season is looked at whatever its length. In M4 that makes no difference.)
     Interval: that of `Naive` on the adjusted series, times the index. `update` moves the last value; indices and sigma stay.
     Reference: Makridakis, Spiliotis & Assimakopoulos (2020), The M4 Competition, *International Journal of Forecasting* 36.
 
@@ -220,9 +220,10 @@ class SeasonalMean(_SeasonalMean):
 class SeasonalNaive(_SeasonalNaive):
     """Forecast the value of one season ago: last Monday's for Monday, last May's for May.
 
-    Interval: sigma * sqrt(k + 1), k the whole seasons before the step, sigma the root mean square of the changes from season to
-    season (Hyndman & Athanasopoulos, *Forecasting: Principles and Practice*, 3rd ed., 5.5). A missing value is replaced by that of
-    a season earlier, and the interval widens as if the season had passed; a change over k seasons counts with variance k.
+    Interval: sigma * sqrt(k + 1), k the whole seasons before the step, sigma the root mean square of the changes from season
+    to season (Hyndman & Athanasopoulos, *Forecasting: Principles and Practice*, 3rd ed., 5.5). A missing value is replaced by
+    that of a season earlier, and the interval widens as if the season had passed; a change over k seasons counts with
+    variance k.
 
     horizon: steps to forecast when predict is not told
     season_length: steps after which the season repeats
@@ -246,11 +247,11 @@ class SeasonalNaive(_SeasonalNaive):
 class WindowMean(_WindowMean):
     """Forecast the mean of the last `window` values: a level that is believed for that long.
 
-    Interval: sigma at every step, sigma the root mean square of the one-step errors of that very rule over the past, which hold both
-    the noise and the error of the window's mean. Missing values are left out: the window then reaches further back.
+    Interval: sigma at every step, sigma the root mean square of the one-step errors of that very rule over the past, which hold
+    both the noise and the error of the window's mean. Missing values are left out: the window then reaches further back.
 
     horizon: steps to forecast when predict is not told
-    window: values averaged; auto: one season
+    window: values averaged, or a season
     alias: name of the forecast column, in place of the class name
     missing: what to do with missing values
     point: which point of the distribution is the forecast

@@ -10,6 +10,7 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
@@ -49,14 +50,10 @@ def importable(subject: Subject) -> str | None:
 def forecast(cls: type[Forecaster], path: Path, level: Any) -> Found:
     """What a fresh process loads from a file and forecasts with it."""
     child = _child()
-    if child.stdin is None or child.stdout is None:
-        raise RuleBroken("the fresh process has no pipes")
-    child.stdin.write(json.dumps({"module": cls.__module__, "path": str(path), "level": level}) + "\n")
-    child.stdin.flush()
-    line = child.stdout.readline()
+    line = _asked(child, json.dumps({"module": cls.__module__, "path": str(path), "level": level}))
     if not line:
         _child.cache_clear()
-        raise RuleBroken(f"the fresh process ended with status {child.wait()}")
+        raise RuleBroken(f"the fresh process ended with status {_end(child)}")
     said = json.loads(line)
     if "error" in said:
         raise RuleBroken(f"in a fresh process: {said['error']}")
@@ -73,12 +70,24 @@ def _child() -> subprocess.Popen[str]:
     return child
 
 
-def _end(child: subprocess.Popen[str]) -> None:
-    """The child reads to the end of its input, and ends."""
+def _asked(child: subprocess.Popen[str], question: str) -> str:
+    """The line that the child answers; empty if it has ended."""
+    if child.stdin is None or child.stdout is None:
+        return ""
+    with suppress(BrokenPipeError):
+        child.stdin.write(question + "\n")
+        child.stdin.flush()
+    return child.stdout.readline()
+
+
+def _end(child: subprocess.Popen[str]) -> int:
+    """The child reads to the end of its input, and ends; its exit status."""
     for pipe in (child.stdin, child.stdout):
         if pipe is not None:
-            pipe.close()
-    child.wait()
+            with suppress(BrokenPipeError):
+                pipe.close()
+    atexit.unregister(_end)
+    return child.wait()
 
 
 def main() -> None:

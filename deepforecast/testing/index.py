@@ -23,18 +23,18 @@ MODELS: dict[str, str] = {
 '''
 
 
-def main(arguments: list[str] | None = None) -> int:
+def main(arguments: list[str] | None = None, package: Path = PACKAGE) -> int:
     """The command: write the files that differ and say which, or with `--check` only say which."""
-    parser = argparse.ArgumentParser(
-        prog="python -m deepforecast.testing.index", description=(__doc__ or "").partition("\n")[0]
-    )
+    purpose = (__doc__ or "").partition("\n")[0]
+    parser = argparse.ArgumentParser(prog="python -m deepforecast.testing.index", description=purpose)
     parser.add_argument("--check", action="store_true", help="write nothing; exit status 1 if a file is not up to date")
     check = parser.parse_args(arguments).check
-    stale = [path for path, text in generated().items() if not path.exists() or path.read_text("utf-8") != text]
+    wanted = generated(package)
+    stale = [path for path, text in wanted.items() if not path.exists() or path.read_text("utf-8") != text]
     for path in stale:
         if not check:
-            path.write_text(generated()[path], "utf-8")
-        sys.stdout.write(f"{path.relative_to(PACKAGE.parent)} {'is not up to date' if check else 'written'}\n")
+            path.write_text(wanted[path], "utf-8")
+        sys.stdout.write(f"{path.relative_to(package.parent)} {'is not up to date' if check else 'written'}\n")
     return int(check and bool(stale))
 
 

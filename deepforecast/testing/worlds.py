@@ -50,6 +50,11 @@ def of_values(y: Any, name: str = "s0", start: str = "2024-01-01", freq: Any = "
     return pd.DataFrame({"unique_id": name, "ds": stamps, "y": values})
 
 
+def together(*frames: Frame) -> Frame:
+    """The rows of several frames."""
+    return pd.concat(list(frames), ignore_index=True)
+
+
 def with_y(frame: Frame, y: Any) -> Frame:
     """A frame with other values."""
     return frame.assign(y=np.asarray(y, dtype=np.float64))

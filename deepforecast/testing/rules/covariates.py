@@ -69,7 +69,7 @@ def missing_future_covariates_are_named(subject: Subject) -> None:
     with refused(DataError, "price", when="future= has text"):
         model.predict(future=future.assign(price="high"))
     with refused(DataError, "s1", when="future= has a row twice"):
-        model.predict(future=pd.concat([future, future[future["unique_id"] == "s1"]], ignore_index=True))
+        model.predict(future=worlds.together(future, future[future["unique_id"] == "s1"]))
 
 
 @rule(able("future"))
@@ -82,8 +82,8 @@ def future_rows_are_matched_by_key(subject: Subject) -> None:
     odd = future.sample(frac=1, random_state=0).set_index(pd.Index(np.zeros(len(future))))
     for what, given in (
         ("shuffled", odd),
-        ("that go on past the horizon", pd.concat([later, future])),
-        ("of more series", pd.concat([future, stranger])),
+        ("that go on past the horizon", worlds.together(later, future)),
+        ("of more series", worlds.together(future, stranger)),
         ("with a target", future.assign(y=1e6)),
     ):
         before = given.copy(deep=True)

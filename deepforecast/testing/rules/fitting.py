@@ -60,7 +60,7 @@ def fit_twice_gives_the_same(subject: Subject) -> None:
 def failed_fit_leaves_the_model(subject: Subject) -> None:
     """A fit that fails leaves the model as it was: with its old fit, or without one."""
     frame = worlds.daily()
-    doubled = pd.concat([frame, frame.iloc[[5]]], ignore_index=True)
+    doubled = worlds.together(frame, frame.iloc[[5]])
     model = subject.fitted_copy()
     with refused(DataError, "s0", when="a row is doubled"):
         model.fit(doubled)

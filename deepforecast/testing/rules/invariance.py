@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
 
 from deepforecast.testing import worlds
 from deepforecast.testing.check import able, rule
@@ -45,7 +44,7 @@ def names_and_order_of_series_do_not_matter(subject: Subject) -> None:
     names = dict(zip(worlds.ids(), ("z", "m", "a"), strict=True))
     other = worlds.of_values(np.where(np.arange(42) % 2, 5e6, -9e6), "k", "2021-05-05")
     renamed = worlds.daily().assign(unique_id=worlds.daily()["unique_id"].map(names))
-    found = subject.forecast(pd.concat([other, renamed], ignore_index=True), level=subject.levels)
+    found = subject.forecast(worlds.together(other, renamed), level=subject.levels)
     for name, new in names.items():
         ours, theirs = found[found["unique_id"] == new], wanted[wanted["unique_id"] == name]
         for one in names_of(wanted)[2:]:

@@ -67,6 +67,11 @@ def set_params_sets(subject: Subject) -> None:
     )
     rest = [name for name, value in before.items() if name not in ("horizon", "alias") and getattr(model, name) is not value]
     expect(not rest, f"set_params(horizon=..., alias=...) changes {', '.join(rest)}")
+    for name, held in before.items():
+        if isinstance(held, Forecaster):
+            model.set_params(**{f"{name}__alias": "inner"})
+            expect(getattr(model, name).alias == "inner", f"set_params({name}__alias=...) does not set the alias of {name}")
+            expect(held.alias != "inner", f"set_params({name}__alias=...) changes the very {name} that was given")
 
 
 @rule()

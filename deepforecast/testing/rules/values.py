@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
 
 from deepforecast.data.frames import Floats, Frame
 from deepforecast.errors import DataError
@@ -53,7 +52,7 @@ def short_series_are_refused_or_forecast(subject: Subject) -> None:
     """A series of 1, 2 or 3 values, alone or beside others, is forecast or refused by its id and length; none disappears."""
     for length in (1, 2, 3):
         short = worlds.of_values([5.0, 7.0, 6.0][:length], "short", "2020-02-20")
-        for frame in (short, pd.concat([worlds.daily(), short], ignore_index=True)):
+        for frame in (short, worlds.together(worlds.daily(), short)):
             _refused_or_forecast(subject, frame, length)
 
 
@@ -109,7 +108,7 @@ def _forecasts(subject: Subject, histories: dict[str, Floats]) -> dict[str, Fram
     frames = {name: worlds.of_values(values, name) for name, values in histories.items()}
     if not subject.capabilities.local:
         return {name: subject.forecast(frame, level=subject.levels) for name, frame in frames.items()}
-    found = subject.forecast(pd.concat(frames.values(), ignore_index=True), level=subject.levels)
+    found = subject.forecast(worlds.together(*frames.values()), level=subject.levels)
     return {name: found[found["unique_id"] == name] for name in frames}
 
 

@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+import warnings
+
+import pytest
+
+from deepforecast import testing
+from deepforecast.core.capabilities import Capabilities
+from deepforecast.errors import DataWarning, DeepForecastError
+from deepforecast.testing.check import THEMES, Check, able, installed, unable
+from deepforecast.testing.subject import Subject, subjects
+
+
+@pytest.fixture
+def subject() -> Subject:
+    return subjects("Naive")[0]
+
+
+def test_checks_are_found_and_named() -> None:
+    found = testing.checks()
+    assert len({check.name for check in found}) == len(found) > 90
+    assert {check.theme for check in found} == set(THEMES)
+    assert [check.theme for check in found] == sorted((check.theme for check in found), key=THEMES.index)
+    assert all(check.rule.endswith(".") and len(check.rule) > 20 for check in found)
+    assert found == testing.checks()
+
+
+def broken(subject: Subject) -> None:
+    raise testing.RuleBroken("2 is not 3")
+
+
+def stumbling(subject: Subject) -> None:
+    raise KeyError("x")
+
+
+def warning_of(kind: type[Warning]) -> object:
+    return lambda subject: warnings.warn("careful", kind, stacklevel=1)
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (broken, "2 is not 3"),
+        (stumbling, "KeyError: 'x'"),
+        (warning_of(DataWarning), "DataWarning: careful"),
+        (warning_of(RuntimeWarning), "RuntimeWarning: careful"),
+    ],
+)
+def test_a_failure_names_model_and_rule(subject: Subject, body: object, said: str) -> None:
+    check = Check("some_rule", "values", "Rules are kept.", body)
+    with pytest.raises(testing.RuleBroken) as caught:
+        check.run(subject)
+    assert str(caught.value) == f"Naive breaks some_rule (Rules are kept.) {said}"
+    assert isinstance(caught.value, DeepForecastError)
+    assert isinstance(caught.value, AssertionError)
+
+
+def test_what_is_no_failure_passes(subject: Subject) -> None:
+    Check("quiet", "values", "Quiet.", lambda subject: None).run(subject)
+
+
+def test_conditions_ask_capabilities_and_packages(subject: Subject) -> None:
+    assert subject.capabilities == Capabilities(
+        missing=True, distribution="analytic", simulates=True, explains=True, scale_equivariant=True, shift_equivariant=True
+    )
+    assert able("missing", "local")(subject) is None
+    assert able("missing", "future", "past")(subject) == "capabilities.future is False"
+    assert unable("future")(subject) is None
+    assert unable("distribution")(subject) == "capabilities.distribution is analytic"
+    assert installed("numpy")(subject) is None
+    assert installed("no_such_package")(subject) == "the package no_such_package is not installed"
+
+
+def test_the_first_reason_counts(subject: Subject) -> None:
+    check = Check("x", "values", "X.", broken, (able("missing"), able("future"), able("past")))
+    assert check.skipped(subject) == "capabilities.future is False"
