@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 import warnings
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
@@ -73,7 +74,7 @@ def map_chunks(
         if crew is None:
             with threads.limited(1):
                 return [_inline(job, part, tick) for part in parts]
-        with crew.turn, threads.limited(1):
+        with crew.turn, threads.limited(1) if crew.in_threads else nullcontext():
             return _Spread(job, parts, crew, tick).results()
 
 
@@ -198,6 +199,7 @@ class _Spread(Generic[T]):
         from joblib import Parallel
 
         out: dict[int, None] = {}
+        left = iter(todo)
         crew, limit = self.crew, self.job.timeout
         if limit is not None and not crew.in_threads:
             limit += 5.0  # a worker watches its own time, by the monotonic clock; this is for one that was stopped
@@ -210,7 +212,7 @@ class _Spread(Generic[T]):
             timeout=limit,
         )
         try:
-            with _closing(pool(self._tasks(todo, out))) as answers:
+            with _closing(pool(self._tasks(left, out)), left) as answers:
                 for place, value, said in answers:
                     self.done[place], self.said[place] = value, said
                     del out[place]
@@ -221,8 +223,8 @@ class _Spread(Generic[T]):
             return _Lost(list(out), error)
         return None
 
-    def _tasks(self, todo: list[int], out: dict[int, None]) -> Iterator[Any]:
-        for place in todo:
+    def _tasks(self, left: Iterator[int], out: dict[int, None]) -> Iterator[Any]:
+        for place in left:
             out[place] = None
             yield _remote, (self.job, place, self.parts[place]), {}
 
@@ -315,14 +317,16 @@ class _Guard:
 
 
 @contextmanager
-def _closing(answers: Any) -> Iterator[Any]:
-    """Stop the workers if the block is left early (Ctrl-C); joblib's remark that there was more to do is not wanted then."""
+def _closing(answers: Any, left: Iterator[int]) -> Iterator[Any]:
+    """Stop the workers if the block is left early (Ctrl-C)."""
     try:
         yield answers
     except BaseException:
+        deque(left, maxlen=0)  # so that nothing is sent any more; joblib's thread trips over what it sends while it stops
+        time.sleep(0.05)
         if hasattr(answers, "close"):
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
+                warnings.simplefilter("ignore")  # joblib's remark that there was more to do
                 answers.close()
         raise
 

@@ -25,12 +25,13 @@ _WAITING_VARIABLES = (*PASSIVE, "GOMP_SPINCOUNT", "KMP_LIBRARY")
 
 
 def available_cpus() -> int:
-    """Count the CPUs this process may use: its affinity and its control groups' quota, at least 1.
+    """Count the CPUs this process may use, at least 1: by affinity, by the quota of its control groups, by joblib's variable.
 
     >>> available_cpus() >= 1
     True
     """
-    return max(1, min(_affinity(), math.ceil(min(_quota(), 1e9))))
+    told = os.environ.get("LOKY_MAX_CPU_COUNT", "")
+    return max(1, min(_affinity(), math.ceil(min(_quota(), 1e9)), int(told) if told.isdecimal() else sys.maxsize))
 
 
 def allowed_threads() -> int:
@@ -90,7 +91,7 @@ def waiting_passively(*libraries: str) -> Iterator[None]:
     variables are set around that import only (through `putenv`, which it sees) and the effect outlives them. A
     variable of the user's own is left alone. Nothing to do, and no cost, where all `libraries` are imported already.
 
-    What it buys and costs (libgomp 14 in torch 2.13, 2 threads, 2 cores; a training step of an LSTM of 64 on 256 x 96):
+    What it buys and costs (torch 2.13 with its libgomp, 2 threads on 2 cores, a training step of an LSTM of 64 on 256 x 96):
     idle threads use 0.06 CPUs instead of 1.03; the step takes 49 ms instead of 27 on a quiet machine (44 on one
     thread, which does not wait at all), 48 instead of 85 beside one busy process, 101 instead of 334 beside two.
     """
@@ -156,7 +157,7 @@ def status() -> dict[str, str]:
     for path, threads in loaded.items():
         report[f"openmp {_short(path)}"] = f"{threads} threads, waits {_waiting.how.get(path, by_start)}"
     if not loaded:
-        report["openmp"] = f"not loaded yet; will wait {_spelled(theirs) if theirs else 'passively, set by deepforecast'}"
+        report["openmp"] = f"not loaded yet; will wait {_spelled(theirs) if theirs else 'passively where deepforecast loads it'}"
     if not theirs and any(path not in _waiting.how for path in loaded):
         report["way out"] = (
             "import deepforecast's models before torch and lightgbm, or set OMP_WAIT_POLICY=PASSIVE before Python starts"

@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+import math
+import pickle
+import threading
+import time
+
+import pytest
+
+from deepforecast.core.monitor import FOLD, SILENT, Monitor
+
+
+def test_silent_never_stops():
+    SILENT.report(1.0, 1)
+    SILENT.fold(3).report(1.0, 1, of=1)
+    assert not SILENT.should_stop
+    assert not SILENT.fold(3).should_stop
+    assert SILENT.time_left() == math.inf
+
+
+def test_reports_reach_the_callback_as_they_are():
+    seen = []
+    Monitor(lambda value, step: seen.append((value, step))).report(2, step=700, of=1000)
+    assert seen == [(2.0, 700)]
+    assert type(seen[0][0]) is float
+
+
+def test_the_callback_stops_the_fit_and_its_folds():
+    monitor = Monitor(lambda value, step: value > 1)
+    fold = monitor.fold(0)
+    fold.report(1.0, 1, of=2)
+    assert not fold.should_stop
+    fold.report(1.1, 2, of=2)
+    assert fold.should_stop
+    assert monitor.should_stop
+    assert monitor.fold(1).should_stop
+
+
+def test_a_report_after_the_stop_does_not_start_it_again():
+    monitor = Monitor(lambda value, step: value > 1)
+    monitor.report(2.0, 1)
+    monitor.report(0.0, 2)
+    assert monitor.should_stop
+
+
+@pytest.mark.parametrize("steps", [1, 3, 7, 100, 999])
+def test_folds_weigh_equally_however_many_steps_they_take(steps):
+    seen = []
+    monitor = Monitor(lambda value, step: seen.append(step))
+    for number in range(3):
+        fold = monitor.fold(number)
+        for step in range(1, steps + 1):
+            fold.report(0.0, step, of=steps)
+        assert seen[-1] == FOLD * (number + 1)
+    assert seen == sorted(set(seen))
+    assert {(step - 1) // FOLD for step in seen} == {0, 1, 2}
+    assert len(seen) == 3 * min(steps, FOLD) if steps != 999 else len(seen) <= 3 * FOLD
+
+
+def test_parts_share_a_fold():
+    seen = []
+    fold = Monitor(lambda value, step: seen.append(step)).fold(1)
+    for number in range(3):
+        member = fold.part(number, of=3)
+        member.report(0.0, 1, of=2)
+        member.report(0.0, 2, of=2)
+    assert seen == [116, 133, 149, 166, 183, 200]
+
+
+def test_steps_beyond_the_announced_stay_in_the_fold():
+    seen = []
+    fold = Monitor(lambda value, step: seen.append(step)).fold(0)
+    fold.report(0.0, 50, of=10)
+    fold.report(0.0, 60, of=10)
+    Monitor(lambda value, step: seen.append(step)).fold(0).report(0.0, 10 * FOLD)
+    assert seen == [FOLD, FOLD]
+
+
+def test_time_is_up():
+    late, early = Monitor(deadline=time.monotonic() - 1), Monitor(deadline=time.monotonic() + 1000)
+    assert late.should_stop
+    assert late.fold(0).should_stop
+    assert late.time_left() < 0
+    assert not early.fold(0).part(0, 2).should_stop
+    assert 900 < early.fold(0).time_left() <= 1000
+
+
+def test_stopped_from_another_thread():
+    button = threading.Event()
+    fold = Monitor(stop_when=button.is_set).fold(0)
+    assert not fold.should_stop
+    threading.Thread(target=button.set).start()
+    button.wait(10)
+    assert fold.should_stop
+
+
+def test_one_report_at_a_time():
+    inside, most, lock = 0, 0, threading.Lock()
+
+    def slow(value, step):
+        nonlocal inside, most
+        with lock:
+            inside += 1
+            most = max(most, inside)
+        time.sleep(0.001)
+        with lock:
+            inside -= 1
+
+    monitor = Monitor(slow)
+
+    def fit(number):
+        for step in range(1, 6):
+            monitor.fold(number).report(0.0, step, of=5)
+
+    fits = [threading.Thread(target=fit, args=(number,)) for number in range(4)]
+    for each in fits:
+        each.start()
+    for each in fits:
+        each.join()
+    assert most == 1
+
+
+def test_what_goes_to_a_worker():
+    there = pickle.loads(pickle.dumps(Monitor(deadline=time.monotonic() + 1000)))
+    assert 900 < there.time_left() <= 1000
+    assert pickle.loads(pickle.dumps(SILENT)).time_left() == math.inf
+    for monitor in (Monitor(lambda value, step: False), Monitor(stop_when=lambda: False), SILENT.fold(0)):
+        with pytest.raises(TypeError, match="workers=1"):
+            pickle.dumps(monitor)
