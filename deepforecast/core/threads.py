@@ -157,7 +157,7 @@ def status() -> dict[str, str]:
     for path, threads in loaded.items():
         report[f"openmp {_short(path)}"] = f"{threads} threads, waits {_waiting.how.get(path, by_start)}"
     if not loaded:
-        report["openmp"] = f"not loaded yet; will wait {_spelled(theirs) if theirs else 'passively where deepforecast loads it'}"
+        report["openmp"] = f"not loaded yet; will wait {_spelled(theirs) if theirs else 'passively if deepforecast loads it'}"
     if not theirs and any(path not in _waiting.how for path in loaded):
         report["way out"] = (
             "import deepforecast's models before torch and lightgbm, or set OMP_WAIT_POLICY=PASSIVE before Python starts"
