@@ -104,16 +104,18 @@ def _lacks_rows(rows: Ints, series: Series, known: Categories) -> DataError:
 def _column(column: Any, name: str, rows: Ints, series: Series, categories: tuple[str, ...] | None) -> Covariate:
     """The values at the steps wanted; what other rows hold does not matter."""
     used, place = np.unique(rows, return_inverse=True)
-    found = recoded(covariates.read(column[used], name), name, categories)
-    found = found.take(place.reshape(rows.shape))
-    bad = ~np.isfinite(found.values)
-    if categories is not None:
-        bad |= covariates.read(column[used], name).missing()[place.reshape(rows.shape)]
+    place = place.reshape(rows.shape)
+    try:
+        given = covariates.read(column[used], name)
+    except DataError as error:
+        raise DataError(f"In the future frame, first for series {series.label(0)}: {error}") from None
+    found = recoded(given, name, categories).take(place)
+    bad = given.missing()[place] | np.isinf(found.values)
     if bad.any():
         one, step = (int(number) for number in np.argwhere(bad)[0])
         stamp = series.calendar.text(int(series.calendar.following(series.last[one : one + 1], step + 1)[0, -1]))
         raise DataError(
             f"Columns known ahead are known at every step; {shown(name)} of the future frame is missing or infinite for series "
-            f"{series.labels(np.unique(np.argwhere(bad)[:, 0]))}, first at {stamp} ({int(bad.sum())} values in all). Fill it."
+            f"{series.labels(np.unique(np.argwhere(bad)[:, 0]))}, first at {stamp} ({int(bad.sum())} value(s) in all). Fill it."
         )
     return found

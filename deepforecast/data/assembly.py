@@ -56,8 +56,8 @@ def _check_values(y: Floats, keys: Keys) -> None:
     target = shown(keys.names.target)
     if len(infinite):
         raise DataError(
-            f"Column {target} is finite or missing; it is infinite in {len(infinite)} rows of series "
-            f"{keys.labels(infinite)}, first {keys.where(int(infinite[0]))}. Replace these values, e.g. by NaN."
+            f"Column {target} is finite or missing; it is infinite in {len(infinite)} row(s) of series "
+            f"{keys.labels(infinite)}, first at {keys.stamp(infinite[0])}. Replace these values, e.g. by NaN."
         )
     missing = np.append(0, np.cumsum(np.isnan(y)))[keys.indptr]
     empty = np.flatnonzero(np.diff(missing) == np.diff(keys.indptr))
@@ -71,7 +71,12 @@ def _check_values(y: Floats, keys: Keys) -> None:
 def _covariate(table: nw.DataFrame[Any], name: str, keys: Keys) -> Covariate:
     one = covariates.read(table[name], name)
     one = one if keys.order is None else one.take(keys.order)
-    covariates.refuse_infinite(one, name, lambda rows: f"series {keys.labels(rows)}, first {keys.where(int(rows[0]))}")
+    infinite = np.flatnonzero(np.isinf(one.values))
+    if len(infinite):
+        raise DataError(
+            f"Covariate {shown(name)} is finite or missing; it is infinite in {len(infinite)} row(s) of series "
+            f"{keys.labels(infinite)}, first at {keys.stamp(infinite[0])}. Replace these values, e.g. by NaN."
+        )
     return one
 
 

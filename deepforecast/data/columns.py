@@ -124,6 +124,5 @@ def _lacks(lacking: Sequence[str], wanted: Columns, names: Sequence[str], target
     way_out = way_out if what == "frame" else "Add or rename it"
     index = "; a pandas index is not looked at: reset_index() makes it a column" if wanted.time in lacking else ""
     return DataError(
-        f"The {what} has the columns {columns}; {some(lacking)} is missing and the columns found are "
-        f"{some(names, most=12)}. {way_out}{index}."
+        f"The {what} needs the columns {columns}; it lacks {some(lacking)} and has {some(names, most=12)}. {way_out}{index}."
     )

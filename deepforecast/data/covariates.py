@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -59,17 +58,7 @@ def read(series: nw.Series[Any], name: str) -> Covariate:
     """A covariate column: real numbers or a categorical dtype; anything else is refused by name."""
     if series.dtype in (nw.Categorical, nw.Enum):
         return _categorical(series, name)
-    return Covariate(frames.numbers(series, name, or_else=", or to a categorical dtype if it is a category"))
-
-
-def refuse_infinite(one: Covariate, name: str, where: Callable[[Ints], str]) -> None:
-    """A covariate is finite or missing."""
-    if one.categories is None and np.isinf(one.values).any():
-        rows = np.flatnonzero(np.isinf(one.values))
-        raise DataError(
-            f"Covariate {shown(name)} is finite or missing; it is infinite in {len(rows)} rows of {where(rows)}. Repair or "
-            "drop them."
-        )
+    return Covariate(frames.numbers(series, name, or_else=", or to a category if it is one"))
 
 
 def read_static(frame: Frame, series: Series, names: tuple[str, ...]) -> dict[str, Covariate]:
@@ -77,11 +66,12 @@ def read_static(frame: Frame, series: Series, names: tuple[str, ...]) -> dict[st
     table = frames.opened(frame, "static frame")
     key = series.columns.id
     wanted = names or tuple(name for name in table.columns if name not in (key, series.columns.time, series.columns.target))
-    lacking = [name for name in (*(() if key is None else (key,)), *wanted) if name not in table.columns]
+    needed = wanted if key is None else (key, *wanted)
+    lacking = [name for name in needed if name not in table.columns]
     if lacking:
         raise DataError(
-            f"The static frame has the columns {some([n for n in (key, *wanted) if n is not None])}; {some(lacking)} is "
-            f"missing and the columns found are {some(table.columns)}. Add or rename it."
+            f"The static frame needs the columns {some(needed)}; it lacks {some(lacking)} and has {some(table.columns)}. "
+            "Add or rename it."
         )
     if key is None or series.ids is None:
         if len(table) != 1:

@@ -77,7 +77,7 @@ def categories(series: nw.Series[Any]) -> tuple[NDArray[Any], Ints]:
     array = array.unify_dictionaries() if hasattr(array, "unify_dictionaries") else array
     array = array.combine_chunks() if hasattr(array, "combine_chunks") else array
     array = array.chunk(0) if hasattr(array, "chunk") else array
-    codes = array.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+    codes = array.indices.cast("int64").fill_null(-1).to_numpy(zero_copy_only=False)
     names = array.dictionary
     if names.null_count:  # arrow may also say "missing" by a category that is null
         codes = np.where(np.append(np.asarray(names.is_null()), False)[codes], -1, codes)
@@ -157,7 +157,7 @@ def _not_a_frame(frame: Frame, what: str) -> DataError:
 def _not_numbers(series: nw.Series[Any], name: str, or_else: str) -> DataError:
     native = series.to_native()
     found = shown(str(getattr(native, "dtype", None) or getattr(native, "type", "")))
-    way_out = "Make it 0 and 1" if series.dtype == nw.Boolean else "Convert it to a numeric dtype such as float64"
+    way_out = "Convert it to 0 and 1" if series.dtype == nw.Boolean else "Convert it to a numeric dtype such as float64"
     return DataError(f"Column {shown(name)} holds real numbers; its dtype is {found}. {way_out}{or_else}.")
 
 

@@ -53,21 +53,29 @@ def runs_of(series: nw.Series[Any], name: str) -> Runs:
         if not _one_type(values):
             raise _wrong_ids(series, name, values)
     elif kind == nw.String:
-        values = None
+        return _text_runs(series)
     else:
         raise _wrong_ids(series, name, None)
-    differs = _text_differs(series) if values is None else values[1:] != values[:-1]
-    starts = np.append(0, np.flatnonzero(differs) + 1)
-    heads = series[starts].to_numpy() if values is None else values[starts]
+    starts = np.append(0, np.flatnonzero(values[1:] != values[:-1]) + 1)
+    heads = values[starts]
     rank, names = pd.factorize(heads if labels is None else labels[heads], sort=True)
     return Runs(starts, rank.astype(np.int64, copy=False), len(names))
 
 
-def _text_differs(series: nw.Series[Any]) -> Any:
+def _text_runs(series: nw.Series[Any]) -> Runs:
+    """The runs of a text column, compared and encoded where it is: in arrow's memory."""
+    import pandas as pd
+    import pyarrow as pa
     import pyarrow.compute as pc
 
     array = series.to_arrow()
-    return np.asarray(pc.not_equal(array[1:], array[:-1]))
+    array = array.cast(pa.large_string()) if pa.types.is_string_view(array.type) else array
+    starts = np.append(0, np.flatnonzero(np.asarray(pc.not_equal(array[1:], array[:-1]))) + 1)
+    heads = pc.dictionary_encode(array.take(starts) if len(starts) < len(array) else array)
+    heads = heads.combine_chunks() if hasattr(heads, "combine_chunks") else heads
+    heads = heads.chunk(0) if hasattr(heads, "chunk") else heads
+    rank, names = pd.factorize(np.asarray(heads.dictionary.to_numpy(zero_copy_only=False), dtype=object), sort=True)
+    return Runs(starts, rank[heads.indices.to_numpy()].astype(np.int64, copy=False), len(names))
 
 
 def _one_type(values: Any) -> bool:
@@ -98,7 +106,7 @@ def _sorting(codes: Ints, raw: Ints) -> Ints:
 def _missing(series: nw.Series[Any], name: str) -> DataError:
     rows = np.flatnonzero([value is None or value != value for value in series.to_list()])
     return DataError(
-        f"Column {shown(name)} names the series in every row; it is missing in {len(rows)} rows, first in row {rows[0]}. "
+        f"Column {shown(name)} names the series in every row; it is missing in {len(rows)} row(s), first in row {rows[0]}. "
         "Fill or drop these rows."
     )
 

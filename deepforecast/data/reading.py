@@ -9,11 +9,11 @@ import numpy as np
 
 from deepforecast.data import calendar as calendars
 from deepforecast.data import frames
-from deepforecast.data.calendar import OFF_GRID, PER_DAY, Calendar, stamp_text
+from deepforecast.data.calendar import OFF_GRID, PER_DAY, Calendar, local_clock, stamp_text
 from deepforecast.data.columns import Columns
 from deepforecast.data.frames import Floats, Ints, TimeType
 from deepforecast.data.frequency import parse
-from deepforecast.data.grids import GRIDS
+from deepforecast.data.grids import point_numbers
 from deepforecast.data.identity import Runs, runs_of
 from deepforecast.data.inference import infer
 from deepforecast.data.panel import Series, series_label
@@ -40,10 +40,13 @@ class Keys(NamedTuple):
         """The caller's number of a sorted row."""
         return row if self.order is None else int(self.order[row])
 
+    def stamp(self, row: Any) -> str:
+        """The stamp of a row as it is written in messages."""
+        return stamp_text(int(self.raw[row]), self.time)
+
     def where(self, row: int) -> str:
         """`series A at 2024-01-31` for messages."""
-        at = f"at {stamp_text(int(self.raw[row]), self.time)}"
-        return at if self.ids is None else f"series {self.label(self.series_of(row))} {at}"
+        return f"series {self.label(self.series_of(row))} at {self.stamp(row)}" if self.ids is not None else self.stamp(row)
 
     def series_of(self, row: int) -> int:
         """The number of the series a sorted row belongs to."""
@@ -104,7 +107,7 @@ def _no_stamp(table: nw.DataFrame[Any], names: Columns, what: str) -> DataError:
     rows = np.flatnonzero(table[names.time].is_null().to_numpy())
     whose = "" if names.id is None else f", of series {series_label(table[names.id], int(rows[0]))}"
     return DataError(
-        f"Every row of the {what} has a stamp in column {shown(names.time)}; it is missing in {len(rows)} rows, first in "
+        f"Every row of the {what} has a stamp in column {shown(names.time)}; it is missing in {len(rows)} row(s), first in "
         f"row {rows[0]}{whose}. Repair or drop these rows."
     )
 
@@ -119,7 +122,7 @@ def _check_doubled(keys: Keys, same: Any) -> None:
     rows = _within(keys.indptr, same)
     if not len(rows):
         return
-    time, stamp = shown(keys.names.time), stamp_text(int(keys.raw[rows[0]]), keys.time)
+    time, stamp = shown(keys.names.time), keys.stamp(rows[0])
     if keys.ids is None:
         raise DataError(
             f"Without an id column (unique_id) the {keys.what} is one series and the stamps of {time} are unique; {stamp} "
@@ -165,7 +168,7 @@ def _not_inferred(keys: Keys) -> DataError:
         )
     one = int(np.argmax(lengths))
     some_rows = range(int(keys.indptr[one]), int(keys.indptr[one]) + min(5, int(lengths[one])))
-    stamps = some([stamp_text(int(keys.raw[row]), keys.time) for row in some_rows], int(lengths[one]))
+    stamps = some([keys.stamp(row) for row in some_rows], int(lengths[one]))
     whose = "" if keys.ids is None else f" of series {keys.label(one)}"
     return DataError(
         f"freq is inferred where at least half of all stamps of {time} are one step apart, the same in all series; they "
@@ -183,14 +186,23 @@ def _check_grid(keys: Keys, calendar: Calendar, position: Ints, gaps: Ints) -> N
         return
     own = infer(keys.raw, keys.indptr, keys.time)
     looks = f" The data look like freq={_as_said(own)}." if own is not None and str(own) != calendar.freq else ""
-    at = ""
-    if calendar.time_of_day and calendar.frequency.base in GRIDS:
-        at = f" at {stamp_text(calendar.time_of_day, TimeType(calendar.time.unit)).partition(' ')[2]}, as the first stamp"
+    at = _time_of_day(calendar, position, off[0], keys.raw)
     raise DataError(
         f"Every stamp of the {keys.what} lies on the grid of freq={_as_said(calendar.frequency)}{at}; "
         f"{keys.where(int(off[0]))} does not ({len(off)} stamps in all, in series {keys.labels(off)}).{looks} Give the "
         "right freq, or repair the stamps."
     )
+
+
+def _time_of_day(calendar: Calendar, position: Ints, row: int, raw: Ints) -> str:
+    """When on its days a calendar has its points, where a stamp is off the grid by nothing but that."""
+    if position[row] != OFF_GRID:
+        return ""
+    local = local_clock(raw[row : row + 1], calendar.time, calendar.time_of_day) if calendar.wall else raw[row : row + 1]
+    if point_numbers(calendar.frequency, local // PER_DAY[calendar.time.unit])[0] == OFF_GRID:
+        return ""
+    clock = np.int64(calendar.time_of_day).view(f"m8[{calendar.time.unit}]").astype("m8[s]").astype(int)
+    return f" at {clock // 3600:02d}:{clock // 60 % 60:02d}:{clock % 60:02d}, as the first stamp"
 
 
 def _as_said(frequency: Any) -> str:
@@ -211,6 +223,6 @@ def _check_not_coarser(keys: Keys, calendar: Calendar, gaps: Ints, freq: Any) ->
             said = "which the other series have" if freq is None else "as said"
             raise DataError(
                 f"All series are of one freq, {_as_said(calendar.frequency)} {said}; series {keys.label(int(one))} looks "
-                f"like freq={_as_said(own)} from {stamp_text(int(keys.raw[rows.start]), keys.time)} on ({len(suspects)} "
+                f"like freq={_as_said(own)} from {keys.stamp(rows.start)} on ({len(suspects)} "
                 "such series). Give the freq the data have, or resample; forecast series of different frequencies apart."
             )

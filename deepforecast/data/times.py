@@ -35,12 +35,17 @@ def stamps(series: nw.Series[Any], name: str) -> tuple[Ints, TimeType]:
     found = str(dtype if dtype is not None else getattr(native, "type", ""))
     if kind.is_integer():
         return _integers(series, name, found), TimeType("", None, found)
-    if kind == nw.Datetime:
-        return _physical(series), TimeType(kind.time_unit, kind.time_zone, found)  # type: ignore[attr-defined]
-    if kind == nw.Date:
-        return _physical(series), TimeType("D", None, found)
     if kind == nw.String:
         return _parsed(series, name)
+    if kind == nw.Date:
+        return _physical(series), TimeType("D", None, found)
+    zone = _zone_of(dtype)
+    if zone is not None:
+        return _physical(series), TimeType(dtype.unit, zone, found)
+    if kind == nw.Datetime or "timestamp[" in found:  # narwhals does not know every name of a zone
+        arrow = getattr(dtype, "pyarrow_dtype", getattr(native, "type", kind))
+        unit, tz = getattr(arrow, "unit", None) or arrow.time_unit, getattr(arrow, "tz", None) or getattr(arrow, "time_zone", None)
+        return _physical(series), TimeType(unit, tz, found)
     raise _no_stamps(native, kind, name, found)
 
 
@@ -83,6 +88,18 @@ def _integers(series: nw.Series[Any], name: str, found: str) -> Ints:
             f"{low} to {high}. Shift or convert them."
         )
     return np.ascontiguousarray(series.to_numpy(), dtype=np.int64)
+
+
+def _zone_of(dtype: Any) -> str | None:
+    """The name of the time zone of a zoned dtype of pandas; None where it is another dtype, or the name would not lead back."""
+    import pandas as pd
+
+    if not isinstance(dtype, pd.DatetimeTZDtype):
+        return None
+    try:
+        return str(dtype.tz) if pd.DatetimeTZDtype(dtype.unit, str(dtype.tz)) == dtype else None
+    except (TypeError, KeyError, ValueError):
+        return None
 
 
 def _physical(series: nw.Series[Any]) -> Ints:

@@ -1,0 +1,54 @@
+"""The frames of the suite of bad input: D(u, n, f) and P(k, n), and the same rows in another library."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+LIBRARIES = ("pandas", "polars", "pyarrow")
+
+
+def D(u: str = "A", n: int = 60, f: Any = "D", start: str = "2024-01-01", tz: str | None = None) -> pd.DataFrame:
+    """One series: a line, a week in it, no noise."""
+    t = np.arange(n)
+    stamps = pd.date_range(start, periods=n, freq=f, tz=tz)
+    return pd.DataFrame({"unique_id": u, "ds": stamps, "y": 20 + 0.1 * t + 5 * np.sin(2 * np.pi * t / 7)})
+
+
+def P(k: int, n: int, f: Any = "D") -> pd.DataFrame:
+    """k such series, ten apart."""
+    parts = [D(f"s{i:03d}", n, f).assign(y=lambda frame, i=i: frame.y + 10 * i) for i in range(1, k + 1)]
+    return pd.concat(parts, ignore_index=True)
+
+
+def joined(*frames: pd.DataFrame) -> pd.DataFrame:
+    """The rows of several frames."""
+    return pd.concat(list(frames), ignore_index=True)
+
+
+def converted(frame: pd.DataFrame, library: str) -> Any:
+    """The frame in another library, through arrow."""
+    if library == "pandas":
+        return frame
+    import pyarrow as pa
+
+    table = pa.Table.from_pandas(frame, preserve_index=False)
+    if library == "pyarrow":
+        return table
+    import polars as pl
+
+    return pl.DataFrame(table)
+
+
+def plain(frame: Any) -> pd.DataFrame:
+    """Any frame as pandas."""
+    if isinstance(frame, pd.DataFrame):
+        return frame
+    return frame.to_pandas()
+
+
+def same(one: Any, other: Any, types: bool = True) -> None:
+    """Equal to the bit, with columns, index and (unless `types` is False) dtypes."""
+    pd.testing.assert_frame_equal(plain(one), plain(other), check_exact=True, check_dtype=types, check_categorical=types)
