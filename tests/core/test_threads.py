@@ -4,13 +4,11 @@ import contextlib
 import importlib.util
 import math
 import os
-import resource
 import subprocess
 import sys
 import threading
 from pathlib import Path
 
-import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
@@ -277,34 +275,41 @@ print(seen, torch.get_num_threads())
         assert run(code) == "[1, 2, 1, 3, 1, 3] 3"
 
 
+BUFFERS = """
+import resource
+import numpy as np
+from deepforecast.core import threads
+
+def faults():
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(10):
+        np.empty(48 * 2**20 // 8).fill(1.0)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+def is_mapped(megabytes):
+    buffer = np.empty(megabytes * 2**20 // 8)
+    heap = next(line for line in open("/proc/self/maps").read().splitlines() if line.endswith("[heap]"))
+    start, end = (int(address, 16) for address in heap.split()[0].split("-"))
+    return not start <= buffer.ctypes.data < end
+
+usual = faults()
+with threads.keep_buffers() as reason, threads.keep_buffers():
+    assert reason == "", reason
+    faults()
+    kept = faults()
+    assert "kept now" in threads.status()["allocator"]
+assert kept < usual / 5, (kept, usual)
+assert faults() > usual / 2, usual
+assert is_mapped(48)
+assert not is_mapped(16)
+"""
+
+
 class TestBuffers:
-    def faults(self) -> int:
-        """Pages faulted in by ten large buffers that are used once each."""
-        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-        for _ in range(10):
-            np.empty(48 * 2**20 // 8).fill(1.0)
-        return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
-
-    def is_mapped(self, megabytes: int) -> bool:
-        """Tell whether a buffer gets a mapping of its own, which goes back to the system when it is freed."""
-        buffer = np.empty(megabytes * 2**20 // 8)
-        heap = next(line for line in Path("/proc/self/maps").read_text().splitlines() if line.endswith("[heap]"))
-        start, end = (int(address, 16) for address in heap.split()[0].split("-"))
-        return not start <= buffer.ctypes.data < end
-
     @pytest.mark.skipif(bool(threads._cannot_keep()), reason=threads._cannot_keep() or "can be kept here")
     def test_kept_inside_and_given_back_afterwards(self):
-        usual = self.faults()
-        with threads.keep_buffers() as reason, threads.keep_buffers():
-            assert reason == ""
-            self.faults()
-            kept = self.faults()
-            assert "kept now" in threads.status()["allocator"]
-        after = self.faults()
-        assert kept < usual / 5
-        assert after > usual / 2
-        assert self.is_mapped(48)
-        assert not self.is_mapped(16)
+        """Pages faulted in by large buffers that are used once each, and where they lie afterwards. In a fresh heap."""
+        run(BUFFERS)
 
     @pytest.mark.parametrize(
         ("variable", "value", "reason"),
