@@ -9,6 +9,7 @@ import sys
 import threading
 from pathlib import Path
 
+import numpy  # noqa: F401 (for the BLAS it brings)
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
