@@ -125,8 +125,8 @@ def report(median: dict[str, float]) -> list[str]:
     lines = [
         f"# score, {date.today()}",
         "",
-        f"{MODELS} models x {SERIES:,} series x {STEPS} steps; {', '.join(POINT)}, or with scales {', '.join(SCALED)}. To keep: "
-        f"{CEILING:g} s for six metrics.",
+        f"{MODELS} models x {SERIES:,} series x {STEPS} steps; {', '.join(POINT)}, or with scales {', '.join(SCALED)}.",
+        f"To keep: {CEILING:g} s for six metrics.",
         "",
         f"Command: `python benchmarks/bench_score.py` · Python {platform.python_version()}, pandas {version('pandas')}, polars "
         f"{version('polars')}, utilsforecast {version('utilsforecast')}, {platform.machine()}; medians of {ROUNDS} interleaved "

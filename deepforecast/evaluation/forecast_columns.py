@@ -15,7 +15,7 @@ from deepforecast.errors import DataError, ParameterError, say, shown, some
 
 CUTOFF, STEP, SAMPLE = "cutoff", "step", "sample"
 SUFFIX = re.compile(r"(?P<model>.+)-(?P<kind>lo|hi|q)-(?P<number>\d+(\.\d+)?(e-\d+)?)")
-DIGITS = 9  # to which probabilities are compared: (100 + 80) / 200 is 0.9 in no other way
+DIGITS = 9  # of probabilities
 
 
 @dataclass(frozen=True)
@@ -39,9 +39,9 @@ class ModelColumns:
 
     def quantiles(self) -> dict[float, str]:
         """The column of each probability: its own, else the end of an interval, else the point for the median."""
-        ends = {_rounded((100 - level) / 200): name for level, name in self.lo.items()}
-        ends |= {_rounded((100 + level) / 200): name for level, name in self.hi.items()}
-        return {0.5: self.name, **ends, **{_rounded(probability): name for probability, name in self.q.items()}}
+        ends = {rounded((100 - level) / 200): name for level, name in self.lo.items()}
+        ends |= {rounded((100 + level) / 200): name for level, name in self.hi.items()}
+        return {0.5: self.name, **ends, **{rounded(probability): name for probability, name in self.q.items()}}
 
 
 def find_models(table: nw.DataFrame[Any], keys: Collection[str], *, quiet: bool = False) -> list[ModelColumns]:
@@ -125,5 +125,6 @@ def _check_pairs(model: ModelColumns) -> None:
         )
 
 
-def _rounded(probability: float) -> float:
+def rounded(probability: float) -> float:
+    """A probability as it is compared: (100 + 80) / 200 and 0.9 are one."""
     return round(probability, DIGITS)

@@ -14,7 +14,7 @@ from deepforecast.data import frames
 from deepforecast.data.frames import Floats
 from deepforecast.errors import DataError, ParameterError, some
 from deepforecast.evaluation.definition import Metric
-from deepforecast.evaluation.forecast_columns import ModelColumns
+from deepforecast.evaluation.forecast_columns import ModelColumns, rounded
 from deepforecast.evaluation.forecast_rows import ForecastRows
 from deepforecast.evaluation.inputs import LARGEST
 from deepforecast.evaluation.training_scale import Training
@@ -58,7 +58,7 @@ class Material:
         All that have a column of their own in any model; where there is none, the ends of all intervals and the median, for
         which the point stands.
         """
-        own = {round(probability, 9) for model in self.models for probability in model.q}
+        own = {rounded(probability) for model in self.models for probability in model.q}
         if own or not self.levels:
             return sorted(own)
         return sorted({probability for model in self.models for probability in model.quantiles()})
