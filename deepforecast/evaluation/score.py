@@ -128,7 +128,7 @@ def _names(columns: Any, there: Sequence[str], actual: Frame | None) -> tuple[Co
     if isinstance(said, dict) and "target" not in said:
         around = there if actual is None else frames.opened(actual, "actual frame").columns
         said["target"] = next((name for name in ("y", "target") if name in around), "y")
-    names = resolve(said, there, target=False)
+    names = resolve(said, there, target=False, what="frame of forecasts")
     given = Columns(**columns) if isinstance(columns, Mapping) else columns or Columns()
     return names, given.covariates
 

@@ -85,9 +85,9 @@ def test_frames_that_are_no_forecasts_are_refused(given: Any) -> None:
         score(given.points.iloc[:0])
     with pytest.raises(DataError, match="numeric column for each model; the columns found are unique_id, ds, cutoff, y"):
         score(given.points[["unique_id", "ds", "cutoff", "y"]])
-    with pytest.raises(DataError, match="ds is missing"):
+    with pytest.raises(DataError, match=r"columns .*\bds\b"):
         score(given.points.drop(columns="ds"))
-    with pytest.raises(DataError, match="frame of forecasts is a pandas"):
+    with pytest.raises(DataError, match="frame of forecasts"):
         score([1, 2])  # type: ignore[arg-type]
     with pytest.raises(DataError, match="Column cutoff of the forecasts has no missing stamps; there is one in row 4"):
         score(given.points.assign(cutoff=given.points["cutoff"].where(given.points.index != 4)))
