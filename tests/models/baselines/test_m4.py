@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from deepforecast import Forecaster, Naive, Naive2, SeasonalNaive, datasets
-from deepforecast.evaluation.metrics import mase, seasonal_scale, smape
+from deepforecast import Forecaster, Naive, Naive2, SeasonalNaive, datasets, score
 
 pytestmark = pytest.mark.data
 OFFICIAL = {
@@ -30,16 +29,13 @@ def test_p3_official_table_and_forecasts(data_folder: Path, group: str, cls: typ
     train, test = (datasets.load(f"m4_{group}", split=split) for split in ("train", "test"))
     model = cls() if cls is Naive else cls(season_length=season)
     forecast = model.fit(train, freq=1).predict(horizon)
-    known = test.merge(datasets.table(f"m4_{group}", "official_forecasts"), on=["unique_id", "ds"])
-    joined = known.merge(forecast.rename(columns={model.name: "ours"}), on=["unique_id", "ds"], validate="1:1")
-    assert len(joined) == len(test) == card.series * horizon
-    actual, points = (joined[name].to_numpy(np.float64).reshape(-1, horizon) for name in ("y", "ours"))
-    lengths = train.groupby("unique_id", observed=True, sort=False).size()
-    assert list(lengths.index) == list(joined["unique_id"][::horizon])
-    scale = seasonal_scale(train["y"].to_numpy(np.float64), season, np.concatenate([[0], np.cumsum(lengths)]))
+    found = score(forecast, actual=test, train=train, metrics=["smape", "mase"], season_length=season).iloc[0]
     percent, scaled = OFFICIAL[group, cls.__name__]
-    assert abs(smape(actual, points).mean() - percent) <= 0.0005
+    assert abs(found["smape"] - percent) <= 0.0005
     if scaled is not None:
-        assert abs(mase(actual, points, scale=scale).mean() - scaled) <= 0.0005
-    if cls.__name__ in THEIRS:  # stored as float32, as the data are
-        np.testing.assert_allclose(points, joined[THEIRS[cls.__name__]].to_numpy(np.float64).reshape(-1, horizon), rtol=1e-6)
+        assert abs(found["mase"] - scaled) <= 0.0005
+    if cls.__name__ in THEIRS:
+        official = datasets.table(f"m4_{group}", "official_forecasts").rename(columns={THEIRS[cls.__name__]: "theirs"})
+        known = forecast.merge(official[["unique_id", "ds", "theirs"]], on=["unique_id", "ds"], validate="1:1")
+        assert len(known) == len(forecast) == card.series * horizon
+        np.testing.assert_allclose(known[model.name], known["theirs"].astype(float), rtol=1e-6)  # stored as float32
