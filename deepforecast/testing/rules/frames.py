@@ -43,13 +43,11 @@ def undeclared_columns_are_left_out(subject: Subject) -> None:
     """Columns that nobody declared change nothing and are named once."""
     frame, wanted = worlds.daily(), subject.fitted().predict()
     extra = frame.assign(note="x", shoesize=np.linspace(0, 1e6, len(frame)))
-    with heard() as messages:
-        found = subject.forecast(extra)
-    said_once(messages, "note", "shoesize")
-    expect_same(found, wanted, "the forecast beside undeclared columns")
-    with heard() as messages:
-        found = subject.forecast(extra, columns={"target": "y"})
-    expect_same(found, wanted, "the forecast beside undeclared columns, others declared")
+    for columns in (None, {"target": "y"}):
+        with heard() as messages:
+            found = subject.forecast(extra, columns=columns)
+        said_once(messages, "note", "shoesize")
+        expect_same(found, wanted, f"the forecast beside undeclared columns with columns={columns}")
 
 
 @rule()
@@ -58,8 +56,8 @@ def dtype_of_y_does_not_matter(subject: Subject) -> None:
     frame = worlds.daily()
     whole = worlds.with_y(frame, np.round(frame["y"]))
     for given, dtypes in ((frame, ("float32", "Float64")), (whole, ("int64",))):
-        wanted = subject.forecast(given)
+        wanted = subject.forecast(given, level=subject.levels)
         for dtype in dtypes:
-            found = subject.forecast(given.assign(y=given["y"].astype(dtype)))
+            found = subject.forecast(given.assign(y=given["y"].astype(dtype)), level=subject.levels)
             expect(found[subject.fitted().name].dtype == np.float64, f"the forecast of y as {dtype} is not float64")
             expect_same(found, wanted, f"the forecast of y as {dtype}")

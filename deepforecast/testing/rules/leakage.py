@@ -81,10 +81,8 @@ def _expect_blind(subject: Subject, panel: Panel, changed: Callable[..., Panel],
     """The folds up to each window stay as they are when what follows the window's cutoff is `changed`."""
     wanted = _folds(subject, panel, WINDOWS, parameters)
     for number, change in enumerate(CHANGES):
-        after = np.ones(len(panel.y), dtype=bool)
-        window = wanted[number].window
-        for series, cut in zip(window.series, window.cut, strict=True):
-            after[panel.indptr[series] : panel.indptr[series] + cut] = False
+        from_end = np.repeat(panel.indptr[1:], panel.lengths) - np.arange(len(panel.y))
+        after = from_end <= HORIZON * (WINDOWS - number)
         found = _folds(subject, changed(panel.y, after, change), number + 1, parameters)
         for fold, before in zip(found, wanted, strict=False):
             what = f"the forecast at cutoff {fold.window.number + 1}, when values after cutoff {number + 1} are others,"

@@ -91,6 +91,7 @@ def own_column_names_come_back(subject: Subject) -> None:
     ):
         renamed = frame.rename(columns=dict(zip(("unique_id", "ds", "y"), names, strict=True)))
         found = subject.forecast(renamed, columns=columns)
+        expect(list(found.columns[:2]) == list(names[:2]), f"{names} are given back as {list(found.columns)}")
         expect_same(found.rename(columns={names[0]: "unique_id", names[1]: "ds"}), wanted, f"the forecast of columns {names}")
 
 
