@@ -37,7 +37,7 @@ class Baseline(Forecaster):
 
     def _simulate(self, learned: Learned, steps: int, samples: int, seed: int, future: Mapping[str, Covariate]) -> Floats:
         common = self._common_draws(learned)
-        state = np.column_stack([np.asarray(held, dtype=np.float64) for held in learned.by_series.values()])
+        state = np.column_stack([np.asarray(held, np.float64) for _, held in sorted(learned.by_series.items())])
         draws = standard_normal(seed, state, (common + steps, samples)).swapaxes(1, 2)  # by step: a longer path goes on
         errors = self._paths(learned, draws[..., :common], draws[..., common:])
         with np.errstate(over="ignore", invalid="ignore"):

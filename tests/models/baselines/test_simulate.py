@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from deepforecast import Drift, Forecaster, Mean, Naive, SeasonalMean, SeasonalNaive
+from deepforecast import Drift, Forecaster, Mean, Naive, SeasonalMean, SeasonalNaive, load
 from deepforecast.errors import DataWarning
 
 SAMPLES, STEPS = 4000, 8
@@ -122,6 +123,13 @@ def test_seeds_and_the_callers_generators(model: Forecaster, daily: Any) -> None
     np.testing.assert_array_equal(np.random.get_state()[1], before)  # noqa: NPY002
     np.testing.assert_array_equal(one, again)
     assert (one != other).all()
+
+
+def test_k22_saved_and_loaded_the_paths_are_the_same(model: Forecaster, daily: Any, tmp_path: Path) -> None:
+    frame = daily(A=series()["A"], B=np.full(20, 0.1))
+    fitted(model, frame).save(tmp_path / "model")
+    loaded = load(tmp_path / "model")
+    np.testing.assert_array_equal(paths(loaded, frame, samples=5), paths(model, frame, samples=5))
 
 
 def test_constants_have_no_noise(model: Forecaster, daily: Any) -> None:
