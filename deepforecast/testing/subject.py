@@ -16,11 +16,11 @@ from deepforecast.testing.worlds import HORIZON
 
 
 class Subject:
-    """A model class with the parameters to check it with."""
+    """A model class with the parameters to check it with; the horizon is that of the worlds."""
 
     def __init__(self, cls: type[Forecaster], parameters: Mapping[str, Any], name: str) -> None:
         self.cls, self.name = cls, name
-        self.parameters = {"horizon": HORIZON, **parameters}
+        self.parameters = {**parameters, "horizon": HORIZON}
         self.capabilities = self.make().capabilities
         self._fits: dict[str, Forecaster] = {}
 
@@ -70,8 +70,7 @@ def subjects(models: Any = None) -> list[Subject]:
 
 def _examples(model: Any) -> list[Subject]:
     if isinstance(model, Forecaster):
-        given = {name: value for name, value in model.get_params(deep=False).items() if name != "horizon" or value is not None}
-        return [Subject(type(model), given, model.name)]
+        return [Subject(type(model), model.get_params(deep=False), model.name)]
     if not (isinstance(model, type) and issubclass(model, Forecaster)):
         raise ParameterError(f"A model is a Forecaster, its class or its registered name; got {model!r}.")
     said = getattr(model, "examples", None)

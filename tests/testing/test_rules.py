@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from deepforecast import testing
+from deepforecast import Conformal, Forecaster, Naive, SeasonalNaive, WindowMean, testing
 from deepforecast.core.forecast import Forecast
 from deepforecast.core.state import Learned
 from deepforecast.data.covariates import Covariate
@@ -88,3 +88,22 @@ def test_a_model_of_no_module_is_said_not_to_be_saved_elsewhere() -> None:
         "skipped",
         "no other process can import the module no_such_module",
     )
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        SeasonalNaive(missing="interpolate", alias="filled"),
+        Conformal(Naive(missing="ffill"), alias="wrapped"),
+        Naive(intervals="conformal", horizon=9),
+        WindowMean(window=3, point="median"),
+    ],
+    ids=repr,
+)
+def test_objects_keep_the_rules_too(model: Forecaster) -> None:
+    testing.run(model).raise_for_failures()
+
+
+def test_what_is_filled_is_not_forecast_through() -> None:
+    found = outcome(SeasonalNaive(missing="interpolate"), "missing_values_are_forecast_through")
+    assert found == ("skipped", "missing='interpolate': what is missing is filled")

@@ -7,14 +7,22 @@ import numpy as np
 from deepforecast.data.frames import Frame
 from deepforecast.errors import DataError
 from deepforecast.testing import worlds
-from deepforecast.testing.check import able, rule, unable
+from deepforecast.testing.check import Condition, able, rule, unable
 from deepforecast.testing.expect import column, expect, expect_close, expect_finite, expect_same, heard, refused, said_once
 from deepforecast.testing.subject import Subject
 
 PLACES = {"first": [0], "middle": [20], "last": [-1], "several": [0, 9, 10, 11, 30, -2]}
 
 
-@rule(able("missing"))
+def _filled(subject: Subject) -> str | None:
+    filling = getattr(subject.make(), "filling", subject.make().missing)
+    return None if filling == "auto" else f"missing={filling!r}: what is missing is filled"
+
+
+not_filled: Condition = _filled
+
+
+@rule(able("missing"), not_filled)
 def missing_values_are_forecast_through(subject: Subject) -> None:
     """Missing values are said once, move no stamp, and the forecast stays within the noise of that of the whole series."""
     whole = subject.fitted().predict()
@@ -32,7 +40,7 @@ def missing_values_are_forecast_through(subject: Subject) -> None:
             expect_same(found.loc[others, whole.columns], whole[others], "the forecast of the series without missing values")
 
 
-@rule(unable("missing"))
+@rule(unable("missing"), not_filled)
 def missing_values_are_refused(subject: Subject) -> None:
     """A missing value is refused: column, series, stamp, and `missing=` as the way out."""
     for place in PLACES:
@@ -42,7 +50,7 @@ def missing_values_are_refused(subject: Subject) -> None:
             subject.make().fit(frame)
 
 
-@rule()
+@rule(not_filled)
 def a_missing_row_is_a_missing_value(subject: Subject) -> None:
     """A row that is not there is a missing value at a known stamp: the same forecast, or the same refusal."""
     frame = without("s1", "middle")
