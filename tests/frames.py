@@ -52,3 +52,21 @@ def plain(frame: Any) -> pd.DataFrame:
 def same(one: Any, other: Any, types: bool = True) -> None:
     """Equal to the bit, with columns, index and (unless `types` is False) dtypes."""
     pd.testing.assert_frame_equal(plain(one), plain(other), check_exact=True, check_dtype=types, check_categorical=types)
+
+
+FREQUENCIES = (
+    "ms", "s", "10s", "min", "5min", "15min", "90min", "h", "2h", "6h", "D", "2D", "10D", "30D", "B", "2B", "3B",
+    "W-SUN", "W-MON", "W-WED", "W-SAT", "2W-THU", "4W-FRI", "MS", "ME", "BMS", "BME", "2MS", "2ME", "5ME", "4BMS",
+    "QS-JAN", "QS-FEB", "QS-MAR", "QE-OCT", "QE-NOV", "QE-DEC", "BQS-MAR", "BQE-DEC", "2QS-FEB", "3QE-NOV",
+    "YS-JAN", "YS-APR", "YE-DEC", "YE-JUN", "BYS-JAN", "BYE-MAR", "2YE-DEC", "5YS-JUL",
+)  # fmt: skip
+ZONES = (
+    None,
+    "UTC",
+    "Europe/Berlin",
+    "America/New_York",
+    "America/Sao_Paulo",
+    "America/Havana",
+    "Australia/Lord_Howe",
+    "+02:00",
+)

@@ -121,6 +121,7 @@ def _from_alias(text: str) -> Frequency:
         raise ParameterError(f"freq {text!r} can mean minutes or months. Say {match[1]}min, {match[1]}MS or {match[1]}ME.")
     if (base in LIES or base in TICKS) and not anchor:
         return Frequency(n, base)  # how the periods of `LIES` lie is seen from the data
+    base = "W" if base == "w" else base
     return _from_offset(_pandas_offset(f"{base}-{anchor}" if anchor else base, text), text, n)
 
 
@@ -137,7 +138,7 @@ def _pandas_offset(alias: str, text: str) -> Any:
     from pandas.tseries.frequencies import to_offset
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FutureWarning)  # the spelling was brought up to date above
+        warnings.simplefilter("ignore")  # what is said of old spellings: they were brought up to date as far as may be
         try:
             offset = to_offset(alias)
         except (ValueError, KeyError, AttributeError, TypeError, OverflowError):

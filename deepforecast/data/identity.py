@@ -104,7 +104,8 @@ def _sorting(codes: Ints, raw: Ints) -> Ints:
 
 
 def _missing(series: nw.Series[Any], name: str) -> DataError:
-    rows = np.flatnonzero([value is None or value != value for value in series.to_list()])
+    missing = series.is_null().to_numpy() if series.null_count() else [value is None for value in series.to_list()]
+    rows = np.flatnonzero(missing)
     return DataError(
         f"Column {shown(name)} names the series in every row; it is missing in {len(rows)} row(s), first in row {rows[0]}. "
         "Fill or drop these rows."

@@ -93,12 +93,11 @@ class Neighbours:
 def _of_days(days: Ints, near: Neighbours) -> Frequency | None:
     """Days, business days, weeks or months: the calendar on which most neighbours are one step apart."""
     gaps = near.gaps(days)
-    step, longest = int(gaps.min()), int(gaps.max())
+    step = int(gaps.min())
     few = _different(days)
-    if step >= 28:
-        monthly = _of_months(days, few, near)
-        if monthly is not None or step != longest:
-            return monthly
+    monthly = _of_months(days, few, near) if step >= 28 else None
+    if monthly is not None:
+        return monthly
     daily = near.share(gaps, step)
     del gaps
     weekday = (few + 3) % 7

@@ -14,13 +14,14 @@ from deepforecast.errors import DataError, shown
 
 TEXT, INTEGER, CATEGORY = "text", "integer", "category"
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
-PANDAS_TEXT = ("object", "str", "string", "string[python]", "string[pyarrow]", "large_string[pyarrow]")
+PANDAS_TEXT = ("object", "str", "string[python]", "string[pyarrow]")
+ARROW_TEXT = ("string", "large_string", "string_view")
+ORDERED = "ordered"
 
 
 def stored(ids: nw.Series[Any]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """What the ids are (kind, dtype) and arrays that hold them: integers as they are, text as UTF-8 bytes and offsets."""
-    native = ids.to_native()
-    dtype = str(getattr(native, "dtype", None) or native.type)
+    dtype = _dtype(ids.to_native())
     if ids.dtype.is_integer():
         return {"kind": INTEGER, "dtype": dtype}, {"values": np.asarray(ids.to_numpy()).astype(np.int64)}
     values = ids.to_list()
@@ -31,9 +32,22 @@ def stored(ids: nw.Series[Any]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         if names is not None:
             place = {name: number for number, name in enumerate(names)}
             codes = np.array([place[value] for value in values], dtype=np.int64)
-            return {"kind": CATEGORY, "dtype": dtype.partition("(")[0]}, {"codes": codes, **_bytes(names)}
+            return {"kind": CATEGORY, "dtype": dtype}, {"codes": codes, **_bytes(names)}
         return {"kind": INTEGER, "dtype": "category"}, {"values": np.array(values, dtype=np.int64)}
     return {"kind": TEXT, "dtype": dtype}, _bytes(values)
+
+
+def _dtype(native: Any) -> str:
+    """The dtype by a name that leads back to it, also where the library's own does not."""
+    dtype = getattr(native, "dtype", None)
+    arrow = getattr(dtype, "pyarrow_dtype", None)
+    if arrow is not None and str(arrow) in ARROW_TEXT:
+        return f"arrow {arrow}"  # pandas says string[pyarrow] of this and of another dtype
+    if str(dtype) == "string":
+        return f"string[{dtype.storage}]"  # type: ignore[union-attr]
+    if getattr(dtype, "ordered", False):
+        return f"category {ORDERED}"
+    return str(native.type) if dtype is None else str(dtype).partition("(")[0]
 
 
 def unstored(said: Mapping[str, Any], arrays: Mapping[str, np.ndarray], library: str) -> nw.Series[Any]:
@@ -51,7 +65,7 @@ def unstored(said: Mapping[str, Any], arrays: Mapping[str, np.ndarray], library:
         _expect(arrays, ("codes", "bytes", "offsets"))
         names = _texts(arrays)
         codes = arrays["codes"]
-        if codes.dtype != np.int64 or len(codes) and not (0 <= codes.min() and codes.max() < len(names)):
+        if codes.dtype != np.int64 or (len(codes) and not (codes.min() >= 0 and codes.max() < len(names))):
             raise DataError("Stored ids: a code points to no category.")
         return _column([names[code] for code in codes], dtype, library, CATEGORY, names)
     raise DataError(f"Stored ids are text, integers or categories; found {shown(kind)}.")
@@ -71,12 +85,12 @@ def _column(values: Any, dtype: str, library: str, kind: str, names: list[str] |
     if kind == INTEGER:
         array = pa.array(values, type=pa.type_for_alias(dtype if dtype in INTEGERS else "int64"))
     else:
-        texts = pa.large_string() if "large_string" in dtype else pa.string()
+        texts = pa.type_for_alias(next((one for one in ARROW_TEXT[1:] if one in dtype), ARROW_TEXT[0]))
         array = pa.array(list(values), type=texts)
         if kind == CATEGORY:
             indices = re.search(r"indices=(u?int\d+)", dtype)
             width = indices[1] if indices is not None and indices[1] in INTEGERS else "int32"
-            array = array.cast(pa.dictionary(pa.type_for_alias(width), texts))
+            array = array.cast(pa.dictionary(pa.type_for_alias(width), texts, ordered="ordered=1" in dtype))
     return nw.from_native(pa.chunked_array([array]), series_only=True)
 
 
@@ -84,10 +98,11 @@ def _pandas(values: Any, dtype: str, kind: str, names: list[str] | None) -> nw.S
     import pandas as pd
 
     if kind == CATEGORY:
-        series = pd.Series(pd.Categorical(values, categories=names))
+        series: Any = pd.Series(pd.Categorical(values, categories=names, ordered=ORDERED in dtype))
     elif kind == INTEGER:
         known = dtype.lower().removesuffix("[pyarrow]") in INTEGERS or dtype in ("object", "category")
-        series = pd.Series(np.asarray(values)).astype(dtype if known else "int64")
+        series = pd.Series(np.asarray(values))
+        series = series.astype(dtype if known else "int64")
     else:
         series = pd.Series(list(values), dtype=_text_dtype(dtype, pd))
     return nw.from_native(series, series_only=True)
@@ -95,12 +110,12 @@ def _pandas(values: Any, dtype: str, kind: str, names: list[str] | None) -> nw.S
 
 def _text_dtype(dtype: str, pd: Any) -> Any:
     """The dtype named, where this pandas has it; what this pandas calls text otherwise."""
-    if dtype not in PANDAS_TEXT:
-        return None
-    if dtype == "large_string[pyarrow]":
+    if dtype.removeprefix("arrow ") in ARROW_TEXT:
         import pyarrow as pa
 
-        return pd.ArrowDtype(pa.large_string())
+        return pd.ArrowDtype(pa.type_for_alias(dtype.removeprefix("arrow ")))
+    if dtype not in PANDAS_TEXT:
+        return None
     return None if dtype == "str" and int(pd.__version__.partition(".")[0]) < 3 else dtype
 
 

@@ -28,8 +28,9 @@ class TimeType:
 
 def stamps(series: nw.Series[Any], name: str) -> tuple[Ints, TimeType]:
     """A time column as int64 (absolute time where there is a time zone) and how it came; the caller sees to missing ones."""
-    native, kind = series.to_native(), series.dtype
-    dtype = getattr(native, "dtype", None)
+    native: Any = series.to_native()
+    kind: Any = series.dtype
+    dtype: Any = getattr(native, "dtype", None)
     if isinstance(dtype, np.dtype) and dtype.kind == "M":
         return np.ascontiguousarray(native.to_numpy()).view(np.int64), TimeType(np.datetime_data(dtype)[0], None, str(dtype))
     found = str(dtype if dtype is not None else getattr(native, "type", ""))
@@ -44,8 +45,9 @@ def stamps(series: nw.Series[Any], name: str) -> tuple[Ints, TimeType]:
         return _physical(series), TimeType(dtype.unit, zone, found)
     if kind == nw.Datetime or "timestamp[" in found:  # narwhals does not know every name of a zone
         arrow = getattr(dtype, "pyarrow_dtype", getattr(native, "type", kind))
-        unit, tz = getattr(arrow, "unit", None) or arrow.time_unit, getattr(arrow, "tz", None) or getattr(arrow, "time_zone", None)
-        return _physical(series), TimeType(unit, tz, found)
+        if not hasattr(arrow, "unit"):
+            return _physical(series), TimeType(arrow.time_unit, arrow.time_zone, found)
+        return _physical(series), TimeType(arrow.unit, arrow.tz, found)
     raise _no_stamps(native, kind, name, found)
 
 

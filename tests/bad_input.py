@@ -1,0 +1,70 @@
+"""What the suite of bad input shares: every registered model, and the two ways in which a test looks at it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from deepforecast import SeasonalNaive
+from deepforecast.core import params
+from deepforecast.core.forecaster import Forecaster
+from deepforecast.errors import DataError
+from deepforecast.testing.expect import heard
+from deepforecast.testing.subject import Subject, subjects
+from tests.frames import plain
+
+ALL = pytest.mark.parametrize("subject", subjects(), ids=repr)
+
+
+def sn(h: int = 5) -> SeasonalNaive:
+    return SeasonalNaive(h, season_length=7)
+
+
+def made(subject: Subject, h: int = 5) -> Forecaster:
+    return weekly(subject.make(horizon=h))
+
+
+def weekly(model: Forecaster) -> Forecaster:
+    """The model with a week where it would look for a season, and so the models in it."""
+    changed: dict[str, Any] = {}
+    for name, one in params.declared(type(model)).items():
+        value = getattr(model, name)
+        if isinstance(value, Forecaster):
+            changed[name] = weekly(value)
+        elif value == "auto" and one.at_least == 1:
+            changed[name] = 7
+    return model.clone(**changed)
+
+
+def forecast(model: Any, frame: Any, **fit: Any) -> pd.DataFrame:
+    return plain(model.fit(frame, **fit).predict())
+
+
+def refused(model: Any, frame: Any, *words: str, error: type[Exception] = DataError, **fit: Any) -> str:
+    """`fit` refuses, and the message holds every one of the words."""
+    with pytest.raises(error) as caught:
+        model.fit(frame, **fit)
+    text = str(caught.value)
+    assert [word for word in words if word not in text] == [], text
+    return text
+
+
+def k7(subject: Subject, frame: pd.DataFrame, rows: int, *words: str) -> None:
+    """Missing values: forecast through them and say so once, or refuse with the series, the stamp and the way out."""
+    model = made(subject)
+    if not model.capabilities.missing:
+        refused(model, frame, *words, "missing=")
+    else:
+        with heard() as said:
+            found = forecast(model, frame)
+        assert len(found) == rows
+        assert np.isfinite(found[model.name]).all()
+        assert len(said) == 1
+        assert all(word in said[0] for word in words), said
+    for method in ("interpolate", "ffill", "zero"):
+        found = forecast(made(subject).set_params(missing=method), frame)
+        assert len(found) == rows
+        assert np.isfinite(found.iloc[:, -1]).all()

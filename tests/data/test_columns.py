@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from deepforecast.data.columns import Columns, resolve
+from deepforecast.errors import DataError, ParameterError, ParameterTypeError
+
+HOUSE = ["unique_id", "ds", "y"]
+OTHER = ["item_id", "timestamp", "target"]
+
+
+@pytest.mark.parametrize(
+    ("given", "names", "keys"),
+    [
+        (None, HOUSE, ("unique_id", "ds", "y")),
+        (None, ["y", "x", "ds"], (None, "ds", "y")),
+        (None, OTHER, ("item_id", "timestamp", "target")),
+        (None, ["timestamp", "target"], (None, "timestamp", "target")),
+        (None, [*OTHER, *HOUSE], ("unique_id", "ds", "y")),
+        ({"target": "sales"}, ["unique_id", "ds", "sales"], ("unique_id", "ds", "sales")),
+        ({"target": "sales"}, ["item_id", "timestamp", "sales"], ("item_id", "timestamp", "sales")),
+        ({"time": "day"}, ["item_id", "day", "target"], ("item_id", "day", "target")),
+        ({"id": "shop"}, ["shop", "timestamp", "target"], ("shop", "timestamp", "target")),
+        ({"id": None}, HOUSE, (None, "ds", "y")),
+        ({"time": "unique_id"}, ["unique_id", "y"], (None, "unique_id", "y")),
+        ({"target": "unique_id"}, ["unique_id", "ds"], (None, "ds", "unique_id")),
+        (Columns(target="sales"), ["item_id", "timestamp", "sales"], ("item_id", "timestamp", "sales")),
+        (Columns(id=None), HOUSE, (None, "ds", "y")),
+    ],
+)
+def test_keys_are_recognised(given: Any, names: list[str], keys: tuple[Any, ...]) -> None:
+    found = resolve(given, names)
+    assert (found.id, found.time, found.target) == keys
+
+
+def test_roles() -> None:
+    given = {"future": ["promo", "price"], "past": "load", "static": ("region",)}
+    found = resolve(given, [*HOUSE, "promo", "price", "load"])  # a static column may come in a frame of its own
+    assert found.covariates == ("promo", "price", "load", "region")
+    assert found.all == ("unique_id", "ds", "y", "promo", "price", "load", "region")
+    assert resolve(Columns(**given), [*HOUSE, "promo", "price", "load"]) == found
+    assert resolve(found, [*HOUSE, "promo", "price", "load"]) == found
+    assert Columns(future={"b", "a"}).future == ("a", "b")  # type: ignore[arg-type]
+    assert Columns(past=None) == Columns()  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("given", "names", "words"),
+    [
+        (None, ["id", "date", "value"], ["unique_id, ds, y", "lacks ds, y", "has id, date, value", "columns="]),
+        (None, ["unique_id", "y"], ["lacks ds", "reset_index"]),
+        ({"target": "sales"}, HOUSE, ["unique_id, ds, sales", "lacks sales"]),
+        ({"future": "promo"}, HOUSE, ["lacks promo"]),
+        ({"id": "shop"}, HOUSE, ["lacks shop"]),
+    ],
+)
+def test_what_is_missing_is_named(given: Any, names: list[str], words: list[str]) -> None:
+    with pytest.raises(DataError) as caught:
+        resolve(given, names)
+    assert all(word in str(caught.value) for word in words), caught.value
+    assert "reset_index" in str(caught.value) or "ds" in names or "lacks ds" not in str(caught.value)
+
+
+def test_target_is_not_needed_ahead() -> None:
+    assert resolve({"future": "promo"}, ["unique_id", "ds", "promo"], target=False).id == "unique_id"
+    with pytest.raises(DataError, match=r"The future frame needs the columns unique_id, ds, promo; it lacks promo"):
+        resolve({"future": "promo", "id": "unique_id"}, ["unique_id", "ds"], target=False, what="future frame")
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "word"),
+    [
+        ({"tgt": "y"}, ParameterError, "tgt"),
+        ({"future": ["y"], "target": "y"}, ParameterError, "y has more than one"),
+        ({"future": ["a"], "past": ["a"]}, ParameterError, "a has more than one"),
+        ({"id": "ds", "time": "ds"}, ParameterError, "ds has more than one"),
+        ({"target": 3}, ParameterTypeError, "3 (int)"),
+        ({"time": None}, ParameterTypeError, "None (NoneType)"),
+        ({"future": [0]}, ParameterTypeError, "0 (int)"),
+        ({"future": 5}, ParameterTypeError, "future is a column name or a list"),
+        (["y"], ParameterTypeError, "list"),
+        ("y", ParameterTypeError, "str"),
+    ],
+)
+def test_wrong_columns(given: Any, error: type[Exception], word: str) -> None:
+    with pytest.raises(error) as caught:
+        resolve(given, [*HOUSE, "a"])
+    assert word in str(caught.value)
+    assert "columns" in str(caught.value)
+
+
+def test_given_dict_is_untouched() -> None:
+    given = {"future": ["promo"]}
+    resolve(given, [*HOUSE, "promo"])
+    assert given == {"future": ["promo"]}

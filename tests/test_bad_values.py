@@ -1,0 +1,121 @@
+"""RELIABILITY 2a, B054-B063: ragged panels, missing values, dtypes of the target."""
+
+from __future__ import annotations
+
+import decimal
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from deepforecast.testing.expect import heard
+from deepforecast.testing.subject import Subject
+from tests.bad_input import ALL, forecast, k7, made, refused, sn
+from tests.frames import LIBRARIES, D, converted, joined, same
+
+
+@ALL
+def test_B054_own_ends(subject: Subject) -> None:
+    found = forecast(made(subject), joined(D("A"), D("B", 51)))
+    assert found.ds[found.unique_id == "A"].tolist() == pd.date_range("2024-03-01", periods=5).tolist()
+    assert found.ds[found.unique_id == "B"].tolist() == pd.date_range("2024-02-21", periods=5).tolist()
+
+
+@ALL
+def test_B055_long_and_short(subject: Subject) -> None:
+    short = D("B").assign(y=D().y + 40)
+    found = forecast(made(subject), joined(D("A", 400), short))
+    assert len(found) == 10
+    if made(subject).capabilities.local:
+        same(found[found.unique_id == "B"].reset_index(drop=True), forecast(made(subject), short))
+
+
+@ALL
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_B056_nothing_but_missing(subject: Subject, library: str) -> None:
+    frame = joined(D("A").assign(y=np.nan), D("B"))
+    refused(made(subject), converted(frame, library), "y", "series A")
+    refused(made(subject).set_params(missing="zero"), converted(frame, library), "y", "series A")
+
+
+@ALL
+@pytest.mark.parametrize("row", [0, 30, 59])
+def test_B057_missing_value(subject: Subject, row: int) -> None:
+    frame = D()
+    frame.loc[row, "y"] = np.nan
+    k7(subject, frame, 5, "y", "A", str(frame.ds[row].date()))
+    model = made(subject).set_params(missing="ffill")
+    assert forecast(model, frame).ds.tolist() == pd.date_range("2024-03-01", periods=5).tolist()
+
+
+@ALL
+@pytest.mark.parametrize("value", [np.inf, -np.inf])
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_B058_infinite(subject: Subject, value: float, library: str) -> None:
+    frame = D()
+    frame.loc[7, "y"] = value
+    refused(made(subject), converted(frame, library), "y", "A", "2024-01-08")
+
+
+@ALL
+def test_B059_pandas_na(subject: Subject) -> None:
+    frame = D()
+    frame.loc[20, "y"] = np.nan
+    nullable = frame.assign(y=frame.y.astype("Float64"))
+    assert nullable.y[20] is pd.NA
+    with heard():
+        same(
+            forecast(made(subject).set_params(missing="ffill"), nullable),
+            forecast(made(subject).set_params(missing="ffill"), frame),
+        )
+    k7(subject, nullable, 5, "y", "A", "2024-01-21")
+
+
+TEXTS = [["1.5"] * 60, ["1,5"] * 60, np.arange(60.0).astype(object), [decimal.Decimal(1)] * 60, [None] * 60]
+
+
+@pytest.mark.parametrize("y", TEXTS, ids=["text", "comma", "objects", "Decimal", "None"])
+def test_B060_no_numbers(y: Any) -> None:
+    refused(sn(), D().assign(y=y), "y", "dtype")
+
+
+def test_B060_no_numbers_in_other_libraries() -> None:
+    import polars as pl
+    import pyarrow as pa
+
+    table = converted(D().drop(columns="y"), "pyarrow")
+    for values in (
+        pa.array(["1.5"] * 60),
+        pa.array([decimal.Decimal("1.5")] * 60),
+        pa.array([None] * 60),
+        pa.array([True] * 60),
+    ):
+        refused(sn(), table.append_column("y", values), "y", "dtype")
+        refused(sn(), pl.DataFrame(table.append_column("y", values)), "y", "dtype")
+
+
+OTHERS = {"bool": True, "complex": 1 + 2j, "timedelta": pd.Timedelta(days=1)}
+
+
+@pytest.mark.parametrize("name", [*OTHERS, "category"])
+def test_B061_other_dtypes(name: str) -> None:
+    frame = D().assign(y=OTHERS[name] if name in OTHERS else pd.Categorical(np.arange(60) % 3))
+    refused(sn(), frame, "y", "dtype", name)
+
+
+@ALL
+@pytest.mark.parametrize(
+    "dtype", ["int64", "int8", "uint8", "Int64", "float32", "float16", "Float64", "int16[pyarrow]", "double[pyarrow]"]
+)
+def test_B062_numeric_dtypes(subject: Subject, dtype: str) -> None:
+    frame = D().assign(y=np.round(D().y))
+    same(forecast(made(subject), frame.astype({"y": dtype})), forecast(made(subject), frame))
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("value", [2**53 + 1, -(2**53) - 1])
+def test_B063_not_exact_in_float64(value: int, library: str) -> None:
+    y = np.arange(60)
+    y[5] = value
+    refused(sn(), converted(D().assign(y=y), library), "y", str(value))
