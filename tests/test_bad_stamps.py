@@ -105,7 +105,7 @@ def test_B035_dates_of_arrow_and_polars() -> None:
 @pytest.mark.parametrize("freq", ["D", "W", "ME", "B"])
 def test_B036_the_end_of_time(freq: str) -> None:
     frame = D("A", 60)
-    frame["ds"] = pd.date_range(end="2262-04-09", periods=60, freq=freq).astype("datetime64[ns]")
+    frame["ds"] = pd.date_range(end="2262-04-09", periods=60, freq=freq, unit="s").astype("datetime64[ns]")
     model = sn(7).fit(frame)
     with pytest.raises(DataError, match=r"datetime64\[ns\].*horizon"):
         model.predict()

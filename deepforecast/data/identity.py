@@ -41,41 +41,64 @@ def runs_of(series: nw.Series[Any], name: str) -> Runs:
     if series.null_count():
         raise _missing(series, name)
     kind, native = series.dtype, series.to_native()
+    if kind == nw.String and str(getattr(native, "dtype", "")) != "object":
+        return _text_runs(series.to_arrow())
     labels: Any = None
     if kind.is_integer() and kind not in (nw.Int128, nw.UInt128):
         values = np.asarray(series.to_numpy())
     elif kind in (nw.Categorical, nw.Enum):
         labels, values = frames.categories(series)
-        if (values < 0).any() or not _one_type(labels):
-            raise _missing(series, name) if (values < 0).any() else _wrong_ids(series, name, labels)
-    elif kind in (nw.String, nw.Object) and str(getattr(native, "dtype", "")) == "object":
+        if (values < 0).any():
+            raise _missing(series, name)
+    elif str(getattr(native, "dtype", "")) == "object":
         values = native.to_numpy()
-        if not _one_type(values):
-            raise _wrong_ids(series, name, values)
-    elif kind == nw.String:
-        return _text_runs(series)
     else:
         raise _wrong_ids(series, name, None)
+    if (labels is not None or values.dtype == object) and not _one_type(values if labels is None else labels):
+        raise _wrong_ids(series, name, values if labels is None else labels)
     starts = np.append(0, np.flatnonzero(values[1:] != values[:-1]) + 1)
-    heads = values[starts]
-    rank, names = pd.factorize(heads if labels is None else labels[heads], sort=True)
-    return Runs(starts, rank.astype(np.int64, copy=False), len(names))
+    heads, place = values[starts], slice(None)
+    if labels is not None:
+        place, used = pd.factorize(heads)
+        heads = labels[used]
+    try:
+        rank, count = _ranks(heads)
+    except (UnicodeEncodeError, OverflowError):  # text that is no Unicode, integers that fit no dtype
+        raise _wrong_ids(series, name, heads) from None
+    return Runs(starts, rank[place], count)
 
 
-def _text_runs(series: nw.Series[Any]) -> Runs:
-    """The runs of a text column, compared and encoded where it is: in arrow's memory."""
-    import pandas as pd
+def _text_runs(array: Any) -> Runs:
+    """The runs of a text column, compared where it is: in arrow's memory."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    array = series.to_arrow()
     array = array.cast(pa.large_string()) if pa.types.is_string_view(array.type) else array
     starts = np.append(0, np.flatnonzero(np.asarray(pc.not_equal(array[1:], array[:-1]))) + 1)
-    heads = pc.dictionary_encode(array.take(starts) if len(starts) < len(array) else array)
-    heads = heads.combine_chunks() if hasattr(heads, "combine_chunks") else heads
-    heads = heads.chunk(0) if hasattr(heads, "chunk") else heads
-    rank, names = pd.factorize(np.asarray(heads.dictionary.to_numpy(zero_copy_only=False), dtype=object), sort=True)
-    return Runs(starts, rank[heads.indices.to_numpy()].astype(np.int64, copy=False), len(names))
+    return Runs(starts, *_text_ranks(array.take(starts) if len(starts) < len(array) else array))
+
+
+def _ranks(labels: Any) -> tuple[Ints, int]:
+    """The rank of each label among the different ones, and how many there are."""
+    import pandas as pd
+    import pyarrow as pa
+
+    array = None if labels.dtype.kind in "iu" else pa.array(labels)
+    if array is not None and not pa.types.is_integer(array.type):
+        return _text_ranks(array)
+    rank, names = pd.factorize(labels if array is None else array.to_numpy(), sort=True)
+    return rank.astype(np.int64, copy=False), len(names)
+
+
+def _text_ranks(array: Any) -> tuple[Ints, int]:
+    """`_ranks` of text. Not by pandas: before 3.0 it took texts for the same that differ after a NUL."""
+    encoded = array.dictionary_encode()
+    encoded = encoded.combine_chunks() if hasattr(encoded, "combine_chunks") else encoded
+    encoded = encoded.chunk(0) if hasattr(encoded, "chunk") else encoded
+    names = np.asarray(encoded.dictionary.to_numpy(zero_copy_only=False), dtype=object)
+    rank = np.empty(len(names), dtype=np.int64)
+    rank[np.argsort(names, kind="stable")] = np.arange(len(names))
+    return rank[encoded.indices.to_numpy()], len(names)
 
 
 def _one_type(values: Any) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -40,9 +41,8 @@ def stamps(series: nw.Series[Any], name: str) -> tuple[Ints, TimeType]:
         return _parsed(series, name)
     if kind == nw.Date:
         return _physical(series), TimeType("D", None, found)
-    zone = _zone_of(dtype)
-    if zone is not None:
-        return _physical(series), TimeType(dtype.unit, zone, found)
+    if hasattr(dtype, "tz"):
+        return _physical(series), TimeType(dtype.unit, _zone_of(dtype, name), found)
     if kind == nw.Datetime or "timestamp[" in found:  # narwhals does not know every name of a zone
         arrow = getattr(dtype, "pyarrow_dtype", getattr(native, "type", kind))
         if not hasattr(arrow, "unit"):
@@ -92,16 +92,19 @@ def _integers(series: nw.Series[Any], name: str, found: str) -> Ints:
     return np.ascontiguousarray(series.to_numpy(), dtype=np.int64)
 
 
-def _zone_of(dtype: Any) -> str | None:
-    """The name of the time zone of a zoned dtype of pandas; None where it is another dtype, or the name would not lead back."""
+def _zone_of(dtype: Any, name: str) -> str:
+    """The name of the time zone of a zoned dtype of pandas, if it leads back to it."""
     import pandas as pd
 
-    if not isinstance(dtype, pd.DatetimeTZDtype):
-        return None
     try:
-        return str(dtype.tz) if pd.DatetimeTZDtype(dtype.unit, str(dtype.tz)) == dtype else None
+        if pd.DatetimeTZDtype(dtype.unit, str(dtype.tz)) == dtype:
+            return str(dtype.tz)
     except (TypeError, KeyError, ValueError):
-        return None
+        pass
+    raise DataError(
+        f"The time zone of column {shown(name)} has a name by which it is found again; its dtype is {shown(str(dtype))}. "
+        f"Give one: frame[{name!r}].dt.tz_convert('Europe/Berlin')."
+    )
 
 
 def _physical(series: nw.Series[Any]) -> Ints:
@@ -133,7 +136,9 @@ def _parsed(series: nw.Series[Any], name: str) -> tuple[Ints, TimeType]:
             f"pandas.to_datetime(frame[{name!r}], dayfirst=...)."
         )
     try:
-        parsed = pd.Series(pd.to_datetime(text, format="ISO8601"))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of several zones pandas 2 but warns; they are refused below
+            parsed = pd.Series(pd.to_datetime(text, format="ISO8601"))
     except (ValueError, TypeError) as error:
         raise DataError(f"Text in the time column {shown(name)} is ISO-8601: {shown(str(error), 200)}. Repair it.") from None
     if parsed.dtype == object:
@@ -150,8 +155,6 @@ def _no_stamps(native: Any, kind: Any, name: str, found: str) -> DataError:
         way_out = f"Convert it, e.g. {frame}.astype('int64')"
     elif found.startswith("period"):
         way_out = f"Convert it: {frame}.dt.to_timestamp()"
-    elif getattr(getattr(native, "dtype", None), "tz", None) is not None:
-        way_out = f"Give its time zone by name: {frame}.dt.tz_convert('Europe/Berlin')"
     else:
         way_out = f"Convert it first, e.g. pandas.to_datetime({frame})"
     return DataError(

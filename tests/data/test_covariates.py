@@ -81,6 +81,11 @@ def test_matched_across_libraries(ids: Any, others: Any) -> None:
     assert match(wrapped(ids), wrapped(others), "static frame", "id").tolist() == [2, -1, 0]
 
 
+def test_ids_that_differ_after_a_nul_are_not_the_same() -> None:
+    ids, others = pd.Series(["a", "a\x00b", "a\x00c"]), pd.Series(["a\x00c", "a"])
+    assert match(wrapped(ids), wrapped(others), "static frame", "id").tolist() == [1, -1, 0]
+
+
 def test_matching_a_doubled_id() -> None:
     with pytest.raises(DataError, match=r"The static frame has one row a series; shop b is there more than once"):
         match(wrapped(pd.Series(["a"])), wrapped(pd.Series(["b", "a", "b"])), "static frame", "shop")

@@ -110,6 +110,12 @@ def test_missing_ids_are_refused(native: Any) -> None:
         runs_of(wrapped(native), "shop")
 
 
+@pytest.mark.parametrize("ids", [["a", "\ud800"], [1, 2**70], [2**64, 1]])
+def test_what_no_dtype_holds_is_refused(ids: list[Any]) -> None:
+    with pytest.raises(DataError, match="Column shop names the series"):
+        runs_of(wrapped(pd.Series(ids, dtype=object)), "shop")
+
+
 def test_ids_that_look_alike_stay_apart() -> None:
     odd = ["a", "A", " a", "a ", "", "a\x00b", "a\x00c", "é", "e\u0301", "日本"]
     for native in (pd.Series(odd), pd.Series(odd, dtype=object), pl.Series(odd), pa.chunked_array([odd])):
