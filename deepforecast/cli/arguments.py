@@ -1,0 +1,140 @@
+"""Options that several commands share, and what is made of them."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+from typing import Any
+
+from deepforecast.cli.parser import Parser, number
+
+ROLES = ("id", "time", "target", "future", "past", "static")
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How the text of a file is to be understood."""
+
+    date_format: str | None = None
+    time_zone: str | None = None
+    separator: str | None = None
+    decimal: str = "."
+    categorical: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, values: argparse.Namespace) -> Reading:
+        """As the command line says."""
+        separator = {"tab": "\t", "\\t": "\t"}.get(values.separator, values.separator)
+        return cls(values.date_format, values.time_zone, separator, values.decimal, tuple(values.categorical))
+
+
+def add_data(parser: Parser) -> None:
+    """The data file, its columns and its frequency."""
+    parser.add_argument(
+        "data", metavar="DATA", help="CSV or parquet file with a row for each series and time; - for CSV on standard input"
+    )
+    columns = parser.add_argument_group(
+        "columns of the data", "unique_id, ds, y and item_id, timestamp, target are recognised; no id: one series"
+    )
+    columns.add_argument("--id", metavar="NAME", help="which series a row belongs to; kept as text, exactly as written")
+    columns.add_argument("--time", metavar="NAME", help="ISO-8601 date or time, or a whole number")
+    columns.add_argument("--target", metavar="NAME", help="the number to forecast")
+    columns.add_argument("--future", metavar="NAME", nargs="+", action="extend", help="columns known ahead of time")
+    columns.add_argument("--past", metavar="NAME", nargs="+", action="extend", help="columns known up to now")
+    columns.add_argument("--static", metavar="NAME", nargs="+", action="extend", help="columns that are constant for a series")
+    columns.add_argument("--freq", help="D, h, 15min, W-SUN, MS, ME, ... or a whole number; inferred if not given")
+    add_reading(parser)
+
+
+def add_static(parser: Parser) -> None:
+    """A file with the static columns."""
+    parser.add_argument("--static-data", metavar="FILE", help="file with a row for each series that holds the static columns")
+
+
+def add_reading(parser: Parser) -> None:
+    """How text is read."""
+    reading = parser.add_argument_group(
+        "reading text", "empty cells, NA, N/A, NaN, null and None are missing values (but are ids as they are)"
+    )
+    reading.add_argument(
+        "--date-format", metavar="FORMAT", help="of times that are not ISO-8601, e.g. %%d/%%m/%%Y; 'integer' for whole numbers"
+    )
+    reading.add_argument("--time-zone", metavar="ZONE", help="of the times, e.g. Europe/Berlin")
+    reading.add_argument("--separator", metavar="SIGN", help="between cells: a comma, if not given; 'tab' for tabs")
+    reading.add_argument(
+        "--decimal", metavar="SIGN", choices=(".", ","), default=".", help="decimal point of numbers: '.' or ','"
+    )
+    reading.add_argument(
+        "--categorical",
+        metavar="NAME",
+        nargs="+",
+        action="extend",
+        default=[],
+        help="covariates to read as categories even where they look like numbers",
+    )
+
+
+def add_output(parser: Parser, what: str) -> None:
+    """Where a frame goes."""
+    output = parser.add_argument_group("output")
+    output.add_argument(
+        "--output",
+        metavar="FILE",
+        help=f"write {what} to a .csv or .parquet file, whole or not at all; - for CSV on standard output",
+    )
+    output.add_argument(
+        "--spreadsheet-safe",
+        action="store_true",
+        help="put ' before text in CSV that a spreadsheet would run as a formula (=, +, -, @ first)",
+    )
+
+
+def add_windows(parser: Parser) -> None:
+    """Rolling windows."""
+    parser.add_argument("--horizon", type=int, metavar="STEPS", help="steps to forecast at every cutoff")
+    windows = parser.add_argument_group("windows")
+    windows.add_argument("--windows", type=int, metavar="N", default=3, help="how many stretches of the past are forecast (3)")
+    windows.add_argument(
+        "--refit",
+        default="auto",
+        metavar="WHEN",
+        help="auto (local models every window, global ones once), true, false, or every N windows",
+    )
+    windows.add_argument(
+        "--gap", type=int, default=0, metavar="ROWS", help="rows left out between a cutoff and the first step (0)"
+    )
+    windows.add_argument(
+        "--size", type=int, metavar="ROWS", help="rows each window learns from; all before the cutoff if not given"
+    )
+    windows.add_argument("--workers", type=int, default=1, metavar="N", help="processes at a time (1)")
+    windows.add_argument("--seed", type=int, metavar="N", help="given to every model that has one")
+
+
+def add_levels(parser: Parser) -> None:
+    """Prediction intervals."""
+    parser.add_argument(
+        "--level", type=number, nargs="+", action="extend", metavar="PERCENT", help="prediction intervals, e.g. 80 95"
+    )
+
+
+def columns_of(values: argparse.Namespace) -> dict[str, Any]:
+    """The roles that were said."""
+    return {role: getattr(values, role) for role in ROLES if getattr(values, role) is not None}
+
+
+def frequency_of(text: str | None) -> Any:
+    """`--freq`: a whole number where it is one."""
+    return int(text) if text is not None and text.lstrip("-").isdecimal() else text
+
+
+def refit_of(text: str) -> Any:
+    """`--refit`: a word or a number of windows; anything else is left for the library to refuse."""
+    return {"true": True, "false": False}.get(text.lower(), int(text) if text.isdecimal() else text.lower())
+
+
+def backtest_options(values: argparse.Namespace) -> Any:
+    """The rarer options of a backtest; no progress bar among machine-readable output."""
+    from deepforecast import Backtest
+
+    progress = False if values.json else None
+    return Backtest(gap=values.gap, size=values.size, workers=values.workers, seed=values.seed, progress=progress)

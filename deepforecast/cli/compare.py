@@ -1,0 +1,123 @@
+"""Rank models on one data file by rolling cross-validation.
+
+A model that fails is a row with its error and makes the exit code 1; the others go on."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import Any
+
+from deepforecast.cli.arguments import (
+    Reading,
+    add_data,
+    add_levels,
+    add_output,
+    add_static,
+    add_windows,
+    backtest_options,
+    columns_of,
+    frequency_of,
+    refit_of,
+)
+from deepforecast.cli.cross_validate import add_metrics, add_models, check_metrics, needs_horizon
+from deepforecast.cli.outcome import Outcome
+from deepforecast.cli.parser import Parser
+
+USAGE = "DATA --horizon STEPS [options]"
+EPILOG = """\
+examples:
+  deepforecast compare sales.csv --horizon 14 --level 80 95 --report report.html --plot board.png
+  deepforecast compare sales.csv --models SeasonalNaive Naive2 WindowMean:window=28 --horizon 14"""
+PICTURES = (".png", ".svg", ".pdf")
+
+
+def add_arguments(parser: Parser, arguments: Sequence[str]) -> None:
+    """The options of the command."""
+    add_data(parser)
+    add_static(parser)
+    add_models(parser, required=False)
+    add_windows(parser)
+    add_levels(parser)
+    add_metrics(parser)
+    parser.add_argument("--report", metavar="FILE", help="write the whole comparison to one HTML page that opens offline")
+    parser.add_argument("--plot", metavar="FILE", help="draw the leaderboard: .png, .svg or .pdf")
+    add_output(parser, "the forecasts (id, time, cutoff, target, a column for each model)")
+
+
+def run(values: argparse.Namespace) -> Outcome:
+    """Read, compare, write."""
+    from deepforecast import compare
+    from deepforecast.cli.model_names import build
+    from deepforecast.cli.plain import records
+    from deepforecast.cli.reading import read, read_static
+    from deepforecast.cli.writing import check_frame_target, check_target
+
+    check_frame_target(values.output)
+    check_target(values.report, ".html")
+    check_target(values.plot, *PICTURES)
+    check_metrics(values.metrics)
+    models = [build(text) for text in values.models or baselines()]
+    needs_horizon(values, models)
+    reading = Reading.of(values)
+    data = read(values.data, columns_of(values), reading)
+    static = None if values.static_data is None else read_static(values.static_data, data.columns, reading)
+    board = compare(
+        models, data.frame, horizon=values.horizon, n_windows=values.windows, level=values.level, metrics=values.metrics,
+        refit=refit_of(values.refit), freq=frequency_of(values.freq), columns=data.roles, static=static,
+        options=backtest_options(values),
+    )  # fmt: skip
+    written = _write(board, values)
+    facts: dict[str, Any] = {"leaderboard": records(board.table), "failed": board.failed, "written": written}
+    return _outcome(board, facts, values)
+
+
+def baselines() -> list[str]:
+    """The names of all models of the family of baselines."""
+    from deepforecast.cli.models import family_of
+    from deepforecast.core.registry import names
+
+    return [name for name in names() if family_of(name) == "baselines"]
+
+
+def _write(board: Any, values: argparse.Namespace) -> list[str]:
+    """The files asked for."""
+    from deepforecast.cli.writing import figure_bytes, write_bytes, write_frame
+
+    if values.report is not None:
+        board.report(values.report)
+    if values.plot is not None:
+        write_bytes(values.plot, figure_bytes(board.plot(), values.plot))
+    if values.output not in (None, "-"):
+        write_frame(board.forecasts, values)
+    return [path for path in (values.report, values.plot, values.output) if path not in (None, "-")]
+
+
+def _outcome(board: Any, facts: dict[str, Any], values: argparse.Namespace) -> Outcome:
+    from deepforecast.cli.streams import notes, one_line
+    from deepforecast.cli.writing import csv_bytes
+
+    text = board_text(board)
+    status = 1 if facts["failed"] else 0
+    if facts["written"]:
+        text += "\n" + one_line(f"Written: {', '.join(facts['written'])}.")
+    if values.output == "-":
+        notes(text.splitlines())
+        return Outcome(facts, data=csv_bytes(board.forecasts, values.spreadsheet_safe), status=status)
+    return Outcome(facts, text, status=status)
+
+
+def board_text(board: Any) -> str:
+    """The leaderboard for a terminal."""
+    from deepforecast.cli.streams import one_line, paint
+    from deepforecast.cli.table import folded, table_lines
+
+    printed, table = board.printed(), board.table
+    lines = [
+        *folded(one_line(board.headline())),
+        *table_lines({str(name): list(map(str, printed[name])) for name in printed.columns}),
+    ]
+    for name, error in zip(table["model"], table["error"], strict=True):
+        if error:
+            lines += [paint(line, "red") for line in folded(one_line(f"{name} failed: {error}"), rest="  ")]
+    return "\n".join(lines)

@@ -1,0 +1,135 @@
+"""Say what this installation has and how it is set up: versions, CPUs, threads, GPU, where data are looked for, caches.
+
+Exit code 1 if a package is missing that the library needs."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from deepforecast.cli.outcome import Outcome
+from deepforecast.cli.parser import Parser
+
+USAGE = "[options]"
+EPILOG = "examples:\n  deepforecast doctor --json"
+NEEDED = (
+    "numpy", "pandas", "narwhals", "pyarrow", "scipy", "joblib", "threadpoolctl", "safetensors", "matplotlib", "plotly", "tqdm",
+    "statsmodels", "scikit-learn", "optuna", "torch", "pytorch-lightning",
+)  # fmt: skip
+OPTIONAL = ("polars", "lightgbm", "ray", "dask")
+MISSING = "missing"
+GPU_SECONDS = 30
+ASK_GPU = """
+import json, torch
+names = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
+mps = bool(getattr(torch.backends, "mps", None) and torch.backends.mps.is_available())
+print(json.dumps({"cuda": names, "built for": torch.version.cuda or torch.version.hip or "CPU only", "mps": mps}))
+"""
+
+
+def add_arguments(parser: Parser, arguments: Sequence[str]) -> None:
+    """The options of the command."""
+    parser.add_argument("--no-gpu", action="store_true", help="do not ask torch for GPUs (it takes a few seconds to load)")
+
+
+def run(values: argparse.Namespace) -> Outcome:
+    """Look around."""
+    from deepforecast import datasets
+    from deepforecast.core import threads
+
+    packages = {name: _version(name) for name in NEEDED}
+    facts: dict[str, Any] = {
+        "deepforecast": _own(),
+        "packages": packages,
+        "optional packages": {name: _version(name) for name in OPTIONAL},
+        "threads": threads.status(),
+        "gpu": {"torch": "not asked (--no-gpu)"} if values.no_gpu else _gpu(packages["torch"]),
+        "data": {place: "there" if there else "not there" for place, there in datasets.where()},
+        "caches": _caches(),
+    }
+    lacking = [name for name, version in packages.items() if version == MISSING]
+    return Outcome(facts, _text(facts, lacking), status=1 if lacking else 0)
+
+
+def _own() -> dict[str, str]:
+    import platform
+    import sys
+    from pathlib import Path
+
+    import deepforecast
+
+    return {
+        "version": deepforecast.__version__,
+        "folder": str(Path(deepforecast.__file__).parent),
+        "python": f"{platform.python_version()} ({sys.executable})",
+        "system": platform.platform(),
+    }
+
+
+def _version(package: str) -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return MISSING
+
+
+def _gpu(torch: str) -> dict[str, str]:
+    """What torch says, asked in a process of its own: one that hangs or crashes is worth knowing, not worth dying of."""
+    import json
+    import subprocess
+    import sys
+
+    if torch == MISSING:
+        return {"torch": "not asked: it is missing"}
+    try:
+        asked = subprocess.run(
+            [sys.executable, "-c", ASK_GPU],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=GPU_SECONDS,
+            check=False,
+        )
+        said = json.loads(asked.stdout)
+    except subprocess.TimeoutExpired:
+        return {"torch": f"not asked: it did not answer in {GPU_SECONDS} s"}
+    except ValueError:
+        lines = asked.stderr.strip().splitlines() or [f"exit code {asked.returncode}"]
+        return {"torch": f"could not be asked: {lines[-1]}"}
+    found = ", ".join(said["cuda"]) or ("Apple's (mps)" if said["mps"] else "none")
+    return {"torch": f"{torch}, built for {said['built for']}", "found": found}
+
+
+def _caches() -> dict[str, str]:
+    """Folders that the libraries write to, and whether they can."""
+    import os
+    import tempfile
+
+    import matplotlib
+
+    found = {"temporary files": _state(tempfile.gettempdir()), "matplotlib": _state(matplotlib.get_cachedir())}
+    numba = os.environ.get("NUMBA_CACHE_DIR")
+    return found | {"numba": _state(numba) if numba else "__pycache__ beside the compiled modules"}
+
+
+def _state(folder: str) -> str:
+    import os
+
+    return f"{folder} ({'can be written' if os.access(folder, os.W_OK) else 'cannot be written'})"
+
+
+def _text(facts: Mapping[str, Mapping[str, str]], lacking: Sequence[str]) -> str:
+    from deepforecast.cli.streams import one_line, paint
+    from deepforecast.cli.table import folded
+
+    lines: list[str] = []
+    for section, said in facts.items():
+        lines += ["", paint(section, "bold")] if lines else [paint(section, "bold")]
+        width = min(28, max(map(len, said), default=0))
+        for name, value in said.items():
+            lines += folded(one_line(value), f"  {one_line(name):<{width}}  ", " " * (width + 4))
+    verdict = f"missing: {', '.join(lacking)}. Install them into this Python." if lacking else "All that is needed is there."
+    return "\n".join([*lines, "", paint(verdict, "red" if lacking else "green")])

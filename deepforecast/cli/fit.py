@@ -1,0 +1,81 @@
+"""Fit one model to a data file and save it.
+
+`deepforecast fit --model NAME --help` shows the parameters of that model."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Sequence
+
+from deepforecast.cli.arguments import Reading, add_data, add_static, columns_of, frequency_of
+from deepforecast.cli.outcome import Outcome
+from deepforecast.cli.parser import Parser
+
+USAGE = "DATA --model NAME --save FILE [options]"
+EPILOG = """\
+examples:
+  deepforecast fit sales.csv --model SeasonalNaive --horizon 14 --season-length 7 --save model.dfc
+  deepforecast fit sales.csv --model Conformal --set model=Naive --horizon 14 --save model.dfc"""
+
+
+def add_arguments(parser: Parser, arguments: Sequence[str]) -> None:
+    """The options of the command, and those of the model that is named."""
+    parser.add_argument("--model", required=True, metavar="NAME", help="which model; deepforecast models lists them")
+    parser.add_argument(
+        "--save", required=True, metavar="FILE", help="where the fitted model goes; what stands there is replaced"
+    )
+    add_data(parser)
+    add_static(parser)
+    name = named(arguments)
+    if name is not None:
+        from deepforecast.cli.flags import add_flags
+        from deepforecast.cli.model_names import find
+
+        add_flags(parser, find(name))
+
+
+def run(values: argparse.Namespace) -> Outcome:
+    """Read, fit, save."""
+    from deepforecast.cli.flags import parameters
+    from deepforecast.cli.model_names import find
+    from deepforecast.cli.reading import read, read_static
+    from deepforecast.cli.writing import check_target
+
+    check_target(values.save)
+    cls = find(values.model)
+    model = cls(**parameters(values, cls))
+    reading = Reading.of(values)
+    data = read(values.data, columns_of(values), reading)
+    static = None if values.static_data is None else read_static(values.static_data, data.columns, reading)
+    started = time.perf_counter()
+    model.fit(data.frame, freq=frequency_of(values.freq), columns=data.roles, static=static)
+    seconds = time.perf_counter() - started
+    model.save(values.save)
+    series = model.state_.series
+    facts = {"model": repr(model), "series": len(series), "rows": len(data.frame), "freq": series.calendar.freq}
+    facts |= {"seconds": seconds, "saved": values.save}
+    return Outcome(facts, _text(facts))
+
+
+def named(arguments: Sequence[str]) -> str | None:
+    """The value of `--model`, looked up before the command line is parsed: the options depend on it."""
+    for at, one in enumerate(arguments):
+        name, equals, value = one.partition("=")
+        if name == "--model":
+            following = arguments[at + 1] if at + 1 < len(arguments) else ""
+            return value if equals else None if following.startswith("-") or not following else following
+    return None
+
+
+def _text(facts: dict[str, object]) -> str:
+    import os
+
+    from deepforecast.cli.streams import one_line
+    from deepforecast.cli.table import seconds, size
+
+    path = str(facts["saved"])
+    return one_line(
+        f"{facts['model']} fitted to {facts['series']:,} series of {facts['rows']:,} rows, freq {facts['freq']}, in "
+        f"{seconds(float(str(facts['seconds'])))}; saved to {path} ({size(os.path.getsize(path))})."
+    )

@@ -1,0 +1,109 @@
+"""Models as they are named on a command line: `naive2`, `SeasonalNaive:season_length=7,alias=Weekly`, `Conformal(Naive())`."""
+
+from __future__ import annotations
+
+import ast
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any
+
+from deepforecast.core import registry
+from deepforecast.errors import ParameterError, shown, some
+
+if TYPE_CHECKING:
+    from deepforecast.core.forecaster import Forecaster
+
+
+def find(name: str) -> type[Forecaster]:
+    """The class of a model; capitals, dashes and underscores do not matter."""
+    names = {_bare(known): known for known in registry.names()}
+    if _bare(name) not in names:
+        near = [names[one] for one in get_close_matches(_bare(name), names, n=3, cutoff=0.5)]
+        hint = f"Did you mean {' or '.join(near)}?" if near else f"There is {some(registry.names(), most=60)}."
+        raise ParameterError(f"No model is called {shown(name)!r}. {hint} deepforecast models describes them.")
+    return registry.get(names[_bare(name)])
+
+
+def build(text: str) -> Forecaster:
+    """A model from its name and parameters.
+
+    >>> build("seasonal-naive:season_length=7,alias=Weekly")
+    SeasonalNaive(alias='Weekly', season_length=7)
+    >>> build("Conformal(Naive(), horizon=3)")
+    Conformal(horizon=3, model=Naive())
+    """
+    if "(" in text.partition(":")[0]:
+        return _called(_expression(text), text)
+    from deepforecast.cli.values import value_of
+
+    name, _, rest = text.partition(":")
+    cls = find(name)
+    given = dict(_pairs(rest, text))
+    _refuse_unknown(cls, given)
+    return cls(**{key: value_of(said, cls, key) for key, said in given.items()})
+
+
+def pair(text: str) -> tuple[str, str]:
+    """`name=value` taken apart."""
+    name, equals, value = text.partition("=")
+    if not equals or not name.strip():
+        raise ParameterError(f"A parameter is set as name=value; got {shown(text)!r}.")
+    return name.strip().replace("-", "_"), value.strip()
+
+
+def _pairs(text: str, whole: str) -> list[tuple[str, str]]:
+    """`a=1,b=2,3,c=x` as a: 1, b: 2,3 and c: x; what stands in brackets is left alone."""
+    pieces: list[str] = []
+    depth = 0
+    for piece in text.split(",") if text.strip() else []:
+        if pieces and (depth or "=" not in piece):
+            pieces[-1] += f",{piece}"
+        else:
+            pieces.append(piece)
+        depth = sum(pieces[-1].count(sign) for sign in "([{") - sum(pieces[-1].count(sign) for sign in ")]}")
+    found = [pair(piece) for piece in pieces]
+    twice = [name for at, (name, _) in enumerate(found) if name in dict(found[:at])]
+    if twice:
+        raise ParameterError(f"Each parameter is given once; {some(twice)} is there twice in {shown(whole)!r}.")
+    return found
+
+
+def _expression(text: str) -> ast.Call:
+    """`Name(...)` parsed; nothing in it is run."""
+    try:
+        node = ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        node = None
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
+        raise ParameterError(
+            f"A model is written Name, Name:parameter=value,... or Name(parameter=value, ...); got {shown(text)!r}."
+        )
+    return node
+
+
+def _called(node: ast.Call, text: str) -> Forecaster:
+    cls = find(node.func.id if isinstance(node.func, ast.Name) else "")
+    if any(keyword.arg is None for keyword in node.keywords):
+        raise ParameterError(f"A model's parameters are written one by one, not as **; got {shown(text)!r}.")
+    return cls(*[_literal(one, text) for one in node.args], **{str(k.arg): _literal(k.value, text) for k in node.keywords})
+
+
+def _literal(node: ast.expr, text: str) -> Any:
+    """A number, text, list, dict or another model."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+        return _called(node, text)
+    if isinstance(node, ast.Name):
+        return find(node.id)() if _bare(node.id) in map(_bare, registry.names()) else node.id
+    try:
+        return ast.literal_eval(node)
+    except (ValueError, TypeError, RecursionError, MemoryError):
+        raise ParameterError(f"The parameters of a model are plain values or other models; got {shown(text)!r}.") from None
+
+
+def _refuse_unknown(cls: type[Forecaster], given: dict[str, str]) -> None:
+    from deepforecast.core.params import refuse_unknown
+
+    refuse_unknown(cls, given)
+
+
+def _bare(name: str) -> str:
+    return name.lower().replace("-", "").replace("_", "")

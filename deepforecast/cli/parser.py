@@ -1,0 +1,88 @@
+"""Command lines to values: argparse, with one-line errors and near misses named."""
+
+from __future__ import annotations
+
+import argparse
+import textwrap
+from collections.abc import Sequence
+from difflib import get_close_matches
+from typing import Any, NoReturn
+
+from deepforecast.cli import streams
+from deepforecast.errors import ParameterError, shown
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse that raises what it has to say, in place of printing the usage and leaving."""
+
+    def __init__(self, prog: str, usage: str, description: str, epilog: str = "") -> None:
+        super().__init__(
+            prog=prog,
+            usage=f"{prog} {usage}",
+            description=description,
+            epilog=epilog or None,
+            formatter_class=lambda prog: Formatter(prog, max_help_position=28),
+            allow_abbrev=False,
+            add_help=False,
+        )
+        self.subject = prog
+
+    def error(self, message: str) -> NoReturn:
+        """Raise it."""
+        if "arguments are required: DATA" in message:
+            message += " (it comes first: an option that takes a list takes all that follows)"
+        raise ParameterError(f"{message}. See {self.prog} --help.")
+
+    def print_help(self, file: Any = None) -> None:
+        """The help, on standard output as it may come."""
+        streams.say(self.format_help().rstrip())
+
+    def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
+        """The values, with unknown options looked at before anything else: a mistyped one is the usual cause of the rest."""
+        given = [with_dashes(one) for one in arguments]
+        for one in given:
+            name = one.partition("=")[0]
+            if name == "--":
+                break
+            if name.startswith("--") and name not in self.options:
+                raise ParameterError(self._unknown(name))
+        found, rest = self.parse_known_args(given)
+        if rest:
+            raise ParameterError(f"{self.prog} does not know what {shown(rest[0])!r} is for. See {self.prog} --help.")
+        return found
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Every option by its name."""
+        return dict(self._option_string_actions)
+
+    def _unknown(self, name: str) -> str:
+        near = get_close_matches(name, self.options, n=2, cutoff=0.7)
+        hint = f"Did you mean {' or '.join(near)}?" if near else f"See {self.prog} --help."
+        return f"{self.subject} has no option {shown(name)}. {hint}"
+
+
+class Formatter(argparse.RawDescriptionHelpFormatter):
+    """Descriptions keep their lines, each folded to the terminal."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        lines = []
+        for line in text.replace("`", "").splitlines():
+            start = " " * (len(line) - len(line.lstrip()))
+            hanging = indent + start + "  " * bool(start)
+            lines.append(textwrap.fill(line, width, initial_indent=indent, subsequent_indent=hanging, break_on_hyphens=False))
+        return "\n".join(lines)
+
+
+def with_dashes(argument: str) -> str:
+    """`--season_length=7` as `--season-length=7`: options are written with dashes, underscores are forgiven."""
+    name, equals, value = argument.partition("=")
+    return name.replace("_", "-") + equals + value if name.startswith("--") else argument
+
+
+def number(text: str) -> int | float:
+    """A number, whole where it is written so."""
+    try:
+        return int(text)
+    except ValueError:
+        return float(text)

@@ -1,0 +1,178 @@
+"""Data files to frames: ids as they are written, times only where they cannot be misread, numbers that are numbers."""
+
+from __future__ import annotations
+
+import io
+import os
+import stat
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from deepforecast.cli import cells
+from deepforecast.cli.arguments import Reading
+from deepforecast.data.columns import Columns, resolve
+from deepforecast.errors import DataError, say, shown, some
+
+CSV, PARQUET = (".csv", ".tsv", ".txt"), (".parquet", ".pq")
+HEAD = 2**20  # bytes in which the line of column names has to end
+
+
+@dataclass(frozen=True)
+class Data:
+    """A pandas frame with the columns that have a role, and the roles."""
+
+    frame: Any
+    columns: Columns
+
+    @property
+    def roles(self) -> dict[str, Any]:
+        """The roles as the library takes them, said in full."""
+        return roles_of(self.columns)
+
+
+def roles_of(columns: Columns) -> dict[str, Any]:
+    """Every role and its names."""
+    return {field.name: getattr(columns, field.name) for field in fields(Columns)}
+
+
+def read(path: str, said: Mapping[str, Any], reading: Reading, *, target: bool = True) -> Data:
+    """The rows of a file; `said` are the names of columns that were given. Columns without a role are left out, aloud."""
+    table = raw_table(path, reading)
+    try:
+        columns = resolve(said, table.column_names, target=target)
+    except DataError as error:
+        raise DataError(_lacking(path, said, table.column_names)) from error
+    there = [name for name in columns.all if name in table.column_names]
+    left = [name for name in table.column_names if name not in columns.all]
+    if left and target:
+        say(f"Columns without a role are left out: {some(left)}. Declare them with --future, --past or --static.")
+    return Data(cells.frame(table.select(there), columns, reading), columns)
+
+
+def read_static(path: str, columns: Columns, reading: Reading) -> Any:
+    """A frame with the static columns, one row a series."""
+    table = raw_table(path, reading)
+    wanted = [name for name in (columns.id, *columns.static) if name is not None and name in table.column_names]
+    return cells.frame(table.select(wanted), columns, reading)
+
+
+def like_ids(frame: Any, series: Any) -> Any:
+    """The frame with the ids of a text file as whole numbers, where the model was fitted on those and all of them are."""
+    name = series.columns.id
+    if series.ids is None or name not in frame or not series.ids.dtype.is_integer() or frame[name].dtype.kind in "iu":
+        return frame
+    text = frame[name].astype(str)
+    return frame.assign(**{name: text.astype("int64")}) if text.str.fullmatch(r"0|-?[1-9]\d{0,17}").all() else frame
+
+
+def raw_table(path: str, reading: Reading) -> Any:
+    """The file as an arrow table: every cell of a CSV as the text it is."""
+    import pyarrow as pa
+
+    suffix = Path(path).suffix.lower()
+    try:
+        if "\0" in path:
+            raise DataError(f"{_name(path)} cannot be read: no path holds a zero byte.")
+        if path == "-":
+            return _csv(_standard_input(), path, reading)
+        pipe = stat.S_ISFIFO(os.stat(path).st_mode)
+        if not pipe and not os.path.isfile(path):
+            raise DataError(f"{_name(path)} is not a file. Give a .csv or .parquet file.")
+        if suffix in PARQUET:
+            return _parquet(path)
+        if suffix in CSV or pipe:
+            with open(path, "rb") as file:
+                return _csv(io.BytesIO(file.read()) if pipe else file, path, reading)
+    except OSError as error:
+        raise DataError(f"{_name(path)} cannot be read: {error.strerror or shown(str(error), 200)}.") from error
+    except (pa.ArrowException, UnicodeError) as error:
+        raise DataError(f"{_name(path)} is not a whole file of its kind: {shown(str(error), 200)}") from error
+    raise DataError(f"A data file ends in .csv, .tsv or .parquet; got {_name(path)}. Convert it, or pipe it in as CSV with -.")
+
+
+def _lacking(path: str, said: Mapping[str, Any], names: list[str]) -> str:
+    wanted = {"time": "ds", "target": "y", **said}
+    listed = [name for given in wanted.values() for name in (given if isinstance(given, list | tuple) else [given]) if name]
+    lacking = [name for name in dict.fromkeys(listed) if name not in names]
+    return (
+        f"{_name(path)} lacks {some(lacking or listed, most=12)}; its columns are {some(names, most=12)}. "
+        "Name yours with --id, --time, --target (and --future, --past, --static)."
+    )
+
+
+def _standard_input() -> BinaryIO:
+    if sys.stdin is None or sys.stdin.closed:
+        raise DataError("Standard input is closed, so there is nothing to read. Give a file in place of -.")
+    return io.BytesIO(sys.stdin.buffer.read())
+
+
+def _parquet(path: str) -> Any:
+    import pyarrow.parquet as pq
+
+    table = pq.read_table(path)
+    indices = [name for name in table.column_names if name.startswith("__index_level_")]  # what pandas adds
+    table = table.drop_columns(indices)
+    _unique(table.column_names, path)
+    return table.replace_schema_metadata(None)
+
+
+def _csv(file: BinaryIO, path: str, reading: Reading) -> Any:
+    import pyarrow as pa
+    from pyarrow import csv
+
+    separator = reading.separator or ("\t" if path.lower().endswith(".tsv") else ",")
+    if len(separator) != 1 or not separator.isascii():
+        raise DataError(f"--separator is one sign (or 'tab'); got {shown(separator)!r}.")
+    names = _header(file, path, separator)
+    text = csv.ConvertOptions(
+        column_types=dict.fromkeys(names, pa.string()),
+        strings_can_be_null=True,
+        quoted_strings_can_be_null=False,
+        null_values=[""],
+    )
+    layout = csv.ParseOptions(delimiter=separator, newlines_in_values=True)
+    try:
+        return csv.read_csv(file, convert_options=text, parse_options=layout)
+    except pa.ArrowInvalid:
+        file.seek(0)  # once more in one thread, which knows the number of the row
+        return csv.read_csv(file, csv.ReadOptions(use_threads=False), parse_options=layout, convert_options=text)
+
+
+def _header(file: BinaryIO, path: str, separator: str) -> list[str]:
+    """The names of the columns, read apart: before the rows are, it has to be said that they are text."""
+    import codecs
+    import csv
+
+    head = file.read(HEAD)
+    file.seek(0)
+    if b"\0" in head:
+        raise DataError(f"{_name(path)} is not text in UTF-8 (it holds zero bytes). Save it as CSV in UTF-8.")
+    try:
+        text = codecs.getincrementaldecoder("utf-8-sig")().decode(head)
+    except UnicodeDecodeError:
+        raise DataError(f"{_name(path)} is not text in UTF-8. Save it as CSV in UTF-8.") from None
+    try:
+        names = next((row for row in csv.reader(io.StringIO(text, newline=""), delimiter=separator) if row), [])
+    except csv.Error as error:
+        raise DataError(f"{_name(path)} does not begin with a line of column names: {error}.") from None
+    if not names:
+        raise DataError(f"{_name(path)} is empty. The first line names the columns, e.g. unique_id,ds,y.")
+    other = [sign for sign in (";", "\t", "|", ",") if len(names) == 1 and sign in names[0] and sign != separator]
+    if other:
+        sign = "tab" if other[0] == "\t" else repr(other[0])
+        raise DataError(f"{_name(path)} has the one column {shown(names[0])!r}. Say --separator {sign}.")
+    _unique(names, path)
+    return names
+
+
+def _unique(names: list[str], path: str) -> None:
+    twice = [name for at, name in enumerate(names) if name in names[:at]]
+    if twice:
+        raise DataError(f"Column names of {_name(path)} are unique; {some(twice)} is there twice. Drop or rename one.")
+
+
+def _name(path: str) -> str:
+    return "standard input" if path == "-" else shown(path, 200)

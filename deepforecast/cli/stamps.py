@@ -1,0 +1,121 @@
+"""A column of times from text: ISO-8601 or as the user says; 05/01/2024 has two readings and is never guessed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from deepforecast.cli.arguments import Reading
+from deepforecast.cli.numerals import where
+from deepforecast.data.frames import TEXT_TIME
+from deepforecast.errors import DataError, ParameterError, shown
+
+DIGITS = r"^-?\d+$"
+COMPACT = {  # whole numbers that are dates in disguise: counting on from them would be wrong
+    "%Y%m%d": r"^(18|19|20|21)\d\d(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])$",
+    "%Y%m": r"^(18|19|20|21)\d\d(0[1-9]|1[0-2])$",
+}
+OFFSET = r"(Z|[+-]\d{2}:?\d{2})$"
+INTEGER = "integer"
+
+
+def stamps(text: Any, name: str, reading: Reading) -> Any:
+    """A pandas column of date-times or whole numbers."""
+    import pyarrow.compute as pc
+
+    trimmed = pc.utf8_trim_whitespace(text)
+    lacking = pc.fill_null(pc.equal(trimmed, ""), True)
+    if pc.any(lacking).as_py():
+        raise DataError(f"Column {name} has a time in every row; {where(lacking, text)}. Repair or drop these rows.")
+    if reading.date_format == INTEGER or (reading.date_format is None and _all(trimmed, DIGITS)):
+        return _integers(trimmed, name, asked=reading.date_format == INTEGER)
+    if reading.date_format is None:
+        _only_iso(trimmed, name)
+    return _in_zone(_parsed(trimmed, name, reading), name, reading)
+
+
+def _integers(text: Any, name: str, asked: bool) -> Any:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    for form, pattern in COMPACT.items():
+        if not asked and len(text) and _all(text, pattern):
+            raise DataError(
+                f"Column {name} holds whole numbers that look like dates, as {shown(text[0].as_py())!r}. "
+                f"Say --date-format {form} if they are, --date-format integer if they are not."
+            )
+    wrong = pc.invert(pc.match_substring_regex(text, DIGITS))
+    if pc.any(wrong).as_py():
+        raise DataError(f"Column {name} holds whole numbers; {where(wrong, text)}. Repair them, or say another --date-format.")
+    try:
+        return pc.cast(text, pa.int64()).to_pandas()
+    except pa.ArrowInvalid as error:
+        raise DataError(f"Column {name} holds whole numbers within 64 bits: {shown(str(error), 120)}") from error
+
+
+def _only_iso(text: Any, name: str) -> None:
+    import pyarrow.compute as pc
+
+    wrong = pc.invert(pc.match_substring_regex(text, TEXT_TIME))
+    if not pc.any(wrong).as_py():
+        return
+    first = text[pc.index(wrong, True).as_py()].as_py()
+    slashed = first.count("/") == 2 and first[:2].strip("/").isdecimal()
+    how = (
+        "--date-format %d/%m/%Y for day first, --date-format %m/%d/%Y for month first"
+        if slashed
+        else "e.g. --date-format '%d.%m.%Y'"
+    )
+    raise DataError(
+        f"Column {name} holds times in ISO-8601 (2024-01-31, 2024-01-31T09:00); {where(wrong, text)}. "
+        f"Say how to read them: {how}."
+    )
+
+
+def _parsed(text: Any, name: str, reading: Reading) -> Any:
+    import pandas as pd
+
+    values = text.to_pandas()
+    as_utc = reading.time_zone is not None and bool(len(values)) and bool(values.str.contains(OFFSET.replace("(", "(?:")).all())
+    try:
+        parsed = pd.Series(pd.to_datetime(values, format=reading.date_format or "ISO8601", utc=as_utc), name=name)
+    except (ValueError, OverflowError) as error:
+        if len(set(values.str.extract(OFFSET, expand=False).fillna(""))) > 1:
+            raise DataError(_mixed(name)) from error
+        said = f"as --date-format {shown(reading.date_format)} says" if reading.date_format else "as ISO-8601"
+        raise DataError(
+            f"Column {name} could not be read {said}: {shown(str(error).partition('. You might')[0], 160)}"
+        ) from error
+    if parsed.dtype == object:
+        raise DataError(_mixed(name))
+    return parsed
+
+
+def _in_zone(times: Any, name: str, reading: Reading) -> Any:
+    """In the zone asked for: converted where the text says its offset, taken as local time there where it does not."""
+    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+    if reading.time_zone is None:
+        return times
+    try:
+        zone = ZoneInfo(reading.time_zone)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise ParameterError(f"--time-zone is a name such as Europe/Berlin or UTC; got {shown(reading.time_zone)!r}.") from None
+    if times.dt.tz is not None:
+        return times.dt.tz_convert(zone)
+    try:
+        return times.dt.tz_localize(zone)
+    except ValueError as error:
+        raise DataError(
+            f"Column {name} holds local times that do not exist or exist twice in {zone}: {shown(str(error), 120)}. "
+            "Write the times with their offset, e.g. 2024-10-27T02:00+01:00."
+        ) from error
+
+
+def _mixed(name: str) -> str:
+    return f"Column {name} mixes offsets from UTC. Say in which zone it is to be read, e.g. --time-zone Europe/Berlin."
+
+
+def _all(text: Any, pattern: str) -> bool:
+    import pyarrow.compute as pc
+
+    return pc.all(pc.match_substring_regex(text, pattern)).as_py() is True

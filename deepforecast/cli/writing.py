@@ -1,0 +1,125 @@
+"""Frames to files, whole or not at all, and to standard output."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import os
+from pathlib import Path
+from typing import Any
+
+from deepforecast.errors import ParameterError, SaveError, say, shown, some
+from deepforecast.io.atomic import replace_file
+
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
+"""What text begins with that spreadsheets run as a formula. CSV holds it as it is unless asked otherwise: an id that comes
+back changed would no longer match the user's own tables."""
+
+
+def as_pandas(frame: Any) -> Any:
+    """The frame as a pandas one."""
+    from deepforecast.data.frames import opened
+
+    return opened(frame).to_pandas()
+
+
+def check_target(path: str | None, *suffixes: str) -> None:
+    """Refuse a place where nothing can be written before the work begins, not after."""
+    if path is None or path == "-":
+        return
+    if suffixes and Path(path).suffix.lower() not in suffixes:
+        raise ParameterError(f"A file to write here ends in {' or '.join(suffixes)}; got {shown(path, 200)}.")
+    if "\0" in path:
+        raise SaveError(f"{shown(path, 200)} cannot be written: no path holds a zero byte.")
+    if os.path.isdir(path):
+        raise SaveError(f"{shown(path, 200)} is a folder. Give the name of a file in it.")
+    folder = next(parent for parent in Path(path).absolute().parents if parent.exists())
+    if not folder.is_dir() or not os.access(folder, os.W_OK):
+        raise SaveError(f"{shown(path, 200)} cannot be written: {shown(str(folder), 200)} is not a folder one may write to.")
+
+
+def check_frame_target(path: str | None) -> None:
+    """As `check_target`, for `--output`."""
+    check_target(path, ".csv", ".parquet", ".pq")
+
+
+def write_bytes(path: str, data: bytes) -> None:
+    """Replace a file, whole or not at all."""
+    try:
+        replace_file(path, [data])
+    except OSError as error:
+        raise SaveError(
+            f"{shown(path, 200)} cannot be written: {error.strerror or error}. What stood there before still does."
+        ) from error
+
+
+def write_frame(frame: Any, values: argparse.Namespace) -> None:
+    """`--output FILE`."""
+    pandas = as_pandas(frame)
+    csv = values.output.lower().endswith(".csv")
+    write_bytes(values.output, csv_bytes(pandas, values.spreadsheet_safe) if csv else _parquet_bytes(pandas))
+
+
+def csv_bytes(frame: Any, spreadsheet_safe: bool = False) -> bytes:
+    """A frame as CSV in UTF-8; numbers in full, so that reading them gives the same bits."""
+    import csv
+
+    pandas = as_pandas(frame)
+    risky = _formulas(pandas)
+    if risky and spreadsheet_safe:
+        pandas = _defused(pandas)
+    elif risky:
+        say(
+            f"Text that a spreadsheet would run as a formula is written as it is: {some(risky)}. "
+            "--spreadsheet-safe puts ' before it."
+        )
+    # A lone carriage return is a line end to many readers, but not to every writer: then all text is quoted.
+    returns = any(pandas[name].astype(str).str.contains("\r").any() for name in _text_columns(pandas))
+    quoting = csv.QUOTE_NONNUMERIC if returns else csv.QUOTE_MINIMAL
+    return str(pandas.to_csv(index=False, lineterminator="\n", quoting=quoting)).encode("utf-8")
+
+
+def figure_bytes(figure: Any, path: str) -> bytes:
+    """A matplotlib figure in the format of the path's suffix."""
+    held = io.BytesIO()
+    figure.savefig(held, format=Path(path).suffix[1:].lower(), dpi=150)
+    return held.getvalue()
+
+
+def _parquet_bytes(pandas: Any) -> bytes:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    held = pa.BufferOutputStream()
+    pq.write_table(pa.Table.from_pandas(pandas, preserve_index=False), held)
+    return bytes(held.getvalue())
+
+
+def _text_columns(pandas: Any) -> list[Any]:
+    return [name for name in pandas.columns if pandas[name].dtype.kind not in "biufcMm"]
+
+
+def _formulas(pandas: Any) -> list[str]:
+    """Names and text of cells that would be run."""
+    found = [str(name) for name in pandas.columns if _is_formula(str(name))]
+    for name in _text_columns(pandas):
+        found += [text for text in map(str, pandas[name].dropna().unique()) if _is_formula(text)]
+    return found
+
+
+def _is_formula(text: str) -> bool:
+    if not text.startswith(FORMULA):
+        return False
+    try:
+        float(text)
+    except ValueError:
+        return True
+    return False
+
+
+def _defused(pandas: Any) -> Any:
+    def safe(value: Any) -> Any:
+        return f"'{value}" if _is_formula(str(value)) else value
+
+    changed = {name: pandas[name].astype(object).map(safe, na_action="ignore") for name in _text_columns(pandas)}
+    return pandas.assign(**changed).rename(columns=safe)

@@ -1,0 +1,90 @@
+"""`deepforecast compare`."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from deepforecast.cli.compare import baselines
+from deepforecast.core import registry
+
+THREE = ["compare", "sales.csv", "--models", "Naive", "SeasonalNaive", "Drift", "--horizon", "7", "--windows", "2"]
+
+
+def test_the_leaderboard(run) -> None:
+    ran = run(*THREE, "--level", "80")
+    assert (ran.status, ran.err) == (0, "")
+    lines = ran.out.splitlines()
+    assert lines[0].startswith("3 models on 2 series, horizon 7, 2 windows")
+    assert lines[2].split()[0] == "SeasonalNaive"
+    assert "coverage-80" in ran.out
+
+
+def test_as_json(run) -> None:
+    facts = run(*THREE, "--metrics", "mae", "mase", "--json").facts
+    assert facts["leaderboard"][0]["model"] == "SeasonalNaive"
+    assert facts["leaderboard"][0]["mae"] < facts["leaderboard"][1]["mae"]
+    assert (facts["failed"], facts["written"]) == ([], [])
+
+
+def test_files(run, folder: Path) -> None:
+    ran = run(*THREE, "--level", "80", "--report", "out/report.html", "--plot", "board.png", "--output", "cv.parquet")
+    assert ran.out.splitlines()[-1] == "Written: out/report.html, board.png, cv.parquet."
+    assert (folder / "board.png").read_bytes().startswith(b"\x89PNG")
+    assert "SeasonalNaive" in (folder / "out" / "report.html").read_text()
+    assert pd.read_parquet(folder / "cv.parquet").columns.tolist()[:4] == ["unique_id", "ds", "cutoff", "y"]
+
+
+@pytest.mark.parametrize(("name", "start"), [("b.svg", b"<?xml"), ("b.pdf", b"%PDF")])
+def test_other_pictures(run, folder: Path, name: str, start: bytes) -> None:
+    assert run(*THREE, "--plot", name).status == 0
+    assert (folder / name).read_bytes().startswith(start)
+
+
+def test_forecasts_on_standard_output(run) -> None:
+    ran = run(*THREE, "--output", "-")
+    assert pd.read_csv(io.StringIO(ran.out)).columns.tolist()[:4] == ["unique_id", "ds", "cutoff", "y"]
+    assert ran.err.startswith("3 models on 2 series")
+
+
+def test_a_model_that_fails_is_a_row_and_exit_code_1(run) -> None:
+    ran = run(*THREE, "--models", "SeasonalNaive:season_length=60,alias=Long", "--json")
+    assert ran.status == 1
+    assert ran.facts["failed"] == ["Long"]
+    assert "Long needs at least 60" in ran.facts["leaderboard"][-1]["error"]
+    told = run(*THREE, "--models", "SeasonalNaive:season_length=60,alias=Long")
+    assert "Long failed: DataError: Long needs at least 60" in told.out
+
+
+def test_all_baselines_if_none_is_named(run) -> None:
+    facts = run("compare", "sales.csv", "--horizon", "7", "--windows", "1", "--json").facts
+    assert sorted(row["model"] for row in facts["leaderboard"]) == baselines()
+    assert {"Naive", "SeasonalNaive", "Naive2"} <= set(baselines()) < set(registry.names())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["compare", "nowhere.csv", "--horizon", "7"], "nowhere.csv cannot be read"),
+        (["compare", "sales.csv"], "Say --horizon STEPS"),
+        ([*THREE, "--models", "Prophet9000"], "No model is called 'Prophet9000'"),
+        ([*THREE, "--models", "Naive"], "Naive"),
+        ([*THREE, "--windows", "0"], "n_windows"),
+        ([*THREE, "--windows", "50"], "007"),
+        ([*THREE, "--metrics", "accuracy"], "no metric accuracy"),
+        ([*THREE, "--report", "report.pdf"], "ends in .html"),
+        ([*THREE, "--plot", "plot.jpg"], "ends in .png or .svg or .pdf"),
+        ([*THREE, "--report", "sales.csv/r.html"], "cannot be written"),
+        ([*THREE, "--horizon", "0"], "horizon is"),
+        ([*THREE, "--level", "200"], "level lies between"),
+        (
+            ["compare", "sales.csv", "--horizon", "7", "--models", "SeasonalNaive:season_length=60"],
+            "No model could be compared",
+        ),
+    ],
+)
+def test_what_cannot_be_is_refused(run, arguments: list[str], said: str) -> None:
+    assert said in run(*arguments).refusal()

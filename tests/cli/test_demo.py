@@ -1,0 +1,36 @@
+"""`deepforecast demo`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+
+from deepforecast import load
+
+FILES = ["forecast.csv", "forecast.png", "model.dfc", "report.html"]
+
+
+def test_the_demo_shows_its_steps_and_writes_its_files(run, folder: Path) -> None:
+    ran = run("demo", "--output", "first/look")
+    assert (ran.status, ran.err) == (0, "")
+    assert [f"[{number}/6]" in ran.out for number in range(1, 7)] == [True] * 6
+    assert max(map(len, ran.out.splitlines())) <= 100
+    assert sorted(path.name for path in (folder / "first" / "look").iterdir()) == FILES
+    forecast = pd.read_csv(folder / "first" / "look" / "forecast.csv", parse_dates=["ds"])
+    assert forecast["ds"].tolist() == list(pd.date_range("1961-01-01", periods=24, freq="MS"))
+    assert (folder / "first" / "look" / "forecast.png").read_bytes().startswith(b"\x89PNG")
+    assert load(folder / "first" / "look" / "model.dfc").predict(12).shape == (12, 3)
+    assert "first/look/report.html in a browser" in ran.out
+
+
+def test_as_json(run) -> None:
+    facts = run("demo", "--json").facts
+    assert len(facts["steps"]) == 6
+    assert facts["seconds"] < 60
+    assert [Path(path).name for path in facts["files"]] == ["forecast.csv", "forecast.png", "report.html"]
+
+
+def test_a_place_that_cannot_be_written_to_is_refused_at_once(run) -> None:
+    ran = run("demo", "--output", "sales.csv")
+    assert "cannot be written" in ran.refusal()

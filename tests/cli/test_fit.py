@@ -1,0 +1,107 @@
+"""`deepforecast fit`."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from deepforecast import Conformal, Naive, SeasonalNaive, load
+from deepforecast.cli.fit import named
+
+
+def test_fits_and_saves(run, folder: Path) -> None:
+    ran = run(
+        "fit", "sales.csv", "--model", "seasonal-naive", "--horizon", "14", "--season-length", "7", "--save", "new/model.dfc"
+    )
+    assert (ran.status, ran.err) == (0, "")
+    assert ran.out.startswith("SeasonalNaive(horizon=14, season_length=7) fitted to 2 series of 140 rows, freq D, in ")
+    assert ran.out.count("\n") == 1
+    model = load(folder / "new" / "model.dfc")
+    frame = pd.read_csv(folder / "sales.csv", dtype={"unique_id": str}, parse_dates=["ds"])
+    expected = SeasonalNaive(horizon=14, season_length=7).fit(frame).predict(level=80)
+    pd.testing.assert_frame_equal(model.predict(level=80), expected, check_dtype=False)
+
+
+def test_as_json(run) -> None:
+    facts = run("fit", "sales.csv", "--model=Naive", "--save", "m.dfc", "--json").facts
+    assert facts.pop("seconds") >= 0
+    assert facts == {"model": "Naive()", "series": 2, "rows": 140, "freq": "D", "saved": "m.dfc"}
+
+
+def test_parameters_without_a_flag(run, folder: Path) -> None:
+    arguments = ["--set", "model=SeasonalNaive:season_length=7", "--set", "horizon=2", "--n-windows", "30"]
+    assert run("fit", "sales.csv", "--model", "Conformal", *arguments, "--save", "m.dfc").status == 0
+    assert load(folder / "m.dfc") == Conformal(SeasonalNaive(season_length=7), horizon=2, n_windows=30)
+
+
+def test_own_column_names_and_formats(run, folder: Path) -> None:
+    (folder / "own.csv").write_text("shop;day;sold\n" + "".join(f"007;{i:02d}.01.2024;{i},5\n" for i in range(1, 20)))
+    names = ["--id", "shop", "--time", "day", "--target", "sold"]
+    ran = run("fit", "own.csv", "--model", "Naive", *names, "--date-format", "%d.%m.%Y", "--separator", ";", "--decimal", ",",
+              "--horizon", "1", "--save", "m.dfc")  # fmt: skip
+    assert ran.status == 0
+    assert run("predict", "m.dfc").out == "shop,day,Naive\n007,2024-01-20,19.5\n"
+
+
+def test_parquet_and_standard_input(run, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    frame = pd.read_csv(folder / "sales.csv", parse_dates=["ds"])
+    frame.assign(unique_id=frame["unique_id"].map({"007": 30, "a8": 4})).to_parquet(folder / "sales.parquet")
+    assert run("fit", "sales.parquet", "--model", "Naive", "--horizon", "1", "--save", "m.dfc").status == 0
+    assert run("predict", "m.dfc", "--json").facts["forecasts"][0]["unique_id"] == 4
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO((folder / "sales.csv").read_bytes())))
+    assert run("fit", "-", "--model", "Naive", "--save", "m.dfc", "--json").facts["rows"] == 140
+
+
+def test_a_fit_that_fails_leaves_the_old_model(run, folder: Path) -> None:
+    assert run("fit", "sales.csv", "--model", "Naive", "--save", "m.dfc").status == 0
+    before = (folder / "m.dfc").read_bytes()
+    (folder / "bad.csv").write_text("ds,y\n2024-01-01,inf\n2024-01-02,1\n")
+    run("fit", "bad.csv", "--model", "Naive", "--freq", "D", "--save", "m.dfc").refusal()
+    assert (folder / "m.dfc").read_bytes() == before
+    assert isinstance(load(folder / "m.dfc"), Naive)
+
+
+def test_help_without_a_model_says_how_to_see_its_parameters(run) -> None:
+    assert "fit --model NAME --help shows the parameters" in run("fit", "--help").out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name"),
+    [(["--model", "A"], "A"), (["--model=A", "x"], "A"), (["--model"], None), (["--model", "--help"], None), ([], None)],
+)
+def test_the_model_is_looked_up_before_the_rest(arguments: list[str], name: str | None) -> None:
+    assert named(arguments) == name
+
+
+GOOD = ["fit", "sales.csv", "--model", "SeasonalNaive", "--save", "m.dfc"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["fit", "sales.csv"], "required: --model, --save"),
+        (
+            ["fit", "sales.csv", "--model", "SeasnalNaive", "--save", "m.dfc"],
+            "No model is called 'SeasnalNaive'. Did you mean SeasonalNaive",
+        ),
+        ([*GOOD, "--seson-length", "7"], "SeasonalNaive has no option --seson-length. Did you mean --season-length?"),
+        ([*GOOD, "--season-length", "0"], "season_length is"),
+        ([*GOOD, "--season-length", "weekly"], "season_length is"),
+        ([*GOOD, "--season-length", "1.5"], "season_length is"),
+        ([*GOOD, "--horizon", "0"], "horizon is"),
+        ([*GOOD, "--missing", "maybe"], "missing is"),
+        ([*GOOD, "--season-length", "100"], "SeasonalNaive needs at least 100 values a series"),
+        ([*GOOD, "--freq", "W"], "freq"),
+        ([*GOOD, "--static", "size"], "size"),
+        (["fit", "sales.csv", "--model", "Conformal", "--save", "m.dfc"], "Conformal needs model"),
+        (["fit", "sales.csv", "--model", "Naive", "--save", "."], ". is a folder"),
+        (["fit", "ambiguous.csv", "--model", "Naive", "--save", "m.dfc"], "Column ds holds times in ISO-8601"),
+    ],
+)
+def test_what_cannot_be_is_refused(run, folder: Path, arguments: list[str], said: str) -> None:
+    (folder / "ambiguous.csv").write_text("ds,y\n05/01/2024,1\n06/01/2024,2\n")
+    assert said in run(*arguments).refusal()
+    assert not (folder / "m.dfc").exists()

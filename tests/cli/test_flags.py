@@ -1,0 +1,89 @@
+"""Declared parameters as options."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from deepforecast import Naive
+from deepforecast.cli.flags import add_flags, described, parameters
+from deepforecast.cli.parser import Parser
+from deepforecast.core import registry
+from deepforecast.core.forecaster import Forecaster
+from deepforecast.core.params import declared, param
+from deepforecast.errors import ParameterError
+
+
+class Odd(Forecaster):
+    """Parameters of every kind.
+
+    And more.
+    """
+
+    learning_rate: float = param(1e-3, above=0, below=1, help="step size, in 100 % of")
+    shuffle: bool = param(True, help="shuffle")
+    lags: list[int] = param((1, 7), at_least=1, help="lags")
+    trainer: Mapping[str, Any] | None = param(None, help="passed on")
+    inner: Forecaster = param(help="model inside")
+    freq: str = param("D", choices=("D", "W"), help="an option of the command has this name")
+
+
+def parser() -> Parser:
+    made = Parser("deepforecast fit", "DATA", "")
+    made.add_argument("--freq")
+    add_flags(made, Odd)
+    return made
+
+
+def test_kind_range_and_default_are_said() -> None:
+    said = {name: described(one) for name, one in declared(Odd).items()}
+    assert said["learning_rate"] == "step size, in 100 % of (a number above 0 and below 1; default 0.001)"
+    assert said["shuffle"] == "shuffle (true or false; default True)"
+    assert said["lags"] == "lags (a list of at least 1; default (1, 7))"
+    assert said["trainer"] == "passed on (JSON; default none)"
+    assert said["inner"] == "model inside (a model; needed)"
+    assert said["missing"].endswith("(auto, interpolate, ffill or zero; default auto)")
+
+
+def test_help_formats() -> None:
+    text = " ".join(parser().format_help().split())
+    assert "step size, in 100 % of" in text
+    assert "--shuffle, --no-shuffle" in text
+    assert "inner: model inside (a model; needed); freq: an option of the command has this name" in text
+
+
+def test_only_what_was_given_is_passed_on() -> None:
+    values = parser().parse(["--no-shuffle", "--lags", "1", "2", "--set", "inner=Naive", "--freq", "h", "--set", "freq=W"])
+    assert parameters(values, Odd) == {"shuffle": False, "lags": [1, 2], "inner": Naive(), "freq": "W"}
+    assert values.freq == "h"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--set", "lags"], "set as name=value"),
+        (["--set", "=3"], "set as name=value"),
+        (["--set", "lag=3"], "Odd has no parameter lag. Did you mean lags"),
+        (["--set", "lags=3", "--lags", "4"], "lags is given twice"),
+        (["--set", "lags=3", "--set", "lags=4"], "lags is given twice"),
+        (["--learning-rte", "1"], "Odd has no option --learning-rte. Did you mean --learning-rate?"),
+    ],
+)
+def test_wrong_parameters_are_refused(arguments: list[str], said: str) -> None:
+    with pytest.raises(ParameterError) as refused:
+        parameters(parser().parse(arguments), Odd)
+    assert said in str(refused.value)
+
+
+@pytest.mark.parametrize("name", registry.names())
+def test_the_help_of_each_model_lists_all_it_declares(run, name: str) -> None:
+    ran = run("fit", "--model", name, "--help")
+    text = " ".join(ran.out.split())
+    assert (ran.status, ran.err) == (0, "")
+    assert f"parameters of {name}:" in text
+    for parameter, one in declared(registry.get(name)).items():
+        assert f"--{parameter.replace('_', '-')} " in text or f"{parameter}: " in text
+        assert " ".join(one.help.split()) in text
+        assert one.required or f"default {'none' if one.default is None else one.default})" in text

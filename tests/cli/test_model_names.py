@@ -1,0 +1,69 @@
+"""Models by name."""
+
+from __future__ import annotations
+
+import pytest
+
+from deepforecast import Conformal, Naive, SeasonalNaive, WindowMean
+from deepforecast.cli.model_names import build, find
+from deepforecast.errors import ParameterError
+
+
+@pytest.mark.parametrize("name", ["SeasonalNaive", "seasonalnaive", "seasonal-naive", "SEASONAL_NAIVE"])
+def test_capitals_and_dashes_do_not_matter(name: str) -> None:
+    assert find(name) is SeasonalNaive
+
+
+@pytest.mark.parametrize(
+    ("text", "model"),
+    [
+        ("naive", Naive()),
+        ("SeasonalNaive:season_length=7", SeasonalNaive(season_length=7)),
+        ("SeasonalNaive:season-length=auto,alias=a b", SeasonalNaive(alias="a b")),
+        ("SeasonalNaive:alias=a,b", SeasonalNaive(alias="a,b")),
+        ("WindowMean:window=28,intervals=conformal", WindowMean(window=28, intervals="conformal")),
+        ("Conformal:model=Naive,n_windows=5", Conformal(Naive(), n_windows=5)),
+        (
+            "Conformal:model=SeasonalNaive(season_length=7, alias='x'),rate=0.1",
+            Conformal(SeasonalNaive(season_length=7, alias="x"), rate=0.1),
+        ),
+        ("Conformal(Naive(), method='adaptive')", Conformal(Naive(), method="adaptive")),
+        ("conformal(model=naive, method=adaptive)", Conformal(Naive(), method="adaptive")),
+        ("SeasonalNaive()", SeasonalNaive()),
+        ("Naive:alias=f(x)", Naive(alias="f(x)")),
+    ],
+)
+def test_models_with_parameters(text: str, model: object) -> None:
+    assert build(text) == model
+
+
+def test_what_a_model_prints_can_be_given_back() -> None:
+    model = Conformal(SeasonalNaive(season_length=7), horizon=14, method="adaptive")
+    assert build(repr(model)) == model
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "No model is called ''"),
+        ("Nave", "No model is called 'Nave'. Did you mean Naive"),
+        ("Prophet9000", "There is "),
+        ("SeasonalNaive:7", "set as name=value; got '7'"),
+        ("SeasonalNaive:season_lenght=7", "has no parameter season_lenght. Did you mean season_length"),
+        ("SeasonalNaive:season_length=0", "season_length is 'auto' or an integer"),
+        ("SeasonalNaive:alias=a,alias=b", "alias is there twice"),
+        ("SeasonalNaive(", "A model is written Name"),
+        ("SeasonalNaive(__import__('os').system('x'))", "plain values or other models"),
+        ("SeasonalNaive(7).fit(1)", "A model is written Name"),
+        ("SeasonalNaive(**{'alias': 'x'})", "written one by one"),
+        ("SeasonalNaive(7, 8, 9)", "by position"),
+        ("Naive(" * 5000, "A model is written Name"),
+        ("Conformal(Nave())", "No model is called 'Nave'"),
+        ("Conformal", "Conformal needs model"),
+        ("\x1b[2J", r"No model is called '\\x1b[2J'"),
+    ],
+)
+def test_names_that_are_no_model_are_refused(text: str, said: str) -> None:
+    with pytest.raises(ParameterError) as refused:
+        build(text)
+    assert said in str(refused.value)

@@ -1,0 +1,56 @@
+"""`deepforecast models`."""
+
+from __future__ import annotations
+
+import pytest
+
+from deepforecast.cli.models import family_of
+from deepforecast.core import registry
+from deepforecast.core.params import declared
+
+
+@pytest.mark.parametrize("columns", ["80", "200"])
+def test_the_table_has_every_model(run, monkeypatch: pytest.MonkeyPatch, columns: str) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    ran = run("models")
+    assert (ran.status, ran.err) == (0, "")
+    assert max(map(len, ran.out.splitlines())) <= int(columns)
+    rows = [line.split() for line in ran.out.splitlines()]
+    for name in registry.names():
+        row = next(row for row in rows if row and row[0] == name)
+        assert row[1] == family_of(name)
+        assert row[3] == ("yes" if registry.get(name).capabilities.missing else "no")
+
+
+def test_as_json(run) -> None:
+    facts = {one["name"]: one for one in run("models", "--json").facts["models"]}
+    assert list(facts) == registry.names()
+    assert facts["SeasonalNaive"]["family"] == "baselines"
+    assert facts["SeasonalNaive"]["capabilities"]["missing"] is True
+    assert facts["SeasonalNaive"]["parameters"]["season_length"]["default"] == "auto"
+    assert facts["Conformal"]["parameters"]["model"]["required"] is True
+
+
+@pytest.mark.parametrize("name", registry.names())
+def test_a_model_with_its_parameters(run, name: str) -> None:
+    ran = run("models", name.upper())
+    text = " ".join(ran.out.split())
+    assert (ran.status, ran.err) == (0, "")
+    assert ">>>" not in text
+    for parameter, one in declared(registry.get(name)).items():
+        assert f" {parameter} {' '.join(one.help.split())} (" in text
+
+
+def test_a_model_of_another_package_is_of_its_family(monkeypatch: pytest.MonkeyPatch) -> None:
+    from deepforecast.core.forecaster import Forecaster
+
+    foreign = type("Foreign", (Forecaster,), {"__module__": "their_package.models"})
+    monkeypatch.setitem(registry._registered, "Foreign", foreign)
+    assert family_of("Foreign") == "their_package"
+
+
+@pytest.mark.parametrize(
+    ("name", "said"), [("Naiv", "Did you mean Naive"), ("", "No model is called ''"), ("../x", "No model is called")]
+)
+def test_unknown_models_are_refused(run, name: str, said: str) -> None:
+    assert said in run("models", name).refusal()

@@ -1,0 +1,58 @@
+"""Command lines to values."""
+
+from __future__ import annotations
+
+import pytest
+
+from deepforecast.cli.parser import Parser, number, with_dashes
+from deepforecast.errors import ParameterError
+
+
+def parser() -> Parser:
+    made = Parser("deepforecast x", "DATA", "A `name`\n  indented")
+    made.add_argument("data", metavar="DATA")
+    made.add_argument("--level", type=number, nargs="+")
+    made.add_argument("--decimal")
+    return made
+
+
+def test_numbers_stay_whole_where_written_so() -> None:
+    assert [number("80"), number("99.5"), number("-1e-3")] == [80, 99.5, -0.001]
+    assert type(number("80")) is int
+
+
+def test_underscores_in_values_stay() -> None:
+    assert with_dashes("--season_length=a_b") == "--season-length=a_b"
+    assert with_dashes("a_b") == "a_b"
+
+
+def test_names_are_not_guessed_from_their_beginning() -> None:
+    with pytest.raises(ParameterError, match=r"no option --lev\. Did you mean --level"):
+        parser().parse(["d", "--lev", "80"])
+
+
+def test_a_dash_alone_is_a_value_and_what_follows_two_dashes_too() -> None:
+    assert parser().parse(["-"]).data == "-"
+    assert parser().parse(["--", "--level"]).data == "--level"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], r"required: DATA \(it comes first"),
+        (["--level", "80", "d"], "--level: invalid number value: 'd'"),
+        (["d", "--level"], "--level: expected at least one argument"),
+        (["d", "-x"], "does not know what '-x' is for"),
+        (["d", "--data", "e"], "no option --data"),
+    ],
+)
+def test_wrong_lines_are_refused(arguments: list[str], said: str) -> None:
+    with pytest.raises(ParameterError, match=said):
+        parser().parse(arguments)
+
+
+def test_help_folds_and_drops_backticks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    text = parser().format_help()
+    assert "A name\n  indented" in text
+    assert "usage: deepforecast x DATA" in text
