@@ -9,7 +9,7 @@ from typing import Any
 from deepforecast.cli.arguments import Reading, add_levels, add_output, add_reading, add_static
 from deepforecast.cli.outcome import Outcome
 from deepforecast.cli.parser import Parser, number
-from deepforecast.errors import ParameterError
+from deepforecast.errors import ParameterError, some
 
 USAGE = "MODEL [options]"
 EPILOG = """\
@@ -25,6 +25,11 @@ def add_arguments(parser: Parser, arguments: Sequence[str]) -> None:
     parser.add_argument("--quantiles", type=number, nargs="+", action="extend", metavar="Q", help="quantiles, e.g. 0.1 0.5 0.9")
     parser.add_argument("--data", metavar="FILE", help="forecast from the end of these histories, in place of those of the fit")
     parser.add_argument("--future-data", metavar="FILE", help="the columns known ahead: a row for each series and step to come")
+    parser.add_argument(
+        "--future-template",
+        metavar="FILE",
+        help="write the rows that --future-data has to have, without its columns, and leave",
+    )
     add_static(parser)
     add_reading(parser)
     add_output(parser, "the forecasts")
@@ -41,6 +46,14 @@ def run(values: argparse.Namespace) -> Outcome:
     model = load(values.model)
     if values.horizon is None and model.horizon is None:
         raise ParameterError(f"A forecast has a horizon; {type(model).__name__} was fitted without one. Say --horizon STEPS.")
+    known = model.state_.series.columns.future
+    if values.future_template is not None:
+        return _template(values, model, known)
+    if known and values.future_data is None:
+        raise ParameterError(
+            f"The model was fitted with columns known ahead ({some(known)}), so a forecast needs them. Say --future-data FILE; "
+            "--future-template FILE writes the rows it has to have."
+        )
     frame = model.predict(values.horizon, level=values.level, quantiles=values.quantiles, **_inputs(values, model))
     facts: dict[str, Any] = {"model": repr(model), "rows": len(frame), "output": values.output}
     if values.output not in (None, "-"):
@@ -72,6 +85,18 @@ def _inputs(values: argparse.Namespace, model: Any) -> dict[str, Any]:
     if values.static_data is not None:
         found["static"] = read_static(values.static_data, columns, reading)
     return {name: like_ids(frame, model.state_.series) for name, frame in found.items()}
+
+
+def _template(values: argparse.Namespace, model: Any, known: Sequence[str]) -> Outcome:
+    """The keys of the columns known ahead, those columns empty."""
+    from deepforecast.cli.writing import as_pandas, check_frame_target, write_frame
+
+    check_frame_target(values.future_template)
+    frame = as_pandas(model.future_frame(values.horizon)).assign(**dict.fromkeys(known, ""))
+    values.output = values.future_template
+    write_frame(frame, values)
+    facts = {"rows": len(frame), "output": values.output}
+    return Outcome(facts, f"{len(frame):,} rows written to {_name(values.output)}: fill in {some(known) or 'nothing'}.")
 
 
 def _for_people() -> bool:

@@ -44,7 +44,7 @@ def read(path: str, said: Mapping[str, Any], reading: Reading, *, target: bool =
     try:
         columns = resolve(said, table.column_names, target=target)
     except DataError as error:
-        raise DataError(_lacking(path, said, table.column_names)) from error
+        raise DataError(_lacking(path, said if target else {**said, "target": None}, table.column_names)) from error
     there = [name for name in columns.all if name in table.column_names]
     left = [name for name in table.column_names if name not in columns.all]
     if left and target:
@@ -97,10 +97,9 @@ def _lacking(path: str, said: Mapping[str, Any], names: list[str]) -> str:
     wanted = {"time": "ds", "target": "y", **said}
     listed = [name for given in wanted.values() for name in (given if isinstance(given, list | tuple) else [given]) if name]
     lacking = [name for name in dict.fromkeys(listed) if name not in names]
-    return (
-        f"{_name(path)} lacks {some(lacking or listed, most=12)}; its columns are {some(names, most=12)}. "
-        "Name yours with --id, --time, --target (and --future, --past, --static)."
-    )
+    all_said = {"id", "time", "target"} <= set(said)
+    way_out = "Rename them." if all_said else "Name yours with --id, --time, --target (and --future, --past, --static)."
+    return f"{_name(path)} lacks {some(lacking or listed, most=12)}; its columns are {some(names, most=12)}. {way_out}"
 
 
 def _standard_input() -> BinaryIO:
