@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import math
-import os
 from argparse import Namespace
 from pathlib import Path
 
@@ -62,14 +61,17 @@ def test_parquet_is_written_without_an_index(tmp_path: Path) -> None:
 
 
 def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:
+    resource = pytest.importorskip("resource")
     path = tmp_path / "f.csv"
     path.write_text("before")
-    path.chmod(0o400)
-    if os.access(path, os.W_OK):  # nothing is write-protected from the superuser
-        path.unlink()
-        path.mkdir()
-    with pytest.raises(SaveError, match=r"f\.csv cannot be written: .*still does"):
-        write_bytes(str(path), b"after")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))  # as on a disk that is full after 1000 bytes
+    try:
+        with pytest.raises(SaveError, match=r"f\.csv cannot be written: File too large.*still does"):
+            write_bytes(str(path), b"after" * 1000)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert path.read_text() == "before"
     assert [entry.name for entry in tmp_path.iterdir()] == ["f.csv"]
 
 
