@@ -8,7 +8,7 @@ from importlib import import_module as _import_module
 __version__ = "0.1.0"
 
 _NAMES = {
-    "Backtest": "evaluation.cross_validation",
+    "Backtest": "evaluation.backtesting",
     "Capabilities": "core.capabilities",
     "Columns": "data.columns",
     "Forecaster": "core.forecaster",

@@ -11,9 +11,9 @@ from deepforecast.data.checks import check as check
 from deepforecast.data.checks import fill_gaps as fill_gaps
 from deepforecast.data.columns import Columns as Columns
 from deepforecast.data.panel import Panel as Panel
+from deepforecast.evaluation.backtesting import Backtest as Backtest
 from deepforecast.evaluation.compare import Leaderboard as Leaderboard
 from deepforecast.evaluation.compare import compare as compare
-from deepforecast.evaluation.cross_validation import Backtest as Backtest
 from deepforecast.evaluation.cross_validation import cross_validate as cross_validate
 from deepforecast.evaluation.score import score as score
 from deepforecast.models.baselines.drift import Drift as _Drift
@@ -60,10 +60,14 @@ __all__ = [
 class Conformal(_Conformal):
     """Bands around another model's points, from the errors it made on rolling windows it was not fitted on.
 
-    For each series and step the band of level L is the finite-sample L-quantile of the absolute errors at that step: it covers at
-    least L % if errors to come are exchangeable with those. `method="adaptive"` follows the misses of the calibration windows and
-    widens bands whose errors have grown (Gibbs & Candès 2021). A level that the number of errors cannot carry is refused.
-    Reference: Lei, G'Sell, Rinaldo, Tibshirani & Wasserman (2018), Distribution-Free Predictive Inference for Regression.
+    For each series and step the band of level L is the finite-sample L-quantile of the absolute errors at that step: it
+    covers at least L % if errors to come are exchangeable with those. `method="adaptive"` follows the misses of the
+    calibration windows and widens bands whose errors have grown (Gibbs & Candès 2021). A level that the number of errors
+    cannot carry is refused; `pool=True` shares the errors of all series, each over the mean absolute change of its series
+    before the cutoff, so that many short series carry high levels: coverage then holds over all series, not for each. Bands
+    are those of the fit: `update` and `predict(frame=...)` move what they stand around, a new `fit` or `fine_tune` learns
+    from new errors. Reference: Lei, G'Sell, Rinaldo, Tibshirani & Wasserman (2018), Distribution-Free Predictive Inference
+    for Regression.
 
     model: the model whose points get bands
     horizon: steps to forecast when predict is not told
@@ -72,8 +76,9 @@ class Conformal(_Conformal):
     point: which point of the distribution is the forecast
     intervals: calibrate bands on rolling forecasts during fit
     method: equal weight to all errors, or following the misses
-    n_windows: most calibration windows a series; all it has, up to 100, if not given
+    n_windows: most windows a series; up to 100 (pool: 1000 in all) if not given
     rate: how fast the adaptive miss rate moves
+    pool: share scaled errors among all series
     """
 
     def __init__(
@@ -88,6 +93,7 @@ class Conformal(_Conformal):
         method: str = "split",
         n_windows: int | None = None,
         rate: float = 0.05,
+        pool: bool = False,
     ) -> None: ...
 
 class Drift(_Drift):

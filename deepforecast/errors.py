@@ -26,7 +26,10 @@ from pathlib import Path
 
 
 class DeepForecastError(Exception):
-    """Root of all errors raised on purpose."""
+    """Root of all errors raised on purpose. Whatever names they carry, no control character of these reaches a terminal."""
+
+    def __str__(self) -> str:
+        return escaped(super().__str__())
 
 
 class DataError(DeepForecastError, ValueError):
@@ -74,7 +77,7 @@ class TrainingWarning(UserWarning):
 
 
 def not_fitted(name: str) -> NotFittedError:
-    """The error to raise before fit: scikit-learn's too, where scikit-learn is loaded (nobody else can be catching its class)."""
+    """The error to raise before fit: scikit-learn's too, where that is loaded (or nobody can be catching its class)."""
     kind = NotFittedError
     sklearn = sys.modules.get("sklearn.exceptions")
     if sklearn is not None:
@@ -82,15 +85,18 @@ def not_fitted(name: str) -> NotFittedError:
     return kind(f"{name} has not been fitted. Call fit(frame) first.")
 
 
-_quiet: ContextVar[bool] = ContextVar("quiet", default=False)
+Kept = dict[object, tuple[str, type[UserWarning]]]  # what was said, by where and of what
+_kept: ContextVar[Kept | None] = ContextVar("kept", default=None)
 _PACKAGE = str(Path(__file__).parent)
 
 
 def say(message: str, category: type[UserWarning] = DataWarning) -> None:
-    """Warn, pointing at the caller's own line; nothing inside `quietly()`."""
-    if _quiet.get():
+    """Warn, pointing at the caller's own line; inside `quietly()` or `keeping(...)` nothing is said."""
+    kept, speaker = _kept.get(), sys._getframe(1)
+    if kept is not None:
+        kept[speaker.f_code, speaker.f_lineno, message.partition(":")[0]] = (message, category)
         return
-    level, frame = 1, sys._getframe(0)
+    message, level, frame = escaped(message), 1, sys._getframe(0)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         level, frame = level + 1, frame.f_back
     warnings.warn(message, category, stacklevel=level)
@@ -99,18 +105,35 @@ def say(message: str, category: type[UserWarning] = DataWarning) -> None:
 @contextmanager
 def quietly() -> Iterator[None]:
     """Keep `say` silent, for work that repeats what has been said or will be."""
-    token = _quiet.set(True)
+    with keeping({}):
+        yield
+
+
+@contextmanager
+def keeping(kept: Kept) -> Iterator[None]:
+    """Keep what `say` is given for later, for work done many times over: of the same thing said again only the last."""
+    token = _kept.set(kept)
     try:
         yield
     finally:
-        _quiet.reset(token)
+        _kept.reset(token)
+
+
+def say_kept(kept: Kept) -> None:
+    """Say what was kept."""
+    for message, category in kept.values():
+        say(message, category)
 
 
 def shown(value: object, longest: int = 80) -> str:
     """`value` as it may appear in a message: escaped (no control characters reach a terminal) and cut."""
-    text = value if isinstance(value, str) else ascii(value)
-    text = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text[: longest + 1])
+    text = escaped((value if isinstance(value, str) else ascii(value))[: longest + 1]).replace("\n", "\\n")
     return text if len(text) <= longest else text[: longest - 1] + "…"
+
+
+def escaped(text: str) -> str:
+    """`text` with its control characters, but for line ends, written out."""
+    return text if text.isprintable() else "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text)
 
 
 def some(values: Sequence[object] | Iterable[object], count: int | None = None, most: int = 5) -> str:

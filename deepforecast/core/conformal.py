@@ -1,69 +1,146 @@
 """Conformal arithmetic: bands from the errors a model made on windows it was not fitted on.
 
-Split: the band of a step is the finite-sample quantile of the absolute errors at that step (Vovk et al. 2005; Lei et al. 2018).
-Adaptive: the miss rate aimed at follows the misses seen, window after window (Gibbs & Candès 2021), so that bands widen when the
-errors grow.
+Calibration      half widths for a level; what becomes of them when series are taken, joined or moved on
+├── OwnErrors    each series' own. Split: the finite-sample quantile of the absolute errors at a step (Vovk et al. 2005; Lei
+et al. │                2018). Adaptive: the miss rate aimed at follows the misses seen, window after window (Gibbs & Candès
+2021), so │                that bands widen when the errors grow └── PooledErrors those of all series together, each over the
+scale of its series, for series too short to have enough of their own
 """
 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 
 from deepforecast.core.forecast import Forecast
 from deepforecast.data.frames import Floats, Ints
+from deepforecast.data.panel import Panel
 from deepforecast.errors import CapabilityError
 
 METHODS = ("split", "adaptive")
 
 
+class Calibration(ABC):
+    """How far a forecast is off, by series and step."""
+
+    shared: bool  # whether it serves series that were not there when it was made
+
+    @property
+    @abstractmethod
+    def steps(self) -> int:
+        """How many steps were calibrated."""
+
+    @abstractmethod
+    def take(self, numbers: Ints) -> Self:
+        """Some of the series."""
+
+    @abstractmethod
+    def join(self, other: Self) -> Self:
+        """Another's series after ours."""
+
+    @abstractmethod
+    def at_end_of(self, panel: Panel, numbers: Ints) -> Self:
+        """For the series of a panel; `numbers` are their places here, -1 (if `shared`) for one that has none."""
+
+    @abstractmethod
+    def radius(self, level: float, steps: int) -> Floats:
+        """Half widths of the central band, shape (series, steps); refused where there are too few errors for the level."""
+
+    def around(self, points: Floats) -> ConformalForecast:
+        """Bands around point forecasts."""
+        return ConformalForecast(points, self)
+
+
 @dataclass(frozen=True)
-class Calibration:
+class OwnErrors(Calibration):
     """Errors `actual - forecast` of shape (series, windows, steps), the oldest window first; NaN where there was no actual."""
 
     errors: Floats
     method: str = "split"
     rate: float = 0.05  # how fast the adaptive miss rate moves
 
-    def take(self, numbers: Ints) -> Calibration:
+    shared = False
+
+    @property
+    def steps(self) -> int:
+        """How many steps were calibrated."""
+        return int(self.errors.shape[2])
+
+    def take(self, numbers: Ints) -> OwnErrors:
         """Some of the series."""
         return replace(self, errors=self.errors[numbers])
 
-    def join(self, other: Calibration) -> Calibration:
+    def join(self, other: OwnErrors) -> OwnErrors:
         """Another's series after ours; the one with fewer windows begins with missing errors."""
         windows = max(self.errors.shape[1], other.errors.shape[1])
         return replace(self, errors=np.concatenate([_widened(self.errors, windows), _widened(other.errors, windows)]))
 
-    def around(self, points: Floats) -> ConformalForecast:
-        """Bands around point forecasts."""
-        return ConformalForecast(points, self)
+    def at_end_of(self, panel: Panel, numbers: Ints) -> OwnErrors:
+        """The errors of these series: they stay what they were."""
+        return self.take(numbers)
 
     def radius(self, level: float, steps: int) -> Floats:
-        """Half widths of the central band, shape (series, steps); refused where there are too few errors for the level."""
-        windows, horizon = self.errors.shape[1:]
-        if steps > horizon:
-            raise CapabilityError(
-                f"The bands were calibrated for {horizon} steps; {steps} were asked for. Fit with horizon={steps} to calibrate them all."
-            )
-        scores = np.sort(np.abs(self.errors[:, :, :steps]), axis=1)  # NaN last
+        """See `Calibration`."""
+        _refuse_longer(steps, self.steps)
+        sizes = np.abs(self.errors[:, :, :steps])
+        scores = np.sort(sizes, axis=1)  # NaN last
         count = np.sum(~np.isnan(scores), axis=1)
-        fewest = int(count.min()) if count.size else 0
-        needed = windows_needed(level)
-        if fewest < needed:
-            raise CapabilityError(
-                f"A conformal level of {level:g} needs at least {needed} calibration errors a step; there are {fewest}. Ask for a "
-                f"level of at most {100 * fewest / (fewest + 1):.4g}, or give longer series or more windows "
-                "(Conformal(model, n_windows=...))."
-            )
+        _refuse_few(level, count, "or give longer series or more windows: Conformal(model, n_windows=..., or pool=True)")
+        miss = np.full(count.shape, 1 - level / 100)
         if self.method == "adaptive":
-            miss = adapted_miss(np.abs(self.errors[:, :, :steps]), 1 - level / 100, self.rate)
-        else:
-            miss = np.full(count.shape, 1 - level / 100)
-        rank = np.ceil((count + 1) * (1 - miss) - 1e-9).astype(np.int64)
-        return np.take_along_axis(scores, (np.clip(rank, 1, count) - 1)[:, None, :], axis=1)[:, 0, :]
+            miss = adapted_miss(sizes, 1 - level / 100, self.rate)
+        return np.take_along_axis(scores, (_rank(count, miss) - 1)[:, None, :], axis=1)[:, 0, :]
+
+
+@dataclass(frozen=True)
+class PooledErrors(Calibration):
+    """Absolute errors of all series and windows, each over the scale of its series before the window: shape (errors, steps),
+    sorted.
+
+    That a band covers what its level says rests on these scaled errors being exchangeable among series: one that is harder to
+    forecast than its changes tell has too narrow a band, an easier one too wide a band. Over all series coverage is as said.
+    """
+
+    scores: Floats
+    scale: Floats  # of each series
+
+    shared = True
+
+    @property
+    def steps(self) -> int:
+        """How many steps were calibrated."""
+        return int(self.scores.shape[1])
+
+    def take(self, numbers: Ints) -> PooledErrors:
+        """Some of the series."""
+        return replace(self, scale=self.scale[numbers])
+
+    def join(self, other: PooledErrors) -> PooledErrors:
+        """Another's series after ours, with our errors."""
+        return replace(self, scale=np.concatenate([self.scale, other.scale]))
+
+    def at_end_of(self, panel: Panel, numbers: Ints) -> PooledErrors:
+        """The same errors, over the scale that series have now."""
+        return replace(self, scale=scale_of(panel))
+
+    def radius(self, level: float, steps: int) -> Floats:
+        """See `Calibration`."""
+        _refuse_longer(steps, self.steps)
+        scores = self.scores[:, :steps]
+        count = np.sum(~np.isnan(scores), axis=0)
+        _refuse_few(level, count, "or give more or longer series")
+        found: Floats = scores[_rank(count, np.full(steps, 1 - level / 100)) - 1, np.arange(steps)]
+        if np.isinf(found).any():
+            raise CapabilityError(
+                f"A pooled level of {level:g} needs series whose values tell a scale; too many were constant before they "
+                "moved. Ask for a lower level, or leave constant series out."
+            )
+        return self.scale[:, None] * found
 
 
 @dataclass(frozen=True)
@@ -77,11 +154,12 @@ class ConformalForecast(Forecast):
     def quantiles(self, probabilities: Sequence[float]) -> Floats:
         """Any probability whose central level the calibration can carry; monotone."""
         steps = self.mean.shape[1] + self.skipped
-        radii = {p: self._signed(p, steps) for p in sorted(set(probabilities))}
-        stacked = np.stack([self.mean + radii[p][:, self.skipped :] for p in sorted(radii)], axis=-1)
-        stacked = np.maximum.accumulate(stacked, axis=-1) if len(radii) > 1 else stacked
-        place = {p: number for number, p in enumerate(sorted(radii))}
-        return stacked[..., [place[p] for p in probabilities]]
+        radii: dict[float, Floats] = {0.0: np.zeros_like(self.mean)}
+        for level in sorted({_central(one) for one in probabilities} - {0.0}):
+            widest = next(reversed(radii.values()))
+            radii[level] = np.maximum(widest, self.calibration.radius(level, steps)[:, self.skipped :])
+        signed = [math.copysign(1.0, one - 0.5) * radii[_central(one)] for one in probabilities]
+        return np.stack([self.mean + radius for radius in signed], axis=-1)
 
     def point(self, kind: str) -> Floats:
         """The model's own points."""
@@ -91,12 +169,6 @@ class ConformalForecast(Forecast):
         """The same without its first steps."""
         return replace(self, mean=self.mean[:, steps:], skipped=self.skipped + steps)
 
-    def _signed(self, probability: float, steps: int) -> Floats:
-        level = round(100 * abs(2 * probability - 1), 9)
-        if level == 0:
-            return np.zeros((self.mean.shape[0], steps))
-        return math.copysign(1.0, probability - 0.5) * self.calibration.radius(level, steps)
-
 
 def windows_needed(level: float) -> int:
     """The fewest errors whose finite-sample quantile reaches a level.
@@ -104,7 +176,7 @@ def windows_needed(level: float) -> int:
     >>> windows_needed(80), windows_needed(95), windows_needed(99)
     (4, 19, 99)
     """
-    return math.ceil(level / (100 - level) - 1e-9)
+    return math.ceil(level / max(100 - level, 1e-9) - 1e-9)
 
 
 def adapted_miss(scores: Floats, aim: float, rate: float) -> Floats:
@@ -113,10 +185,49 @@ def adapted_miss(scores: Floats, aim: float, rate: float) -> Floats:
     for window in range(1, scores.shape[1]):
         past, now = scores[:, :window], scores[:, window]
         count = np.sum(~np.isnan(past), axis=1)
-        rank = np.ceil((count + 1) * (1 - miss) - 1e-9)  # the band then was the rank-th smallest error: none is needed to compare
+        rank = np.ceil((count + 1) * (1 - miss) - 1e-9)  # of the error that was the band; no sorting is needed to compare
         missed = np.sum(past < now[:, None], axis=1) >= rank
         miss = miss + rate * np.where(np.isnan(now), 0.0, aim - missed)
-    return np.clip(miss, 1e-6, 1 - 1e-6)
+    return np.asarray(np.clip(miss, 1e-6, 1 - 1e-6))
+
+
+def scale_of(panel: Panel) -> Floats:
+    """The mean absolute change from value to value of each series; 0 where it is constant, NaN where there is one value."""
+    rows = np.flatnonzero(~panel.missing())
+    values, bounds = panel.y[rows], np.searchsorted(rows, panel.indptr)
+    first, last = bounds[:-1], bounds[1:] - 1  # change i is the one from value i to value i + 1
+    with np.errstate(over="ignore", invalid="ignore"):
+        changes = np.append(np.abs(np.diff(values)), [0.0, 0.0])
+        changes[last] = 0.0
+        return np.asarray(np.add.reduceat(changes, first) / np.where(last > first, last - first, np.nan))
+
+
+def _central(probability: float) -> float:
+    """The level of the central band that ends at a probability."""
+    return round(100 * abs(2 * probability - 1), 9)
+
+
+def _rank(count: Ints, miss: Floats) -> Ints:
+    """Which of the sorted errors, counted from 1, is the finite-sample quantile."""
+    return np.asarray(np.clip(np.ceil((count + 1) * (1 - miss) - 1e-9), 1, count), dtype=np.int64)
+
+
+def _refuse_longer(steps: int, calibrated: int) -> None:
+    if steps > calibrated:
+        raise CapabilityError(
+            f"The bands were calibrated for {calibrated} steps; {steps} were asked for. Fit with horizon={steps} to calibrate "
+            "them all."
+        )
+
+
+def _refuse_few(level: float, count: Ints, more: str) -> None:
+    fewest, needed = int(count.min()), windows_needed(level)
+    if fewest < needed:
+        possible = math.floor(1e4 * fewest / (fewest + 1)) / 100
+        raise CapabilityError(
+            f"A conformal level of {level:g} needs at least {needed} calibration errors a step; there are {fewest}. Ask for a "
+            f"level of at most {possible:g}, {more}."
+        )
 
 
 def _widened(errors: Floats, windows: int) -> Floats:

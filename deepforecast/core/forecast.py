@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,10 +43,7 @@ class PointForecast(Forecast):
         """Refused unless it is the point itself that is asked for."""
         if list(probabilities) == [0.5]:
             return self.mean[..., None]
-        raise CapabilityError(
-            f"{self.name} has no distribution of its own, so no level or quantile. Construct it with intervals='conformal', or "
-            "wrap it: Conformal(model)."
-        )
+        raise no_distribution(self.name)
 
     def after(self, steps: int) -> PointForecast:
         """The same without its first steps."""
@@ -65,7 +62,8 @@ class NormalForecast(Forecast):
         from statistics import NormalDist
 
         units = np.array([NormalDist().inv_cdf(p) for p in probabilities])
-        return self.mean[..., None] + self.deviation[..., None] * units
+        away = np.where(units == 0, 0.0, self.deviation[..., None] * units)  # the median needs no deviation to be known
+        return np.asarray(self.mean[..., None] + away)
 
     def after(self, steps: int) -> NormalForecast:
         """The same without its first steps."""
@@ -92,14 +90,24 @@ class SampledForecast(Forecast):
         return SampledForecast(self.paths[:, :, steps:])
 
 
+def no_distribution(name: str) -> CapabilityError:
+    """The error to raise where a level is asked of a model that has points alone."""
+    return CapabilityError(
+        f"{name} has no distribution of its own, so no level or quantile. Construct it with intervals='conformal', or wrap it: "
+        "Conformal(model)."
+    )
+
+
 def checked_levels(level: Any) -> list[float]:
     """Levels as a sorted list without doubles: numbers between 0 and 100, one or several.
 
     >>> checked_levels([95, 80, 80]), checked_levels(80), checked_levels(None)
     ([80, 95], [80], [])
     """
-    found = _numbers(level, "level", 0, 100)
-    return sorted(set(found))
+    found = sorted(set(_numbers(level, "level", 0, 100)))
+    if found and level_probabilities(found[-1])[1] >= 1:
+        raise ParameterError(f"level lies between 0 and 100, far enough below for its tail to be a number; got {found[-1]!r}.")
+    return found
 
 
 def checked_quantiles(quantiles: Any) -> list[float]:
@@ -124,16 +132,37 @@ def level_probabilities(level: float) -> tuple[float, float]:
 def columns_of(
     forecast: Forecast, name: str, point: str, levels: Sequence[float], quantiles: Sequence[float]
 ) -> dict[str, Floats]:
-    """The output columns: `<name>`, `<name>-lo-80`, `<name>-hi-80`, `<name>-q-0.1`, each flat over series and steps."""
+    """The output columns, each flat over series and steps: see `column_names`."""
     found = {name: forecast.point(point).reshape(-1)}
     probabilities = [p for level in levels for p in level_probabilities(level)] + list(quantiles)
     if not probabilities:
         return found
     bands = forecast.quantiles(probabilities)
-    labels = [f"{name}-{side}-{number_text(level)}" for level in levels for side in ("lo", "hi")] + [f"{name}-q-{number_text(q)}" for q in quantiles]
+    labels = column_names(name, levels, quantiles)[1:]
     for number, label in enumerate(labels):
         found[label] = np.ascontiguousarray(bands[..., number]).reshape(-1)
     return found
+
+
+def column_names(name: str, levels: Sequence[float], quantiles: Sequence[float] = ()) -> list[str]:
+    """The names of the output columns of a model.
+
+    >>> column_names("Naive", [80], [0.1])
+    ['Naive', 'Naive-lo-80', 'Naive-hi-80', 'Naive-q-0.1']
+    """
+    bands = [f"{name}-{side}-{number_text(level)}" for level in levels for side in ("lo", "hi")]
+    return [name, *bands, *(f"{name}-q-{number_text(one)}" for one in quantiles)]
+
+
+def refuse_taken(new: Iterable[str], taken: Iterable[str]) -> None:
+    """Raise `ParameterError` where a column would stand twice in a frame: two models of one name, or a model named as a key."""
+    names = [*taken, *new]
+    twice = list(dict.fromkeys(name for place, name in enumerate(names) if name in names[:place]))
+    if twice:
+        raise ParameterError(
+            f"Each column of a forecast has a name of its own; {some(twice)} would stand there twice. Give the model another "
+            "alias=, or rename the column of the frame."
+        )
 
 
 def band_columns(name: str, levels: Sequence[float]) -> list[tuple[float, str, str]]:
@@ -152,7 +181,8 @@ def _numbers(given: Any, name: str, low: float, high: float) -> list[float]:
     values = list(given) if isinstance(given, (list, tuple, set, range, np.ndarray)) else [given]
     for value in values:
         if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
-            raise ParameterTypeError(f"{name} is a number between {low} and {high}, or a list of them; got {some([value])} ({type(value).__name__}).")
+            found = f"{shown(value)} ({type(value).__name__})"
+            raise ParameterTypeError(f"{name} is a number between {low} and {high}, or a list of them; got {found}.")
         if not (low < value < high) or not math.isfinite(value):
             raise ParameterError(f"{name} lies between {low} and {high}, both excluded; got {shown(value)}.")
     return values

@@ -6,21 +6,21 @@ Data go `fit: Panel.from_frame -> _fit`, `predict: state (or histories) -> _fore
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, ClassVar, Self, dataclass_transform
 
 import numpy as np
 
 from deepforecast.core import params
 from deepforecast.core.capabilities import Capabilities, CapabilitiesOf
+from deepforecast.core.conformal import Calibration
 from deepforecast.core.declaring import collect
-from deepforecast.core.forecast import Forecast, checked_horizon, checked_levels, checked_quantiles, columns_of
+from deepforecast.core.forecast import Forecast, checked_horizon, checked_levels, checked_quantiles, columns_of, refuse_taken
 from deepforecast.core.monitor import SILENT, Monitor
 from deepforecast.core.params import Param, param
 from deepforecast.core.state import Learned, State
 from deepforecast.data import frames
-from deepforecast.data.columns import Columns
 from deepforecast.data.ahead import ahead
+from deepforecast.data.columns import Columns
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats, Frame
 from deepforecast.data.panel import Panel
@@ -51,7 +51,9 @@ class Forecaster:
 
     # -- fitting and forecasting -------------------------------------------------------------------------------------------
 
-    def fit(self, frame: Frame, *, freq: Any = None, columns: Columns | Mapping[str, Any] | None = None, static: Frame | None = None) -> Self:
+    def fit(
+        self, frame: Frame, *, freq: Any = None, columns: Columns | Mapping[str, Any] | None = None, static: Frame | None = None
+    ) -> Self:
         """Learn from the whole frame; a second fit starts fresh. A fit that fails leaves the model as it was."""
         panel = Panel.from_frame(frame, columns=columns, freq=freq, static=static)
         if panel.undeclared:
@@ -79,6 +81,7 @@ class Forecaster:
         forecast = self.forecast_from(state, steps, self._ahead(state, steps, future))
         columns = state.series.rows(state.series.calendar.following(state.series.last, steps))
         found = columns_of(forecast, self.name, self.point_kind, levels, wanted)
+        refuse_taken(found, columns)
         for values in found.values():
             _finite(values.reshape(len(state.series), -1), state, self.name)
         columns |= found
@@ -94,7 +97,7 @@ class Forecaster:
         static: Frame | None = None,
         seed: int = 0,
     ) -> Frame:
-        """Sample paths, long: a row for each series, sample (column `sample`, from 0) and step. The same seed gives the same paths."""
+        """Sample paths, long: a row for each series, `sample` (from 0) and step. The same seed gives the same paths."""
         if not self.capabilities.simulates:
             raise CapabilityError(f"{self.name} cannot simulate sample paths. `predict(level=...)` may give what you need.")
         steps, samples = self._steps(horizon), checked_horizon(n_samples)
@@ -102,14 +105,20 @@ class Forecaster:
         paths = self._simulate(state.learned, steps, samples, seed, self._ahead(state, steps, future))
         positions = np.tile(state.series.calendar.following(state.series.last, steps), (1, samples))
         columns = state.series.rows(positions)
+        refuse_taken(["sample", self.name], columns)
         columns["sample"] = np.tile(np.repeat(np.arange(samples), steps), len(state.series))
         columns[self.name] = _finite(paths.reshape(len(state.series), -1), state, self.name).reshape(-1)
         return frames.build(state.series.library, columns)
 
     def explain(
-        self, horizon: int | None = None, *, frame: Frame | None = None, future: Frame | None = None, static: Frame | None = None
+        self,
+        horizon: int | None = None,
+        *,
+        frame: Frame | None = None,
+        future: Frame | None = None,
+        static: Frame | None = None,
     ) -> Frame:
-        """The forecast taken apart, tidy: a row for each series, step and `component`, whose `value`s add up to the forecast."""
+        """The forecast taken apart, tidy: a row for each series, step and `component`; the `value`s add up to the forecast."""
         if not self.capabilities.explains:
             raise CapabilityError(f"{self.name} has no components to show.")
         steps = self._steps(horizon)
@@ -117,6 +126,7 @@ class Forecaster:
         parts = self._explain(state.learned, steps, self._ahead(state, steps, future))
         positions = np.repeat(state.series.calendar.following(state.series.last, steps), len(parts), axis=1)
         columns = state.series.rows(positions)
+        refuse_taken(["component", "value"], columns)
         columns["component"] = np.array(list(parts) * (len(state.series) * steps), dtype=object)
         columns["value"] = np.stack(list(parts.values()), axis=-1).reshape(-1)
         return frames.build(state.series.library, columns)
@@ -183,7 +193,7 @@ class Forecaster:
         return "state_" in self.__dict__
 
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and self.get_params(False) == other.get_params(False)  # type: ignore[attr-defined]
+        return type(self) is type(other) and self.get_params(False) == other.get_params(False)
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -203,6 +213,21 @@ class Forecaster:
         """"median" where a distribution is learned, else "mean", unless the user chose."""
         return self.point if self.point != "auto" else "median" if self.capabilities.learns_distribution else "mean"
 
+    @property
+    def own_horizon(self) -> int | None:
+        """The steps to forecast where a call does not say."""
+        return self.horizon
+
+    @property
+    def filling(self) -> str:
+        """What is done with missing values; "auto": they stay missing."""
+        return self.missing
+
+    @property
+    def calibrates(self) -> bool:
+        """Whether a fit makes bands from the errors of rolling forecasts."""
+        return self.intervals is not None
+
     def fitted(self) -> State:
         """The state, or `NotFittedError`."""
         if "state_" not in self.__dict__:
@@ -217,20 +242,14 @@ class Forecaster:
 
     def _learn(self, panel: Panel, monitor: Monitor = SILENT) -> State:
         """Everything a fit does with a panel, without touching the model."""
-        from deepforecast.core.histories import calibrated, prepared
+        from deepforecast.core.preparing import prepared, refuse_short
 
-        panel = prepared(self, panel)
-        needed = self._needs(panel)
-        short = np.flatnonzero(panel.observed < needed)
-        if len(short):
-            raise DataError(
-                f"{self.name} needs at least {needed} values a series; series {panel.series.labels(short)} has "
-                f"{panel.observed[short[0]]}. Leave such series out or choose a simpler model."
-            )
-        learned = self._fit(panel, monitor)
-        categories = {name: one.categories for name, one in {**panel.covariates, **panel.static}.items()}
-        state = State(panel.series, learned, categories, panel.static)
-        return state if self.intervals is None else replace(state, calibration=calibrated(self, panel))
+        whole = prepared(self, panel)
+        refuse_short(self, whole, self._needs_to_fit(whole))
+        calibration = self._calibrated(panel)  # before what is missing is filled: each of its windows does that for itself
+        learned = self._fit(whole, monitor)
+        categories = {name: one.categories for name, one in {**whole.covariates, **whole.static}.items()}
+        return State(whole.series, learned, categories, whole.static, calibration)
 
     def _at_end_of(self, frame: Frame | None, static: Frame | None) -> State:
         if frame is None:
@@ -241,9 +260,10 @@ class Forecaster:
 
     def _steps(self, horizon: int | None) -> int:
         self.fitted()
-        if horizon is None and self.horizon is None:
-            raise ParameterError(f"horizon is needed: {type(self).__name__} was constructed without one. Say predict(horizon=...).")
-        return checked_horizon(self.horizon if horizon is None else horizon)
+        horizon = self.own_horizon if horizon is None else horizon
+        if horizon is None:
+            raise ParameterError(f"horizon is needed: {self.name} was constructed without one. Say predict(horizon=...).")
+        return checked_horizon(horizon)
 
     def _ahead(self, state: State, steps: int, future: Frame | None) -> Mapping[str, Covariate]:
         names = state.series.columns.future
@@ -257,12 +277,30 @@ class Forecaster:
         """The fewest values a series must have."""
         return 1
 
+    def _needs_to_fit(self, panel: Panel) -> int:
+        """The same for a fit, which calibrates bands too where they are asked for."""
+        return self._needs(panel) + ((self.own_horizon or 0) if self.calibrates else 0)
+
+    def _calibrated(self, panel: Panel) -> Calibration | None:
+        """What bands are made of, where they are not the model's own: the errors of forecasts at rolling cutoffs."""
+        if self.intervals is None:
+            return None
+        if self.own_horizon is None:
+            raise ParameterError(
+                f"intervals='conformal' calibrates every step, so it needs a horizon: {type(self).__name__}(horizon=...)."
+            )
+        from deepforecast.core.calibrating import own_errors
+
+        return own_errors(self.clone(intervals=None), panel, self.own_horizon)
+
     def _fit(self, panel: Panel, monitor: Monitor) -> Learned:
         """Learn from a panel."""
         raise NotImplementedError
 
     def _advance(self, learned: Learned, panel: Panel, fresh: bool) -> Learned:
-        """Move the state over the rows of `panel` (same series), parameters as they are; `fresh`: from before its first row."""
+        """Move the state over the rows of `panel`, parameters as they are. `fresh`: from before its first row; of a model
+        that is not local, `learned` then holds other series. Otherwise the rows go on where each series stands, and `shared`
+        stays."""
         raise NotImplementedError
 
     def _forecast(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> Forecast:
@@ -288,7 +326,8 @@ collect(Forecaster)
 def _finite(values: Floats, state: State, name: str) -> Floats:
     if not np.isfinite(values).all():
         bad = np.flatnonzero(~np.isfinite(values).all(axis=tuple(range(1, values.ndim))))
-        why = "are too few to know their spread, which a level needs" if np.isnan(values[bad]).any() else "are too large for float64"
+        few = "are too few to know their spread, which a level needs"
+        why = few if np.isnan(values[bad]).any() else "are too large for float64"
         raise DataError(
             f"A forecast is finite; {name}'s for series {state.series.labels(bad)} is not: the values of column "
             f"{state.series.columns.target} {why}. Give longer series or rescale them, or leave these series out."

@@ -1,212 +1,167 @@
-"""A fitted model on other rows than those of its fit: prepared for the model, moved to the end of a history, appended, refined."""
+"""A fitted model on other rows than those of its fit: moved to the end of a history, appended, refined."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from deepforecast.core.capabilities import Capabilities
 from deepforecast.core.conformal import Calibration
+from deepforecast.core.monitor import SILENT
+from deepforecast.core.preparing import prepared, refuse_short
 from deepforecast.core.state import Learned, State
-from deepforecast.data import missing as gaps
+from deepforecast.data import frames
 from deepforecast.data.ahead import recoded
 from deepforecast.data.covariates import Covariate, match
 from deepforecast.data.frames import Frame, Ints
 from deepforecast.data.panel import Panel
-from deepforecast.errors import CapabilityError, DataError, ParameterError, quietly, say, some
+from deepforecast.errors import CapabilityError, DataError, say, some
 
 if TYPE_CHECKING:
     from deepforecast.core.forecaster import Forecaster
 
-ROLES = ("future", "past", "static")
-
-
-def prepared(model: Forecaster, panel: Panel) -> Panel:
-    """The panel as this model takes it: its roles usable, its missing values filled, masked aloud, or refused."""
-    columns, able = panel.series.columns, model.capabilities
-    for role in ROLES:
-        names = getattr(columns, role)
-        if names and not able.can_use(role):
-            raise CapabilityError(
-                f"{model.name} cannot use {role} covariates ({some(names)}). Leave them out of columns=, or choose a model whose "
-                f"capabilities.{role} is true; compare() runs models without what they cannot use."
-            )
-        named = [name for name in names if (panel.static if role == "static" else panel.covariates)[name].categories is not None]
-        if named and not able.categorical:
-            raise CapabilityError(f"{model.name} cannot use categorical covariates ({some(named)}). Encode them as numbers.")
-    return _without_missing(model, panel)
-
-
-def usable(panel: Panel, able: Capabilities) -> tuple[Panel, list[str]]:
-    """The panel without the covariates a model cannot use, and their names."""
-    columns = panel.series.columns
-    dropped = [name for role in ROLES if not able.can_use(role) for name in getattr(columns, role)]
-    if not able.categorical:
-        held = {**panel.covariates, **panel.static}
-        dropped += [name for name, one in held.items() if one.categories is not None and name not in dropped]
-    if not dropped:
-        return panel, []
-    kept = replace(columns, **{role: tuple(n for n in getattr(columns, role) if n not in dropped) for role in ROLES})
-    panel = replace(
-        panel,
-        series=replace(panel.series, columns=kept),
-        covariates={n: c for n, c in panel.covariates.items() if n not in dropped},
-        static={n: c for n, c in panel.static.items() if n not in dropped},
-    )
-    return panel, dropped
-
-
-def _without_missing(model: Forecaster, panel: Panel) -> Panel:
-    held: dict[str, Covariate] = dict(panel.covariates)
-    y = panel.y
-    missing = {panel.series.columns.target: panel.missing()} | {name: one.missing() for name, one in held.items()}
-    lacking = [name for name, rows in missing.items() if rows.any()]
-    if not lacking:
-        return panel
-    name = lacking[0]
-    first = int(np.argmax(missing[name]))
-    series = np.unique(np.searchsorted(panel.indptr, np.flatnonzero(missing[name]), side="right") - 1)
-    where = f"column {name} is missing in {int(missing[name].sum())} rows of series {panel.series.labels(series)}, first at {panel.stamp(first)}"
-    if model.missing == "auto":
-        if not model.capabilities.missing:
-            raise DataError(
-                f"{model.name} needs complete data; {where} (rows absent from the frame count as missing). Say "
-                "missing='interpolate', 'ffill' or 'zero', or repair the data: fill_gaps(frame)."
-            )
-        say(f"{model.name} forecasts through missing values: {where}.")
-        return panel
-    if panel.series.columns.target in lacking:
-        y = gaps.filled(y, panel.indptr, model.missing)
-    for name in lacking:
-        if name in held and held[name].categories is None:
-            held[name] = replace(held[name], values=gaps.filled(held[name].values, panel.indptr, model.missing))
-    return replace(panel, y=y, covariates=held)
-
 
 def moved(model: Forecaster, state: State, frame: Frame, static: Frame | None) -> State:
     """The state at the end of other histories: known series keep their parameters, unknown ones are fitted if they must be."""
-    columns = state.series.columns
-    panel = Panel.from_frame(frame, columns=columns, freq=state.series.calendar.frequency, static=static)
-    panel = replace(panel, covariates=_recoded(panel.covariates, state), static=_recoded(panel.static, state))
-    return moved_panel(model, state, panel, _known(state, panel))
+    panel, rows = _read(state, frame, static, freq=state.series.calendar.frequency)
+    return moved_panel(model, state, panel, rows)
 
 
 def moved_panel(model: Forecaster, state: State, panel: Panel, rows: Ints) -> State:
     """`moved` for a panel; `rows` is the number of each of its series in the state, -1 for an unknown one."""
-    panel = prepared(model, panel)
-    needed = model._needs(panel)
-    short = np.flatnonzero(panel.observed < needed)
-    if len(short):
-        raise DataError(
-            f"{model.name} needs at least {needed} values of history a series; series {panel.series.labels(short)} has "
-            f"{panel.observed[short[0]]}. Give longer histories."
-        )
+    panel = _recoded(panel, state)
+    whole = prepared(model, panel)
+    refuse_short(model, whole, model._needs(whole), "values of history")
     new = np.flatnonzero(rows < 0)
-    calibration = state.calibration
-    if not model.capabilities.local:
-        learned = model._advance(state.learned, panel, True)
-        if calibration is not None:
-            calibration = _calibration_of(calibration, panel, rows)
-    elif not len(new):
-        learned = model._advance(state.learned.take(rows), panel, True)
-        calibration = None if calibration is None else calibration.take(rows)
-    else:
+    if model.capabilities.local and len(new):
         say(f"{model.name} learns each series apart: series {panel.series.labels(new)} was not there in fit and is fitted now.")
-        learned, calibration = _with_unknown(model, state, panel, rows)
+    calibration = _calibration(model, state, panel, rows)
+    learned = _learned(model, state, whole, rows, lambda known, part: model._advance(known, part, True))
     return replace(state, series=panel.series, learned=learned, static=panel.static, calibration=calibration)
 
 
-def _calibration_of(calibration: Calibration, panel: Panel, rows: Ints) -> Calibration:
-    unknown = np.flatnonzero(rows < 0)
-    if len(unknown):
-        raise CapabilityError(
-            f"Conformal bands come from a series' own errors; series {panel.series.labels(unknown)} was not there in fit. Fit with it, or "
-            "construct the model without intervals."
-        )
-    return calibration.take(rows)
-
-
-def calibrated(model: Forecaster, panel: Panel) -> Calibration:
-    """The errors of rolling forecasts, for `intervals="conformal"`."""
-    from deepforecast.core.rolling import errors
-
-    if model.horizon is None:
-        raise ParameterError(f"intervals='conformal' calibrates every step, so it needs a horizon: {type(model).__name__}(horizon=...).")
-    with quietly():  # the fit itself has said what there is to say
-        return Calibration(errors(model.clone(intervals=None), panel, model.horizon))
-
-
-def _with_unknown(model: Forecaster, state: State, panel: Panel, rows: Ints) -> tuple[Learned, Calibration | None]:
-    old, new = np.flatnonzero(rows >= 0), np.flatnonzero(rows < 0)
-    fresh = model._learn(panel.take(new))
-    if not len(old):
-        return fresh.learned, fresh.calibration
-    known = model._advance(state.learned.take(rows[old]), panel.take(old), True)
-    back = np.argsort(np.concatenate([old, new]))
-    calibration = None
-    if state.calibration is not None and fresh.calibration is not None:
-        calibration = state.calibration.take(rows[old]).join(fresh.calibration).take(back)
-    return known.join(fresh.learned).take(back), calibration
-
-
 def appended(model: Forecaster, state: State, frame: Frame) -> State:
-    """The state after the rows of `frame`, which go on where each series stands."""
+    """The state after the rows of `frame`, which go on where each series stands. A calibration of bands stays as it is."""
     series = state.series
-    panel = Panel.from_frame(frame, columns=series.columns, calendar=series.calendar)
-    panel = replace(panel, covariates=_recoded(panel.covariates, state))
-    rows = _known(state, panel)
+    panel, rows = _read(state, frame, None, calendar=series.calendar)
     unknown = np.flatnonzero(rows < 0)
     if len(unknown):
         raise DataError(
-            f"update goes on with series known from fit; series {panel.series.labels(unknown)} is not. Fit again with it, or forecast "
-            "it by predict(frame=...)."
+            f"update goes on with series known from fit; series {panel.series.labels(unknown)} is not. Fit again with it, or "
+            "forecast it by predict(frame=...)."
         )
-    step = series.calendar.step
-    skipped = (panel.start - series.last[rows]) // step - 1
-    early = np.flatnonzero((skipped < 0) | ((panel.start - series.last[rows]) % step != 0))
-    if len(early):
-        one = int(early[0])
-        raise DataError(
-            f"update takes rows after the last known one; series {panel.series.labels(early)} is known up to "
-            f"{series.calendar.text(int(series.last[rows[one]]))} and the new rows start at {series.calendar.text(int(panel.start[one]))}. "
-            "Give only rows that are new."
-        )
-    panel = prepared(model, _with_gap_before(panel, skipped))
-    learned = state.learned.put(rows, model._advance(state.learned.take(rows), panel, False)) if model.capabilities.local else (
-        model._advance(state.learned, panel, False)
-    )
+    panel = prepared(model, _with_gap_before(_recoded(panel, state), _skipped(model, series.last[rows], panel)))
     last = series.last.copy()
     last[rows] = panel.series.last
+    learned = state.learned.put(rows, model._advance(state.learned.take(rows), panel, False))
     return replace(state, series=replace(series, last=last), learned=learned)
 
 
 def refined(model: Forecaster, state: State, frame: Frame, static: Frame | None) -> State:
     """Learning goes on from the state on these histories; the model then stands at their end."""
-    panel = Panel.from_frame(frame, columns=state.series.columns, freq=state.series.calendar.frequency, static=static)
-    panel = prepared(model, replace(panel, covariates=_recoded(panel.covariates, state), static=_recoded(panel.static, state)))
-    fresh = model._learn(panel) if model.capabilities.local else None
-    if fresh is not None:
-        rows = _known(state, panel)
-        known = np.flatnonzero(rows >= 0)
-        if len(known):
-            warm = model._refine(state.learned.take(rows[known]), panel.take(known))
-            fresh = replace(fresh, learned=fresh.learned.put(known, warm))
+    panel, rows = _read(state, frame, static, freq=state.series.calendar.frequency)
+    panel = _recoded(panel, state)
+    whole = prepared(model, panel)
+    refuse_short(model, whole, model._needs_to_fit(whole))
+    calibration = model._calibrated(panel)
+    learned = _learned(model, state, whole, rows, model._refine)
+    return replace(state, series=panel.series, learned=learned, static=panel.static, calibration=calibration)
+
+
+def _learned(model: Forecaster, state: State, panel: Panel, rows: Ints, act: Callable[[Learned, Panel], Learned]) -> Learned:
+    """What a model knows of the series of a panel: `act` on what it learned; a local one fits the series it has not seen."""
+    if not model.capabilities.local:
+        return act(state.learned, panel)
+    known, new = np.flatnonzero(rows >= 0), np.flatnonzero(rows < 0)
+    if not len(new):
+        return act(state.learned.take(rows), panel)
+    fresh = model._fit(panel.take(new), SILENT)
+    if not len(known):
         return fresh
-    return replace(state, series=panel.series, learned=model._refine(state.learned, panel), static=panel.static)
+    old = act(state.learned.take(rows[known]), panel.take(known))
+    return old.join(fresh).take(np.argsort(np.concatenate([known, new])))
 
 
-def _known(state: State, panel: Panel) -> Ints:
-    """The number of each series of the panel in the state, -1 where it is not there."""
+def _calibration(model: Forecaster, state: State, panel: Panel, rows: Ints) -> Calibration | None:
+    """The bands for the series of a panel; a local model that was calibrated series by series is so on the new ones too."""
+    known, new = np.flatnonzero(rows >= 0), np.flatnonzero(rows < 0)
+    if state.calibration is None or state.calibration.shared or not len(new):
+        return None if state.calibration is None else state.calibration.at_end_of(panel, rows)
+    if not model.capabilities.local:
+        raise CapabilityError(
+            f"Conformal bands come from a series' own errors; series {panel.series.labels(new)} was not there in fit. Fit "
+            "with it, share errors among series (Conformal(model, pool=True)), or construct the model without intervals."
+        )
+    fresh = model._calibrated(panel.take(new))
+    if not len(known) or fresh is None:
+        return fresh
+    return state.calibration.take(rows[known]).join(fresh).take(np.argsort(np.concatenate([known, new])))
+
+
+def _read(state: State, frame: Frame, static: Frame | None, **time: Any) -> tuple[Panel, Ints]:
+    """A frame as a panel with the columns of the fit, and the number of each of its series in the state, -1 for an unknown one.
+
+    Static columns that are given neither in the frame nor beside it are those of the fit.
+    """
+    columns = state.series.columns
+    looked_for = state.static if static is None else {}
+    absent = [name for name in looked_for if name not in frames.opened(frame).columns]
+    asked = replace(columns, static=tuple(name for name in state.static if name not in absent))
+    panel = Panel.from_frame(frame, columns=asked, static=static, **time)
     if state.series.ids is None or panel.series.ids is None:
-        return np.zeros(len(panel), dtype=np.int64)
-    return match(panel.series.ids, state.series.ids, "fitted model", state.series.columns.id or "")
+        if state.series.ids is not None:
+            raise DataError(
+                f"The model was fitted with the id column {columns.id}; the frame has none, so its series cannot be told. Add "
+                "the column."
+            )
+        rows = np.zeros(len(panel), dtype=np.int64)
+    else:
+        rows = match(panel.series.ids, state.series.ids, "fitted model", columns.id or "")
+    unknown = np.flatnonzero(rows < 0)
+    if absent and len(unknown):
+        raise DataError(
+            f"Static columns of a new series are in the frame or in static=; {some(absent)} of series "
+            f"{panel.series.labels(unknown)} is in neither. Add them."
+        )
+    held = {name: state.static[name].take(rows) if name in absent else panel.static[name] for name in state.static}
+    return replace(panel, series=replace(panel.series, columns=columns), static=held), rows
 
 
-def _recoded(held: Mapping[str, Covariate], state: State) -> dict[str, Covariate]:
-    return {name: recoded(one, name, state.categories.get(name)) for name, one in held.items()}
+def _recoded(panel: Panel, state: State) -> Panel:
+    """The panel with the categories of the fit."""
+    known = state.categories
+    if all(one.categories == known.get(name) for name, one in {**panel.covariates, **panel.static}.items()):
+        return panel
+
+    def again(held: Mapping[str, Covariate]) -> dict[str, Covariate]:
+        return {name: recoded(one, name, known.get(name)) for name, one in held.items()}
+
+    return replace(panel, covariates=again(panel.covariates), static=again(panel.static))
+
+
+def _skipped(model: Forecaster, last: Ints, panel: Panel) -> Ints:
+    """The rows that lie between where each series stands and the first of its new rows."""
+    calendar, labels = panel.calendar, panel.series.labels
+    skipped, rest = np.divmod(panel.start - last, calendar.step)
+    early = np.flatnonzero((skipped < 1) | (rest != 0))
+    if len(early):
+        one = int(early[0])
+        raise DataError(
+            f"update takes rows after the last known one, on the same grid of time; series {labels(early)} is known up to "
+            f"{calendar.text(int(last[one]))} and the new rows start at {calendar.text(int(panel.start[one]))}. Give only "
+            "rows that are new."
+        )
+    late = np.flatnonzero(skipped > 1)
+    if len(late) and model.filling != "auto":
+        one = int(late[0])
+        raise DataError(
+            f"update with missing={model.filling!r} goes on without a gap, as what was before it is not kept to fill it from; "
+            f"series {labels(late)} is known up to {calendar.text(int(last[one]))} and the new rows start at "
+            f"{calendar.text(int(panel.start[one]))}. Give the rows between, or fit again."
+        )
+    return skipped - 1
 
 
 def _with_gap_before(panel: Panel, skipped: Ints) -> Panel:

@@ -15,8 +15,8 @@ from deepforecast.data.panel import Series
 
 @dataclass(frozen=True)
 class Learned:
-    """What a model's `_fit` returns. `by_series`: arrays whose first axis is the series; `shared`: anything else that is an
-    array, number, text, list or dict of these, or another `Learned`-holding `State` (of a wrapped model)."""
+    """What a model's `_fit` returns. `by_series`: arrays whose first axis is the series; `shared`: arrays, numbers, text, and
+    lists and dicts (with text as keys) of these."""
 
     by_series: Mapping[str, Any] = field(default_factory=dict)
     shared: Mapping[str, Any] = field(default_factory=dict)

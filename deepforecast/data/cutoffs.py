@@ -17,8 +17,10 @@ class Plan:
     """A backtest of `n_windows` cutoffs, `step` rows apart, each followed by `gap` rows left out and `horizon` rows judged.
 
     `size`: rows a window learns from (None: all before the cutoff). `align="series"` counts cutoffs back from each series' own
-    end, so that every series is in every window; `align="calendar"` from the latest end of all, so that no model ever learns
-    from a stamp after the cutoff of any series, and series that ended earlier are judged where they have rows.
+    end, so that every series is in every window; where series end at different times, a window learns from stamps of one series
+    that lie after the cutoff of another. `align="calendar"` counts from the latest end of all, so that no model ever learns
+    from a stamp after the cutoff of any series; a series is then in those windows before whose cutoff it has `needed` values,
+    and that it has rows after: some of those judged, or all of them where that is asked for (`whole`).
     """
 
     horizon: int
@@ -27,6 +29,8 @@ class Plan:
     gap: int = 0
     size: int | None = None
     align: str = "series"
+    needed: int = 1
+    whole: bool = False
 
 
 @dataclass(frozen=True)
@@ -40,47 +44,63 @@ class Window:
 
     def history(self, panel: Panel) -> Panel:
         """The rows to learn from, copied."""
-        full_begin, full_cut = np.zeros(len(panel), np.int64), np.zeros(len(panel), np.int64)
-        full_begin[self.series], full_cut[self.series] = self.begin, self.cut
-        whole = len(self.series) == len(panel)
-        return panel.between(full_begin, full_cut) if whole else panel.take(self.series).between(self.begin, self.cut)
+        return (panel if len(self.series) == len(panel) else panel.take(self.series)).between(self.begin, self.cut)
 
     def ahead(self, panel: Panel, gap: int, horizon: int) -> tuple[Ints, NDArray[np.bool_]]:
-        """Flat rows of the panel judged, shape (series, horizon), and which of them there are (bool)."""
+        """Flat rows of the panel judged, shape (series, horizon), and which of them there are."""
         rows = self.cut[:, None] + gap + np.arange(horizon)
         inside = rows < panel.lengths[self.series][:, None]
         return panel.indptr[:-1][self.series][:, None] + np.where(inside, rows, 0), inside
 
 
-def windows(panel: Panel, plan: Plan, needed: int = 1) -> list[Window]:
-    """The windows of a plan, the oldest first; `needed` rows at least are there to learn from."""
-    lengths = panel.lengths
-    if plan.align == "series":
-        span = plan.horizon + plan.gap + (plan.n_windows - 1) * plan.step
-        short = np.flatnonzero(lengths < span + needed)
-        if len(short):
-            raise ParameterError(
-                f"n_windows={plan.n_windows} windows of horizon {plan.horizon} (step {plan.step}, gap {plan.gap}) need "
-                f"{span + needed} rows a series; series {panel.series.labels(short)} has {lengths[short[0]]}. Ask for fewer "
-                "windows or a shorter horizon, or leave these series out."
-            )
-        cuts = [lengths - span + number * plan.step for number in range(plan.n_windows)]
-    else:
-        cuts = _calendar_cuts(panel, plan)
+def windows(panel: Panel, plan: Plan) -> list[Window]:
+    """The windows of a plan, the oldest first."""
+    if plan.size is not None and plan.size < plan.needed:
+        raise ParameterError(f"size is the number of rows a window learns from, here at least {plan.needed}; got {plan.size}.")
+    by_series = plan.align == "series"
+    cuts = _cuts_by_series(panel, plan) if by_series else _cuts_by_calendar(panel, plan)
+    whole = plan.whole or bool(panel.series.columns.future)  # what is known ahead is known for rows that there are
+    seen = _seen(panel)
     found = []
     for number, cut in enumerate(cuts):
-        series = np.flatnonzero((cut >= needed) & (cut + plan.gap < lengths))
+        begin = np.zeros_like(cut) if plan.size is None else np.maximum(cut - plan.size, 0)
+        learned = seen[panel.indptr[:-1] + cut] - seen[panel.indptr[:-1] + begin]
+        there = (learned >= plan.needed) & (cut + plan.gap + (plan.horizon if whole else 1) <= panel.lengths)
+        series = np.flatnonzero(there)
+        if by_series and len(series) < len(panel):
+            few = np.flatnonzero(~there)
+            found_there = f"{learned[few[0]]} values to learn from before cutoff {number + 1}, missing ones left out"
+            raise _too_many(panel, plan, few, found_there)
         if not len(series):
             raise ParameterError(
-                f"n_windows={plan.n_windows}: no series has rows on both sides of cutoff {number + 1}. Ask for fewer "
-                "windows."
+                f"n_windows={plan.n_windows}: no series has {plan.needed} values before cutoff {number + 1} (they are counted "
+                "from the earliest) and rows after it. Ask for fewer windows."
             )
-        begin = np.zeros(len(series), np.int64) if plan.size is None else np.maximum(cut[series] - plan.size, 0)
-        found.append(Window(number, series, begin, cut[series]))
+        found.append(Window(number, series, begin[series], cut[series]))
     return found
 
 
-def _calendar_cuts(panel: Panel, plan: Plan) -> list[Ints]:
+def ready(panel: Panel, needed: int) -> Ints:
+    """After how many rows of each series `needed` values have been seen; more than there are rows where that never happens."""
+    seen = _seen(panel)
+    rows = np.searchsorted(seen, seen[panel.indptr[:-1]] + needed)
+    return np.asarray(rows - panel.indptr[:-1], dtype=np.int64)
+
+
+def _seen(panel: Panel) -> Ints:
+    """How many values there are before each row of the flat array."""
+    return np.concatenate([[0], np.cumsum(~panel.missing(), dtype=np.int64)])
+
+
+def _cuts_by_series(panel: Panel, plan: Plan) -> list[Ints]:
+    span = plan.horizon + plan.gap + (plan.n_windows - 1) * plan.step
+    short = np.flatnonzero(panel.lengths < span + plan.needed)
+    if len(short):
+        raise _too_many(panel, plan, short, f"{panel.lengths[short[0]]} rows")
+    return [panel.lengths - span + number * plan.step for number in range(plan.n_windows)]
+
+
+def _cuts_by_calendar(panel: Panel, plan: Plan) -> list[Ints]:
     step = panel.calendar.step
     latest = int(panel.series.last.max())
     cuts = []
@@ -88,3 +108,12 @@ def _calendar_cuts(panel: Panel, plan: Plan) -> list[Ints]:
         position = latest - step * (plan.horizon + plan.gap + number * plan.step)
         cuts.append(np.clip((position - panel.start) // step + 1, 0, panel.lengths))
     return cuts
+
+
+def _too_many(panel: Panel, plan: Plan, short: Ints, has: str) -> ParameterError:
+    span = plan.horizon + plan.gap + (plan.n_windows - 1) * plan.step
+    return ParameterError(
+        f"n_windows={plan.n_windows} windows of horizon {plan.horizon} (step {plan.step}, gap {plan.gap}) need {plan.needed} "
+        f"values to learn from and {span} rows after them; series {panel.series.labels(short)} has {has}. Ask for fewer "
+        "windows or a shorter horizon, or leave these series out."
+    )

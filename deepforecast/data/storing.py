@@ -1,140 +1,192 @@
-"""Ids as plain arrays for a file, and back in the dtype they came in."""
+"""Ids and categories as plain arrays for a file, and back in the dtype they came in.
+
+Integers stay integers, text becomes UTF-8 bytes and offsets, categories are codes beside their labels (text or integers).
+Whatever does not fit together on the way back is a `DataError`.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from itertools import pairwise
 from typing import Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
 
+from deepforecast.data import frames
 from deepforecast.data.frames import Ints
 from deepforecast.errors import DataError, shown
 
 TEXT, INTEGER, CATEGORY = "text", "integer", "category"
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
-PANDAS_TEXT = ("object", "str", "string[python]", "string[pyarrow]")
-ARROW_TEXT = ("string", "large_string", "string_view")
-ORDERED = "ordered"
+ARROW_TEXTS = ("string", "large_string", "string_view")
+DICTIONARY = re.compile(r"dictionary<values=(\w+), indices=(u?int\d+), ordered=([01])>")
+Arrays = Mapping[str, np.ndarray]
 
 
 def stored(ids: nw.Series[Any]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """What the ids are (kind, dtype) and arrays that hold them: integers as they are, text as UTF-8 bytes and offsets."""
-    dtype = _dtype(ids.to_native())
+    """What a column of ids is (kind, dtype) and arrays that hold it."""
+    native = ids.to_native()
+    dtype = _dtype_name(native)
+    if ids.dtype in (nw.Categorical, nw.Enum):
+        labels, codes = frames.categories(ids)
+        inner, arrays = _stored(labels)
+        inner["dtype"] = _dtype_name(native.cat.categories) if dtype == "category" else ""
+        arrays["codes"] = codes.astype(np.int64)
+        ordered = bool(dtype == "category" and native.cat.ordered)
+        return {"kind": CATEGORY, "dtype": dtype, "ordered": ordered, "labels": inner}, arrays
     if ids.dtype.is_integer():
         return {"kind": INTEGER, "dtype": dtype}, {"values": np.asarray(ids.to_numpy()).astype(np.int64)}
-    values = ids.to_list()
-    if ids.dtype == nw.Object and values and not isinstance(values[0], str):
-        return {"kind": INTEGER, "dtype": dtype}, {"values": np.array(values, dtype=np.int64)}
-    if ids.dtype in (nw.Categorical, nw.Enum):
-        names = [str(name) for name in ids.cat.get_categories().to_list()] if all(isinstance(v, str) for v in values) else None
-        if names is not None:
-            place = {name: number for number, name in enumerate(names)}
-            codes = np.array([place[value] for value in values], dtype=np.int64)
-            return {"kind": CATEGORY, "dtype": dtype}, {"codes": codes, **_bytes(names)}
-        return {"kind": INTEGER, "dtype": "category"}, {"values": np.array(values, dtype=np.int64)}
-    return {"kind": TEXT, "dtype": dtype}, _bytes(values)
+    said, arrays = _stored(ids.to_arrow().to_pylist() if dtype.endswith("[pyarrow]") else ids.to_list())
+    return {**said, "dtype": dtype}, arrays
 
 
-def _dtype(native: Any) -> str:
-    """The dtype by a name that leads back to it, also where the library's own does not."""
-    dtype = getattr(native, "dtype", None)
-    arrow = getattr(dtype, "pyarrow_dtype", None)
-    if arrow is not None and str(arrow) in ARROW_TEXT:
-        return f"arrow {arrow}"  # pandas says string[pyarrow] of this and of another dtype
-    if str(dtype) == "string":
-        return f"string[{dtype.storage}]"  # type: ignore[union-attr]
-    if getattr(dtype, "ordered", False):
-        return f"category {ORDERED}"
-    return str(native.type) if dtype is None else str(dtype).partition("(")[0]
+def unstored(said: Mapping[str, Any], arrays: Arrays, library: str) -> nw.Series[Any]:
+    """The ids as a column of `library`."""
+    kind, dtype = said.get("kind"), said.get("dtype")
+    keys = {"kind", "dtype", "ordered", "labels"} if kind == CATEGORY else {"kind", "dtype"}
+    if kind not in (TEXT, INTEGER, CATEGORY) or set(said) != keys or not isinstance(dtype, str):
+        raise DataError(f"Stored ids say of what kind and dtype they are; found {shown(dict(said))}.")
+    make = {"pandas": _pandas, "polars": _polars, "pyarrow": _pyarrow}[library]
+    if kind != CATEGORY:
+        return nw.from_native(make(_values(kind, arrays), dtype, kind), series_only=True)
+    inner = said["labels"]
+    if not isinstance(inner, Mapping) or set(inner) != {"kind", "dtype"} or not isinstance(inner["dtype"], str):
+        raise DataError(f"Stored ids say what their categories are; found {shown(inner)}.")
+    labels = _values(inner["kind"], {name: values for name, values in arrays.items() if name != "codes"})
+    codes = arrays.get("codes", np.empty(0))
+    if codes.dtype != np.int64 or codes.ndim != 1 or ((codes < 0) | (codes >= len(labels))).any():
+        raise DataError("Stored ids point each to one of their categories; a code does not.")
+    if library == "pandas" and dtype == "category":
+        categories = _pandas(labels, inner["dtype"], inner["kind"])
+        return nw.from_native(_pandas_category(codes, categories, said["ordered"] is True), series_only=True)
+    return nw.from_native(make([labels[code] for code in codes], dtype, CATEGORY, labels), series_only=True)
 
 
-def unstored(said: Mapping[str, Any], arrays: Mapping[str, np.ndarray], library: str) -> nw.Series[Any]:
-    """The ids as a column of `library`; whatever does not fit is a `DataError`."""
-    if set(said) != {"kind", "dtype"}:
-        raise DataError(f"Stored ids have a kind and a dtype; found {shown(dict(said))}.")
-    kind, dtype = said["kind"], str(said["dtype"])
-    if kind == INTEGER:
-        _expect(arrays, ("values",))
-        return _column(arrays["values"], dtype, library, INTEGER, None)
-    if kind == TEXT:
-        _expect(arrays, ("bytes", "offsets"))
-        return _column(_texts(arrays), dtype, library, TEXT, None)
-    if kind == CATEGORY:
-        _expect(arrays, ("codes", "bytes", "offsets"))
-        names = _texts(arrays)
-        codes = arrays["codes"]
-        if codes.dtype != np.int64 or (len(codes) and not (codes.min() >= 0 and codes.max() < len(names))):
-            raise DataError("Stored ids: a code points to no category.")
-        return _column([names[code] for code in codes], dtype, library, CATEGORY, names)
-    raise DataError(f"Stored ids are text, integers or categories; found {shown(kind)}.")
+def text_arrays(values: Iterable[str]) -> dict[str, np.ndarray]:
+    """Text as UTF-8 bytes and the bounds of each.
 
-
-def _column(values: Any, dtype: str, library: str, kind: str, names: list[str] | None) -> nw.Series[Any]:
-    if library == "pandas":
-        return _pandas(values, dtype, kind, names)
-    if library == "polars":
-        import polars as pl
-
-        kinds = {CATEGORY: pl.Enum(names) if dtype == "Enum" and names is not None else pl.Categorical, TEXT: pl.String}
-        wanted = kinds.get(kind) or getattr(pl, dtype if dtype.lower() in INTEGERS else "Int64")
-        return nw.from_native(pl.Series("id", list(values), dtype=wanted), series_only=True)
-    import pyarrow as pa
-
-    if kind == INTEGER:
-        array = pa.array(values, type=pa.type_for_alias(dtype if dtype in INTEGERS else "int64"))
-    else:
-        texts = pa.type_for_alias(next((one for one in ARROW_TEXT[1:] if one in dtype), ARROW_TEXT[0]))
-        array = pa.array(list(values), type=texts)
-        if kind == CATEGORY:
-            indices = re.search(r"indices=(u?int\d+)", dtype)
-            width = indices[1] if indices is not None and indices[1] in INTEGERS else "int32"
-            array = array.cast(pa.dictionary(pa.type_for_alias(width), texts, ordered="ordered=1" in dtype))
-    return nw.from_native(pa.chunked_array([array]), series_only=True)
-
-
-def _pandas(values: Any, dtype: str, kind: str, names: list[str] | None) -> nw.Series[Any]:
-    import pandas as pd
-
-    if kind == CATEGORY:
-        series: Any = pd.Series(pd.Categorical(values, categories=names, ordered=ORDERED in dtype))
-    elif kind == INTEGER:
-        known = dtype.lower().removesuffix("[pyarrow]") in INTEGERS or dtype in ("object", "category")
-        series = pd.Series(np.asarray(values))
-        series = series.astype(dtype if known else "int64")
-    else:
-        series = pd.Series(list(values), dtype=_text_dtype(dtype, pd))
-    return nw.from_native(series, series_only=True)
-
-
-def _text_dtype(dtype: str, pd: Any) -> Any:
-    """The dtype named, where this pandas has it; what this pandas calls text otherwise."""
-    if dtype.removeprefix("arrow ") in ARROW_TEXT:
-        import pyarrow as pa
-
-        return pd.ArrowDtype(pa.type_for_alias(dtype.removeprefix("arrow ")))
-    if dtype not in PANDAS_TEXT:
-        return None
-    return None if dtype == "str" and int(pd.__version__.partition(".")[0]) < 3 else dtype
-
-
-def _bytes(values: list[str]) -> dict[str, np.ndarray]:
+    >>> {name: values.tolist() for name, values in text_arrays(["a", "", "bc"]).items()}
+    {'bytes': [97, 98, 99], 'offsets': [0, 1, 1, 3]}
+    """
     encoded = [value.encode("utf-8", "surrogatepass") for value in values]
-    offsets = np.concatenate([[0], np.cumsum([len(one) for one in encoded], dtype=np.int64)]).astype(np.int64)
+    offsets = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
     return {"bytes": np.frombuffer(b"".join(encoded), dtype=np.uint8), "offsets": offsets}
 
 
-def _texts(arrays: Mapping[str, np.ndarray]) -> list[str]:
+def texts(arrays: Arrays) -> list[str]:
+    """Text from its bytes and bounds."""
+    if set(arrays) != {"bytes", "offsets"}:
+        raise DataError(f"Stored text has the arrays bytes and offsets; found {shown(sorted(arrays))}.")
     data, offsets = arrays["bytes"], arrays["offsets"]
     sound = data.dtype == np.uint8 and offsets.dtype == np.int64 and data.ndim == offsets.ndim == 1 and len(offsets) > 0
     if not sound or offsets[0] != 0 or offsets[-1] != len(data) or (np.diff(offsets) < 0).any():
-        raise DataError("Stored ids: the offsets do not fit the text.")
-    raw: bytes = data.tobytes()
-    bounds: Ints = offsets
-    return [raw[a:b].decode("utf-8", "surrogatepass") for a, b in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)]
+        raise DataError("Stored text has bounds that rise from 0 to the number of its bytes; these do not.")
+    raw = data.tobytes()
+    return [raw[start:end].decode("utf-8", "surrogatepass") for start, end in pairwise(offsets.tolist())]
 
 
-def _expect(arrays: Mapping[str, np.ndarray], names: tuple[str, ...]) -> None:
-    if set(arrays) != set(names):
-        raise DataError(f"Stored ids have the arrays {', '.join(names)}; found {shown(sorted(arrays))}.")
+def _stored(values: Iterable[Any]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    values = list(values)
+    if all(isinstance(value, str) for value in values):
+        return {"kind": TEXT}, text_arrays(values)
+    return {"kind": INTEGER}, {"values": np.array([int(value) for value in values], dtype=np.int64)}
+
+
+def _values(kind: Any, arrays: Arrays) -> Any:
+    if kind == TEXT:
+        return texts(arrays)
+    values = arrays.get("values", np.empty(0))
+    if kind != INTEGER or set(arrays) != {"values"} or values.dtype != np.int64 or values.ndim != 1:
+        raise DataError(
+            f"Stored integers have the one array values, of dtype int64; found {shown(sorted(arrays))} as {shown(kind)}."
+        )
+    return values
+
+
+def _dtype_name(native: Any) -> str:
+    """The dtype as text from which it can be made again; of pandas' own text with where it is held."""
+    dtype: Any = getattr(native, "dtype", None)
+    if type(dtype).__name__ == "StringDtype":
+        return f"{'pandas-str' if str(dtype) == 'str' else 'pandas-string'}[{dtype.storage}]"
+    name = str(dtype if dtype is not None else native.type)
+    return name.partition("(")[0]
+
+
+def _pandas(values: Any, dtype: str, kind: str, labels: Any = None) -> Any:
+    import pandas as pd
+
+    if kind == INTEGER:
+        if dtype == "object":
+            return pd.Series([int(value) for value in values], dtype=object)
+        integers: Any = pd.Series(_integers(values, dtype.removesuffix("[pyarrow]")))
+        return integers.astype(dtype)
+    if dtype.endswith("[pyarrow]") and not dtype.startswith("pandas-"):
+        import pyarrow as pa
+
+        arrow = _pyarrow(values, dtype.removesuffix("[pyarrow]"), kind, labels)
+        return pd.Series(pd.array(arrow if kind == TEXT else pa.chunked_array(arrow), dtype=pd.ArrowDtype(arrow.type)))
+    return pd.Series(list(values), dtype=_pandas_text(dtype))
+
+
+def _pandas_text(dtype: str) -> Any:
+    """The dtype named, where this pandas has it; what this pandas calls text otherwise."""
+    import pandas as pd
+
+    name, _, storage = dtype.removesuffix("]").partition("[")
+    known = name in ("pandas-str", "pandas-string") and storage in ("python", "pyarrow", "pyarrow_numpy")
+    _refuse_unknown(dtype, dtype == "object" or known)
+    if dtype == "object":
+        return object
+    try:
+        return pd.StringDtype(storage) if name == "pandas-string" else pd.StringDtype(storage, na_value=np.nan)
+    except (TypeError, ValueError, ImportError):
+        return None
+
+
+def _pandas_category(codes: Ints, categories: Any, ordered: bool) -> Any:
+    import pandas as pd
+
+    return pd.Series(pd.Categorical.from_codes(codes, categories=pd.Index(categories), ordered=ordered))
+
+
+def _polars(values: Any, dtype: str, kind: str, labels: Any = None) -> Any:
+    import polars as pl
+
+    if kind == INTEGER:
+        return pl.Series("id", _integers(values, dtype))
+    _refuse_unknown(dtype, dtype in (("String",) if kind == TEXT else ("Categorical", "Enum")))
+    return pl.Series("id", list(values), dtype=pl.Enum(labels) if dtype == "Enum" else getattr(pl, dtype))
+
+
+def _pyarrow(values: Any, dtype: str, kind: str, labels: Any = None) -> Any:
+    import pyarrow as pa
+
+    if kind == INTEGER:
+        return pa.chunked_array([pa.array(_integers(values, dtype))])
+    if kind == TEXT:
+        _refuse_unknown(dtype, dtype in ARROW_TEXTS)
+        return pa.chunked_array([pa.array(list(values), type=getattr(pa, dtype)())])
+    found = DICTIONARY.fullmatch(dtype)
+    inner, indices, ordered = found.groups() if found is not None else ("", "", "")
+    _refuse_unknown(dtype, inner in (*INTEGERS, *ARROW_TEXTS) and indices in INTEGERS)
+    kind_of_labels = getattr(pa, inner)()
+    place = {label: number for number, label in enumerate(labels)}
+    codes = pa.array([place[value] for value in values], type=getattr(pa, indices)())
+    array = pa.DictionaryArray.from_arrays(codes, pa.array(list(labels), type=kind_of_labels), ordered=ordered == "1")
+    return pa.chunked_array([array])
+
+
+def _refuse_unknown(dtype: str, known: bool) -> None:
+    if not known:
+        raise DataError(f"Stored ids have a dtype of ids; found {shown(dtype)}.")
+
+
+def _integers(values: Ints, dtype: str) -> Any:
+    """The integers in their own width; those beyond 2^63 came as negative ones."""
+    _refuse_unknown(dtype, dtype.lower() in INTEGERS)
+    cast = values.astype(dtype.lower())
+    if not (cast.astype(np.int64) == values).all():
+        raise DataError(f"Stored ids fit their dtype; some are beyond {dtype}.")
+    return cast

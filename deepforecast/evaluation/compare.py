@@ -12,23 +12,15 @@ import numpy as np
 
 from deepforecast.core.forecast import checked_levels
 from deepforecast.core.forecaster import Forecaster
-from deepforecast.core.histories import usable
+from deepforecast.core.preparing import usable
 from deepforecast.core.rolling import refit_every
 from deepforecast.data.columns import Columns
 from deepforecast.data.cutoffs import Plan
 from deepforecast.data.frames import Floats, Frame
 from deepforecast.data.panel import Panel
 from deepforecast.errors import TrainingError, quietly
-from deepforecast.evaluation.cross_validation import (
-    Backtest,
-    Rows,
-    backtest,
-    checked_models,
-    planned,
-    say_undeclared,
-    seeded,
-    side_by_side,
-)
+from deepforecast.evaluation.backtesting import USUAL, Backtest, checked_models, planned, seeded
+from deepforecast.evaluation.cross_validation import Rows, backtest, say_undeclared, side_by_side
 from deepforecast.evaluation.leaderboard import Leaderboard, ranked
 from deepforecast.evaluation.measure import measured
 
@@ -61,7 +53,7 @@ def compare(
     freq: Any = None,
     columns: Columns | Mapping[str, Any] | None = None,
     static: Frame | None = None,
-    options: Backtest = Backtest(),
+    options: Backtest = USUAL,
 ) -> Leaderboard:
     """Rank models by rolling cross-validation; the first metric decides (default: MASE, or MAE where no season is known).
 
@@ -76,7 +68,7 @@ def compare(
     candidates = [seeded(model, options.seed) for model in checked_models(models, horizon)]
     panel = Panel.from_frame(frame, columns=columns, freq=freq, static=static)
     say_undeclared(panel)
-    plan = planned(candidates, n_windows, None, options)
+    plan = planned(candidates, panel, n_windows, None, options)
     levels = checked_levels(level)
     if levels:
         candidates = [_with_bands(model) for model in candidates]

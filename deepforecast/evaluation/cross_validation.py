@@ -3,51 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, TypeVar
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 import numpy as np
 
-from deepforecast.core.forecast import checked_horizon, checked_levels, columns_of
+from deepforecast.core.forecast import checked_levels, column_names, columns_of, no_distribution, refuse_taken
 from deepforecast.core.forecaster import Forecaster
-from deepforecast.core.histories import usable
 from deepforecast.core.parallel import map_chunks
+from deepforecast.core.preparing import usable
 from deepforecast.core.rolling import refit_every, roll
 from deepforecast.data import frames
 from deepforecast.data.columns import Columns
 from deepforecast.data.cutoffs import Plan, windows
 from deepforecast.data.frames import Floats, Frame, Ints
 from deepforecast.data.panel import Panel
-from deepforecast.errors import ParameterError, ParameterTypeError, say, shown, some
-
+from deepforecast.errors import say, some
+from deepforecast.evaluation.backtesting import USUAL, Backtest, checked_models, planned, seeded
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class Backtest:
-    """The rarer options of a backtest.
-
-    gap: rows left out between a cutoff and the first step judged. size: rows a window learns from (None: all before the cutoff, an
-    expanding window). align: "series" counts cutoffs back from each series' own end, so that every series is in every window;
-    "calendar" from the latest end of all, so that nothing after a cutoff is seen of any series. workers: processes at a time.
-    seed: given to every model that has one. progress: a bar on stderr (default: in a terminal only).
-    """
-
-    gap: int = 0
-    size: int | None = None
-    align: Literal["series", "calendar"] = "series"
-    workers: int = 1
-    seed: int | None = None
-    progress: bool | None = None
-
-    def __post_init__(self) -> None:
-        if isinstance(self.gap, bool) or not hasattr(self.gap, "__index__") or self.gap < 0:
-            raise ParameterError(f"gap is a whole number of rows, at least 0; got {shown(self.gap)}.")
-        if self.size is not None:
-            whole_number(self.size, "size")
-        if self.align not in ("series", "calendar"):
-            raise ParameterError(f"align is 'series' or 'calendar'; got {shown(self.align)}.")
 
 
 def cross_validate(
@@ -62,13 +36,14 @@ def cross_validate(
     freq: Any = None,
     columns: Columns | Mapping[str, Any] | None = None,
     static: Frame | None = None,
-    options: Backtest = Backtest(),
+    options: Backtest = USUAL,
 ) -> Frame:
     """Forecast `n_windows` stretches of the past, each from the rows before it only: `unique_id, ds, cutoff, y, <model>...`.
 
-    `cutoff` is the last stamp a forecast has seen. `step_size` rows lie between cutoffs (default: the horizon, so that windows do not
-    overlap). `refit`: "auto" (local models at every window, global ones once), True, False, or every k windows; between refits the
-    parameters stay and the state moves on.
+    `cutoff` is the last stamp a forecast has seen; `y` is missing where the frame has no value. `step_size` rows lie between
+    cutoffs (default: the horizon, so that windows do not overlap). `refit`: "auto" (local models at every window, global ones
+    once), True, False, or every k windows; between refits the parameters stay and the state moves on. Columns known ahead are
+    taken from the frame's own rows. A series that no window judges is said by name.
 
     >>> from deepforecast import Naive, SeasonalNaive, datasets
     >>> found = cross_validate([Naive(), SeasonalNaive()], datasets.load("air_passengers"), horizon=12, n_windows=2)
@@ -78,12 +53,15 @@ def cross_validate(
     candidates = [seeded(model, options.seed) for model in checked_models(models, horizon)]
     panel = Panel.from_frame(frame, columns=columns, freq=freq, static=static)
     say_undeclared(panel)
-    plan = planned(candidates, n_windows, step_size, options)
+    plan = planned(candidates, panel, n_windows, step_size, options)
     levels = checked_levels(level)
-    rows = Rows.of(panel, plan)
+    _refuse_columns(candidates, panel, levels)
     panels = [panel] * len(candidates)
     if len(candidates) > 1:  # a single model that cannot use a declared covariate refuses it
         panels = [_usable_aloud(model, panel) for model in candidates]
+    refit_every(refit, True)
+    plan = replace(plan, needed=max(model._needs_to_fit(own) for model, own in zip(candidates, panels, strict=True)))
+    rows = Rows.of(panel, plan)
 
     def work(number: int) -> Backtested:
         return backtest(candidates[number], panels[number], plan, refit, levels)
@@ -138,7 +116,7 @@ class Rows:
 
     @classmethod
     def of(cls, panel: Panel, plan: Plan) -> Rows:
-        """The rows of every window of a plan that are there."""
+        """The rows of every window of a plan that are there; a series that has none is said by name."""
         series, position, cutoff, actual = [], [], [], []
         for window in windows(panel, plan):
             rows, there = window.ahead(panel, plan.gap, plan.horizon)
@@ -149,6 +127,12 @@ class Rows:
             cutoff.append(np.repeat(last, there.sum(axis=1)))
             actual.append(panel.y[rows[there]])
         flat = [np.concatenate(part) for part in (series, position, cutoff)]
+        unjudged = np.setdiff1d(np.arange(len(panel)), flat[0])
+        if len(unjudged):
+            say(
+                f"No window judges some series: {panel.series.labels(unjudged)} end before its first step or have too few "
+                "values before the last cutoff. With align='series' cutoffs follow the end of each series."
+            )
         order = np.lexsort((flat[1], flat[2], flat[0]))
         return cls(flat[0], flat[1], flat[2], np.concatenate(actual), order, {})
 
@@ -165,45 +149,14 @@ class Rows:
         return frames.build(series.library, held)
 
 
-def checked_models(models: Any, horizon: int | None) -> list[Forecaster]:
-    """A list of models that agree on the horizon, cloned with it; each has a name of its own."""
-    given = list(models) if isinstance(models, (list, tuple)) else [models]
-    if not given:
-        raise ParameterError("models is a model or a list of them; the list is empty.")
-    for model in given:
-        if not isinstance(model, Forecaster):
-            hint = f" Did you mean {model.__name__}()?" if isinstance(model, type) else ""
-            raise ParameterTypeError(f"models holds model objects; got {shown(model)} ({type(model).__name__}).{hint}")
-    names = [model.name for model in given]
-    twice = [name for i, name in enumerate(names) if name in names[:i]]
-    if twice:
-        raise ParameterError(f"Each model has a name of its own; {some(twice)} is there twice. Give alias= to one of them.")
-    if horizon is not None:
-        return [model.clone(horizon=checked_horizon(horizon)) for model in given]
-    said = {model.horizon for model in given if model.horizon is not None}
-    if len(said) != 1:
-        found = "none of them says one" if not said else f"they say {some(sorted(said))}"
-        raise ParameterError(f"horizon is given or the models agree on it; {found}. Say horizon=...")
-    return [model.clone(horizon=said.copy().pop()) for model in given]
-
-
-def planned(models: Sequence[Forecaster], n_windows: Any, step_size: Any, options: Backtest) -> Plan:
-    """The checked plan of a backtest."""
-    horizon = int(models[0].horizon or 0)
-    step = horizon if step_size is None else whole_number(step_size, "step_size")
-    return Plan(horizon, whole_number(n_windows, "n_windows"), step, int(options.gap), options.size, options.align)
-
-
-def whole_number(value: Any, name: str) -> int:
-    """An integer of at least 1."""
-    if isinstance(value, bool) or not hasattr(value, "__index__") or int(value) < 1:
-        raise ParameterError(f"{name} is a whole number, at least 1; got {shown(value)}.")
-    return int(value)
-
-
-def seeded(model: Forecaster, seed: int | None) -> Forecaster:
-    """The model with that seed, if it has one."""
-    return model.clone(seed=seed) if seed is not None and "seed" in model.get_params(deep=False) else model
+def _refuse_columns(models: Sequence[Forecaster], panel: Panel, levels: Sequence[float]) -> None:
+    """No column would stand twice, and every model can give its bands."""
+    names = panel.series.columns
+    keys = [*([] if names.id is None or panel.series.ids is None else [names.id]), names.time, names.target]
+    refuse_taken(["cutoff", *(column for model in models for column in column_names(model.name, levels))], keys)
+    for model in models:
+        if levels and model.capabilities.distribution is None and not model.calibrates:
+            raise no_distribution(model.name)
 
 
 def _usable_aloud(model: Forecaster, panel: Panel) -> Panel:

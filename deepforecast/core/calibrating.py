@@ -1,0 +1,78 @@
+"""From a model and a panel to a calibration: forecasts at rolling cutoffs, held against what came."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from deepforecast.core.conformal import OwnErrors, PooledErrors, scale_of
+from deepforecast.core.histories import moved_panel
+from deepforecast.core.preparing import as_seen
+from deepforecast.core.rolling import Fold, forecast_at
+from deepforecast.data.cutoffs import Window, ready
+from deepforecast.data.frames import Floats, Ints
+from deepforecast.data.panel import Panel
+from deepforecast.errors import DataError, quietly
+
+if TYPE_CHECKING:
+    from deepforecast.core.forecaster import Forecaster
+
+MOST_WINDOWS = 100  # of a series; beyond this more errors change a band by less than the noise in them
+MOST_POOLED = 1000  # of all series together
+
+
+def own_errors(model: Forecaster, panel: Panel, horizon: int, n_windows: int | None = None) -> OwnErrors:
+    """The errors of each series, as many windows as it can give and at most `n_windows`; NaN where it has fewer than others."""
+    count = _windows(model, panel, horizon, model._needs(panel), MOST_WINDOWS if n_windows is None else n_windows)
+    found = np.full((len(panel), int(count.max()), horizon), np.nan)
+    for fold, _ in _folds(model, panel, horizon, count):
+        found[fold.window.series, fold.window.number] = _error(model, fold)
+    return OwnErrors(found)
+
+
+def pooled_errors(model: Forecaster, panel: Panel, horizon: int, n_windows: int | None = None) -> PooledErrors:
+    """The errors of all series over the scale each had at the cutoff: a thousand, or `n_windows` of each."""
+    wanted = -(-MOST_POOLED // len(panel)) if n_windows is None else n_windows
+    count = _windows(model, panel, horizon, max(model._needs(panel), 2), wanted)  # of one value alone no scale is known
+    scores = []
+    for fold, history in _folds(model, panel, horizon, count):
+        size, scale = np.abs(_error(model, fold)), scale_of(history)[:, None]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            scores.append(np.where(size == 0, 0.0, size / scale))
+    return PooledErrors(np.sort(np.concatenate(scores), axis=0), scale_of(panel))
+
+
+def _windows(model: Forecaster, panel: Panel, horizon: int, needed: int, most: int) -> Ints:
+    """How many windows each series gives, one row apart: learning from half of its rows at least, and from what is needed."""
+    room = panel.lengths - horizon - ready(panel, needed) + 1
+    short = np.flatnonzero(room < 1)
+    if len(short):
+        raise DataError(
+            f"Conformal bands of {model.name} need {needed} values to learn from and {horizon} more to compare a forecast "
+            f"with; series {panel.series.labels(short)} has {panel.observed[short[0]]}. Leave such series out, give longer "
+            "ones or a shorter horizon."
+        )
+    half = np.maximum((panel.lengths - horizon + 1) // 2, 1)
+    return np.asarray(np.minimum(np.minimum(room, half), most))
+
+
+def _folds(model: Forecaster, panel: Panel, horizon: int, count: Ints) -> Iterator[tuple[Fold, Panel]]:
+    """The last `count[i]` windows of each series, the oldest first, and the histories before them; fitted once."""
+    most = int(count.max())
+    first = panel.lengths - horizon - count + 1
+    with quietly():  # the fit of the whole panel says what there is to say
+        state = model._learn(as_seen(panel.between(np.zeros(len(panel), np.int64), first)))
+    for number in range(most):
+        series = np.flatnonzero(count >= most - number)
+        cut = panel.lengths[series] - horizon - (most - 1 - number)
+        window = Window(number, series, np.zeros(len(series), np.int64), cut)
+        history = window.history(panel)
+        with quietly():
+            at = moved_panel(model, state, history, series)
+        yield forecast_at(model, panel, window, at, gap=0, horizon=horizon), history
+
+
+def _error(model: Forecaster, fold: Fold) -> Floats:
+    return np.asarray(fold.actual - fold.forecast.point(model.point_kind))

@@ -1,0 +1,140 @@
+"""A panel as a model takes it: its roles usable, its missing values filled, masked aloud, or refused; long enough."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deepforecast.core.capabilities import Capabilities
+from deepforecast.data import missing as gaps
+from deepforecast.data.covariates import Covariate
+from deepforecast.data.panel import Panel
+from deepforecast.errors import CapabilityError, DataError, say, some
+
+if TYPE_CHECKING:
+    from deepforecast.core.forecaster import Forecaster
+
+ROLES = ("future", "past", "static")
+Missing = Mapping[str, NDArray[np.bool_]]  # column -> which of its rows
+
+
+def prepared(model: Forecaster, panel: Panel) -> Panel:
+    """The panel for this model, with no value from outside of it; or what speaks against that."""
+    columns, able = panel.series.columns, model.capabilities
+    for role in ROLES:
+        names = getattr(columns, role)
+        if names and not able.can_use(role):
+            raise CapabilityError(
+                f"{model.name} cannot use {role} covariates ({some(names)}). Leave them out of columns=, or choose a model "
+                f"whose capabilities.{role} is true; compare() runs models without what they cannot use."
+            )
+    named = [name for name, one in {**panel.covariates, **panel.static}.items() if one.categories is not None]
+    if named and not able.categorical:
+        raise CapabilityError(f"{model.name} cannot use categorical covariates ({some(named)}). Encode them as numbers.")
+    return _without_missing(model, panel)
+
+
+def usable(panel: Panel, able: Capabilities) -> tuple[Panel, list[str]]:
+    """The panel without the covariates a model cannot use, and their names."""
+    columns = panel.series.columns
+    dropped = [name for role in ROLES if not able.can_use(role) for name in getattr(columns, role)]
+    if not able.categorical:
+        held = {**panel.covariates, **panel.static}
+        dropped += [name for name, one in held.items() if one.categories is not None and name not in dropped]
+    if not dropped:
+        return panel, []
+    future, past, static = (tuple(name for name in getattr(columns, role) if name not in dropped) for role in ROLES)
+    panel = replace(
+        panel,
+        series=replace(panel.series, columns=replace(columns, future=future, past=past, static=static)),
+        covariates={name: one for name, one in panel.covariates.items() if name not in dropped},
+        static={name: one for name, one in panel.static.items() if name not in dropped},
+    )
+    return panel, dropped
+
+
+def refuse_short(model: Forecaster, panel: Panel, needed: int, what: str = "values") -> None:
+    """Every series has the values the model needs."""
+    short = np.flatnonzero(panel.observed < needed)
+    if len(short):
+        raise DataError(
+            f"{model.name} needs at least {needed} {what} a series; series {panel.series.labels(short)} has "
+            f"{panel.observed[short[0]]}. Leave such series out, give longer ones, or choose a simpler model."
+        )
+
+
+def as_seen(panel: Panel) -> Panel:
+    """The panel with those categories only that occur in it: what a fit on these very rows would know."""
+
+    def seen(held: Mapping[str, Covariate]) -> dict[str, Covariate]:
+        return {name: _of_its_own(one) for name, one in held.items()}
+
+    return replace(panel, covariates=seen(panel.covariates), static=seen(panel.static))
+
+
+def _of_its_own(one: Covariate) -> Covariate:
+    if one.categories is None:
+        return one
+    there = np.zeros(len(one.categories) + 1, dtype=bool)  # the last place is that of the unknown code, -1
+    there[one.values.astype(np.int64)] = True
+    return one.recoded(tuple(name for name, is_there in zip(one.categories, there[:-1], strict=True) if is_there))
+
+
+def _without_missing(model: Forecaster, panel: Panel) -> Panel:
+    target = panel.series.columns.target
+    every = {target: panel.missing()} | {name: one.missing() for name, one in panel.covariates.items()}
+    missing = {name: rows for name, rows in every.items() if rows.any()}
+    if not missing:
+        return panel
+    if model.filling != "auto":
+        return _filled(model, panel, missing)
+    if target in missing:
+        _refuse_empty(panel, {target: missing[target]})
+    if not model.capabilities.missing:
+        raise DataError(
+            f"{model.name} needs complete data; {_where(panel, missing)} (rows absent from the frame count as missing). Say "
+            "missing='interpolate', 'ffill' or 'zero', or repair the data: fill_gaps(frame)."
+        )
+    say(f"{model.name} forecasts through missing values: {_where(panel, missing)}.")
+    return panel
+
+
+def _filled(model: Forecaster, panel: Panel, missing: Missing) -> Panel:
+    target, held = panel.series.columns.target, dict(panel.covariates)
+    numbers = {name: rows for name, rows in missing.items() if name == target or held[name].categories is None}
+    _refuse_empty(panel, numbers if model.filling != "zero" else {name: numbers[name] for name in numbers if name == target})
+    unknown = {name: rows for name, rows in missing.items() if name not in numbers}
+    if unknown:
+        say(f"{model.name} takes missing categories for unknown ones: {_where(panel, unknown)}.")
+    y = gaps.filled(panel.y, panel.indptr, model.filling) if target in numbers else panel.y
+    for name in numbers:
+        if name != target:
+            held[name] = replace(held[name], values=gaps.filled(held[name].values, panel.indptr, model.filling))
+    return replace(panel, y=y, covariates=held)
+
+
+def _refuse_empty(panel: Panel, missing: Missing) -> None:
+    """No series lacks a column altogether: there is nothing to fill it from."""
+    for name, rows in missing.items():
+        empty = np.flatnonzero(np.add.reduceat(~rows, panel.indptr[:-1], dtype=np.int64) == 0)
+        if len(empty):
+            raise DataError(
+                f"Every series has at least one value; column {name} is missing throughout in series "
+                f"{panel.series.labels(empty)}, from {panel.stamp(int(panel.indptr[empty[0]]))} to "
+                f"{panel.stamp(int(panel.indptr[empty[0] + 1]) - 1)}. Leave these series out or give longer histories."
+            )
+
+
+def _where(panel: Panel, missing: Missing) -> str:
+    """Which column is missing where; the first of several in full."""
+    name, rows = next(iter(missing.items()))
+    series = np.unique(np.searchsorted(panel.indptr, np.flatnonzero(rows), side="right") - 1)
+    more = f" (so are rows of {some(list(missing)[1:])})" if len(missing) > 1 else ""
+    return (
+        f"column {name} is missing in {int(rows.sum())} rows of series {panel.series.labels(series)}, first at "
+        f"{panel.stamp(int(np.argmax(rows)))}{more}"
+    )

@@ -1,0 +1,96 @@
+"""What a backtest is asked for: its models, its windows, its rarer options."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from deepforecast.core.forecast import checked_horizon
+from deepforecast.core.forecaster import Forecaster
+from deepforecast.data.cutoffs import Plan
+from deepforecast.data.panel import Panel
+from deepforecast.errors import ParameterError, ParameterTypeError, shown, some
+
+
+@dataclass(frozen=True)
+class Backtest:
+    """The rarer options of a backtest.
+
+    gap: rows left out between a cutoff and the first step judged. size: rows a window learns from (None: all before the
+    cutoff, an expanding window). align: "series" counts cutoffs back from each series' own end, so that every series is in
+    every window; "calendar" from the latest end of all, so that nothing after a cutoff is seen of any series: series that are
+    too new for a window, or have ended before it, are not in it. workers: processes at a time, one model each (-1: as many as
+    there are CPUs). seed: given to every model that has one, wrapped ones too. progress: a bar on stderr (default: in a
+    terminal only).
+    """
+
+    gap: int = 0
+    size: int | None = None
+    align: Literal["series", "calendar"] = "series"
+    workers: int = 1
+    seed: int | None = None
+    progress: bool | None = None
+
+    def __post_init__(self) -> None:
+        whole_number(self.gap, "gap", least=0)
+        if self.size is not None:
+            whole_number(self.size, "size")
+        if self.align not in ("series", "calendar"):
+            raise ParameterError(f"align is 'series' or 'calendar'; got {shown(self.align)}.")
+        if self.workers != -1:
+            whole_number(self.workers, "workers")
+        if self.seed is not None:
+            whole_number(self.seed, "seed", least=0)
+        if self.progress not in (None, True, False):
+            raise ParameterTypeError(f"progress is True, False or None; got {shown(self.progress)}.")
+
+
+def checked_models(models: Any, horizon: int | None) -> list[Forecaster]:
+    """A list of models that agree on the horizon, cloned with it; each has a name of its own."""
+    given = list(models) if isinstance(models, (list, tuple)) else [models]
+    if not given:
+        raise ParameterError("models is a model or a list of them; the list is empty.")
+    for model in given:
+        if not isinstance(model, Forecaster):
+            hint = f" Did you mean {model.__name__}()?" if isinstance(model, type) else ""
+            raise ParameterTypeError(f"models holds model objects; got {shown(model)} ({type(model).__name__}).{hint}")
+    names = [model.name for model in given]
+    twice = [name for i, name in enumerate(names) if name in names[:i]]
+    if twice:
+        raise ParameterError(f"Each model has a name of its own; {some(twice)} is there twice. Give alias= to one of them.")
+    if horizon is not None:
+        return [model.clone(horizon=checked_horizon(horizon)) for model in given]
+    said = {model.own_horizon for model in given if model.own_horizon is not None}
+    if len(said) != 1:
+        found = "none of them says one" if not said else f"they say {some(sorted(said))}"
+        raise ParameterError(f"horizon is given or the models agree on it; {found}. Say horizon=...")
+    return [model.clone(horizon=said.copy().pop()) for model in given]
+
+
+def planned(models: Sequence[Forecaster], panel: Panel, n_windows: Any, step_size: Any, options: Backtest) -> Plan:
+    """The checked plan of a backtest of models that agree on the horizon."""
+    horizon = int(models[0].horizon or 0)
+    step = horizon if step_size is None else whole_number(step_size, "step_size")
+    size = None if options.size is None else int(options.size)
+    whole = bool(panel.series.columns.future)  # a model that does without what is known ahead is judged on the same rows
+    return Plan(horizon, whole_number(n_windows, "n_windows"), step, int(options.gap), size, options.align, whole=whole)
+
+
+def whole_number(value: Any, name: str, least: int = 1) -> int:
+    """An integer of at least `least`."""
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise ParameterTypeError(f"{name} is a whole number, at least {least}; got {shown(value)} ({type(value).__name__}).")
+    if int(value) < least:
+        raise ParameterError(f"{name} is a whole number, at least {least}; got {shown(value)}.")
+    return int(value)
+
+
+def seeded(model: Forecaster, seed: int | None) -> Forecaster:
+    """The model with that seed, as far as it or a model in it has one."""
+    if seed is None:
+        return model
+    return model.clone().set_params(**{name: seed for name in model.get_params() if name.rpartition("__")[2] == "seed"})
+
+
+USUAL = Backtest()

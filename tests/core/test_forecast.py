@@ -1,0 +1,152 @@
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from deepforecast import Naive
+from deepforecast.core.forecast import (
+    NormalForecast,
+    PointForecast,
+    SampledForecast,
+    checked_horizon,
+    checked_levels,
+    checked_quantiles,
+    column_names,
+    columns_of,
+    level_probabilities,
+    number_text,
+    refuse_taken,
+)
+from deepforecast.errors import CapabilityError, ParameterError, ParameterTypeError
+
+FRAME = pd.DataFrame({"unique_id": "A", "ds": pd.date_range("2024-01-01", periods=9), "y": np.arange(9.0) ** 1.5})
+NORMAL = NormalForecast(np.array([[1.0, 2.0, 3.0]]), np.array([[0.5, 1.0, 2.0]]))
+
+
+@pytest.mark.parametrize("level", [[0], [100], [-1], [101], ["80"], [math.nan], "80", True, [80, None], math.inf], ids=str)
+def test_B089_levels_that_are_none(level: Any) -> None:
+    with pytest.raises(ParameterError, match=r"level .*between 0 and 100"):
+        checked_levels(level)
+    with pytest.raises(ParameterError, match="level"):
+        Naive(horizon=2).fit(FRAME).predict(level=level)
+
+
+def test_B089_a_level_whose_tail_is_no_number() -> None:
+    with pytest.raises(ParameterError, match=r"level lies between 0 and 100, .*got 99\.99999999999999"):
+        checked_levels(math.nextafter(100, 0))
+    assert np.isfinite(NORMAL.quantiles(level_probabilities(checked_levels(99.9999999)[0]))).all()
+
+
+@pytest.mark.parametrize("level", [80, 80.0, np.int64(80), np.float32(80), [80], (80, 80.0), {80}, np.array([80])], ids=repr)
+def test_B089_one_level_in_any_dress(level: Any) -> None:
+    found = Naive(horizon=2).fit(FRAME).predict(level=level)
+    assert list(found.columns) == ["unique_id", "ds", "Naive", "Naive-lo-80", "Naive-hi-80"]
+
+
+def test_B090_levels_in_any_order_are_nested_once_each() -> None:
+    model = Naive(horizon=3).fit(FRAME)
+    found = model.predict(level=[95, 50, 99.5, 80, 50])
+    wanted = [f"Naive-{side}-{level}" for level in ("50", "80", "95", "99.5") for side in ("lo", "hi")]
+    assert list(found.columns)[2:] == ["Naive", *wanted]
+    lower, upper = (["Naive-" + side + level for level in ("-50", "-80", "-95", "-99.5")] for side in ("lo", "hi"))
+    order = [*reversed(lower), "Naive", *upper]
+    assert (np.diff(found[order].to_numpy(), axis=1) > 0).all()
+    assert list(model.predict(level=[]).columns) == list(model.predict().columns) == ["unique_id", "ds", "Naive"]
+
+
+@given(st.lists(st.floats(0, 100, exclude_min=True, exclude_max=True).filter(lambda one: (100 + one) / 200 < 1), max_size=4))
+def test_every_level_has_columns_of_its_own_and_bands_are_nested(levels: list[float]) -> None:
+    found = checked_levels(levels)
+    assert found == sorted(set(levels))
+    columns = columns_of(NORMAL, "N", "mean", found, [])
+    assert len(columns) == 1 + 2 * len(set(levels))
+    for inner, outer in pairwise(found):
+        assert (columns[f"N-lo-{number_text(outer)}"] <= columns[f"N-lo-{number_text(inner)}"]).all()
+        assert (columns[f"N-hi-{number_text(outer)}"] >= columns[f"N-hi-{number_text(inner)}"]).all()
+    assert all((columns[f"N-lo-{number_text(one)}"] <= columns["N"]).all() for one in found)
+
+
+def test_names_of_columns_are_exact() -> None:
+    assert column_names("A", [80, 99.99999], [0.1, 0.5]) == [
+        "A", "A-lo-80", "A-hi-80", "A-lo-99.99999", "A-hi-99.99999", "A-q-0.1", "A-q-0.5",
+    ]  # fmt: skip
+    assert [number_text(n) for n in (80, 80.0, 99.9999999, np.float64(2.5), 1e-7)] == ["80", "80", "99.9999999", "2.5", "1e-07"]
+
+
+@pytest.mark.parametrize("quantiles", [0, 1, [0.5, 1.5], math.nan, "0.5", True], ids=str)
+def test_quantiles_are_checked_too(quantiles: Any) -> None:
+    with pytest.raises(ParameterError, match=r"quantiles .*between 0 and 1"):
+        checked_quantiles(quantiles)
+    assert checked_quantiles([0.9, 0.1, 0.9]) == [0.1, 0.9]
+
+
+@pytest.mark.parametrize("horizon", [0, -1, 2.5, "5", True, 2.0, math.nan, [3], np.True_], ids=repr)
+def test_B087_horizon_at_predict(horizon: Any) -> None:
+    with pytest.raises(ParameterError, match="horizon"):
+        Naive().fit(FRAME).predict(horizon)
+    with pytest.raises(ParameterTypeError if not isinstance(horizon, int) or horizon is True else ParameterError):
+        checked_horizon(horizon)
+
+
+def test_B087_no_horizon_anywhere() -> None:
+    with pytest.raises(ParameterError, match=r"horizon is needed: Naive was constructed without one\. Say predict"):
+        Naive().fit(FRAME).predict()
+    assert len(Naive().fit(FRAME).predict(np.int8(3))) == 3
+
+
+def test_points_alone_have_no_bands() -> None:
+    points = PointForecast(np.ones((2, 3)), "Mine")
+    with pytest.raises(CapabilityError, match=r"Mine has no distribution .*intervals='conformal'.*Conformal\(model\)"):
+        points.quantiles([0.1])
+    assert points.point("median").shape == (2, 3)
+    assert points.after(1).mean.shape == (2, 2)
+
+
+def test_the_median_of_a_normal_needs_no_deviation() -> None:
+    unknown = NormalForecast(np.array([[7.0]]), np.array([[np.nan]]))
+    assert unknown.point("median") == 7
+    assert np.isnan(unknown.quantiles([0.1])).all()
+    one_value = pd.DataFrame({"ds": pd.to_datetime(["2024-01-01"]), "y": [7.0]})
+    assert Naive(horizon=1, point="median").fit(one_value, freq="D").predict()["Naive"].tolist() == [7.0]
+
+
+def test_quantiles_of_normals_and_of_paths() -> None:
+    paths = SampledForecast(np.random.default_rng(0).normal(NORMAL.mean, NORMAL.deviation, (20_000, 1, 3)).swapaxes(0, 1))
+    for probabilities in ([0.05, 0.5, 0.9], [0.3]):
+        np.testing.assert_allclose(paths.quantiles(probabilities), NORMAL.quantiles(probabilities), atol=0.06)
+    np.testing.assert_allclose(NORMAL.quantiles([0.975])[0, 0], 1 + 0.5 * 1.959964, rtol=1e-6)
+    np.testing.assert_allclose(paths.point("mean"), NORMAL.mean, atol=0.06)
+    assert (paths.point("median") == np.median(paths.paths, axis=1)).all()
+    for forecast in (NORMAL, paths):
+        assert (forecast.after(1).quantiles([0.2]) == forecast.quantiles([0.2])[:, 1:]).all()
+        np.testing.assert_allclose(forecast.after(2).mean, forecast.mean[:, 2:], rtol=1e-12)
+
+
+@pytest.mark.parametrize("alias", ["ds", "unique_id"])
+def test_a_model_named_as_a_key_is_refused(alias: str) -> None:
+    model = Naive(horizon=2, alias=alias).fit(FRAME)
+    with pytest.raises(ParameterError, match=rf"{alias} would stand there twice\. Give the model another alias="):
+        model.predict()
+    with pytest.raises(ParameterError, match=alias):
+        model.simulate(3)
+
+
+@pytest.mark.parametrize("key", ["sample", "component", "value"])
+def test_an_id_named_as_an_output_column_is_refused(key: str) -> None:
+    model = Naive(horizon=2).fit(FRAME.rename(columns={"unique_id": key}), columns={"id": key})
+    assert list(model.predict().columns) == [key, "ds", "Naive"]
+    with pytest.raises(ParameterError, match=key):
+        model.simulate(3) if key == "sample" else model.explain()
+
+
+def test_all_doubles_are_named() -> None:
+    refuse_taken(["a", "b"], ["c"])
+    with pytest.raises(ParameterError, match="a, b would stand"):
+        refuse_taken(["a", "b", "b"], ["c", "a"])
