@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import sys
+import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from traceback import format_exception
 from typing import Any
 
 import numpy as np
@@ -18,14 +20,18 @@ from deepforecast.data.columns import Columns
 from deepforecast.data.cutoffs import Plan
 from deepforecast.data.frames import Floats, Frame
 from deepforecast.data.panel import Panel
-from deepforecast.errors import TrainingError, quietly
+from deepforecast.errors import DataError, TrainingError, shown
 from deepforecast.evaluation.backtesting import USUAL, Backtest, checked_models, planned, seeded
+from deepforecast.evaluation.criteria import Criteria, check_names, settled
 from deepforecast.evaluation.cross_validation import Rows, backtest, say_undeclared, side_by_side
-from deepforecast.evaluation.leaderboard import Leaderboard, ranked
+from deepforecast.evaluation.estimate import announce, seconds_to_run
+from deepforecast.evaluation.inputs import LARGEST
+from deepforecast.evaluation.leaderboard import Leaderboard
 from deepforecast.evaluation.measure import measured
+from deepforecast.evaluation.ranking import ranked
+from deepforecast.evaluation.surroundings import surroundings
 
-PILOT_SERIES = 20
-WORTH_SAYING = 30.0  # seconds from which a run is announced
+__all__ = ["Leaderboard", "compare"]
 
 
 @dataclass(frozen=True)
@@ -39,6 +45,21 @@ class Run:
     peak_mb: float | None = None
     unused: tuple[str, ...] = ()
     error: str = ""
+    cause: Exception | None = None
+
+    def failed(self, error: Exception) -> Run:
+        """The same model, ended with an error: what it forecast does not count."""
+        return replace(self, columns={}, error=told(error), cause=error)
+
+
+def told(error: Exception) -> str:
+    """An error as a row tells it: its kind and, where there are any, its words."""
+    kind = type(error).__name__
+    try:
+        text = str(error)
+    except Exception as another:  # a model may bring its own kinds of errors, broken ones too
+        text = f"(its message cannot be read: {type(another).__name__})"
+    return f"{kind}: {text}" if text else kind
 
 
 def compare(
@@ -48,80 +69,137 @@ def compare(
     horizon: int | None = None,
     n_windows: int = 3,
     level: Any = None,
-    metrics: Sequence[Any] | None = None,
+    metrics: Any = None,
+    season_length: int | None = None,
     refit: Any = "auto",
     freq: Any = None,
     columns: Columns | Mapping[str, Any] | None = None,
     static: Frame | None = None,
     options: Backtest = USUAL,
 ) -> Leaderboard:
-    """Rank models by rolling cross-validation; the first metric decides (default: MASE, or MAE where no season is known).
+    """Rank models by rolling cross-validation; the first of `metrics` decides (default: MASE, or MAE where no season is known).
 
-    A model that fails is a row with its error, not the end of the run. A model that cannot use a declared covariate runs without it,
-    and one without a distribution of its own gets conformal bands when `level` is asked for; both are shown in the board.
+    `metrics`: names, functions `(actual, forecast) -> number` or `Metric` objects, as in `score`. Each is computed for every
+    series over all its windows, and the board shows the mean over series with a bootstrap interval: every series counts once,
+    and a mean of rmse by series is smaller than the rmse of all points pooled (`score(board.forecasts)` gives that).
+    `season_length`: what mase and rmsse are scaled by, where it does not follow from the frequency.
+
+    A model that fails is a row with its error, not the end of the run. A model that cannot use a declared covariate runs
+    without it (the column `unused` says so); one without a distribution of its own gets conformal bands if `level` is given.
 
     >>> from deepforecast import Naive, SeasonalNaive, datasets
     >>> board = compare([Naive(), SeasonalNaive()], datasets.load("air_passengers"), horizon=12, n_windows=2)
     >>> board.table["model"].tolist()
     ['SeasonalNaive', 'Naive']
     """
-    candidates = [seeded(model, options.seed) for model in checked_models(models, horizon)]
+    started, made = time.perf_counter(), datetime.now(UTC)
+    candidates = checked_models(models, horizon)
+    names = [model.name for model in candidates]
     panel = Panel.from_frame(frame, columns=columns, freq=freq, static=static)
-    say_undeclared(panel)
-    plan = planned(candidates, panel, n_windows, None, options)
     levels = checked_levels(level)
-    if levels:
-        candidates = [_with_bands(model) for model in candidates]
+    plan = _long_enough(planned(candidates, panel, n_windows, None, options), candidates, panel, levels)
+    every = [refit_every(refit, model.capabilities.local) for model in candidates]
+    check_names(names, panel.series.columns, levels)
     rows = Rows.of(panel, plan)
-    estimate = _announced(candidates, panel, plan, refit, options)
+    criteria = settled(metrics, names, panel, rows, levels, season_length)
+    say_undeclared(panel)
+    estimate = seconds_to_run(candidates, panel, plan, every, options.workers)
+    announce(estimate, len(candidates), plan, panel, options.progress)
+    here = os.getpid()
 
     def work(number: int) -> Run:
-        return run(candidates[number], panel, plan, refit, levels)
+        found = run(candidates[number], panel, plan, refit, levels, seed=options.seed)
+        if number:  # one cause is enough to chain, and each holds all that its traceback saw
+            return replace(found, cause=None)
+        return found if os.getpid() == here else replace(found, cause=_portable(found.cause))
 
-    runs = side_by_side(work, len(candidates), options)
-    if all(one.error for one in runs):
-        raise TrainingError(f"No model could be compared; the first, {runs[0].name}, failed with {runs[0].error}")
-    for one in runs:
-        rows.columns |= one.columns
-    settings = {
-        "horizon": plan.horizon, "n_windows": plan.n_windows, "freq": panel.calendar.freq, "series": len(panel), "refit": str(refit),
-        "gap": plan.gap, "size": plan.size, "align": plan.align, "level": levels, "estimate_seconds": estimate,
+    runs = [_checked(one, rows, panel) for one in side_by_side(work, len(candidates), options)]
+    _raise_if_none(runs)
+    settings = _settings(candidates, panel, plan, criteria, options) | _judged(rows, panel) | {
+        "refit": str(refit), "level": levels, "estimate_seconds": estimate, "made": made.isoformat(timespec="seconds"),
     }  # fmt: skip
-    return ranked(runs, rows.frame(panel), panel, frame, metrics, settings)
+    board = ranked(runs, rows, panel, frame, criteria, settings)
+    return replace(board, settings=settings | {"seconds": time.perf_counter() - started})
 
 
-def run(model: Forecaster, panel: Panel, plan: Plan, refit: Any, levels: Sequence[float]) -> Run:
+def run(model: Forecaster, panel: Panel, plan: Plan, refit: Any, levels: Sequence[float], seed: int | None = None) -> Run:
     """One model through all windows; whatever it raises becomes its row."""
-    own, unused = usable(panel, model.capabilities)
+    found = Run(model.name)
     with measured() as cost:
         try:
-            found = backtest(model, own, plan, refit, levels)
+            own, unused = usable(panel, model.capabilities)
+            found = replace(found, unused=tuple(unused))
+            done = backtest(_with_bands(seeded(model, seed), levels), own, plan, refit, levels)
         except Exception as error:  # any model may fail in any way: its row says how, the others go on
-            return Run(model.name, unused=tuple(unused), error=f"{type(error).__name__}: {error}")
-    return Run(model.name, found.columns, found.fit_seconds, found.predict_seconds, cost.peak_mb, tuple(unused))
+            return found.failed(error)
+    found = replace(found, columns=done.columns, fit_seconds=done.fit_seconds, predict_seconds=done.predict_seconds)
+    return replace(found, peak_mb=cost.peak_mb)
 
 
-def _with_bands(model: Forecaster) -> Forecaster:
-    return model if model.capabilities.distribution is not None else model.clone(intervals="conformal")
+def _long_enough(plan: Plan, models: Sequence[Forecaster], panel: Panel, levels: Sequence[float]) -> Plan:
+    """Windows that leave out series too new for any of the models, where windows may leave series out."""
+    needed = [1]
+    for model in models if plan.align == "calendar" else ():
+        try:
+            needed.append(_with_bands(model, levels)._needs_to_fit(usable(panel, model.capabilities)[0]))
+        except Exception:  # a model that cannot tell what it needs will say so in its own row
+            needed.append(1)
+    return replace(plan, needed=max(needed))
 
 
-def _announced(models: Sequence[Forecaster], panel: Panel, plan: Plan, refit: Any, options: Backtest) -> float | None:
-    """Seconds the run will take, by one window of a few series; said on stderr if long. None for panels too small to ask."""
-    if len(panel) < 2 * PILOT_SERIES:
-        return None
-    some_series = panel.take(np.linspace(0, len(panel) - 1, PILOT_SERIES).astype(np.int64))
-    one_window = replace(plan, n_windows=1)
-    total = 0.0
-    for model in models:
-        every = refit_every(refit, model.capabilities.local)
-        started = time.perf_counter()
-        with quietly():  # the run itself will say it
-            run(model, some_series, one_window, refit, [])
-        fits = 1 if every == 0 else -(-plan.n_windows // every)
-        total += (time.perf_counter() - started) * fits * (len(panel) / PILOT_SERIES if model.capabilities.local else 1)
-    total /= max(1, options.workers)
-    shown = options.progress if options.progress is not None else sys.stderr is not None and sys.stderr.isatty()
-    if shown and total > WORTH_SAYING and sys.stderr is not None:
-        minutes = f"{total / 60:.0f} min" if total > 90 else f"{total:.0f} s"
-        sys.stderr.write(f"compare: {len(models)} models, {plan.n_windows} windows, {len(panel):,} series: about {minutes}\n")
-    return total
+def _with_bands(model: Forecaster, levels: Sequence[float]) -> Forecaster:
+    return model if not levels or model.capabilities.distribution is not None else model.clone(intervals="conformal")
+
+
+def _portable(cause: Exception | None) -> Exception | None:
+    """The same as text: not every error can travel between processes, and one that cannot would take its worker with it."""
+    return None if cause is None else RuntimeError("".join(format_exception(cause)))
+
+
+def _checked(run: Run, rows: Rows, panel: Panel) -> Run:
+    """A run whose forecasts can be judged; any other has failed."""
+    with np.errstate(invalid="ignore"):
+        for name, values in run.columns.items():
+            bad = np.flatnonzero(~(np.abs(values) < LARGEST))  # NaN too
+            if len(bad):
+                return run.failed(DataError(_not_finite(name, values, bad, rows, panel)))
+    return run
+
+
+def _not_finite(name: str, values: Floats, bad: Any, rows: Rows, panel: Panel) -> str:
+    first = int(bad[0])
+    where = f"series {panel.series.label(int(rows.series[first]))} at {panel.calendar.text(int(rows.position[first]))}"
+    why = (
+        "Where it has too few values to know their spread, it has no level: give longer series or ask for no level."
+        if np.isnan(values[first])
+        else "Rescale the data, or leave this series out."
+    )
+    return f"A forecast is finite and below {LARGEST:g}; {name} is {values[first]} for {where} ({len(bad)} such values). {why}"
+
+
+def _raise_if_none(runs: Sequence[Run]) -> None:
+    if not all(one.error for one in runs):
+        return
+    told = " ".join(f"{shown(one.name)} failed: {shown(one.error, 500)}" for one in runs[:3])
+    more = f" (and {len(runs) - 3} more)" if len(runs) > 3 else ""
+    raise TrainingError(f"No model could be compared, and a board needs one that runs. {told}{more}") from runs[0].cause
+
+
+def _judged(rows: Rows, panel: Panel) -> dict[str, Any]:
+    """How many series there are scores of, and which of the others are the first."""
+    without = np.setdiff1d(np.arange(len(panel)), rows.series)
+    return {"series": len(panel) - len(without), "not_judged": panel.series.labels(without) if len(without) else ""}
+
+
+def _settings(models: Sequence[Forecaster], panel: Panel, plan: Plan, criteria: Criteria, options: Backtest) -> dict[str, Any]:
+    """All that was set, and where it ran."""
+    names = panel.series.columns
+    return {
+        "horizon": plan.horizon, "n_windows": plan.n_windows, "freq": panel.calendar.freq,
+        "rows": len(panel.y),
+        "gap": plan.gap, "size": plan.size, "align": plan.align, "seed": options.seed, "workers": options.workers,
+        "season_length": criteria.season, "metrics": [one.column for one in criteria.asked],
+        "columns": {"id": names.id, "time": names.time, "target": names.target},
+        "covariates": {role: list(getattr(names, role)) for role in ("future", "past", "static") if getattr(names, role)},
+        "undeclared": list(panel.undeclared), "models": {model.name: repr(model) for model in models}, **surroundings(),
+    }  # fmt: skip

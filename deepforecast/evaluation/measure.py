@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 STATUS, RESET = Path("/proc/self/status"), Path("/proc/self/clear_refs")
+SLACK = 16.0  # MB by which the counter may stand above what is held once it has been set back
 
 
 @dataclass
@@ -21,17 +23,56 @@ class Cost:
 
 @contextmanager
 def measured() -> Iterator[Cost]:
-    """Measure the block. The counter of the highest memory is the whole process': threads at work beside it count too."""
+    """Measure the block, whether it ends well or not.
+
+    The counter of the highest memory is the whole process'. It is set back at the start, so what happened before does not
+    count; blocks that run side by side in threads of one process would count each other's memory and know none. Memory that
+    is not the process' own (on a GPU, in worker processes of the block) is not seen.
+
+    >>> with measured() as cost:
+    ...     held = bytearray(50_000_000)
+    >>> cost.peak_mb is None or 40 < cost.peak_mb < 60
+    True
+    """
     cost = Cost()
-    before = _reset()
+    alone = _enter()
+    before = _reset() if alone else None
     started = time.perf_counter()
     try:
         yield cost
     finally:
         cost.seconds = time.perf_counter() - started
-        highest = None if before is None else _read("VmHWM:")
-        if before is not None and highest is not None:
+        highest = _read("VmHWM:")
+        if _leave() and before is not None and highest is not None:
             cost.peak_mb = max(0.0, highest - before)
+
+
+@dataclass
+class _Blocks:
+    """How many blocks are running, and whether any two of them met since the last time there was none."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    running: int = 0
+    met: bool = False
+
+
+_blocks = _Blocks()
+
+
+def _enter() -> bool:
+    with _blocks.lock:
+        _blocks.running += 1
+        _blocks.met |= _blocks.running > 1
+        return not _blocks.met
+
+
+def _leave() -> bool:
+    """Whether the block was alone from its start to its end."""
+    with _blocks.lock:
+        alone = not _blocks.met
+        _blocks.running -= 1
+        _blocks.met &= _blocks.running > 0
+        return alone
 
 
 def _reset() -> float | None:
@@ -40,13 +81,15 @@ def _reset() -> float | None:
         RESET.write_text("5")
     except OSError:
         return None
-    return _read("VmRSS:")
+    held, highest = _read("VmRSS:"), _read("VmHWM:")
+    return held if held is not None and highest is not None and highest <= held + SLACK else None
 
 
-def _read(field: str) -> float | None:
+def _read(name: str) -> float | None:
+    """A line of the process' status, in MB."""
     try:
         lines = STATUS.read_text().splitlines()
     except OSError:
         return None
-    found = [line.split()[1] for line in lines if line.startswith(field)]
+    found = [line.split()[1] for line in lines if line.startswith(name)]
     return int(found[0]) / 1024 if found else None

@@ -1,0 +1,57 @@
+"""Where something ran: versions and machine, in words that name neither a person nor a place."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from pathlib import Path
+
+LIBRARIES = (
+    "numpy", "pandas", "polars", "pyarrow", "scipy", "sklearn", "statsmodels", "numba", "torch", "pytorch_lightning",
+    "lightgbm", "xgboost", "catboost",
+)  # fmt: skip
+CPU, MEMORY = Path("/proc/cpuinfo"), Path("/proc/meminfo")
+
+
+def surroundings() -> dict[str, dict[str, str]]:
+    """`versions` of Python, this library and those of the others that are loaded, and the `machine`.
+
+    >>> sorted(surroundings())
+    ['machine', 'versions']
+    """
+    return {"versions": _versions(), "machine": _machine()}
+
+
+def _versions() -> dict[str, str]:
+    import deepforecast
+
+    found = {"python": platform.python_version(), "deepforecast": deepforecast.__version__}
+    for name in LIBRARIES:
+        version = getattr(sys.modules.get(name), "__version__", None)
+        if version is not None:
+            found[name] = str(version)
+    return found
+
+
+def _machine() -> dict[str, str]:
+    from deepforecast.core.threads import available_cpus
+
+    found = {"system": f"{platform.system()} {platform.release()}", "architecture": platform.machine()}
+    processor = _line(CPU, "model name") or platform.processor()
+    if processor:
+        found["processor"] = processor
+    found["cores"] = f"{available_cpus()} usable of {os.cpu_count()}"
+    memory = _line(MEMORY, "MemTotal")
+    if memory is not None:
+        found["memory"] = f"{int(memory.split()[0]) / 2**20:.0f} GiB"
+    return found
+
+
+def _line(path: Path, name: str) -> str | None:
+    """What stands behind the colon in the line that begins with `name`."""
+    try:
+        lines = path.read_text("utf-8", errors="replace").splitlines()
+    except OSError:
+        return None
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith(name)), None)

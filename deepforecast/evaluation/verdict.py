@@ -1,0 +1,142 @@
+"""What a leaderboard says in words: who is best, how sure that is, what failed, what was left out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from deepforecast.errors import shown
+from deepforecast.evaluation.criteria import LEFT_OUT
+
+if TYPE_CHECKING:
+    from deepforecast.evaluation.leaderboard import Leaderboard
+
+SURE = 0.05  # p-value below which a difference is more than chance
+
+
+def title(board: Leaderboard) -> str:
+    """Who is best, in three words."""
+    good = board.table[board.table["error"] == ""]
+    if len(good) > 1 and _score(board, 0) == _score(board, 1):
+        return f"{name(board.best)} and {name(good['model'].iloc[1])} are level"
+    return f"{name(board.best)} leads" if len(board.table) > 1 else name(board.best)
+
+
+def verdict(board: Leaderboard) -> str:
+    """Who is best, and how sure that is against the next."""
+    table, metric = board.table, board.metrics[0]
+    row = table.iloc[0]
+    good = table[table["error"] == ""]
+    said = f"{name(row['model'])} is best by {shown(metric, 40)}: {number(row[metric])}"
+    if np.isfinite(row[f"{metric}-low"]):
+        said += f" (95 % interval {number(row[f'{metric}-low'])} to {number(row[f'{metric}-high'])})"
+    if len(good) < 2:
+        return said + (". No other model was compared." if len(table) < 2 else ". No other model came through.")
+    return f"{said}. {_against_next(board, good.iloc[1])}"
+
+
+def _against_next(board: Leaderboard, next_row: Any) -> str:
+    """The difference between the first and the second, in a sentence."""
+    pair = board.significance
+    pair = pair[(pair["model"] == board.best) & (pair["against"] == next_row["model"])].iloc[0]
+    series, wins, p_value = int(pair["series"]), float(pair["wins"]), float(pair["p_value"])
+    second = f"{name(next_row['model'])} ({number(next_row[board.metrics[0]])})"
+    if not series:
+        return f"{second} is next; no series has a score of both, so nothing tells how sure that is."
+    if series == 1:
+        return f"{second} is next; one series cannot tell how sure that is."
+    counted = f"better in {percent(wins)} of {series:,} series, p {p_text(p_value)}"
+    if p_value == 1 and _score(board, 0) == _score(board, 1):
+        return f"{second} is level with it."
+    if p_value >= SURE:
+        return f"{second} is next, and the difference may be chance: {counted}."
+    if wins <= 0.5:
+        return f"{second} is next, yet most series speak for it: the best is {counted}. A few series decide the mean."
+    return f"That is more than chance against {second}, the next: {counted}."
+
+
+def _score(board: Leaderboard, place: int) -> float:
+    """The score that decides, of the model at a place."""
+    return float(board.table[board.metrics[0]].iloc[place])
+
+
+def headline(board: Leaderboard) -> str:
+    """What was compared, in a line."""
+    said, first = board.settings, board.criteria[board.metrics[0]]
+    windows = f"{said['n_windows']} window{'s' if said['n_windows'] != 1 else ''}"
+    models = f"{len(board.table)} model{'s' if len(board.table) != 1 else ''}"
+    return (
+        f"{models} on {said['series']:,} series, horizon {said['horizon']}, {windows}; "
+        f"{shown(first.column, 40)} decides ({shown(first.metric.rewards, 80).rstrip('.').lower()})"
+    )
+
+
+def notes(board: Leaderboard) -> list[str]:
+    """What failed, and what did not count."""
+    told = [f"{name(row.model)} failed: {shown(row.error, 300)}" for row in board.table.itertuples() if row.error]
+    return told + left_out(board)
+
+
+def left_out(board: Leaderboard) -> list[str]:
+    """Points without an actual value, and where a metric is undefined; covariates not used."""
+    from deepforecast.data import frames
+
+    points = len(frames.opened(board.forecasts))
+    told = []
+    columns = {LEFT_OUT: "without an actual value"}
+    columns |= {f"{one}-{LEFT_OUT}": f"where {shown(one, 40)} is undefined" for one in board.criteria}
+    per_model = board.by_series.groupby("model", sort=False)
+    for column, why in columns.items():
+        if column in board.by_series and (count := int(per_model[column].sum().max())):
+            told.append(f"Left out: {count:,} of {points:,} points {why}.")
+    if board.settings["not_judged"]:
+        told.append(f"No window judges these series: {board.settings['not_judged']}.")
+    return told + [
+        f"{name(row.model)} ran without covariates it cannot use: {shown(row.unused, 200)}."
+        for row in board.table.itertuples()
+        if row.unused
+    ]
+
+
+def name(model: object, longest: int = 60) -> str:
+    """A model's name as it may be printed: escaped and cut."""
+    return shown(str(model), longest)
+
+
+def number(value: Any, digits: int = 4) -> str:
+    """A number with few digits; blank for none.
+
+    >>> number(12345.678), number(0.00012345), number(1e12), number(float("nan"))
+    ('12,346', '0.0001234', '1e+12', '')
+    """
+    value = float("nan") if value is None else float(value)
+    if not np.isfinite(value):
+        return ""
+    return f"{value:,.0f}" if 1000 <= abs(value) < 1e7 else f"{value:.{digits}g}"
+
+
+def seconds(value: float) -> str:
+    """Seconds, as exactly as they can be told apart from chance."""
+    return "" if np.isnan(value) else "<0.01" if value < 0.01 else f"{value:.2f}" if value < 10 else f"{value:,.0f}"
+
+
+def percent(share: float) -> str:
+    """A share as a percentage.
+
+    >>> percent(0.8), percent(0.996)
+    ('80 %', '99.6 %')
+    """
+    if np.isnan(share):
+        return ""
+    text = f"{100 * share:.0f}"
+    return f"{100 * share:.1f} %" if text in ("0", "100") and share not in (0.0, 1.0) else f"{text} %"
+
+
+def p_text(value: float) -> str:
+    """A p-value with its sign.
+
+    >>> p_text(0.0312), p_text(1e-9)
+    ('= 0.031', '< 0.001')
+    """
+    return "< 0.001" if value < 0.001 else f"= {value:.2g}"
