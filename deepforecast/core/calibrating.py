@@ -10,7 +10,7 @@ import numpy as np
 from deepforecast.core.conformal import OwnErrors, PooledErrors, scale_of
 from deepforecast.core.histories import moved_panel
 from deepforecast.core.preparing import as_seen
-from deepforecast.core.rolling import Fold, forecast_at
+from deepforecast.core.rolling import Fold, forecast_at, refuse_unknown_ahead
 from deepforecast.data.cutoffs import Window, ready
 from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.panel import Panel
@@ -62,16 +62,22 @@ def _folds(model: Forecaster, panel: Panel, horizon: int, count: Ints) -> Iterat
     """The last `count[i]` windows of each series, the oldest first, and the histories before them; fitted once."""
     most = int(count.max())
     first = panel.lengths - horizon - count + 1
+    every_window = [_window(panel, horizon, count, number) for number in range(most)]
+    refuse_unknown_ahead(panel, every_window, horizon)
     with quietly():  # the fit of the whole panel says what there is to say
         state = model._learn(as_seen(panel.between(np.zeros(len(panel), np.int64), first)))
-    for number in range(most):
-        series = np.flatnonzero(count >= most - number)
-        cut = panel.lengths[series] - horizon - (most - 1 - number)
-        window = Window(number, series, np.zeros(len(series), np.int64), cut)
+    for window in every_window:
         history = window.history(panel)
         with quietly():
-            at = moved_panel(model, state, history, series)
+            at = moved_panel(model, state, history, window.series)
         yield forecast_at(model, panel, window, at, gap=0, horizon=horizon), history
+
+
+def _window(panel: Panel, horizon: int, count: Ints, number: int) -> Window:
+    """Window `number` of as many as the series that gives most has: the last of all series come together at the end."""
+    later = int(count.max()) - 1 - number
+    series = np.flatnonzero(count > later)
+    return Window(number, series, np.zeros(len(series), np.int64), panel.lengths[series] - horizon - later)
 
 
 def _error(model: Forecaster, fold: Fold) -> Floats:

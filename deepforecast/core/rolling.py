@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -58,7 +58,7 @@ def roll(model: Forecaster, panel: Panel, plan: Plan, *, every: int, monitor: Mo
     fitted_on = np.empty(0, dtype=np.int64)
     worker = model.clone(horizon=plan.gap + plan.horizon)
     every_window = windows(panel, plan)
-    _refuse_unknown_ahead(panel, every_window, plan)
+    refuse_unknown_ahead(panel, every_window, plan.gap + plan.horizon)
     kept: Kept = {}
     for window in every_window:
         history = window.history(panel)
@@ -88,12 +88,12 @@ def forecast_at(model: Forecaster, panel: Panel, window: Window, state: State, g
     return Fold(window, forecast.after(gap) if gap else forecast, np.where(there, panel.y[rows], np.nan), there)
 
 
-def _refuse_unknown_ahead(panel: Panel, every_window: list[Window], plan: Plan) -> None:
+def refuse_unknown_ahead(panel: Panel, every_window: Sequence[Window], steps: int) -> None:
     """What is known ahead is known at every step of every window."""
     for name in panel.series.columns.future:
         missing = panel.covariates[name].missing()
         for window in every_window if missing.any() else ():
-            rows, there = window.ahead(panel, 0, plan.gap + plan.horizon)
+            rows, there = window.ahead(panel, 0, steps)
             lacking = np.argwhere(missing[rows] & there)
             if len(lacking):
                 one, step = lacking[0]

@@ -1,82 +1,143 @@
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
+import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from deepforecast.data.cutoffs import Plan, windows
-from deepforecast.data.panel import Panel
+from deepforecast import Panel
+from deepforecast.data.cutoffs import Plan, ready, windows
 from deepforecast.errors import ParameterError
-from tests.frames import D, joined
+
+LENGTHS = st.lists(st.integers(1, 30), min_size=1, max_size=4)
+PLANS = st.builds(
+    Plan, horizon=st.integers(1, 4), n_windows=st.integers(1, 4), step=st.integers(1, 4), gap=st.integers(0, 2),
+    size=st.none() | st.integers(1, 9), align=st.sampled_from(["series", "calendar"]), needed=st.integers(1, 5),
+    whole=st.booleans(),
+)  # fmt: skip
 
 
-def panel(*lengths: int) -> Panel:
-    """Series a, b, ... of these lengths, which end on the same day; y counts the rows from the end, 0 the last."""
-    frames = [
-        D(chr(97 + i), n).assign(ds=lambda f: f.ds - f.ds.iloc[-1] + D("x", 60).ds.iloc[-1], y=-np.arange(n)[::-1] * 1.0)
-        for i, n in enumerate(lengths)
-    ]
-    return Panel.from_frame(joined(*frames), freq="D")
+def panel_of(lengths: list[int], ends: list[int] | None = None, missing: tuple[tuple[int, int], ...] = ()) -> Panel:
+    """Series of whole-number time; value 100 * series + stamp. `ends[i]`: how long before the latest end a series ends."""
+    parts = []
+    for number, length in enumerate(lengths):
+        last = 1000 - (ends[number] if ends else 0)
+        stamps = np.arange(last - length + 1, last + 1)
+        y = np.array([np.nan if (number, row) in missing else 1e6 * number + stamp for row, stamp in enumerate(stamps)])
+        parts.append(pd.DataFrame({"unique_id": number, "ds": stamps, "y": y}))
+    return Panel.from_frame(pd.concat(parts), freq=1)
 
 
-def test_windows_count_back_from_the_end() -> None:
-    held = panel(20, 12)
-    found = windows(held, Plan(horizon=3, n_windows=3, step=2))
-    assert [window.number for window in found] == [0, 1, 2]
-    assert [window.cut.tolist() for window in found] == [[13, 5], [15, 7], [17, 9]]
-    last = found[-1]
-    history = last.history(held)
-    assert history.lengths.tolist() == [17, 9]
-    assert history.y[history.indptr[1:] - 1].tolist() == [-3, -3]
-    rows, there = last.ahead(held, 0, 3)
-    assert held.y[rows].tolist() == [[-2, -1, 0], [-2, -1, 0]]
-    assert there.all()
+def expected(panel: Panel, plan: Plan) -> list[dict[int, tuple[int, int]]] | None:
+    """By a plain loop: for each window, series -> (begin, cut); None where it is refused."""
+    found = []
+    latest = max(panel.series.last)
+    for number in range(plan.n_windows):
+        later = plan.horizon + plan.gap + (plan.n_windows - 1 - number) * plan.step
+        window = {}
+        for one in range(len(panel)):
+            y = panel.y[panel.indptr[one] : panel.indptr[one + 1]]
+            last = panel.series.last[one]
+            cut = len(y) - later if plan.align == "series" else min(len(y), len(y) - (last - (latest - later)))
+            begin = 0 if plan.size is None else max(0, cut - plan.size)
+            seen = np.sum(~np.isnan(y[begin:cut])) if cut > 0 else 0
+            ahead = len(y) - (cut + plan.gap)
+            if seen >= plan.needed and ahead >= (plan.horizon if plan.whole else 1):
+                window[one] = (begin, cut)
+            elif plan.align == "series":
+                return None
+        if not window:
+            return None
+        found.append(window)
+    return found if plan.size is None or plan.size >= plan.needed else None
 
 
-def test_gap_and_sliding_size() -> None:
-    held = panel(20, 6)
-    window = windows(held, Plan(horizon=2, n_windows=1, step=1, gap=3, size=4))[0]
-    history = window.history(held)
-    assert history.lengths.tolist() == [4, 1]
-    assert history.y.tolist() == [-8, -7, -6, -5, -5]
-    assert held.y[window.ahead(held, 3, 2)[0]].tolist() == [[-1, 0], [-1, 0]]
+@given(LENGTHS, st.data(), PLANS)
+def test_windows_are_those_of_a_plain_loop(lengths: list[int], data: st.DataObject, plan: Plan) -> None:
+    ends = data.draw(st.lists(st.integers(0, 12), min_size=len(lengths), max_size=len(lengths)))
+    missing = data.draw(st.sets(st.tuples(st.integers(0, 3), st.integers(1, 28)), max_size=8))
+    panel = panel_of(lengths, ends, tuple(missing))
+    wanted = expected(panel, plan)
+    if wanted is None:
+        with pytest.raises(ParameterError):
+            windows(panel, plan)
+        return
+    found = windows(panel, plan)
+    assert [window.number for window in found] == list(range(plan.n_windows))
+    for window, one in zip(found, wanted, strict=True):
+        bounds = zip(window.begin.tolist(), window.cut.tolist(), strict=True)
+        assert dict(zip(window.series.tolist(), bounds, strict=True)) == one
 
 
-def test_no_history_touches_what_is_judged() -> None:
-    held = panel(30, 17, 9)
-    for align in ("series", "calendar"):
-        for gap in (0, 2):
-            for window in windows(held, Plan(2, 3, 2, gap=gap, align=align)):
-                history = window.history(held)
-                rows, there = window.ahead(held, gap, 2)
-                firsts = held.row_positions[rows[:, 0]]
-                assert (firsts - history.series.last == (gap + 1) * held.calendar.step).all()
-                assert there[:, 0].all()
-                assert history.series.ids.to_list() == [held.series.ids[int(one)] for one in window.series]
+@given(LENGTHS, PLANS)
+def test_a_history_ends_at_the_cutoff_and_what_is_judged_begins_after_it(lengths: list[int], plan: Plan) -> None:
+    panel = panel_of([length + 20 for length in lengths])
+    plan = replace(plan, size=None if plan.size is None else plan.size + plan.needed)
+    for window in windows(panel, plan):
+        history = window.history(panel)
+        rows, there = window.ahead(panel, plan.gap, plan.horizon)
+        assert (history.lengths == window.cut - window.begin).all()
+        for place, one in enumerate(window.series):
+            last = history.series.last[place]
+            own = history.y[history.indptr[place] : history.indptr[place + 1]]
+            assert (own == 1e6 * one + np.arange(last - len(own) + 1, last + 1)).all()
+            ahead = panel.y[rows[place]][there[place]]
+            assert (ahead == 1e6 * one + last + plan.gap + np.arange(1, plan.horizon + 1)[there[place]]).all()
 
 
-def test_on_one_calendar_series_that_ended_earlier_are_judged_where_they_have_rows() -> None:
-    frame = joined(D("a", 20), D("b", 17), D("c", 20, start="2024-01-10"))
-    held = Panel.from_frame(frame)
-    found = windows(held, Plan(horizon=4, n_windows=2, step=4, align="calendar"))
-    # c ends last, on 2024-01-29; the cutoffs are the 21st and the 25th, and a (to the 20th) and b (to the 17th) end before
-    assert [window.series.tolist() for window in found] == [[2], [2]]
-    one = windows(held, Plan(horizon=10, n_windows=1, step=1, align="calendar"))[0]
-    assert one.series.tolist() == [0, 2]
-    rows, there = one.ahead(held, 0, 10)
-    assert there.tolist() == [[True] + [False] * 9, [True] * 10]
-    assert held.stamp(int(rows[0, 0])) == "2024-01-20"
-    last = {held.calendar.text(int(position)) for position in one.history(held).series.last}
-    assert last == {"2024-01-19"}
+def test_rows_that_are_not_there_are_said_to_be_absent() -> None:
+    panel = panel_of([20, 20], ends=[0, 3])
+    (window,) = windows(panel, Plan(5, 1, 5, align="calendar"))
+    rows, there = window.ahead(panel, 0, 5)
+    assert there.tolist() == [[True] * 5, [True, True, False, False, False]]
+    assert (rows >= 0).all()
+    assert (rows < len(panel.y)).all()
+    (window,) = windows(panel, Plan(5, 1, 5, align="calendar", whole=True))
+    assert window.series.tolist() == [0]
 
 
-def test_short_series_are_named() -> None:
-    with pytest.raises(ParameterError, match=r"n_windows=3 .*series b has 7"):
-        windows(panel(20, 7), Plan(horizon=3, n_windows=3, step=2))
-    assert len(windows(panel(20, 8), Plan(horizon=3, n_windows=3, step=2))) == 3
-    with pytest.raises(ParameterError, match=r"n_windows=3 .*series b has 8"):
-        windows(panel(20, 8), Plan(horizon=3, n_windows=3, step=2, needed=3))
+def test_what_is_known_ahead_needs_rows_that_are_there() -> None:
+    frame = panel_of([20, 20], ends=[0, 3]).to_frame().assign(promo=1.0)
+    panel = Panel.from_frame(frame, freq=1, columns={"future": ["promo"]})
+    assert windows(panel, Plan(5, 1, 5, align="calendar"))[0].series.tolist() == [0]
 
 
-def test_a_calendar_without_rows_on_both_sides() -> None:
-    with pytest.raises(ParameterError, match=r"n_windows=3.*no series .*cutoff 1"):
-        windows(panel(5, 4), Plan(horizon=3, n_windows=3, step=2, align="calendar"))
+@given(LENGTHS, st.sets(st.tuples(st.integers(0, 3), st.integers(1, 28))), st.integers(1, 6))
+def test_ready(lengths: list[int], missing: Any, needed: int) -> None:
+    panel = panel_of(lengths, missing=tuple(missing))
+    for one, found in enumerate(ready(panel, needed)):
+        seen = np.cumsum(~np.isnan(panel.y[panel.indptr[one] : panel.indptr[one + 1]]))
+        if seen[-1] < needed:
+            assert found > len(seen)
+        else:
+            assert seen[found - 1] == needed
+            assert found == 1 or seen[found - 2] == needed - 1
+
+
+def test_B112_too_many_windows_for_the_shortest_series() -> None:
+    panel = panel_of([30, 9, 30, 8])
+    with pytest.raises(ParameterError, match=r"n_windows=3 windows of horizon 3 .* need 1 values .*series 1, 3 has 9 rows"):
+        windows(panel, Plan(3, 3, 3))
+    assert len(windows(panel.take(np.array([0, 2])), Plan(3, 9, 3))) == 9
+    with pytest.raises(ParameterError, match="fewer windows"):
+        windows(panel, Plan(3, 11, 3, align="calendar"))
+    with pytest.raises(ParameterError, match=r"series 1 has 2 values to learn from before cutoff 1"):
+        windows(panel_of([9, 9], missing=((1, 2),)), Plan(3, 2, 3, needed=3))
+    with pytest.raises(ParameterError, match="size is the number of rows a window learns from, here at least 5; got 4"):
+        windows(panel, Plan(3, 1, 3, size=4, needed=5))
+
+
+def test_a_cutoff_is_the_same_day_for_all_series_by_calendar() -> None:
+    frame = pd.DataFrame({"unique_id": "A", "ds": pd.date_range("2024-01-01", "2024-06-30"), "y": 1.0})
+    other = pd.DataFrame({"unique_id": "B", "ds": pd.date_range("2024-02-01", "2024-06-10"), "y": 1.0})
+    panel = Panel.from_frame(pd.concat([frame, other]))
+    for window in windows(panel, Plan(7, 5, 7, align="calendar")):
+        cutoff = panel.series.last.max() - panel.calendar.step * 7 * (5 - window.number)
+        wanted = np.minimum(cutoff, panel.series.last)
+        there = wanted < panel.series.last  # or the window has nothing to judge
+        assert window.series.tolist() == np.flatnonzero(there).tolist()
+        assert (window.history(panel).series.last == wanted[there]).all()

@@ -1,0 +1,390 @@
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from deepforecast import Backtest, Conformal, Drift, Forecaster, Mean, Naive, SeasonalNaive, WindowMean, cross_validate, param
+from deepforecast.core.capabilities import Capabilities
+from deepforecast.core.forecast import Forecast, PointForecast
+from deepforecast.core.state import Learned
+from deepforecast.data.panel import Panel
+from deepforecast.errors import CapabilityError, DataError, DataWarning, ParameterError, ParameterTypeError
+from deepforecast.evaluation.backtesting import checked_models, seeded
+from tests.frames import LIBRARIES, D, P, converted, joined, plain, same
+from tests.helpers_models import FutureRegression, PooledRegression
+
+
+def noisy(k: int = 3, n: int = 40) -> pd.DataFrame:
+    frame = P(k, n)
+    return frame.assign(y=frame.y + np.random.default_rng(0).normal(size=len(frame)))
+
+
+def ragged() -> pd.DataFrame:
+    """A ends late, B early, C begins late, D is long gone."""
+    return joined(D("A", 60), D("B", 50), D("C", 20, start="2024-02-10"), D("D", 20))
+
+
+class Points(Forecaster):
+    """A seeded forecast without a distribution."""
+
+    capabilities = Capabilities()
+    seed: int = param(0, at_least=0)
+
+    def _fit(self, panel: Panel, monitor: Any) -> Learned:
+        return Learned({"level": np.random.default_rng(self.seed).normal(size=len(panel))})
+
+    def _advance(self, learned: Learned, panel: Panel, fresh: bool) -> Learned:
+        return learned
+
+    def _forecast(self, learned: Learned, steps: int, future: Any) -> Forecast:
+        return PointForecast(np.repeat(learned["level"][:, None], steps, axis=1), self.name)
+
+
+# -- what comes out -------------------------------------------------------------------------------------------------------
+
+
+def test_the_frame_is_that_of_a_plain_loop() -> None:
+    frame = noisy()
+    model = SeasonalNaive(season_length=7)
+    found = cross_validate(model, frame, horizon=4, n_windows=3, step_size=2, level=[80], options=Backtest(gap=1, size=20))
+    parts = []
+    for _, one in frame.groupby("unique_id"):
+        for cut in (40 - 5 - 4, 40 - 5 - 2, 40 - 5):
+            history, ahead = one.iloc[cut - 20 : cut], one.iloc[cut + 1 : cut + 5]
+            forecast = model.clone().fit(history).predict(5, level=80).iloc[1:]
+            forecast.insert(2, "cutoff", history.ds.iloc[-1])
+            forecast.insert(3, "y", ahead.y.to_numpy())
+            assert (forecast.ds.to_numpy() == ahead.ds.to_numpy()).all()
+            parts.append(forecast)
+    same(found, joined(*parts))
+
+
+def test_K17_cutoff_is_the_last_stamp_seen_and_y_the_frames() -> None:
+    frame = noisy()
+    found = cross_validate([Naive(), Drift()], frame, horizon=5, n_windows=4)
+    assert list(found.columns) == ["unique_id", "ds", "cutoff", "y", "Naive", "Drift"]
+    joint = found.merge(frame, on=["unique_id", "ds"], suffixes=("", "_frame"))
+    assert len(joint) == len(found) == 3 * 4 * 5
+    assert (joint.y == joint.y_frame).all()
+    last = frame.rename(columns={"ds": "cutoff", "y": "last"}).merge(found, on=["unique_id", "cutoff"])
+    assert (last["last"] == last.Naive).all()
+    assert (found.ds > found.cutoff).all()
+    assert found.equals(found.sort_values(["unique_id", "cutoff", "ds"], ignore_index=True))
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_every_library_gets_its_own_back(library: str) -> None:
+    frame = noisy().assign(promo=1.0)
+    want = cross_validate([Naive(), Mean()], frame[["unique_id", "ds", "y"]], horizon=3, n_windows=2, level=80)
+    given = converted(frame.sample(frac=1, random_state=0), library)
+    with pytest.warns(DataWarning, match="Columns without a role are left out: promo"):
+        found = cross_validate([Naive(), Mean()], given, horizon=3, n_windows=2, level=80)
+    assert type(found) is type(given)
+    same(found, want, types=library == "pandas")
+
+
+def test_without_an_id_column_and_with_names_of_the_callers_own() -> None:
+    frame = D("A", 30).drop(columns="unique_id")
+    found = cross_validate(Naive(), frame, horizon=3, n_windows=2)
+    assert list(found.columns) == ["ds", "cutoff", "y", "Naive"]
+    assert len(found) == 6
+    own = noisy().rename(columns={"unique_id": "shop", "ds": "day", "y": "sales"})
+    named = {"id": "shop", "time": "day", "target": "sales"}
+    assert list(cross_validate(Naive(), own, horizon=2, columns=named).columns) == ["shop", "day", "cutoff", "sales", "Naive"]
+    items = noisy().rename(columns={"unique_id": "item_id", "ds": "timestamp", "y": "target"})
+    assert list(cross_validate(Naive(), items, horizon=2).columns) == ["item_id", "timestamp", "cutoff", "target", "Naive"]
+
+
+def test_integer_time_and_zones_keep_their_types() -> None:
+    frame = pd.DataFrame({"unique_id": 7, "ds": np.arange(0, 100, 5, dtype="int32"), "y": np.arange(20.0)})
+    found = cross_validate(Naive(), frame, horizon=2, n_windows=2, freq=5)
+    assert found.dtypes[["unique_id", "ds", "cutoff"]].astype(str).tolist() == ["int64", "int32", "int32"]
+    assert found.cutoff.tolist() == [75, 75, 85, 85]
+    frame = D("A", 30, "h", start="2024-03-30 12:00", tz="Europe/Berlin")
+    found = cross_validate(Naive(), frame, horizon=4, n_windows=3)
+    assert str(found.cutoff.dtype) == str(found.ds.dtype) == str(frame.ds.dtype)
+    assert found.ds.tolist() == frame.ds.iloc[-12:].tolist()
+
+
+def test_values_missing_in_the_frame_are_missing_in_y() -> None:
+    frame = noisy(1).drop(index=38)
+    found = cross_validate(Naive(), frame, horizon=2, n_windows=3, step_size=1)
+    assert found.y.isna().tolist() == [False, False, False, True, True, False]
+    assert found.Naive.notna().all()
+
+
+def test_B018_the_callers_frame_is_as_it_was() -> None:
+    frame = noisy().sample(frac=1, random_state=1)
+    copy = frame.copy(deep=True)
+    cross_validate([Naive(), Mean()], frame, horizon=3)
+    pd.testing.assert_frame_equal(frame, copy)
+
+
+def test_models_agree_on_the_horizon_or_are_told() -> None:
+    frame = noisy()
+    want = cross_validate(Naive(), frame, horizon=3)
+    same(cross_validate(Naive(horizon=3), frame), want)
+    same(cross_validate([Naive(horizon=9)], frame, horizon=3), want)
+    assert len(cross_validate([Naive(horizon=3), Mean()], frame)) == len(want)
+    assert len(cross_validate(Conformal(Naive(horizon=3)), frame)) == len(want)
+    with pytest.raises(ParameterError, match=r"horizon is given or the models agree on it; they say 3, 4\. Say horizon="):
+        cross_validate([Naive(3), Mean(4)], frame)
+    with pytest.raises(ParameterError, match="none of them says one"):
+        cross_validate(Naive(), frame)
+    for wrong in (0, -1, 2.5, True):
+        with pytest.raises(ParameterError, match="horizon"):
+            cross_validate(Naive(), frame, horizon=wrong)
+
+
+def test_a_fitted_model_stays_as_it_is() -> None:
+    model = Naive(horizon=3).fit(noisy())
+    before = model.predict()
+    cross_validate(model, noisy().assign(y=0.0), n_windows=2)
+    same(model.predict(), before)
+
+
+# -- which windows --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("wrong", [0, -1, 1.5, "3", True, None, math.nan])
+@pytest.mark.parametrize("name", ["n_windows", "step_size"])
+def test_B112_numbers_of_windows(name: str, wrong: Any) -> None:
+    if name == "step_size" and wrong is None:
+        return
+    with pytest.raises(ParameterError, match=f"{name} is a whole number, at least 1; got"):
+        cross_validate(Naive(), noisy(), horizon=3, **{name: wrong})
+
+
+def test_B112_too_many_windows_name_the_series_and_what_a_model_needs() -> None:
+    frame = joined(noisy(), D("short", 16))
+    assert len(cross_validate(Naive(), frame, horizon=5, n_windows=3)) == 4 * 15
+    with pytest.raises(ParameterError, match=r"n_windows=4 windows of horizon 5 .* series short has 16 rows\. Ask for fewer"):
+        cross_validate(Naive(), frame, horizon=5, n_windows=4)
+    with pytest.raises(ParameterError, match=r"n_windows=3 .* need 7 values to learn from and 15 rows after them; .* short"):
+        cross_validate([Naive(), SeasonalNaive(season_length=7)], frame, horizon=5, n_windows=3)
+
+
+def test_every_series_is_in_every_window_by_its_own_end() -> None:
+    found = cross_validate(Naive(), ragged(), horizon=3, n_windows=4)
+    assert found.groupby("unique_id").cutoff.nunique().tolist() == [4, 4, 4, 4]
+    assert found.groupby("unique_id").ds.max().tolist() == ragged().groupby("unique_id").ds.max().tolist()
+
+
+def test_by_calendar_no_series_is_seen_past_a_cutoff_and_none_goes_silently() -> None:
+    frame = ragged()
+    with pytest.warns(DataWarning, match=r"No window judges some series: D end before its first step") as said:
+        found = cross_validate(WindowMean(window=5), frame, horizon=3, n_windows=4, options=Backtest(align="calendar"))
+    assert len(said) == 1
+    latest = pd.Timestamp("2024-02-29")
+    cutoffs = [latest - pd.Timedelta(days=3 * one) for one in (4, 3, 2, 1)]
+    assert sorted(found.cutoff.unique()) == cutoffs
+    windows = found.groupby("unique_id").cutoff.unique().map(list).to_dict()
+    assert windows["A"] == cutoffs
+    assert windows["C"] == cutoffs  # 9 rows before the first
+    assert windows["B"] == cutoffs[:1]  # it ends on the 19th
+    assert len(found[(found.unique_id == "B")]) == 2
+    new = joined(D("A", 60), D("new", 6, start="2024-02-24"))
+    found = cross_validate(WindowMean(window=3), new, horizon=1, n_windows=4, options=Backtest(align="calendar"))
+    assert found.groupby("unique_id").cutoff.nunique().to_dict() == {"A": 4, "new": 3}
+    with pytest.warns(DataWarning, match="No window judges some series: new"):
+        cross_validate([Naive(), WindowMean(window=6)], new, horizon=1, n_windows=4, options=Backtest(align="calendar"))
+
+
+def test_a_window_wants_what_is_known_ahead_of_all_its_steps() -> None:
+    frame = ragged().assign(promo=lambda one: (np.arange(len(one)) % 3 == 0).astype(float))
+    columns = {"future": ["promo"]}
+    said_so: dict[str, Any] = {"horizon": 3, "n_windows": 4, "columns": columns, "options": Backtest(align="calendar")}
+    with pytest.warns(DataWarning, match="No window judges some series: B, D"):
+        found = cross_validate(FutureRegression(), frame, **said_so)
+    assert found.groupby("unique_id").size().to_dict() == {"A": 12, "C": 12}
+    with pytest.warns(DataWarning, match="No window judges|Naive runs without the covariates it cannot use: promo") as said:
+        both = cross_validate([FutureRegression(), Naive()], frame, **said_so)
+    assert len(said) == 2
+    same(both.drop(columns="Naive"), found)
+    assert both.Naive.notna().all()
+
+
+@pytest.mark.parametrize("align", ["series", "calendar"])
+@pytest.mark.parametrize("how", ["flipped", "noise", "constant", "deleted"])
+def test_K17_nothing_after_a_cutoff_moves_a_forecast(how: str, align: str) -> None:
+    models = [Naive(), SeasonalNaive(season_length=7), WindowMean(window=5), Mean(), Drift()]
+    frame, options = noisy(), Backtest(align=align)  # type: ignore[arg-type]
+    before = cross_validate(models, frame, horizon=3, n_windows=3, level=80, options=options)
+    cutoff = before.cutoff.unique()[1]
+    later = frame.ds > cutoff
+    if how == "deleted":  # what is left ends a window earlier
+        other = frame[frame.ds <= cutoff + pd.Timedelta(days=3)]
+        found = cross_validate(models, other, horizon=3, n_windows=2, level=80, options=options)
+    else:
+        rng = np.random.default_rng(3)
+        new = {"flipped": -37 * frame.y + 1e5, "noise": rng.normal(size=len(frame)), "constant": 4.0}[how]
+        other = frame.assign(y=frame.y.where(~later, new))
+        found = cross_validate(models, other, horizon=3, n_windows=3, level=80, options=options)
+    names = [name for name in before if name != "y"]
+    before, found = before[before.cutoff <= cutoff], found[found.cutoff <= cutoff]
+    same(before[names].reset_index(drop=True), found[names].reset_index(drop=True))
+
+
+# -- levels ---------------------------------------------------------------------------------------------------------------
+
+
+def test_levels_of_several_models() -> None:
+    found = cross_validate([Naive(), Naive(alias="C", intervals="conformal")], noisy(), horizon=2, level=[50, 80.5])
+    bands = [f"{name}{end}" for name in ("Naive", "C") for end in ("", "-lo-50", "-hi-50", "-lo-80.5", "-hi-80.5")]
+    assert list(found.columns)[4:] == bands
+    assert (found["C-lo-80.5"] <= found["C-lo-50"]).all()
+    assert (found["C"] == found["Naive"]).all()
+    for wrong in ([0], [101], ["80"]):
+        with pytest.raises(ParameterError, match="level"):
+            cross_validate(Naive(), noisy(), horizon=2, level=wrong)
+
+
+def test_a_level_of_a_model_without_a_distribution_is_refused_before_any_fit() -> None:
+    class Never(Points):
+        def _fit(self, panel: Panel, monitor: Any) -> Learned:
+            raise AssertionError("it was fitted")
+
+    with pytest.raises(CapabilityError, match=r"Never has no distribution .*intervals='conformal'"):
+        cross_validate([Naive(), Never()], noisy(), horizon=2, level=80)
+    assert cross_validate(Points(intervals="conformal"), noisy(), horizon=2, level=80)["Points-lo-80"].notna().all()
+
+
+# -- models ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("models", "kind", "words"),
+    [
+        ([], ParameterError, "the list is empty"),
+        (Naive, ParameterTypeError, r"Did you mean Naive\(\)\?"),
+        ([Naive(), SeasonalNaive], ParameterTypeError, r"Did you mean SeasonalNaive\(\)\?"),
+        ("Naive", ParameterTypeError, "models holds model objects; got Naive"),
+        (None, ParameterTypeError, "models holds model objects; got None"),
+    ],
+)
+def test_B114_what_are_no_models(models: Any, kind: type[Exception], words: str) -> None:
+    with pytest.raises(kind, match=words):
+        cross_validate(models, noisy(), horizon=2)
+
+
+def test_B113_two_models_of_one_name() -> None:
+    with pytest.raises(ParameterError, match=r"Each model has a name of its own; Naive is there twice\. Give alias="):
+        cross_validate([Naive(), Mean(), Naive()], noisy(), horizon=2)
+    assert len(checked_models([Naive(), Naive(alias="other")], 2)) == 2
+
+
+@pytest.mark.parametrize(
+    ("alias", "target"),
+    [("y", "y"), ("ds", "y"), ("cutoff", "y"), ("unique_id", "y"), (None, "cutoff"), ("Mean-lo-80", "y"), (None, "Naive")],
+)
+def test_columns_that_would_stand_twice_are_named(alias: str | None, target: str) -> None:
+    frame = noisy().rename(columns={"y": target})
+    name = alias or target
+    with pytest.raises(ParameterError, match=f"{name} would stand there twice"):
+        cross_validate([Naive(alias=alias), Mean()], frame, horizon=2, level=80, columns={"target": target})
+
+
+def test_a_single_model_refuses_what_it_cannot_use_and_several_run_without() -> None:
+    frame = noisy().assign(promo=1.0, past=2.0, shop=pd.Categorical(["a", "b"] * 60))
+    columns = {"future": ["promo"], "past": ["past"]}
+    with pytest.raises(CapabilityError, match="Naive cannot use future covariates"):
+        cross_validate(Naive(), frame.drop(columns="shop"), horizon=2, columns=columns)
+    with pytest.warns(DataWarning) as said:
+        found = cross_validate(
+            [Naive(), FutureRegression(), PooledRegression()], frame.drop(columns="shop"), horizon=2, columns=columns
+        )
+    assert sorted(str(one.message) for one in said) == [
+        "FutureRegression runs without the covariates it cannot use: past.",
+        "Naive runs without the covariates it cannot use: promo, past.",
+    ]
+    assert {one.filename for one in said} == {__file__}
+    same(found[["Naive"]], cross_validate(Naive(), frame[["unique_id", "ds", "y"]], horizon=2)[["Naive"]])
+
+
+def test_static_columns_reach_the_models() -> None:
+    size = pd.DataFrame({"unique_id": ["s003", "s001", "s002"], "size": [30.0, 10.0, 20.0]})
+    frame = noisy().assign(y=lambda one: one.unique_id.map(size.set_index("unique_id")["size"]))
+    found = cross_validate(PooledRegression(), frame, horizon=2, static=size)
+    np.testing.assert_allclose(found.PooledRegression, found.y)
+
+
+def test_a_model_that_fails_says_so() -> None:
+    with pytest.raises(DataError, match="needs complete data"):
+        cross_validate(Points(), noisy().drop(index=5), horizon=2)
+
+
+def test_refit() -> None:
+    frame = noisy()
+    every = cross_validate(WindowMean(window=5), frame, horizon=2, level=80)
+    once = cross_validate(WindowMean(window=5), frame, horizon=2, level=80, refit=False)
+    same(cross_validate(WindowMean(window=5), frame, horizon=2, level=80, refit=1), every)
+    same(cross_validate(WindowMean(window=5), frame, horizon=2, level=80, refit=9), once)
+    assert (every.WindowMean == once.WindowMean).all()  # the state moves on
+    first = every.cutoff == every.groupby("unique_id").cutoff.transform("min")
+    assert ((every["WindowMean-hi-80"] == once["WindowMean-hi-80"]) == first).all()  # the deviation stays
+    for wrong in (0, -1, 1.5, "always"):
+        with pytest.raises(ParameterError, match="refit is 'auto', True, False or a number of windows"):
+            cross_validate(Naive(), frame, horizon=2, refit=wrong)
+
+
+# -- options --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"gap": -1}, {"gap": 1.5}, {"gap": True}, {"size": 0}, {"size": "9"}, {"align": "end"}, {"workers": 0}, {"workers": -2},
+        {"workers": 1.5}, {"workers": None}, {"seed": -1}, {"seed": 1.5}, {"progress": "yes"},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_options_are_checked_where_they_are_given(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ParameterError, match=f"^{next(iter(wrong))} is "):
+        Backtest(**wrong)
+
+
+def test_seeds_reach_every_model_that_has_one() -> None:
+    frame = noisy()
+    models = [Points(), Points(alias="B", seed=5), Naive(), Conformal(Points(), alias="C")]
+    found = cross_validate(models, frame, horizon=2, options=Backtest(seed=3))
+    assert (found.Points == found.B).all()
+    assert (found.Points == found.C).all()
+    assert (found.Points != cross_validate(models, frame, horizon=2).Points).all()
+    assert models[0].seed == 0  # type: ignore[attr-defined]
+    assert seeded(Naive(), 3) == Naive()
+
+
+@pytest.mark.slow
+def test_K32_two_workers_give_the_bits_of_one() -> None:
+    frame = noisy().drop(index=5)
+    models = [Naive(), SeasonalNaive(season_length=7), WindowMean(window=5), Mean()]
+    with pytest.warns(DataWarning) as said:
+        one = cross_validate(models, frame, horizon=3, level=80)
+    with pytest.warns(DataWarning) as again:
+        two = cross_validate(models, frame, horizon=3, level=80, options=Backtest(workers=2))
+    same(one, two)
+    assert sorted(str(each.message) for each in said) == sorted(str(each.message) for each in again)
+    assert len(said) == 4
+
+
+def test_what_is_said_points_at_the_callers_line() -> None:
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        cross_validate([Naive(), Mean()], noisy().drop(index=5).assign(note="x"), horizon=2, n_windows=4)
+    assert len(said) == 3
+    assert {one.filename for one in said} == {__file__}
+
+
+def test_L5_no_model_finds_anything_in_noise() -> None:
+    rng = np.random.default_rng(11)
+    noise = plain(P(200, 40)).assign(y=rng.normal(size=8000))
+    models = [Mean(), Naive(), SeasonalNaive(season_length=7), WindowMean(window=7), Drift()]
+    found = cross_validate(models, noise, horizon=3, n_windows=4)
+    error = {model.name: float((found.y - found[model.name]).abs().mean()) for model in models}
+    assert min(error.values()) > 0.97 * error["Mean"]
+    assert error["Naive"] > 1.2 * error["Mean"]  # or the errors were not errors at all
