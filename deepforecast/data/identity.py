@@ -6,10 +6,15 @@ from typing import Any, NamedTuple
 
 import narwhals.stable.v2 as nw
 import numpy as np
+from numpy.typing import NDArray
 
 from deepforecast.data import frames
 from deepforecast.data.frames import Ints
 from deepforecast.errors import DataError, shown
+
+DENSE = 2  # keys that leave no more than every second place empty are placed, not compared
+FITS = 2**62  # keys below leave room for sums
+CHUNK = 1_000_000  # rows looked at together where a copy of all would be large
 
 
 class Runs(NamedTuple):
@@ -21,13 +26,12 @@ class Runs(NamedTuple):
 
     def layout(self, raw: Ints) -> tuple[Ints | None, Ints]:
         """The permutation that sorts rows by id and time (None if they are), and the bounds of the series in it."""
-        lengths = np.diff(np.append(self.starts, len(raw)))
-        sizes = np.bincount(self.rank, weights=lengths, minlength=self.count)
-        indptr = np.append(0, np.cumsum(sizes)).astype(np.int64)
+        lengths: Any = np.diff(np.append(self.starts, self.starts.dtype.type(len(raw))))
+        indptr = np.append(0, np.cumsum(np.bincount(self.rank, weights=lengths, minlength=self.count))).astype(np.int64)
         ascending = raw[1:] >= raw[:-1]
         ascending[self.starts[1:] - 1] = True
         if len(self.starts) > self.count or not ascending.all():
-            return _sorting(np.repeat(self.rank, lengths), raw), indptr
+            return _sorting(self.rank, lengths, self.count, raw), indptr
         if (self.rank[1:] > self.rank[:-1]).all():
             return None, indptr
         block = np.argsort(self.rank)
@@ -56,8 +60,9 @@ def runs_of(series: nw.Series[Any], name: str) -> Runs:
         raise _wrong_ids(series, name, None)
     if (labels is not None or values.dtype == object) and not _one_type(values if labels is None else labels):
         raise _wrong_ids(series, name, values if labels is None else labels)
-    starts = np.append(0, np.flatnonzero(values[1:] != values[:-1]) + 1)
-    heads, place = values[starts], slice(None)
+    starts = _starts(values[1:] != values[:-1])
+    heads: Any = values[starts] if len(starts) < len(values) else values
+    place: Any = slice(None)
     if labels is not None:
         place, used = pd.factorize(heads)
         heads = labels[used]
@@ -74,8 +79,14 @@ def _text_runs(array: Any) -> Runs:
     import pyarrow.compute as pc
 
     array = array.cast(pa.large_string()) if pa.types.is_string_view(array.type) else array
-    starts = np.append(0, np.flatnonzero(np.asarray(pc.not_equal(array[1:], array[:-1]))) + 1)
+    starts = _starts(np.asarray(pc.not_equal(array[1:], array[:-1])))
     return Runs(starts, *_text_ranks(array.take(starts) if len(starts) < len(array) else array))
+
+
+def _starts(differs: NDArray[np.bool_]) -> Ints:
+    """The rows at which a run starts, given which rows differ from the one before; in half the memory where it suffices."""
+    starts: Any = np.flatnonzero(np.append(True, differs))
+    return np.asarray(starts.astype(np.int32) if len(differs) < 2**31 - 1 else starts)
 
 
 def _ranks(labels: Any) -> tuple[Ints, int]:
@@ -86,8 +97,16 @@ def _ranks(labels: Any) -> tuple[Ints, int]:
     array = None if labels.dtype.kind in "iu" else pa.array(labels)
     if array is not None and not pa.types.is_integer(array.type):
         return _text_ranks(array)
-    rank, names = pd.factorize(labels if array is None else array.to_numpy(), sort=True)
-    return rank.astype(np.int64, copy=False), len(names)
+    numbers = labels if array is None else array.to_numpy()
+    low, high = int(numbers.min()), int(numbers.max())
+    if high - low > DENSE * len(numbers):
+        rank, names = pd.factorize(numbers, sort=True)
+        return rank.astype(np.int64, copy=False), len(names)
+    from_low = numbers - numbers.dtype.type(low) if numbers.dtype == np.uint64 else numbers.astype(np.int64) - low
+    there = np.zeros(high - low + 1, dtype=bool)
+    there[from_low] = True
+    number = np.cumsum(there) - 1
+    return number[from_low], int(number[-1]) + 1
 
 
 def _text_ranks(array: Any) -> tuple[Ints, int]:
@@ -108,22 +127,35 @@ def _one_type(values: Any) -> bool:
     return pd.api.types.infer_dtype(values, skipna=False) in ("string", "integer", "empty")
 
 
-def _sorting(codes: Ints, raw: Ints) -> Ints:
-    """The order by (code, raw): one sort of a combined key where it fits into 63 bits, else two."""
+def _sorting(rank: Ints, lengths: Ints, count: int, raw: Ints) -> Ints:
+    """The order of rows by (rank of their run, raw): by one key where it fits into 63 bits, without comparing where it may be."""
     low, high = int(raw.min()), int(raw.max())
-    if high - low >= 2**62:
-        return np.lexsort((raw, codes))
-    shifted = raw - low
-    unit = int(np.gcd.reduce(shifted[:1000])) or 1
+    unit = _common_unit(raw, low) if high - low < FITS else 1
     span = (high - low) // unit + 1
-    if unit > 1 and (shifted % unit).any():
-        unit, span = 1, high - low + 1
-    if (int(codes.max()) + 1) * span >= 2**62:
-        return np.lexsort((raw, codes))
-    shifted //= unit
-    codes *= span
-    shifted += codes
-    return np.argsort(shifted)
+    size = count * span
+    if size >= FITS:
+        return np.lexsort((raw, np.repeat(rank, lengths)))
+    small = np.int32 if size < 2**31 else np.int64
+    key = np.repeat(np.multiply(rank, span, dtype=small, casting="unsafe"), lengths)
+    step = raw - low
+    step //= unit
+    key += step.astype(small, copy=False)
+    del step
+    if size <= DENSE * len(key):  # each row goes straight to its place, and places without a row are left out
+        place: Any = np.full(size, -1, dtype=np.int32 if len(raw) < 2**31 else np.int64)
+        place[key] = np.arange(len(raw), dtype=place.dtype)
+        place = place[place >= 0]
+        if len(place) == len(raw):  # else two rows have one place
+            del key
+            return place.astype(np.int64)
+    return np.argsort(key, kind="stable")
+
+
+def _common_unit(raw: Ints, low: int) -> int:
+    """A number of which all stamps are whole multiples away from the lowest, looked for in a few and confirmed in all."""
+    unit = int(np.gcd.reduce(raw[:1000] - low)) or 1
+    parts = (raw[start : start + CHUNK] for start in range(0, len(raw), CHUNK))
+    return unit if unit > 1 and not any(((part - low) % unit).any() for part in parts) else 1
 
 
 def _missing(series: nw.Series[Any], name: str) -> DataError:

@@ -87,11 +87,8 @@ def read_keys(table: nw.DataFrame[Any], names: Columns, what: str = "frame") -> 
     if time.null_count():
         raise _no_stamp(table, names, what)
     raw, kind = frames.stamps(time, names.time)
-    if names.id is None:
-        runs = Runs(np.zeros(1, np.int64), np.zeros(1, np.int64), 1)
-    else:
-        runs = runs_of(table[names.id], names.id)
-    order, indptr = runs.layout(raw)
+    one = np.zeros(1, np.int64)
+    order, indptr = (Runs(one, one, 1) if names.id is None else runs_of(table[names.id], names.id)).layout(raw)
     first = indptr[:-1]
     if order is not None:
         raw, first = raw[order], order[first]

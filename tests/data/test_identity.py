@@ -61,6 +61,7 @@ def test_runs_of_text(kind: str) -> None:
         pd.Series([30, 30, 4, 200]).astype("category"),
         pl.Series([30, 30, 4, 200], dtype=pl.UInt8),
         pa.chunked_array([[30], [30, 4, 200]]),
+        pd.Series([-96, -96, -122, 74], dtype="int8"),
         pd.Series([2**63 + 30, 2**63 + 30, 2**63 + 4, 2**63 + 200], dtype="uint64"),
     ],
 )
@@ -151,10 +152,23 @@ def test_order_is_that_of_a_plain_sort(rows: list[tuple[int, int]], unit: int) -
     assert np.diff(indptr).tolist() == [int((ids == one).sum()) for one in np.unique(ids)]
 
 
-@pytest.mark.parametrize("raw", [[0, 2**62 + 5, 7], [-(2**63) + 1, 2**63 - 1, 0], [0, 86_400, 3], [5, 5, 5]])
-def test_keys_that_do_not_fit_are_sorted_twice(raw: list[int]) -> None:
+@pytest.mark.parametrize("raw", [[0, 2**62 + 5, 7], [-(2**63) + 1, 2**63 - 1, 0], [0, 86_400, 3], [5, 5, 5], [2**61, 0, 2**40]])
+@pytest.mark.parametrize("count", [2, 2**20])
+def test_keys_that_do_not_fit_are_sorted_twice(raw: list[int], count: int) -> None:
     codes, stamps = np.array([1, 0, 1]), np.array(raw, dtype=np.int64)
-    assert _sorting(codes.copy(), stamps).tolist() == sorted(range(3), key=lambda row: (codes[row], raw[row]))
+    order = _sorting(codes, np.ones(3, np.int64), count, stamps)
+    assert order.tolist() == sorted(range(3), key=lambda row: (codes[row], raw[row]))
+
+
+@given(st.integers(1, 5), st.integers(1, 30), st.floats(0, 1), st.integers(0, 1000))
+def test_dense_keys_are_placed(series: int, length: int, left_out: float, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    ids, raw = np.repeat(np.arange(series), length), np.tile(np.arange(length) * 7 - 20, series)
+    rows = rng.permutation(len(ids))[int(left_out * (len(ids) - 1)) :]
+    ids, raw = ids[rows], raw[rows]
+    order, _ = runs_of(wrapped(pd.Series(ids)), "id").layout(raw)
+    order = np.arange(len(ids)) if order is None else order
+    np.testing.assert_array_equal(order, np.lexsort((raw, ids)))
 
 
 def test_one_series_needs_no_ids() -> None:
