@@ -40,7 +40,8 @@ def main() -> None:
     lines = [
         f"# Import times, {date.today()}",
         "",
-        f"Command: `python benchmarks/bench_import.py` · Python {platform.python_version()}, {platform.machine()}, medians of {ROUNDS} fresh processes.",
+        f"Command: `python benchmarks/bench_import.py` · Python {platform.python_version()}, {platform.machine()}, "
+        f"medians of {ROUNDS} fresh processes.",
         "",
         "| statement | seconds | budget | MB in all | budget |",
         "|---|---|---|---|---|",

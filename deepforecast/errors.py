@@ -78,7 +78,7 @@ class TrainingWarning(UserWarning):
 
 def not_fitted(name: str) -> NotFittedError:
     """The error to raise before fit: scikit-learn's too, where that is loaded (or nobody can be catching its class)."""
-    kind = NotFittedError
+    kind: type[NotFittedError] = NotFittedError
     sklearn = sys.modules.get("sklearn.exceptions")
     if sklearn is not None:
         kind = type("NotFittedError", (NotFittedError, sklearn.NotFittedError), {"__module__": __name__})

@@ -237,7 +237,7 @@ class _Limits:
 
 
 def _pools() -> list[_Pool]:
-    from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
+    from threadpoolctl import ThreadpoolController
 
     found = []
     torch = sys.modules.get("torch")

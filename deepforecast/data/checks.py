@@ -54,8 +54,10 @@ class CheckReport:
         if not self.findings:
             return f"{head}\nNothing to complain of."
         width = max(len(finding.what) for finding in self.findings)
-        lines = [f"{f.severity:8s} {f.what:{width}s} {f.count:>7,}  {f.where}\n{'':8s} {'':{width}s} {'':7s}  -> {f.way_out}" for f in self.findings]
-        return "\n".join([head, *lines])
+        lines = [head]
+        for one in self.findings:
+            lines += [f"{one.severity:8s} {one.what:{width}s} {one.count:>7,}  {one.where}", " " * (width + 19) + f"-> {one.way_out}"]
+        return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
         """Summary and findings as plain values."""
@@ -85,7 +87,9 @@ def check(frame: Frame, *, freq: Any = None, columns: Columns | Mapping[str, Any
     return view.report(freq)
 
 
-def fill_gaps(frame: Frame, *, freq: Any = None, columns: Columns | Mapping[str, Any] | None = None, fill: str | None = None) -> Frame:
+def fill_gaps(
+    frame: Frame, *, freq: Any = None, columns: Columns | Mapping[str, Any] | None = None, fill: str | None = None
+) -> Frame:
     """The frame with a row at every step from each series' first to its last stamp, sorted; new rows are missing.
 
     `fill`: also replace missing targets, by "interpolate", "ffill" or "zero". All columns are kept.
@@ -133,9 +137,11 @@ class _View:
     @classmethod
     def of(cls, table: nw.DataFrame[Any], names: Columns) -> _View:
         if table[names.time].null_count():
-            raise DataError(f"Column {names.time} has {table[names.time].null_count()} missing stamps. Repair or drop these rows.")
+            missing = table[names.time].null_count()
+            raise DataError(f"Every row has a stamp in column {names.time}; it is missing in {missing}. Repair or drop these rows.")
         raw, time = frames.stamps(table[names.time], names.time)
-        runs = runs_of(table[names.id], names.id) if names.id is not None else Runs(np.zeros(1, np.int64), np.zeros(1, np.int64), 1)
+        one = np.zeros(1, np.int64)
+        runs = Runs(one, one, 1) if names.id is None else runs_of(table[names.id], names.id)
         order, indptr = runs.layout(raw)
         y = frames.numbers(table[names.target], names.target)
         order = np.arange(len(raw)) if order is None else order
@@ -173,11 +179,13 @@ class _View:
         frequency = parse(freq) if freq is not None else infer(raw, once, self.time)
         if frequency is None:
             way_out = "give freq=; resample irregular series"
-            return None, absent, [Finding("error", "frequency", len(self.indptr) - 1, "cannot be inferred from the stamps", way_out)]
+            where = "cannot be inferred from the stamps"
+            return None, absent, [Finding("error", "frequency", len(self.indptr) - 1, where, way_out)]
         try:
             calendar = calendars.make(frequency, self.time, int(raw[0]))
         except DataError as error:
-            return None, absent, [Finding("error", "frequency", len(self.indptr) - 1, str(error), "give the freq the data have")]
+            said = Finding("error", "frequency", len(self.indptr) - 1, str(error), "give the freq the data have")
+            return None, absent, [said]
         position = calendar.positions(raw)
         steps = np.diff(position, prepend=position[:1])
         steps[once[:-1]] = calendar.step
@@ -186,7 +194,8 @@ class _View:
         if off.any():
             wrong = np.zeros(len(self.raw), dtype=bool)
             wrong[kept[off]] = True
-            return None, absent, [self._in_rows("error", f"off the grid of {calendar.freq!r}", wrong, "at", "give the freq the data have")]
+            what = f"off the grid of {calendar.freq!r}"
+            return None, absent, [self._in_rows("error", what, wrong, "at", "give the freq the data have")]
         absent[kept] = steps // calendar.step - 1
         return calendar, absent, []
 
@@ -215,9 +224,10 @@ class _View:
     def _of_series(self, table: dict[str, Any], calendar: Calendar | None) -> list[Finding]:
         season = (seasons(calendar.frequency) or (1,))[0] if calendar is not None else 1
         values = table["rows"] - table["missing"]
+        short = (values > 0) & (values < SHORT * season)
         whole = [
             ("error", "all missing", values == 0, "drop these series"),
-            ("warning", f"short (< {SHORT} seasons of {season})", (values > 0) & (values < SHORT * season), "leave them out of seasonal models"),
+            ("warning", f"short (< {SHORT} seasons of {season})", short, "leave them out of seasonal models"),
             ("note", "constant", (values > 1) & (table["min"] == table["max"]), "forecasts will be that constant"),
         ]
         return [

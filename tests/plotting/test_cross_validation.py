@@ -94,7 +94,7 @@ def test_refusals(panel: Make, windows: Make) -> None:
     frame = windows(panel("a"))
     with pytest.raises(DataError, match="cutoff"):
         plot_cross_validation(frame.drop(columns="cutoff"))
-    with pytest.raises(DataError, match="y is missing"):
+    with pytest.raises(DataError, match="it lacks y"):
         plot_cross_validation(frame.drop(columns="y"))
     with pytest.raises(DataError, match="repeats"):
         plot_cross_validation(pd.concat([frame, frame[3:4]]))

@@ -311,7 +311,7 @@ def refused(panel: Make, ahead: Make) -> dict[str, tuple[Any, Any, str]]:
         "empty history": (history[:0], forecast, "history is empty"),
         "empty forecast": (history, forecast[:0], "forecast is empty"),
         "no frame": ([1, 2], None, "DataFrame"),
-        "no target": (history.drop(columns="y"), None, "y is missing"),
+        "no target": (history.drop(columns="y"), None, "it lacks y"),
         "text as target": (history.assign(y="x"), None, "Column y"),
         "float time": (history.assign(ds=1.5), None, "ds"),
         "missing stamp": (history.assign(ds=history.ds.where(history.index != 3)), None, "ds of the history"),
