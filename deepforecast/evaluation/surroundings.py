@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import os
 import platform
-import sys
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 LIBRARIES = (
-    "numpy", "pandas", "polars", "pyarrow", "scipy", "sklearn", "statsmodels", "numba", "torch", "pytorch_lightning",
+    "numpy", "pandas", "polars", "pyarrow", "scipy", "scikit-learn", "statsmodels", "numba", "torch", "pytorch-lightning",
     "lightgbm", "xgboost", "catboost",
 )  # fmt: skip
 CPU, MEMORY = Path("/proc/cpuinfo"), Path("/proc/meminfo")
 
 
 def surroundings() -> dict[str, dict[str, str]]:
-    """`versions` of Python, this library and those of the others that are loaded, and the `machine`.
+    """`versions` of Python, this library and those of the others that are installed, and the `machine`.
 
     >>> sorted(surroundings())
     ['machine', 'versions']
@@ -28,9 +29,8 @@ def _versions() -> dict[str, str]:
 
     found = {"python": platform.python_version(), "deepforecast": deepforecast.__version__}
     for name in LIBRARIES:
-        version = getattr(sys.modules.get(name), "__version__", None)
-        if version is not None:
-            found[name] = str(version)
+        with suppress(PackageNotFoundError):
+            found[name] = version(name)
     return found
 
 

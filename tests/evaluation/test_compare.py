@@ -79,7 +79,8 @@ def test_a_model_that_fails_changes_nothing_for_the_others() -> None:
 @pytest.mark.parametrize("workers", [1, 2])
 def test_all_failing_is_an_error_chained_with_the_first(workers: int) -> None:
     models = [LastValue(how="wordless", alias="A"), LastValue(how="memory", alias="B")]
-    with pytest.raises(TrainingError, match=r"No model could be compared.*one that runs\. A failed: Wordless.*B failed: MemoryError") as caught:
+    said = r"No model could be compared.*one that runs\. A failed: Wordless.*B failed: MemoryError"
+    with pytest.raises(TrainingError, match=said) as caught:
         board(*models, options=Backtest(workers=workers))
     if workers == 1:
         assert isinstance(caught.value.__cause__, Wordless)

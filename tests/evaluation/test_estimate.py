@@ -1,0 +1,93 @@
+"""How long a comparison will take: near enough, cheap to find out, silent when it is short."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from deepforecast import Backtest, Naive, compare
+from deepforecast.evaluation import estimate
+from tests.evaluation.boards import LastValue, Trainer, seasonal
+
+FRAME = seasonal()
+
+
+@pytest.fixture
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs of a tenth of a second are worth announcing, trials of two hundredths long enough."""
+    monkeypatch.setattr(estimate, "WORTH_SAYING", 0.1)
+    monkeypatch.setattr(estimate, "LONG_ENOUGH", 0.02)
+    monkeypatch.setattr(estimate, "PATIENCE", 0.2)
+
+
+@pytest.mark.usefixtures("soon")
+def test_local_models_take_as_long_as_they_have_series() -> None:
+    frame = seasonal(150)
+    board = compare([LastValue(pause=0.002), Naive()], frame, horizon=4, n_windows=2)
+    fitted = board.table["fit_seconds"].sum()
+    assert fitted > 0.6
+    assert fitted / 2 < board.settings["estimate_seconds"] < 2 * fitted
+
+
+@pytest.mark.usefixtures("soon")
+@pytest.mark.parametrize(("refit", "fits"), [("auto", 1), (True, 4), (2, 2)])
+def test_a_trial_of_a_global_model_is_ended_and_its_reports_tell_the_rest(refit: object, fits: int) -> None:
+    from deepforecast.data.cutoffs import Plan
+    from deepforecast.data.panel import Panel
+
+    started = time.perf_counter()
+    every = {"auto": 0, True: 1, 2: 2}[refit]
+    found = estimate.seconds_to_run([Trainer(horizon=4, steps=500)], Panel.from_frame(FRAME), Plan(4, 4, 4), [every], 1)
+    assert time.perf_counter() - started < 2
+    assert 0.6 < found / (5.0 * fits) < 1.6
+
+
+@pytest.mark.usefixtures("soon")
+def test_workers_share_the_work_but_not_one_model() -> None:
+    from deepforecast.data.cutoffs import Plan
+    from deepforecast.data.panel import Panel
+
+    panel, plan = Panel.from_frame(seasonal(60)), Plan(4, 1, 4)
+    models = [LastValue(horizon=4, pause=0.01, alias=alias) for alias in "ABCD"]
+    alone, shared = (estimate.seconds_to_run(models, panel, plan, [1] * 4, workers) for workers in (1, 2))
+    assert alone / shared == pytest.approx(2, rel=0.4)
+    assert estimate.seconds_to_run(models[:1], panel, plan, [1], 4) > 0.4
+
+
+def test_a_long_run_is_announced_where_progress_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(estimate, "seconds_to_run", lambda *_: 200.0)
+    for progress, said in ((True, "compare: 1 models, 2 windows, 12 series: about 3 min\n"), (None, ""), (False, "")):
+        monkeypatch.setattr("deepforecast.evaluation.compare.seconds_to_run", lambda *_: 200.0)
+        compare([Naive()], FRAME, horizon=4, n_windows=2, options=Backtest(progress=progress))
+        assert capsys.readouterr() == ("", said)
+
+
+@pytest.mark.parametrize(("seconds", "told"), [(31, "31 s"), (100, "2 min"), (7200, "2.0 h")])
+def test_time_is_told_in_the_unit_that_suits(seconds: float, told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    from deepforecast.data.cutoffs import Plan
+    from deepforecast.data.panel import Panel
+
+    estimate.announce(seconds, 2, Plan(4, 3, 4), Panel.from_frame(FRAME), True)
+    assert capsys.readouterr().err == f"compare: 2 models, 3 windows, 12 series: about {told}\n"
+
+
+def test_a_short_run_is_not_announced(capsys: pytest.CaptureFixture[str]) -> None:
+    board = compare([Naive()], FRAME, horizon=4, n_windows=2, options=Backtest(progress=True))
+    assert "compare:" not in capsys.readouterr().err
+    assert board.settings["estimate_seconds"] < 30
+
+
+def test_no_trial_where_it_would_be_much_of_the_work() -> None:
+    one = FRAME[FRAME["unique_id"] == "s7"]
+    assert compare([Naive()], one, horizon=4, n_windows=3).settings["estimate_seconds"] is None
+    started = time.perf_counter()
+    compare([Trainer(steps=20)], FRAME[FRAME["unique_id"].isin(["s1", "s2", "s3", "s4", "s5"])], horizon=4, n_windows=3)
+    assert time.perf_counter() - started < 2 * 0.2 + 0.2  # one fit of 0.2 s, and none before it to see how long it takes
+
+
+def test_a_model_that_fails_its_trial_fails_in_the_run() -> None:
+    board = compare([Naive(), LastValue(how="wordless")], FRAME, horizon=4, n_windows=3)
+    assert board.failed == ["LastValue"]

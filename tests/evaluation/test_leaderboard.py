@@ -1,0 +1,161 @@
+"""What a leaderboard shows: as text of any width, in a notebook, as plots; never more than it knows, never raw text."""
+
+from __future__ import annotations
+
+from html.parser import HTMLParser
+from typing import Any
+
+import numpy as np
+import pytest
+
+from deepforecast import Drift, Mean, Naive, SeasonalNaive, compare
+from deepforecast.errors import ParameterError
+from deepforecast.evaluation.leaderboard import Leaderboard
+from deepforecast.evaluation.metrics import METRICS, Metric
+from tests.evaluation.boards import LastValue, seasonal
+
+FRAME = seasonal()
+HOSTILE = "<script>alert('m')</script>\x1b[31m\x07"
+
+
+def board(*models: Any, **options: Any) -> Leaderboard:
+    return compare(list(models), FRAME, **{"horizon": 4, "n_windows": 2, **options})
+
+
+@pytest.fixture(scope="module")
+def usual() -> Leaderboard:
+    return board(Naive(), SeasonalNaive(), Mean(), LastValue(how="fit", alias=HOSTILE), level=[50, 80])
+
+
+@pytest.fixture(scope="module")
+def wide() -> Leaderboard:
+    point = [name for name in METRICS if METRICS[name].needs == ("forecast",)]
+    names = [f"a_model_with_a_long_name_for_series_of_the_{where}_kind_{i}" for i, where in enumerate(["first", "second"])]
+    return board(*(Naive(alias=name) for name in names), Mean(), metrics=["mase", *point], level=[50, 80, 95])
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 100, 120, 160, 240])
+def test_text_keeps_to_the_width(usual: Leaderboard, wide: Leaderboard, width: int) -> None:
+    for one in (usual, wide):
+        lines = one.text(width).splitlines()
+        assert max(map(len, lines)) <= width
+        assert "mase" in lines[0] + lines[1]
+
+
+def test_columns_without_room_are_named(wide: Leaderboard) -> None:
+    told = " ".join(wide.text(80).split())
+    head = next(line for line in wide.text(80).splitlines() if line.startswith("model")).split()
+    gone = told.partition("For want of room not shown: ")[2].partition(". They are in")[0].split(", ")
+    shown = [name for name in wide.printed().columns if name not in gone]
+    assert " ".join(head) == " ".join(shown)
+    assert {"model", "rank", "mase [95 %]", "fit s"} <= set(shown)
+    assert set(gone) >= {"peak MB", "predict s"}
+
+
+def test_text_of_a_wide_terminal_holds_all(usual: Leaderboard) -> None:
+    assert "For want of room" not in usual.text(200)
+    head = next(line for line in usual.text(200).splitlines() if line.startswith("model"))
+    assert head.split() == " ".join(usual.printed().columns).split()
+
+
+def test_models_with_long_names_stay_apart(wide: Leaderboard) -> None:
+    names = [line.split()[0] for line in wide.text(80).splitlines()[3:5]]
+    assert len(set(names)) == 2
+    assert all("…" in name for name in names)
+
+
+def test_repr_takes_the_width_of_the_terminal(usual: Leaderboard, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "70")
+    assert repr(usual) == str(usual) == usual.text(70)
+
+
+def test_no_control_character_reaches_a_terminal(usual: Leaderboard) -> None:
+    assert all(character.isprintable() or character == "\n" for character in usual.text(300))
+    assert "<script>alert('m')</script>\\x1b[31m\\x07 failed: ValueError: no <b>fit</b> \\x1b[31m today" in usual.text(300)
+
+
+def test_failed_models_are_rows_without_numbers(usual: Leaderboard) -> None:
+    last = usual.printed().iloc[-1]
+    assert last["rank"] == "failed"
+    assert (last.drop(["model", "rank"]) == "").all()
+    assert usual.failed == [HOSTILE]
+
+
+class Seen(HTMLParser):
+    """The tags and the words of a piece of HTML."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.words = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: Any) -> None:
+        self.tags.add(tag)
+
+    def handle_data(self, data: str) -> None:
+        self.words += data
+
+
+def test_the_notebook_table_interprets_nothing(usual: Leaderboard) -> None:
+    seen = Seen(usual._repr_html_())
+    assert seen.tags == {"p", "table", "thead", "tbody", "tr", "th", "td"}
+    assert "<script>alert('m')</script>\\x1b[31m\\x07" in seen.words
+    assert "no <b>fit</b> \\x1b[31m today" in seen.words
+
+
+def test_tidy_has_every_score_of_every_model_that_ran(usual: Leaderboard) -> None:
+    tidy = usual.tidy()
+    assert set(tidy["model"]) == {"Naive", "SeasonalNaive", "Mean"}
+    assert list(tidy.columns) == ["model", "metric", "value", "low", "high"]
+    assert len(tidy) == 3 * len(usual.criteria)
+    assert "winkler-80" in set(tidy["metric"])
+
+
+def test_distances_are_from_where_a_score_is_best(usual: Leaderboard) -> None:
+    table = usual.table.iloc[:3]
+    covered = usual.distances("coverage-80")
+    assert covered["value"].tolist() == pytest.approx((table["coverage-80"] - 0.8).abs().tolist())
+    assert set(covered["metric"]) == {"coverage-80, distance from 0.8"}
+    bias = usual.distances("relative_bias")
+    assert bias["value"].tolist() == pytest.approx(table["relative_bias"].abs().tolist())
+    within = (table["relative_bias-low"] < 0) & (table["relative_bias-high"] > 0)
+    assert (bias["low"] == 0).tolist() == within.tolist()
+    assert (bias["low"] <= bias["value"]).all()
+    assert (bias["high"] >= bias["value"]).all()
+    assert usual.distances("mase")["value"].tolist() == table["mase"].tolist()
+
+
+def test_plots_put_the_best_on_top(usual: Leaderboard) -> None:
+    def order(metric: str | None) -> list[str]:
+        ticks = usual.plot(metric).axes[0].get_yticklabels()
+        return [tick.get_text().split()[0] for tick in reversed(ticks)]
+
+    assert order(None) == usual.table["model"].iloc[:3].tolist()
+    away = (usual.table.iloc[:3].set_index("model")["coverage-80"] - 0.8).abs()
+    assert order("coverage-80") == away.sort_values().index.tolist()
+    figure = usual.plot("mase", backend="plotly")
+    assert figure.layout.yaxis.ticktext[-1].startswith(usual.best)
+    with pytest.raises(ParameterError, match=r"got mse\. There are mase, rmsse"):
+        usual.plot("mse")
+
+
+def test_a_metric_that_is_best_high_is_ranked_and_drawn_so() -> None:
+    def closeness(actual: Any, forecast: Any) -> float:
+        return float(-np.abs(actual - forecast).mean())
+
+    metric = Metric.from_function(closeness, better="high")
+    found, mae = (board(Naive(), SeasonalNaive(), Drift(), metrics=one) for one in (metric, "mae"))
+    assert found.table["model"].tolist() == mae.table["model"].tolist()
+    assert found.table["rank"].tolist() == mae.table["rank"].tolist()
+    assert found.table["closeness"].tolist() == pytest.approx((-mae.table["mae"]).tolist())
+    ticks = found.plot().axes[0].get_yticklabels()
+    assert ticks[-1].get_text().startswith(found.best)
+
+
+def test_level_metrics_can_decide() -> None:
+    found = board(Naive(), SeasonalNaive(), Mean(), metrics=["coverage", "winkler-80"], level=[50, 80])
+    assert found.metrics == ("coverage-50", "coverage-80", "winkler-80")
+    away = (found.table["coverage-50"] - 0.5).abs()
+    assert away.is_monotonic_increasing
+    assert "coverage-50 decides (intervals that hold exactly their level)" in found.headline()

@@ -1,0 +1,36 @@
+"""Where something ran is told without a name of anybody or anything."""
+
+from __future__ import annotations
+
+import getpass
+import platform
+import sys
+from pathlib import Path
+
+import numpy
+import pytest
+
+from deepforecast import __version__
+from deepforecast.evaluation import surroundings
+
+
+def test_versions_are_those_of_what_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(surroundings, "LIBRARIES", ("numpy", "a-library-nobody-has"))
+    versions = surroundings.surroundings()["versions"]
+    assert versions == {"python": platform.python_version(), "deepforecast": __version__, "numpy": numpy.__version__}
+
+
+def test_nothing_is_loaded_to_be_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "statsmodels", raising=False)
+    assert "statsmodels" in surroundings.surroundings()["versions"]
+    assert "statsmodels" not in sys.modules
+
+
+def test_the_machine_has_no_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    told = str(surroundings.surroundings())
+    assert platform.node() not in told
+    assert str(Path.home()) not in told
+    assert getpass.getuser() not in told
+    monkeypatch.setattr(surroundings, "CPU", tmp_path / "none")
+    monkeypatch.setattr(surroundings, "MEMORY", tmp_path / "none")
+    assert "memory" not in surroundings.surroundings()["machine"]

@@ -1,0 +1,60 @@
+"""The words of a leaderboard say what its numbers carry, and no more."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from deepforecast import Drift, Naive, SeasonalNaive, compare
+from deepforecast.evaluation.leaderboard import Leaderboard
+from deepforecast.evaluation.verdict import title, verdict
+from tests.evaluation.boards import LastValue, seasonal
+
+FRAME = seasonal()
+BOARD = compare([Naive(), SeasonalNaive(), Drift()], FRAME, horizon=4, n_windows=2)
+
+
+def with_pair(**values: Any) -> Leaderboard:
+    """The board with another outcome of the best against the next."""
+    found = BOARD.significance.copy()
+    own = (found["model"] == "SeasonalNaive") & (found["against"] == "Naive")
+    for name, value in values.items():
+        found.loc[own, name] = value
+    return replace(BOARD, significance=found)
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"wins": 0.75, "p_value": 0.012}, "That is more than chance against Naive (3.172), the next: better in 75 %"),
+        ({"wins": 1.0, "p_value": 1e-9}, "better in 100 % of 12 series, p < 0.001."),
+        ({"wins": 0.6, "p_value": 0.05}, "Naive (3.172) is next, and the difference may be chance: better in 60 %"),
+        ({"wins": 0.6, "p_value": 0.051}, "of 12 series, p = 0.051."),
+        ({"wins": 0.3, "p_value": 0.01}, "Naive (3.172) is next, yet most series speak for it: the best is better in 30 %"),
+        ({"series": 0}, "Naive (3.172) is next; no series has a score of both, so nothing tells how sure that is."),
+        ({"series": 1}, "Naive (3.172) is next; one series cannot tell how sure that is."),
+    ],
+    ids=str,
+)
+def test_how_sure_the_best_is(values: dict[str, Any], said: str) -> None:
+    told = verdict(with_pair(**values))
+    assert told.startswith("SeasonalNaive is best by mase: 1.053 (95 % interval 0.8765 to 1.232). ")
+    assert said in told
+
+
+def test_equal_models_are_level() -> None:
+    board = compare([Naive(alias="A"), Naive(alias="B")], FRAME, horizon=4, n_windows=2)
+    assert verdict(board).endswith("B (3.172) is level with it.")
+    assert title(board) == "A and B are level"
+
+
+def test_a_single_model_beats_nobody() -> None:
+    alone = compare(Naive(), FRAME, horizon=4, n_windows=2)
+    assert verdict(alone).endswith("No other model was compared.")
+    assert title(alone) == "Naive"
+    left = compare([Naive(), LastValue(how="fit")], FRAME, horizon=4, n_windows=2)
+    assert verdict(left).endswith("No other model came through.")
+    assert title(left) == "Naive leads"
+    assert title(BOARD) == "SeasonalNaive leads"
