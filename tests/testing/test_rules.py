@@ -58,7 +58,6 @@ class Doubling(Last):
         (Sampled, "a_level_is_honoured_exactly"),
         (Sampled, "the_same_seed_gives_the_same"),
         (Attentive, "explanations_add_up"),
-        (Devices, "devices_are_not_mixed"),
     ],
 )
 def test_a_toy_keeps(model: type, rule: str) -> None:
@@ -72,7 +71,6 @@ def test_a_toy_keeps(model: type, rule: str) -> None:
         (Distracted, "explanations_add_up", "the sum of the weights is off by 0.1"),
         (Partial, "explanations_add_up", "an explanation has a column value or weight"),
         (Doubling, "explanations_add_up", "a component is twice"),
-        (Mixed, "devices_are_not_mixed", "device"),
     ],
 )
 def test_a_broken_toy_is_caught(model: type, rule: str, said: str) -> None:
@@ -80,6 +78,14 @@ def test_a_broken_toy_is_caught(model: type, rule: str, said: str) -> None:
     assert found == "failed"
     assert reason.startswith(f"{model.__name__} breaks {rule} (")
     assert said in reason
+
+
+def test_devices_that_meet_are_noticed() -> None:
+    pytest.importorskip("torch")
+    assert outcome(Devices, "devices_are_not_mixed") == ("passed", "")
+    found, reason = outcome(Mixed, "devices_are_not_mixed")
+    assert found == "failed"
+    assert "Expected all tensors to be on the same device" in reason
 
 
 def test_a_model_of_no_module_is_said_not_to_be_saved_elsewhere() -> None:

@@ -55,7 +55,7 @@ def names_and_order_of_series_do_not_matter(subject: Subject) -> None:
 def the_forecast_follows_the_scale(subject: Subject) -> None:
     """Data times a factor give the forecast times that factor, from 1e-12 to 1e12."""
     wanted = subject.fitted().predict(level=subject.levels)
-    for factor in (1e-12, 1e-6, 1e6, 1e12):
+    for factor in (1e-12, 1e-6, 1e12):
         found = subject.forecast(worlds.with_y(worlds.daily(), worlds.daily()["y"] * factor), level=subject.levels)
         for name in names_of(wanted)[2:]:
             theirs = column(wanted, name)
