@@ -12,8 +12,11 @@ With pytest, a test for each model and rule:
             pytest.skip(case.skipped)
         case.run()
 
-A model whose usual configuration is slow says in a class method `examples()` which small ones to check, and in
-`learning_example` what to change where a check needs a model that has learnt.
+What a model may say of itself to the checks, each if it needs to:
+
+- `examples()`, a class method: a list of parameters, small and fast ones, to check it with; for a parameter without a default
+- `learning_example`, a dict: what to change of these where a check needs a model that has learnt an effect in the data
+- `device_step(device)`: a forward and a backward step of its network on a device, tensors only pretending (FakeTensorMode)
 """
 
 from deepforecast.testing.check import Check, checks
