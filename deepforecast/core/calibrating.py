@@ -67,10 +67,11 @@ def _folds(model: Forecaster, panel: Panel, horizon: int, count: Ints) -> Iterat
     with quietly():  # the fit of the whole panel says what there is to say
         state = model._learn(as_seen(panel.between(np.zeros(len(panel), np.int64), first)))
     for window in every_window:
-        history = window.history(panel)
+        history = as_seen(window.history(panel))
         with quietly():
             at = moved_panel(model, state, history, window.series)
-        yield forecast_at(model, panel, window, at, gap=0, horizon=horizon), history
+            fold = forecast_at(model, panel, window, at, gap=0, horizon=horizon)
+        yield fold, history
 
 
 def _window(panel: Panel, horizon: int, count: Ints, number: int) -> Window:

@@ -31,15 +31,14 @@ def moved(model: Forecaster, state: State, frame: Frame, static: Frame | None) -
 
 def moved_panel(model: Forecaster, state: State, panel: Panel, rows: Ints) -> State:
     """`moved` for a panel; `rows` is the number of each of its series in the state, -1 for an unknown one."""
-    panel = _recoded(panel, state)
-    whole = prepared(model, panel)
+    whole = _recoded(prepared(model, panel), state)
     refuse_short(model, whole, model._needs(whole), "values of history")
     new = np.flatnonzero(rows < 0)
     if model.capabilities.local and len(new):
         say(f"{model.name} learns each series apart: series {panel.series.labels(new)} was not there in fit and is fitted now.")
     calibration = _calibration(model, state, panel, rows)
     learned = _learned(model, state, whole, rows, lambda known, part: model._advance(known, part, True))
-    return replace(state, series=panel.series, learned=learned, static=panel.static, calibration=calibration)
+    return replace(state, series=whole.series, learned=learned, static=whole.static, calibration=calibration)
 
 
 def appended(model: Forecaster, state: State, frame: Frame) -> State:
@@ -52,7 +51,7 @@ def appended(model: Forecaster, state: State, frame: Frame) -> State:
             f"update goes on with series known from fit; series {panel.series.labels(unknown)} is not. Fit again with it, or "
             "forecast it by predict(frame=...)."
         )
-    panel = prepared(model, _with_gap_before(_recoded(panel, state), _skipped(model, series.last[rows], panel)))
+    panel = _recoded(prepared(model, _with_gap_before(panel, _skipped(model, series.last[rows], panel))), state)
     last = series.last.copy()
     last[rows] = panel.series.last
     learned = state.learned.put(rows, model._advance(state.learned.take(rows), panel, False))
@@ -62,12 +61,11 @@ def appended(model: Forecaster, state: State, frame: Frame) -> State:
 def refined(model: Forecaster, state: State, frame: Frame, static: Frame | None) -> State:
     """Learning goes on from the state on these histories; the model then stands at their end."""
     panel, rows = _read(state, frame, static, freq=state.series.calendar.frequency)
-    panel = _recoded(panel, state)
-    whole = prepared(model, panel)
+    whole = _recoded(prepared(model, panel), state)
     refuse_short(model, whole, model._needs_to_fit(whole))
     calibration = model._calibrated(panel)
     learned = _learned(model, state, whole, rows, model._refine)
-    return replace(state, series=panel.series, learned=learned, static=panel.static, calibration=calibration)
+    return replace(state, series=whole.series, learned=learned, static=whole.static, calibration=calibration)
 
 
 def _learned(model: Forecaster, state: State, panel: Panel, rows: Ints, act: Callable[[Learned, Panel], Learned]) -> Learned:
@@ -130,7 +128,7 @@ def _read(state: State, frame: Frame, static: Frame | None, **time: Any) -> tupl
 
 
 def _recoded(panel: Panel, state: State) -> Panel:
-    """The panel with the categories of the fit."""
+    """The panel with the categories of the fit. Done after what is missing was seen to: a new category is not a missing one."""
     known = state.categories
     if all(one.categories == known.get(name) for name, one in {**panel.covariates, **panel.static}.items()):
         return panel

@@ -70,13 +70,12 @@ def refuse_short(model: Forecaster, panel: Panel, needed: int, what: str = "valu
 def as_seen(panel: Panel) -> Panel:
     """The panel with those categories only that occur in it: what a fit on these very rows would know."""
 
-    def seen(held: Mapping[str, Covariate]) -> dict[str, Covariate]:
-        return {name: _of_its_own(one) for name, one in held.items()}
-
-    return replace(panel, covariates=seen(panel.covariates), static=seen(panel.static))
+    covariates = {name: occurring(one) for name, one in panel.covariates.items()}
+    return replace(panel, covariates=covariates, static={name: occurring(one) for name, one in panel.static.items()})
 
 
-def _of_its_own(one: Covariate) -> Covariate:
+def occurring(one: Covariate) -> Covariate:
+    """A covariate with those categories only that occur in it."""
     if one.categories is None:
         return one
     there = np.zeros(len(one.categories) + 1, dtype=bool)  # the last place is that of the unknown code, -1

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from deepforecast.core.forecast import Forecast
 from deepforecast.core.histories import moved_panel
 from deepforecast.core.monitor import SILENT, Monitor
-from deepforecast.core.preparing import as_seen
+from deepforecast.core.preparing import as_seen, occurring
 from deepforecast.core.state import State
-from deepforecast.data.covariates import Covariate
+from deepforecast.data.ahead import recoded
 from deepforecast.data.cutoffs import Plan, Window, windows
 from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.panel import Panel
@@ -61,11 +61,11 @@ def roll(model: Forecaster, panel: Panel, plan: Plan, *, every: int, monitor: Mo
     refuse_unknown_ahead(panel, every_window, plan.gap + plan.horizon)
     kept: Kept = {}
     for window in every_window:
-        history = window.history(panel)
+        history = as_seen(window.history(panel))
         started = time.perf_counter()
         with keeping(kept):
             if state is None or (every and window.number % every == 0):
-                state = worker._learn(as_seen(history), monitor.fold(window.number))
+                state = worker._learn(history, monitor.fold(window.number))
                 fitted_on, at = window.series, state
             else:
                 at = moved_panel(worker, state, history, _places(fitted_on, window.series, len(panel)))
@@ -79,10 +79,8 @@ def forecast_at(model: Forecaster, panel: Panel, window: Window, state: State, g
     """The forecasts from a state that stands at the cutoff of a window, beside what the panel says of these steps."""
     steps = gap + horizon
     rows, _ = window.ahead(panel, 0, steps)
-    future: dict[str, Covariate] = {}
-    for name in panel.series.columns.future:
-        known, one = state.categories.get(name), panel.covariates[name].take(rows)
-        future[name] = one if known is None else one.recoded(known)
+    names = panel.series.columns.future
+    future = {name: recoded(occurring(panel.covariates[name].take(rows)), name, state.categories[name]) for name in names}
     forecast = model.forecast_from(state, steps, future)
     rows, there = window.ahead(panel, gap, horizon)
     return Fold(window, forecast.after(gap) if gap else forecast, np.where(there, panel.y[rows], np.nan), there)

@@ -180,8 +180,11 @@ def test_categories_are_those_the_history_has_seen() -> None:
             return PointForecast(np.zeros((1, steps)), self.name)
 
     found: list[Any] = []
-    list(roll(Sizes(), panel, Plan(4, 2, 4), every=1))
+    with pytest.warns(DataWarning, match="kind has categories never seen in fit, taken as unknown: A, sorted first") as said:
+        list(roll(Sizes(), panel, Plan(4, 2, 4), every=1))
     assert found == [(("a",), [0.0] * 4), (("a",), [-1.0] * 4)]
+    assert len(said) == 1
+    list(roll(Sizes(), panel.between(np.array([0]), np.array([36])), Plan(4, 2, 4), every=0))
 
 
 def test_what_is_known_ahead_is_refused_where_it_is_missing() -> None:

@@ -1,0 +1,137 @@
+from __future__ import annotations
+
+import copy
+import pickle
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn.base
+import sklearn.exceptions
+
+from deepforecast import Conformal, Drift, Forecaster, Mean, Naive, Naive2, SeasonalMean, SeasonalNaive, WindowMean
+from deepforecast.core.capabilities import Capabilities
+from deepforecast.core.forecast import Forecast, PointForecast
+from deepforecast.core.state import Learned
+from deepforecast.data.panel import Panel
+from deepforecast.errors import CapabilityError, DataError, NotFittedError
+from tests.frames import LIBRARIES, P, converted, same
+
+MODELS: list[Forecaster] = [
+    Naive(), SeasonalNaive(season_length=7), SeasonalMean(season_length=7), WindowMean(window=5), Drift(), Mean(),
+    Naive2(season_length=7), Conformal(Naive()), Naive(alias="bands", intervals="conformal"),
+]  # fmt: skip
+named = pytest.mark.parametrize("model", MODELS, ids=lambda one: one.name)
+
+
+def noisy(k: int = 3, n: int = 40) -> pd.DataFrame:
+    frame = P(k, n)
+    return frame.assign(y=frame.y + np.random.default_rng(0).normal(size=len(frame)))
+
+
+@named
+def test_B097_nothing_works_before_fit(model: Forecaster, tmp_path: Path) -> None:
+    calls = {
+        "predict": lambda: model.predict(3),
+        "save": lambda: model.save(tmp_path / "model"),
+        "simulate": lambda: model.simulate(2, 3),
+        "update": lambda: model.update(noisy()),
+        "fine_tune": lambda: model.fine_tune(noisy()),
+        "explain": lambda: model.explain(3),
+        "future_frame": lambda: model.future_frame(3),
+    }
+    for call in calls.values():
+        with pytest.raises(NotFittedError, match=r"has not been fitted\. Call fit\(frame\) first") as caught:
+            call()
+        assert isinstance(caught.value, ValueError)
+        assert isinstance(caught.value, sklearn.exceptions.NotFittedError)
+    assert list(tmp_path.iterdir()) == []
+
+
+@named
+def test_B099_a_second_fit_starts_fresh(model: Forecaster) -> None:
+    fitted = model.clone(horizon=3)
+    want = fitted.fit(noisy()).predict(level=80)
+    fitted.fit(noisy(2, 60).assign(y=lambda one: one.y * -3)).predict()
+    same(fitted.fit(noisy()).predict(level=80), want)
+    same(model.clone(horizon=3).fit(noisy()).predict(level=80), want)
+
+
+@named
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_B100_copies_of_a_fitted_model(model: Forecaster, library: str) -> None:
+    fitted = model.clone(horizon=3).fit(converted(noisy(), library))
+    want = fitted.predict(level=80)
+    for twin in (copy.deepcopy(fitted), copy.copy(fitted), pickle.loads(pickle.dumps(fitted))):
+        assert twin == fitted
+        same(twin.predict(level=80), want)
+    fresh = sklearn.base.clone(fitted)
+    assert fresh == fitted
+    with pytest.raises(NotFittedError):
+        fresh.predict()
+
+
+@named
+def test_F38_four_fits_in_four_threads(model: Forecaster) -> None:
+    frames = [noisy(k, 40 + k) for k in (1, 2, 3, 4)]
+    want = [model.clone(horizon=3).fit(frame).predict(level=80) for frame in frames]
+    found: dict[int, Any] = {}
+
+    def work(number: int) -> None:
+        found[number] = model.clone(horizon=3).fit(frames[number]).predict(level=80)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for number in range(4):
+        same(found[number], want[number])
+
+
+class Wrong(Forecaster):
+    """Forecasts what it is told to."""
+
+    capabilities = Capabilities()
+    what: Any = np.nan
+
+    def _fit(self, panel: Panel, monitor: Any) -> Learned:
+        return Learned({"level": np.zeros(len(panel))})
+
+    def _forecast(self, learned: Learned, steps: int, future: Any) -> Forecast:
+        mean = np.zeros((len(learned["level"]), steps))
+        mean[1, -1] = self.what
+        return PointForecast(mean, self.name)
+
+
+@pytest.mark.parametrize("what", [np.nan, np.inf, -np.inf])
+def test_K9_a_forecast_that_is_not_finite_is_an_error_that_names_the_series(what: float) -> None:
+    model = Wrong(horizon=2).fit(noisy())
+    model.what = what
+    with pytest.raises(DataError, match="A forecast is finite; Wrong's for series s002 is not"):
+        model.predict()
+
+
+def test_what_a_model_cannot_do_is_said() -> None:
+    model = Wrong(horizon=2).fit(noisy())
+    with pytest.raises(CapabilityError, match="Wrong cannot simulate"):
+        model.simulate(3)
+    with pytest.raises(CapabilityError, match="Wrong has no components"):
+        model.explain()
+    model.what = 1.0
+    with pytest.raises(CapabilityError, match=r"Wrong has no distribution .*Conformal\(model\)"):
+        model.predict(level=80)
+    assert len(model.predict(1)) == 3
+
+
+@named
+def test_models_with_equal_parameters_are_equal_and_unhashable(model: Forecaster) -> None:
+    assert model == model.clone()
+    assert model != model.clone(horizon=17)
+    assert model != "model"
+    with pytest.raises(TypeError):
+        hash(model)
+    assert eval(repr(model), {type(one).__name__: type(one) for one in MODELS}) == model
