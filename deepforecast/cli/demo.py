@@ -19,6 +19,7 @@ from deepforecast.cli.parser import Parser
 USAGE = "[options]"
 EPILOG = "examples:\n  deepforecast demo --output first-look"
 MODELS = ("SeasonalNaive", "Naive2", "Drift", "SeasonalMean", "Naive", "Mean")
+CALIBRATED = "Conformal(Naive2(), alias='Calibrated')"
 LEVELS = [80, 95]
 PANEL_SERIES, PANEL_DAYS = 12, 140
 INDENT = "      "
@@ -36,17 +37,18 @@ def run(values: argparse.Namespace) -> Outcome:
     for name in ("forecast.csv", "forecast.png", "model.dfc", "report.html"):
         check_target(os.path.join(values.output, name))
     steps = Steps(aloud=not values.json, of=6)
-    steps.head("deepforecast: check, compare, forecast and plot, on data that ship with the library")
+    steps.head("deepforecast: check, compare, forecast and plot, on data that ship with it")
     with steps.step("load two data sets"):
         airline, panel = _data(steps)
     with steps.step("check them: gaps, duplicates, frequency, missing values"):
         _check(steps, airline, panel)
-    with steps.step("compare the baselines on 12 daily series, four weeks ahead of each of four cutoffs"):
+    with steps.step("compare the baselines on the panel: 28 days ahead, 4 cutoffs"):
         _compare_panel(steps, panel)
-    with steps.step("compare them on the airline passengers, a year ahead of each of five cutoffs"):
+    with steps.step("compare them on the airline passengers: 12 months ahead, 5 cutoffs"):
         board = _compare_airline(steps, airline)
-    with steps.step(f"fit the best, {board.best}, save it, load it, forecast 24 months"):
-        forecast = _forecast(steps, board.best, airline, values.output)
+    best = _best(board)
+    with steps.step(f"fit {best}, save it, load it, forecast 24 months"):
+        forecast = _forecast(steps, best, airline, values.output)
     with steps.step("write the forecast, its plot and the report of the comparison"):
         files = _write(steps, board, airline, forecast, values.output)
     return _end(steps, files)
@@ -61,7 +63,7 @@ class Steps:
     done: list[dict[str, Any]] = field(default_factory=list)
 
     def head(self, text: str) -> None:
-        """The first line."""
+        """A line that stands out."""
         self._say(streams.paint(text, "bold"))
 
     @contextmanager
@@ -115,28 +117,36 @@ def _check(steps: Steps, airline: Any, panel: Any) -> None:
 
 
 def _compare_panel(steps: Steps, panel: Any) -> None:
-    board = _board(panel, horizon=28, n_windows=4)
-    steps.tell(_table(board))
+    steps.tell(_table(_board(MODELS, panel, horizon=28, n_windows=4)))
 
 
 def _compare_airline(steps: Steps, airline: Any) -> Any:
-    board = _board(airline, horizon=12, n_windows=5)
+    board = _board((*MODELS, CALIBRATED), airline, horizon=12, n_windows=5)
     steps.tell(_table(board))
+    steps.tell("coverage: how much of what came lay inside the 80 % and the 95 % interval;")
+    steps.tell("Calibrated is Naive2 with conformal intervals, made of its own past errors")
     return board
 
 
-def _board(frame: Any, horizon: int, n_windows: int) -> Any:
+def _best(board: Any) -> str:
+    """The best model; of several with the same points, that whose intervals keep their promise best."""
+    table, metric = board.table, board.metrics[0]
+    equal = table[table[metric] == table[metric].min()]
+    return str(equal.loc[(equal["coverage-80"] - 0.8).abs().idxmin(), "model"])
+
+
+def _board(names: Sequence[str], frame: Any, horizon: int, n_windows: int) -> Any:
     from deepforecast import Backtest, compare
     from deepforecast.cli.model_names import build
 
-    models = [build(name) for name in MODELS]
+    models = [build(name) for name in names]
     quiet = Backtest(progress=False)
     return compare(models, frame, horizon=horizon, n_windows=n_windows, level=LEVELS, options=quiet)
 
 
 def _table(board: Any) -> str:
     """The columns of the leaderboard that say most."""
-    from deepforecast.cli.table import short, table_lines
+    from deepforecast.cli.table import room, short, table_lines
 
     table = board.table
     names = [*board.metrics[:3], *(f"coverage-{level}" for level in LEVELS)]
@@ -145,19 +155,21 @@ def _table(board: Any) -> str:
         if name in table:
             share = name.startswith("coverage")
             columns[name] = [f"{100 * value:.0f} %" if share else short(float(value)) for value in table[name]]
-    return "\n".join(table_lines(columns))
+    return "\n".join(table_lines(columns, width=room() - len(INDENT)))
 
 
 def _forecast(steps: Steps, best: str, airline: Any, folder: str) -> Any:
     from deepforecast import load
-    from deepforecast.cli.model_names import find
+    from deepforecast.cli.model_names import build
     from deepforecast.cli.table import frame_text, size
 
     path = os.path.join(folder, "model.dfc")
-    find(best)(horizon=24).fit(airline).save(path)
+    models = {model.name: model for model in map(build, (*MODELS, CALIBRATED))}
+    models[best].clone(horizon=24).fit(airline).save(path)
     steps.tell(f"{streams.one_line(path)}: {size(os.path.getsize(path))}, no pickle, checked by SHA-256")
     forecast = load(path).predict(level=LEVELS)
-    steps.tell(frame_text(forecast, most=6, hint="forecast.csv has all"))
+    shown = forecast.drop(columns=["unique_id", *(name for name in forecast if str(name).endswith("-95"))])
+    steps.tell(frame_text(shown, most=6, hint="forecast.csv has all"))
     return forecast
 
 
@@ -179,8 +191,8 @@ def _end(steps: Steps, files: list[str]) -> Outcome:
     from deepforecast.cli.table import seconds
 
     total = sum(step["seconds"] for step in steps.done)
-    steps.head(
-        f"\nDone in {seconds(total)}. Look at {streams.one_line(files[1])} and open {streams.one_line(files[2])} in a browser."
-    )
-    steps.tell("Next: deepforecast compare YOUR.csv --horizon 14 --level 80 95 --report report.html")
+    plot, report = map(streams.one_line, files[1:3])
+    steps.head(f"\nDone in {seconds(total)}.")
+    steps.head(f"Look at {plot} and, in a browser, {report}.")
+    steps.head("Next: deepforecast compare YOUR.csv --horizon 14 --level 80 --report report.html")
     return Outcome({"steps": steps.done, "files": files, "seconds": total})

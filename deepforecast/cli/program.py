@@ -135,7 +135,7 @@ def spoken_warnings() -> Iterator[None]:
             streams.note(text, "warning")
 
     with warnings.catch_warnings():
-        for category in (DataWarning, TrainingWarning):
+        for category in () if sys.warnoptions else (DataWarning, TrainingWarning):  # unless the user filters (python -W)
             warnings.simplefilter("always", category)
         warnings.showwarning = show
         yield

@@ -14,7 +14,7 @@ COMPACT = {  # whole numbers that are dates in disguise: counting on from them w
     "%Y%m%d": r"^(18|19|20|21)\d\d(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])$",
     "%Y%m": r"^(18|19|20|21)\d\d(0[1-9]|1[0-2])$",
 }
-OFFSET = r"(Z|[+-]\d{2}:?\d{2})$"
+OFFSET = r"(?P<offset>Z|[+-]\d{2}:?\d{2})$"
 INTEGER = "integer"
 
 
@@ -72,47 +72,52 @@ def _only_iso(text: Any, name: str) -> None:
 
 
 def _parsed(text: Any, name: str, reading: Reading) -> Any:
+    """Date-times; where each says its offset from UTC and the user a zone, in UTC for now."""
     import pandas as pd
 
-    values = text.to_pandas()
-    as_utc = reading.time_zone is not None and bool(len(values)) and bool(values.str.contains(OFFSET.replace("(", "(?:")).all())
+    offsets = _offsets(text) if reading.date_format is None or "%z" in reading.date_format else {""}
+    to_be_converted = reading.time_zone is not None and "" not in offsets
+    if len(offsets) > 1 and not to_be_converted:
+        raise DataError(f"Column {name} mixes offsets from UTC. Say in which zone to read it: --time-zone Europe/Berlin.")
     try:
-        parsed = pd.Series(pd.to_datetime(values, format=reading.date_format or "ISO8601", utc=as_utc), name=name)
+        parsed = pd.to_datetime(text.to_pandas(), format=reading.date_format or "ISO8601", utc=to_be_converted)
     except (ValueError, OverflowError) as error:
-        if len(set(values.str.extract(OFFSET, expand=False).fillna(""))) > 1:
-            raise DataError(_mixed(name)) from error
         said = f"as --date-format {shown(reading.date_format)} says" if reading.date_format else "as ISO-8601"
-        raise DataError(
-            f"Column {name} could not be read {said}: {shown(str(error).partition('. You might')[0], 160)}"
-        ) from error
-    if parsed.dtype == object:
-        raise DataError(_mixed(name))
-    return parsed
+        cause = shown(str(error).partition(". You might")[0], 160)
+        raise DataError(f"Column {name} could not be read {said}: {cause}") from error
+    return pd.Series(parsed, name=name)
+
+
+def _offsets(text: Any) -> set[str]:
+    """The offsets from UTC that there are, the empty text for none."""
+    import pyarrow.compute as pc
+
+    found = pc.struct_field(pc.extract_regex(text, OFFSET), "offset")
+    return set(pc.unique(pc.fill_null(found, "")).to_pylist())
 
 
 def _in_zone(times: Any, name: str, reading: Reading) -> Any:
     """In the zone asked for: converted where the text says its offset, taken as local time there where it does not."""
     from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-    if reading.time_zone is None:
+    zone = reading.time_zone
+    if zone is None:
         return times
     try:
-        zone = ZoneInfo(reading.time_zone)
+        ZoneInfo(zone)
     except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise ParameterError(f"--time-zone is a name such as Europe/Berlin or UTC; got {shown(reading.time_zone)!r}.") from None
+        raise ParameterError(f"--time-zone is a name such as Europe/Berlin or UTC; got {shown(zone)!r}.") from None
     if times.dt.tz is not None:
         return times.dt.tz_convert(zone)
-    try:
-        return times.dt.tz_localize(zone)
-    except ValueError as error:
+    local = times.dt.tz_localize(zone, ambiguous="NaT", nonexistent="NaT")
+    if local.isna().any():
+        first = int(local.isna().argmax())
         raise DataError(
-            f"Column {name} holds local times that do not exist or exist twice in {zone}: {shown(str(error), 120)}. "
+            f"Column {name} holds local times that do not exist or exist twice in {zone}: "
+            f"data row {first + 1} holds {times[first]}. "
             "Write the times with their offset, e.g. 2024-10-27T02:00+01:00."
-        ) from error
-
-
-def _mixed(name: str) -> str:
-    return f"Column {name} mixes offsets from UTC. Say in which zone it is to be read, e.g. --time-zone Europe/Berlin."
+        )
+    return local
 
 
 def _all(text: Any, pattern: str) -> bool:

@@ -34,17 +34,19 @@ def frame_text(frame: Any, most: int = 40, hint: str = "--output FILE writes all
     return "\n".join([*lines, f"({rows - most:,} of {rows:,} rows left out in the middle; {hint})"] if cut else lines)
 
 
-def table_lines(columns: Mapping[str, Sequence[str]], keys: int = 1, left: Sequence[str] | None = None) -> list[str]:
+def table_lines(
+    columns: Mapping[str, Sequence[str]], keys: int = 1, left: Sequence[str] | None = None, width: int | None = None
+) -> list[str]:
     """Cells under their names. Numbers stand to the right; columns that do not fit go below, with the first `keys` again.
 
-    `left`: columns of words (default: the first).
+    `left`: columns of words (default: the first). `width`: columns there are (default: those of the terminal).
     """
     names = list(columns)
     words = names[:1] if left is None else list(left)
     cells = {name: [shown(cell, LONGEST) for cell in columns[name]] for name in names}
     widths = {name: max(map(_width, [shown(name, LONGEST), *cells[name]])) for name in names}
     lines: list[str] = []
-    for block in _blocks(names, widths, keys, room()):
+    for block in _blocks(names, widths, keys, width or room()):
         lines += [""] if lines else []
 
         def line(texts: Mapping[str, str], block: Sequence[str] = block) -> str:

@@ -21,7 +21,7 @@ def test_the_demo_shows_its_steps_and_writes_its_files(run, folder: Path) -> Non
     assert forecast["ds"].tolist() == list(pd.date_range("1961-01-01", periods=24, freq="MS"))
     assert (folder / "first" / "look" / "forecast.png").read_bytes().startswith(b"\x89PNG")
     assert load(folder / "first" / "look" / "model.dfc").predict(12).shape == (12, 3)
-    assert "first/look/report.html in a browser" in ran.out
+    assert "and, in a browser, first/look/report.html." in ran.out
 
 
 def test_as_json(run) -> None:

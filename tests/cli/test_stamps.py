@@ -42,6 +42,11 @@ def test_the_format_said_is_the_format_read(form: str, text: str, day: str) -> N
     assert read(text, date_format=form).tolist() == [pd.Timestamp(day)]
 
 
+def test_years_at_the_end_are_no_offsets() -> None:
+    found = read("05-01-2023", "05-01-2024", date_format="%d-%m-%Y", time_zone="Europe/Berlin")
+    assert [str(stamp) for stamp in found] == ["2023-01-05 00:00:00+01:00", "2024-01-05 00:00:00+01:00"]
+
+
 def test_whole_numbers() -> None:
     assert read("1", "-2", "30").tolist() == [1, -2, 30]
     assert read("2023", "2024").tolist() == [2023, 2024]
@@ -65,10 +70,11 @@ def test_whole_numbers() -> None:
         (["99999999999999999999"], {}, "within 64 bits"),
         (["1", "x"], {"date_format": "integer"}, "Column ds holds whole numbers; data row 2 holds 'x'"),
         (["2024-01-05"], {"date_format": "%d/%m/%Y"}, "could not be read as --date-format %d/%m/%Y says"),
-        (["2024-01-05T00:00+01:00", "2024-07-05T00:00+02:00"], {}, "mixes offsets from UTC. Say in which zone"),
+        (["2024-01-05T00:00+01:00", "2024-07-05T00:00+02:00"], {}, "mixes offsets from UTC. Say in which zone to read it"),
         (["2024-01-05T00:00+01:00", "2024-07-05"], {}, "mixes offsets from UTC"),
         (["2024-03-31T02:30"], {"time_zone": "Europe/Berlin"}, "do not exist or exist twice in Europe/Berlin"),
-        (["2024-10-27T02:30"], {"time_zone": "Europe/Berlin"}, "do not exist or exist twice"),
+        (["2024-10-27T01:30", "2024-10-27T02:30"], {"time_zone": "Europe/Berlin"}, "data row 2 holds 2024-10-27 02:30:00"),
+        (["05-01-2024 +0100", "05-07-2024 +0200"], {"date_format": "%d-%m-%Y %z"}, "mixes offsets from UTC"),
     ],
 )
 def test_what_has_not_one_reading_is_refused(text: list[str | None], reading: dict[str, str], said: str) -> None:
