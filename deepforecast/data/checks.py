@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -56,7 +56,8 @@ class CheckReport:
         width = max(len(finding.what) for finding in self.findings)
         lines = [head]
         for one in self.findings:
-            lines += [f"{one.severity:8s} {one.what:{width}s} {one.count:>7,}  {one.where}", " " * (width + 19) + f"-> {one.way_out}"]
+            lines.append(f"{one.severity:8s} {one.what:{width}s} {one.count:>7,}  {one.where}")
+            lines.append(" " * (width + 19) + f"-> {one.way_out}")
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
@@ -83,8 +84,14 @@ def check(frame: Frame, *, freq: Any = None, columns: Columns | Mapping[str, Any
             raise DataError("A frame has rows; this one is empty.")
         view = _View.of(table, names)
     except DataError as error:
-        return CheckReport({"series": 0, "rows": 0}, (Finding("error", "frame", 1, str(error), "see the message"),), None)
-    return view.report(freq)
+        return CheckReport({"series": 0, "rows": 0}, (_refusal(error),), None)
+    report = view.report(freq)
+    if report.ok:
+        try:
+            Panel.from_frame(frame, columns=columns, freq=freq)
+        except DataError as error:  # what a fit would say, and no rule above has
+            return replace(report, findings=(_refusal(error), *report.findings))
+    return report
 
 
 def fill_gaps(
@@ -122,6 +129,11 @@ def fill_gaps(
     return whole.select(table.columns).to_native()
 
 
+def _refusal(error: DataError) -> Finding:
+    rule, _, way_out = str(error).partition(". ")
+    return Finding("error", "frame", 1, rule, way_out or "see the message")
+
+
 @dataclass(frozen=True)
 class _View:
     """Rows sorted by id and time, duplicates and all."""
@@ -138,7 +150,7 @@ class _View:
     def of(cls, table: nw.DataFrame[Any], names: Columns) -> _View:
         if table[names.time].null_count():
             missing = table[names.time].null_count()
-            raise DataError(f"Every row has a stamp in column {names.time}; it is missing in {missing}. Repair or drop these rows.")
+            raise DataError(f"Every row has a stamp in column {names.time}; {missing} have none. Repair or drop these rows.")
         raw, time = frames.stamps(table[names.time], names.time)
         one = np.zeros(1, np.int64)
         runs = Runs(one, one, 1) if names.id is None else runs_of(table[names.id], names.id)
@@ -169,7 +181,7 @@ class _View:
             "from": stamp_text(int(self.raw.min()), self.time),
             "to": stamp_text(int(self.raw.max()), self.time),
         }
-        return CheckReport(summary, tuple(findings), frames.build(self.library, table))
+        return CheckReport(summary, tuple(findings), self._frame(table))
 
     def _on_calendar(self, doubled: NDArray[np.bool_], freq: Any) -> tuple[Calendar | None, Ints, list[Finding]]:
         """The calendar (None where there is none), the steps absent before each row, and what is wrong with the frequency."""
@@ -210,8 +222,7 @@ class _View:
         begin = self.indptr[:-1]
         finite = np.isfinite(self.y)
         counts = {"duplicates": doubled, "missing": np.isnan(self.y), "infinite": np.isinf(self.y), "zeros": self.y == 0}
-        table: dict[str, Any] = {} if self.ids is None or self.names.id is None else {self.names.id: self.ids}
-        table["rows"] = np.diff(self.indptr)
+        table: dict[str, Any] = {"rows": np.diff(self.indptr)}
         table["start"] = frames.time_series("start", self.raw[begin], self.time, self.library)
         table["end"] = frames.time_series("end", self.raw[self.indptr[1:] - 1], self.time, self.library)
         table["gaps"] = np.add.reduceat(absent, begin)
@@ -220,6 +231,12 @@ class _View:
         table["min"] = np.where(some_value, np.minimum.reduceat(np.where(finite, self.y, np.inf), begin), np.nan)
         table["max"] = np.where(some_value, np.maximum.reduceat(np.where(finite, self.y, -np.inf), begin), np.nan)
         return table
+
+    def _frame(self, table: dict[str, Any]) -> Frame:
+        """The table with the ids first; a column of ours that has their name gives way."""
+        if self.ids is None or self.names.id is None:
+            return frames.build(self.library, table)
+        return frames.build(self.library, {self.names.id: self.ids, **{n: v for n, v in table.items() if n != self.names.id}})
 
     def _of_series(self, table: dict[str, Any], calendar: Calendar | None) -> list[Finding]:
         season = (seasons(calendar.frequency) or (1,))[0] if calendar is not None else 1

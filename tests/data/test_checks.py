@@ -1,0 +1,158 @@
+"""check and fill_gaps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from deepforecast import Naive, check, fill_gaps
+from deepforecast.errors import DataError, ParameterError
+from tests.frames import LIBRARIES, D, P, converted, joined, plain, same
+
+
+def findings(report: Any) -> dict[str, tuple[str, int]]:
+    return {one.what: (one.severity, one.count) for one in report.findings}
+
+
+def test_a_sound_frame_has_no_findings() -> None:
+    report = check(P(3, 60))
+    assert report.ok
+    assert report.findings == ()
+    assert report.summary["freq"] == "D"
+    assert report.summary["series"] == 3
+    assert "Nothing to complain of" in repr(report)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_every_kind_is_counted_and_named(library: str) -> None:
+    frame = P(9, 60)
+    frame.loc[5, "y"], frame.loc[70, "y"] = np.nan, np.inf
+    frame.loc[frame.unique_id == "s009", "y"] = 3.0
+    frame = joined(frame.drop(index=[100, 101]), frame.iloc[[200, 201, 202]])
+    report = check(converted(frame, library))
+    assert not report.ok
+    assert findings(report) == {
+        "duplicates": ("error", 3), "infinite": ("error", 1), "gaps": ("warning", 1), "missing": ("warning", 1), "constant": ("note", 1)
+    }  # fmt: skip
+    text = repr(report)
+    for part in ("s004, first at 2024-01-21", "s002, first before 2024-02-12", "s001, first at 2024-01-06"):
+        assert part in text
+    table = plain(report.series).set_index("unique_id")
+    assert table.loc["s002", "gaps"] == 2
+    assert table.loc["s004", "duplicates"] == 3
+    assert table.loc["s009", "max"] == 3.0
+    assert type(report.series) is type(converted(frame, library))
+
+
+BAD = {
+    "empty": D("A", 5).iloc[:0],
+    "no frame": [1, 2],
+    "one row each": joined(D("A", 1), D("B", 1)),
+    "all missing": D("A", 30).assign(y=np.nan),
+    "text": D("A", 5).assign(y="a"),
+    "float time": D("A", 5).assign(ds=np.arange(5.0)),
+    "no stamp": D("A", 5).assign(ds=[pd.NaT, *D("A", 5).ds[1:]]),
+    "no id": D("A", 5).assign(unique_id=[None, "A", "A", "A", "A"]),
+    "irregular": D("A", 5).assign(ds=pd.to_datetime(["2024-01-01", "2024-01-03", "2024-01-04", "2024-01-09", "2024-02-01"])),
+    "two frequencies": joined(D("A", 30), D("B", 30, "W")),
+    "doubled column": pd.concat([D("A", 5), D("A", 5)[["y"]]], axis=1),
+    "index": D("A", 5).set_index("ds"),
+}
+
+
+@pytest.mark.parametrize("frame", BAD.values(), ids=BAD)
+def test_what_a_fit_refuses_is_an_error_here_and_nothing_raises(frame: Any) -> None:
+    with pytest.raises(DataError):
+        Naive(horizon=1).fit(frame)
+    report = check(frame)
+    assert not report.ok
+    assert all(one.where and one.way_out for one in report.findings if one.severity == "error")
+
+
+@given(
+    st.lists(st.sampled_from([1.0, 2.0, np.nan, np.inf]), min_size=1, max_size=8),
+    st.lists(st.integers(1, 3), min_size=8, max_size=8),
+)
+def test_ok_means_that_a_fit_takes_it(values: list[float], steps: list[int]) -> None:
+    days = pd.Timestamp("2024-01-01") + pd.to_timedelta(np.cumsum(steps)[: len(values)], unit="D")
+    frame = pd.DataFrame({"unique_id": "A", "ds": days, "y": values})
+    try:
+        Naive(horizon=1, missing="zero").fit(frame, freq="D")
+        taken = True
+    except DataError:
+        taken = False
+    assert check(frame, freq="D").ok == taken
+
+
+def test_the_frequency_said_is_held_against_the_data() -> None:
+    assert findings(check(D("A", 30), freq="W"))["off the grid of 'W-SUN'"][0] == "error"
+    with pytest.raises(ParameterError, match="freq 'X'"):
+        check(D("A", 30), freq="X")
+
+
+def test_short_series_are_warned_of() -> None:
+    assert findings(check(joined(D("A", 60), D("B", 10)))) == {"short (< 2 seasons of 7)": ("warning", 1)}
+
+
+def test_a_table_column_gives_way_to_an_id_of_its_name() -> None:
+    frame = D("A", 30).rename(columns={"unique_id": "rows"})
+    assert check(frame, columns={"id": "rows"}).series["rows"].tolist() == ["A"]
+
+
+def test_plain_values() -> None:
+    said = check(joined(D("A", 60), D("B", 10))).to_dict()
+    assert said["ok"]
+    assert said["summary"]["rows"] == 70
+    assert said["findings"][0]["where"] == "B"
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_gaps_are_filled_with_missing_rows(library: str) -> None:
+    whole = P(3, 40).assign(note="x")
+    holed = whole.drop(index=[0, 7, 8, 50, 119])
+    filled = plain(fill_gaps(converted(holed, library)))
+    expected = whole.drop(index=[0, 119]).reset_index(drop=True)
+    assert filled[["unique_id", "ds"]].equals(expected[["unique_id", "ds"]].astype(filled[["unique_id", "ds"]].dtypes.to_dict()))
+    assert filled["y"].isna().sum() == 3
+    assert list(filled.columns) == list(whole.columns)
+    assert filled.loc[filled["y"].isna(), "note"].isna().all()
+
+
+@pytest.mark.parametrize("fill", ["interpolate", "ffill", "zero"])
+def test_filled_values_are_those_of_the_models(fill: str) -> None:
+    holed = D("A", 20).drop(index=[5, 6]).reset_index(drop=True)
+    values = fill_gaps(holed, fill=fill)["y"]
+    by_model = Naive(horizon=1, missing=fill).fit(holed)
+    assert values.notna().all()
+    assert len(values) == 20
+    assert by_model.predict()["Naive"][0] == values.iloc[-1]
+    before, after = holed["y"][4], holed["y"][5]
+    expected = {"interpolate": np.interp([5, 6], [4, 7], [before, after]), "ffill": [before, before], "zero": [0, 0]}
+    np.testing.assert_allclose(values[[5, 6]], expected[fill])
+
+
+def test_static_columns_stay_constant_and_order_is_that_of_a_fit() -> None:
+    frame = joined(D("B", 10).assign(size=2.0), D("A", 10).assign(size=1.0)).drop(index=[3, 15])
+    filled = fill_gaps(frame, columns={"static": ["size"]})
+    assert filled.groupby("unique_id")["size"].unique().map(list).to_dict() == {"A": [1.0], "B": [2.0]}
+    assert filled["unique_id"].tolist() == ["A"] * 10 + ["B"] * 10
+
+
+def test_fill_gaps_leaves_the_caller_alone_and_is_at_rest_after_one_call() -> None:
+    frame = D("A", 20).drop(index=[5])
+    before = frame.copy(deep=True)
+    once = fill_gaps(frame)
+    same(frame, before)
+    same(fill_gaps(once), once)
+
+
+def test_fill_gaps_refuses() -> None:
+    with pytest.raises(ParameterError, match="fill is one of interpolate, ffill, zero"):
+        fill_gaps(D("A", 5), fill="mean")
+    with pytest.raises(DataError, match="doubled in series A"):
+        fill_gaps(joined(D("A", 5), D("A", 5).iloc[[2]]))
