@@ -37,8 +37,12 @@ def test_every_kind_is_counted_and_named(library: str) -> None:
     report = check(converted(frame, library))
     assert not report.ok
     assert findings(report) == {
-        "duplicates": ("error", 3), "infinite": ("error", 1), "gaps": ("warning", 1), "missing": ("warning", 1), "constant": ("note", 1)
-    }  # fmt: skip
+        "duplicates": ("error", 3),
+        "infinite": ("error", 1),
+        "gaps": ("warning", 1),
+        "missing": ("warning", 1),
+        "constant": ("note", 1),
+    }
     text = repr(report)
     for part in ("s004, first at 2024-01-21", "s002, first before 2024-02-12", "s001, first at 2024-01-06"):
         assert part in text
@@ -117,7 +121,7 @@ def test_gaps_are_filled_with_missing_rows(library: str) -> None:
     holed = whole.drop(index=[0, 7, 8, 50, 119])
     filled = plain(fill_gaps(converted(holed, library)))
     expected = whole.drop(index=[0, 119]).reset_index(drop=True)
-    assert filled[["unique_id", "ds"]].equals(expected[["unique_id", "ds"]].astype(filled[["unique_id", "ds"]].dtypes.to_dict()))
+    same(filled[["unique_id", "ds"]], expected[["unique_id", "ds"]], types=False)
     assert filled["y"].isna().sum() == 3
     assert list(filled.columns) == list(whole.columns)
     assert filled.loc[filled["y"].isna(), "note"].isna().all()
