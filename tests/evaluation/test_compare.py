@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import warnings
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import pytest
 from deepforecast import Backtest, Conformal, Drift, Mean, Naive, Naive2, SeasonalNaive, compare, cross_validate, score
 from deepforecast.errors import DataError, DataWarning, ParameterError, ParameterTypeError, TrainingError
 from deepforecast.evaluation.leaderboard import Leaderboard
+from deepforecast.evaluation.significance import holm, signed_rank
 from tests.evaluation.boards import FAILURES, LastValue, Wordless, seasonal
 from tests.frames import LIBRARIES, converted, plain, same
 from tests.helpers_models import FutureRegression
@@ -88,9 +90,10 @@ def test_all_failing_is_an_error_chained_with_the_first(workers: int) -> None:
         assert "raise Wordless(1, 2)" in str(caught.value.__cause__)
 
 
-def test_an_interrupt_is_no_failure() -> None:
+@pytest.mark.parametrize("series", [1, 12], ids=["in the run", "in the trial before it"])
+def test_an_interrupt_is_no_failure(series: int) -> None:
     with pytest.raises(KeyboardInterrupt):
-        board(Naive(), LastValue(how="interrupt"))
+        board(Naive(), LastValue(how="interrupt"), frame=FRAME[: 48 * series])
 
 
 def test_two_workers_find_what_one_finds() -> None:
@@ -199,6 +202,16 @@ def test_missing_actual_values_are_left_out_and_counted() -> None:
     found = board(Naive(), Drift(), frame=frame)
     assert found.table["left_out"].tolist() == [3, 3]
     assert "Left out: 3 of 96 points without an actual value." in str(found)
+
+
+def test_p_values_are_corrected_for_the_number_of_pairs() -> None:
+    found = board(Naive(), SeasonalNaive(), Mean(), Drift())
+    values = found.by_series.pivot(index="unique_id", columns="model", values="mase")
+    pairs = [frozenset(pair) for pair in combinations(values, 2)]
+    corrected = holm([signed_rank(values[one] - values[other]) for one, other in combinations(values, 2)])
+    for row in found.significance.itertuples():
+        assert row.p_value == pytest.approx(corrected[pairs.index(frozenset((row.model, row.against)))])
+        assert row.wins == pytest.approx((values[row.model] < values[row.against]).mean())
 
 
 def test_series_no_window_judges_do_not_count_as_compared() -> None:

@@ -143,6 +143,7 @@ def test_nothing_of_the_data_is_interpreted() -> None:
     assert seen.tags <= ALLOWED
     assert not any(name.startswith("on") for _, name, _ in seen.attributes)
     assert len([held for held, _ in seen.scripts if "type" not in held]) == 2
+    assert not any("<" in script for held, script in seen.scripts if held.get("type") == "application/json")
     outside = text.replace(max((script for _, script in seen.scripts), key=len), "")
     assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f\u202e]", outside)
     assert "<img" not in outside
