@@ -95,9 +95,10 @@ def _write(board: Any, values: argparse.Namespace) -> list[str]:
 
 def _outcome(board: Any, facts: dict[str, Any], values: argparse.Namespace) -> Outcome:
     from deepforecast.cli.streams import notes, one_line
+    from deepforecast.cli.table import room
     from deepforecast.cli.writing import csv_bytes
 
-    text = board_text(board)
+    text = board.text(room())
     status = 1 if facts["failed"] else 0
     if facts["written"]:
         text += "\n" + one_line(f"Written: {', '.join(facts['written'])}.")
@@ -105,19 +106,3 @@ def _outcome(board: Any, facts: dict[str, Any], values: argparse.Namespace) -> O
         notes(text.splitlines())
         return Outcome(facts, data=csv_bytes(board.forecasts, values.spreadsheet_safe), status=status)
     return Outcome(facts, text, status=status)
-
-
-def board_text(board: Any) -> str:
-    """The leaderboard for a terminal."""
-    from deepforecast.cli.streams import one_line, paint
-    from deepforecast.cli.table import folded, table_lines
-
-    printed, table = board.printed(), board.table
-    lines = [
-        *folded(one_line(board.headline())),
-        *table_lines({str(name): list(map(str, printed[name])) for name in printed.columns}),
-    ]
-    for name, error in zip(table["model"], table["error"], strict=True):
-        if error:
-            lines += [paint(line, "red") for line in folded(one_line(f"{name} failed: {error}"), rest="  ")]
-    return "\n".join(lines)

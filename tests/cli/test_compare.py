@@ -21,6 +21,7 @@ def test_the_leaderboard(run) -> None:
     assert lines[0].startswith("3 models on 2 series, horizon 7, 2 windows")
     assert lines[2].split()[0] == "SeasonalNaive"
     assert "coverage-80" in ran.out
+    assert max(map(len, lines)) <= 100
 
 
 def test_as_json(run) -> None:
@@ -56,7 +57,7 @@ def test_a_model_that_fails_is_a_row_and_exit_code_1(run) -> None:
     assert ran.facts["failed"] == ["Long"]
     assert "Long needs at least 60" in ran.facts["leaderboard"][-1]["error"]
     told = run(*THREE, "--models", "SeasonalNaive:season_length=60,alias=Long")
-    assert "Long failed: DataError: Long needs at least 60" in told.out
+    assert "Long failed: DataError: Long needs at least 60" in " ".join(told.out.split())
 
 
 def test_all_baselines_if_none_is_named(run) -> None:
