@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from traceback import format_exception
 from typing import Any
 
@@ -103,7 +104,8 @@ def compare(
     rows = Rows.of(panel, plan)
     criteria = settled(metrics, names, panel, rows, levels, season_length)
     say_undeclared(panel)
-    estimate = seconds_to_run(candidates, panel, plan, every, options.workers)
+    ready = partial(_as_run, levels=levels, seed=options.seed)
+    estimate = seconds_to_run(candidates, panel, plan, every, options.workers, ready)
     announce(estimate, len(candidates), plan, panel, options.progress)
     here = os.getpid()
 
@@ -129,7 +131,7 @@ def run(model: Forecaster, panel: Panel, plan: Plan, refit: Any, levels: Sequenc
         try:
             own, unused = usable(panel, model.capabilities)
             found = replace(found, unused=tuple(unused))
-            done = backtest(_with_bands(seeded(model, seed), levels), own, plan, refit, levels)
+            done = backtest(_as_run(model, levels, seed), own, plan, refit, levels)
         except Exception as error:  # any model may fail in any way: its row says how, the others go on
             return found.failed(error)
     found = replace(found, columns=done.columns, fit_seconds=done.fit_seconds, predict_seconds=done.predict_seconds)
@@ -141,13 +143,15 @@ def _long_enough(plan: Plan, models: Sequence[Forecaster], panel: Panel, levels:
     needed = [1]
     for model in models if plan.align == "calendar" else ():
         try:
-            needed.append(_with_bands(model, levels)._needs_to_fit(usable(panel, model.capabilities)[0]))
+            needed.append(_as_run(model, levels)._needs_to_fit(usable(panel, model.capabilities)[0]))
         except Exception:  # a model that cannot tell what it needs will say so in its own row
             needed.append(1)
     return replace(plan, needed=max(needed))
 
 
-def _with_bands(model: Forecaster, levels: Sequence[float]) -> Forecaster:
+def _as_run(model: Forecaster, levels: Sequence[float], seed: int | None = None) -> Forecaster:
+    """The model with the seed, and with bands where they are asked for and it has none of its own."""
+    model = seeded(model, seed)
     return model if not levels or model.capabilities.distribution is not None else model.clone(intervals="conformal")
 
 

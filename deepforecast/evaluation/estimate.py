@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -26,19 +25,27 @@ LONG_ENOUGH = 0.1  # seconds of a trial from which its overhead no longer counts
 PATIENCE = 2.0  # seconds after which a model that listens is told to end its trial
 SCORING = 4e-7  # seconds to put together and score one forecast of one model, and to draw one series for its interval
 
+Ready = Callable[[Forecaster], Forecaster]
 
-def seconds_to_run(models: Sequence[Forecaster], panel: Panel, plan: Plan, every: Sequence[int], workers: int) -> float | None:
+
+def as_it_is(model: Forecaster) -> Forecaster:
+    """No preparation."""
+    return model
+
+
+def seconds_to_run(
+    models: Sequence[Forecaster], panel: Panel, plan: Plan, every: Sequence[int], workers: int, ready: Ready = as_it_is
+) -> float | None:
     """Seconds until the board is there, right within a factor of about two; None where trials would be most of the work.
 
-    Each model is tried on one window of a few series, then, if the whole would be long, on more of them, until the trials
-    tell what a series costs and what the call.
+    Each model, made `ready` as for the run, is tried on one window of a few series, then, if the whole would be long, on more
+    of them, until the trials tell what a series costs and what the call.
     """
     if len(panel) * plan.n_windows < WORTH_TRYING:
         return None
-    trials = [_Trials(model, panel, plan, often) for model, often in zip(models, every, strict=True)]
+    trials = [_Trials(model, panel, plan, often, ready) for model, often in zip(models, every, strict=True)]
     scoring = SCORING * len(models) * len(panel) * (plan.horizon * plan.n_windows + 5)
-    with quietly(), warnings.catch_warnings():  # the run itself will say it
-        warnings.simplefilter("ignore")
+    with quietly():  # the run itself will say it
         for trial in trials:
             trial.run(1 if len(panel) * plan.n_windows < WORTH_TRYING * FIRST else FIRST)
         if scoring + sum(trial.total() for trial in trials) > WORTH_SAYING:
@@ -61,8 +68,8 @@ def announce(seconds: float | None, models: int, plan: Plan, panel: Panel, progr
 class _Trials:
     """One model on the last window of more and more series; `seen` holds (series, seconds) of each trial."""
 
-    def __init__(self, model: Forecaster, panel: Panel, plan: Plan, every: int) -> None:
-        self.model, self.panel = model, panel
+    def __init__(self, model: Forecaster, panel: Panel, plan: Plan, every: int, ready: Ready) -> None:
+        self.model, self.panel, self.ready = model, panel, ready
         self.plan = replace(plan, n_windows=1)
         self.fits = 1 if every == 0 else -(-plan.n_windows // every)
         self.seen: list[tuple[int, float]] = []
@@ -78,7 +85,7 @@ class _Trials:
         started = time.perf_counter()
         try:
             own, _ = usable(some_series, self.model.capabilities)
-            for _fold in roll(self.model, own, self.plan, every=1, monitor=monitor):
+            for _fold in roll(self.ready(self.model), own, self.plan, every=1, monitor=monitor):
                 pass
         except Exception:  # it will fail in the run too, and there be told; what it took until then is what it takes
             done = [FOLD]

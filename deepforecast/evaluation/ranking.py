@@ -141,7 +141,7 @@ def _table(runs: Sequence[Run], scores: Scores, deciding: Criterion) -> Any:
     """A row for each model, those that failed without scores."""
     import pandas as pd
 
-    found = pd.DataFrame({"model": [run.name for run in runs]})
+    found: dict[str, Any] = {"model": [run.name for run in runs]}
     for name, values in _statistics(scores, deciding).items():
         found[name] = np.concatenate([values, np.full(len(runs) - len(values), np.nan)])
     found[LEFT_OUT] = np.concatenate([_left_out(scores), np.zeros(len(runs), np.int64)])[: len(runs)]
@@ -150,7 +150,7 @@ def _table(runs: Sequence[Run], scores: Scores, deciding: Criterion) -> Any:
         found[name] = np.array([np.nan if cost is None else cost for cost in costs], dtype=np.float64)
     found["unused"] = [", ".join(run.unused) for run in runs]
     found["error"] = [run.error for run in runs]
-    return found
+    return pd.DataFrame(found)
 
 
 def _statistics(scores: Scores, deciding: Criterion) -> dict[str, Floats]:

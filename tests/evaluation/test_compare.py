@@ -302,12 +302,13 @@ def test_warnings_of_a_model_are_heard_once_and_not_from_the_trials() -> None:
 
 
 def test_boards_made_side_by_side_in_threads_are_right() -> None:
-    expected, found = board(Naive(), Drift()), []
+    expected, found, filters = board(Naive(), Drift()), [], list(warnings.filters)
     threads = [threading.Thread(target=lambda: found.append(board(Naive(), Drift()))) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     assert len(found) == 4
+    assert warnings.filters == filters
     for one in found:
         same(one.table.drop(columns=TIMES), expected.table.drop(columns=TIMES))

@@ -153,6 +153,12 @@ def test_a_metric_that_is_best_high_is_ranked_and_drawn_so() -> None:
     assert ticks[-1].get_text().startswith(found.best)
 
 
+def test_as_many_levels_as_anybody_wants() -> None:
+    found = board(Naive(), Mean(), level=list(range(5, 100, 5)))
+    assert np.isfinite(found.table[[f"coverage-{level}" for level in range(5, 100, 5)]]).all(axis=None)
+    assert max(map(len, found.text(80).splitlines())) <= 80
+
+
 def test_level_metrics_can_decide() -> None:
     found = board(Naive(), SeasonalNaive(), Mean(), metrics=["coverage", "winkler-80"], level=[50, 80])
     assert found.metrics == ("coverage-50", "coverage-80", "winkler-80")
