@@ -134,9 +134,9 @@ def columns_of(
 ) -> dict[str, Floats]:
     """The output columns, each flat over series and steps: see `column_names`."""
     found = {name: forecast.point(point).reshape(-1)}
-    probabilities = [p for level in levels for p in level_probabilities(level)] + list(quantiles)
-    if not probabilities:
+    if not levels and not quantiles:
         return found
+    probabilities = [p for level in levels for p in level_probabilities(level)] + list(quantiles)
     bands = forecast.quantiles(probabilities)
     labels = column_names(name, levels, quantiles)[1:]
     for number, label in enumerate(labels):
@@ -157,8 +157,8 @@ def column_names(name: str, levels: Sequence[float], quantiles: Sequence[float] 
 def refuse_taken(new: Iterable[str], taken: Iterable[str]) -> None:
     """Raise `ParameterError` where a column would stand twice in a frame: two models of one name, or a model named as a key."""
     names = [*taken, *new]
-    twice = list(dict.fromkeys(name for place, name in enumerate(names) if name in names[:place]))
-    if twice:
+    if len(set(names)) < len(names):
+        twice = list(dict.fromkeys(name for place, name in enumerate(names) if name in names[:place]))
         raise ParameterError(
             f"Each column of a forecast has a name of its own; {some(twice)} would stand there twice. Give the model another "
             "alias=, or rename the column of the frame."

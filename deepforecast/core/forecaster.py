@@ -58,7 +58,8 @@ class Forecaster:
         panel = Panel.from_frame(frame, columns=columns, freq=freq, static=static)
         if panel.undeclared:
             say(f"Columns without a role are left out: {some(panel.undeclared)}. Declare them in columns= or drop them.")
-        return self.fit_panel(panel)
+        self.state_ = self._learn(panel)
+        return self
 
     def fit_panel(self, panel: Panel, monitor: Monitor = SILENT) -> Self:
         """`fit` for data that are a panel already: what the engines call."""
@@ -76,8 +77,10 @@ class Forecaster:
         quantiles: Any = None,
     ) -> Frame:
         """Forecast every series from its own end (or from the end of the histories in `frame`)."""
-        steps, levels, wanted = self._steps(horizon), checked_levels(level), checked_quantiles(quantiles)
-        state = self._at_end_of(frame, static)
+        steps = self._steps(horizon)
+        levels = [] if level is None else checked_levels(level)
+        wanted = [] if quantiles is None else checked_quantiles(quantiles)
+        state = self.state_ if frame is None else self._at_end_of(frame, static)
         forecast = self.forecast_from(state, steps, self._ahead(state, steps, future))
         columns = state.series.rows(state.series.calendar.following(state.series.last, steps))
         found = columns_of(forecast, self.name, self.point_kind, levels, wanted)
@@ -244,11 +247,15 @@ class Forecaster:
         """Everything a fit does with a panel, without touching the model."""
         from deepforecast.core.preparing import prepared, refuse_short
 
-        whole = prepared(self, panel)
-        refuse_short(self, whole, self._needs_to_fit(whole))
-        calibration = self._calibrated(panel)  # before what is missing is filled: each of its windows does that for itself
+        held = panel.covariates or panel.static
+        whole = panel if panel.complete and not held else prepared(self, panel)
+        bands = self.calibrates
+        needed = self._needs_to_fit(whole) if bands else self._needs(whole)
+        if int((np.diff(whole.indptr) if whole.complete else whole.observed).min()) < needed:
+            refuse_short(self, whole, needed)
+        calibration = self._calibrated(panel) if bands else None  # before filling: each of its windows fills for itself
         learned = self._fit(whole, monitor)
-        categories = {name: one.categories for name, one in {**whole.covariates, **whole.static}.items()}
+        categories = {n: one.categories for n, one in {**whole.covariates, **whole.static}.items()} if held else {}
         return State(whole.series, learned, categories, whole.static, calibration)
 
     def _at_end_of(self, frame: Frame | None, static: Frame | None) -> State:
@@ -259,14 +266,20 @@ class Forecaster:
         return moved(self, self.fitted(), frame, static)
 
     def _steps(self, horizon: int | None) -> int:
-        self.fitted()
+        if "state_" not in self.__dict__:
+            raise not_fitted(type(self).__name__)
         horizon = self.own_horizon if horizon is None else horizon
         if horizon is None:
             raise ParameterError(f"horizon is needed: {self.name} was constructed without one. Say predict(horizon=...).")
         return checked_horizon(horizon)
 
     def _ahead(self, state: State, steps: int, future: Frame | None) -> Mapping[str, Covariate]:
-        names = state.series.columns.future
+        names, past = state.series.columns.future, state.series.columns.past
+        if past and self.own_horizon is not None and steps > self.own_horizon:
+            raise CapabilityError(
+                f"A horizon longer than declared needs columns known ahead; {some(past)} is known only up to now and {self.name} was "
+                f"fitted for horizon {self.own_horizon}, not {steps}. Fit it with horizon={steps}, or without these columns."
+            )
         if future is None and not names:
             return {}
         return ahead(future, state.series, steps, {name: state.categories[name] for name in names})

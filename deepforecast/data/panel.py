@@ -116,6 +116,11 @@ class Panel:
         """Rows a series."""
         return np.diff(self.indptr)
 
+    @cached_property
+    def complete(self) -> bool:
+        """No target is missing."""
+        return not np.isnan(self.y).any()
+
     @property
     def start(self) -> Ints:
         """Position of each series' first row."""

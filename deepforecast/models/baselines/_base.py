@@ -100,11 +100,12 @@ def resolved_season(season: Any, panel: Panel, model: Forecaster, name: str) -> 
     """A number of steps, with "auto" by the frequency's table; `name` is the parameter's."""
     if season != "auto":
         return int(season)
-    if not panel.calendar.frequency.base:
+    frequency = panel.series.calendar.frequency
+    if not frequency.base:
         raise ParameterError(
             f"{model.name}: {name}='auto' follows from dates; integer time has no season to infer. Give {name} (1 for none)."
         )
-    return season_length(panel.calendar.frequency)
+    return season_length(frequency)
 
 
 def rotated(season: Floats, rows: Ints) -> Floats:

@@ -36,12 +36,13 @@ class SeasonalNaive(Seasonal):
 
     def _fit(self, panel: Panel, monitor: Monitor) -> Learned:
         length = self._length(panel)
-        season, age = panel.padded(length), np.zeros((len(panel), length))
-        deviation = root_mean_square_change(panel.y, panel.indptr, length)
-        holes = np.flatnonzero(panel.observed < panel.lengths)
-        if len(holes):  # series by series: a hole in one changes nothing in the others
+        season = panel.padded(length)
+        age, deviation = np.zeros_like(season), root_mean_square_change(panel.y, panel.indptr, length)
+        if not panel.complete:
+            holes = np.flatnonzero(panel.observed < panel.lengths)  # series by series: a hole in one changes nothing in the others
             season[holes], age[holes], deviation[holes] = _looking_past(panel.take(holes), length)
-        return Learned({"season": self._complete(season, panel), "age": age, "deviation": deviation})
+            season = self._complete(season, panel)
+        return Learned({"season": season, "age": age, "deviation": deviation})
 
     def _advance(self, learned: Learned, panel: Panel, fresh: bool) -> Learned:
         length = learned["season"].shape[1]
