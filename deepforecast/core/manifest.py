@@ -31,9 +31,7 @@ from deepforecast.errors import shown, some
 
 KEYS = ("model", "parameters", "versions", "series", "learned", "categories", "static", "calibration")
 LIBRARIES = ("pandas", "polars", "pyarrow")
-TIME_DTYPE = re.compile(
-    r"(object|date\d*(\[day\])?|u?int\d+|datetime(64)?|timestamp)(\[[\w, :+/=-]*\]|\([\w, :+/='-]*\))?(\[pyarrow\])?", re.I
-)
+INTEGER_TIME = re.compile(r"u?int(8|16|32|64)(\[pyarrow\])?", re.IGNORECASE)
 ZONE = re.compile(r"(?!dateutil)[A-Za-z0-9_+:-]+(/[A-Za-z0-9_+-]+){0,2}")  # no path, and no scheme that would open one
 LARGEST = 2**63 - 1
 
@@ -47,8 +45,7 @@ def written(model: Forecaster, state: State) -> tuple[dict[str, Any], dict[str, 
     arrays: dict[str, np.ndarray] = {}
     tree = _Writer(arrays)
     manifest = {
-        "model": type(model).__name__,
-        "parameters": {name: tree.parameter(value, name) for name, value in model.get_params(deep=False).items()},
+        **tree.model(model),
         "versions": _versions(),
         "series": tree.series(state.series),
         "learned": {"by_series": tree.node(dict(state.learned.by_series)), "shared": tree.node(dict(state.learned.shared))},
@@ -94,10 +91,16 @@ class _Writer:
             return {"list": [self.node(held) for held in value]}
         return _plain(value)
 
+    def model(self, model: Forecaster) -> dict[str, Any]:
+        name = type(model).__name__
+        if name not in registry.names() or registry.get(name) is not type(model):
+            raise Unfit(f"{name} could not be found again; decorate the class with @deepforecast.register")
+        own = {inner: self.parameter(held, inner) for inner, held in model.get_params(deep=False).items()}
+        return {"model": name, "parameters": own}
+
     def parameter(self, value: Any, name: str) -> Any:
         if isinstance(value, Forecaster):
-            own = {inner: self.parameter(held, inner) for inner, held in value.get_params(deep=False).items()}
-            return {"model": type(value).__name__, "parameters": own}
+            return self.model(value)
         if isinstance(value, (list, tuple)):
             return {"list": [self.parameter(held, name) for held in value], "tuple": isinstance(value, tuple)}
         if isinstance(value, Mapping):
@@ -251,9 +254,9 @@ class _Reader:
 def _calendar(said: Mapping[str, Any], columns: Columns, last: np.ndarray) -> Calendar:
     """The calendar, which has to be the one that its own stamps amount to."""
     _exactly(said["time"], tuple(f.name for f in fields(TimeType)), "time")
-    time = TimeType(**said["time"])
-    sound = time.unit in ("", *calendars.PER_DAY) and isinstance(time.dtype, str) and TIME_DTYPE.fullmatch(time.dtype)
-    if not sound or not (time.tz is None or (isinstance(time.tz, str) and ZONE.fullmatch(time.tz))):
+    time = TimeType(_text(said["time"]["unit"]), said["time"]["tz"], _text(said["time"]["dtype"]))
+    known = time.tz is None or ZONE.fullmatch(_text(time.tz))
+    if not known or not (_dtype_fits(time) if time.unit else INTEGER_TIME.fullmatch(time.dtype)):
         raise Unfit(f"its time has an unknown type: {shown(said['time'])}")
     step, time_of_day = said["step"], said["time_of_day"]
     if not (_is_count(step, 1) and _is_count(time_of_day, 0)):
@@ -263,6 +266,16 @@ def _calendar(said: Mapping[str, Any], columns: Columns, last: np.ndarray) -> Ca
     if again.step != step or again.frequency != calendar.frequency:
         raise Unfit(f"its steps of time are not those of freq {shown(calendar.freq)}")
     return calendar
+
+
+def _dtype_fits(time: TimeType) -> bool:
+    """Whether a library has that dtype for stamps of that unit and zone; only such a name is ever given to one."""
+    dtypes = {"date32[day]", "date32[day][pyarrow]", "Date"}
+    if time.unit != "D":
+        arrow = f"timestamp[{time.unit}{'' if time.tz is None else f', tz={time.tz}'}]"
+        pandas = f"datetime64[{time.unit}{'' if time.tz is None else f', {time.tz}'}]"
+        dtypes = {pandas, arrow, f"{arrow}[pyarrow]", f"Datetime(time_unit={time.unit!r}, time_zone={time.tz!r})"}
+    return time.unit in calendars.PER_DAY and time.dtype in dtypes
 
 
 def _custom(frequency: Frequency) -> dict[str, Any] | None:

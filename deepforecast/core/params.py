@@ -74,7 +74,7 @@ class Param:
                 raise ParameterError(f"{self.name} is {self._rule(kinds)}; got {_told(value)}.")
             found = f"{_told(value)} ({type(value).__name__}).{_hint(value, kinds)}"
             raise ParameterTypeError(f"{self.name} is {self._rule(kinds)}; got {found}")
-        if not self._within(value):
+        if Any not in kinds and not self._within(value):
             raise ParameterError(f"{self.name} is {self._rule(kinds)}; got {_told(value)}.")
 
     def _free(self, kinds: Sequence[Any]) -> list[Any]:

@@ -25,8 +25,9 @@ def save(model: Forecaster, path: Any) -> None:
         raise _not_saved(model, path, "it was told to calibrate bands after it was fitted. Fit it again")
     try:
         manifest, arrays = written(model, state)
-    except Unfit as reason:
-        raise _not_saved(model, path, str(reason)) from None
+        _try_out(rebuilt(manifest, arrays))  # what could not be loaded is not saved
+    except (Unfit, DeepForecastError) as reason:
+        raise _not_saved(model, path, str(reason)) from reason
     bundle.write(path, manifest, arrays)
 
 

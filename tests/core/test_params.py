@@ -105,6 +105,14 @@ def test_control_characters_of_a_value_do_not_reach_the_message() -> None:
         assert str(caught.value).isprintable()
 
 
+def test_anything_is_anything() -> None:
+    class Free(Forecaster):
+        thing: Any = param(None)
+
+    value = [math.nan, 10**400, {"a": Naive}]
+    assert Free(thing=value).thing is value
+
+
 def test_a_class_in_place_of_an_object() -> None:
     class Wrapper(Forecaster):
         model: Forecaster = param(positional=True, help="whose forecast it is")
