@@ -13,7 +13,7 @@ from deepforecast.core.forecast import band_columns
 from deepforecast.data import frames
 from deepforecast.data.columns import Columns
 from deepforecast.data.frames import Floats
-from deepforecast.data.frequency import seasons
+from deepforecast.data.frequency import season_length, seasons
 from deepforecast.data.panel import Panel
 from deepforecast.errors import ParameterError, shown
 from deepforecast.evaluation.cross_validation import Rows
@@ -63,16 +63,18 @@ class Criteria:
 def settled(metrics: Any, models: Sequence[str], panel: Panel, rows: Rows, levels: Sequence[float], season: Any) -> Criteria:
     """The columns that `metrics` asks for (None: the usual ones), tried out on a few series without any model."""
     length = checked_season(season)
-    scaled = length is not None or bool(seasons(panel.calendar.frequency))
+    if length is None and seasons(panel.calendar.frequency):
+        length = season_length(panel.calendar.frequency)
+    scaled = length is not None
     asked = listed(metrics, scaled)
     _refuse(asked, scaled)
     besides = [name for name in OF_LEVELS if levels and name not in asked]
-    material = _sample(models, panel, rows, levels, length, scaled)
+    material = _sample(models, panel, rows, levels, length)
     wanted = [_criterion(request, True) for request in requests(asked, material)]
     more = [_criterion(request, False) for request in requests(besides, material)] if besides else []
     wanted += [one for one in more if one.column not in {known.column for known in wanted}]
     _check_columns(panel.series.columns, wanted)
-    return Criteria(tuple(wanted), (*asked, *besides), length if length is not None or not scaled else None)
+    return Criteria(tuple(wanted), (*asked, *besides), length)
 
 
 def listed(metrics: Any, scaled: bool) -> list[Any]:
@@ -127,9 +129,7 @@ def _refuse(asked: Sequence[Any], scaled: bool) -> None:
             )
 
 
-def _sample(
-    models: Sequence[str], panel: Panel, rows: Rows, levels: Sequence[float], season: int | None, scaled: bool
-) -> Material:
+def _sample(models: Sequence[str], panel: Panel, rows: Rows, levels: Sequence[float], season: int | None) -> Material:
     """What there would be to score for a few series if every model forecast nothing but zeros."""
     few = np.unique(rows.series[rows.order[[0, len(rows.order) // 2, -1]]])
     own = np.flatnonzero(np.isin(rows.series[rows.order], few))
@@ -140,7 +140,9 @@ def _sample(
     keys = panel.series.columns
     names = Columns(keys.id, keys.time, keys.target)
     held = read_rows(table, names)
-    training = read_training(panel.take(few).to_frame(), held, panel.calendar.frequency, season) if scaled else None
+    training = None
+    if season is not None:
+        training = read_training(panel.take(few).to_frame(), held, panel.calendar.frequency, season)
     return Material(table, held, find_models(table, set(names.all), quiet=True), sample.actual[sample.order], training, None)
 
 

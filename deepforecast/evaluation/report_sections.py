@@ -14,6 +14,7 @@ from deepforecast.evaluation.verdict import left_out, name
 if TYPE_CHECKING:
     from deepforecast.evaluation.leaderboard import Leaderboard
 
+APART = ("models", "versions", "machine")
 LONGEST = 2_000  # characters of a setting or an error that are shown
 
 
@@ -60,8 +61,8 @@ def _failures(board: Leaderboard) -> str:
 
 def _settings(board: Leaderboard) -> str:
     """All that was set, the models as they can be built again, versions and machine."""
-    models, versions, machine = (dict(board.settings.get(key, {})) for key in ("models", "versions", "machine"))
-    rest = {key: value for key, value in board.settings.items() if key not in ("models", "versions", "machine")}
+    models, versions, machine = (dict(board.settings.get(key, {})) for key in APART)
+    rest = {key.replace("_", " "): value for key, value in board.settings.items() if key not in APART}
     metrics = {one.column: one.metric.rewards for one in board.criteria.values()}
     return (
         _list(_rows(rest))
@@ -72,7 +73,7 @@ def _settings(board: Leaderboard) -> str:
 
 
 def _rows(held: Mapping[str, Any]) -> list[tuple[str, str]]:
-    return [(shown(key.replace("_", " "), 80), _told(value)) for key, value in held.items()]
+    return [(shown(key, 80), _told(value)) for key, value in held.items()]
 
 
 def _told(value: Any) -> str:
@@ -82,7 +83,7 @@ def _told(value: Any) -> str:
         return ", ".join(_told(one) for one in value) or "none"
     if isinstance(value, float):
         return f"{value:.4g}"
-    return "not set" if value is None else shown(str(value), LONGEST)
+    return "not set" if value is None else shown(str(value), LONGEST) or "none"
 
 
 def _list(rows: list[tuple[str, str]]) -> str:

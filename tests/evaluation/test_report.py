@@ -97,8 +97,10 @@ def test_the_page_says_all_there_is(usual: Leaderboard, seen: Page) -> None:
     for name in [*usual.table["model"], "rank", *usual.criteria, "fit s", "predict s", "failed"]:
         assert name in seen.words["leaderboard"]
     assert "LastValueValueError: no <b>fit</b> \\x1b[31m today" in seen.words["left-out"]
-    told = ("horizon4", "n windows2", "seed7", "level50, 80", "SeasonalNaive(horizon=4)", "numpy" + np.__version__, "cores")
+    told = ["horizon4", "n windows2", "seed7", "level50, 80", "season length12", "not judgednone"]
+    told += ["SeasonalNaive(horizon=4)", "numpy" + np.__version__, "cores"]
     assert all(one in seen.words["settings"] for one in told)
+    assert "relative_bias" in seen.words["settings"]
     assert list(seen.figures) == [
         *(f"scores-{place}" for place in range(len(usual.criteria))), "pareto", "coverage-plot",
         "forecast-0", "forecast-1", "forecast-2",
