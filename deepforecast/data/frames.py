@@ -123,8 +123,9 @@ def build(backend: str, columns: Mapping[str, Any]) -> Frame:
 
 
 def taken(series: nw.Series[Any], index: Ints) -> nw.Series[Any]:
-    """The rows `index` of a column, in the dtype it came in."""
-    return series[index]
+    """The rows `index` of a column, in the dtype it came in; those of pandas numbered from 0."""
+    found = series[index]
+    return nw.maybe_reset_index(found)
 
 
 def _from_series(series: Any, what: str) -> Any:

@@ -128,7 +128,7 @@ def _one_type(values: Any) -> bool:
 
 
 def _sorting(rank: Ints, lengths: Ints, count: int, raw: Ints) -> Ints:
-    """The order of rows by (rank of their run, raw): by one key where it fits into 63 bits, without comparing where it may be."""
+    """The order of rows by (rank of their run, raw): by one key where it fits 63 bits, without comparing where it can be."""
     low, high = int(raw.min()), int(raw.max())
     unit = _common_unit(raw, low) if high - low < FITS else 1
     span = (high - low) // unit + 1
@@ -147,7 +147,7 @@ def _sorting(rank: Ints, lengths: Ints, count: int, raw: Ints) -> Ints:
         place = place[place >= 0]
         if len(place) == len(raw):  # else two rows have one place
             del key
-            return place.astype(np.int64)
+            return np.asarray(place, dtype=np.int64)
     return np.argsort(key, kind="stable")
 
 

@@ -74,6 +74,8 @@ def test_weekdays_are_business_days_and_days_with_holes_are_days() -> None:
     every = np.array(days.as_unit("us").asi8)
     assert str(infer(np.delete(every, [7, 19, 30]), np.array([0, 67]), time)) == "D"
     assert str(infer(weekdays[:5], np.array([0, 5]), time)) == "D"  # Monday to Friday: nobody could tell
+    assert str(infer(weekdays[:5:2], np.array([0, 3]), TimeType("us", "Asia/Tokyo"))) == "2D"
+    assert str(infer(weekdays[[0, 1, 4, 8, 9]], np.array([0, 5]), time)) == "B"  # as many steps of one kind as of the other
 
 
 def test_integers() -> None:
