@@ -127,13 +127,13 @@ def say_kept(kept: Kept) -> None:
 
 def shown(value: object, longest: int = 80) -> str:
     """`value` as it may appear in a message: escaped (no control characters reach a terminal) and cut."""
-    text = escaped((value if isinstance(value, str) else ascii(value))[: longest + 1]).replace("\n", "\\n")
+    text = escaped((value if isinstance(value, str) else ascii(value))[: longest + 1])
     return text if len(text) <= longest else text[: longest - 1] + "…"
 
 
 def escaped(text: str) -> str:
-    """`text` with its control characters, but for line ends, written out."""
-    return text if text.isprintable() else "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text)
+    """`text` with its control characters written out."""
+    return text if text.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 def some(values: Sequence[object] | Iterable[object], count: int | None = None, most: int = 5) -> str:

@@ -140,7 +140,8 @@ class PooledErrors(Calibration):
                 f"A pooled level of {level:g} needs series whose values tell a scale; too many were constant before they "
                 "moved. Ask for a lower level, or leave constant series out."
             )
-        return self.scale[:, None] * found
+        with np.errstate(over="ignore"):  # what is not finite is refused by name on its way out
+            return np.asarray(self.scale[:, None] * found)
 
 
 @dataclass(frozen=True)

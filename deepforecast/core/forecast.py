@@ -13,6 +13,8 @@ import numpy as np
 from deepforecast.data.frames import Floats
 from deepforecast.errors import CapabilityError, ParameterError, ParameterTypeError, shown, some
 
+LONGEST_HORIZON = 1_000_000  # beyond it a slip, or a file made to do harm: memory would run out before the error
+
 
 class Forecast(ABC):
     """Arrays of shape (series, steps)."""
@@ -62,8 +64,9 @@ class NormalForecast(Forecast):
         from statistics import NormalDist
 
         units = np.array([NormalDist().inv_cdf(p) for p in probabilities])
-        away = np.where(units == 0, 0.0, self.deviation[..., None] * units)  # the median needs no deviation to be known
-        return np.asarray(self.mean[..., None] + away)
+        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused by name on its way out
+            away = np.where(units == 0, 0.0, self.deviation[..., None] * units)  # the median needs no deviation to be known
+            return np.asarray(self.mean[..., None] + away)
 
     def after(self, steps: int) -> NormalForecast:
         """The same without its first steps."""
@@ -119,8 +122,8 @@ def checked_horizon(horizon: Any) -> int:
     """A whole number of steps, at least 1."""
     if isinstance(horizon, bool) or not hasattr(horizon, "__index__"):
         raise ParameterTypeError(f"horizon is a whole number of steps; got {shown(horizon)} ({type(horizon).__name__}).")
-    if int(horizon) < 1:
-        raise ParameterError(f"horizon is at least 1; got {int(horizon)}.")
+    if not 1 <= int(horizon) <= LONGEST_HORIZON:
+        raise ParameterError(f"horizon is at least 1 and at most {LONGEST_HORIZON:,}; got {int(horizon):,}.")
     return int(horizon)
 
 

@@ -143,8 +143,8 @@ class _Reader:
 
     def model(self, said: Any) -> Forecaster:
         _exactly(said, KEYS, "the manifest")
-        if not isinstance(said["versions"], Mapping) or not all(isinstance(v, str) for v in said["versions"].values()):
-            raise Unfit("its versions are not text")
+        if not {name for name, version in _items(said["versions"]) if _text(version)} <= {*_versions(), "torch"}:
+            raise Unfit(f"it names versions of {some(said['versions'])}")
         model = self.forecaster({"model": said["model"], "parameters": said["parameters"]})
         series = self.series(said["series"])
         categories = {name: self.texts(held) for name, held in _items(said["categories"])}
@@ -259,8 +259,8 @@ def _calendar(said: Mapping[str, Any], columns: Columns, last: np.ndarray) -> Ca
     if not known or not (_dtype_fits(time) if time.unit else INTEGER_TIME.fullmatch(time.dtype)):
         raise Unfit(f"its time has an unknown type: {shown(said['time'])}")
     step, time_of_day = said["step"], said["time_of_day"]
-    if not (_is_count(step, 1) and _is_count(time_of_day, 0)):
-        raise Unfit("its steps of time are not whole numbers")
+    if not (_is_count(step, 1) and _is_count(time_of_day, 0)) or time_of_day >= calendars.PER_DAY.get(time.unit, 1):
+        raise Unfit("its steps of time and the time of day they begin at are not whole numbers of a day's")
     calendar = Calendar(_frequency(said), time, step, time_of_day)
     again = calendars.make(calendar.frequency, time, calendar.stamps(last[:2]), columns.time)
     if again.step != step or again.frequency != calendar.frequency:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -9,13 +10,21 @@ import numpy as np
 
 from deepforecast.core.manifest import Unfit, rebuilt, written
 from deepforecast.data.covariates import Covariate
-from deepforecast.errors import DeepForecastError, DependencyError, ModelFileError, ParameterTypeError, SaveError, shown
+from deepforecast.errors import (
+    CapabilityError,
+    DeepForecastError,
+    DependencyError,
+    ModelFileError,
+    ParameterTypeError,
+    SaveError,
+    shown,
+)
 from deepforecast.io import bundle
 
 if TYPE_CHECKING:
     from deepforecast.core.forecaster import Forecaster
 
-TRIED = 16  # series that are forecast on loading
+TRIED, STEPS = 16, 3  # series, and steps of each, that are forecast on loading
 
 
 def save(model: Forecaster, path: Any) -> None:
@@ -61,26 +70,34 @@ def load(path: Any, *, trusted: Any = ()) -> Any:
         raise
     except (Exception, MemoryError) as error:  # whatever a file made to do harm may provoke in a model
         text = str(error) if isinstance(error, (DeepForecastError, Unfit)) else f"{type(error).__name__}: {error}"
-        name = shown(str(path), 200)
-        raise ModelFileError(f"{name} is not a whole model of this library: {shown(text, 400)}. Save it again.") from error
+        name, why = shown(str(path), 200), shown(text, 400).rstrip(".")
+        raise ModelFileError(f"{name} is not a whole model of this library: {why}. Save it again.") from error
     return model
 
 
 def _try_out(model: Forecaster) -> None:
-    """One step of a few series: what was learned has to fit the model, and the time stamps the frame."""
+    """A few steps of a few series: what was learned has to fit the model, and the time stamps the frame."""
     state = model.fitted()
     if model.calibrates and state.calibration is None:
         raise Unfit("its bands are to be calibrated, and no calibration is there")
     some = state.take(np.arange(min(TRIED, len(state.series))))
     some.series.rows(some.series.calendar.following(some.series.last, 1))
-    future = {name: _unknown(state.categories[name], len(some.series)) for name in state.series.columns.future}
-    forecast = model.forecast_from(replace(some, calibration=None), 1, future)
-    if forecast.mean.shape != (len(some.series), 1):
-        raise Unfit(f"a forecast of one step for {len(some.series)} series has the shape {forecast.mean.shape}")
+    shape = (len(some.series), min(STEPS, model.own_horizon or STEPS))
+    future = {name: _unknown(state.categories[name], shape) for name in state.series.columns.future}
+    forecast = model.forecast_from(replace(some, calibration=None), shape[1], future)
+    bands = np.stack([forecast.mean, forecast.mean], axis=-1)
+    with suppress(CapabilityError):  # of a model that has points alone
+        bands = forecast.quantiles([0.1, 0.9])
+    if forecast.mean.shape != shape or bands.shape != (*shape, 2):
+        raise Unfit(
+            f"a forecast of {shape[1]} steps for {shape[0]} series has the shape {forecast.mean.shape}, its bands {bands.shape}"
+        )
+    if (bands[..., 0] > bands[..., 1]).any():
+        raise Unfit("the lower end of a band lies above its upper end")
 
 
-def _unknown(categories: tuple[str, ...] | None, count: int) -> Covariate:
-    return Covariate(np.full((count, 1), 0.0 if categories is None else -1.0), categories)
+def _unknown(categories: tuple[str, ...] | None, shape: tuple[int, int]) -> Covariate:
+    return Covariate(np.full(shape, 0.0 if categories is None else -1.0), categories)
 
 
 def _not_saved(model: Forecaster, path: Any, why: str) -> SaveError:

@@ -18,6 +18,9 @@ from deepforecast.errors import DataWarning, DeepForecastError, TrainingWarning,
 class RuleBroken(DeepForecastError, AssertionError):
     """A model does not keep a rule of the contract; names both."""
 
+    def __str__(self) -> str:
+        return AssertionError.__str__(self)  # several failures are as many lines
+
 
 def expect(holds: Any, said: str) -> None:
     """Raise `RuleBroken` with what was found, unless it `holds`."""
