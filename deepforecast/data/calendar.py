@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 PER_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000, "D": 1}
 LARGEST = np.iinfo(np.int64).max
+MANY = 10_000  # rows below which it does not matter that stamps repeat
+SAMPLED = 97  # one row in so many is looked at to see whether they do; a prime, to go round the lengths of series
 
 
 @dataclass(frozen=True)
@@ -45,16 +47,17 @@ class Calendar:
 
     def positions(self, raw: Ints) -> Ints:
         """Positions of raw stamps; `OFF_GRID` where a stamp is no point of the calendar."""
-        local = local_clock(raw, self.time, self.time_of_day) if self.time.tz is not None and self.wall else raw
-        if self.frequency.base not in GRIDS:
-            return local
+        on_grid, wall = self.frequency.base in GRIDS, self.time.tz is not None and self.wall
+        if not on_grid and not wall:
+            return raw
+        few, rows = distinct(raw)
+        local = local_clock(few, self.time, self.time_of_day) if wall else few
+        if not on_grid:
+            return np.asarray(local[rows])
         day = PER_DAY[self.time.unit]
         days = local // day  # not divmod: this division is vectorised
-        found = point_numbers(self.frequency, days)
-        days *= day
-        days += self.time_of_day
-        off = days != local
-        return np.where(off, OFF_GRID, found) if off.any() else found
+        found = np.where(days * day + self.time_of_day == local, point_numbers(self.frequency, days), OFF_GRID)
+        return np.asarray(found[rows])
 
     def stamps(self, positions: Ints) -> Ints:
         """Raw stamps of positions."""
@@ -118,6 +121,17 @@ def make(frequency: Frequency, time: TimeType, examples: Ints | int, name: str =
             f"{time.dtype}. Use a finer unit, or a longer freq."
         )
     return Calendar(frequency, time, step, time_of_day)
+
+
+def distinct(raw: Ints) -> tuple[Ints, Any]:
+    """Stamps of a panel repeat from series to series: each once, and which one each row has; all where they hardly do."""
+    sample = raw[::SAMPLED]
+    if len(raw) < MANY or 2 * len(np.unique(sample)) > len(sample):
+        return raw, ...
+    import pandas as pd
+
+    rows, few = pd.factorize(raw)
+    return few, rows
 
 
 def counts_local(frequency: Frequency, time: TimeType) -> bool:

@@ -76,7 +76,6 @@ def categories(series: nw.Series[Any]) -> tuple[NDArray[Any], Ints]:
     array = series.to_arrow()
     array = array.unify_dictionaries() if hasattr(array, "unify_dictionaries") else array
     array = array.combine_chunks() if hasattr(array, "combine_chunks") else array
-    array = array.chunk(0) if hasattr(array, "chunk") else array
     codes = array.indices.cast("int64").fill_null(-1).to_numpy(zero_copy_only=False)
     names = array.dictionary
     if names.null_count:  # arrow may also say "missing" by a category that is null

@@ -22,12 +22,15 @@ BETWEEN = {"M": 1, "Q": 3, "Y": 12}  # months from point to point
 
 def point_numbers(frequency: Frequency, days: Ints) -> Ints:
     """The number of each day (counted from 1970-01-01) on the grid; `OFF_GRID` where it is no point of it."""
-    if not len(days):
-        return days
-    low, high = int(days.min()), int(days.max())
-    if high - low >= len(days):
-        return _numbers(frequency, days)
-    return _numbers(frequency, np.arange(low, high + 1))[days - low]  # the days of a panel repeat from series to series
+    if frequency.base == "W":
+        since = days - _weekday_shift(frequency)
+        return np.where(since % 7 == 0, since // 7, OFF_GRID)
+    if frequency.base in PER_WEEK:
+        return _business_numbers(frequency, days)
+    between, first = _months(frequency)
+    months = days.view("M8[D]").astype("M8[M]").view(np.int64)
+    found = (months - first) // between
+    return np.where(_day_in_month(frequency, found * between + first) == days, found, OFF_GRID)
 
 
 def point_days(frequency: Frequency, numbers: Ints) -> Ints:
@@ -41,18 +44,6 @@ def point_days(frequency: Frequency, numbers: Ints) -> Ints:
         return _as_days(np.busday_offset(start, numbers, roll="forward", busdaycal=frequency.offset.calendar))
     between, first = _months(frequency)
     return _day_in_month(frequency, numbers * between + first)
-
-
-def _numbers(frequency: Frequency, days: Ints) -> Ints:
-    if frequency.base == "W":
-        since = days - _weekday_shift(frequency)
-        return np.where(since % 7 == 0, since // 7, OFF_GRID)
-    if frequency.base in PER_WEEK:
-        return _business_numbers(frequency, days)
-    between, first = _months(frequency)
-    months = days.view("M8[D]").astype("M8[M]").view(np.int64)
-    found = (months - first) // between
-    return np.where(_day_in_month(frequency, found * between + first) == days, found, OFF_GRID)
 
 
 def _business_numbers(frequency: Frequency, days: Ints) -> Ints:

@@ -113,7 +113,6 @@ def _text_ranks(array: Any) -> tuple[Ints, int]:
     """`_ranks` of text. Not by pandas: before 3.0 it took texts for the same that differ after a NUL."""
     encoded = array.dictionary_encode()
     encoded = encoded.combine_chunks() if hasattr(encoded, "combine_chunks") else encoded
-    encoded = encoded.chunk(0) if hasattr(encoded, "chunk") else encoded
     names = np.asarray(encoded.dictionary.to_numpy(zero_copy_only=False), dtype=object)
     rank = np.empty(len(names), dtype=np.int64)
     rank[np.argsort(names, kind="stable")] = np.arange(len(names))

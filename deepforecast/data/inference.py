@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from deepforecast.data.calendar import PER_DAY, local_clock, to_local
+from deepforecast.data.calendar import PER_DAY, distinct, local_clock, to_local
 from deepforecast.data.frequency import MONTHS, TICKS, WEEKDAYS, Frequency, ticks
 from deepforecast.data.grids import OFF_GRID, point_numbers
 
@@ -51,25 +51,28 @@ def _uneven(raw: Ints, indptr: Ints, time: TimeType, step: int) -> Frequency | N
             even = Frequency(step) if not day else ticks(step * (TICKS["D"] // day))
         if not zoned or (even is not None and even.base != "D"):
             return even
-    local = raw
+    few, rows = distinct(raw)
+    near = replace(near, rows=rows)
     if zoned:  # local midnights are 23 or 25 hours apart twice a year
-        local = local_clock(raw, time, int((to_local(raw[:2], time) % day).min()))
-    days = local // day
-    time_of_day = local - days * day
-    at_one_time = near.gaps(time_of_day)
-    if at_one_time.any():
+        few = local_clock(few, time, int((to_local(raw[:2], time) % day).min()))
+    days = few // day
+    time_of_day = few - days * day
+    if (time_of_day != time_of_day[0]).any() and near.gaps(time_of_day).any():
         return None if even is None else Frequency(24 * even.n, "h")  # whole days in absolute time only
-    del local, time_of_day, at_one_time
     return _of_days(days, near)
 
 
 @dataclass(frozen=True)
 class Neighbours:
-    """Rows of a flat array that follow each other within a series: all `count` of them but those at `bounds`."""
+    """Rows of a flat array that follow each other within a series: all `count` of them but those at `bounds`.
+
+    `rows`: which of the values at hand each row has, where rows repeat them.
+    """
 
     bounds: Ints
     count: int
     typical: int
+    rows: Any = ...
 
     @classmethod
     def of(cls, indptr: Ints) -> Neighbours:
@@ -78,7 +81,7 @@ class Neighbours:
 
     def gaps(self, values: Ints) -> Ints:
         """Differences of neighbours; between two series some gap that occurs within one, so that nothing need be left out."""
-        gaps = np.diff(values)
+        gaps: Ints = np.diff(values[self.rows])
         gaps[self.bounds] = gaps[self.typical]
         return gaps
 
@@ -94,13 +97,12 @@ def _of_days(days: Ints, near: Neighbours) -> Frequency | None:
     """Days, business days, weeks or months: the calendar on which most neighbours are one step apart."""
     gaps = near.gaps(days)
     step = int(gaps.min())
-    few = _different(days)
-    monthly = _of_months(days, few, near) if step >= 28 else None
+    monthly = _of_months(days, near) if step >= 28 else None
     if monthly is not None:
         return monthly
     daily = near.share(gaps, step)
     del gaps
-    weekday = (few + 3) % 7
+    weekday = (days + 3) % 7
     if step % 7 == 0:
         return Frequency(step // 7, "W", WEEKDAYS[weekday[0]]) if daily >= MOSTLY and (weekday == weekday[0]).all() else None
     if daily < 1 and (weekday < 5).all():
@@ -111,27 +113,19 @@ def _of_days(days: Ints, near: Neighbours) -> Frequency | None:
     return Frequency(step, "D") if daily >= MOSTLY else None
 
 
-def _different(days: Ints) -> Ints:
-    """Each day once, sorted."""
-    low, high = int(days.min()), int(days.max())
-    if high - low > 10 * len(days):
-        return np.unique(days)
-    there = np.zeros(high - low + 1, dtype=bool)
-    there[days - low] = True
-    return np.flatnonzero(there) + low
-
-
-def _of_months(days: Ints, few: Ints, near: Neighbours) -> Frequency | None:
-    """Months, quarters or years, whose first or last (business) days all of `few` are."""
-    bases = ("MS", "ME", "BMS", "BME")
-    base = next((base for base in bases if (point_numbers(Frequency(1, base), few) != OFF_GRID).all()), None)
-    if base is None:
+def _of_months(days: Ints, near: Neighbours) -> Frequency | None:
+    """Months, quarters or years, whose first or last (business) days all of `days` are."""
+    for base in ("MS", "ME", "BMS", "BME"):
+        numbers = point_numbers(Frequency(1, base), days)
+        if (numbers != OFF_GRID).all():
+            break
+    else:
         return None
-    gaps = near.gaps(point_numbers(Frequency(1, base), days))
+    gaps = near.gaps(numbers)
     step = int(gaps.min())
     if near.share(gaps, step) < MOSTLY:
         return None
-    months = few.view("M8[D]").astype("M8[M]").view(np.int64) % 12
+    months = numbers % 12
     if step % 12 == 0 and (months == months[0]).all():
         return Frequency(step // 12, base.replace("M", "Y"), MONTHS[months[0]])
     if step % 3 == 0 and (months % 3 == months[0] % 3).all():

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from deepforecast.data.calendar import distinct, make
 from deepforecast.data.frequency import parse
 from deepforecast.data.inference import infer
 from deepforecast.data.times import TimeType
@@ -60,9 +61,21 @@ def test_finds_it_with_holes_over_changes_of_clocks(freq: str, tz: str) -> None:
     assert str(infer(raw, indptr, time)) == freq
 
 
-def test_a_day_of_absolute_time_is_24_hours() -> None:
-    index = pd.date_range("2024-03-01", periods=60, freq="24h", tz="Europe/Berlin", unit="us")
-    assert str(infer(np.array(index.asi8), np.array([0, 60]), TimeType("us", "Europe/Berlin"))) == "24h"
+@pytest.mark.parametrize("freq", ["24h", "48h"])
+def test_a_day_of_absolute_time_is_24_hours(freq: str) -> None:
+    index = pd.date_range("2024-03-01", periods=60, freq=freq, tz="Europe/Berlin", unit="us")
+    assert str(infer(np.array(index.asi8), np.array([0, 60]), TimeType("us", "Europe/Berlin"))) == freq
+
+
+@pytest.mark.parametrize("freq", ["B", "W-WED", "MS", "BME", "QE-NOV", "D"])
+@pytest.mark.parametrize("tz", [None, "Europe/Berlin"])
+def test_stamps_that_repeat_from_series_to_series(freq: str, tz: str | None) -> None:
+    raw, indptr, time = panel_of(freq, [60] * 200, ["2018-01-30"] * 200, 0.1, tz, 5)
+    assert len(distinct(raw)[0]) == 60
+    assert str(infer(raw, indptr, time)) == freq
+    calendar = make(parse(freq), time, raw[:2])
+    np.testing.assert_array_equal(calendar.stamps(calendar.positions(raw)), raw)
+    assert len(distinct(np.arange(20_000))[0]) == 20_000
 
 
 def test_weekdays_are_business_days_and_days_with_holes_are_days() -> None:
