@@ -17,7 +17,7 @@ from deepforecast.core.declaring import collect
 from deepforecast.core.forecast import Forecast, checked_horizon, checked_levels, checked_quantiles, columns_of, refuse_taken
 from deepforecast.core.monitor import SILENT, Monitor
 from deepforecast.core.params import Param, param
-from deepforecast.core.state import Learned, State
+from deepforecast.core.state import Learned, State, fingerprint
 from deepforecast.data import frames
 from deepforecast.data.ahead import ahead
 from deepforecast.data.columns import Columns
@@ -256,7 +256,7 @@ class Forecaster:
         calibration = self._calibrated(panel) if bands else None  # before filling: each of its windows fills for itself
         learned = self._fit(whole, monitor)
         categories = {n: one.categories for n, one in {**whole.covariates, **whole.static}.items()} if held else {}
-        return State(whole.series, learned, categories, whole.static, calibration)
+        return State(whole.series, learned, categories, whole.static, calibration, fingerprint(panel))
 
     def _at_end_of(self, frame: Frame | None, static: Frame | None) -> State:
         if frame is None:

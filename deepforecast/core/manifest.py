@@ -29,7 +29,7 @@ from deepforecast.data.storing import stored, text_arrays, texts, unstored
 from deepforecast.data.times import TimeType
 from deepforecast.errors import shown, some
 
-KEYS = ("model", "parameters", "versions", "series", "learned", "categories", "static", "calibration")
+KEYS = ("model", "parameters", "versions", "data", "series", "learned", "categories", "static", "calibration")
 LIBRARIES = ("pandas", "polars", "pyarrow")
 INTEGER_TIME = re.compile(r"u?int(8|16|32|64)(\[pyarrow\])?", re.IGNORECASE)
 ZONE = re.compile(r"(?!dateutil)[A-Za-z0-9_+:-]+(/[A-Za-z0-9_+-]+){0,2}")  # no path, and no scheme that would open one
@@ -47,6 +47,7 @@ def written(model: Forecaster, state: State) -> tuple[dict[str, Any], dict[str, 
     manifest = {
         **tree.model(model),
         "versions": _versions(),
+        "data": state.data,
         "series": tree.series(state.series),
         "learned": {"by_series": tree.node(dict(state.learned.by_series)), "shared": tree.node(dict(state.learned.shared))},
         "categories": {name: tree.texts(held) for name, held in state.categories.items()},
@@ -153,7 +154,8 @@ class _Reader:
         if set(categories) != set(roles.covariates) or set(static) != set(roles.static):
             raise Unfit("its covariates are not those of its columns")
         calibration = None if said["calibration"] is None else self.calibration(said["calibration"], len(series))
-        model.state_ = State(series, self.learned(said["learned"], len(series)), categories, static, calibration)
+        learned = self.learned(said["learned"], len(series))
+        model.state_ = State(series, learned, categories, static, calibration, _text(said["data"]))
         return model
 
     def forecaster(self, said: Any) -> Forecaster:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 
 from deepforecast.core.conformal import Calibration
 from deepforecast.data.frames import Ints
-from deepforecast.data.panel import Series
+from deepforecast.data.panel import Panel, Series
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,8 @@ class Learned:
 class State:
     """A fitted model: the series it knows, what it learned of them, and the covariates it was fitted with.
 
-    `categories`: declared covariate -> its categories, None for a numeric one. `static`: the values of each series.
+    `categories`: declared covariate -> its categories, None for a numeric one. `static`: the values of each series. `data`: the
+    fingerprint of the panel it was fitted on.
     """
 
     series: Series
@@ -52,6 +54,7 @@ class State:
     categories: Mapping[str, tuple[str, ...] | None] = field(default_factory=dict)
     static: Mapping[str, Any] = field(default_factory=dict)
     calibration: Calibration | None = None
+    data: str = ""
 
     def take(self, numbers: Ints) -> State:
         """Some of the series, in the order given."""
@@ -62,3 +65,11 @@ class State:
             static={name: one.take(numbers) for name, one in self.static.items()},
             calibration=None if self.calibration is None else self.calibration.take(numbers),
         )
+
+
+def fingerprint(panel: Panel) -> str:
+    """Tells the data of one fit from those of another: rows, and a checksum of values and stamps. No seal: it can be forged."""
+    check = 0
+    for part in (panel.y, panel.indptr, panel.series.last):
+        check = zlib.crc32(np.ascontiguousarray(part).data, check)
+    return f"{len(panel.y)}-{check:08x}"

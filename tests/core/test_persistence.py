@@ -50,6 +50,7 @@ def there_and_back(model: Forecaster, folder: Path) -> Any:
     loaded = deepforecast.load(folder / "model.dfc")
     assert loaded == model
     assert type(loaded) is type(model)
+    assert loaded.state_.data == model.state_.data
     return loaded
 
 
