@@ -21,19 +21,19 @@ help:  ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | awk -F'|' '{ printf "  %-10s %s\n", $$1, $$2 }'
 	@echo "Variables: PYTHON=python3.12, WORKERS=2 (test processes), ONLY=name and JOBS=2 (mutants)"
 
-demo: $(READY)  ## forecast a built-in series, compare models, draw the plot (10 s)
+demo: $(READY)  ## forecast a built-in series, compare models, write a report (10 s)
 	@echo "demo: fitting and comparing models on data that ships with the library (about 10 s)"
 	@$(RUN)/deepforecast demo
 
-test: $(READY)  ## the quick tests and every docstring example (1 to 2 min)
-	@echo "test: quick tests and the examples in docstrings (1 to 2 minutes)"
+test: $(READY)  ## the quick tests and every docstring example (about 4 min)
+	@echo "test: quick tests and the examples in docstrings (about 4 minutes)"
 	@$(PYTEST) -m "not slow and not data and not gpu"
 
 test-all: $(READY)  ## every test: slow ones, faults, benchmark data, GPU where there is one (10 to 30 min)
 	@echo "test-all: every test (10 to 30 minutes); what is skipped is listed with its reason at the end"
 	@$(PYTEST)
 
-mutants: $(READY)  ## break each rule on purpose and see its test fail (2 s a rule)
+mutants: $(READY)  ## break each rule on purpose and see its test fail (2 s a rule, 10 min in all)
 	@echo "mutants: each patch of tests/mutants is applied to a copy; its test has to fail (about 2 s each)"
 	@$(RUN)/python tests/mutants/run.py --jobs $(JOBS) $(if $(ONLY),--only $(ONLY))
 
