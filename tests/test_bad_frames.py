@@ -249,6 +249,14 @@ def test_B022_categorical_ids_of_other_libraries() -> None:
         np.testing.assert_array_equal(plain(found).SeasonalNaive, wanted.SeasonalNaive)
 
 
+def test_B022_text_that_arrow_cannot_take_rows_of() -> None:
+    import pyarrow as pa
+
+    table = converted(P(2, 60), "pyarrow")
+    views = table.set_column(0, "unique_id", table["unique_id"].cast(pa.string_view()))
+    same(sn().fit(views).predict(), forecast(sn(), P(2, 60)))
+
+
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_B023_odd_ids(library: str, tmp_path: Any) -> None:
     odd = ["", " a", "a", "A", "日本", "a/b", "..", "x" * 300, "a\x00b", "a\x00c"]

@@ -127,6 +127,14 @@ def taken(series: nw.Series[Any], index: Ints) -> nw.Series[Any]:
     return nw.maybe_reset_index(found)
 
 
+def takeable(series: nw.Series[Any]) -> nw.Series[Any]:
+    """The column; text of a type that arrow cannot take rows of as text of one that it can."""
+    native = series.to_native()
+    if str(getattr(native, "type", "")) != "string_view":
+        return series
+    return nw.from_native(native.cast("large_string"), series_only=True)
+
+
 def _from_series(series: Any, what: str) -> Any:
     """A pandas Series with a DatetimeIndex as a frame of one series."""
     import pandas as pd

@@ -41,28 +41,21 @@ class Runs(NamedTuple):
 def runs_of(series: nw.Series[Any], name: str) -> Runs:
     """The runs of an id column; missing, mixed and unhashable ids are refused."""
     import pandas as pd
+    import pyarrow.compute as pc
 
     if series.null_count():
         raise _missing(series, name)
-    kind, native = series.dtype, series.to_native()
-    if kind == nw.String and str(getattr(native, "dtype", "")) != "object":
-        return _text_runs(series.to_arrow())
     labels: Any = None
-    if kind.is_integer() and kind not in (nw.Int128, nw.UInt128):
-        values = np.asarray(series.to_numpy())
-    elif kind in (nw.Categorical, nw.Enum):
-        labels, values = frames.categories(series)
-        if (values < 0).any():
-            raise _missing(series, name)
-    elif str(getattr(native, "dtype", "")) == "object":
-        values = native.to_numpy()
+    if series.dtype == nw.String and str(getattr(series.to_native(), "dtype", "")) != "object":
+        values: Any = frames.takeable(series).to_arrow()  # text is compared where it is
+        differs = np.asarray(pc.not_equal(values[1:], values[:-1]))
     else:
-        raise _wrong_ids(series, name, None)
-    if (labels is not None or values.dtype == object) and not _one_type(values if labels is None else labels):
-        raise _wrong_ids(series, name, values if labels is None else labels)
-    starts = _starts(values[1:] != values[:-1])
-    heads: Any = values[starts] if len(starts) < len(values) else values
-    place: Any = slice(None)
+        values, labels = _values(series, name)
+        differs = values[1:] != values[:-1]
+    starts: Any = np.flatnonzero(np.append(True, differs))
+    starts = starts.astype(np.int32) if len(differs) < 2**31 - 1 else starts  # there may be as many as rows
+    heads = values.take(starts) if len(starts) <= len(differs) else values
+    place: Any = ...
     if labels is not None:
         place, used = pd.factorize(heads)
         heads = labels[used]
@@ -73,31 +66,45 @@ def runs_of(series: nw.Series[Any], name: str) -> Runs:
     return Runs(starts, rank[place], count)
 
 
-def _text_runs(array: Any) -> Runs:
-    """The runs of a text column, compared where it is: in arrow's memory."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    array = array.cast(pa.large_string()) if pa.types.is_string_view(array.type) else array
-    starts = _starts(np.asarray(pc.not_equal(array[1:], array[:-1])))
-    return Runs(starts, *_text_ranks(array.take(starts) if len(starts) < len(array) else array))
-
-
-def _starts(differs: NDArray[np.bool_]) -> Ints:
-    """The rows at which a run starts, given which rows differ from the one before; in half the memory where it suffices."""
-    starts: Any = np.flatnonzero(np.append(True, differs))
-    return np.asarray(starts.astype(np.int32) if len(differs) < 2**31 - 1 else starts)
+def _values(series: nw.Series[Any], name: str) -> tuple[NDArray[Any], NDArray[Any] | None]:
+    """Ids that can be compared: integers, objects, or codes and the labels they stand for."""
+    kind, native = series.dtype, series.to_native()
+    if kind.is_integer() and kind not in (nw.Int128, nw.UInt128):
+        return np.asarray(series.to_numpy()), None
+    if kind in (nw.Categorical, nw.Enum):
+        labels, codes = frames.categories(series)
+        if (codes < 0).any():
+            raise _missing(series, name)
+        if _one_type(labels):
+            return codes, labels
+        raise _wrong_ids(series, name, labels)
+    objects = native.to_numpy() if str(getattr(native, "dtype", "")) == "object" else None
+    if objects is None or not _one_type(objects):
+        raise _wrong_ids(series, name, objects)
+    return objects, None
 
 
 def _ranks(labels: Any) -> tuple[Ints, int]:
-    """The rank of each label among the different ones, and how many there are."""
-    import pandas as pd
+    """The rank of each label (a numpy or arrow array) among the different ones, and how many there are."""
     import pyarrow as pa
 
-    array = None if labels.dtype.kind in "iu" else pa.array(labels)
-    if array is not None and not pa.types.is_integer(array.type):
-        return _text_ranks(array)
-    numbers = labels if array is None else array.to_numpy()
+    if isinstance(labels, np.ndarray) and labels.dtype.kind not in "iu":
+        labels = pa.array(labels)
+    if isinstance(labels, np.ndarray) or pa.types.is_integer(labels.type):
+        return _integer_ranks(np.asarray(labels))
+    # not by pandas: before 3.0 it took texts for the same that differ after a NUL
+    encoded = labels.dictionary_encode()
+    encoded = encoded.combine_chunks() if hasattr(encoded, "combine_chunks") else encoded
+    names = np.asarray(encoded.dictionary.to_numpy(zero_copy_only=False), dtype=object)
+    rank = np.empty(len(names), dtype=np.int64)
+    rank[np.argsort(names, kind="stable")] = np.arange(len(names))
+    return rank[encoded.indices.to_numpy()], len(names)
+
+
+def _integer_ranks(numbers: NDArray[Any]) -> tuple[Ints, int]:
+    """`_ranks` of integers, without comparing where they are dense."""
+    import pandas as pd
+
     low, high = int(numbers.min()), int(numbers.max())
     if high - low > DENSE * len(numbers):
         rank, names = pd.factorize(numbers, sort=True)
@@ -107,16 +114,6 @@ def _ranks(labels: Any) -> tuple[Ints, int]:
     there[from_low] = True
     number = np.cumsum(there) - 1
     return number[from_low], int(number[-1]) + 1
-
-
-def _text_ranks(array: Any) -> tuple[Ints, int]:
-    """`_ranks` of text. Not by pandas: before 3.0 it took texts for the same that differ after a NUL."""
-    encoded = array.dictionary_encode()
-    encoded = encoded.combine_chunks() if hasattr(encoded, "combine_chunks") else encoded
-    names = np.asarray(encoded.dictionary.to_numpy(zero_copy_only=False), dtype=object)
-    rank = np.empty(len(names), dtype=np.int64)
-    rank[np.argsort(names, kind="stable")] = np.arange(len(names))
-    return rank[encoded.indices.to_numpy()], len(names)
 
 
 def _one_type(values: Any) -> bool:

@@ -92,7 +92,7 @@ def read_keys(table: nw.DataFrame[Any], names: Columns, what: str = "frame") -> 
     first = indptr[:-1]
     if order is not None:
         raw, first = raw[order], order[first]
-    ids = None if names.id is None else table[names.id][first]
+    ids = None if names.id is None else frames.takeable(table[names.id])[first]
     keys = Keys(names, table.implementation.value, ids, order, indptr, raw, kind, what)
     same = raw[1:] == raw[:-1]
     if same.any():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import narwhals.stable.v2 as nw
@@ -27,27 +28,30 @@ class TimeType:
     dtype: str = "int64"
 
 
+time_type = lru_cache(maxsize=64)(TimeType)  # there are but a few
+
+
 def stamps(series: nw.Series[Any], name: str) -> tuple[Ints, TimeType]:
     """A time column as int64 (absolute time where there is a time zone) and how it came; the caller sees to missing ones."""
     native: Any = series.to_native()
     kind: Any = series.dtype
     dtype: Any = getattr(native, "dtype", None)
     if isinstance(dtype, np.dtype) and dtype.kind == "M":
-        return np.ascontiguousarray(native.to_numpy()).view(np.int64), TimeType(np.datetime_data(dtype)[0], None, str(dtype))
+        return np.ascontiguousarray(native.to_numpy()).view(np.int64), time_type(np.datetime_data(dtype)[0], None, str(dtype))
     found = str(dtype if dtype is not None else getattr(native, "type", ""))
     if kind.is_integer():
-        return _integers(series, name, found), TimeType("", None, found)
+        return _integers(series, name, found), time_type("", None, found)
     if kind == nw.String:
         return _parsed(series, name)
     if kind == nw.Date:
-        return _physical(series), TimeType("D", None, found)
+        return _physical(series), time_type("D", None, found)
     if hasattr(dtype, "tz"):
-        return _physical(series), TimeType(dtype.unit, _zone_of(dtype, name), found)
+        return _physical(series), time_type(dtype.unit, _zone_of(dtype, name), found)
     if kind == nw.Datetime or "timestamp[" in found:  # narwhals does not know every name of a zone
         arrow = getattr(dtype, "pyarrow_dtype", getattr(native, "type", kind))
         if not hasattr(arrow, "unit"):
-            return _physical(series), TimeType(arrow.time_unit, arrow.time_zone, found)
-        return _physical(series), TimeType(arrow.unit, arrow.tz, found)
+            return _physical(series), time_type(arrow.time_unit, arrow.time_zone, found)
+        return _physical(series), time_type(arrow.unit, arrow.tz, found)
     raise _no_stamps(native, kind, name, found)
 
 

@@ -43,7 +43,7 @@ def test_anything_else_is_refused(thing: Any) -> None:
 
 
 def test_names_twice() -> None:
-    with pytest.raises(DataError, match="y, ds is there more than once"):
+    with pytest.raises(DataError, match="are unique; y, ds is there more than once"):
         opened(pd.DataFrame([[1, 2, 3, 4, 5]], columns=["a", "y", "y", "ds", "ds"]))
     table = pa.table([[1], [2]], names=["y", "y"])
     with pytest.raises(DataError, match="y is there more than once"):

@@ -128,6 +128,13 @@ def test_not_inferred(frame: pd.DataFrame, words: str) -> None:
         keys_of(frame).on_calendar(None, None)
 
 
+def test_two_rows_are_no_frequency_of_their_own() -> None:
+    frame = joined(D("A", 30), D("B", 30).iloc[[3, 9]])
+    assert keys_of(frame).on_calendar(None, None)[0].calendar.freq == "D"
+    with pytest.raises(DataError, match=r"Those of series A begin 2024-01-03, 2024-01-10\."):
+        keys_of(joined(D("A", 2, "W-WED"), D("B", 2, "W-THU"))).on_calendar(None, None)
+
+
 def test_stamps_too_far_apart_to_subtract() -> None:
     ends = pd.to_datetime(["1680-01-01", "2260-01-01"]).astype("datetime64[ns]")
     with pytest.raises(DataError, match=r"series A at 2260-01-01"):
