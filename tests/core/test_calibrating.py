@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from deepforecast import Forecaster, Mean, Naive, Panel, SeasonalNaive, WindowMean
+from deepforecast import Drift, Forecaster, Mean, Naive, Panel, SeasonalNaive, WindowMean
 from deepforecast.core.calibrating import MOST_POOLED, MOST_WINDOWS, own_errors, pooled_errors
 from deepforecast.core.state import Learned
 from deepforecast.errors import DataError
@@ -21,11 +21,11 @@ def noisy(*lengths: int) -> pd.DataFrame:
     return frame.assign(y=frame.y + np.random.default_rng(0).normal(size=len(frame)))
 
 
-@pytest.mark.parametrize("model", [Naive(), SeasonalNaive(season_length=7), WindowMean(window=4), Mean()], ids=repr)
+@pytest.mark.parametrize("model", [Naive(), SeasonalNaive(season_length=7), WindowMean(window=4), Mean(), Drift()], ids=repr)
 def test_errors_are_those_of_a_plain_loop(model: Forecaster) -> None:
     frame, horizon = noisy(40, 23, 12), 3
     found = own_errors(model, Panel.from_frame(frame), horizon).errors
-    needed = {"SeasonalNaive": 7, "WindowMean": 4}.get(model.name, 1)
+    needed = {"SeasonalNaive": 7, "WindowMean": 4, "Drift": 2}.get(model.name, 1)
     for number, (_, one) in enumerate(frame.groupby("unique_id")):
         count = min((len(one) - horizon + 1) // 2, len(one) - horizon - needed + 1)
         fitted = model.clone().fit(one.iloc[: len(one) - horizon - count + 1])

@@ -9,15 +9,21 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from hypothesis.extra import numpy as arrays
 
 from deepforecast import Panel
 from deepforecast.core.conformal import OwnErrors, PooledErrors, adapted_miss, scale_of, windows_needed
 from deepforecast.errors import CapabilityError
 
 LEVELS = st.sampled_from([1, 10, 50, 66.6, 80, 90, 95])
-NUMBERS = st.floats(-100, 100) | st.just(math.nan)
-ERRORS = arrays.arrays(np.float64, st.tuples(st.integers(1, 3), st.integers(1, 25), st.integers(1, 3)), elements=NUMBERS)
+SHAPES = st.tuples(st.integers(1, 3), st.integers(1, 30), st.integers(1, 3))
+
+
+def errors_of(shape: tuple[int, ...], seed: int, missing: float) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    return np.where(rng.random(shape) < missing, np.nan, rng.normal(size=shape).round(1))  # rounded: some are equal
+
+
+ERRORS = st.builds(errors_of, SHAPES, st.integers(0, 10**6), st.sampled_from([0.0, 0.05, 0.5]))
 
 
 def smallest_that_covers(sizes: list[float], level: float) -> float | None:

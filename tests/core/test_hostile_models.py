@@ -44,7 +44,7 @@ def seasonal() -> Forecaster:
 
 
 def on_business_days() -> Forecaster:
-    stamps = pd.date_range("2023-01-01", periods=30, freq=HOLIDAYS, tz="Europe/Berlin")
+    stamps = pd.date_range("2023-01-01", periods=30, freq=HOLIDAYS, tz="Europe/Berlin").as_unit("us")
     frame = pd.DataFrame({"unique_id": 7, "ds": stamps, "y": np.arange(30.0) + 5})
     return Naive2(horizon=3, season_length=4).fit(frame, freq=HOLIDAYS)
 
@@ -103,6 +103,12 @@ def everywhere(value: Any, new: Any) -> Any:
 
 # -- the corpus: a name says what is done, the words are a piece of the reason ---------------------------------------------
 
+
+
+def zoned(name: str) -> dict[str, str]:
+    return {"unit": "us", "tz": name, "dtype": f"datetime64[us, {name}]"}
+
+
 CASES: dict[str, tuple[str, tuple[Any, ...], Any, str]] = {
     "S09_model_is_a_path": ("daily", ("model",), "os.system", "No model is called os.system"),
     "S09_model_is_a_module": ("daily", ("model",), "deepforecast.models.baselines.naive", "No model is called"),
@@ -137,8 +143,9 @@ CASES: dict[str, tuple[str, tuple[Any, ...], Any, str]] = {
     "S21_wrapped_text": ("seasonal", ("parameters", "model"), "Naive", "model is a Forecaster"),
     "S21_season_of_code": ("seasonal", ("parameters", "model", "parameters", "season_length"), "__import__('os')", "season"),
     "S21_rate": ("seasonal", ("calibration", "rate"), 1e300, "rate of its calibration"),
-    "S22_zone_of_a_file": ("business", ("series", "time", "tz"), "dateutil//etc/passwd", "unknown type"),
-    "S22_zone_of_a_path": ("business", ("series", "time", "tz"), "../../etc/passwd", "unknown type"),
+    "S22_zone_of_a_file": ("business", ("series", "time"), zoned("dateutil//etc/passwd"), "unknown type"),
+    "S22_zone_of_a_path": ("business", ("series", "time"), zoned("../../etc/passwd"), "unknown type"),
+    "S22_zone_of_another_dtype": ("business", ("series", "time", "tz"), "Asia/Tokyo", "unknown type"),
     "freq_of_ages": ("daily", ("series", "freq"), "999999999999D", "steps of time|stamps of a forecast"),
     "freq_of_nothing": ("daily", ("series", "freq"), "0D", "freq"),
     "freq_of_weeks": ("daily", ("series", "freq"), "W-SUN", "steps of time|stamps of a forecast"),

@@ -152,7 +152,7 @@ def test_L2b_missing_values_are_filled_from_before_the_cutoff_only(filling: str,
     frame, plan = noisy(), Plan(4, 3, 4)
     hole = frame.groupby("unique_id").cumcount().isin([26, 27, 28, 29, 33])  # across the first cutoff, at 28
     frame["y"] = frame.y.mask(hole)
-    model = SeasonalNaive(season_length=7, missing=filling)
+    model = Naive(missing=filling)
     before = points(list(roll(model, Panel.from_frame(frame), plan, every=every)))
     other = changed(frame, "flipped", 28)
     assert (points(list(roll(model, Panel.from_frame(other), plan, every=every)))[0] == before[0]).all()

@@ -6,14 +6,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deepforecast import Panel
 from deepforecast.data.cutoffs import Plan, ready, windows
 from deepforecast.errors import ParameterError
 
-LENGTHS = st.lists(st.integers(1, 30), min_size=1, max_size=4)
+LENGTHS = st.lists(st.integers(1, 20), min_size=1, max_size=4)
 PLANS = st.builds(
     Plan, horizon=st.integers(1, 4), n_windows=st.integers(1, 4), step=st.integers(1, 4), gap=st.integers(0, 2),
     size=st.none() | st.integers(1, 9), align=st.sampled_from(["series", "calendar"]), needed=st.integers(1, 5),
@@ -56,10 +56,11 @@ def expected(panel: Panel, plan: Plan) -> list[dict[int, tuple[int, int]]] | Non
     return found if plan.size is None or plan.size >= plan.needed else None
 
 
+@settings(max_examples=300)
 @given(LENGTHS, st.data(), PLANS)
 def test_windows_are_those_of_a_plain_loop(lengths: list[int], data: st.DataObject, plan: Plan) -> None:
     ends = data.draw(st.lists(st.integers(0, 12), min_size=len(lengths), max_size=len(lengths)))
-    missing = data.draw(st.sets(st.tuples(st.integers(0, 3), st.integers(1, 28)), max_size=8))
+    missing = data.draw(st.sets(st.tuples(st.integers(0, 3), st.integers(1, 9)), max_size=20))
     panel = panel_of(lengths, ends, tuple(missing))
     wanted = expected(panel, plan)
     if wanted is None:
