@@ -110,6 +110,8 @@ def checked_levels(level: Any) -> list[float]:
     found = sorted(set(_numbers(level, "level", 0, 100)))
     if found and level_probabilities(found[-1])[1] >= 1:
         raise ParameterError(f"level lies between 0 and 100, far enough below for its tail to be a number; got {found[-1]!r}.")
+    if found and found[0] < 1:
+        say(f"level is in percent: {found[0]:g} asks for a band that holds {found[0]:g} % of the values. Say {100 * found[0]:g} for more.")
     return found
 
 
@@ -118,12 +120,12 @@ def checked_quantiles(quantiles: Any) -> list[float]:
     return sorted(set(_numbers(quantiles, "quantiles", 0, 1)))
 
 
-def checked_horizon(horizon: Any) -> int:
-    """A whole number of steps, at least 1."""
+def checked_horizon(horizon: Any, name: str = "horizon") -> int:
+    """A whole number of steps (or of something else, by `name`), at least 1."""
     if isinstance(horizon, bool) or not hasattr(horizon, "__index__"):
-        raise ParameterTypeError(f"horizon is a whole number of steps; got {shown(horizon)} ({type(horizon).__name__}).")
+        raise ParameterTypeError(f"{name} is a whole number, at least 1; got {shown(horizon)} ({type(horizon).__name__}).")
     if not 1 <= int(horizon) <= LONGEST_HORIZON:
-        raise ParameterError(f"horizon is at least 1 and at most {LONGEST_HORIZON:,}; got {int(horizon):,}.")
+        raise ParameterError(f"{name} is at least 1 and at most {LONGEST_HORIZON:,}; got {int(horizon):,}.")
     return int(horizon)
 
 

@@ -27,6 +27,9 @@ from deepforecast.data.panel import Panel
 from deepforecast.errors import CapabilityError, DataError, ParameterError, ParameterTypeError, not_fitted, say, shown, some
 
 
+SAID_AT_PREDICT = ("horizon", "alias", "point")  # parameters that change no fit
+
+
 @dataclass_transform(kw_only_default=True, field_specifiers=(param,))
 class Forecaster:
     """Base of all models. Parameters are declared with `param`; the constructor only stores, what is learned is in `state_`."""
@@ -58,12 +61,9 @@ class Forecaster:
         panel = Panel.from_frame(frame, columns=columns, freq=freq, static=static)
         if panel.undeclared:
             say(f"Columns without a role are left out: {some(panel.undeclared)}. Declare them in columns= or drop them.")
+        if panel.series.columns.future:
+            _say_leaks(panel)
         self.state_ = self._learn(panel)
-        return self
-
-    def fit_panel(self, panel: Panel, monitor: Monitor = SILENT) -> Self:
-        """`fit` for data that are a panel already: what the engines call."""
-        self.state_ = self._learn(panel, monitor)
         return self
 
     def predict(
@@ -103,7 +103,7 @@ class Forecaster:
         """Sample paths, long: a row for each series, `sample` (from 0) and step. The same seed gives the same paths."""
         if not self.capabilities.simulates:
             raise CapabilityError(f"{self.name} cannot simulate sample paths. `predict(level=...)` may give what you need.")
-        steps, samples = self._steps(horizon), checked_horizon(n_samples)
+        steps, samples = self._steps(horizon), checked_horizon(n_samples, "n_samples")
         state = self._at_end_of(frame, static)
         paths = self._simulate(state.learned, steps, samples, seed, self._ahead(state, steps, future))
         positions = np.tile(state.series.calendar.following(state.series.last, steps), (1, samples))
@@ -172,7 +172,11 @@ class Forecaster:
         return own
 
     def set_params(self, **given: Any) -> Self:
-        """Change parameters, checked as on construction; all of them or, on an error, none. What was learned stays."""
+        """Change parameters, checked as on construction; all of them or, on an error, none.
+
+        A change of what a fit depends on (all but `horizon`, `alias` and `point`) unfits the model: what it learned is not what its
+        parameters say any more.
+        """
         nested = {name: value for name, value in given.items() if "__" in name}
         own = {name: value for name, value in given.items() if "__" not in name}
         params.refuse_unknown(type(self), {**own, **{name.partition("__")[0]: None for name in nested}})
@@ -182,7 +186,10 @@ class Forecaster:
             if not isinstance(checked[outer], Forecaster):
                 raise ParameterTypeError(f"{name} is a parameter of a model in {outer}; {outer} is {shown(checked[outer])}.")
             checked[outer] = checked[outer].clone().set_params(**{inner: value})
+        before = type(self)(**{name: getattr(self, name) for name in checked})
         self.__dict__.update(checked)
+        if before != self.clone(**{name: getattr(before, name) for name in SAID_AT_PREDICT}):
+            self.__dict__.pop("state_", None)
         return self
 
     def clone(self, **changed: Any) -> Self:
@@ -308,25 +315,25 @@ class Forecaster:
 
     def _fit(self, panel: Panel, monitor: Monitor) -> Learned:
         """Learn from a panel."""
-        raise NotImplementedError
+        raise _lacks(self, "_fit")
 
     def _advance(self, learned: Learned, panel: Panel, fresh: bool) -> Learned:
         """Move the state over the rows of `panel`, parameters as they are. `fresh`: from before its first row; of a model
         that is not local, `learned` then holds other series. Otherwise the rows go on where each series stands, and `shared`
         stays."""
-        raise NotImplementedError
+        raise _lacks(self, "_advance")
 
     def _forecast(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> Forecast:
         """Forecast from the state."""
-        raise NotImplementedError
+        raise _lacks(self, "_forecast")
 
     def _simulate(self, learned: Learned, steps: int, samples: int, seed: int, future: Mapping[str, Covariate]) -> Floats:
         """Sample paths, shape (series, samples, steps)."""
-        raise NotImplementedError
+        raise _lacks(self, "_simulate")
 
     def _explain(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> dict[str, Floats]:
         """Components that add up to the forecast, each of shape (series, steps)."""
-        raise NotImplementedError
+        raise _lacks(self, "_explain")
 
     def _refine(self, learned: Learned, panel: Panel) -> Learned:
         """Go on learning; for closed forms that is a fit."""
@@ -334,6 +341,21 @@ class Forecaster:
 
 
 collect(Forecaster)
+
+
+def _lacks(model: Forecaster, hook: str) -> CapabilityError:
+    return CapabilityError(f"{type(model).__name__} cannot do this: its class does not define {hook}. Define it, or use another model.")
+
+
+def _say_leaks(panel: Panel) -> None:
+    from deepforecast.data.leaks import leak
+
+    found = leak(panel)
+    if found:
+        say(
+            f"Columns said to be known ahead follow the target nearly exactly: {some(found)}. If their future values are not known when "
+            "forecasting, declare them as past."
+        )
 
 
 def _finite(values: Floats, state: State, name: str) -> Floats:

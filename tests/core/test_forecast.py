@@ -95,6 +95,12 @@ def test_B087_horizon_at_predict(horizon: Any) -> None:
         checked_horizon(horizon)
 
 
+@pytest.mark.parametrize("samples", [0, -1, 2.5, True, "3"], ids=repr)
+def test_the_number_of_samples_is_called_by_its_name(samples: Any) -> None:
+    with pytest.raises(ParameterError, match="^n_samples is"):
+        Naive(2).fit(FRAME).simulate(samples)
+
+
 def test_B087_no_horizon_anywhere() -> None:
     with pytest.raises(ParameterError, match=r"horizon is needed: Naive was constructed without one\. Say predict"):
         Naive().fit(FRAME).predict()

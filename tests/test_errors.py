@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import pickle
+import warnings
+
+import pytest
+
+from deepforecast import errors
+from deepforecast.errors import DataError, DataWarning, TrainingWarning, escaped, keeping, quietly, say, say_kept, shown, some
+
+ANSI = "\x1b[2J\x1b]0;owned\x07\r\n\u202e"
+BUILTINS = {
+    "DataError": ValueError, "ParameterError": ValueError, "ParameterTypeError": TypeError, "CapabilityError": ValueError,
+    "NotFittedError": ValueError, "TrainingError": ValueError, "ModelFileError": ValueError, "SaveError": OSError,
+    "DependencyError": ImportError,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BUILTINS)
+def test_K1_every_error_is_one_of_ours_and_one_of_python(name: str) -> None:
+    kind = getattr(errors, name)
+    assert issubclass(kind, errors.DeepForecastError)
+    assert issubclass(kind, BUILTINS[name])
+    assert str(pickle.loads(pickle.dumps(kind("why")))) == "why"
+
+
+@pytest.mark.parametrize("name", BUILTINS)
+def test_S20_no_control_character_of_a_message_reaches_a_terminal(name: str) -> None:
+    error = getattr(errors, name)(f"column {ANSI} of 日本 \xa0")
+    assert str(error) == r"column \x1b[2J\x1b]0;owned\x07\r\n\u202e of 日本 \xa0"
+    assert str(error).isprintable()
+
+
+def test_what_is_shown_of_a_value() -> None:
+    assert shown("日本\n\x1b") == r"日本\n\x1b"
+    assert shown(["\x1b", "日"]) == r"['\x1b', '\u65e5']"
+    assert shown("a" * 200) == "a" * 79 + "…"
+    assert len(shown(list(range(10**6)))) == 80
+    assert escaped("a b") == "a b"
+    assert some(range(7), most=2) == "0, 1 … (7 in all)"
+
+
+def speak(message: str) -> None:
+    say(message)
+
+
+def test_a_warning_points_at_the_line_outside_of_the_package() -> None:
+    with pytest.warns(DataWarning) as said:
+        speak(f"It was {ANSI}.")
+    assert said[0].filename == __file__
+    assert str(said[0].message).isprintable()
+
+
+def test_nothing_is_said_quietly() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with quietly():
+            speak("no")
+            with quietly():
+                speak("no")
+            speak("no")
+    with pytest.warns(DataWarning, match="yes"):
+        speak("yes")
+
+
+def test_what_is_kept_is_said_once_of_each_thing_and_the_last_time() -> None:
+    kept: errors.Kept = {}
+    for window in range(3):
+        with keeping(kept):
+            speak(f"Column a: {window}")
+            speak(f"Column b: {window}")
+            say(f"Training: {window}", TrainingWarning)
+    with pytest.warns((DataWarning, TrainingWarning)) as said:
+        say_kept(kept)
+    assert [(str(one.message), one.category) for one in said] == [
+        ("Column a: 2", DataWarning), ("Column b: 2", DataWarning), ("Training: 2", TrainingWarning),
+    ]  # fmt: skip
+
+
+def test_keeping_ends_with_its_block_whatever_happens_in_it() -> None:
+    def fails() -> None:
+        with keeping({}):
+            raise DataError("in the middle")
+
+    with pytest.raises(DataError):
+        fails()
+    with pytest.warns(DataWarning, match="heard"):
+        speak("heard")
