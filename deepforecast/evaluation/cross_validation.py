@@ -60,7 +60,8 @@ def cross_validate(
     if len(candidates) > 1:  # a single model that cannot use a declared covariate refuses it
         panels = [_usable_aloud(model, panel) for model in candidates]
     refit_every(refit, True)
-    plan = replace(plan, needed=max(model._needs_to_fit(own) for model, own in zip(candidates, panels, strict=True)))
+    workers = [model.clone(horizon=plan.gap + plan.horizon) for model in candidates]
+    plan = replace(plan, needed=max(worker._needs_to_fit(own) for worker, own in zip(workers, panels, strict=True)))
     rows = Rows.of(panel, plan)
 
     def work(number: int) -> Backtested:

@@ -167,6 +167,8 @@ def test_B112_too_many_windows_name_the_series_and_what_a_model_needs() -> None:
         cross_validate(Naive(), frame, horizon=5, n_windows=4)
     with pytest.raises(ParameterError, match=r"n_windows=3 .* need 7 values to learn from and 15 rows after them; .* short"):
         cross_validate([Naive(), SeasonalNaive(season_length=7)], frame, horizon=5, n_windows=3)
+    with pytest.raises(ParameterError, match=r"n_windows=2 .* need 7 values to learn from .* series short has 16 rows"):
+        cross_validate(Conformal(Naive()), frame, horizon=5, n_windows=2, options=Backtest(gap=1))
 
 
 def test_every_series_is_in_every_window_by_its_own_end() -> None:
@@ -212,19 +214,21 @@ def test_a_window_wants_what_is_known_ahead_of_all_its_steps() -> None:
 @pytest.mark.parametrize("align", ["series", "calendar"])
 @pytest.mark.parametrize("how", ["flipped", "noise", "constant", "deleted"])
 def test_K17_nothing_after_a_cutoff_moves_a_forecast(how: str, align: str) -> None:
-    models = [Naive(), SeasonalNaive(season_length=7), WindowMean(window=5), Mean(), Drift()]
+    bands = [Conformal(WindowMean(window=5)), Conformal(Naive(), alias="A", method="adaptive")]
+    bands += [Conformal(Naive(), alias="P", pool=True)]
+    models = [Naive(), SeasonalNaive(season_length=7), WindowMean(window=5), Mean(), Drift(), *bands]
     frame, options = noisy(), Backtest(align=align)  # type: ignore[arg-type]
-    before = cross_validate(models, frame, horizon=3, n_windows=3, level=80, options=options)
+    before = cross_validate(models, frame, horizon=3, n_windows=3, level=75, options=options)
     cutoff = before.cutoff.unique()[1]
     later = frame.ds > cutoff
     if how == "deleted":  # what is left ends a window earlier
         other = frame[frame.ds <= cutoff + pd.Timedelta(days=3)]
-        found = cross_validate(models, other, horizon=3, n_windows=2, level=80, options=options)
+        found = cross_validate(models, other, horizon=3, n_windows=2, level=75, options=options)
     else:
         rng = np.random.default_rng(3)
         new = {"flipped": -37 * frame.y + 1e5, "noise": rng.normal(size=len(frame)), "constant": 4.0}[how]
         other = frame.assign(y=frame.y.where(~later, new))
-        found = cross_validate(models, other, horizon=3, n_windows=3, level=80, options=options)
+        found = cross_validate(models, other, horizon=3, n_windows=3, level=75, options=options)
     names = [name for name in before if name != "y"]
     before, found = before[before.cutoff <= cutoff], found[found.cutoff <= cutoff]
     same(before[names].reset_index(drop=True), found[names].reset_index(drop=True))
