@@ -19,10 +19,12 @@ from tests.helpers_models import FutureRegression, PooledRegression
 
 
 def promoted(k: int = 3, n: int = 60) -> pd.DataFrame:
-    """P(k, n) with a column known ahead whose effect is 7."""
+    """P(k, n) with a column known ahead whose effect is 7, beside a pattern that least squares tells from it exactly."""
     frame = P(k, n)
-    promo = (frame.groupby("unique_id").cumcount() % 5 == 0).astype(float)
-    return frame.assign(y=100 + 7 * promo + 10 * frame.unique_id.str[1:].astype(int), promo=promo)
+    day = frame.groupby("unique_id").cumcount() % 5
+    promo = (day == 0).astype(float)
+    pattern = np.array([0.0, 3.0, -3.0, 3.0, -3.0])[day]
+    return frame.assign(y=100 + 7 * promo + pattern + 10 * frame.unique_id.str[1:].astype(int), promo=promo)
 
 
 def with_future(library: str = "pandas", h: int = 5) -> tuple[FutureRegression, pd.DataFrame]:
@@ -124,8 +126,12 @@ def test_B110_leak() -> None:
     frame["ahead"] = frame.groupby("unique_id").y.shift(-1)
     frame["itself"] = 3 - 2 * frame.y
     frame["honest"] = np.random.default_rng(1).normal(size=len(frame))
-    panel = Panel.from_frame(frame, columns={"future": ["ahead", "honest", "itself"]})
-    assert leak(panel) == ["ahead", "itself"]
+    columns = {"future": ["ahead", "honest", "itself"]}
+    assert leak(Panel.from_frame(frame, columns=columns)) == ["ahead", "itself"]
+    with heard() as said:
+        FutureRegression(5).set_params(missing="ffill").fit(frame, columns=columns)
+    assert len(said) == 1
+    assert "ahead, itself" in said[0]
 
 
 @pytest.mark.parametrize("library", LIBRARIES)

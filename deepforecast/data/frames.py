@@ -33,7 +33,7 @@ def opened(frame: Frame, what: str = "frame") -> nw.DataFrame[Any]:
         frame = _from_series(frame, what)
     try:
         table: nw.DataFrame[Any] = nw.from_native(frame, eager_only=True)
-        if table.implementation.value in LIBRARIES and table.columns is not None:
+        if table.implementation.value in LIBRARIES:
             return table
     except TypeError:
         pass
