@@ -17,6 +17,7 @@ A message states the rule, then the value found (series, column, time stamp), th
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
@@ -81,13 +82,14 @@ def not_fitted(name: str) -> NotFittedError:
     kind: type[NotFittedError] = NotFittedError
     sklearn = sys.modules.get("sklearn.exceptions")
     if sklearn is not None:
-        kind = type("NotFittedError", (NotFittedError, sklearn.NotFittedError), {"__module__": __name__})
+        plain = {"__module__": __name__, "__reduce__": lambda error: (NotFittedError, error.args)}  # for pickle
+        kind = type("NotFittedError", (NotFittedError, sklearn.NotFittedError), plain)
     return kind(f"{name} has not been fitted. Call fit(frame) first.")
 
 
 Kept = dict[object, tuple[str, type[UserWarning]]]  # what was said, by where and of what
 _kept: ContextVar[Kept | None] = ContextVar("kept", default=None)
-_PACKAGE = str(Path(__file__).parent)
+_PACKAGE = str(Path(__file__).parent) + os.sep
 
 
 def say(message: str, category: type[UserWarning] = DataWarning) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 
@@ -41,4 +41,6 @@ class CapabilitiesOf:
 
     def __get__(self, instance: object | None, owner: type) -> Capabilities:
         narrow = getattr(instance, "_narrow", None)
-        return self.declared if narrow is None else narrow(self.declared)
+        able = self.declared if narrow is None else narrow(self.declared)
+        # sample paths come from the model's own distribution, which calibrated bands are there to correct
+        return able if getattr(instance, "intervals", None) is None else replace(able, simulates=False)

@@ -1,10 +1,10 @@
 """Conformal arithmetic: bands from the errors a model made on windows it was not fitted on.
 
 Calibration      half widths for a level; what becomes of them when series are taken, joined or moved on
-├── OwnErrors    each series' own. Split: the finite-sample quantile of the absolute errors at a step (Vovk et al. 2005; Lei
-et al. │                2018). Adaptive: the miss rate aimed at follows the misses seen, window after window (Gibbs & Candès
-2021), so │                that bands widen when the errors grow └── PooledErrors those of all series together, each over the
-scale of its series, for series too short to have enough of their own
+├── OwnErrors    each series' own. Split: the finite-sample quantile of the absolute errors at a step (Vovk et al. 2005;
+│                Lei et al. 2018). Adaptive: the miss rate aimed at follows the misses seen, window after window
+│                (Gibbs & Candès 2021), so that bands widen when the errors grow
+└── PooledErrors those of all series together, each over the scale of its series, for series too short to have enough
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from deepforecast.data.panel import Panel
 from deepforecast.errors import CapabilityError
 
 METHODS = ("split", "adaptive")
+AIMS = np.array([0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99])  # miss rates followed
 
 
 class Calibration(ABC):
@@ -93,7 +94,7 @@ class OwnErrors(Calibration):
         _refuse_few(level, count, "or give longer series or more windows: Conformal(model, n_windows=..., or pool=True)")
         miss = np.full(count.shape, 1 - level / 100)
         if self.method == "adaptive":
-            miss = adapted_miss(sizes, 1 - level / 100, self.rate)
+            miss = followed_miss(sizes, 1 - level / 100, self.rate)
         return np.take_along_axis(scores, (_rank(count, miss) - 1)[:, None, :], axis=1)[:, 0, :]
 
 
@@ -180,15 +181,27 @@ def windows_needed(level: float) -> int:
     return math.ceil(level / max(100 - level, 1e-9) - 1e-9)
 
 
-def adapted_miss(scores: Floats, aim: float, rate: float) -> Floats:
-    """The miss rate to use next for each series and step, after following the misses over the windows in their order."""
-    miss = np.full((scores.shape[0], scores.shape[2]), aim)
+def followed_miss(scores: Floats, aim: float, rate: float) -> Floats:
+    """`adapted_miss` for any aim, shape (series, steps): never less for a lower level, so that bands stay nested."""
+    adapted = adapted_miss(scores, AIMS, rate)
+    none = np.zeros_like(adapted[:1])
+    adapted = np.concatenate([none, np.maximum.accumulate(adapted, axis=0), none + 1])
+    aims = np.array([0.0, *AIMS, 1.0])
+    place = int(np.searchsorted(aims, aim, side="right")) - 1
+    share = (aim - aims[place]) / (aims[place + 1] - aims[place])
+    return np.asarray(np.clip(adapted[place] + share * (adapted[place + 1] - adapted[place]), 1e-6, 1 - 1e-6))
+
+
+def adapted_miss(scores: Floats, aims: Floats, rate: float) -> Floats:
+    """The miss rates to use next, shape (aims, series, steps), after following the misses over the windows in their order."""
+    aims = np.asarray(aims, dtype=np.float64)[:, None, None]
+    miss = np.repeat(np.repeat(aims, scores.shape[0], axis=1), scores.shape[2], axis=2)
     for window in range(1, scores.shape[1]):
         past, now = scores[:, :window], scores[:, window]
         count = np.sum(~np.isnan(past), axis=1)
         rank = np.ceil((count + 1) * (1 - miss) - 1e-9)  # of the error that was the band; no sorting is needed to compare
         missed = np.sum(past < now[:, None], axis=1) >= rank
-        miss = miss + rate * np.where(np.isnan(now), 0.0, aim - missed)
+        miss = miss + rate * np.where(np.isnan(now) | (count == 0), 0.0, aims - missed)
     return np.asarray(np.clip(miss, 1e-6, 1 - 1e-6))
 
 

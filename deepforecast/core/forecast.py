@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from deepforecast.data.frames import Floats
-from deepforecast.errors import CapabilityError, ParameterError, ParameterTypeError, shown, some
+from deepforecast.errors import CapabilityError, ParameterError, ParameterTypeError, say, shown, some
 
 LONGEST_HORIZON = 1_000_000  # beyond it a slip, or a file made to do harm: memory would run out before the error
 
@@ -183,7 +183,7 @@ def number_text(value: float) -> str:
 def _numbers(given: Any, name: str, low: float, high: float) -> list[float]:
     if given is None:
         return []
-    values = list(given) if isinstance(given, (list, tuple, set, range, np.ndarray)) else [given]
+    values = list(given) if hasattr(given, "__iter__") and not isinstance(given, (str, bytes, Mapping)) else [given]
     for value in values:
         if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
             found = f"{shown(value)} ({type(value).__name__})"

@@ -101,9 +101,9 @@ class Forecaster:
         seed: int = 0,
     ) -> Frame:
         """Sample paths, long: a row for each series, `sample` (from 0) and step. The same seed gives the same paths."""
+        steps, samples = self._steps(horizon), checked_horizon(n_samples, "n_samples")
         if not self.capabilities.simulates:
             raise CapabilityError(f"{self.name} cannot simulate sample paths. `predict(level=...)` may give what you need.")
-        steps, samples = self._steps(horizon), checked_horizon(n_samples, "n_samples")
         state = self._at_end_of(frame, static)
         paths = self._simulate(state.learned, steps, samples, seed, self._ahead(state, steps, future))
         positions = np.tile(state.series.calendar.following(state.series.last, steps), (1, samples))
@@ -122,9 +122,9 @@ class Forecaster:
         static: Frame | None = None,
     ) -> Frame:
         """The forecast taken apart, tidy: a row for each series, step and `component`; the `value`s add up to the forecast."""
+        steps = self._steps(horizon)
         if not self.capabilities.explains:
             raise CapabilityError(f"{self.name} has no components to show.")
-        steps = self._steps(horizon)
         state = self._at_end_of(frame, static)
         parts = self._explain(state.learned, steps, self._ahead(state, steps, future))
         positions = np.repeat(state.series.calendar.following(state.series.last, steps), len(parts), axis=1)

@@ -96,7 +96,7 @@ def _without_missing(model: Forecaster, panel: Panel) -> Panel:
     if not model.capabilities.missing:
         raise DataError(
             f"{model.name} needs complete data; {_where(panel, missing)} (rows absent from the frame count as missing). Say "
-            "missing='interpolate', 'ffill' or 'zero', or repair the data: fill_gaps(frame)."
+            "missing='interpolate', 'ffill' or 'zero': filled inside each training window, so that nothing crosses a cutoff."
         )
     say(f"{model.name} forecasts through missing values: {_where(panel, missing)}.")
     return panel

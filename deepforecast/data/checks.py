@@ -73,7 +73,7 @@ def check(frame: Frame, *, freq: Any = None, columns: Columns | Mapping[str, Any
     >>> print(check(frame))
     series 1, rows 29, freq D, from 2024-01-01, to 2024-01-30
     warning  gaps           1  the series, first before 2024-01-06
-                               -> fill_gaps(frame), or a model that takes missing values
+                               -> a model that takes missing values, or missing='interpolate'
     note     constant       1  the series
                                -> forecasts will be that constant
     """
@@ -168,8 +168,8 @@ class _View:
         rows = [
             ("error", "duplicates", doubled, "at", "drop the duplicates or aggregate them"),
             ("error", "infinite", np.isinf(self.y), "at", "replace these values, e.g. by NaN"),
-            ("warning", "gaps", absent > 0, "before", "fill_gaps(frame), or a model that takes missing values"),
-            ("warning", "missing", np.isnan(self.y), "at", "missing='interpolate', or a model that takes missing values"),
+            ("warning", "gaps", absent > 0, "before", "a model that takes missing values, or missing='interpolate'"),
+            ("warning", "missing", np.isnan(self.y), "at", "a model that takes missing values, or missing='interpolate'"),
         ]
         findings = trouble + [self._in_rows(*row) for row in rows if row[2].any()]
         table = self._table(doubled, absent)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deepforecast import Panel
-from deepforecast.core.conformal import OwnErrors, PooledErrors, adapted_miss, scale_of, windows_needed
+from deepforecast.core.conformal import OwnErrors, PooledErrors, adapted_miss, followed_miss, scale_of, windows_needed
 from deepforecast.errors import CapabilityError
 
 LEVELS = st.sampled_from([1, 10, 50, 66.6, 80, 90, 95])
@@ -107,17 +107,26 @@ def test_probabilities_next_to_the_ends_are_refused_and_next_to_the_middle_are_t
 
 @given(ERRORS, st.sampled_from([0.05, 0.2, 0.5]), st.sampled_from([0.01, 0.1]))
 def test_the_adapted_miss_rate_is_that_of_a_plain_loop(errors: np.ndarray, aim: float, rate: float) -> None:
-    found = adapted_miss(np.abs(errors), aim, rate)
+    found = adapted_miss(np.abs(errors), np.array([aim]), rate)[0]
     for series in range(errors.shape[0]):
         for step in range(errors.shape[2]):
             miss, past = aim, []
-            for window, size in enumerate(np.abs(errors[series, :, step])):
-                if window and not math.isnan(size):
+            for size in np.abs(errors[series, :, step]):
+                if past and not math.isnan(size):
                     rank = math.ceil((len(past) + 1) * (1 - miss) - 1e-9)
                     band = -math.inf if rank < 1 else sorted(past)[rank - 1] if rank <= len(past) else math.inf
                     miss += rate * (aim - (size > band))
                 past += [] if math.isnan(size) else [size]
             assert found[series, step] == pytest.approx(min(max(miss, 1e-6), 1 - 1e-6), abs=1e-12)
+
+
+@given(ERRORS)
+def test_adaptive_bands_are_nested_and_those_of_a_series_alone(errors: np.ndarray) -> None:
+    aims = [0.9, 0.5, 0.35, 0.21, 0.2, 0.19, 0.07, 0.05, 0.004]
+    followed = np.stack([followed_miss(np.abs(errors), aim, 0.05) for aim in aims])
+    assert (np.diff(followed, axis=0) <= 0).all()  # a wider band misses less
+    padded = np.concatenate([np.full_like(errors[:, :3], np.nan), errors], axis=1)
+    assert (followed_miss(np.abs(padded), 0.2, 0.05) == followed_miss(np.abs(errors), 0.2, 0.05)).all()
 
 
 def test_an_adaptive_band_follows_errors_that_grow() -> None:

@@ -24,7 +24,7 @@ from deepforecast.core.forecast import (
     number_text,
     refuse_taken,
 )
-from deepforecast.errors import CapabilityError, ParameterError, ParameterTypeError
+from deepforecast.errors import CapabilityError, DataWarning, ParameterError, ParameterTypeError
 
 FRAME = pd.DataFrame({"unique_id": "A", "ds": pd.date_range("2024-01-01", periods=9), "y": np.arange(9.0) ** 1.5})
 NORMAL = NormalForecast(np.array([[1.0, 2.0, 3.0]]), np.array([[0.5, 1.0, 2.0]]))
@@ -50,6 +50,14 @@ def test_B089_one_level_in_any_dress(level: Any) -> None:
     assert list(found.columns) == ["unique_id", "ds", "Naive", "Naive-lo-80", "Naive-hi-80"]
 
 
+def test_a_level_below_one_percent_is_taken_as_said_aloud() -> None:
+    model = Naive(horizon=3).fit(FRAME)
+    with pytest.warns(DataWarning, match=r"level is in percent: 0\.95 asks for a band that holds 0\.95 %.*Say 95"):
+        found = model.predict(level=0.95)
+    assert list(found.columns)[3:] == ["Naive-lo-0.95", "Naive-hi-0.95"]
+    assert model.predict(level=pd.Series([80, 95])).equals(model.predict(level=[80, 95]))
+
+
 def test_B090_levels_in_any_order_are_nested_once_each() -> None:
     model = Naive(horizon=3).fit(FRAME)
     found = model.predict(level=[95, 50, 99.5, 80, 50])
@@ -61,7 +69,7 @@ def test_B090_levels_in_any_order_are_nested_once_each() -> None:
     assert list(model.predict(level=[]).columns) == list(model.predict().columns) == ["unique_id", "ds", "Naive"]
 
 
-@given(st.lists(st.floats(0, 100, exclude_min=True, exclude_max=True).filter(lambda one: (100 + one) / 200 < 1), max_size=4))
+@given(st.lists(st.floats(1, 100, exclude_max=True).filter(lambda one: (100 + one) / 200 < 1), max_size=4))
 def test_every_level_has_columns_of_its_own_and_bands_are_nested(levels: list[float]) -> None:
     found = checked_levels(levels)
     assert found == sorted(set(levels))

@@ -17,8 +17,9 @@ from deepforecast.core.capabilities import Capabilities
 from deepforecast.core.forecast import Forecast, PointForecast
 from deepforecast.core.state import Learned
 from deepforecast.data.panel import Panel
-from deepforecast.errors import CapabilityError, DataError, NotFittedError
+from deepforecast.errors import CapabilityError, DataError, DataWarning, NotFittedError
 from tests.frames import LIBRARIES, P, converted, same
+from tests.helpers_models import FutureRegression
 
 MODELS: list[Forecaster] = [
     Naive(), SeasonalNaive(season_length=7), SeasonalMean(season_length=7), WindowMean(window=5), Drift(), Mean(),
@@ -135,3 +136,36 @@ def test_models_with_equal_parameters_are_equal_and_unhashable(model: Forecaster
     with pytest.raises(TypeError):
         hash(model)
     assert eval(repr(model), {type(one).__name__: type(one) for one in MODELS}) == model
+
+
+@pytest.mark.parametrize("changed", [{"season_length": 5}, {"intervals": "conformal"}, {"missing": "zero"}])
+def test_a_change_of_what_a_fit_depends_on_unfits_the_model(changed: dict[str, Any]) -> None:
+    model = SeasonalNaive(horizon=2).fit(noisy())
+    with pytest.raises(NotFittedError):
+        model.set_params(**changed).predict()
+
+
+def test_a_change_of_what_is_said_at_predict_does_not() -> None:
+    model = SeasonalNaive(horizon=2).fit(noisy()).set_params(horizon=3, alias="other", point="median", season_length="auto")
+    assert list(model.predict().columns)[-1] == "other"
+
+
+def test_B110_a_column_known_ahead_that_is_the_target_is_said() -> None:
+    frame = noisy().assign(x=lambda one: 2 * one.y)
+    with pytest.warns(DataWarning, match="follow the target nearly exactly: x"):
+        FutureRegression(2).fit(frame, columns={"future": ["x"]})
+
+
+def test_a_hook_that_is_not_there_is_named() -> None:
+    class Half(Forecaster):
+        def _fit(self, panel: Any, monitor: Any) -> Learned:
+            return Learned({"last": panel.y[panel.indptr[1:] - 1]})
+
+    with pytest.raises(CapabilityError, match=r"Half cannot do this: its class does not define _forecast"):
+        Half(2).fit(noisy()).predict()
+
+
+def test_the_error_before_fit_travels() -> None:
+    with pytest.raises(NotFittedError) as caught:
+        Naive(2).predict()
+    assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)

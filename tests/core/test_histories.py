@@ -247,6 +247,7 @@ def test_fine_tune_of_a_closed_form_is_a_fit_of_what_it_is_given(model: Forecast
     same(fitted.predict(level=80), model.clone(horizon=2).fit(frame).predict(level=80))
 
 
+@pytest.mark.filterwarnings("ignore:Columns said to be known ahead follow the target")
 def test_fine_tune_goes_on_from_the_parameters_found() -> None:
     class Steps(PooledRegression):
         def _refine(self, learned: Learned, panel: Panel) -> Learned:

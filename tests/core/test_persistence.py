@@ -65,7 +65,8 @@ def test_K22_every_model_and_library(model: Forecaster, library: str, tmp_path: 
     loaded = there_and_back(model, tmp_path)
     for level in (None, [50, 80]):
         same(loaded.predict(level=level), model.predict(level=level))
-    same(loaded.simulate(5, seed=3), model.simulate(5, seed=3))
+    if model.capabilities.simulates:
+        same(loaded.simulate(5, seed=3), model.simulate(5, seed=3))
     same(loaded.explain(), model.explain())
     history = converted(frame.groupby("unique_id").head(30), library)
     same(loaded.predict(frame=history), model.predict(frame=history))
@@ -262,7 +263,7 @@ def test_a_class_that_could_not_be_found_again_is_not_saved(tmp_path: Path, regi
 
 def test_bands_asked_for_after_the_fit_are_not_saved_as_if_they_were_there(tmp_path: Path) -> None:
     model = Naive(2).fit(noisy()).set_params(intervals="conformal")
-    with pytest.raises(SaveError, match=r"told to calibrate bands after it was fitted\. Fit it again"):
+    with pytest.raises(NotFittedError):
         model.save(tmp_path / "model")
     assert there_and_back(model.fit(noisy()), tmp_path).predict(level=80).shape == (6, 5)
 

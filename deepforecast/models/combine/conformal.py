@@ -69,7 +69,7 @@ class Conformal(Forecaster):
 
     def _narrow(self, declared: Capabilities) -> Capabilities:
         inner: Capabilities = self.model.capabilities
-        return replace(inner, distribution="analytic", learns_distribution=False)
+        return replace(inner, distribution="analytic", learns_distribution=False, simulates=False)
 
     def _inner(self) -> Forecaster:
         """The model as it is fitted here."""
@@ -96,9 +96,6 @@ class Conformal(Forecaster):
 
     def _forecast(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> Forecast:
         return self._inner()._forecast(learned, steps, future)
-
-    def _simulate(self, learned: Learned, steps: int, samples: int, seed: int, future: Mapping[str, Covariate]) -> Floats:
-        return self._inner()._simulate(learned, steps, samples, seed, future)
 
     def _explain(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> dict[str, Floats]:
         return self._inner()._explain(learned, steps, future)
