@@ -55,7 +55,7 @@ def columns(rows: int, series: int, freq: str = "D") -> pd.DataFrame:
 def with_text(frame: pd.DataFrame, dtype: Any = None) -> pd.DataFrame:
     """The same with ids such as s0001234."""
     names = pd.Series([f"s{number:07d}" for number in range(int(frame.unique_id.iloc[-1]) + 1)], dtype=dtype)
-    return frame.assign(unique_id=names.to_numpy()[frame.unique_id] if dtype == object else names.take(frame.unique_id).array)
+    return frame.assign(unique_id=names.to_numpy()[frame.unique_id] if dtype is object else names.take(frame.unique_id).array)
 
 
 def with_categories(frame: pd.DataFrame) -> pd.DataFrame:

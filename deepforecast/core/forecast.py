@@ -111,7 +111,8 @@ def checked_levels(level: Any) -> list[float]:
     if found and level_probabilities(found[-1])[1] >= 1:
         raise ParameterError(f"level lies between 0 and 100, far enough below for its tail to be a number; got {found[-1]!r}.")
     if found and found[0] < 1:
-        say(f"level is in percent: {found[0]:g} asks for a band that holds {found[0]:g} % of the values. Say {100 * found[0]:g} for more.")
+        low = found[0]
+        say(f"level is in percent: {low:g} asks for a band that holds {low:g} % of the values. Say {100 * low:g} for more.")
     return found
 
 

@@ -26,7 +26,6 @@ from deepforecast.data.frames import Floats, Frame
 from deepforecast.data.panel import Panel
 from deepforecast.errors import CapabilityError, DataError, ParameterError, ParameterTypeError, not_fitted, say, shown, some
 
-
 SAID_AT_PREDICT = ("horizon", "alias", "point")  # parameters that change no fit
 
 
@@ -174,8 +173,8 @@ class Forecaster:
     def set_params(self, **given: Any) -> Self:
         """Change parameters, checked as on construction; all of them or, on an error, none.
 
-        A change of what a fit depends on (all but `horizon`, `alias` and `point`) unfits the model: what it learned is not what its
-        parameters say any more.
+        A change of what a fit depends on (all but `horizon`, `alias` and `point`) unfits the model: what it learned is not
+        what its parameters say any more.
         """
         nested = {name: value for name, value in given.items() if "__" in name}
         own = {name: value for name, value in given.items() if "__" not in name}
@@ -284,8 +283,9 @@ class Forecaster:
         names, past = state.series.columns.future, state.series.columns.past
         if past and self.own_horizon is not None and steps > self.own_horizon:
             raise CapabilityError(
-                f"A horizon longer than declared needs columns known ahead; {some(past)} is known only up to now and {self.name} was "
-                f"fitted for horizon {self.own_horizon}, not {steps}. Fit it with horizon={steps}, or without these columns."
+                f"A horizon longer than declared needs columns known ahead; {some(past)} is known only up to now and "
+                f"{self.name} was fitted for horizon {self.own_horizon}, not {steps}. Fit it with horizon={steps}, or without "
+                "these columns."
             )
         if future is None and not names:
             return {}
@@ -344,7 +344,8 @@ collect(Forecaster)
 
 
 def _lacks(model: Forecaster, hook: str) -> CapabilityError:
-    return CapabilityError(f"{type(model).__name__} cannot do this: its class does not define {hook}. Define it, or use another model.")
+    name = type(model).__name__
+    return CapabilityError(f"{name} cannot do this: its class does not define {hook}. Define it, or use another model.")
 
 
 def _say_leaks(panel: Panel) -> None:
@@ -353,8 +354,8 @@ def _say_leaks(panel: Panel) -> None:
     found = leak(panel)
     if found:
         say(
-            f"Columns said to be known ahead follow the target nearly exactly: {some(found)}. If their future values are not known when "
-            "forecasting, declare them as past."
+            f"Columns said to be known ahead follow the target nearly exactly: {some(found)}. If their future values are not "
+            "known when forecasting, declare them as past."
         )
 
 

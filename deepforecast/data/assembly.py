@@ -17,7 +17,7 @@ from deepforecast.data.panel import Panel, Series
 from deepforecast.data.reading import Keys, read_keys
 from deepforecast.errors import DataError, shown
 
-BLOW_UP = 50  # a panel whose gaps are more than this many times its rows has the wrong freq
+BLOW_UP = 12  # a panel whose gaps are more than this many times its rows has the wrong freq: days for months, hours for days
 
 
 def read(
@@ -85,7 +85,7 @@ def _with_gaps(panel: Panel, position: Ints, steps: Ints) -> Panel:
     series, step = panel.series, panel.calendar.step
     full = np.append(0, np.cumsum(steps, dtype=np.float64))
     rows = len(panel.y)
-    if full[-1] > BLOW_UP * rows + 10_000:
+    if full[-1] > BLOW_UP * rows + 100:
         worst = int(np.argmax(steps))
         raise DataError(
             f"A frame has most of the rows that its freq asks for; with freq {series.calendar.freq!r} it would have "

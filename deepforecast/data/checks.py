@@ -115,6 +115,9 @@ def fill_gaps(
     table = frames.opened(frame)
     panel = Panel.from_frame(frame, columns=columns, freq=freq)
     names = panel.series.columns
+    if table[names.time].dtype in (nw.String, nw.Object):  # text comes out as the date-times it was read as
+        raw, time = frames.stamps(table[names.time], names.time)
+        table = table.with_columns(frames.time_series(names.time, raw, time, panel.series.library).alias(names.time))
     bare = frames.opened(Panel(panel.series, panel.indptr, panel.y).to_frame())
     keys = [names.time] if names.id is None else [names.id, names.time]
     row = next(name for name in (f"row{i}" for i in range(len(table.columns) + 1)) if name not in table.columns)

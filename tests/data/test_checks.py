@@ -160,3 +160,18 @@ def test_fill_gaps_refuses() -> None:
         fill_gaps(D("A", 5), fill="mean")
     with pytest.raises(DataError, match="doubled in series A"):
         fill_gaps(joined(D("A", 5), D("A", 5).iloc[[2]]))
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_fill_gaps_reads_text_as_a_fit_does(library: str) -> None:
+    frame = D("A", 20).drop(index=[5]).assign(ds=lambda one: one.ds.dt.strftime("%Y-%m-%d"))
+    filled = plain(fill_gaps(converted(frame, library)))
+    assert filled["ds"].tolist() == D("A", 20)["ds"].tolist()
+
+
+def test_months_on_the_fifteenth_are_no_days() -> None:
+    frame = D("A", 24, "MS").assign(ds=lambda one: one.ds + pd.Timedelta(days=14))
+    with pytest.raises(DataError, match=r"Months are stamped on their first or last.*to_period\('M'\)"):
+        Naive(horizon=1).fit(frame)
+    with pytest.raises(DataError, match="Give the right freq"):
+        Naive(horizon=1).fit(frame, freq="D")

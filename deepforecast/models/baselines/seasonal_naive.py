@@ -20,7 +20,7 @@ class SeasonalNaive(Seasonal):
     Interval: sigma * sqrt(k + 1), k the whole seasons before the step, sigma the root mean square of the changes from season
     to season (Hyndman & Athanasopoulos, *Forecasting: Principles and Practice*, 3rd ed., 5.5). A missing value is replaced by
     that of a season earlier, and the interval widens as if the season had passed; a change over k seasons counts with
-    variance k.
+    variance k. Steps are counted, not clocks: hourly data over a change to summer time keep their order of 24 steps.
 
     >>> import pandas as pd
     >>> frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=6), "y": [1.0, 2.0, 3.0, 2.0, 3.0, 4.0]})
@@ -39,7 +39,8 @@ class SeasonalNaive(Seasonal):
         season = panel.padded(length)
         age, deviation = np.zeros_like(season), root_mean_square_change(panel.y, panel.indptr, length)
         if not panel.complete:
-            holes = np.flatnonzero(panel.observed < panel.lengths)  # series by series: a hole in one changes nothing in the others
+            # series by series: a hole in one changes nothing in the others
+            holes = np.flatnonzero(panel.observed < panel.lengths)
             season[holes], age[holes], deviation[holes] = _looking_past(panel.take(holes), length)
             season = self._complete(season, panel)
         return Learned({"season": season, "age": age, "deviation": deviation})
