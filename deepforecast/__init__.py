@@ -29,6 +29,8 @@ _NAMES = {
 
 
 def __getattr__(name: str) -> object:
+    if name == "__all__":
+        return [one for one in __dir__() if not one.startswith("_")]
     if name in _NAMES:
         module = _import_module(f"deepforecast.{_NAMES[name]}")
         value = module if _NAMES[name] == name else getattr(module, name)

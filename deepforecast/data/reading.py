@@ -167,11 +167,12 @@ def _not_inferred(keys: Keys) -> DataError:
     some_rows = range(int(keys.indptr[one]), int(keys.indptr[one]) + min(5, int(lengths[one])))
     stamps = some([keys.stamp(row) for row in some_rows], int(lengths[one]))
     whose = "" if keys.ids is None else f" of series {keys.label(one)}"
-    days = np.diff(keys.raw[keys.indptr[one] : keys.indptr[one + 1]]) // PER_DAY[keys.time.unit] if keys.time.unit else np.zeros(1)
+    own = keys.raw[keys.indptr[one] : keys.indptr[one + 1]]
+    days = np.diff(own) // PER_DAY[keys.time.unit] if keys.time.unit else np.zeros(1)
     if 28 <= np.median(days) <= 31 and days.max() <= 31:
         return DataError(
-            f"Months are stamped on their first or last (business) days; the stamps of {time}{whose} are a month apart on other days, "
-            f"beginning {stamps}. Move them, e.g. frame[{time!r}].dt.to_period('M').dt.to_timestamp() with freq='MS'."
+            f"Months are stamped on their first or last (business) days; the stamps of {time}{whose} are a month apart on "
+            f"other days, beginning {stamps}. Move them, e.g. frame[{time!r}].dt.to_period('M').dt.to_timestamp(), freq='MS'."
         )
     return DataError(
         f"freq is inferred where at least half of all stamps of {time} are one step apart, the same in all series; they "

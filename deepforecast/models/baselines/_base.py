@@ -27,8 +27,8 @@ from deepforecast.errors import DataError, ParameterError
 class Baseline(Forecaster):
     """A closed form. `learned["deviation"]` is the residual deviation of each series, NaN where no residual tells it.
 
-    Intervals take that deviation for the true one, as the formulae do: with fewer than about 30 residuals they are narrower than
-    they say. `Conformal(model)` makes no such assumption, and refuses a level its errors cannot carry.
+    Intervals take that deviation for the true one, as the formulae do: with fewer than about 30 residuals they are narrower
+    than they say. `Conformal(model)` makes no such assumption, and refuses a level its errors cannot carry.
     """
 
     capabilities = Capabilities(
