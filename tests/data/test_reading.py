@@ -112,6 +112,12 @@ def test_stamps_off_the_grid(frame: pd.DataFrame, freq: Any, words: str) -> None
         keys_of(frame).on_calendar(freq, None)
 
 
+def test_another_time_of_day_is_told_in_local_time() -> None:
+    frame = joined(D("A", 9, "MS", tz="Europe/Berlin"), D("B", 9, "MS", start="2024-01-01 12:00", tz="Europe/Berlin"))
+    with pytest.raises(DataError, match=r"'MS' at 00:00:00, as the first stamp; series B at 2024-01-01 12:00:00\+01:00"):
+        keys_of(frame).on_calendar("MS", None)
+
+
 @pytest.mark.parametrize(
     ("frame", "words"),
     [
