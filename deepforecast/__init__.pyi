@@ -229,7 +229,7 @@ class SeasonalNaive(_SeasonalNaive):
     Interval: sigma * sqrt(k + 1), k the whole seasons before the step, sigma the root mean square of the changes from season
     to season (Hyndman & Athanasopoulos, *Forecasting: Principles and Practice*, 3rd ed., 5.5). A missing value is replaced by
     that of a season earlier, and the interval widens as if the season had passed; a change over k seasons counts with
-    variance k.
+    variance k. Steps are counted, not clocks: hourly data over a change to summer time keep their order of 24 steps.
 
     horizon: steps to forecast when predict is not told
     season_length: steps after which the season repeats
