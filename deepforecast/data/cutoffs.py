@@ -110,10 +110,12 @@ def _cuts_by_calendar(panel: Panel, plan: Plan) -> list[Ints]:
     return cuts
 
 
-def _too_many(panel: Panel, plan: Plan, short: Ints, has: str) -> ParameterError:
+def _too_many(panel: Panel, plan: Plan, short: Ints, first_has: str) -> ParameterError:
     span = plan.horizon + plan.gap + (plan.n_windows - 1) * plan.step
+    labels = panel.series.labels(short)
+    who = f"{labels} has" if len(short) == 1 else f"{labels} have fewer: the first, {panel.series.label(int(short[0]))}, has"
     return ParameterError(
         f"n_windows={plan.n_windows} windows of horizon {plan.horizon} (step {plan.step}, gap {plan.gap}) need {plan.needed} "
-        f"values to learn from and {span} rows after them; series {panel.series.labels(short)} has {has}. Ask for fewer "
-        "windows or a shorter horizon, or leave these series out."
+        f"values to learn from and {span} rows after them; series {who} {first_has}. Ask for fewer windows "
+        "or a shorter horizon, or leave these series out."
     )
