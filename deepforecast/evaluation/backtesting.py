@@ -10,7 +10,9 @@ from deepforecast.core.forecast import checked_horizon
 from deepforecast.core.forecaster import Forecaster
 from deepforecast.data.cutoffs import Plan
 from deepforecast.data.panel import Panel
-from deepforecast.errors import ParameterError, ParameterTypeError, shown, some
+from deepforecast.errors import ParameterError, ParameterTypeError, say, shown, some
+
+ALIGNMENTS = ("auto", "series", "calendar")
 
 
 @dataclass(frozen=True)
@@ -20,14 +22,15 @@ class Backtest:
     gap: rows left out between a cutoff and the first step judged. size: rows a window learns from (None: all before the
     cutoff, an expanding window). align: "series" counts cutoffs back from each series' own end, so that every series is in
     every window; "calendar" from the latest end of all, so that nothing after a cutoff is seen of any series: series that are
-    too new for a window, or have ended before it, are not in it. workers: processes at a time, one model each (-1: as many as
-    there are CPUs). seed: given to every model that has one, wrapped ones too. progress: a bar on stderr (default: in a
-    terminal only).
+    too new for a window, or have ended before it, are not in it. "auto" is "calendar", aloud, where series end at different
+    times and one of the models learns from several series at once, else "series". workers: processes at a time, one model
+    each (-1: as many as there are CPUs). seed: given to every model that has one, wrapped ones too. progress: a bar on stderr
+    (default: in a terminal only).
     """
 
     gap: int = 0
     size: int | None = None
-    align: Literal["series", "calendar"] = "series"
+    align: Literal["auto", "series", "calendar"] = "auto"
     workers: int = 1
     seed: int | None = None
     progress: bool | None = None
@@ -36,14 +39,22 @@ class Backtest:
         whole_number(self.gap, "gap", least=0)
         if self.size is not None:
             whole_number(self.size, "size")
-        if self.align not in ("series", "calendar"):
-            raise ParameterError(f"align is 'series' or 'calendar'; got {shown(self.align)}.")
+        if self.align not in ALIGNMENTS:
+            raise ParameterError(f"align is 'auto', 'series' or 'calendar'; got {shown(self.align)}.")
         if self.workers != -1:
             whole_number(self.workers, "workers")
         if self.seed is not None:
             whole_number(self.seed, "seed", least=0)
         if self.progress not in (None, True, False):
             raise ParameterTypeError(f"progress is True, False or None; got {shown(self.progress)}.")
+
+
+def checked_options(options: Any) -> Backtest:
+    """The options as they are given, if they are a `Backtest`."""
+    if not isinstance(options, Backtest):
+        found = f"{shown(options)} ({type(options).__name__})"
+        raise ParameterTypeError(f"options is a Backtest object, e.g. Backtest(gap=1); got {found}.")
+    return options
 
 
 def checked_models(models: Any, horizon: int | None) -> list[Forecaster]:
@@ -74,7 +85,27 @@ def planned(models: Sequence[Forecaster], panel: Panel, n_windows: Any, step_siz
     step = horizon if step_size is None else whole_number(step_size, "step_size")
     size = None if options.size is None else int(options.size)
     whole = bool(panel.series.columns.future)  # a model that does without what is known ahead is judged on the same rows
-    return Plan(horizon, whole_number(n_windows, "n_windows"), step, int(options.gap), size, options.align, whole=whole)
+    align = aligned(models, panel) if options.align == "auto" else options.align
+    return Plan(horizon, whole_number(n_windows, "n_windows"), step, int(options.gap), size, align, whole=whole)
+
+
+def aligned(models: Sequence[Forecaster], panel: Panel) -> str:
+    """How "auto" counts cutoffs: so that no forecast rests on a row after its cutoff; said where that costs windows."""
+    mixing = [model.name for model in models if _mixes_series(model)]
+    if not mixing or int(panel.series.last.min()) == int(panel.series.last.max()):
+        return "series"
+    say(
+        f"Series end at different times and {some(mixing)} learns from all of them at once, so cutoffs are counted from the "
+        "latest end: no forecast sees a row after its cutoff, and series that end early are in fewer windows. To choose: "
+        "options=Backtest(align='calendar') does the same in silence, align='series' counts from the end of each series."
+    )
+    return "calendar"
+
+
+def _mixes_series(model: Forecaster) -> bool:
+    """Whether what is learned from one series reaches the forecasts of another: in the model, or in a calibration in it."""
+    pools = (value is True for name, value in model.get_params().items() if name.rpartition("__")[2] == "pool")
+    return not model.capabilities.local or any(pools)
 
 
 def whole_number(value: Any, name: str, least: int = 1) -> int:

@@ -22,7 +22,7 @@ from deepforecast.data.cutoffs import Plan
 from deepforecast.data.frames import Floats, Frame
 from deepforecast.data.panel import Panel
 from deepforecast.errors import DataError, TrainingError, shown
-from deepforecast.evaluation.backtesting import USUAL, Backtest, checked_models, planned, seeded
+from deepforecast.evaluation.backtesting import USUAL, Backtest, checked_models, checked_options, planned, seeded
 from deepforecast.evaluation.criteria import Criteria, check_names, settled
 from deepforecast.evaluation.cross_validation import Rows, backtest, say_undeclared, side_by_side
 from deepforecast.evaluation.estimate import announce, seconds_to_run
@@ -94,7 +94,7 @@ def compare(
     ['SeasonalNaive', 'Naive']
     """
     started, made = time.perf_counter(), datetime.now(UTC)
-    candidates = checked_models(models, horizon)
+    options, candidates = checked_options(options), checked_models(models, horizon)
     names = [model.name for model in candidates]
     panel = Panel.from_frame(frame, columns=columns, freq=freq, static=static)
     levels = checked_levels(level)

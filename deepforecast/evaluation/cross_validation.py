@@ -19,7 +19,7 @@ from deepforecast.data.cutoffs import Plan, windows
 from deepforecast.data.frames import Floats, Frame, Ints
 from deepforecast.data.panel import Panel
 from deepforecast.errors import say, some
-from deepforecast.evaluation.backtesting import USUAL, Backtest, checked_models, planned, seeded
+from deepforecast.evaluation.backtesting import USUAL, Backtest, checked_models, checked_options, planned, seeded
 
 T = TypeVar("T")
 
@@ -50,6 +50,7 @@ def cross_validate(
     >>> found.shape, list(found.columns)
     ((24, 6), ['unique_id', 'ds', 'cutoff', 'y', 'Naive', 'SeasonalNaive'])
     """
+    options = checked_options(options)
     candidates = [seeded(model, options.seed) for model in checked_models(models, horizon)]
     panel = Panel.from_frame(frame, columns=columns, freq=freq, static=static)
     say_undeclared(panel)

@@ -15,7 +15,7 @@ from deepforecast import Backtest, Conformal, Drift, Mean, Naive, Naive2, Season
 from deepforecast.errors import DataError, DataWarning, ParameterError, ParameterTypeError, TrainingError
 from deepforecast.evaluation.leaderboard import Leaderboard
 from deepforecast.evaluation.significance import holm, signed_rank
-from tests.evaluation.boards import FAILURES, LastValue, Wordless, seasonal
+from tests.evaluation.boards import FAILURES, LastValue, Trainer, Wordless, seasonal
 from tests.frames import LIBRARIES, converted, plain, same
 from tests.helpers_models import FutureRegression
 
@@ -212,6 +212,16 @@ def test_p_values_are_corrected_for_the_number_of_pairs() -> None:
     for row in found.significance.itertuples():
         assert row.p_value == pytest.approx(corrected[pairs.index(frozenset((row.model, row.against)))])
         assert row.wins == pytest.approx((values[row.model] < values[row.against]).mean())
+
+
+def test_a_model_of_all_series_is_compared_on_the_same_cutoffs_for_all() -> None:
+    old = FRAME[(FRAME["unique_id"] != "s2") | (FRAME["ds"] < "2018-11-01")]
+    with pytest.warns(DataWarning, match="Trainer learns from all of them at once") as caught:
+        found = board(Naive(), Trainer(), frame=old)
+    assert len(caught) == 1
+    assert found.settings["align"] == "calendar"
+    assert found.forecasts["cutoff"].nunique() == 2
+    assert board(Naive(), frame=old).settings["align"] == "series"
 
 
 def test_series_no_window_judges_do_not_count_as_compared() -> None:

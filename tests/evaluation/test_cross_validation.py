@@ -8,7 +8,19 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from deepforecast import Backtest, Conformal, Drift, Forecaster, Mean, Naive, SeasonalNaive, WindowMean, cross_validate, param
+from deepforecast import (
+    Backtest,
+    Conformal,
+    Drift,
+    Forecaster,
+    Mean,
+    Naive,
+    SeasonalNaive,
+    WindowMean,
+    compare,
+    cross_validate,
+    param,
+)
 from deepforecast.core.capabilities import Capabilities
 from deepforecast.core.forecast import Forecast, PointForecast
 from deepforecast.core.state import Learned
@@ -232,6 +244,57 @@ def test_K17_nothing_after_a_cutoff_moves_a_forecast(how: str, align: str) -> No
     names = [name for name in before if name != "y"]
     before, found = before[before.cutoff <= cutoff], found[found.cutoff <= cutoff]
     same(before[names].reset_index(drop=True), found[names].reset_index(drop=True))
+
+
+class Pooled(PooledRegression):
+    """The mean of all series: what one of them says late reaches the others."""
+
+    capabilities = Capabilities(local=False)
+
+    def _fit(self, panel: Panel, monitor: Any) -> Learned:
+        return Learned({"zero": np.zeros(len(panel))}, {"mean": np.array(panel.y.mean())})
+
+    def _advance(self, learned: Learned, panel: Panel, fresh: bool) -> Learned:
+        return Learned({"zero": np.zeros(len(panel))}, learned.shared)
+
+    def _forecast(self, learned: Learned, steps: int, future: Any) -> Forecast:
+        return PointForecast(np.repeat(learned["zero"][:, None] + learned["mean"], steps, axis=1), self.name)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [Pooled(), Conformal(Naive(), alias="Pooled", pool=True), Conformal(Conformal(Naive(), pool=True), alias="Pooled")],
+    ids=["global", "pooled bands", "pooled within"],
+)
+def test_K17_series_that_end_at_different_times_are_cut_on_one_day_where_a_model_mixes_them(model: Forecaster) -> None:
+    frame = joined(noisy(1, 60), D("B", 52))
+    told: dict[str, Any] = {"horizon": 3, "n_windows": 3, "level": 80 if model.capabilities.distribution else None}
+    with pytest.warns(DataWarning, match=r"Pooled learns from all of them .*Backtest\(align='calendar'\)") as said:
+        before = cross_validate([Naive(), model], frame, **told)
+    assert len(said) == 1
+    cutoff = before.cutoff.min()
+    assert before[before.unique_id == "B"].cutoff.unique().tolist() == [cutoff]
+    later = frame.assign(y=frame.y.where(frame.ds <= cutoff, 1e4))
+    after = cross_validate([Naive(), model], later, **told, options=Backtest(align="calendar"))
+    names = [name for name in before if name != "y"]
+    same(before[names][before.cutoff == cutoff], after[names][after.cutoff == cutoff])
+    own = cross_validate(model, frame, **told, options=Backtest(align="series"))
+    assert own.groupby("unique_id").cutoff.nunique().tolist() == [3, 3]
+
+
+def test_alignment_is_each_series_own_where_nothing_can_leak() -> None:
+    frame = joined(D("A", 60), D("B", 52))
+    own = cross_validate([Naive(), Mean()], frame, horizon=3)  # local models
+    assert own.groupby("unique_id").cutoff.nunique().tolist() == [3, 3]
+    found, by_series = (cross_validate(Pooled(), noisy(), horizon=3, options=Backtest(align=one)) for one in ("auto", "series"))
+    same(found, by_series)
+
+
+@pytest.mark.parametrize("wrong", [{"gap": 1}, None, Backtest, "calendar"], ids=str)
+def test_options_are_a_backtest(wrong: Any) -> None:
+    for call in (cross_validate, compare):
+        with pytest.raises(ParameterTypeError, match=r"options is a Backtest object, e\.g\. Backtest\(gap=1\); got"):
+            call([Naive()], noisy(), horizon=3, options=wrong)
 
 
 # -- levels ---------------------------------------------------------------------------------------------------------------
