@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Iterator
@@ -9,8 +10,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-STATUS, RESET = Path("/proc/self/status"), Path("/proc/self/clear_refs")
-SLACK = 16.0  # MB by which the counter may stand above what is held once it has been set back
+STATM = Path("/proc/self/statm")  # sizes in pages; the second is what is held in memory
+INTERVAL = 0.005  # seconds between two looks
 
 
 @dataclass
@@ -25,9 +26,10 @@ class Cost:
 def measured() -> Iterator[Cost]:
     """Measure the block, whether it ends well or not.
 
-    The counter of the highest memory is the whole process'. It is set back at the start, so what happened before does not
-    count; blocks that run side by side in threads of one process would count each other's memory and know none. Memory that
-    is not the process' own (on a GPU, in worker processes of the block) is not seen.
+    Memory is sampled: a thread looks every few milliseconds at what the process holds, so a peak that is over before the next
+    look is missed, as is one inside a call that does not let other threads run. Nothing of the process is set back or changed.
+    Blocks that run side by side in threads of one process would count each other's memory and know none. Memory that is not
+    the process' own (on a GPU, in worker processes of the block) is not seen.
 
     >>> with measured() as cost:
     ...     held = bytearray(50_000_000)
@@ -36,15 +38,45 @@ def measured() -> Iterator[Cost]:
     """
     cost = Cost()
     alone = _enter()
-    before = _reset() if alone else None
+    before = held_mb() if alone else None
+    watch = None if before is None else _Watch()
     started = time.perf_counter()
     try:
         yield cost
     finally:
         cost.seconds = time.perf_counter() - started
-        highest = _read("VmHWM:")
+        highest = None if watch is None else watch.ended()
         if _leave() and before is not None and highest is not None:
             cost.peak_mb = max(0.0, highest - before)
+
+
+def held_mb() -> float | None:
+    """What this process holds in memory, None where the system does not tell."""
+    try:
+        pages = STATM.read_bytes().split()[1]
+    except (OSError, IndexError):
+        return None
+    return int(pages) * os.sysconf("SC_PAGESIZE") / 2**20
+
+
+class _Watch:
+    """A thread that looks at the memory until it is ended."""
+
+    def __init__(self) -> None:
+        self.highest = 0.0
+        self.over = threading.Event()
+        self.thread = threading.Thread(target=self._look, name="deepforecast-memory", daemon=True)
+        self.thread.start()
+
+    def ended(self) -> float:
+        """The most that was seen, now included."""
+        self.over.set()
+        self.thread.join()
+        return max(self.highest, held_mb() or 0.0)
+
+    def _look(self) -> None:
+        while not self.over.wait(INTERVAL):
+            self.highest = max(self.highest, held_mb() or 0.0)
 
 
 @dataclass
@@ -73,23 +105,3 @@ def _leave() -> bool:
         _blocks.running -= 1
         _blocks.met &= _blocks.running > 0
         return alone
-
-
-def _reset() -> float | None:
-    """Set the counter of the highest memory back to what is held now, which is returned; None where that cannot be done."""
-    try:
-        RESET.write_text("5")
-    except OSError:
-        return None
-    held, highest = _read("VmRSS:"), _read("VmHWM:")
-    return held if held is not None and highest is not None and highest <= held + SLACK else None
-
-
-def _read(name: str) -> float | None:
-    """A line of the process' status, in MB."""
-    try:
-        lines = STATUS.read_text().splitlines()
-    except OSError:
-        return None
-    found = [line.split()[1] for line in lines if line.startswith(name)]
-    return int(found[0]) / 1024 if found else None

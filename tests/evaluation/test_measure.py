@@ -1,8 +1,9 @@
-"""What work costs: the highest memory of the block alone, blank where it cannot be told."""
+"""What work costs: the highest memory of the block alone, blank where it cannot be told; the process stays as it was."""
 
 from __future__ import annotations
 
 import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -11,11 +12,19 @@ import pytest
 from deepforecast.evaluation import measure
 from deepforecast.evaluation.measure import measured
 
-can_measure = pytest.mark.skipif(measure._reset() is None, reason="this system does not tell a process' highest memory")
+can_measure = pytest.mark.skipif(measure.held_mb() is None, reason="this system does not tell what a process holds")
 
 
-def work(megabytes: int) -> float:
-    return float(np.ones(megabytes * 125_000).sum())
+def work(megabytes: int) -> None:
+    held = np.ones(megabytes * 125_000)
+    time.sleep(0.1)  # long enough to be seen
+    del held
+
+
+def highest_ever() -> int:
+    """What the system remembers as the highest memory of this process, in KB."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:"))
 
 
 @can_measure
@@ -28,6 +37,24 @@ def test_peak_is_that_of_the_block_whatever_came_before() -> None:
     assert cost.peak_mb == pytest.approx(76, abs=12)
     assert again.peak_mb == pytest.approx(38, abs=12)
     assert cost.seconds > 0
+
+
+@can_measure
+def test_what_is_still_held_at_the_end_is_seen_however_short_the_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measure, "INTERVAL", 60.0)
+    with measured() as cost:
+        held = np.ones(5_000_000)
+    assert cost.peak_mb == pytest.approx(held.nbytes / 2**20, abs=12)
+
+
+@can_measure
+def test_K20_the_counter_of_the_process_and_its_threads_are_left_alone() -> None:
+    work(100)
+    before, threads = highest_ever(), threading.active_count()
+    with measured():
+        work(10)
+    assert highest_ever() >= before
+    assert threading.active_count() == threads
 
 
 @can_measure
@@ -46,21 +73,15 @@ def test_work_that_fails_is_measured_too() -> None:
     assert cost.seconds > 0
 
 
-def test_blank_where_the_counter_cannot_be_set_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(measure, "RESET", tmp_path / "none" / "clear_refs")
-    with measured() as cost:
-        work(10)
-    assert cost.peak_mb is None
-
-
-def test_blank_where_setting_back_does_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    status = tmp_path / "status"
-    status.write_text("VmHWM:\t  900000 kB\nVmRSS:\t  100000 kB\n")
-    monkeypatch.setattr(measure, "RESET", tmp_path / "clear_refs")
-    monkeypatch.setattr(measure, "STATUS", status)
+@pytest.mark.parametrize("content", [None, "", "12"], ids=["no such file", "an empty one", "a short one"])
+def test_blank_where_the_system_does_not_tell(content: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if content is not None:
+        (tmp_path / "statm").write_text(content)
+    monkeypatch.setattr(measure, "STATM", tmp_path / "statm")
     with measured() as cost:
         pass
     assert cost.peak_mb is None
+    assert cost.seconds > 0
 
 
 def test_blank_for_blocks_that_meet_and_known_again_after_them() -> None:
@@ -82,4 +103,4 @@ def test_blank_for_blocks_that_meet_and_known_again_after_them() -> None:
     assert costs[0].peak_mb is None
     with measured() as alone:
         pass
-    assert (alone.peak_mb is None) == (measure._reset() is None)
+    assert (alone.peak_mb is None) == (measure.held_mb() is None)
