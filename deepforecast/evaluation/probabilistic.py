@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from deepforecast.errors import ParameterError
 from deepforecast.evaluation.definition import PointMetric
 from deepforecast.evaluation.inputs import numbers
 from deepforecast.evaluation.scale import defined
@@ -55,16 +54,16 @@ def crps_from_quantiles(actual: ArrayLike, quantile_forecast: ArrayLike, quantil
     return CRPS_FROM_QUANTILES(actual, quantile_forecast=quantile_forecast, quantiles=quantiles)
 
 
-def crps_from_samples(actual: ArrayLike, samples: ArrayLike, *, fair: bool = False) -> Any:
+def crps_from_samples(actual: ArrayLike, samples: ArrayLike) -> Any:
     """CRPS of the samples' own distribution, E|X - y| - E|X - X'| / 2, exact by sorting. In units of the target.
 
-    Rewards the whole distribution. `fair=True` corrects for the finite number of samples (it estimates the CRPS of the
-    distribution they come from without bias, and may fall below zero); it needs two samples at least.
+    Rewards the whole distribution. Few samples make it larger than that of the distribution they come from: compare models
+    by the same number of samples.
 
-    >>> crps_from_samples([10.0], [[8.0], [12.0]]), crps_from_samples([10.0], [[8.0], [12.0]], fair=True)
-    (1.0, 0.0)
+    >>> crps_from_samples([10.0], [[8.0], [12.0]])
+    1.0
     """
-    return (FAIR_CRPS if fair else CRPS_FROM_SAMPLES)(actual, samples=samples)
+    return CRPS_FROM_SAMPLES(actual, samples=samples)
 
 
 def coverage(actual: ArrayLike, lo: ArrayLike, hi: ArrayLike) -> Any:
@@ -148,12 +147,10 @@ def _crps_quantiles(actual: Array, quantile_forecast: Array, quantiles: Array) -
     return np.asarray(np.maximum(2 * total, 0.0))
 
 
-def _crps_samples(actual: Array, samples: Array, fair: bool = False) -> Array:
+def _crps_samples(actual: Array, samples: Array) -> Array:
     count = len(samples)
-    if fair and count < 2:
-        raise ParameterError("The fair CRPS needs two samples at least, got one.")
     result = np.empty(samples.shape[1:])
-    ranks = (2 * np.arange(1, count + 1) - count - 1) / (count * (count - 1 if fair else count))
+    ranks = (2 * np.arange(1, count + 1) - count - 1) / count**2
     step = max(1, BLOCK // (samples.size // samples.shape[-1]))
     for start in range(0, samples.shape[-1], step):
         block = slice(start, start + step)
@@ -161,11 +158,7 @@ def _crps_samples(actual: Array, samples: Array, fair: bool = False) -> Array:
         ordered = samples[..., block] - actual[block]
         ordered.sort(axis=0)
         result[..., block] = np.abs(ordered).mean(axis=0) - np.tensordot(ranks, ordered, axes=1)
-    return result if fair else np.maximum(result, 0.0)
-
-
-def _fair_crps(actual: Array, samples: Array) -> Array:
-    return _crps_samples(actual, samples, fair=True)
+    return np.maximum(result, 0.0)
 
 
 def _inside(actual: Array, lo: Array, hi: Array) -> Array:
@@ -206,12 +199,6 @@ CRPS_FROM_QUANTILES = PointMetric(
 )
 CRPS_FROM_SAMPLES = PointMetric(
     "crps_from_samples", rewards="The whole distribution.", needs=("samples",), errors=_crps_samples
-)
-FAIR_CRPS = PointMetric(
-    "fair_crps_from_samples",
-    rewards="The whole distribution, whatever the number of samples.",
-    needs=("samples",),
-    errors=_fair_crps,
 )
 COVERAGE = PointMetric(
     "coverage",

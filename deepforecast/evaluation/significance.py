@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,8 +18,8 @@ from deepforecast.evaluation.inputs import numbers
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
-DRAWN = 2_000  # series up to which they are drawn with replacement one by one
-BLOCK = 1_000_000  # weights made at a time: few enough to stay in the cache
+DRAWN = 2_000  # units drawn with replacement: series or, where there are more, groups of them
+BLOCK = 1_000_000  # counts made at a time: bounds the memory
 EXACT = 50  # differences up to which the signed-rank test counts every pattern of signs
 
 
@@ -69,10 +68,9 @@ def mean_interval(
     share = _weights(weights, errors)
     total = share.sum(axis=1)
     mean = np.divide((share * np.nan_to_num(errors)).sum(axis=1), total, out=np.full(len(errors), np.nan), where=total > 0)
-    away = np.where(np.isnan(errors), 0.0, errors - mean[:, None])  # small numbers: resampled in single precision
-    spread = np.abs(away).max(axis=1, initial=0.0)
+    away = np.where(np.isnan(errors), 0.0, errors - mean[:, None])  # so that values far from zero keep their digits
     used = (share > 0).sum(axis=1)
-    moved = _resampled(away / np.where(spread > 0, spread, 1.0)[:, None], share, n_resamples, seed) * spread
+    moved = _resampled(away, share, n_resamples, seed)
     moved[:, used == 0] = 0.0
     low, high = mean + np.nanquantile(moved, [(100 - level) / 200, (100 + level) / 200], axis=0)
     enough = used > 1
@@ -179,43 +177,27 @@ def _weights(weights: ArrayLike | None, errors: Array) -> Array:
 
 def _resampled(away: Array, share: Array, n_resamples: int, seed: int) -> Array:
     """Weighted means of `away` in each resample, shape (resamples, models)."""
-    models, series = away.shape
-    random = np.random.Generator(np.random.SFC64(seed))
-    columns = np.concatenate([away * share, share]).T.astype(np.float32)
-    sums = np.zeros((n_resamples, 2 * models))
-    if series <= DRAWN:
-        step = max(1, BLOCK // series)
-        for start in range(0, n_resamples, step):
-            count = min(step, n_resamples - start)
-            sums[start : start + count] = _drawn(random, count, series) @ columns
-    else:
-        step = max(1, BLOCK // n_resamples)
-        for start in range(0, series, step):
-            part = columns[start : start + step]
-            sums += _poisson_like(random, n_resamples, len(part)) @ part
-    above, below = sums[:, :models], sums[:, models:]
+    random = np.random.default_rng(seed)
+    units = _units(random, np.concatenate([away * share, share]))
+    sums = np.empty((n_resamples, units.shape[1]))
+    step = max(1, BLOCK // len(units))
+    for start in range(0, n_resamples, step):
+        drawn = random.multinomial(len(units), np.full(len(units), 1 / len(units)), size=min(step, n_resamples - start))
+        sums[start : start + step] = drawn @ units
+    above, below = np.split(sums, 2, axis=1)
     return np.asarray(np.divide(above, below, out=np.full(above.shape, np.nan), where=below > 0))
 
 
-def _drawn(random: np.random.Generator, n_resamples: int, series: int) -> NDArray[np.float32]:
-    """How often each series is drawn when as many as there are are drawn with replacement."""
-    drawn = random.integers(series, size=(n_resamples, series)) + np.arange(n_resamples)[:, None] * series
-    return np.bincount(drawn.reshape(-1), minlength=n_resamples * series).reshape(n_resamples, series).astype(np.float32)
+def _units(random: np.random.Generator, columns: Array) -> Array:
+    """What is drawn, shape (units, columns): series, or the sums of as many random groups as are worth drawing.
 
-
-def _poisson_like(random: np.random.Generator, n_resamples: int, series: int) -> NDArray[np.float32]:
-    """Weights of mean 1 and variance 1, a series independent of the others: drawing for many series at the cost of three bits.
-
-    Drawn counts are nearly independent Poisson(1) numbers where there are many series. The mean, variance and nearly the third
-    moment of those, which decide the interval, belong as well to 2 (b1 and b2) + b3, with b a random bit.
+    Sums of groups vary from group to group as single series do, so drawing groups widens the interval neither more nor less.
     """
-    words: Any = random.bit_generator.random_raw(-(-n_resamples * series // 8))
-    bits = words.view(np.uint8)[: n_resamples * series]
-    count = bits & (bits >> 1) & 1
-    count <<= 1
-    count += (bits >> 2) & 1
-    weights: NDArray[np.float32] = count.reshape(n_resamples, series).astype(np.float32)
-    return weights
+    series = columns.shape[1]
+    if series <= DRAWN:
+        return columns.T
+    starts = np.arange(DRAWN) * series // DRAWN
+    return np.asarray(np.add.reduceat(columns[:, random.permutation(series)], starts, axis=1).T)
 
 
 def _exact(doubled: Integers, above: int) -> float:

@@ -27,9 +27,9 @@ def test_sample_paths(given: Any) -> None:
     stack = np.stack([given.predicted["A"] + number**2 for number in range(4)])
     assert found["crps_from_samples"][1] == pytest.approx(metrics.crps_from_samples(given.actual["y"], stack))
     mixed = frame.sample(frac=1, random_state=0)
-    by = score(mixed, actual=given.frame, by=["series", "step"], metrics="fair_crps_from_samples")
-    expected = [metrics.crps_from_samples(given.actual["y"].to_numpy()[[i]], stack[:, [i]], fair=True) for i in range(9)]
-    assert by["fair_crps_from_samples"].tolist()[1::2] == pytest.approx(expected)
+    by = score(mixed, actual=given.frame, by=["series", "step"], metrics="crps_from_samples")
+    expected = [metrics.crps_from_samples(given.actual["y"].to_numpy()[[i]], stack[:, [i]]) for i in range(9)]
+    assert by["crps_from_samples"].tolist()[1::2] == pytest.approx(expected)
     with_y = frame.merge(given.actual, on=["unique_id", "ds"])
     pd.testing.assert_frame_equal(score(with_y), found)
 

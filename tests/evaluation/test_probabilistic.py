@@ -50,8 +50,6 @@ def test_crps_by_hand() -> None:
     assert crps_from_quantiles(ACTUAL, [LO, HI], [0.25, 0.75]) == pytest.approx((7 / 12 + 5 * 13 / 12 + 18) / 6)
     # Two samples: mean distance 2, 4, 2, 2, 12, 8 less half the mean difference of two draws (4 / 2) / 2 = 1
     assert crps_from_samples(ACTUAL, [LO, HI]) == pytest.approx((30 - 6) / 6)
-    # fair: less half the difference of the two distinct draws, 4 / 2
-    assert crps_from_samples(ACTUAL, [HI, LO], fair=True) == pytest.approx((30 - 12) / 6)
 
 
 def test_intervals_by_hand() -> None:
@@ -100,11 +98,11 @@ def test_equal_to_utilsforecast() -> None:
         same(ours("winkler", **bounds, level=level), losses.winkler_score(frame, ["A", "B"], level))
 
 
-def plain_crps(actual: float, samples: np.ndarray, fair: bool) -> float:
+def plain_crps(actual: float, samples: np.ndarray) -> float:
     """E|X - y| - E|X - X'| / 2 by its definition, one pair of samples after the other."""
     count = len(samples)
     pairs = sum(abs(first - second) for first in samples for second in samples)
-    return sum(abs(x - actual) for x in samples) / count - pairs / 2 / (count * (count - 1 if fair else count))
+    return sum(abs(x - actual) for x in samples) / count - pairs / 2 / count**2
 
 
 NUMBERS = st.floats(-1e4, 1e4, allow_subnormal=False)
@@ -116,10 +114,8 @@ SAMPLES = st.integers(2, 9).flatmap(lambda count: arrays(np.float64, (count, 3),
 @given(SAMPLES, arrays(np.float64, 3, elements=NUMBERS))
 def test_crps_of_samples_is_the_double_loop(samples: np.ndarray, actual: np.ndarray) -> None:
     exact = crps_from_samples(actual[:, np.newaxis], samples[..., np.newaxis])
-    fair = crps_from_samples(actual[:, np.newaxis], samples[..., np.newaxis], fair=True)
     assert (exact >= 0).all()
-    np.testing.assert_allclose(exact, [plain_crps(y, x, False) for y, x in zip(actual, samples.T, strict=True)], atol=1e-8)
-    np.testing.assert_allclose(fair, [plain_crps(y, x, True) for y, x in zip(actual, samples.T, strict=True)], atol=1e-8)
+    np.testing.assert_allclose(exact, [plain_crps(y, x) for y, x in zip(actual, samples.T, strict=True)], atol=1e-8)
 
 
 @given(arrays(np.float64, (5, 4), elements=NUMBERS), arrays(np.float64, 4, elements=NUMBERS))
@@ -155,8 +151,7 @@ def test_crps_of_a_normal_distribution() -> None:
     samples = np.random.default_rng(0).normal(size=(500, 2000))
     assert crps_from_samples(actual, samples) == pytest.approx(true, rel=0.01)
     few = np.random.default_rng(0).normal(size=(3, 2000))
-    assert crps_from_samples(actual, few, fair=True) == pytest.approx(true, rel=0.1)
-    assert crps_from_samples(actual, few) > 1.2 * true  # what the fair version corrects
+    assert crps_from_samples(actual, few) > 1.2 * true  # as the docstring says
 
 
 def test_median_alone_is_the_point_metric() -> None:
@@ -186,8 +181,6 @@ def test_edges() -> None:
         assert metric([np.nan, 1.0], [0.0, 0.0], [9.0, 1.0]) == 1.0
     assert np.isnan(coverage([np.nan], [0.0], [1.0]))
     assert np.isnan(msis([1.0], [0.0], [2.0], scale=0.0))
-    with pytest.raises(ParameterError, match="two samples at least"):
-        crps_from_samples([1.0], [[2.0]], fair=True)
     for level in (0, 100, -5, float("nan")):
         with pytest.raises(ParameterError, match=r"level is a number in \(0, 100\)"):
             winkler(ACTUAL, LO, HI, level)
