@@ -16,7 +16,7 @@ import numpy as np
 
 from deepforecast.data import frames
 from deepforecast.data.frames import Ints
-from deepforecast.errors import DataError, shown
+from deepforecast.errors import DataError, DependencyError, shown
 
 TEXT, INTEGER, CATEGORY = "text", "integer", "category"
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
@@ -152,7 +152,11 @@ def _pandas_category(codes: Ints, categories: Any, ordered: bool) -> Any:
 
 
 def _polars(values: Any, dtype: str, kind: str, labels: Any = None) -> Any:
-    import polars as pl
+    try:
+        import polars as pl
+    except ImportError as error:
+        message = "The model was fitted on polars frames, and polars is not installed. Run: pip install polars"
+        raise DependencyError(message) from error
 
     if kind == INTEGER:
         return pl.Series("id", _integers(values, dtype))

@@ -20,7 +20,7 @@ from deepforecast.core.forecast import Forecast, PointForecast
 from deepforecast.core.manifest import written
 from deepforecast.core.state import Learned
 from deepforecast.data.panel import Panel
-from deepforecast.errors import ModelFileError, NotFittedError, ParameterTypeError, SaveError
+from deepforecast.errors import DependencyError, ModelFileError, NotFittedError, ParameterTypeError, SaveError
 from deepforecast.io import bundle
 from tests.frames import FREQUENCIES, LIBRARIES, ZONES, D, P, converted, joined, same
 from tests.helpers_models import FutureRegression, PooledRegression
@@ -342,3 +342,10 @@ def test_parameters_that_came_later_than_the_file_have_their_defaults(tmp_path: 
     del manifest["parameters"]["point"]
     bundle.write(tmp_path / "model", manifest, arrays)
     assert deepforecast.load(tmp_path / "model") == model
+
+
+def test_a_model_of_polars_frames_without_polars_names_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Naive(2).fit(converted(noisy(), "polars")).save(tmp_path / "model")
+    monkeypatch.setitem(sys.modules, "polars", None)
+    with pytest.raises(DependencyError, match="pip install polars"):
+        deepforecast.load(tmp_path / "model")
