@@ -123,7 +123,7 @@ def checked_quantiles(quantiles: Any) -> list[float]:
 
 def checked_horizon(horizon: Any, name: str = "horizon") -> int:
     """A whole number of steps (or of something else, by `name`), at least 1."""
-    if isinstance(horizon, bool) or not hasattr(horizon, "__index__"):
+    if isinstance(horizon, (bool, np.bool_)) or not hasattr(horizon, "__index__"):
         raise ParameterTypeError(f"{name} is a whole number, at least 1; got {shown(horizon)} ({type(horizon).__name__}).")
     if not 1 <= int(horizon) <= LONGEST_HORIZON:
         raise ParameterError(f"{name} is at least 1 and at most {LONGEST_HORIZON:,}; got {int(horizon):,}.")

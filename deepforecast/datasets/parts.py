@@ -64,7 +64,7 @@ def timeline(freq: Any, start: Any, length: int) -> Timeline:
         if isinstance(first, bool) or not isinstance(first, numbers.Integral):
             raise ParameterError(f"start of integer time is an integer; got {shown(first)}.")
         return Timeline(frequency, pd.Index(int(first) + frequency.n * np.arange(length, dtype=np.int64)))
-    alias = {"mo": "MS", "q": "QS", "y": "YS"}.get(frequency.base, frequency.alias)
+    alias = {"mo": "MS", "q": "QS", "y": "YS", "w": "W"}.get(frequency.base, frequency.alias)
     step = frequency.n * (pd.tseries.frequencies.to_offset(alias) if frequency.offset is None else frequency.offset)
     try:
         return Timeline(frequency, pd.date_range("2020-01-01" if start is None else start, periods=length, freq=step))
