@@ -225,7 +225,7 @@ def test_repr_clone_and_get_params_give_an_equal_model(given: dict[str, Any]) ->
 def test_repr_says_what_differs_from_the_defaults() -> None:
     assert repr(Example()) == "Example()"
     assert repr(Example(horizon=3, rate=0.5, alias="it's")) == 'Example(horizon=3, alias="it\'s", rate=0.5)'
-    assert repr(Example(bias=np.True_, share=0)) == "Example(share=0, bias=np.True_)"
+    assert repr(Example(bias=np.True_, share=0)) == f"Example(share=0, bias={np.True_!r})"
 
 
 # -- declarations ---------------------------------------------------------------------------------------------------------
