@@ -29,7 +29,8 @@ from deepforecast.evaluation.training_scale import checked_season, read_training
 SCALED = ("mase", "rmsse", "smape", "relative_bias")
 PLAIN = ("mae", "rmse", "smape", "relative_bias")  # where no season is known to scale by
 OF_LEVELS = ("coverage", "width", "winkler")
-LEFT_OUT = "left_out"
+LEFT_OUT, DISTANCE = "left_out", "distance"
+ENDS = ("", "-low", "-high")  # of a mean's interval
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,26 @@ class Criterion:
     def distance(self, values: ArrayLike) -> Floats:
         """How far from good, less being better."""
         return self.metric.distance(values, self.level)
+
+    @property
+    def best(self) -> float | None:
+        """Where a good value lies, None for the lower or the higher the better.
+
+        Series that lie too high and too low cancel in the mean of such a score, so models are judged by their mean distance.
+        """
+        if self.metric.better in ("low", "high"):
+            return None
+        return 0.0 if self.level is None else self.level / 100
+
+    @property
+    def judged_by(self) -> str:
+        """The column of a board's table that puts models in order: the mean, or the mean distance from where it is best."""
+        return self.column if self.best is None else f"{self.column}-{DISTANCE}"
+
+    @property
+    def columns(self) -> list[str]:
+        """All columns of a board's table that it has."""
+        return [f"{name}{end}" for name in dict.fromkeys((self.column, self.judged_by)) for end in ENDS]
 
 
 @dataclass(frozen=True)
@@ -155,7 +176,11 @@ def _criterion(request: Request, asked: bool) -> Criterion:
 
 
 def _check_columns(columns: Columns, wanted: Sequence[Criterion]) -> None:
-    """The table by series has the id column beside the model and the scores."""
+    """The table has every column once, and the table by series the id column beside the model and the scores."""
+    every = [name for one in wanted for name in one.columns]
+    twice = [name for place, name in enumerate(every) if name in every[:place]]
+    if twice:
+        raise ParameterError(f"The table has a column {shown(twice[0])} for one metric already; give the other another name.")
     there = [MODEL, LEFT_OUT, *(name for one in wanted for name in (one.column, f"{one.column}-{LEFT_OUT}"))]
     if columns.id in there:
         raise ParameterError(

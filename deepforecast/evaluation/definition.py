@@ -116,7 +116,12 @@ class PointMetric(Metric):
     def _by_group(self, actual: Array, groups: Groups, inputs: dict[str, Array]) -> Aggregate:
         errors = self.errors(actual, **inputs)
         weights = None if self.weights is None else self.weights(actual)
-        return aggregate(errors, groups, weights=weights, root=self.root, per_forecast=self.counts == "forecasts")
+        how: dict[str, Any] = {"weights": weights, "root": self.root, "per_forecast": self.counts == "forecasts"}
+        found = aggregate(errors, groups, **how)
+        if self.better != "zero":
+            return found
+        size = aggregate(np.abs(errors), groups, **how).value
+        return replace(found, value=without_rounding(found.value, size, found.points))
 
 
 @dataclass(frozen=True)
@@ -168,6 +173,16 @@ class FunctionMetric(Metric):
                 f"one that returns an error per point is given with pointwise=True."
             )
         return float(value.reshape(()))
+
+
+def without_rounding(value: ArrayLike, size: ArrayLike, count: ArrayLike) -> Array:
+    """Means of signed numbers, 0 where no more is left than rounding leaves of `count` numbers of mean `size` that cancel.
+
+    >>> without_rounding((0.1 + 0.2 - 0.3) / 3, 0.2, 3)
+    array(0.)
+    """
+    least = np.asarray(count) * np.finfo(np.float64).eps * np.asarray(size)
+    return np.where(np.abs(value) <= least, 0.0, value)
 
 
 STACKED = ("quantile_forecast", "samples")

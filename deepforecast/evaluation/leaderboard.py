@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from deepforecast.data.frames import Frame
 from deepforecast.errors import ParameterError, shown, some
 
@@ -20,7 +18,9 @@ class Leaderboard:
     """Models from best to worst by the first metric; those that failed at the end, with their error.
 
     `table`: a pandas frame. For each model mean and median `rank` over series; the mean over series of each metric with its
-    95 % bootstrap interval (`mase`, `mase-low`, `mase-high`; the mean of rmse by series is not the rmse of all points pooled),
+    95 % bootstrap interval (`mase`, `mase-low`, `mase-high`; the mean of rmse by series is not the rmse of all points pooled);
+    of a metric that is best at zero (bias) or at a level (coverage) the mean distance of the series from there besides, which
+    puts models in order, for series too high and too low cancel in the mean (`bias-distance`, `bias-distance-low` ...);
     with levels those of `coverage-80`, `width-80`, `winkler-80` too; `left_out`: points without an actual value or where a
     metric is undefined; `fit_seconds` and `predict_seconds`, what is loaded on first use included; `peak_mb`: memory beyond
     what was held before, sampled every few milliseconds, blank where it cannot be measured; `unused` covariates; `error`.
@@ -84,7 +84,7 @@ class Leaderboard:
     def plot(self, metric: str | None = None, *, backend: str = "matplotlib") -> Any:
         """The models in order of a metric (default: the one that decides), with their intervals.
 
-        A metric that is best at zero (bias) or at its level (coverage) is drawn as its distance from there.
+        A metric that is best at zero (bias) or at its level (coverage) is drawn as the mean distance of the series from there.
         """
         from deepforecast.plotting import plot_leaderboard
 
@@ -99,27 +99,20 @@ class Leaderboard:
         """`model, metric, value, low, high` of every metric and model that did not fail: for plots of your own."""
         import pandas as pd
 
-        good = self.table[self.table["error"] == ""]
-        parts = []
-        for name in self.criteria:
-            part = good[["model", name, f"{name}-low", f"{name}-high"]].set_axis(["model", "value", "low", "high"], axis=1)
-            part.insert(1, "metric", name)
-            parts.append(part)
-        return pd.concat(parts, ignore_index=True)
+        return pd.concat([self._part(name, name) for name in self.criteria], ignore_index=True)
 
     def distances(self, metric: str) -> Any:
-        """`tidy` of one metric; as its distance from where it is best, if that is neither low nor high."""
-        tidy = self.tidy()
-        own = tidy[tidy["metric"] == metric].reset_index(drop=True)
+        """`tidy` of one metric; of one that is best neither low nor high the mean distance of the series from there."""
         criterion = self.criteria[metric]
-        if criterion.metric.better in ("low", "high"):
-            return own
-        best = 0.0 if criterion.level is None else criterion.level / 100
-        value, low, high = (own[side].to_numpy() - best for side in ("value", "low", "high"))
-        nearest = np.where(low * high <= 0, 0.0, np.minimum(np.abs(low), np.abs(high)))
-        own["value"], own["low"], own["high"] = np.abs(value), nearest + 0 * low, np.maximum(np.abs(low), np.abs(high))
-        own["metric"] = f"{metric}, {direction(criterion)}"
-        return own
+        return self._part(criterion.judged_by, metric if criterion.best is None else f"{metric}, {direction(criterion)}")
+
+    def _part(self, column: str, label: str) -> Any:
+        """A column of scores with its interval, under the usual names."""
+        good = self.table[self.table["error"] == ""]
+        held = good[["model", column, f"{column}-low", f"{column}-high"]]
+        part = held.set_axis(["model", "value", "low", "high"], axis=1).reset_index(drop=True)
+        part.insert(1, "metric", label)
+        return part
 
     def report(self, path: Any) -> None:
         """Write one HTML page with interactive plots that opens offline: about 5 MB, nearly all of it plotly.js."""
@@ -130,7 +123,6 @@ class Leaderboard:
 
 def direction(criterion: Criterion) -> str:
     """Where a good value lies, in words."""
-    better = criterion.metric.better
-    if better == "level" and criterion.level is not None:
-        return f"distance from {criterion.level / 100:g}"
-    return {"low": "lower is better", "high": "higher is better", "zero": "distance from 0"}[better]
+    if criterion.best is not None:
+        return f"distance from {criterion.best:g}"
+    return f"{'lower' if criterion.metric.better == 'low' else 'higher'} is better"

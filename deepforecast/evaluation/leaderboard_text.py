@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from deepforecast.errors import shown
+from deepforecast.evaluation.criteria import ENDS
 from deepforecast.evaluation.verdict import headline, notes, number, percent, seconds, verdict
 
 if TYPE_CHECKING:
@@ -65,12 +66,14 @@ def columns(board: Leaderboard, longest_name: int) -> list[Column]:
     names = [_short(name, longest_name) for name in table["model"]]
     ranks = [number(value, 3) if ok else "failed" for value, ok in zip(table["rank"], fine, strict=True)]
     held = [Column("model", names, 0), Column("rank", ranks, 0)]
+    first = board.criteria[board.metrics[0]]
+    label, cells = _short(first.judged_by, 24), [number(value) for value in table[first.judged_by]]
+    if table[f"{first.judged_by}-low"].notna().any():
+        label, cells = f"{label} [95 %]", _with_interval(*(table[f"{first.judged_by}{end}"] for end in ENDS))
+    held.append(Column(label, cells, 0))
     for place, name in enumerate(board.metrics):
-        cells = [number(value) for value in table[name]]
-        label = _short(name, 24)
-        if place == 0 and table[f"{name}-low"].notna().any():
-            label, cells = f"{label} [95 %]", _with_interval(table[name], table[f"{name}-low"], table[f"{name}-high"])
-        held.append(Column(label, cells, 10 + place if place else 0))
+        if name != first.judged_by:
+            held.append(Column(_short(name, 24), [number(value) for value in table[name]], 10 + place))
     for place, name in enumerate(one for one in board.criteria if one.startswith("coverage-") and one not in board.metrics):
         held.append(Column(name, [percent(value) for value in table[name]], 11 + place))
     held.append(Column("fit s", [seconds(value) for value in table["fit_seconds"]], 9))

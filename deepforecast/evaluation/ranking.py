@@ -13,9 +13,11 @@ from deepforecast.data.frames import Floats, Frame
 from deepforecast.data.panel import Panel
 from deepforecast.errors import DataError, say, some
 from deepforecast.evaluation import significance
-from deepforecast.evaluation.criteria import LEFT_OUT, Criteria, Criterion
+from deepforecast.evaluation.criteria import ENDS, LEFT_OUT, Criteria, Criterion
 from deepforecast.evaluation.cross_validation import Rows
+from deepforecast.evaluation.definition import without_rounding
 from deepforecast.evaluation.leaderboard import Leaderboard
+from deepforecast.evaluation.point import BIAS, RELATIVE_BIAS
 from deepforecast.evaluation.score import score
 
 if TYPE_CHECKING:
@@ -34,7 +36,7 @@ def ranked(
     failed = [run for run in runs if run.error]
     asked = tuple(one.column for one in criteria.asked)
     return Leaderboard(
-        table=_table([*good, *failed], scores, deciding),
+        table=_table([*good, *failed], scores, _statistics(scores, criteria, deciding, rows.actual)),
         by_series=by_series,
         forecasts=forecasts,
         significance=_significance(deciding.distance(scores.values[deciding.column]), good),
@@ -84,9 +86,9 @@ class Scores:
         return there[0]
 
     def in_order(self, runs: Sequence[Run], deciding: Criterion) -> tuple[list[Run], Scores]:
-        """Best first: by the distance of the mean from good; equal ones as they came, the undefined last."""
-        mean = significance.mean_interval(self.values[deciding.column], n_resamples=1).mean
-        order = np.argsort(np.nan_to_num(deciding.distance(mean), nan=np.inf), kind="stable")
+        """Best first: by the mean over series of the distance from good; equal ones as they came, the undefined last."""
+        mean = significance.mean_interval(deciding.distance(self.values[deciding.column]), n_resamples=1).mean
+        order = np.argsort(np.nan_to_num(mean, nan=np.inf), kind="stable")
         held = ({name: values[order] for name, values in part.items()} for part in (self.values, self.left_out))
         return [runs[place] for place in order], Scores(*held)
 
@@ -137,12 +139,12 @@ def _by_series(forecasts: Frame, models: Sequence[str], panel: Panel, history: F
     return frames.opened(found).to_pandas()
 
 
-def _table(runs: Sequence[Run], scores: Scores, deciding: Criterion) -> Any:
+def _table(runs: Sequence[Run], scores: Scores, statistics: Mapping[str, Floats]) -> Any:
     """A row for each model, those that failed without scores."""
     import pandas as pd
 
     found: dict[str, Any] = {"model": [run.name for run in runs]}
-    for name, values in _statistics(scores, deciding).items():
+    for name, values in statistics.items():
         found[name] = np.concatenate([values, np.full(len(runs) - len(values), np.nan)])
     found[LEFT_OUT] = np.concatenate([_left_out(scores), np.zeros(len(runs), np.int64)])[: len(runs)]
     for name in ("fit_seconds", "predict_seconds", "peak_mb"):
@@ -153,8 +155,11 @@ def _table(runs: Sequence[Run], scores: Scores, deciding: Criterion) -> Any:
     return pd.DataFrame(found)
 
 
-def _statistics(scores: Scores, deciding: Criterion) -> dict[str, Floats]:
-    """Ranks by the deciding metric; every metric's mean over series with its interval, all from the same resamples."""
+def _statistics(scores: Scores, criteria: Criteria, deciding: Criterion, actual: Floats) -> dict[str, Floats]:
+    """Ranks by the deciding metric; every metric's mean over series with its interval, all from the same resamples.
+
+    Of a metric that is best at some value the mean distance from there besides.
+    """
     ranks = significance.ranks(deciding.distance(scores.values[deciding.column]))
     ranks = ranks[:, ~np.isnan(ranks).any(axis=0)]
     unknown = np.full(len(ranks), np.nan)
@@ -162,11 +167,27 @@ def _statistics(scores: Scores, deciding: Criterion) -> dict[str, Floats]:
         "rank": ranks.mean(axis=1) if ranks.size else unknown,
         "rank-median": np.median(ranks, axis=1) if ranks.size else unknown,
     }
-    interval = significance.mean_interval(np.concatenate(list(scores.values.values())))
-    for number, name in enumerate(scores.values):
+    held = dict(scores.values)
+    for one in criteria.all:
+        if one.best is not None:
+            held[one.judged_by] = one.distance(scores.values[one.column])
+    interval = significance.mean_interval(np.concatenate(list(held.values())))
+    for number, name in enumerate(held):
         own = slice(number * len(ranks), (number + 1) * len(ranks))
-        found |= {name: interval.mean[own], f"{name}-low": interval.low[own], f"{name}-high": interval.high[own]}
+        for end, means in zip(ENDS, (interval.mean, interval.low, interval.high), strict=True):
+            found[f"{name}{end}"] = means[own]
+    for one in criteria.all:
+        if one.best == 0:
+            size = np.nanmax(np.abs(actual)) if one.metric is BIAS else float(one.metric is RELATIVE_BIAS)
+            found |= {name: _settled(found[name], scores.values[one.column], size) for name in one.columns}
     return found
+
+
+def _settled(means: Floats, values: Floats, size: float) -> Floats:
+    """Means over series, without what rounding leaves where numbers of that size, or series too high and too low, cancel."""
+    there = ~np.isnan(values)
+    count = np.maximum(there.sum(axis=1), 1)
+    return without_rounding(means, size + np.where(there, np.abs(values), 0.0).sum(axis=1) / count, count)
 
 
 def _left_out(scores: Scores) -> Any:

@@ -35,7 +35,8 @@ def leaderboard(board: Leaderboard) -> str:
         rows += f'<tr{failed}>{_model("row", name(model))}{"".join(cells[row] for _, cells in columns)}</tr>\n'
     note = (
         '<p class="quiet">Each score is the mean over series, with its 95 % bootstrap interval over series; the best of a '
-        "column is bold. A click on a heading sorts.</p>"
+        "column is bold. A score that is best at 0 or at a level is judged by how far the series are away from there, since "
+        "too high and too low cancel in its mean. A click on a heading sorts.</p>"
     )
     return f'<div class="scroll"><table><thead><tr>{heads}</tr></thead><tbody>\n{rows}</tbody></table></div>\n{note}'
 
@@ -90,13 +91,15 @@ def _score(board: Leaderboard, column: str) -> tuple[str, list[str]]:
     """A score with its interval. Sorting goes by the distance from good, so that the best comes first."""
     table, criterion = board.table, board.criteria[column]
     values = table[column].to_numpy()
-    distance = criterion.distance(values)
+    distance = table[criterion.judged_by].to_numpy() if criterion.best is not None else criterion.distance(values)
     share = criterion.metric.better == "level"
     told = percent if share else number
     cells = []
     ends = table[f"{column}-low"], table[f"{column}-high"]
     for value, low, high, away, best in zip(values, *ends, distance, _best(distance), strict=True):
         interval = f"{told(low)} to {told(high)}" if np.isfinite(low) else ""
+        if criterion.best is not None and np.isfinite(away):
+            interval += f"{'; ' if interval else ''}{told(away)} away"
         cells.append(_cell(away, told(value), interval, best))
     return _head(shown(column, 40), f"{criterion.metric.rewards} ({direction(criterion)})"), cells
 

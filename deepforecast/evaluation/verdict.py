@@ -25,12 +25,14 @@ def title(board: Leaderboard) -> str:
 
 def verdict(board: Leaderboard) -> str:
     """Who is best, and how sure that is against the next."""
-    table, metric = board.table, board.metrics[0]
-    row = table.iloc[0]
+    table, deciding = board.table, board.criteria[board.metrics[0]]
+    row, judged = table.iloc[0], deciding.judged_by
     good = table[table["error"] == ""]
-    said = f"{name(row['model'])} is best by {shown(metric, 40)}: {number(row[metric])}"
-    if np.isfinite(row[f"{metric}-low"]):
-        said += f" (95 % interval {number(row[f'{metric}-low'])} to {number(row[f'{metric}-high'])})"
+    said = f"{name(row['model'])} is best by {shown(deciding.column, 40)}: {number(row[judged])}"
+    if deciding.best is not None:
+        said += f" away from {deciding.best:g} in the mean over series"
+    if np.isfinite(row[f"{judged}-low"]):
+        said += f" (95 % interval {number(row[f'{judged}-low'])} to {number(row[f'{judged}-high'])})"
     if len(good) < 2:
         return said + (". No other model was compared." if len(table) < 2 else ". No other model came through.")
     return f"{said}. {_against_next(board, good.iloc[1])}"
@@ -41,7 +43,7 @@ def _against_next(board: Leaderboard, next_row: Any) -> str:
     pair = board.significance
     pair = pair[(pair["model"] == board.best) & (pair["against"] == next_row["model"])].iloc[0]
     series, wins, p_value = int(pair["series"]), float(pair["wins"]), float(pair["p_value"])
-    second = f"{name(next_row['model'])} ({number(next_row[board.metrics[0]])})"
+    second = f"{name(next_row['model'])} ({number(next_row[board.criteria[board.metrics[0]].judged_by])})"
     if not series:
         return f"{second} is next; no series has a score of both, so nothing tells how sure that is."
     if series == 1:
@@ -57,8 +59,8 @@ def _against_next(board: Leaderboard, next_row: Any) -> str:
 
 
 def _score(board: Leaderboard, place: int) -> float:
-    """The score that decides, of the model at a place."""
-    return float(board.table[board.metrics[0]].iloc[place])
+    """The number that decides, of the model at a place."""
+    return float(board.table[board.criteria[board.metrics[0]].judged_by].iloc[place])
 
 
 def headline(board: Leaderboard) -> str:
@@ -66,9 +68,10 @@ def headline(board: Leaderboard) -> str:
     said, first = board.settings, board.criteria[board.metrics[0]]
     windows = f"{said['n_windows']} window{'s' if said['n_windows'] != 1 else ''}"
     models = f"{len(board.table)} model{'s' if len(board.table) != 1 else ''}"
+    rewards = shown(first.metric.rewards, 80).rstrip(".")
     return (
         f"{models} on {said['series']:,} series, horizon {said['horizon']}, {windows}; "
-        f"{shown(first.column, 40)} decides ({shown(first.metric.rewards, 80).rstrip('.').lower()})"
+        f"{shown(first.column, 40)} decides; it rewards {rewards[:1].lower()}{rewards[1:]}"
     )
 
 

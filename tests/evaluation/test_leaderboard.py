@@ -6,6 +6,7 @@ from html.parser import HTMLParser
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from deepforecast import Drift, Mean, Naive, SeasonalNaive, compare
@@ -113,16 +114,15 @@ def test_tidy_has_every_score_of_every_model_that_ran(usual: Leaderboard) -> Non
 
 
 def test_distances_are_from_where_a_score_is_best(usual: Leaderboard) -> None:
-    table = usual.table.iloc[:3]
-    covered = usual.distances("coverage-80")
-    assert covered["value"].tolist() == pytest.approx((table["coverage-80"] - 0.8).abs().tolist())
-    assert set(covered["metric"]) == {"coverage-80, distance from 0.8"}
-    bias = usual.distances("relative_bias")
-    assert bias["value"].tolist() == pytest.approx(table["relative_bias"].abs().tolist())
-    within = (table["relative_bias-low"] < 0) & (table["relative_bias-high"] > 0)
-    assert (bias["low"] == 0).tolist() == within.tolist()
-    assert (bias["low"] <= bias["value"]).all()
-    assert (bias["high"] >= bias["value"]).all()
+    table, each = usual.table.iloc[:3], usual.by_series.groupby("model")
+    for name, best in (("coverage-80", 0.8), ("relative_bias", 0.0)):
+        away = each[name].apply(lambda values, best=best: (values - best).abs().mean())
+        found = usual.distances(name)
+        assert found["value"].tolist() == pytest.approx(away[table["model"]].tolist())
+        assert table[f"{name}-distance"].tolist() == found["value"].tolist()
+        assert set(found["metric"]) == {f"{name}, distance from {best:g}"}
+        assert (found["low"] < found["value"]).all()
+        assert (found["high"] > found["value"]).all()
     assert usual.distances("mase")["value"].tolist() == table["mase"].tolist()
 
 
@@ -132,7 +132,7 @@ def test_plots_put_the_best_on_top(usual: Leaderboard) -> None:
         return [tick.get_text().split()[0] for tick in reversed(ticks)]
 
     assert order(None) == usual.table["model"].iloc[:3].tolist()
-    away = (usual.table.iloc[:3].set_index("model")["coverage-80"] - 0.8).abs()
+    away = usual.table.iloc[:3].set_index("model")["coverage-80-distance"]
     assert order("coverage-80") == away.sort_values().index.tolist()
     figure = usual.plot("mase", backend="plotly")
     assert figure.layout.yaxis.ticktext[-1].startswith(usual.best)
@@ -162,6 +162,44 @@ def test_as_many_levels_as_anybody_wants() -> None:
 def test_level_metrics_can_decide() -> None:
     found = board(Naive(), SeasonalNaive(), Mean(), metrics=["coverage", "winkler-80"], level=[50, 80])
     assert found.metrics == ("coverage-50", "coverage-80", "winkler-80")
-    away = (found.table["coverage-50"] - 0.5).abs()
-    assert away.is_monotonic_increasing
-    assert "coverage-50 decides (intervals that hold exactly their level)" in found.headline()
+    assert found.table["coverage-50-distance"].is_monotonic_increasing
+    assert "coverage-50 decides; it rewards intervals that hold exactly their level" in found.headline()
+
+
+def up_and_down(*slopes: float) -> pd.DataFrame:
+    """Twelve series along lines of these slopes in turn."""
+    slope = np.array(slopes)[FRAME["unique_id"].str[1:].astype(int) % len(slopes)]
+    return FRAME.assign(y=100 + slope * FRAME.groupby("unique_id").cumcount())
+
+
+def test_series_too_high_and_too_low_do_not_cancel() -> None:
+    frame = up_and_down(1.0, -1.0)
+    frame.loc[FRAME["unique_id"] == "s1", "y"] += 0.5 * np.arange(48)  # or the bias of Naive were 0 as well
+    found = compare([Mean(), Naive()], frame, horizon=4, n_windows=2, metrics=["bias", "mae"])
+    assert found.by_series.pivot(index="unique_id", columns="model", values="bias").abs().eval("Naive < Mean").all()
+    assert found.best == "Naive"
+    assert found.table["rank"].tolist() == [1.0, 2.0]
+    assert found.table["bias-distance"].tolist() == pytest.approx(found.table["mae"].tolist())
+    said = str(found).replace("\n  ", " ")
+    assert "Naive is best by bias: 2.396 away from 0 in the mean over series (95 % interval 2.188 to 2.5)" in said
+    assert "That is more than chance against Mean (" in said
+    line = next(line for line in found.text(200).splitlines() if line.startswith("Naive "))
+    assert "2.396 [2.188, 2.5]" in line
+    assert f"{found.table['bias'].iloc[0]:.4g}" in line
+    assert found.plot().axes[0].get_yticklabels()[-1].get_text().startswith("Naive")
+
+
+def test_what_rounding_leaves_of_a_bias_is_none() -> None:
+    found = compare([Mean(), Naive()], up_and_down(0.1, 0.2, -0.3), horizon=4, n_windows=2, metrics=["mae", "bias"])
+    assert (found.by_series.groupby("model")["bias"].mean() != 0).any()
+    assert found.table["bias"].tolist() == [0.0, 0.0]
+    assert found.printed()["bias"].tolist() == ["0", "0"]
+    assert (found.table["bias-distance"] > 0.4).all()
+    small = FRAME.assign(y=(up_and_down(1.0)["y"] - 100) * 1e-20)
+    assert compare(Naive(), small, horizon=4, n_windows=2, metrics="bias").table["bias"].tolist() == pytest.approx([-2.5e-20])
+
+
+def test_a_metric_is_not_named_as_a_column_of_another() -> None:
+    metric = Metric.from_function(lambda actual, forecast: 0.0, name="bias-distance")
+    with pytest.raises(ParameterError, match="The table has a column bias-distance for one metric already"):
+        board(Naive(), metrics=["bias", metric])

@@ -93,6 +93,13 @@ def ragged_panel() -> tuple[pd.DataFrame, pd.DataFrame]:
     return both[~both["test"]].reset_index(drop=True), both[both["test"]].reset_index(drop=True)
 
 
+def test_errors_that_cancel_leave_no_bias() -> None:
+    error = np.array([0.1, 0.2, -0.3])
+    assert error.sum() != 0
+    assert bias(np.ones(3), 1 + error) == relative_bias(np.ones(3), 1 + error) == 0
+    assert bias([0.0], [1e-17]) == 1e-17  # small, and all there is
+
+
 @pytest.mark.parametrize("name", ["mae", "rmse", "mape", "smape", "bias", "wape", "mase", "rmsse"])
 def test_equal_to_utilsforecast(name: str) -> None:
     train, test = ragged_panel()

@@ -164,7 +164,7 @@ def test_the_table_sorts_by_what_is_better(usual: Leaderboard) -> None:
     assert len(rows) == 4
     cells = [re.findall(r'<td data-value="([^"]*)"( class="best")?>([^<]*)', row) for row in rows]
     column = 1 + [*usual.metrics, *(name for name in usual.criteria if name not in usual.metrics)].index("coverage-80")
-    away = (usual.table["coverage-80"] - 0.8).abs()
+    away = usual.table["coverage-80-distance"]
     assert [float(row[column][0]) for row in cells[:3]] == pytest.approx(away.tolist()[:3])
     assert [bool(row[column][1]) for row in cells[:3]] == (away == away.min()).tolist()[:3]
     assert [bool(row[1][1]) for row in cells[:3]] == [True, False, False]

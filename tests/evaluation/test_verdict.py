@@ -44,6 +44,11 @@ def test_how_sure_the_best_is(values: dict[str, Any], said: str) -> None:
     assert said in told
 
 
+def test_the_headline_says_which_metric_decides_and_what_it_rewards() -> None:
+    assert BOARD.headline().endswith("; mase decides; it rewards the median, every series alike")
+    assert "mean" not in BOARD.headline()
+
+
 def test_equal_models_are_level() -> None:
     board = compare([Naive(alias="A"), Naive(alias="B")], FRAME, horizon=4, n_windows=2)
     assert verdict(board).endswith("B (3.172) is level with it.")
