@@ -115,7 +115,7 @@ def compare(
             return replace(found, cause=None)
         return found if os.getpid() == here else replace(found, cause=_portable(found.cause))
 
-    runs = [_checked(one, rows, panel) for one in side_by_side(work, len(candidates), options)]
+    runs = [_checked(one, rows, panel) for one in side_by_side(work, names, options)]
     _raise_if_none(runs)
     settings = _settings(candidates, panel, plan, criteria, options) | _judged(rows, panel) | {
         "refit": str(refit), "level": levels, "estimate_seconds": estimate, "made": made.isoformat(timespec="seconds"),

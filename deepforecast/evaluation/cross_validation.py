@@ -20,6 +20,7 @@ from deepforecast.data.frames import Floats, Frame, Ints
 from deepforecast.data.panel import Panel
 from deepforecast.errors import say, some
 from deepforecast.evaluation.backtesting import USUAL, Backtest, checked_models, checked_options, planned, seeded
+from deepforecast.evaluation.hearing import Said, heard, say_together
 
 T = TypeVar("T")
 
@@ -59,7 +60,7 @@ def cross_validate(
     _refuse_columns(candidates, panel, levels)
     panels = [panel] * len(candidates)
     if len(candidates) > 1:  # a single model that cannot use a declared covariate refuses it
-        panels = [_usable_aloud(model, panel) for model in candidates]
+        panels = _usable_aloud(candidates, panel)
     refit_every(refit, True)
     workers = [model.clone(horizon=plan.gap + plan.horizon) for model in candidates]
     plan = replace(plan, needed=max(worker._needs_to_fit(own) for worker, own in zip(workers, panels, strict=True)))
@@ -68,7 +69,7 @@ def cross_validate(
     def work(number: int) -> Backtested:
         return backtest(candidates[number], panels[number], plan, refit, levels)
 
-    for found in side_by_side(work, len(candidates), options):
+    for found in side_by_side(work, [model.name for model in candidates], options):
         rows.columns |= found.columns
     return rows.frame(panel)
 
@@ -93,16 +94,28 @@ def backtest(model: Forecaster, panel: Panel, plan: Plan, refit: Any, levels: Se
     return Backtested({name: np.concatenate([part[name] for part in parts]) for name in parts[0]}, fit, predict)
 
 
-def side_by_side(work: Callable[[int], T], count: int, options: Backtest) -> list[T]:
-    """`work(0)`, `work(1)` ... in this process, or on `options.workers` of them (then with one thread each)."""
+def side_by_side(work: Callable[[int], T], names: Sequence[str], options: Backtest) -> list[T]:
+    """`work(0)`, `work(1)` ... for models of these names, in this process or on `options.workers` of them (one thread each).
+
+    What several of the models say is said once.
+    """
+    count = len(names)
+
+    def chunk(part: slice) -> list[tuple[T, Said]]:
+        done = []
+        for number in range(count)[part]:
+            with heard() as said:
+                one = work(number)
+            done.append((one, said))
+        return done
+
     if options.workers == 1 or count == 1:
-        return [work(number) for number in range(count)]
-
-    def chunk(part: slice) -> list[T]:
-        return [work(number) for number in range(count)[part]]
-
-    found = map_chunks(chunk, count, workers=options.workers, prefer="processes", progress=options.progress, label="models")
-    return [one for part in found for one in part]
+        found = [chunk(slice(count))]
+    else:
+        found = map_chunks(chunk, count, workers=options.workers, prefer="processes", progress=options.progress, label="models")
+    every = [one for part in found for one in part]
+    say_together(names, [said for _, said in every])
+    return [one for one, _ in every]
 
 
 @dataclass
@@ -161,11 +174,18 @@ def _refuse_columns(models: Sequence[Forecaster], panel: Panel, levels: Sequence
             raise no_distribution(model.name)
 
 
-def _usable_aloud(model: Forecaster, panel: Panel) -> Panel:
-    own, unused = usable(panel, model.capabilities)
-    if unused:
-        say(f"{model.name} runs without the covariates it cannot use: {some(unused)}.")
-    return own
+def _usable_aloud(models: Sequence[Forecaster], panel: Panel) -> list[Panel]:
+    """The panel as each model can use it."""
+    panels, every = [], []
+    for model in models:
+        with heard() as said:
+            own, unused = usable(panel, model.capabilities)
+            if unused:
+                say(f"{model.name} runs without the covariates it cannot use: {some(unused)}.")
+        panels.append(own)
+        every.append(said)
+    say_together([model.name for model in models], every)
+    return panels
 
 
 def say_undeclared(panel: Panel) -> None:

@@ -311,6 +311,19 @@ def test_warnings_of_a_model_are_heard_once_and_not_from_the_trials() -> None:
     assert caught[0].filename == __file__
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+def test_missing_values_are_said_once_for_all_models(workers: int) -> None:
+    frame = FRAME.copy()
+    frame.loc[5, "y"] = np.nan
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        board(Naive(), Mean(), SeasonalNaive(), frame=frame, options=Backtest(workers=workers))
+    (one,) = caught
+    assert str(one.message).startswith("Naive forecasts through missing values: column y is missing in 1 rows of series s0")
+    assert str(one.message).endswith(" The same holds for Mean, SeasonalNaive.")
+    assert one.filename == __file__
+
+
 def test_boards_made_side_by_side_in_threads_are_right() -> None:
     expected, found, filters = board(Naive(), Drift()), [], list(warnings.filters)
     threads = [threading.Thread(target=lambda: found.append(board(Naive(), Drift()))) for _ in range(4)]

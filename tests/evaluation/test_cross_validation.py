@@ -435,16 +435,28 @@ def test_K32_two_workers_give_the_bits_of_one() -> None:
     with pytest.warns(DataWarning) as again:
         two = cross_validate(models, frame, horizon=3, level=80, options=Backtest(workers=2))
     same(one, two)
-    assert sorted(str(each.message) for each in said) == sorted(str(each.message) for each in again)
-    assert len(said) == 4
+    assert [str(each.message) for each in said] == [str(each.message) for each in again]
+    assert len(said) == 1
+    assert {each.filename for each in [*said, *again]} == {__file__}
 
 
 def test_what_is_said_points_at_the_callers_line() -> None:
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         cross_validate([Naive(), Mean()], noisy().drop(index=5).assign(note="x"), horizon=2, n_windows=4)
-    assert len(said) == 3
+    assert len(said) == 2
     assert {one.filename for one in said} == {__file__}
+
+
+def test_what_several_models_say_is_said_once_with_their_names() -> None:
+    frame = noisy().drop(index=5).assign(promo=1.0)
+    with pytest.warns(DataWarning) as said:
+        cross_validate([Naive(), FutureRegression(), Mean(), Drift()], frame, horizon=2, columns={"future": ["promo"]})
+    runs, missing, other = sorted((str(one.message) for one in said), key=lambda one: "missing" in one)
+    assert runs == "Naive runs without the covariates it cannot use: promo. The same holds for Mean, Drift."
+    assert missing.startswith("Naive forecasts through missing values: column y is missing in 1 rows of series s001, first at ")
+    assert missing.endswith(". The same holds for Mean, Drift.")
+    assert other.startswith("FutureRegression forecasts through missing values: column y is missing")
 
 
 def test_L5_no_model_finds_anything_in_noise() -> None:
