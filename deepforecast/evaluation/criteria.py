@@ -12,13 +12,14 @@ from numpy.typing import ArrayLike
 from deepforecast.core.forecast import band_columns
 from deepforecast.data import frames
 from deepforecast.data.columns import Columns
+from deepforecast.data.forecast_names import CUTOFF, SAMPLE, STEP, SUFFIX
 from deepforecast.data.frames import Floats
 from deepforecast.data.frequency import season_length, seasons
 from deepforecast.data.panel import Panel
 from deepforecast.errors import ParameterError, shown
 from deepforecast.evaluation.cross_validation import Rows
 from deepforecast.evaluation.definition import Metric
-from deepforecast.evaluation.forecast_columns import CUTOFF, SAMPLE, STEP, SUFFIX, find_models
+from deepforecast.evaluation.forecast_columns import find_models
 from deepforecast.evaluation.forecast_rows import read_rows
 from deepforecast.evaluation.grouping import MODEL
 from deepforecast.evaluation.material import Material

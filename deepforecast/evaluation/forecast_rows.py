@@ -15,11 +15,11 @@ import numpy as np
 from deepforecast.data import frames
 from deepforecast.data.calendar import stamp_text
 from deepforecast.data.columns import Columns
+from deepforecast.data.forecast_names import CUTOFF, SAMPLE
 from deepforecast.data.frames import Ints, TimeType
 from deepforecast.data.identity import Runs, runs_of
 from deepforecast.errors import DataError, shown
 from deepforecast.evaluation.clock import finer_unit, in_unit, read_stamps
-from deepforecast.evaluation.forecast_columns import CUTOFF, SAMPLE
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from deepforecast.data import frames
+from deepforecast.data.forecast_names import CUTOFF, STEP
 from deepforecast.data.frames import Ints
 from deepforecast.errors import ParameterError, ParameterTypeError, shown, some
-from deepforecast.evaluation.forecast_columns import CUTOFF, STEP
 from deepforecast.evaluation.forecast_rows import ForecastRows
 from deepforecast.evaluation.groups import Groups
 

@@ -9,12 +9,11 @@ from typing import Any
 import narwhals.stable.v2 as nw
 import numpy as np
 
-from deepforecast.core.forecast import number_text
 from deepforecast.data import frames
+from deepforecast.data.forecast_names import ModelColumns, number_text, rounded
 from deepforecast.data.frames import Floats
 from deepforecast.errors import DataError, ParameterError, some
 from deepforecast.evaluation.definition import Metric
-from deepforecast.evaluation.forecast_columns import ModelColumns, rounded
 from deepforecast.evaluation.forecast_rows import ForecastRows
 from deepforecast.evaluation.inputs import LARGEST
 from deepforecast.evaluation.training_scale import Training

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from deepforecast.core.forecast import number_text
+from deepforecast.data.forecast_names import number_text
 from deepforecast.errors import shown
 from deepforecast.evaluation.verdict import name
 from deepforecast.plotting import plot_leaderboard, plot_pareto

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from deepforecast.data import frames
+from deepforecast.data.forecast_names import CUTOFF
 from deepforecast.data.frames import Frame
 from deepforecast.errors import shown
-from deepforecast.evaluation.forecast_columns import CUTOFF, find_models
+from deepforecast.evaluation.forecast_columns import find_models
 from deepforecast.evaluation.report_figures import figure
 from deepforecast.evaluation.verdict import name, number
 from deepforecast.plotting import plot_cross_validation
@@ -54,11 +55,9 @@ def _drawn(board: Leaderboard, model: str, key: Any) -> Any:
     opened = frames.opened(windows)
     own = next(one for one in find_models(opened, {*names.values(), CUTOFF}, quiet=True) if one.name == model)
     kept = [one for one in (names["id"], names["time"], CUTOFF, names["target"]) if one is not None]
-    # A name such as A-lo-5 would be read as an interval of A: a space at its end keeps it what it is.
-    spaced = {one: f"{model} {one[len(model):]}" for one in own.all}
-    held = opened.select([*kept, *own.all]).rename(spaced).to_native()
+    held = opened.select([*kept, *own.all]).to_native()
     history = _rows_of(board.history, names["id"], key)
-    return plot_cross_validation(held, history=history, models=f"{model} ", backend="plotly", columns=columns)
+    return plot_cross_validation(held, history=history, models=model, backend="plotly", columns=columns)
 
 
 def _rows_of(frame: Frame, label: str | None, key: Any) -> Frame:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from deepforecast.core.forecast import number_text
+from deepforecast.data.forecast_names import number_text
 from deepforecast.errors import ParameterError, some
 from deepforecast.evaluation.definition import Metric
 from deepforecast.evaluation.material import BANDS, Material

@@ -14,10 +14,11 @@ import numpy as np
 
 from deepforecast.data import frames
 from deepforecast.data.columns import Columns, resolve
+from deepforecast.data.forecast_names import STEP, covariates_said, keys_said
 from deepforecast.data.frames import Floats, Frame
 from deepforecast.errors import DataError, ParameterError
 from deepforecast.evaluation.actuals import read_actuals
-from deepforecast.evaluation.forecast_columns import STEP, chosen, find_models, model_named
+from deepforecast.evaluation.forecast_columns import chosen, find_models, model_named
 from deepforecast.evaluation.forecast_rows import read_rows
 from deepforecast.evaluation.grouping import MODEL, Grouping, checked_by, grouping
 from deepforecast.evaluation.material import Material
@@ -25,7 +26,6 @@ from deepforecast.evaluation.requests import Request, requests
 from deepforecast.evaluation.steps import steps_ahead
 from deepforecast.evaluation.training_scale import read_training
 
-KEYS = ("id", "time", "target")
 LEFT_OUT = "left_out"
 
 
@@ -46,7 +46,9 @@ def score(
 
     `forecasts`: from `cross_validate` (it holds the actual values), from `predict` or, with a column `sample`, from `simulate`
     (then `actual` holds them; rows are matched by id and time, those not forecast are ignored). Every numeric column is a
-    model, with its intervals `<model>-lo-80`, `<model>-hi-80` and quantiles `<model>-q-0.1`; `models` names some of them.
+    model, with its intervals `<model>-lo-80`, `<model>-hi-80` and quantiles `<model>-q-0.1`, but the keys (cutoff, step and
+    sample too) and what `columns` declares as covariates. A column of another kind, of prices for example, would be scored as
+    a model: say `columns={"future": ["price"]}`, or by `models` which ones are.
 
     `metrics`: names ("mase"; "coverage-80" for one level alone), functions or `Metric` objects. By default mae, rmse, smape,
     wape, bias; with `train` mase, rmsse; with `reference` owa; for each level coverage, width, winkler and with `train` msis;
@@ -124,20 +126,8 @@ def _joined(table: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:
 
 def _names(columns: Any, there: Sequence[str], actual: Frame | None) -> tuple[Columns, tuple[str, ...]]:
     """The key and target columns, and the covariates said: neither is a model."""
-    said = _said(columns)
+    said = {} if columns is None else keys_said(columns)
     if isinstance(said, dict) and "target" not in said:
         around = there if actual is None else frames.opened(actual, "actual frame").columns
         said["target"] = next((name for name in ("y", "target") if name in around), "y")
-    names = resolve(said, there, target=False, what="frame of forecasts")
-    given = Columns(**columns) if isinstance(columns, Mapping) else columns or Columns()
-    return names, given.covariates
-
-
-def _said(columns: Any) -> Any:
-    """The keys and the target said, without the covariates: forecasts need not have them."""
-    if columns is None:
-        return {}
-    if isinstance(columns, Columns):
-        usual = Columns()
-        return {role: getattr(columns, role) for role in KEYS if getattr(columns, role) != getattr(usual, role)}
-    return {**columns, "future": (), "past": (), "static": ()} if isinstance(columns, Mapping) else columns
+    return resolve(said, there, target=False, what="frame of forecasts"), covariates_said(columns)

@@ -9,12 +9,12 @@ import numpy as np
 
 from deepforecast.data import calendar as calendars
 from deepforecast.data.calendar import Calendar
+from deepforecast.data.forecast_names import STEP
 from deepforecast.data.frames import Ints
 from deepforecast.data.frequency import parse
 from deepforecast.data.inference import infer
 from deepforecast.errors import DataError
 from deepforecast.evaluation.clock import positions
-from deepforecast.evaluation.forecast_columns import STEP
 from deepforecast.evaluation.forecast_rows import ForecastRows
 
 

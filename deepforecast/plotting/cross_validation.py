@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 
 from deepforecast.data.columns import Columns
+from deepforecast.data.forecast_names import CUTOFF, ModelColumns
 from deepforecast.data.frames import Frame
 from deepforecast.plotting.backends import Backend, check_backend, render
 from deepforecast.plotting.chart import Array, Axis, Mark, Panel, Rules
 from deepforecast.plotting.figure import MaxHistory, check_max_history, cut_history, grid
 from deepforecast.plotting.forecasts import forecast_marks, legend, observed_marks
-from deepforecast.plotting.frames import CUTOFF, Tidy, check_stamps, choose_series, open_frame
-from deepforecast.plotting.models import Model, choose_levels, choose_models
+from deepforecast.plotting.frames import Tidy, check_stamps, choose_series, open_frame
+from deepforecast.plotting.models import choose_levels, choose_models
 
 _MOST_RULES = 30
 
@@ -57,7 +58,7 @@ def plot_cross_validation(
 
 
 def _panel(
-    rows: Tidy, past: Tidy | None, key: Any, drawn: tuple[Sequence[Model], Sequence[float]], max_history: MaxHistory
+    rows: Tidy, past: Tidy | None, key: Any, drawn: tuple[Sequence[ModelColumns], Sequence[float]], max_history: MaxHistory
 ) -> tuple[Panel, int]:
     """The panel of one series, and how many points its history was cut to (0 if it is whole)."""
     stamps, cutoffs = rows.stamps(), rows.stamps(CUTOFF)

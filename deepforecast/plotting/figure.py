@@ -9,13 +9,14 @@ from typing import Any, Literal
 import numpy as np
 
 from deepforecast.data.columns import Columns
+from deepforecast.data.forecast_names import ModelColumns
 from deepforecast.data.frames import Frame
 from deepforecast.errors import ParameterError, shown
 from deepforecast.plotting.backends import Backend, check_backend, render
 from deepforecast.plotting.chart import Array, Axis, Chart, Mark, Panel, Rules
 from deepforecast.plotting.forecasts import forecast_marks, legend, observed_marks
 from deepforecast.plotting.frames import Tidy, check_stamps, choose_series, open_frame
-from deepforecast.plotting.models import Model, choose_levels, choose_models
+from deepforecast.plotting.models import choose_levels, choose_models
 from deepforecast.plotting.style import short
 
 MaxHistory = int | Literal["auto"] | None
@@ -110,7 +111,7 @@ def _chart_of_history(past: Tidy, ids: Any, max_history: MaxHistory) -> Chart:
 
 
 def _panel(
-    past: Tidy, future: Tidy | None, key: Any, models: Sequence[Model], levels: Sequence[float], max_history: MaxHistory
+    past: Tidy, future: Tidy | None, key: Any, models: Sequence[ModelColumns], levels: Sequence[float], max_history: MaxHistory
 ) -> tuple[Panel, int]:
     """The panel of one series, and how many points its history was cut to (0 if it is whole)."""
     stamps = past.stamps()

@@ -7,9 +7,9 @@ from typing import TypeAlias
 
 import numpy as np
 
+from deepforecast.data.forecast_names import ModelColumns, number_text
 from deepforecast.plotting.chart import INK, Array, Band, Dots, Key, Line, Mark, Spans
-from deepforecast.plotting.models import Model
-from deepforecast.plotting.style import NEUTRAL, band_opacity, look, number_text, seen_opacity, short
+from deepforecast.plotting.style import NEUTRAL, band_opacity, look, seen_opacity, short
 
 OBSERVED = "observed"
 Read: TypeAlias = Callable[[str], Array]
@@ -20,7 +20,9 @@ def observed_marks(x: Array, y: Array, opacity: float = 1.0) -> list[Mark]:
     return _line(Line(x, y, label=OBSERVED, group=OBSERVED, opacity=opacity))
 
 
-def forecast_marks(x: Array, read: Read, models: Sequence[Model], levels: Sequence[float], layers: float = 1.0) -> list[Mark]:
+def forecast_marks(
+    x: Array, read: Read, models: Sequence[ModelColumns], levels: Sequence[float], layers: float = 1.0
+) -> list[Mark]:
     """Bands of all models first, the widest at the bottom, then the lines over them.
 
     `read` gives a column's values; `layers` tells how many forecasts lie over each other at a stamp: the more, the fainter.
@@ -31,17 +33,16 @@ def forecast_marks(x: Array, read: Read, models: Sequence[Model], levels: Sequen
     lines: list[Mark] = []
     for index, model in enumerate(models):
         color, dash = look(index)
-        bounds = {one: (read(model.bands[one][0]), read(model.bands[one][1])) for one in levels if one in model.bands}
+        columns = model.bands
+        bounds = {one: (read(columns[one][0]), read(columns[one][1])) for one in levels if one in columns}
         for one, (low, high) in bounds.items():
             marks += _band(Band(x, low, high, color, opacity, level_label(one), model.name))
-        if model.point is not None:
-            told = tuple((level_label(one), low, high) for one, (low, high) in reversed(bounds.items()))
-            name = short(model.name)
-            lines += _line(Line(x, read(model.point), color, name, model.name, dash, 1.8, clear, told))
+        told = tuple((level_label(one), low, high) for one, (low, high) in reversed(bounds.items()))
+        lines += _line(Line(x, read(model.name), color, short(model.name), model.name, dash, 1.8, clear, told))
     return marks + lines
 
 
-def legend(models: Sequence[Model], levels: Sequence[float], observed: bool = True) -> tuple[Key, ...]:
+def legend(models: Sequence[ModelColumns], levels: Sequence[float], observed: bool = True) -> tuple[Key, ...]:
     """One entry for each line and, once for all models, one for each level."""
     keys = [Key(OBSERVED, INK)] if observed else []
     for index, model in enumerate(models):

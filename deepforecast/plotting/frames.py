@@ -11,13 +11,13 @@ import numpy as np
 
 from deepforecast.data import frames as door
 from deepforecast.data.columns import resolve
+from deepforecast.data.forecast_names import CUTOFF, covariates_said, keys_said
 from deepforecast.errors import DataError, shown, some
 from deepforecast.plotting.chart import Array, Axis, finite
 from deepforecast.plotting.choices import unknown
 from deepforecast.plotting.clock import read_stamps, text_of, zone_title
 
 MOST_SERIES = 8
-CUTOFF = "cutoff"
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,7 @@ class Tidy:
     id: str | None
     time: str
     target: str
+    covariates: tuple[str, ...] = ()
 
     def series(self) -> list[Any]:
         """The ids in order, so that the order of rows never matters; `[None]` for a single series."""
@@ -96,8 +97,9 @@ def open_frame(frame: Any, what: str, columns: Any = None, target: bool = True) 
     opened = door.opened(frame, what)
     if len(opened) == 0:
         raise DataError(f"The {what} is empty: it has the columns {some(opened.columns, most=10)} and no row.")
-    names = resolve(columns, opened.columns, target=target)
-    tidy = Tidy(opened, what, names.id if names.id in opened.columns else None, names.time, names.target)
+    names = resolve(keys_said(columns), opened.columns, target=target)
+    own_id = names.id if names.id in opened.columns else None
+    tidy = Tidy(opened, what, own_id, names.time, names.target, covariates_said(columns))
     for name in (tidy.id, tidy.time):
         if name is not None and (missing := tidy.column(name).null_count()):
             raise DataError(f"Column {shown(name)} of the {what} has no missing value; it has {missing}. Fill or drop them.")

@@ -13,7 +13,7 @@ from deepforecast.errors import DataError, some
 from deepforecast.plotting.backends import Backend, check_backend, render
 from deepforecast.plotting.chart import Array, Axis, Chart, Dots, Mark, Panel, Rules, Spans
 from deepforecast.plotting.scores import Scores, choose_metrics, open_scores
-from deepforecast.plotting.style import COLORS, NEUTRAL, number_text, short
+from deepforecast.plotting.style import COLORS, NEUTRAL, short, short_number
 
 
 def plot_leaderboard(
@@ -84,10 +84,10 @@ def _hover(ranked: Scores, rows: Array) -> list[str]:
     told = []
     for row in rows:
         low, high = ranked.low[row], ranked.high[row]
-        interval = f" ({number_text(low)} to {number_text(high)})" if np.isfinite(low) and np.isfinite(high) else ""
-        told.append(f"{ranked.models[row]}: {number_text(ranked.values[row])}{interval}")
+        interval = f" ({short_number(low)} to {short_number(high)})" if np.isfinite(low) and np.isfinite(high) else ""
+        told.append(f"{ranked.models[row]}: {short_number(ranked.values[row])}{interval}")
     return told
 
 
 def _told(value: float) -> str:
-    return number_text(float(value)) if np.isfinite(value) else "no value"
+    return short_number(float(value)) if np.isfinite(value) else "no value"

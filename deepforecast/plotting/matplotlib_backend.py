@@ -35,7 +35,7 @@ from deepforecast.plotting.chart import (
 )
 from deepforecast.plotting.clock import zone_of
 from deepforecast.plotting.labels import Spot, place
-from deepforecast.plotting.style import number_text
+from deepforecast.plotting.style import short_number
 
 _TONES = {INK: "#2B2B2B", MUTED: "#8A8A8A"}
 _DASHES: dict[str, Any] = {"solid": "-", "dash": (0, (5, 2)), "dot": (0, (1.5, 1.5)), "dashdot": (0, (5, 1.5, 1.5, 1.5))}
@@ -145,7 +145,7 @@ def _set_axis(axes: Axes, axis: Axis, side: str, width: float) -> None:
     elif axis.kind == "log":
         (axes.set_xscale if side == "x" else axes.set_yscale)("log")
         own.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0), numticks=8))
-        own.set_major_formatter(FuncFormatter(lambda value, _: number_text(value)))
+        own.set_major_formatter(FuncFormatter(lambda value, _: short_number(value)))
         own.set_minor_formatter(NullFormatter())
     elif axis.kind == "names":
         own.set_ticks(np.arange(len(axis.names)), axis.names, parse_math=False)

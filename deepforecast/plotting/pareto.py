@@ -11,7 +11,7 @@ from deepforecast.errors import DataError, ParameterError, some
 from deepforecast.plotting.backends import Backend, check_backend, render
 from deepforecast.plotting.chart import Array, Axis, Chart, Dots, Labels, Line, Mark, Panel
 from deepforecast.plotting.scores import Scores, choose_metrics, open_scores
-from deepforecast.plotting.style import COLORS, NEUTRAL, number_text, short
+from deepforecast.plotting.style import COLORS, NEUTRAL, short, short_number
 
 _LEAST_SECONDS = 1e-3  # what is faster stands here: a logarithm has no zero
 
@@ -60,7 +60,7 @@ def _panel(scores: Scores, rows: Array) -> Panel:
     marks: list[Mark] = [Line(*stair, COLORS[0], dash="dot", width=1.2)] if len(front) > 1 else []
     for chosen, color in ((others, NEUTRAL), (front, COLORS[0])):
         if len(chosen):
-            told = tuple(f"{names[row]}: {number_text(values[row])} in {number_text(seconds[row])} s" for row in chosen)
+            told = tuple(f"{names[row]}: {short_number(values[row])} in {short_number(seconds[row])} s" for row in chosen)
             marks.append(Dots(seconds[chosen], values[chosen], color, size=7.5, names=told))
     best = np.isin(np.arange(len(rows)), front)
     marks.append(Labels(seconds, values, tuple(names), tuple(bool(one) for one in best), stair))

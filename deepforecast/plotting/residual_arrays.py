@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from deepforecast.data.forecast_names import CUTOFF, ModelColumns
 from deepforecast.errors import DataError, shown
 from deepforecast.plotting.chart import Array
-from deepforecast.plotting.frames import CUTOFF, Tidy
-from deepforecast.plotting.models import Model
+from deepforecast.plotting.frames import Tidy
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,9 +37,9 @@ class Residuals:
         return self.values[fresh], self.codes[fresh]
 
 
-def residuals(table: Tidy, model: Model) -> Residuals:
+def residuals(table: Tidy, model: ModelColumns) -> Residuals:
     """Observed minus forecast for each row of `table`."""
-    values = table.values(table.target) - table.values(model.point or model.name)
+    values = table.values(table.target) - table.values(model.name)
     if not np.isfinite(values).any():
         raise DataError(f"A residual needs an observed value and a forecast in one row; model {shown(model.name)} has none.")
     codes, stamps = table.codes(), table.stamps()

@@ -8,15 +8,16 @@ from typing import Any
 import numpy as np
 
 from deepforecast.data.columns import Columns
+from deepforecast.data.forecast_names import ModelColumns
 from deepforecast.data.frames import Frame
 from deepforecast.errors import ParameterError, shown, some
 from deepforecast.plotting.backends import Backend, check_backend, render
 from deepforecast.plotting.chart import Array, Axis, Bars, Chart, Dots, Line, Panel, Rules, Spans
 from deepforecast.plotting.choices import unknown
 from deepforecast.plotting.frames import Tidy, choose_series, open_frame
-from deepforecast.plotting.models import Model, find_models, no_model
+from deepforecast.plotting.models import find_models, no_model
 from deepforecast.plotting.residual_arrays import Residuals, autocorrelation, residuals
-from deepforecast.plotting.style import COLORS, number_text, short
+from deepforecast.plotting.style import COLORS, short, short_number
 
 _MOST_DOTS = 20_000
 _ZERO = Rules(np.zeros(1), upright=False, dash="solid")
@@ -57,8 +58,8 @@ def plot_residuals(
     return render(Chart(tuple(panels), 2, 12.0, 3.2, _note(left)), backend)
 
 
-def _choose_model(table: Tidy, model: str | None) -> Model:
-    found = {name: each for name, each in find_models(table).items() if each.point is not None}
+def _choose_model(table: Tidy, model: str | None) -> ModelColumns:
+    found = find_models(table)
     names = list(found)
     if not names:
         raise no_model(table)
@@ -93,7 +94,7 @@ def _distribution(left: Residuals, across: Axis) -> Panel:
     edges = _edges(there)
     heights = np.histogram(there, edges, density=True)[0]
     marks: list[Bars | Line] = [Bars(edges, heights, COLORS[0], 0.45)]
-    title = f"Mean {number_text(mean)}, standard deviation {number_text(deviation)}"
+    title = f"Mean {short_number(mean)}, standard deviation {short_number(deviation)}"
     if deviation > 1e-12 * max(abs(mean), 1e-300):
         x = np.linspace(min(edges[0], mean - 3 * deviation), max(edges[-1], mean + 3 * deviation), 200)
         density = np.exp(-0.5 * ((x - mean) / deviation) ** 2) / (deviation * np.sqrt(2 * np.pi))

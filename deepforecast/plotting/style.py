@@ -36,10 +36,10 @@ def seen_opacity(opacity: float, depth: int) -> float:
     return float(1 - (1 - opacity) ** depth)
 
 
-def number_text(value: float) -> str:
+def short_number(value: float) -> str:
     """A number as short as it can be told.
 
-    >>> number_text(80.0), number_text(97.5), number_text(12345.678), number_text(0.0123456)
+    >>> short_number(80.0), short_number(97.5), short_number(12345.678), short_number(0.0123456)
     ('80', '97.5', '12,346', '0.01235')
     """
     if value != 0 and not 1e-4 <= abs(value) < 1e7:

@@ -192,7 +192,7 @@ def test_the_forecasts_shown_are_the_best_the_median_and_the_worst(usual: Leader
         assert f"{what} series: mase {row.mase:.4g}" in seen.words["forecasts"]
         figure = seen.figures[f"forecast-{place}"]
         assert figure["layout"]["annotations"][0]["text"] == row.unique_id
-        assert {"observed", "SeasonalNaive "} <= {trace.get("name") for trace in figure["data"]}
+        assert {"observed", "SeasonalNaive"} <= {trace.get("name") for trace in figure["data"]}
 
 
 def test_coverage_stands_against_its_level(usual: Leaderboard, seen: Page) -> None:
@@ -212,6 +212,7 @@ def test_any_library_and_any_names(library: str) -> None:
     seen = reading(board(Naive(alias="A-lo-80"), frame=converted(frame, library), columns=columns, level=80))
     assert len([name for name in seen.figures if name.startswith("forecast")]) == 3
     assert "80 % interval" in json.dumps(seen.figures["forecast-0"])
+    assert {"observed", "A-lo-80"} <= {trace.get("name") for trace in seen.figures["forecast-0"]["data"]}
 
 
 @pytest.mark.parametrize(

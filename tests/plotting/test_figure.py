@@ -121,6 +121,14 @@ def test_by_default_the_series_that_were_forecast(panel: Make, ahead: Make) -> N
     assert [axes.get_title(loc="left") for axes in figure.axes] == ["b"]
 
 
+def test_declared_covariates_of_a_forecast_are_not_drawn(panel: Make, ahead: Make) -> None:
+    history = panel("a").assign(price=3.0)
+    for forecast in (ahead(history).assign(price=3.0), ahead(history)):
+        figure = plot(history, forecast, columns={"future": ["price"]})
+        assert "price" not in lines(figure)
+        assert "LSTM" in lines(figure)
+
+
 def test_missing_values_break_the_line_and_a_lonely_point_stays_visible(panel: Make) -> None:
     history = panel("a", n=10)
     history.loc[[3, 5], "y"] = np.nan

@@ -10,14 +10,14 @@ import pandas as pd
 import pytest
 from statsmodels.tsa.stattools import acf
 
+from deepforecast.data.forecast_names import ModelColumns
 from deepforecast.errors import DataError, ParameterError
 from deepforecast.plotting import plot_residuals
 from deepforecast.plotting.frames import open_frame
-from deepforecast.plotting.models import Model
 from deepforecast.plotting.residual_arrays import autocorrelation, residuals
 
 Make = Callable[..., pd.DataFrame]
-MODEL = Model("LSTM", "LSTM")
+MODEL = ModelColumns("LSTM")
 
 
 @pytest.fixture
@@ -94,7 +94,7 @@ def test_steps_are_drawn_with_their_quantiles(panel: Make, windows: Make) -> Non
 def test_series_are_brought_to_one_scale(panel: Make, noise: np.ndarray) -> None:
     frame = panel("a", "b", n=200)
     frame["M"] = frame.y - noise * np.repeat([1.0, 1000.0], 200)
-    left = residuals(open_frame(frame, "frame"), Model("M", "M"))
+    left = residuals(open_frame(frame, "frame"), ModelColumns("M"))
     for code, part in enumerate((noise[:200], noise[200:])):
         np.testing.assert_allclose(left.values[left.codes == code], part / part.std())
     assert plot_residuals(frame).axes[0].get_ylabel() == "residual / standard deviation"

@@ -7,7 +7,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from deepforecast.plotting.style import COLORS, NEUTRAL, band_opacity, look, number_text, seen_opacity, short
+from deepforecast.plotting.style import COLORS, NEUTRAL, band_opacity, look, seen_opacity, short, short_number
 
 # How red-, green- and blue-weak eyes see linear RGB (Machado, Oliveira and Fernandes 2009, full severity).
 EYES = {
@@ -69,4 +69,4 @@ def test_names_are_cut_in_the_middle_and_controls_are_written_out() -> None:
     [(0, "0"), (95.0, "95"), (-1234.5, "-1,234"), (3e9, "3e+09"), (1.23456e-7, "1.23e-07"), (float("nan"), "nan")],
 )
 def test_numbers_are_told_shortly(value: float, told: str) -> None:
-    assert number_text(value) == told
+    assert short_number(value) == told
