@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 MOST_CURVES = 8  # models in the plot of coverage: the best ones
 NARROW = 16  # characters of a name beside an axis on a phone
 LABEL = 20  # characters of a name beside a dot
-LEAST = 1e-3  # seconds: what is faster is drawn there
 SPARE = 24  # pixels over a plot that has words of the page there anyway
 UNSAFE = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 
@@ -72,8 +71,6 @@ def cost(board: Leaderboard) -> str:
     held["model"] = [short(one, LABEL) for one in held["model"]]
     drawn = plot_pareto(held, backend="plotly")
     drawn.layout.annotations = ()  # said here, where it has the width it needs
-    if held["seconds"].max() <= LEAST:  # all at one place, around which plotly would make up a second on either side
-        drawn.update_xaxes(range=[0, 2 * LEAST])
     return f'<p class="quiet">{said}</p>' + figure("pareto", drawn)
 
 

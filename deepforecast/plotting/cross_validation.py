@@ -16,6 +16,7 @@ from deepforecast.plotting.chart import Array, Axis, Mark, Panel, Rules
 from deepforecast.plotting.figure import MaxHistory, check_max_history, cut_history, grid
 from deepforecast.plotting.forecasts import forecast_marks, legend, observed_marks
 from deepforecast.plotting.frames import Tidy, check_stamps, choose_series, open_frame
+from deepforecast.plotting.holes import FAR, Steps, broken
 from deepforecast.plotting.models import choose_levels, choose_models
 
 _MOST_RULES = 30
@@ -83,23 +84,20 @@ def _observed(rows: Tidy, past: Tidy | None, key: Any, starts: Array, max_histor
     stamps, first = np.unique(every, return_index=True)
     values = values[first]
     if past is None:
-        return *_broken(stamps, values, every, starts), 0
+        return *broken(stamps, values, _between_windows(stamps, every, starts)), 0
     before, measured = past.stamps(), past.values(past.target)
     check_stamps(before, key, past)
     skipped, kept = cut_history(before, stamps, max_history)
     merged = np.concatenate([stamps, before[skipped:]])
     merged, where = np.unique(merged, return_index=True)
-    return merged, np.concatenate([values, measured[skipped:]])[where], kept
+    holes = Steps.of(np.union1d(stamps, before), rows.axis().zone).holes(merged)
+    return *broken(merged, np.concatenate([values, measured[skipped:]])[where], holes), kept
 
 
-def _broken(stamps: Array, values: Array, every: Array, starts: Array) -> tuple[Array, Array]:
-    """The line breaks where two windows leave a hole between them: nothing is known of what happened there."""
-    steps = np.diff(every)
-    inside = np.delete(steps, starts[1:] - 1)
-    if len(inside) == 0:
-        return stamps, values
-    holes = np.flatnonzero(np.diff(stamps) > 1.5 * np.max(inside)) + 1
-    return np.insert(stamps, holes, stamps[holes - 1]), np.insert(values, holes, np.nan)
+def _between_windows(stamps: Array, every: Array, starts: Array) -> Array:
+    """The positions of stamps that two windows leave a hole before: nothing is known of what happened there."""
+    inside = np.delete(np.diff(every), starts[1:] - 1)
+    return np.flatnonzero(np.diff(stamps) > FAR * np.max(inside)) + 1 if len(inside) else starts[:0]
 
 
 def _stride(count: int) -> int:

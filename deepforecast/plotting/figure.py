@@ -16,6 +16,7 @@ from deepforecast.plotting.backends import Backend, check_backend, render
 from deepforecast.plotting.chart import Array, Axis, Chart, Mark, Panel, Rules
 from deepforecast.plotting.forecasts import forecast_marks, legend, observed_marks
 from deepforecast.plotting.frames import Tidy, check_stamps, choose_series, open_frame
+from deepforecast.plotting.holes import Steps, broken
 from deepforecast.plotting.models import choose_levels, choose_models
 from deepforecast.plotting.style import short
 
@@ -38,6 +39,7 @@ def plot(
     `ids`, `models` and `level` choose what is drawn: an entry or a list. By default the first 8 series in the order of
     their ids (the note says how many more there are), all models and all levels; `level=[]` draws no interval.
     `max_history` is the number of points shown before the forecast: "auto" keeps about ten times the forecast, None all.
+    A line breaks where a value is missing or a row absent.
     Gives a `matplotlib.figure.Figure` that belongs to no window (`figure.savefig("forecast.png")`), or with
     `backend="plotly"` an interactive `plotly.graph_objects.Figure`.
 
@@ -114,13 +116,25 @@ def _panel(
     past: Tidy, future: Tidy | None, key: Any, models: Sequence[ModelColumns], levels: Sequence[float], max_history: MaxHistory
 ) -> tuple[Panel, int]:
     """The panel of one series, and how many points its history was cut to (0 if it is whole)."""
-    stamps = past.stamps()
+    stamps, axis = past.stamps(), past.axis()
     coming = stamps[:0] if future is None else future.stamps()
     check_stamps(stamps, key, past)
     first, kept = cut_history(stamps, coming, max_history)
+    steps = Steps.of(stamps, axis.zone)
     marks: list[Mark] = []
     if future is not None and len(coming):
         check_stamps(coming, key, future)
-        marks += [*forecast_marks(coming, future.values, models, levels), Rules(coming[:1], label="forecast starts")]
-    marks += observed_marks(stamps[first:], past.values(past.target)[first:])
-    return Panel(tuple(marks), title_of(key), past.axis(), Axis(past.target)), kept
+        marks += _forecast(future, coming, steps, models, levels)
+    there = stamps[first:]
+    marks += observed_marks(*broken(there, past.values(past.target)[first:], steps.holes(there)))
+    return Panel(tuple(marks), title_of(key), axis, Axis(past.target)), kept
+
+
+def _forecast(
+    future: Tidy, coming: Array, steps: Steps, models: Sequence[ModelColumns], levels: Sequence[float]
+) -> list[Mark]:
+    """The forecasts of one series, and a rule where they begin."""
+    holes = steps.holes(coming)
+    x = np.insert(coming, holes, coming[holes - 1])
+    marks = forecast_marks(x, lambda column: np.insert(future.values(column), holes, np.nan), models, levels)
+    return [*marks, Rules(coming[:1], label="forecast starts")]

@@ -10,7 +10,7 @@ import numpy as np
 
 from deepforecast.plotting.chart import Array
 
-_LETTER, _LINE, _AWAY = 5.0, 11.0, 6.0  # in points, for letters of size 9
+_LETTER, _LINE, _AWAY = 5.8, 11.0, 6.0  # in points, for letters of size 9
 
 
 class Spot(NamedTuple):
@@ -27,13 +27,17 @@ SPOTS = (
     Spot(-_AWAY, 0, "right", "center"),
     Spot(0, _AWAY, "center", "bottom"),
     Spot(0, -_AWAY, "center", "top"),
+    Spot(_AWAY, _AWAY, "left", "bottom"),
+    Spot(-_AWAY, -_AWAY, "right", "top"),
+    Spot(-_AWAY, _AWAY, "right", "bottom"),
+    Spot(_AWAY, -_AWAY, "left", "top"),
 )
 Box = tuple[float, float, float, float]  # left, bottom, right, top
 _NOWHERE = np.empty((0, 2))
 
 
 def place(points: Array, words: Sequence[str], keep: Sequence[bool], frame: Box, path: Array = _NOWHERE) -> list[Spot | None]:
-    """A spot for each word, None for one that finds no room; a word to `keep` is shown in any case.
+    """A spot for each word, None for one that finds no room; a word to `keep` is shown in any case, where it covers least.
 
     Words cover neither points nor each other nor the straight pieces of `path`, and stay within `frame`.
 
@@ -42,16 +46,20 @@ def place(points: Array, words: Sequence[str], keep: Sequence[bool], frame: Box,
     ['right', 'left']
     """
     taken: list[Box] = [(x - 3, y - 3, x + 3, y + 3) for x, y in points]
-    taken += [(*np.minimum(one, other), *np.maximum(one, other)) for one, other in pairwise(path)]
+    pieces: list[Box] = [(*np.minimum(one, other), *np.maximum(one, other)) for one, other in pairwise(path)]
     spots: list[Spot | None] = [None] * len(words)
     for index in sorted(range(len(words)), key=lambda index: not keep[index]):
         boxes = {spot: _box(points[index], words[index], spot) for spot in SPOTS}
-        within = [spot for spot in SPOTS if _inside(boxes[spot], frame)]
-        free = [spot for spot in within if not any(_meet(boxes[spot], box) for box in taken)]
-        chosen = free[0] if free else (within or [SPOTS[1]])[0] if keep[index] else None
-        if chosen is not None:
-            taken.append(boxes[chosen])
-        spots[index] = chosen
+
+        def covered(spot: Spot, boxes: dict[Spot, Box] = boxes) -> tuple[bool, bool, int]:
+            box = boxes[spot]
+            line = any(_meet(box, piece) for piece in pieces)
+            return not _inside(box, frame), line, sum(_meet(box, other) for other in taken)
+
+        best = min(SPOTS, key=covered)
+        if keep[index] or covered(best) == (False, False, 0):
+            taken.append(boxes[best])
+            spots[index] = best
     return spots
 
 

@@ -8,7 +8,9 @@ from deepforecast.plotting.chart import Array, Axis, Band, Bars, Dots, Labels, L
 
 
 def reach(panel: Panel, side: str) -> tuple[float, float] | None:
-    """The range of an axis with some room at both ends, None where there is too little to tell.
+    """The range of an axis with some room at both ends, of numbers that are all the same half as much again to either side.
+
+    None where there is too little to tell.
 
     Stamps are counted in microseconds; the range of a logarithmic axis is in powers of ten.
 
@@ -18,9 +20,11 @@ def reach(panel: Panel, side: str) -> tuple[float, float] | None:
     axis = panel.x if side == "x" else panel.y
     found = [_numbers(values, axis) for mark in panel.marks for values in _along(mark, side)]
     every = np.concatenate(found) if found else np.empty(0)
-    if len(every) == 0 or every.min() == every.max():
+    if len(every) == 0:
         return None
     low, high = float(every.min()), float(every.max())
+    if low == high:
+        return (low - abs(low) / 2, low + abs(low) / 2) if axis.kind == "number" and low else None
     room = (high - low) * (0.02 if axis.kind == "time" else 0.05)
     grounded = side == "y" and low == 0 and any(isinstance(mark, Bars) for mark in panel.marks)
     return (low if grounded else low - room), high + room

@@ -43,4 +43,10 @@ def test_a_histogram_stands_on_the_ground() -> None:
 def test_logarithms_and_missing_values() -> None:
     panel = Panel((Dots(np.array([0.1, 10.0, np.nan]), np.array([1.0, 1.0, 1.0])),), x=Axis(kind="log"))
     assert reach(panel, "x") == pytest.approx((-1.1, 1.1))
-    assert reach(panel, "y") is None
+    assert reach(panel, "y") == (0.5, 1.5)  # all at one place
+
+
+def test_what_is_too_little_to_tell() -> None:
+    assert reach(Panel((Dots(ONE, np.zeros(2)),)), "y") is None
+    assert reach(Panel((Dots(ONE[:1], ONE[:1]),), x=Axis(kind="integer")), "x") is None
+    assert reach(Panel(()), "x") is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -47,6 +48,29 @@ def test_front_is_a_stair_and_words_name_the_models(library: Callable[..., Any])
 
 def test_seconds_of_one_size_need_no_logarithm() -> None:
     assert plot_pareto(TABLE[1:2]).axes[0].get_xscale() == "linear"
+
+
+@pytest.mark.parametrize("count", [3, 5, 8, 12])
+def test_no_word_lies_on_the_stair(count: int) -> None:
+    names = ["Naive", "SeasonalNaive", "AutoETS", "Transformer_wide", "LSTM", "Theta", "DeepAR_large", "Drift", *"ABCD"]
+    for seed in range(6):
+        random = np.random.default_rng(seed)
+        table = pd.DataFrame({"model": names[:count], "value": random.uniform(0.7, 2, count)})
+        figure = plot_pareto(table.assign(seconds=10 ** random.uniform(-3, 3, count)))
+        axes = figure.axes[0]
+        figure.draw_without_rendering()
+        stair = axes.transData.transform(axes.lines[0].get_xydata()) if axes.lines else np.empty((0, 2))
+        for one, other in pairwise(stair):
+            left, bottom, right, top = (*np.minimum(one, other), *np.maximum(one, other))
+            for words in (text.get_window_extent() for text in axes.texts):
+                assert not (words.x0 < right and left < words.x1 and words.y0 < top and bottom < words.y1)
+
+
+@pytest.mark.parametrize("backend", ["matplotlib", "plotly"])
+def test_models_faster_than_a_thousandth_second_have_an_axis_of_their_size(backend: Any) -> None:
+    figure = plot_pareto(TABLE[:3].assign(seconds=[0.0, 1e-5, 5e-4]), backend=backend)
+    low, high = figure.layout.xaxis.range if backend == "plotly" else figure.axes[0].get_xlim()
+    assert 0 < low < 0.001 < high < 0.002
 
 
 def test_plotly_draws_the_same() -> None:
