@@ -37,7 +37,8 @@ def plot(
     """Draw series, their forecasts and the intervals around them: one panel a series.
 
     `ids`, `models` and `level` choose what is drawn: an entry or a list. By default the first 8 series in the order of
-    their ids (the note says how many more there are), all models and all levels; `level=[]` draws no interval.
+    their ids (the note says how many more there are), all models and all levels; `level=[]` draws no interval. A model is
+    every numeric column of `forecast` that is neither a key nor declared in `columns` as a covariate.
     `max_history` is the number of points shown before the forecast: "auto" keeps about ten times the forecast, None all.
     A line breaks where a value is missing or a row absent.
     Gives a `matplotlib.figure.Figure` that belongs to no window (`figure.savefig("forecast.png")`), or with
