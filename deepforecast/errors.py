@@ -84,7 +84,7 @@ def not_fitted(name: str) -> NotFittedError:
     if sklearn is not None:
         plain = {"__module__": __name__, "__reduce__": lambda error: (NotFittedError, error.args)}  # for pickle
         kind = type("NotFittedError", (NotFittedError, sklearn.NotFittedError), plain)
-    return kind(f"{name} has not been fitted. Call fit(frame) first.")
+    return kind(f"{name} has not been fitted. Call fit(frame) first (again after set_params changed what a fit depends on).")
 
 
 Kept = dict[object, tuple[str, type[UserWarning]]]  # what was said, by where and of what

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import zoneinfo
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -10,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from deepforecast import Naive
 from deepforecast.errors import DataError, ParameterError
 from deepforecast.testing.subject import Subject
 from tests.bad_input import ALL, forecast, k7, made, refused, sn
@@ -278,3 +280,17 @@ SPELLINGS = [
 def test_B053_spellings(said: Any, wanted: str) -> None:
     stamps = pd.date_range("2024-01-01", periods=65, freq=wanted)
     assert forecast(sn(), D().assign(ds=stamps[:60]), freq=said).ds.tolist() == stamps[60:].tolist()
+
+
+def test_business_days_beside_days_are_refused() -> None:
+    mixed = joined(D("a", 40), D("b", 30, "B"))
+    with pytest.raises(DataError, match=r"series b looks like freq='B'"):
+        Naive(horizon=3, missing="ffill").fit(mixed)
+
+
+def test_zones_of_zoneinfo_are_those_of_their_name() -> None:
+    frame = D("a", 30)
+    zoned = frame.assign(ds=frame.ds.dt.tz_localize(zoneinfo.ZoneInfo("America/New_York")))
+    named = frame.assign(ds=frame.ds.dt.tz_localize("America/New_York"))
+    found, wanted = (Naive(horizon=3).fit(one).predict() for one in (zoned, named))
+    assert found.ds.tolist() == wanted.ds.tolist()

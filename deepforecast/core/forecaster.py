@@ -79,13 +79,13 @@ class Forecaster:
         steps = self._steps(horizon)
         levels = [] if level is None else checked_levels(level)
         wanted = [] if quantiles is None else checked_quantiles(quantiles)
-        state = self.state_ if frame is None else self._at_end_of(frame, static)
+        state = self.state_ if frame is None and static is None else self._at_end_of(frame, static)
         forecast = self.forecast_from(state, steps, self._ahead(state, steps, future))
         columns = state.series.rows(state.series.calendar.following(state.series.last, steps))
         found = columns_of(forecast, self.name, self.point_kind, levels, wanted)
         refuse_taken(found, columns)
-        for values in found.values():
-            _finite(values.reshape(len(state.series), -1), state, self.name)
+        for label, values in found.items():
+            _finite(values.reshape(len(state.series), -1), state, label, spread=label != self.name)
         columns |= found
         return frames.build(state.series.library, columns)
 
@@ -109,7 +109,7 @@ class Forecaster:
         columns = state.series.rows(positions)
         refuse_taken(["sample", self.name], columns)
         columns["sample"] = np.tile(np.repeat(np.arange(samples), steps), len(state.series))
-        columns[self.name] = _finite(paths.reshape(len(state.series), -1), state, self.name).reshape(-1)
+        columns[self.name] = _finite(paths.reshape(len(state.series), -1), state, self.name, spread=True).reshape(-1)
         return frames.build(state.series.library, columns)
 
     def explain(
@@ -266,6 +266,8 @@ class Forecaster:
 
     def _at_end_of(self, frame: Frame | None, static: Frame | None) -> State:
         if frame is None:
+            if static is not None:
+                raise ParameterError("static= goes with the histories of frame=; without them the values of the fit hold.")
             return self.fitted()
         from deepforecast.core.histories import moved
 
@@ -359,15 +361,16 @@ def _say_leaks(panel: Panel) -> None:
         )
 
 
-def _finite(values: Floats, state: State, name: str) -> Floats:
+def _finite(values: Floats, state: State, name: str, spread: bool = False) -> Floats:
     if not np.isfinite(values).all():
         bad = np.flatnonzero(~np.isfinite(values).all(axis=tuple(range(1, values.ndim))))
-        few = "are too few to know their spread, which a level needs"
-        why = few if np.isnan(values[bad]).any() else "are too large for float64"
-        raise DataError(
-            f"A forecast is finite; {name}'s for series {state.series.labels(bad)} is not: the values of column "
-            f"{state.series.columns.target} {why}. Give longer series or rescale them, or leave these series out."
-        )
+        target = state.series.columns.target
+        why = f"the values of column {target} are too large for float64. Rescale them, or leave these series out"
+        if np.isnan(values[bad]).any():
+            why = "the model gives no number (NaN) for it. Leave these series out, or use another model"
+            if spread:
+                why = f"the values of column {target} are too few to know their spread. Give longer series, or ask for no level"
+        raise DataError(f"A forecast is finite; {name} of series {state.series.labels(bad)} is not: {why}.")
     return values
 
 

@@ -143,6 +143,16 @@ def _crew(workers: int | None, prefer: str) -> _Crew | None:
     return _Crew(n_jobs, prefer, in_threads, as_they_come, nullcontext() if in_threads else _processes.turn)
 
 
+def configured() -> bool:
+    """Whether the user has said by `joblib.parallel_config` where work goes."""
+    if "joblib" not in sys.modules:
+        return False
+    from joblib.parallel import get_active_backend
+
+    backend, n_jobs = get_active_backend()
+    return n_jobs not in (None, 1) or type(backend).__name__ != "LokyBackend"
+
+
 def _check(workers: int | None) -> None:
     if workers is not None and (isinstance(workers, bool) or not isinstance(workers, int)):
         raise ParameterTypeError(f"workers is an integer or None, not {shown(workers)}. Give 1 for the calling thread alone.")

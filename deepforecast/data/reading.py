@@ -209,6 +209,14 @@ def _time_of_day(calendar: Calendar, position: Ints, row: int, raw: Ints) -> str
     return f" at {clock // 3600:02d}:{clock // 60 % 60:02d}:{clock % 60:02d}, as the first stamp"
 
 
+def _weekdays_only(keys: Keys, calendar: Calendar, lengths: Ints) -> Any:
+    """Series of a week and more without a single weekend: business days among daily series."""
+    local = local_clock(keys.raw, keys.time, calendar.time_of_day) if calendar.wall else keys.raw
+    days = local // PER_DAY[keys.time.unit]
+    weekends = np.add.reduceat(((days + 3) % 7 > 4).astype(np.int64), keys.indptr[:-1])
+    return (weekends == 0) & (days[keys.indptr[1:] - 1] - days[keys.indptr[:-1]] >= 7) & (lengths > 5)
+
+
 def _as_said(frequency: Any) -> str:
     return repr(str(frequency)) if frequency.base else str(frequency)
 
@@ -219,7 +227,10 @@ def _check_not_coarser(keys: Keys, calendar: Calendar, gaps: Ints, freq: Any) ->
     own_gaps = np.append(gaps, 0)
     own_gaps[keys.indptr[1:] - 1] = np.iinfo(np.int64).max  # the last row of a series has no neighbour
     smallest = np.minimum.reduceat(own_gaps, keys.indptr[:-1])
-    suspects = np.flatnonzero((lengths > 2) & (smallest > calendar.step))
+    coarser = (lengths > 2) & (smallest > calendar.step)
+    if freq is None and calendar.freq == "D":
+        coarser |= _weekdays_only(keys, calendar, lengths)
+    suspects = np.flatnonzero(coarser)
     for one in suspects[:20]:
         rows = slice(int(keys.indptr[one]), int(keys.indptr[one + 1]))
         own = infer(keys.raw[rows], np.array([0, rows.stop - rows.start]), keys.time)

@@ -100,6 +100,9 @@ def _zone_of(dtype: Any, name: str) -> str:
     """The name of the time zone of a zoned dtype of pandas, if it leads back to it."""
     import pandas as pd
 
+    key = getattr(dtype.tz, "key", None)  # of zoneinfo, which pandas 2 does not make of a name
+    if isinstance(key, str):
+        return key
     try:
         if pd.DatetimeTZDtype(dtype.unit, str(dtype.tz)) == dtype:
             return str(dtype.tz)

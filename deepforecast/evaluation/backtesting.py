@@ -24,14 +24,15 @@ class Backtest:
     every window; "calendar" from the latest end of all, so that nothing after a cutoff is seen of any series: series that are
     too new for a window, or have ended before it, are not in it. "auto" is "calendar", aloud, where series end at different
     times and one of the models learns from several series at once, else "series". workers: processes at a time, one model
-    each (-1: as many as there are CPUs). seed: given to every model that has one, wrapped ones too. progress: a bar on stderr
-    (default: in a terminal only).
+    each (-1: as many as there are CPUs; None: what the caller's `joblib.parallel_config` says, else this process). seed:
+    given to every model that has one, wrapped ones too. progress: a bar on stderr for several workers (default: in a
+    terminal only).
     """
 
     gap: int = 0
     size: int | None = None
     align: Literal["auto", "series", "calendar"] = "auto"
-    workers: int = 1
+    workers: int | None = None
     seed: int | None = None
     progress: bool | None = None
 
@@ -41,7 +42,7 @@ class Backtest:
             whole_number(self.size, "size")
         if self.align not in ALIGNMENTS:
             raise ParameterError(f"align is 'auto', 'series' or 'calendar'; got {shown(self.align)}.")
-        if self.workers != -1:
+        if self.workers not in (None, -1):
             whole_number(self.workers, "workers")
         if self.seed is not None:
             whole_number(self.seed, "seed", least=0)

@@ -10,7 +10,7 @@ import numpy as np
 
 from deepforecast.core.forecast import checked_levels, column_names, columns_of, no_distribution, refuse_taken
 from deepforecast.core.forecaster import Forecaster
-from deepforecast.core.parallel import map_chunks
+from deepforecast.core.parallel import configured, map_chunks
 from deepforecast.core.preparing import usable
 from deepforecast.core.rolling import refit_every, roll
 from deepforecast.data import frames
@@ -109,7 +109,7 @@ def side_by_side(work: Callable[[int], T], names: Sequence[str], options: Backte
             done.append((one, said))
         return done
 
-    if options.workers == 1 or count == 1:
+    if options.workers == 1 or count == 1 or (options.workers is None and not configured()):
         found = [chunk(slice(count))]
     else:
         found = map_chunks(chunk, count, workers=options.workers, prefer="processes", progress=options.progress, label="models")

@@ -34,7 +34,7 @@ def as_it_is(model: Forecaster) -> Forecaster:
 
 
 def seconds_to_run(
-    models: Sequence[Forecaster], panel: Panel, plan: Plan, every: Sequence[int], workers: int, ready: Ready = as_it_is
+    models: Sequence[Forecaster], panel: Panel, plan: Plan, every: Sequence[int], workers: int | None, ready: Ready = as_it_is
 ) -> float | None:
     """Seconds until the board is there, right within a factor of about two; None where trials would be most of the work.
 
@@ -52,7 +52,7 @@ def seconds_to_run(
             for trial in trials:
                 trial.refine()
     totals = [trial.total() for trial in trials]
-    return scoring + max(sum(totals) / (available_cpus() if workers == -1 else workers), *totals)
+    return scoring + max(sum(totals) / (available_cpus() if workers == -1 else workers or 1), *totals)
 
 
 def announce(seconds: float | None, models: int, plan: Plan, panel: Panel, progress: bool | None) -> None:

@@ -57,8 +57,8 @@ def mean_interval(
     wape over the whole panel. NaN: the series is left out for that model. Two series are needed for an interval.
 
     >>> found = mean_interval([[1.0, 2.0, 3.0, 4.0], [2.0, 2.0, 2.0, 2.0]])
-    >>> found.mean, found.low[1], found.high[1]
-    (array([2.5, 2. ]), np.float64(2.0), np.float64(2.0))
+    >>> found.mean.tolist(), float(found.low[1]), float(found.high[1])
+    ([2.5, 2.0], 2.0, 2.0)
     """
     errors = _table(values)
     if not 0 < level < 100:
@@ -96,8 +96,8 @@ def pairwise(values: ArrayLike) -> Pairwise:
     """Shares of wins and Wilcoxon signed-rank tests of every pair of models, over the series both have.
 
     >>> found = pairwise([[1.0, 2.0, 3.0, 1.0, 2.0, 2.5], [1.5, 2.1, 3.2, 1.9, 2.3, 2.9]])
-    >>> found.wins[0, 1], found.p_value[0, 1]
-    (np.float64(1.0), np.float64(0.03125))
+    >>> float(found.wins[0, 1]), float(found.p_value[0, 1])
+    (1.0, 0.03125)
     """
     errors = _table(values)
     count = len(errors)

@@ -17,7 +17,7 @@ from deepforecast.core.capabilities import Capabilities
 from deepforecast.core.forecast import Forecast, PointForecast
 from deepforecast.core.state import Learned
 from deepforecast.data.panel import Panel
-from deepforecast.errors import CapabilityError, DataError, DataWarning, NotFittedError
+from deepforecast.errors import CapabilityError, DataError, DataWarning, NotFittedError, ParameterError
 from tests.frames import LIBRARIES, P, converted, same
 from tests.helpers_models import FutureRegression
 
@@ -112,7 +112,7 @@ class Wrong(Forecaster):
 def test_K9_a_forecast_that_is_not_finite_is_an_error_that_names_the_series(what: float) -> None:
     model = Wrong(horizon=2).fit(noisy())
     model.what = what
-    with pytest.raises(DataError, match="A forecast is finite; Wrong's for series s002 is not"):
+    with pytest.raises(DataError, match="A forecast is finite; Wrong of series s002 is not"):
         model.predict()
 
 
@@ -169,3 +169,10 @@ def test_the_error_before_fit_travels() -> None:
     with pytest.raises(NotFittedError) as caught:
         Naive(2).predict()
     assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
+
+
+def test_static_without_histories_is_refused() -> None:
+    model = Naive(2).fit(noisy())
+    for call in (model.predict, model.explain, lambda **given: model.simulate(2, **given)):
+        with pytest.raises(ParameterError, match=r"static= goes with the histories of frame="):
+            call(static=pd.DataFrame({"unique_id": ["s001"], "size": [1.0]}))

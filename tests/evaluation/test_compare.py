@@ -292,7 +292,6 @@ def test_a_column_named_cutoff_is_refused(role: str) -> None:
         ({"metrics": "crps_from_samples"}, ParameterError, "crps_from_samples needs sample paths"),
         ({"metrics": ["mae", lambda actual, forecast: 0.0]}, ParameterError, "A metric needs a name"),
     ],
-    ids=str,
 )
 def test_what_cannot_be_done_is_refused_before_any_model_runs(
     options: dict[str, Any], error: type[Exception], said: str

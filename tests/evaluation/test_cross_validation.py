@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+import threading
 import warnings
 from typing import Any
 
@@ -406,7 +407,7 @@ def test_refit() -> None:
     "wrong",
     [
         {"gap": -1}, {"gap": 1.5}, {"gap": True}, {"size": 0}, {"size": "9"}, {"align": "end"}, {"workers": 0}, {"workers": -2},
-        {"workers": 1.5}, {"workers": None}, {"seed": -1}, {"seed": 1.5}, {"progress": "yes"},
+        {"workers": 1.5}, {"seed": -1}, {"seed": 1.5}, {"progress": "yes"},
     ],
     ids=str,
 )  # fmt: skip
@@ -467,3 +468,21 @@ def test_L5_no_model_finds_anything_in_noise() -> None:
     error = {model.name: float((found.y - found[model.name]).abs().mean()) for model in models}
     assert min(error.values()) > 0.97 * error["Mean"]
     assert error["Naive"] > 1.2 * error["Mean"]  # or the errors were not errors at all
+
+
+def test_a_users_joblib_configuration_is_honoured() -> None:
+    import joblib
+
+    frame, models = P(3, 60), [Naive(), Mean()]
+    wanted = cross_validate(models, frame, horizon=2)
+    names: set[str] = set()
+
+    class Noting(Naive):
+        def _fit(self, panel: Any, monitor: Any) -> Any:
+            names.add(threading.current_thread().name)
+            return super()._fit(panel, monitor)
+
+    with joblib.parallel_config(backend="threading", n_jobs=2):
+        found = cross_validate([Noting(alias="Naive"), Mean()], frame, horizon=2)
+    assert threading.main_thread().name not in names
+    same(found, wanted)
