@@ -27,8 +27,9 @@ class Cost:
 def measured() -> Iterator[Cost]:
     """Measure the block, whether it ends well or not.
 
-    Memory is sampled: a thread looks every few milliseconds at what the process holds, so a peak that is over before the next
-    look is missed, as is one inside a call that does not let other threads run. Nothing of the process is set back or changed.
+    Memory is sampled: a thread looks every few milliseconds at what the process holds. A peak that is over before the next
+    look, or inside a call that lets no other thread run, is seen only if it is the highest the process ever had (the system
+    keeps that). Nothing of the process is set back or changed.
     Blocks that run side by side in threads of one process would count each other's memory and know none. Memory that is not
     the process' own (on a GPU, in worker processes of the block) is not seen.
 
