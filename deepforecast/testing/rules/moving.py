@@ -12,6 +12,7 @@ from deepforecast.testing.expect import column, expect, expect_close, expect_sam
 from deepforecast.testing.subject import Subject
 
 RECENT = 5  # rows a series
+SHIFT = 100.0  # many times the spread of a series
 
 
 @rule()
@@ -49,6 +50,27 @@ def update_is_a_longer_history(subject: Subject) -> None:
 
 
 @rule()
+def new_values_move_the_forecast(subject: Subject) -> None:
+    """Histories of other values, in predict(frame=...) or by update, give every series another forecast."""
+    model = subject.fitted()
+    higher = worlds.with_y(worlds.daily(), worlds.daily()["y"] + SHIFT)
+    found, wanted = model.predict(frame=higher), model.predict(frame=worlds.daily())
+    _expect_moved(found, wanted, model.name, f"predict(frame=...) with all values plus {SHIFT:g}")
+    if subject.capabilities.shift_equivariant and subject.capabilities.local:
+        # what is learned across series may hold their level: parameters as they are, it need not follow a shift whole
+        tolerance = subject.precision * float(worlds.daily()["y"].std())
+        ours, theirs = column(found, model.name) - SHIFT, column(wanted, model.name)
+        expect_close(ours, theirs, tolerance, f"the forecast from the values plus {SHIFT:g}, less that,")
+    before, recent = worlds.split(2 * worlds.SEASON)
+    updated, other = subject.make().fit(before), subject.make().fit(before)
+    first = updated.predict()
+    found = updated.update(worlds.with_y(recent, recent["y"] + SHIFT)).predict()
+    _expect_moved(found, first, model.name, f"update with values plus {SHIFT:g}")
+    # time alone moves a forecast with a season: rows of the same stamps tell whether the values were heard
+    _expect_moved(found, other.update(recent).predict(), model.name, f"update with values plus {SHIFT:g}, not as they are,")
+
+
+@rule()
 def update_refuses_what_is_not_new(subject: Subject) -> None:
     """Rows that are known already, or of unknown series, are refused by id, and the model is as before."""
     before, recent = worlds.split(RECENT)
@@ -82,6 +104,13 @@ def unknown_series_are_forecast(subject: Subject) -> None:
     known = worlds.daily()[worlds.daily()["unique_id"] != "s1"]
     found = subject.make().fit(known).predict(frame=worlds.daily())
     expect(list(found["unique_id"].unique()) == worlds.ids(), "the unknown series has no forecast")
+
+
+def _expect_moved(found: Frame, other: Frame, name: str, what: str) -> None:
+    ours, theirs = (column(one, name).reshape(len(worlds.ids()), -1) for one in (found, other))
+    scale = SHIFT / 1e4  # far below what a series follows, far above rounding
+    deaf = [one for one, away in zip(worlds.ids(), np.abs(ours - theirs).max(axis=1), strict=True) if not away > scale]
+    expect(not deaf, f"{what} does not move the forecast of {', '.join(deaf)}")
 
 
 def _expect_near(subject: Subject, found: Frame, wanted: Frame) -> None:

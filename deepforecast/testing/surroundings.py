@@ -1,0 +1,122 @@
+"""The process around a model: what a caller may have set up in it, and a state of it that nothing else would leave."""
+
+from __future__ import annotations
+
+import logging
+import os
+import random
+import sys
+import tempfile
+import warnings
+from collections.abc import Iterator
+from contextlib import ExitStack, chdir, contextmanager
+from typing import Any
+
+import numpy as np
+
+DRAWN = 101  # numbers
+KEPT = (  # by which programs, files and devices are found; what else a model sets was not there before
+    "PATH", "HOME", "PYTHONPATH", "LD_", "DYLD_", "XDG_", "CUDA", "TMP", "TEMP", "SYSTEM", "USER", "APPDATA", "LOCALAPPDATA",
+)  # fmt: skip
+
+
+def surroundings() -> dict[str, Any]:
+    """What a caller may have set up in the process, as far as it can be seen."""
+    state = np.random.get_state(legacy=False)  # noqa: NPY002
+    found: dict[str, Any] = {
+        "the generator of random": random.getstate(),
+        "the generator of numpy": str(state) + str(state["state"]["key"].tobytes()),
+        "numpy's handling of errors": np.geterr(),
+        "the environment": dict(os.environ),
+        "the working folder": os.getcwd(),
+        "the warning filters": list(warnings.filters),
+        "the log handlers": list(logging.getLogger().handlers),
+    }
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        found["the generator of torch"] = bytes(torch.get_rng_state().numpy())
+        found["torch's threads"] = (torch.get_num_threads(), torch.get_num_interop_threads())
+        found["torch's defaults"] = (
+            torch.get_default_dtype(),
+            torch.is_grad_enabled(),
+            torch.are_deterministic_algorithms_enabled(),
+        )
+    threads = sys.modules.get("threadpoolctl")
+    if threads is not None:
+        found["the threads of libraries"] = [(one["filepath"], one["num_threads"]) for one in threads.threadpool_info()]
+    return found
+
+
+@contextmanager
+def unusual() -> Iterator[None]:
+    """Work in surroundings that no earlier fit has left: a change that sets the same each time then shows the last time too."""
+    with ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True))
+        for one in (_environment(), _logging(), _torch(), chdir(folder)):
+            stack.enter_context(one)
+        stack.enter_context(warnings.catch_warnings())
+        stack.enter_context(np.errstate(call=_unheard, all="call"))
+        _draw()
+        yield
+
+
+def _unheard(kind: str, flag: int) -> None:
+    """Called for an error in an array: that numpy is told to call is what is looked at."""
+
+
+def _draw() -> None:
+    """Generators that a fit has seeded stand where it left them: drawn from, the same seed set anew is a change."""
+    for _ in range(DRAWN):
+        random.getrandbits(8)
+    np.random.random(DRAWN)  # noqa: NPY002
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        torch.rand(DRAWN)
+
+
+@contextmanager
+def _environment() -> Iterator[None]:
+    before = dict(os.environ)
+    for name in before:
+        if not name.upper().startswith(KEPT):
+            del os.environ[name]
+    os.environ["DEEPFORECAST_CONTRACT"] = "as it was"
+    try:
+        yield
+    finally:
+        for name in set(os.environ) - set(before):
+            del os.environ[name]
+        os.environ.update(before)
+
+
+@contextmanager
+def _logging() -> Iterator[None]:
+    root = logging.getLogger()
+    before = list(root.handlers)
+    root.handlers[:] = []  # a model may set up logging where nobody has
+    try:
+        yield
+    finally:
+        root.handlers[:] = before
+
+
+@contextmanager
+def _torch() -> Iterator[None]:
+    torch = sys.modules.get("torch")
+    if torch is None:
+        yield
+        return
+    threads, dtype = torch.get_num_threads(), torch.get_default_dtype()
+    grad, fixed = torch.is_grad_enabled(), torch.are_deterministic_algorithms_enabled()
+    only_warns = torch.is_deterministic_algorithms_warn_only_enabled()
+    torch.set_num_threads(3 if threads != 3 else 2)
+    torch.set_default_dtype(torch.float32)  # as torch comes: another one may be more than a network bears
+    torch.set_grad_enabled(True)
+    torch.use_deterministic_algorithms(False)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+        torch.set_default_dtype(dtype)
+        torch.set_grad_enabled(grad)
+        torch.use_deterministic_algorithms(fixed, warn_only=only_warns)
