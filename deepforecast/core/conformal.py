@@ -126,8 +126,11 @@ class PooledErrors(Calibration):
         return replace(self, scale=np.concatenate([self.scale, other.scale]))
 
     def at_end_of(self, panel: Panel, numbers: Ints) -> PooledErrors:
-        """The same errors, over the scale that series have now."""
-        return replace(self, scale=scale_of(panel))
+        """The same errors; known series keep the scale of the fit, as they do in `update`, a new one has that of its history."""
+        known = numbers >= 0
+        scale = scale_of(panel)
+        scale[known] = self.scale[numbers[known]]
+        return replace(self, scale=scale)
 
     def radius(self, level: float, steps: int) -> Floats:
         """See `Calibration`."""

@@ -245,10 +245,11 @@ class _View:
         season = (seasons(calendar.frequency) or (1,))[0] if calendar is not None else 1
         values = table["rows"] - table["missing"]
         short = (values > 0) & (values < SHORT * season)
+        constant = (values > 1) & (table["min"] == table["max"]) & (table["infinite"] == 0)
         whole = [
             ("error", "all missing", values == 0, "drop these series"),
             ("warning", f"short (< {SHORT} seasons of {season})", short, "leave them out of seasonal models"),
-            ("note", "constant", (values > 1) & (table["min"] == table["max"]), "forecasts will be that constant"),
+            ("note", "constant", constant, "forecasts will be that constant"),
         ]
         return [
             Finding(severity, what, int(which.sum()), self._labels(np.flatnonzero(which)), way_out)
