@@ -126,7 +126,7 @@ class PooledErrors(Calibration):
         return replace(self, scale=np.concatenate([self.scale, other.scale]))
 
     def at_end_of(self, panel: Panel, numbers: Ints) -> PooledErrors:
-        """The same errors; known series keep the scale of the fit, as they do in `update`, a new one has that of its history."""
+        """The same errors. Known series keep the scale of the fit, as in `update`; a new one has that of its history."""
         known = numbers >= 0
         scale = scale_of(panel)
         scale[known] = self.scale[numbers[known]]
