@@ -1,0 +1,68 @@
+"""How kernels are compiled: by numba on the first call, kept on disk, without the GIL, and never stale.
+
+Numba takes a kept kernel for current while its own source file is as it was; what it calls in other files may have changed.
+Here a kernel is current while all sources of this room are. Where no folder can be written, kernels live in memory.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import numba
+from numba.core import event
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
+"""A product and a sum may be rounded once; nothing else is reordered: results do not hang on what is computed beside them."""
+
+
+def compiled(function: Function) -> Function:
+    """Compile a function on its first call: with float64, int64 and bool arrays only, so that it happens once."""
+    try:
+        dispatcher = numba.njit(cache=True, **OPTIONS)(function)
+        dispatcher._cache._cache_file._source_stamp = _sources()
+    except RuntimeError:  # no folder for kept kernels: not beside the sources, not in the user's cache
+        dispatcher = numba.njit(**OPTIONS)(function)
+    return cast(Function, dispatcher)
+
+
+@contextmanager
+def announced(what: str) -> Iterator[None]:
+    """Say in a terminal, once, that kernels are being compiled, if that happens within."""
+    if sys.stderr is None or not sys.stderr.isatty():
+        yield
+        return
+    with event.install_listener("numba:compile", _Word(what)):
+        yield
+
+
+class _Word(event.Listener):
+    """Says that a kernel is being compiled; a second one of the same call says nothing."""
+
+    def __init__(self, what: str) -> None:
+        self._what, self._said = what, False
+
+    def on_start(self, event: Any) -> None:
+        """A kernel is being compiled."""
+        if not self._said:
+            self._said = True
+            sys.stderr.write(f"deepforecast: compiling {self._what}, once on this machine ...\n")
+
+    def on_end(self, event: Any) -> None:
+        """It was."""
+
+
+@cache
+def _sources() -> str:
+    """Tells the sources of this room from any others."""
+    digest = sha256()
+    for path in sorted(Path(__file__).parent.rglob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()

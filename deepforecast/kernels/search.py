@@ -1,0 +1,189 @@
+"""Quasi-Newton minimisation (BFGS), one step at a time and for several problems side by side.
+
+A kernel owns the loop: it evaluates all lanes at their `trial` points at once, hands each lane's value and gradient to
+`advance`, and evaluates again those that are not done. So the objective can be computed for many series in one pass.
+Coordinates are unconstrained; bounds are a matter of the kernel's transformations.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deepforecast.kernels.compiling import compiled
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+GO_ON, FOUND, STUCK = 0, 1, 2
+"""Evaluate at `trial`; a minimum; no descent any more or no rounds left (`point` and `value` are the best seen)."""
+
+ENOUGH_DESCENT = 1e-4
+SHORTEST = 1e-12
+
+
+class Search(NamedTuple):
+    """The state of `lanes` searches in at most `width` coordinates."""
+
+    trial: Floats  # (lanes, width): where to evaluate next
+    point: Floats  # (lanes, width): the best seen
+    slopes: Floats  # (lanes, width): the gradient there
+    heading: Floats  # (lanes, width): the direction searched along
+    inverse: Floats  # (lanes, width, width): approximate inverse of the Hessian
+    value: Floats  # (lanes,): the value at point
+    descent: Floats  # (lanes,): slope along heading
+    stride: Floats  # (lanes,): trial = point + stride * heading
+    rounds: Ints  # (lanes,): evaluations so far
+    size: Ints  # (lanes,): coordinates in use
+    renewed: Ints  # (lanes,): steps since `inverse` was last set anew, -1 before the first
+
+
+def new_search(lanes: int, width: int) -> Search:
+    """Room for `lanes` searches."""
+    trial, point, slopes, heading = np.zeros((4, lanes, width))
+    value, descent, stride = np.zeros((3, lanes))
+    rounds, size, renewed = np.zeros((3, lanes), np.int64)
+    inverse = np.zeros((lanes, width, width))
+    return Search(trial, point, slopes, heading, inverse, value, descent, stride, rounds, size, renewed)
+
+
+@compiled
+def begin(search: Search, lane: int, start: Floats, scale: Floats) -> None:
+    """Begin a search in a lane, from `start`. `scale` (squares of likely distances) is the first inverse Hessian's diagonal."""
+    size = len(start)
+    search.size[lane], search.rounds[lane], search.renewed[lane] = size, 0, -1
+    search.value[lane] = np.inf
+    for i in range(size):
+        search.trial[lane, i] = start[i]
+        search.point[lane, i] = start[i]
+        for j in range(size):
+            search.inverse[lane, i, j] = 0.0
+        search.inverse[lane, i, i] = scale[i]
+
+
+@compiled
+def advance(search: Search, lane: int, value: float, gradient: Floats, tolerance: float, most: int) -> int:
+    """Take in the value and gradient at the lane's trial point. `tolerance`: a gain in the value that does not matter;
+    `most`: evaluations allowed."""
+    search.rounds[lane] += 1
+    first = search.renewed[lane] < 0
+    finite = math.isfinite(value)
+    for i in range(search.size[lane]):
+        finite = finite and math.isfinite(gradient[i])
+    if first and not finite:
+        return STUCK
+    limit = search.value[lane] + ENOUGH_DESCENT * search.stride[lane] * search.descent[lane]
+    if not first and not (finite and value <= limit):
+        return _shorten(search, lane, value, finite, most)
+    gain = search.value[lane] - value
+    if not first:
+        _learn(search, lane, gradient)
+    search.value[lane] = value
+    search.renewed[lane] += 1
+    for i in range(search.size[lane]):
+        search.point[lane, i], search.slopes[lane, i] = search.trial[lane, i], gradient[i]
+    _head(search, lane)
+    if -search.descent[lane] < 2.0 * tolerance and (first or gain < 10.0 * tolerance or search.descent[lane] == 0.0):
+        return FOUND
+    if search.rounds[lane] >= most:
+        return STUCK
+    _try(search, lane, 1.0)
+    return GO_ON
+
+
+@compiled
+def _shorten(search: Search, lane: int, value: float, finite: bool, most: int) -> int:
+    """A shorter step along the same heading; from steepest descent again where the heading leads nowhere."""
+    if search.rounds[lane] >= most:
+        return STUCK
+    stride, descent = search.stride[lane], search.descent[lane]
+    factor = 0.25
+    if finite:
+        bend = value - search.value[lane] - stride * descent
+        factor = min(max(-0.5 * stride * descent / bend, 0.1), 0.5) if bend > 0.0 else 0.5
+    if stride * factor > SHORTEST and -stride * factor * descent > 1e-15 * (1.0 + abs(search.value[lane])):
+        _try(search, lane, stride * factor)
+        return GO_ON
+    if search.renewed[lane] == 0:
+        return STUCK
+    _renew(search, lane)
+    _head(search, lane)
+    _try(search, lane, 1.0)
+    return GO_ON
+
+
+@compiled
+def _learn(search: Search, lane: int, gradient: Floats) -> None:
+    """Take the change of the gradient over the step into the inverse Hessian."""
+    size, inverse = search.size[lane], search.inverse[lane]
+    turned = np.empty(size)
+    moved_change, change_square = 0.0, 0.0
+    for i in range(size):
+        change = gradient[i] - search.slopes[lane, i]
+        moved_change += (search.trial[lane, i] - search.point[lane, i]) * change
+    for i in range(size):
+        total = 0.0
+        for j in range(size):
+            total += inverse[i, j] * (gradient[j] - search.slopes[lane, j])
+        turned[i] = total
+        change_square += total * (gradient[i] - search.slopes[lane, i])
+    if not (moved_change > 0.0 and math.isfinite(change_square)):
+        if moved_change <= 0.0:  # bent downwards: nothing to learn but that longer steps pay
+            for i in range(size):
+                for j in range(size):
+                    inverse[i, j] *= 4.0
+        return
+    if search.renewed[lane] == 0:  # the first step tells how large the Hessian is
+        ratio = moved_change / change_square
+        for i in range(size):
+            turned[i] *= ratio
+            for j in range(size):
+                inverse[i, j] *= ratio
+        change_square *= ratio
+    weight = (1.0 + change_square / moved_change) / moved_change
+    for i in range(size):
+        moved = search.trial[lane, i] - search.point[lane, i]
+        for j in range(size):
+            other = search.trial[lane, j] - search.point[lane, j]
+            inverse[i, j] += weight * moved * other - (turned[i] * other + moved * turned[j]) / moved_change
+
+
+@compiled
+def _head(search: Search, lane: int) -> None:
+    """The direction to go, downhill."""
+    for attempt in range(2):
+        descent = 0.0
+        for i in range(search.size[lane]):
+            total = 0.0
+            for j in range(search.size[lane]):
+                total -= search.inverse[lane, i, j] * search.slopes[lane, j]
+            search.heading[lane, i] = total
+            descent += total * search.slopes[lane, i]
+        search.descent[lane] = descent
+        if descent <= 0.0 and math.isfinite(descent):
+            return
+        if attempt == 0:
+            _renew(search, lane)
+
+
+@compiled
+def _renew(search: Search, lane: int) -> None:
+    """Forget the inverse Hessian; the first step is then at most 1 long."""
+    steepest = 0.0
+    for i in range(search.size[lane]):
+        steepest = max(steepest, abs(search.slopes[lane, i]))
+    for i in range(search.size[lane]):
+        for j in range(search.size[lane]):
+            search.inverse[lane, i, j] = 0.0
+        search.inverse[lane, i, i] = 1.0 / max(steepest, 1.0)
+    search.renewed[lane] = 0
+
+
+@compiled
+def _try(search: Search, lane: int, stride: float) -> None:
+    search.stride[lane] = stride
+    for i in range(search.size[lane]):
+        search.trial[lane, i] = search.point[lane, i] + stride * search.heading[lane, i]
