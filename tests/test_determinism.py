@@ -1,0 +1,60 @@
+"""D1-D4, D6: the same data, seed and versions give the same bits, in any process, after any other work."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+from tests.everything import Said, elsewhere, everything, same
+
+
+@pytest.fixture(scope="module")
+def once() -> Said:
+    return everything()
+
+
+def test_D1_D6_said_again_in_this_process(once: Said) -> None:
+    """Forecasts, windows, paths, boards, the bytes of model files and of the report's page."""
+    same(everything(), once)
+
+
+def test_D1_D6_said_by_a_fresh_process(once: Said) -> None:
+    same(elsewhere(), once)
+
+
+def test_D2_D3_after_other_work_and_without_touching_chance(once: Said) -> None:
+    chance, drawn = random.getstate(), np.random.get_state()  # noqa: NPY002
+    try:
+        random.seed(12)
+        np.random.seed(12)  # noqa: NPY002
+        np.linalg.svd(np.random.normal(size=(50, 50)))  # noqa: NPY002
+        before = random.getstate(), str(np.random.get_state())  # noqa: NPY002
+        same(everything(), once)
+        assert (random.getstate(), str(np.random.get_state())) == before  # noqa: NPY002
+    finally:
+        random.setstate(chance)
+        np.random.set_state(drawn)  # noqa: NPY002
+
+
+@pytest.mark.slow
+def test_D2_D3_after_work_of_torch_and_without_touching_its_chance(once: Said) -> None:
+    """In a process of its own: torch stays out of this one."""
+    code = """
+import torch
+torch.manual_seed(12)
+layer = torch.nn.Linear(20, 20)
+layer(torch.rand(50, 20)).sum().backward()
+before = torch.get_rng_state()
+import atexit
+atexit.register(lambda: torch.equal(before, torch.get_rng_state()) or print("chance was touched"))
+"""
+    same(elsewhere(code), once)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(5))
+def test_D4_F34_whatever_the_seed_of_hashes(once: Said, seed: int) -> None:
+    """Sets and the like come in another order under each seed: no result and no message may follow it."""
+    same(elsewhere(PYTHONHASHSEED=str(seed)), once)
