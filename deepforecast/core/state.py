@@ -17,17 +17,20 @@ from deepforecast.data.panel import Panel, Series
 @dataclass(frozen=True)
 class Learned:
     """What a model's `_fit` returns. `by_series`: arrays whose first axis is the series; `shared`: arrays, numbers, text, and
-    lists and dicts (with text as keys) of these."""
+    lists and dicts (with text as keys) of these. `history`: the rows it was learned from, where a model looks back at them; not
+    saved."""
 
     by_series: Mapping[str, Any] = field(default_factory=dict)
     shared: Mapping[str, Any] = field(default_factory=dict)
+    history: Panel | None = field(default=None, compare=False, repr=False)
 
     def __getitem__(self, name: str) -> Any:
         return self.by_series[name] if name in self.by_series else self.shared[name]
 
     def take(self, numbers: Ints) -> Learned:
         """Some of the series, in the order given."""
-        return replace(self, by_series={name: values[numbers] for name, values in self.by_series.items()})
+        history = None if self.history is None else self.history.take(numbers)
+        return replace(self, by_series={name: values[numbers] for name, values in self.by_series.items()}, history=history)
 
     def put(self, numbers: Ints, other: Learned) -> Learned:
         """These series' arrays replaced by another's."""
@@ -38,7 +41,8 @@ class Learned:
 
     def join(self, other: Learned) -> Learned:
         """Another's series after ours; what is shared stays ours."""
-        return replace(self, by_series={n: np.concatenate([v, other.by_series[n]]) for n, v in self.by_series.items()})
+        held = {name: np.concatenate([values, other.by_series[name]]) for name, values in self.by_series.items()}
+        return replace(self, by_series=held, history=None)
 
 
 @dataclass(frozen=True)

@@ -43,7 +43,7 @@ def announced(what: str) -> Iterator[None]:
         yield
 
 
-class _Word(event.Listener):
+class _Word(event.Listener):  # type: ignore[misc]  # numba is not typed
     """Says that a kernel is being compiled; a second one of the same call says nothing."""
 
     def __init__(self, what: str) -> None:

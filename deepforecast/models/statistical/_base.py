@@ -1,0 +1,81 @@
+"""What the classical models share: each series is estimated alone by a compiled kernel, many series at a time.
+
+Statistical     `_estimate` learns a panel of some series; `_fitted` gives the one-step-ahead forecasts of a history
+
+`Learned.by_series` holds parameters, the state before the first row and the state after the last; the shapes of its arrays
+follow from the model's parameters and the season, never from the data, so that series fitted apart can stand side by side.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from deepforecast.core.capabilities import Capabilities
+from deepforecast.core.forecast import refuse_taken
+from deepforecast.core.forecaster import Forecaster
+from deepforecast.core.monitor import Monitor
+from deepforecast.core.parallel import map_chunks
+from deepforecast.core.state import Learned
+from deepforecast.data import frames
+from deepforecast.data.frames import Floats, Frame
+from deepforecast.data.panel import Panel
+from deepforecast.errors import DataError
+
+
+class Statistical(Forecaster):
+    """A model of each series alone. `seconds_per_value`: about what a value of a history costs in a fit."""
+
+    capabilities = Capabilities(distribution="analytic", missing=True, simulates=True, explains=True, scale_equivariant=True)
+    seconds_per_value = 1e-6
+
+    def fitted_values(self, frame: Frame | None = None, *, static: Frame | None = None) -> Frame:
+        """The forecast of each row from the rows before it, beside the value: of the rows of the fit, or of these histories.
+
+        NaN where the model has none: its start, and steps into a missing past.
+        """
+        state = self._at_end_of(frame, static)
+        panel = self._history(state.learned)
+        columns: dict[str, Any] = {}
+        names = panel.series.columns
+        if names.id is not None and panel.series.ids is not None:
+            columns[names.id] = panel.series.ids[panel.row_series]
+        columns[names.time] = panel.series.time_column(panel.row_positions)
+        refuse_taken([names.target, self.name], columns)
+        columns[names.target] = panel.y
+        columns[self.name] = self._fitted(state.learned, panel)
+        return frames.build(panel.series.library, columns)
+
+    def _fit(self, panel: Panel, monitor: Monitor) -> Learned:
+        parts = map_chunks(
+            lambda part: self._estimate(panel.take(np.arange(part.start, part.stop))),
+            len(panel),
+            cost=panel.lengths * self.seconds_per_value,
+        )
+        joined = parts[0] if len(parts) == 1 else _joined(parts)
+        return replace(joined, history=panel)
+
+    def _history(self, learned: Learned) -> Panel:
+        if learned.history is None:
+            raise DataError(
+                f"{self.name} holds no history: it was loaded from a file, or some of its series were fitted and some only "
+                "moved. Give the histories: frame=."
+            )
+        return learned.history
+
+    # -- hooks of a model ------------------------------------------------------------------------------------------------------
+
+    def _estimate(self, panel: Panel) -> Learned:
+        """Learn from a panel; called for slices of it, in threads."""
+        raise NotImplementedError
+
+    def _fitted(self, learned: Learned, panel: Panel) -> Floats:
+        """One-step-ahead forecasts of the rows of a panel, from the state before its first row."""
+        raise NotImplementedError
+
+
+def _joined(parts: list[Learned]) -> Learned:
+    first = parts[0]
+    return replace(first, by_series={name: np.concatenate([one.by_series[name] for one in parts]) for name in first.by_series})
