@@ -1,0 +1,139 @@
+"""The classical models on the M4 and M1 competitions, through the public API, beside the published figures.
+
+    python benchmarks/bench_classical.py [--share 0.05] [--workers 2] [model ...]
+
+Needs the data folder (DEEPFORECAST_DATA). `--share`: that part of the series of each group, evenly spread (1: all of them). The
+last row is the median of AutoETS, AutoCES, AutoARIMA and DynamicTheta, the recipe of the competition's sixth entry.
+Published: Mcompetitions/M4-methods, "Evaluation and Ranks.xlsx" (M4), autogluon/fev (M1). OWA is once, on the totals.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import joblib
+import numpy as np
+import pandas as pd
+
+import deepforecast
+from deepforecast import datasets, score
+
+RESULTS = Path(__file__).parent / "results" / "classical.md"
+MODELS = ("AutoETS", "AutoTheta", "Theta", "DynamicTheta", "AutoCES", "AutoARIMA")
+MEDIAN = ("AutoETS", "AutoCES", "AutoARIMA", "DynamicTheta")
+M4 = ("yearly", "quarterly", "monthly", "weekly", "daily", "hourly")
+M1 = {"yearly": (1, 6), "quarterly": (4, 8), "monthly": (12, 18)}
+NAIVE2 = {"smape": 13.56407, "mase": 1.91211}  # of the official table, all series
+PUBLISHED = {
+    ("M4", "Theta", "smape"): (14.593, 10.311, 13.002, 9.093, 3.053, 18.138, 12.30897),
+    ("M1", "AutoETS", "mase"): (3.957, 1.661, 1.089),
+    ("M1", "AutoTheta", "mase"): (3.659, 1.667, 1.092),
+    ("M1", "AutoARIMA", "mase"): (3.486, 1.688, 1.114),
+}
+
+
+@dataclass
+class Group:
+    """What came of one group of series: errors of each, and seconds, by model."""
+
+    contest: str
+    name: str
+    series: int
+    errors: dict[tuple[str, str], np.ndarray] = field(default_factory=dict)  # (model, metric) -> one a series
+    wall: dict[str, float] = field(default_factory=dict)
+    cpu: dict[str, float] = field(default_factory=dict)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("models", nargs="*", default=list(MODELS))
+    parser.add_argument("--share", type=float, default=1.0)
+    parser.add_argument("--workers", type=int, default=-1)
+    given = parser.parse_args()
+    with joblib.parallel_config(n_jobs=given.workers):
+        groups = [run("M1", name, *M1[name], given) for name in M1]
+        for name in M4:
+            card = datasets.card(f"m4_{name}")
+            groups.append(run("M4", name, card.season_length, card.horizon, given))
+    lines = report(groups, given)
+    print("\n".join(lines))
+    if given.share == 1.0 and set(given.models) >= set(MODELS):
+        RESULTS.write_text("\n".join([*lines, ""]), encoding="utf-8")
+
+
+def frames(contest: str, name: str, season: int, share: float) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Histories and what followed."""
+    if contest == "M4":
+        train, test = (datasets.load(f"m4_{name}", split=split) for split in ("train", "test"))
+    else:
+        train, test = (datasets.load("m1", split=split) for split in ("train", "test"))
+        info = datasets.table("m1", "info")
+        chosen = info.loc[info["frequency"] == season, "unique_id"].astype(str)
+        train, test = (one[one["unique_id"].astype(str).isin(set(chosen))] for one in (train, test))
+    ids = train["unique_id"].astype(str).unique()
+    kept = set(ids[np.unique(np.linspace(0, len(ids) - 1, max(1, round(share * len(ids)))).astype(int))])
+    return tuple(one[one["unique_id"].astype(str).isin(kept)].reset_index(drop=True) for one in (train, test))  # type: ignore[return-value]
+
+
+def run(contest: str, name: str, season: int, horizon: int, given: Any) -> Group:
+    """Fit, forecast and score every model on one group."""
+    train, test = frames(contest, name, season, given.share)
+    group, forecasts = Group(contest, name, train["unique_id"].nunique()), test[["unique_id", "ds"]]
+    for model in given.models:
+        wall, cpu = time.perf_counter(), time.process_time()
+        found = getattr(deepforecast, model)(season_length=season).fit(train, freq=1).predict(horizon)
+        group.wall[model], group.cpu[model] = time.perf_counter() - wall, time.process_time() - cpu
+        forecasts = forecasts.merge(found, on=["unique_id", "ds"], validate="1:1")
+        print(f"{contest} {name}: {model} {group.wall[model]:.1f} s", file=sys.stderr, flush=True)
+    if set(MEDIAN) <= set(given.models):
+        forecasts["Median"] = forecasts[list(MEDIAN)].median(axis=1)
+    assert len(forecasts) == len(test)
+    scores = score(forecasts, actual=test, train=train, metrics=["smape", "mase"], by="series", season_length=season)
+    for model, found in scores.groupby("model"):
+        for metric in ("smape", "mase"):
+            group.errors[model, metric] = found[metric].to_numpy()
+    return group
+
+
+def report(groups: list[Group], given: Any) -> list[str]:
+    """Both contests as tables."""
+    series = {contest: sum(one.series for one in groups if one.contest == contest) for contest in ("M4", "M1")}
+    lines = ["# The classical models on M4 and M1", ""]
+    for contest in ("M4", "M1"):
+        some = [one for one in groups if one.contest == contest]
+        lines += [f"## {contest}: {series[contest]:,} series", ""]
+        lines += [row("", [*(one.name for one in some), "total", "OWA"]), "|---" * (len(some) + 3) + "|"]
+        for model in dict.fromkeys(model for one in some for model, _ in one.errors):
+            totals = {}
+            for metric in ("smape", "mase"):
+                errors = [one.errors[model, metric] for one in some]
+                totals[metric] = float(np.concatenate(errors).mean())
+                owa = ""
+                if contest == "M4" and metric == "mase":
+                    owa = f"{sum(totals[each] / NAIVE2[each] for each in totals) / 2:.4f}"
+                found = [f"{one.mean():.3f}" for one in errors]
+                lines.append(row(f"{model} {metric}", [*found, f"{totals[metric]:.4f}", owa]))
+                if (contest, model, metric) in PUBLISHED:
+                    known = [str(one) for one in PUBLISHED[contest, model, metric]]
+                    lines.append(row("*published*", [*known, *[""] * (len(some) + 2 - len(known))]))
+        for what in ("wall", "cpu"):
+            for model in given.models:
+                spent = [getattr(one, what)[model] for one in some]
+                lines.append(row(f"{model}: {what} seconds", [*(f"{one:.2f}" for one in spent), f"{sum(spent):.1f}", ""]))
+        lines.append("")
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return [*lines, f"Fit and predict; {given.workers} workers (-1: one for each CPU); peak memory {peak:,.0f} MB."]
+
+
+def row(head: str, found: list[str]) -> str:
+    return f"| {head} | {' | '.join(found)} |"
+
+
+if __name__ == "__main__":
+    main()
