@@ -57,8 +57,12 @@ def models() -> Iterator[type[Forecaster]]:
 
 def _foreign() -> dict[str, list[EntryPoint]]:
     """The entry points of other packages by name: one each, if all is well."""
+    try:
+        points = entry_points(group=GROUP)
+    except OSError as error:  # their metadata are files like others: none may be left to open
+        raise DependencyError(f"Installed packages are searched for models, and could not be: {shown(str(error))}.") from error
     found: dict[str, list[EntryPoint]] = {}
-    for point in entry_points(group=GROUP):
+    for point in points:
         if point not in found.setdefault(point.name, []):
             found[point.name].append(point)
     return found

@@ -113,3 +113,13 @@ def test_two_packages_with_a_model_of_one_name(installed: Callable[..., None]) -
         registry.get("Elsewhere")
     installed(Elsewhere=[f"{__name__}:Elsewhere"] * 2)  # one package seen by two paths
     assert registry.get("Elsewhere") is Elsewhere
+
+
+def test_F37_metadata_that_cannot_be_read_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    def none_left(**_: Any) -> None:
+        raise OSError(24, "Too many open files", "entry_points.txt")
+
+    monkeypatch.setattr(registry, "entry_points", none_left)
+    assert registry.get("Naive") is Naive  # the library's own need none
+    with pytest.raises(DependencyError, match=r"packages are searched for models, and could not be: .*Too many open"):
+        registry.names()
