@@ -1,0 +1,130 @@
+"""L1, L2b: through every public call, nothing after a cutoff moves a forecast made at it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from deepforecast import Backtest, Conformal, Forecaster, Naive, SeasonalNaive, WindowMean, compare, cross_validate
+from deepforecast.testing.subject import Subject
+from tests.bad_input import ALL, made
+from tests.frames import P, same
+from tests.helpers_models import FutureRegression
+
+H, WINDOWS = 3, 3
+CHANGES: dict[str, Callable[[pd.Series], Any]] = {
+    "flipped": lambda y: -37 * y + 1e5,
+    "noise": lambda y: np.random.default_rng(1).normal(size=len(y)),
+    "constant": lambda y: 7.0,
+}
+changed = pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+
+
+def noisy(k: int = 3, n: int = 40) -> pd.DataFrame:
+    frame = P(k, n)
+    return frame.assign(y=frame["y"] + np.random.default_rng(0).normal(size=len(frame)))
+
+
+def from_end(frame: pd.DataFrame) -> pd.Series:
+    """How many rows of its series come after each row."""
+    return frame.groupby("unique_id").cumcount(ascending=False)
+
+
+def judged(found: pd.DataFrame, windows: int) -> pd.DataFrame:
+    """The forecasts of the first windows, without the actual values."""
+    first = found["cutoff"].isin(np.sort(found["cutoff"].unique())[:windows])
+    return found.loc[first].drop(columns="y").reset_index(drop=True)
+
+
+def levels(model: Forecaster) -> list[int] | None:
+    return [50, 80] if model.capabilities.distribution is not None else None
+
+
+def changes(model: Forecaster) -> list[Callable[[pd.Series], Any]]:
+    """All of them, but one of a model that takes its time to learn: the contract's checks try it with the others."""
+    return list(CHANGES.values())[: None if model.capabilities.local else 1]
+
+
+@ALL
+def test_L1_cross_validate_is_predict_on_the_rows_up_to_the_cutoff(subject: Subject) -> None:
+    """A window is that of a frame whose rows after its cutoff are not there at all."""
+    model, frame = made(subject, H), noisy()
+    found = cross_validate(model, frame, n_windows=WINDOWS, level=levels(model), options=Backtest(align="series"), refit=True)
+    for window in range(WINDOWS):
+        history = frame[from_end(frame) >= H * (WINDOWS - window)]
+        wanted = model.clone().fit(history).predict(level=levels(model))
+        own = found[found["cutoff"] == history["ds"].max()].drop(columns=["cutoff", "y"])
+        same(own.reset_index(drop=True), wanted)
+
+
+@ALL
+def test_L1_values_after_a_cutoff(subject: Subject) -> None:
+    model, frame = made(subject, H), noisy()
+    options: dict[str, Any] = {"n_windows": WINDOWS, "level": levels(model)}
+    wanted = cross_validate(model, frame, **options)
+    board = compare([model, Naive(alias="beside")], frame, horizon=H, **options)
+    for number, change in enumerate(changes(model)):
+        window = number % WINDOWS
+        later = from_end(frame) < H * (WINDOWS - window)
+        other = frame.assign(y=frame["y"].mask(later, change(frame["y"])))
+        found = cross_validate(model, other, **options)
+        same(judged(found, window + 1), judged(wanted, window + 1))
+        if window + 1 < WINDOWS:  # or nothing would have been changed
+            assert not judged(found, WINDOWS).equals(judged(wanted, WINDOWS))
+        again = compare([model, Naive(alias="beside")], other, horizon=H, **options)
+        same(judged(again.forecasts, window + 1), judged(board.forecasts, window + 1))
+
+
+@ALL
+def test_L1_the_future_of_another_series(subject: Subject) -> None:
+    """Its values after the cutoff reach no model; of local ones, none of its values reach another series at all."""
+    model, frame = made(subject, H), noisy()
+    wanted = cross_validate(model, frame, n_windows=WINDOWS, level=levels(model))
+    for change in changes(model):
+        theirs = (frame["unique_id"] == "s002") & (from_end(frame) < 2 * H)
+        found = cross_validate(
+            model, frame.assign(y=frame["y"].mask(theirs, change(frame["y"]))), n_windows=WINDOWS, level=levels(model)
+        )
+        same(judged(found, WINDOWS - 1), judged(wanted, WINDOWS - 1))
+        if model.capabilities.local:
+            rest, before = (one[one["unique_id"] != "s002"].reset_index(drop=True) for one in (found, wanted))
+            same(rest, before)
+
+
+@changed
+def test_L1_covariates_past_the_horizon(change: Callable[[pd.Series], Any]) -> None:
+    columns = {"future": ["x"]}
+    frame = noisy().assign(x=np.random.default_rng(3).normal(size=120))
+    frame["y"] += 3 * frame["x"]
+    bands = Conformal(FutureRegression(), alias="Bands")
+    wanted = cross_validate([FutureRegression(), bands], frame, horizon=H, n_windows=WINDOWS, columns=columns)
+    for window in range(WINDOWS):
+        past_the_horizon = from_end(frame) < H * (WINDOWS - window - 1)
+        later = from_end(frame) < H * (WINDOWS - window)
+        other = frame.assign(x=frame["x"].mask(past_the_horizon, change(frame["x"])), y=frame["y"].mask(later, -1e5))
+        found = cross_validate([FutureRegression(), bands], other, horizon=H, n_windows=WINDOWS, columns=columns)
+        same(judged(found, window + 1), judged(wanted, window + 1))
+        whole = bands.clone(horizon=H).fit(frame[~later], columns=columns)
+        ahead = other[~past_the_horizon & later]
+        exact = whole.predict(future=ahead[["unique_id", "ds", "x"]])
+        same(whole.predict(future=other[later][["unique_id", "ds", "x"]]), exact)
+
+
+@pytest.mark.parametrize("filling", ["interpolate", "ffill", "zero"])
+@changed
+def test_L2b_values_after_a_cutoff_fill_none_before_it(filling: str, change: Callable[[pd.Series], Any]) -> None:
+    """Holes up to the very cutoff, in the history that a calibration rolls over too."""
+    models = [Naive(missing=filling), SeasonalNaive(season_length=7, missing=filling), WindowMean(window=5, missing=filling)]
+    models.append(Conformal(Naive(missing=filling), alias="Bands"))
+    frame = noisy()
+    frame["y"] = frame["y"].mask(from_end(frame).isin([3, 4, 6, 9, 10, 12, 15]))
+    wanted = cross_validate(models, frame, horizon=H, n_windows=WINDOWS, level=60)
+    for window in range(WINDOWS):
+        later = from_end(frame) < H * (WINDOWS - window)
+        other = frame.assign(y=frame["y"].mask(later, change(frame["y"].fillna(1.0))))
+        found = cross_validate(models, other, horizon=H, n_windows=WINDOWS, level=60)
+        same(judged(found, window + 1), judged(wanted, window + 1))
