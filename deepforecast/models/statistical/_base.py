@@ -8,21 +8,24 @@ follow from the model's parameters and the season, never from the data, so that 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from deepforecast.core.capabilities import Capabilities
-from deepforecast.core.forecast import refuse_taken
+from deepforecast.core.forecast import checked_horizon, refuse_taken
 from deepforecast.core.forecaster import Forecaster
 from deepforecast.core.monitor import Monitor
 from deepforecast.core.parallel import map_chunks
 from deepforecast.core.state import Learned
 from deepforecast.data import frames
 from deepforecast.data.frames import Floats, Frame
+from deepforecast.data.frequency import seasons
 from deepforecast.data.panel import Panel
-from deepforecast.errors import DataError
+from deepforecast.errors import DataError, say
+from deepforecast.models.statistical._diagnostics import diagnosed
 
 
 class Statistical(Forecaster):
@@ -47,6 +50,46 @@ class Statistical(Forecaster):
         columns[names.target] = panel.y
         columns[self.name] = self._fitted(state.learned, panel)
         return frames.build(panel.series.library, columns)
+
+    def residual_diagnostics(
+        self, frame: Frame | None = None, lags: int | None = None, *, static: Frame | None = None
+    ) -> Frame:
+        """Whether what the model left over is noise: a row for each series and `test`, with `statistic`, `p_value`, `lags`.
+
+        A small `p_value` speaks against: ljung_box, residuals follow each other (`lags` of them; None: 10, or two seasons, at
+        most a fifth of the residuals); heteroscedasticity, those of the last third are larger or smaller than those of the
+        first (`lags`: how many make a third); jarque_bera, they are not normal. Of the rows of the fit, or of these histories.
+        Missing residuals are left out; NaN, and said, where too few are left for a test.
+        """
+        if lags is not None:
+            checked_horizon(lags, "lags")
+        state = self._at_end_of(frame, static)
+        panel = self._history(state.learned)
+        left = panel.y - self._fitted(state.learned, panel)
+        found = diagnosed(left, panel.indptr, lags, self._season_tested(panel))
+        short = np.flatnonzero(np.isnan(np.stack([one[0] for one in found.values()])).any(axis=0))
+        if len(short):
+            say(f"{self.name}: too few residuals for every test in series {panel.series.labels(short)}.")
+        return frames.build(panel.series.library, self._test_columns(panel, found))
+
+    def _test_columns(self, panel: Panel, found: Mapping[str, tuple[Any, Any, Any]]) -> dict[str, Any]:
+        columns: dict[str, Any] = {}
+        names = panel.series.columns
+        if names.id is not None and panel.series.ids is not None:
+            columns[names.id] = panel.series.ids[np.repeat(np.arange(len(panel)), len(found))]
+        refuse_taken(["test", "statistic", "p_value", "lags"], columns)
+        columns["test"] = np.array(list(found) * len(panel), dtype=object)
+        for place, name in enumerate(("statistic", "p_value", "lags")):
+            columns[name] = np.stack([one[place] for one in found.values()], axis=-1).reshape(-1)
+        return columns
+
+    def _season_tested(self, panel: Panel) -> int:
+        """The season over two of which residuals may follow each other: the model's longest, 1 if it has none."""
+        season = getattr(self, "season_length", 1)
+        if season == "auto":
+            usual = seasons(panel.calendar.frequency)
+            return usual[0] if usual else 1
+        return int(max(season) if isinstance(season, (list, tuple)) else season)
 
     def _fit(self, panel: Panel, monitor: Monitor) -> Learned:
         parts = map_chunks(
