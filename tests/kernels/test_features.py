@@ -11,8 +11,9 @@ import pytest
 from deepforecast.data.lags import KINDS, lagged
 from deepforecast.kernels import features as kernel
 
-NAMES = ["lag_1", "lag_5", "difference_1", "difference_7@2", "mean_7", "std_7", "min_7", "max_7", "quantile_7_0.3",
-         "mean_3x7", "std_3x7", "max_3x7@9", "mean_40@3", "expanding_mean", "expanding_std@3", "expanding_min", "expanding_max", "ewm_0.3"]  # fmt: skip
+NAMES = ["lag_1", "lag_5", "difference_1", "difference_7@2", "mean_7", "std_7", "min_7", "max_7", "quantile_7_0.3", "mean_3x7",
+         "std_3x7", "max_3x7@9", "mean_40@3", "expanding_mean", "expanding_std@3", "expanding_min", "expanding_max",
+         "ewm_0.3"]  # fmt: skip
 
 
 def coded(names):
