@@ -22,27 +22,27 @@ SUMMARY = 6
 
 
 @compiled
-def table(y: Floats, indptr: Ints, features: Ints, levels: Floats, out: NDArray[np.float32]) -> None:
-    """The features of every row, into `out` (rows, features or more): kind, lag, size and stride of each in `features`."""
+def table(y: Floats, indptr: Ints, features: Ints, levels: Floats, first: int, out: NDArray[np.float32]) -> None:
+    """The features of every row, into the columns of `out` from `first`: kind, lag, size and stride of each in `features`."""
     for one in range(len(indptr) - 1):
         begin, end = indptr[one], indptr[one + 1]
         for number in range(len(features)):
             kind, lag, size, stride = features[number]
             if kind in (LAG, DIFFERENCE):
-                _shifts(y, begin, end, kind, lag, stride, out[:, number])
+                _shifts(y, begin, end, kind, lag, stride, out[:, first + number])
             elif kind in (MEAN, STD):
-                _moments(y, begin, end, kind, lag, size, stride, out[:, number])
+                _moments(y, begin, end, kind, lag, size, stride, out[:, first + number])
             elif kind >= ALL_MEAN:
-                _growing(y, begin, end, kind, lag, levels[number], out[:, number])
+                _growing(y, begin, end, kind, lag, levels[number], out[:, first + number])
             elif kind != QUANTILE and stride == 1:
-                _extremes(y, begin, end, kind, lag, size, out[:, number])
+                _extremes(y, begin, end, kind, lag, size, out[:, first + number])
             else:
                 for row in range(begin, end):
-                    out[row, number] = window(y, begin, row, kind, lag, size, stride, levels[number])
+                    out[row, first + number] = window(y, begin, row, kind, lag, size, stride, levels[number])
 
 
 @compiled
-def newest(past: Floats, held: int, features: Ints, levels: Floats, running: Floats, out: NDArray[np.float32]) -> None:
+def newest(past: Floats, held: int, features: Ints, levels: Floats, running: Floats, out: Floats) -> None:
     """The features of the next row of every series: `past` (series, room) holds its last values up to column `held`, NaN before
     its begin; `running` (series, features, SUMMARY) what `watch` has seen of it."""
     for one in range(len(past)):

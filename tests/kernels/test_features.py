@@ -59,7 +59,7 @@ def panel(request):
 def test_every_kind_is_what_pandas_says(panel, name):
     y, indptr = panel
     out = np.full((len(y), 1), -99.0)
-    kernel.table(y, indptr, *coded([name]), out)
+    kernel.table(y, indptr, *coded([name]), 0, out)
     near = 1e-6 if y[0] > 1e6 else 1e-9
     for begin, end in pairwise(indptr):
         np.testing.assert_allclose(out[begin:end, 0], by_pandas(y[begin:end], name), rtol=1e-9, atol=near)
@@ -69,7 +69,7 @@ def test_an_outlier_leaves_no_trace_in_windows_that_do_not_hold_it():
     y = np.ones(200)
     y[50] = 1e12
     out = np.empty((200, 2))
-    kernel.table(y, np.array([0, 200]), *coded(["mean_7", "std_7"]), out)
+    kernel.table(y, np.array([0, 200]), *coded(["mean_7", "std_7"]), 0, out)
     np.testing.assert_array_equal(out[80:, 0], 1.0)
     np.testing.assert_array_equal(out[80:, 1], 0.0)
 
@@ -90,7 +90,7 @@ def test_the_next_rows_of_all_series_are_those_of_the_table_of_longer_histories(
         longer = [np.concatenate([y[b:e], more[i, :step], [0.0]]) for i, (b, e) in enumerate(pairwise(indptr))]
         bounds = np.concatenate([[0], np.cumsum([len(one) for one in longer])])
         whole = np.empty((bounds[-1], len(features)))
-        kernel.table(np.concatenate(longer), bounds, features, levels, whole)
+        kernel.table(np.concatenate(longer), bounds, features, levels, 0, whole)
         np.testing.assert_allclose(found, whole[bounds[1:] - 1], rtol=1e-9, atol=1e-6 if y[0] > 1e6 else 1e-9)
         past[:, room + step] = more[:, step]
         kernel.watch(past, room + step + 1, features, levels, running)

@@ -1,0 +1,115 @@
+"""What a time stamp says by itself: the hour, the day of the week, the end of a month, a holiday; known ahead for ever."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from deepforecast.data.calendar import Calendar, distinct, to_local
+from deepforecast.data.frequency import TICKS
+from deepforecast.errors import DependencyError, ParameterError, shown, some
+
+if TYPE_CHECKING:
+    from deepforecast.data.frames import Floats, Ints
+
+PERIODS = {"minute": 60, "hour": 24, "day_of_week": 7, "day_of_month": 31, "day_of_year": 366, "week": 53, "month": 12,
+           "quarter": 4}  # fmt: skip
+"""Features that come round: name -> after how many."""
+
+FLAGS = ("month_end", "business_day")
+NAMES = (*PERIODS, *FLAGS)
+DAILY = ("day_of_week", "day_of_month", "month")
+USUAL = {"D": DAILY, "B": DAILY, "C": DAILY, "W": ("week",)}
+
+
+def usual(calendar: Calendar) -> tuple[str, ...]:
+    """The features that say something at a frequency; none for integer time."""
+    base = calendar.frequency.base
+    if not base:
+        return ()
+    if base in TICKS and base != "D":
+        day = TICKS["D"] // (calendar.frequency.n * TICKS[base]) if calendar.frequency.n * TICKS[base] < TICKS["D"] else 0
+        within = ("minute", "hour") if day > 24 else ("hour",) if day > 1 else ()
+        return (*within, "day_of_week", "month")
+    if base in USUAL:
+        return USUAL[base]
+    return () if base[0] in "YA" or base.startswith("BY") else ("quarter",) if "Q" in base[:2] else ("month",)
+
+
+def checked(names: Any, calendar: Calendar) -> tuple[str, ...]:
+    """The features asked for, or those usual at the frequency."""
+    if names == "auto":
+        return usual(calendar)
+    unknown = [one for one in names or () if one not in NAMES]
+    if unknown:
+        raise ParameterError(f"calendar is a list of {some(list(NAMES), most=20)}; {shown(unknown[0])} is none of them.")
+    if names and not calendar.frequency.base:
+        raise ParameterError(f"calendar features need dates; time is counted in integers. Leave out {some(list(names))}.")
+    return tuple(names or ())
+
+
+def features(calendar: Calendar, positions: Ints, names: tuple[str, ...]) -> Floats:
+    """One column a name, one row a position, counted from 0."""
+    few, rows = distinct(np.ascontiguousarray(positions.reshape(-1)))
+    index = local_index(calendar, few)
+    table = np.stack([_one(index, name) for name in names], axis=1) if names else np.empty((len(few), 0))
+    return np.asarray(table[rows])
+
+
+def cyclic(values: Floats, name: str) -> tuple[Floats, ...]:
+    """A feature that comes round as a point on a circle; a flag as it is."""
+    if name not in PERIODS:
+        return (values,)
+    angle = 2 * np.pi * values / PERIODS[name]
+    return (np.sin(angle), np.cos(angle))
+
+
+def holiday_names(calendar: Calendar, positions: Ints, country: str) -> tuple[Floats, Floats]:
+    """For each position: whether its local day is a holiday of a country, and the days to the nearest one, at most 7."""
+    try:
+        import holidays
+    except ImportError:
+        raise DependencyError("Holidays come from the package holidays. Install it: pip install holidays.") from None
+    few, rows = distinct(np.ascontiguousarray(positions.reshape(-1)))
+    days = local_index(calendar, few).to_numpy().astype("M8[D]").astype(np.int64)
+    try:
+        years = range(*(np.array([days.min() - 7, days.max() + 380]).astype("M8[D]").astype("M8[Y]").astype(int) + 1970))
+        found = holidays.country_holidays(country, years=list(years) or [1970])
+    except NotImplementedError:
+        known_codes = "holidays is the code of a country that the package holidays knows ('DE', 'US')"
+        raise ParameterError(f"{known_codes}; got {shown(country)}.") from None
+    known = np.array(sorted(np.datetime64(day, "D").astype(np.int64) for day in found), dtype=np.int64)
+    known = np.concatenate([[-(2**40)], known, [2**40]])
+    after = np.searchsorted(known, days)
+    away = np.minimum(known[np.minimum(after, len(known) - 1)] - days, days - known[after - 1])
+    return (np.isin(days, known)).astype(np.float64)[rows], np.minimum(away, 7).astype(np.float64)[rows]
+
+
+def local_index(calendar: Calendar, positions: Ints) -> Any:
+    """Positions as what the wall clock shows there."""
+    import pandas as pd
+
+    raw = calendar.stamps(positions)
+    if calendar.time.tz not in (None, "UTC"):
+        raw = to_local(raw, calendar.time)
+    return pd.DatetimeIndex(np.ascontiguousarray(raw).view(f"M8[{calendar.time.unit}]").astype(_readable(calendar.time.unit)))
+
+
+def _readable(unit: str) -> str:
+    """pandas knows no days as a unit."""
+    return f"M8[{'s' if unit == 'D' else unit}]"
+
+
+def _one(index: Any, name: str) -> Floats:
+    if name == "business_day":
+        return np.asarray(index.dayofweek < 5, dtype=np.float64)
+    if name == "month_end":
+        return np.asarray(index.is_month_end, dtype=np.float64)
+    if name == "week":
+        return np.asarray(index.isocalendar().week, dtype=np.float64) - 1
+    if name in ("day_of_month", "day_of_year"):
+        return np.asarray(index.day if name == "day_of_month" else index.dayofyear, dtype=np.float64) - 1
+    if name in ("month", "quarter"):
+        return np.asarray(getattr(index, name), dtype=np.float64) - 1
+    return np.asarray(getattr(index, {"day_of_week": "dayofweek"}.get(name, name)), dtype=np.float64)

@@ -1,0 +1,109 @@
+"""The columns a regressor sees of a row: the past of the target, the calendar, columns known ahead, static ones, the series."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deepforecast.data import calendar_features
+from deepforecast.data.calendar import Calendar
+from deepforecast.data.covariates import Covariate
+from deepforecast.data.frames import Floats, Ints
+from deepforecast.data.lags import KINDS, Lagged
+from deepforecast.data.panel import Panel
+
+Table = NDArray[np.float32] | NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Design:
+    """What stands in which column. `past`: features of the target's past; `columns`: of each past covariate, its lags.
+
+    `cyclic`: what comes round stands as a point on a circle and categories as columns of their own, for models that add up;
+    otherwise both stand as numbers of their kind. `first`: the position that `time_index` counts from.
+    """
+
+    past: tuple[Lagged, ...]
+    columns: Mapping[str, tuple[Lagged, ...]]
+    calendar: tuple[str, ...] = ()
+    holidays: str | None = None
+    fourier: tuple[tuple[int, int], ...] = ()  # (season, pairs)
+    time_index: bool = False
+    identity: bool = False
+    cyclic: bool = False
+
+    @property
+    def reach(self) -> int:
+        """Rows before the first whole one."""
+        return max(one.reach for one in (*self.past, *(lag for lags in self.columns.values() for lag in lags)))
+
+    def shifted(self, steps: int) -> Design:
+        """The same, seen from `steps` rows earlier: what a forecast that far ahead of its origin may know."""
+        if not steps:
+            return self
+        return replace(self, past=tuple(replace(one, lag=one.lag + steps) for one in self.past))
+
+    def names(self, future: Mapping[str, Covariate], static: Mapping[str, Covariate]) -> list[str]:
+        """The names of the columns, in their order."""
+        found = [str(one) for one in self.past]
+        found += [f"{name}_{one}" for name, lags in self.columns.items() for one in lags]
+        for name in self.calendar:
+            found += [f"{name}_sin", f"{name}_cos"] if self.cyclic and name in calendar_features.PERIODS else [name]
+        found += ["holiday", "days_to_holiday"] if self.holidays else []
+        for season, pairs in self.fourier:
+            found += [f"{wave}_{season}_{k}" for k in range(1, pairs + 1) for wave in ("sin", "cos")]
+        found += ["time_index"] if self.time_index else []
+        for name, one in {**future, **static}.items():
+            spread = self.cyclic and one.categories is not None
+            found += [f"{name}={category}" for category in one.categories or ()] if spread else [name]
+        return [*found, *(["series"] if self.identity else [])]
+
+
+def coded(features: Sequence[Lagged]) -> tuple[Ints, Floats]:
+    """Features as the kernel takes them."""
+    numbers = [[KINDS.index(one.kind), one.lag, one.size, one.stride] for one in features]
+    return np.array(numbers, np.int64).reshape(-1, 4), np.array([one.level for one in features], np.float64)
+
+
+def known(design: Design, calendar: Calendar, positions: Ints, owners: Ints, columns: Mapping[str, Covariate]) -> Floats:
+    """The columns that need no past: one row for each of `positions`, whose series are `owners`; `columns` hold these rows."""
+    parts: list[Floats] = []
+    table = calendar_features.features(calendar, positions, design.calendar)
+    for place, name in enumerate(design.calendar):
+        parts += calendar_features.cyclic(table[:, place], name) if design.cyclic else (table[:, place],)
+    if design.holidays:
+        parts += calendar_features.holiday_names(calendar, positions, design.holidays)
+    counted = positions // calendar.step
+    for season, pairs in design.fourier:
+        angle = 2 * np.pi * (counted % season) / season
+        parts += [wave(k * angle) for k in range(1, pairs + 1) for wave in (np.sin, np.cos)]
+    if design.time_index:
+        parts.append(counted.astype(np.float64))
+    for one in columns.values():
+        values = one.values.reshape(-1)
+        if design.cyclic and one.categories is not None:
+            parts += [(values == code).astype(np.float64) for code in range(len(one.categories))]
+        else:
+            parts.append(np.where(values < 0, np.nan, values) if one.categories is not None else values)
+    if design.identity:
+        parts.append(owners.astype(np.float64))
+    return np.stack(parts, axis=1) if parts else np.empty((len(positions), 0))
+
+
+def table(design: Design, panel: Panel, z: Floats, owners: Ints, dtype: type) -> Table:
+    """The columns of every row of a panel; `z` is its target as it is learned, `owners` the number of each of its series."""
+    from deepforecast.kernels import features as kernel
+
+    future = {name: one for name, one in panel.covariates.items() if name in panel.series.columns.future}
+    static = {name: one.take(panel.row_series) for name, one in panel.static.items()}
+    beside = known(design, panel.calendar, panel.row_positions, owners[panel.row_series], {**future, **static})
+    found = np.empty((len(z), len(design.past) + sum(map(len, design.columns.values())) + beside.shape[1]), dtype)
+    start = 0
+    for values, features in [(z, design.past), *((panel.covariates[name].values, lags) for name, lags in design.columns.items())]:
+        kernel.table(np.ascontiguousarray(values), panel.indptr, *coded(features), start, found)
+        start += len(features)
+    found[:, start:] = beside
+    return found
