@@ -118,6 +118,17 @@ def waiting_passively(*libraries: str) -> Iterator[None]:
 
 
 @contextmanager
+def unset(*names: str) -> Iterator[None]:
+    """Unset those of these environment variables again that were not set before the block: some imports set them."""
+    new = [name for name in names if name not in os.environ]
+    try:
+        yield
+    finally:
+        for name in new:
+            os.environ.pop(name, None)
+
+
+@contextmanager
 def keep_buffers() -> Iterator[str]:
     """Keep freed memory in the process inside the block, instead of handing large buffers back and faulting them in again.
 
