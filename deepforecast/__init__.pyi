@@ -24,24 +24,32 @@ from deepforecast.models.baselines.seasonal_mean import SeasonalMean as _Seasona
 from deepforecast.models.baselines.seasonal_naive import SeasonalNaive as _SeasonalNaive
 from deepforecast.models.baselines.window_mean import WindowMean as _WindowMean
 from deepforecast.models.combine.conformal import Conformal as _Conformal
+from deepforecast.models.statistical.auto_theta import AutoTheta as _AutoTheta
+from deepforecast.models.statistical.dynamic_theta import DynamicTheta as _DynamicTheta
+from deepforecast.models.statistical.optimized_theta import OptimizedTheta as _OptimizedTheta
+from deepforecast.models.statistical.theta import Theta as _Theta
 from deepforecast.plotting import plot as plot
 
 __version__: str
 
 __all__ = [
+    "AutoTheta",
     "Backtest",
     "Capabilities",
     "Columns",
     "Conformal",
     "Drift",
+    "DynamicTheta",
     "Forecaster",
     "Leaderboard",
     "Mean",
     "Naive",
     "Naive2",
+    "OptimizedTheta",
     "Panel",
     "SeasonalMean",
     "SeasonalNaive",
+    "Theta",
     "WindowMean",
     "__version__",
     "check",
@@ -56,6 +64,39 @@ __all__ = [
     "register",
     "score",
 ]
+
+class AutoTheta(_AutoTheta):
+    """The best of the standard, optimised, dynamic standard and dynamic optimised Theta model of each series.
+
+    By the mean squared error an optimised model is never behind its standard one, of which it is a case, so that only these
+    two are fitted; "aicc" and "bic" count their parameters (the standard ones: alpha, first level and, unless dynamic, slope).
+    Interval: that of the model chosen. Missing values are stepped over (an error of 0).
+    Reference: Fiorucci, Pellegrini, Louzada, Petropoulos & Koehler (2016), Models for optimising the theta method and their
+    relationship to state space models, *International Journal of Forecasting* 32.
+
+    horizon: steps to forecast when predict is not told
+    alias: name of the forecast column, in place of the class name
+    missing: what to do with missing values
+    point: which point of the distribution is the forecast
+    intervals: calibrate bands on rolling forecasts during fit
+    season_length: steps after which the season repeats
+    decomposition: how a season that the 90 % test finds is taken out; auto: multiplicative where values and indices are
+        positive
+    criterion: what the model of a series is chosen by
+    """
+
+    def __init__(
+        self,
+        horizon: int | None = None,
+        *,
+        alias: str | None = None,
+        missing: str = "auto",
+        point: str = "auto",
+        intervals: str | None = None,
+        season_length: int | str = "auto",
+        decomposition: str = "auto",
+        criterion: str = "mse",
+    ) -> None: ...
 
 class Conformal(_Conformal):
     """Bands around another model's points, from the errors it made on rolling windows it was not fitted on.
@@ -119,6 +160,40 @@ class Drift(_Drift):
         missing: str = "auto",
         point: str = "auto",
         intervals: str | None = None,
+    ) -> None: ...
+
+class DynamicTheta(_DynamicTheta):
+    """The dynamic optimised Theta model (DOTM), or with theta=2 the dynamic standard one (DSTM).
+
+    The line is that through the values so far, and it moves on with every row and every step ahead. theta (unless given), alpha
+    in 0.1 to 0.99 and the first level minimise the sum of squared errors from the fourth row on, exactly.
+    Interval: the model is linear in its errors, so the variance of each step follows from that of the state. Missing values
+    are stepped over: the level moves as if the error were 0, the line is that through the values seen.
+    Reference: Fiorucci, Pellegrini, Louzada, Petropoulos & Koehler (2016), Models for optimising the theta method and their
+    relationship to state space models, *International Journal of Forecasting* 32.
+
+    horizon: steps to forecast when predict is not told
+    alias: name of the forecast column, in place of the class name
+    missing: what to do with missing values
+    point: which point of the distribution is the forecast
+    intervals: calibrate bands on rolling forecasts during fit
+    season_length: steps after which the season repeats
+    decomposition: how a season that the 90 % test finds is taken out; auto: multiplicative where values and indices are
+        positive
+    theta: curvature of the line that is smoothed; None: estimated
+    """
+
+    def __init__(
+        self,
+        horizon: int | None = None,
+        *,
+        alias: str | None = None,
+        missing: str = "auto",
+        point: str = "auto",
+        intervals: str | None = None,
+        season_length: int | str = "auto",
+        decomposition: str = "auto",
+        theta: float | None = None,
     ) -> None: ...
 
 class Mean(_Mean):
@@ -197,6 +272,37 @@ class Naive2(_Naive2):
         intervals: str | None = None,
     ) -> None: ...
 
+class OptimizedTheta(_OptimizedTheta):
+    """The optimised Theta model (OTM): theta is estimated beside alpha and the first level.
+
+    theta is at least 1 and may be infinite: then the line's whole drift goes on. alpha lies in 0.1 to 0.99, and the errors of
+    the first three rows do not count, as in R's forecTheta. All three minimise the sum of squared errors, exactly.
+    Interval: sigma^2 * (1 + (h - 1) * alpha^2), times the index. Missing values are stepped over (an error of 0).
+    Reference: Fiorucci, Pellegrini, Louzada, Petropoulos & Koehler (2016), Models for optimising the theta method and their
+    relationship to state space models, *International Journal of Forecasting* 32.
+
+    horizon: steps to forecast when predict is not told
+    alias: name of the forecast column, in place of the class name
+    missing: what to do with missing values
+    point: which point of the distribution is the forecast
+    intervals: calibrate bands on rolling forecasts during fit
+    season_length: steps after which the season repeats
+    decomposition: how a season that the 90 % test finds is taken out; auto: multiplicative where values and indices are
+        positive
+    """
+
+    def __init__(
+        self,
+        horizon: int | None = None,
+        *,
+        alias: str | None = None,
+        missing: str = "auto",
+        point: str = "auto",
+        intervals: str | None = None,
+        season_length: int | str = "auto",
+        decomposition: str = "auto",
+    ) -> None: ...
+
 class SeasonalMean(_SeasonalMean):
     """Forecast the mean of all past values at the same place in the season: of all Mondays, of all Mays.
 
@@ -248,6 +354,40 @@ class SeasonalNaive(_SeasonalNaive):
         missing: str = "auto",
         point: str = "auto",
         intervals: str | None = None,
+    ) -> None: ...
+
+class Theta(_Theta):
+    """The standard Theta method, as the organisers of the M4 competition run it: the winner of M3.
+
+    The seasonally adjusted series is taken apart into a straight line (theta = 0) and one with its curvature doubled
+    (theta = 2); the line goes on, the other is forecast by simple exponential smoothing, and the two are averaged: smoothing
+    with half the drift of the line. alpha and the first level minimise the sum of squared errors of all rows, exactly.
+    Interval: sigma^2 * (1 + (h - 1) * alpha^2), times the index. Missing values are stepped over (an error of 0).
+    References: Assimakopoulos & Nikolopoulos (2000), *International Journal of Forecasting* 16; Hyndman & Billah (2003),
+    Unmasking the Theta method, *International Journal of Forecasting* 19.
+
+    horizon: steps to forecast when predict is not told
+    alias: name of the forecast column, in place of the class name
+    missing: what to do with missing values
+    point: which point of the distribution is the forecast
+    intervals: calibrate bands on rolling forecasts during fit
+    season_length: steps after which the season repeats
+    decomposition: how a season that the 90 % test finds is taken out; auto: multiplicative where values and indices are
+        positive
+    theta: curvature of the line that is smoothed; 1 is exponential smoothing alone
+    """
+
+    def __init__(
+        self,
+        horizon: int | None = None,
+        *,
+        alias: str | None = None,
+        missing: str = "auto",
+        point: str = "auto",
+        intervals: str | None = None,
+        season_length: int | str = "auto",
+        decomposition: str = "auto",
+        theta: float = 2.0,
     ) -> None: ...
 
 class WindowMean(_WindowMean):
