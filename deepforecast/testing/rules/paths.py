@@ -47,13 +47,13 @@ def paths_are_seeded(subject: Subject) -> None:
     )
 
 
-@rule(able("simulates", "local"))
+@rule(able("simulates", "by_series"))
 def paths_do_not_depend_on_other_series(subject: Subject) -> None:
     """A series has the same paths whatever series are simulated beside it."""
     model = subject.fitted()
     whole = model.simulate(5)
     for name in worlds.ids():
-        alone = subject.make().fit(worlds.one(name)).simulate(5)
+        alone = subject.alone(name).simulate(5)
         expect_equal(
             column(alone, model.name), column(whole[whole["unique_id"] == name], model.name), f"the paths of {name} alone"
         )
