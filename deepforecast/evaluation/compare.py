@@ -25,7 +25,7 @@ from deepforecast.data.panel import Panel
 from deepforecast.errors import DataError, TrainingError, shown
 from deepforecast.evaluation.backtesting import USUAL, Backtest, checked_models, checked_options, planned, seeded
 from deepforecast.evaluation.criteria import Criteria, check_names, settled
-from deepforecast.evaluation.cross_validation import Rows, backtest, say_undeclared, side_by_side
+from deepforecast.evaluation.cross_validation import Rows, backtest, say_undeclared, several, side_by_side
 from deepforecast.evaluation.estimate import announce, seconds_to_run
 from deepforecast.evaluation.inputs import LARGEST
 from deepforecast.evaluation.leaderboard import Leaderboard
@@ -106,7 +106,8 @@ def compare(
     criteria = settled(metrics, names, panel, rows, levels, season_length)
     say_undeclared(panel)
     ready = partial(_as_run, levels=levels, seed=options.seed)
-    estimate = seconds_to_run(candidates, panel, plan, every, options.workers, ready)
+    workers = options.workers if several(options, len(names)) else 1
+    estimate = seconds_to_run(candidates, panel, plan, every, workers, ready)
     announce(estimate, len(candidates), plan, panel, options.progress)
     here = os.getpid()
 
@@ -119,7 +120,8 @@ def compare(
     runs = [_checked(one, rows, panel) for one in side_by_side(work, names, plan.n_windows, options)]
     _raise_if_none(runs)
     settings = _settings(candidates, panel, plan, criteria, options) | _judged(rows, panel) | {
-        "refit": str(refit), "level": levels, "estimate_seconds": estimate, "made": made.isoformat(timespec="seconds"),
+        "refit": str(refit), "level": levels, "made": made.isoformat(timespec="seconds"),
+        "estimate_seconds": None if estimate is None else estimate.likely,
     }  # fmt: skip
     board = ranked(runs, rows, panel, frame, criteria, settings)
     return replace(board, settings=settings | {"seconds": time.perf_counter() - started})

@@ -44,7 +44,10 @@ def test_a_short_call_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(("asked", "bar"), [(None, False), (False, False), (True, True)])
-def test_elsewhere_only_what_is_asked_for(asked: bool | None, bar: bool, capsys: pytest.CaptureFixture[str]) -> None:
+def test_elsewhere_only_what_is_asked_for(
+    asked: bool | None, bar: bool, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress, "LATER", 0.0)
     with counting(2, "windows", asked) as tick:
         tick(2)
     said = capsys.readouterr()
