@@ -24,24 +24,40 @@ from deepforecast.models.baselines.seasonal_mean import SeasonalMean as _Seasona
 from deepforecast.models.baselines.seasonal_naive import SeasonalNaive as _SeasonalNaive
 from deepforecast.models.baselines.window_mean import WindowMean as _WindowMean
 from deepforecast.models.combine.conformal import Conformal as _Conformal
+from deepforecast.models.statistical.adida import ADIDA as _ADIDA
+from deepforecast.models.statistical.auto_theta import AutoTheta as _AutoTheta
+from deepforecast.models.statistical.croston import Croston as _Croston
+from deepforecast.models.statistical.dynamic_theta import DynamicTheta as _DynamicTheta
+from deepforecast.models.statistical.imapa import IMAPA as _IMAPA
+from deepforecast.models.statistical.optimized_theta import OptimizedTheta as _OptimizedTheta
+from deepforecast.models.statistical.theta import Theta as _Theta
+from deepforecast.models.statistical.tsb import TSB as _TSB
 from deepforecast.plotting import plot as plot
 
 __version__: str
 
 __all__ = [
+    "ADIDA",
+    "AutoTheta",
     "Backtest",
     "Capabilities",
     "Columns",
     "Conformal",
+    "Croston",
     "Drift",
+    "DynamicTheta",
     "Forecaster",
+    "IMAPA",
     "Leaderboard",
     "Mean",
     "Naive",
     "Naive2",
+    "OptimizedTheta",
     "Panel",
     "SeasonalMean",
     "SeasonalNaive",
+    "TSB",
+    "Theta",
     "WindowMean",
     "__version__",
     "check",
@@ -56,6 +72,70 @@ __all__ = [
     "register",
     "score",
 ]
+
+class ADIDA(_ADIDA):
+    """Sum demand over blocks in which some usually comes, smooth the sums, and spread the forecast over the rows of a block.
+
+    A block holds as many rows as there are on average from one demand to the next; the smoothing parameter is that of least
+    squared errors between 0.1 and 0.3, the level starts at the first sum. Blocks end with the series; rows before the first
+    whole one are left out. New rows move the forecast when they complete a block. A series without any demand forecasts 0.
+    Bands: those of `TSB`, with the chance of a demand that `Croston` has.
+    Reference: Nikolopoulos, Syntetos, Boylan, Petropoulos & Assimakopoulos (2011), An Aggregate-Disaggregate Intermittent
+    Demand Approach (ADIDA) to Forecasting, *Journal of the Operational Research Society* 62.
+
+    horizon: steps to forecast when predict is not told
+    alias: name of the forecast column, in place of the class name
+    missing: what to do with missing values
+    point: which point of the distribution is the forecast
+    intervals: calibrate bands on rolling forecasts during fit
+    block: rows a block, or the mean wait for a demand
+    alpha: smoothing parameter of the sums; searched if not given
+    """
+
+    def __init__(
+        self,
+        horizon: int | None = None,
+        *,
+        alias: str | None = None,
+        missing: str = "auto",
+        point: str = "auto",
+        intervals: str | None = None,
+        block: int | str = "auto",
+        alpha: float | None = None,
+    ) -> None: ...
+
+class AutoTheta(_AutoTheta):
+    """The best of the standard, optimised, dynamic standard and dynamic optimised Theta model of each series.
+
+    By the mean squared error an optimised model is never behind its standard one, of which it is a case, so that only these
+    two are fitted; "aicc" and "bic" count their parameters (the standard ones: alpha, first level and, unless dynamic, slope).
+    Interval: that of the model chosen. Missing values are stepped over (an error of 0).
+    Reference: Fiorucci, Pellegrini, Louzada, Petropoulos & Koehler (2016), Models for optimising the theta method and their
+    relationship to state space models, *International Journal of Forecasting* 32.
+
+    horizon: steps to forecast when predict is not told
+    alias: name of the forecast column, in place of the class name
+    missing: what to do with missing values
+    point: which point of the distribution is the forecast
+    intervals: calibrate bands on rolling forecasts during fit
+    season_length: steps after which the season repeats
+    decomposition: how a season that the 90 % test finds is taken out; auto: multiplicative where values and indices are
+        positive
+    criterion: what the model of a series is chosen by
+    """
+
+    def __init__(
+        self,
+        horizon: int | None = None,
+        *,
+        alias: str | None = None,
+        missing: str = "auto",
+        point: str = "auto",
+        intervals: str | None = None,
+        season_length: int | str = "auto",
+        decomposition: str = "auto",
+        criterion: str = "mse",
+    ) -> None: ...
 
 class Conformal(_Conformal):
     """Bands around another model's points, from the errors it made on rolling windows it was not fitted on.
@@ -96,6 +176,38 @@ class Conformal(_Conformal):
         pool: bool = False,
     ) -> None: ...
 
+class Croston(_Croston):
+    """Forecast demand that comes now and then: its size over the periods from one to the next, each exponentially smoothed.
+
+    z' = z + a (size - z) and p' = p + a (periods - p) at each demand, from the first size and the first wait; forecast z / p.
+    "classic" has a = 0.1; "sba" (Syntetos & Boylan) times 1 - a / 2, which takes away most of what 1 / p is too large by;
+    "optimized" one a for sizes and one for periods, each between 0.1 and 0.3, of least squared errors. A value that is not 0
+    is a demand; a series that has never been without one has no wait to be wrong about, and "sba" leaves it as it is. A
+    missing value is passed over; a series without any demand forecasts 0. Bands: see `TSB`, whose they are too.
+    References: Croston (1972), Forecasting and Stock Control for Intermittent Demands, *Operational Research Quarterly* 23;
+    Syntetos & Boylan (2005), The Accuracy of Intermittent Demand Estimates, *International Journal of Forecasting* 21.
+
+    horizon: steps to forecast when predict is not told
+    alias: name of the forecast column, in place of the class name
+    missing: what to do with missing values
+    point: which point of the distribution is the forecast
+    intervals: calibrate bands on rolling forecasts during fit
+    variant: how it is smoothed
+    alpha: smoothing parameter of sizes and periods; not of variant='optimized', which finds its own
+    """
+
+    def __init__(
+        self,
+        horizon: int | None = None,
+        *,
+        alias: str | None = None,
+        missing: str = "auto",
+        point: str = "auto",
+        intervals: str | None = None,
+        variant: str = "classic",
+        alpha: float = 0.1,
+    ) -> None: ...
+
 class Drift(_Drift):
     """Forecast the last value plus the average change a step: a random walk with drift.
 
@@ -119,6 +231,70 @@ class Drift(_Drift):
         missing: str = "auto",
         point: str = "auto",
         intervals: str | None = None,
+    ) -> None: ...
+
+class DynamicTheta(_DynamicTheta):
+    """The dynamic optimised Theta model (DOTM), or with theta=2 the dynamic standard one (DSTM).
+
+    The line is that through the values so far, and it moves on with every row and every step ahead. theta (unless given), alpha
+    in 0.1 to 0.99 and the first level minimise the sum of squared errors from the fourth row on, exactly.
+    Interval: the model is linear in its errors, so the variance of each step follows from that of the state. Missing values
+    are stepped over: the level moves as if the error were 0, the line is that through the values seen.
+    Reference: Fiorucci, Pellegrini, Louzada, Petropoulos & Koehler (2016), Models for optimising the theta method and their
+    relationship to state space models, *International Journal of Forecasting* 32.
+
+    horizon: steps to forecast when predict is not told
+    alias: name of the forecast column, in place of the class name
+    missing: what to do with missing values
+    point: which point of the distribution is the forecast
+    intervals: calibrate bands on rolling forecasts during fit
+    season_length: steps after which the season repeats
+    decomposition: how a season that the 90 % test finds is taken out; auto: multiplicative where values and indices are
+        positive
+    theta: curvature of the line that is smoothed; None: estimated
+    """
+
+    def __init__(
+        self,
+        horizon: int | None = None,
+        *,
+        alias: str | None = None,
+        missing: str = "auto",
+        point: str = "auto",
+        intervals: str | None = None,
+        season_length: int | str = "auto",
+        decomposition: str = "auto",
+        theta: float | None = None,
+    ) -> None: ...
+
+class IMAPA(_IMAPA):
+    """The mean of `ADIDA`'s forecasts over blocks of 1, 2, 3, ... rows, up to the usual wait for a demand.
+
+    So no single length of a block has to be right. Each length has its own smoothing parameter, of least squared errors
+    between 0.1 and 0.3; its blocks end with the series of the fit. Bands: those of `TSB`, with the chance of a demand that
+    `Croston` has.
+    Reference: Petropoulos & Kourentzes (2015), Forecast Combinations for Intermittent Demand, *Journal of the Operational
+    Research Society* 66.
+
+    horizon: steps to forecast when predict is not told
+    alias: name of the forecast column, in place of the class name
+    missing: what to do with missing values
+    point: which point of the distribution is the forecast
+    intervals: calibrate bands on rolling forecasts during fit
+    longest: most rows a block, where demands are further apart than that
+    alpha: smoothing parameter of the sums; searched if not given
+    """
+
+    def __init__(
+        self,
+        horizon: int | None = None,
+        *,
+        alias: str | None = None,
+        missing: str = "auto",
+        point: str = "auto",
+        intervals: str | None = None,
+        longest: int = 50,
+        alpha: float | None = None,
     ) -> None: ...
 
 class Mean(_Mean):
@@ -197,6 +373,37 @@ class Naive2(_Naive2):
         intervals: str | None = None,
     ) -> None: ...
 
+class OptimizedTheta(_OptimizedTheta):
+    """The optimised Theta model (OTM): theta is estimated beside alpha and the first level.
+
+    theta is at least 1 and may be infinite: then the line's whole drift goes on. alpha lies in 0.1 to 0.99, and the errors of
+    the first three rows do not count, as in R's forecTheta. All three minimise the sum of squared errors, exactly.
+    Interval: sigma^2 * (1 + (h - 1) * alpha^2), times the index. Missing values are stepped over (an error of 0).
+    Reference: Fiorucci, Pellegrini, Louzada, Petropoulos & Koehler (2016), Models for optimising the theta method and their
+    relationship to state space models, *International Journal of Forecasting* 32.
+
+    horizon: steps to forecast when predict is not told
+    alias: name of the forecast column, in place of the class name
+    missing: what to do with missing values
+    point: which point of the distribution is the forecast
+    intervals: calibrate bands on rolling forecasts during fit
+    season_length: steps after which the season repeats
+    decomposition: how a season that the 90 % test finds is taken out; auto: multiplicative where values and indices are
+        positive
+    """
+
+    def __init__(
+        self,
+        horizon: int | None = None,
+        *,
+        alias: str | None = None,
+        missing: str = "auto",
+        point: str = "auto",
+        intervals: str | None = None,
+        season_length: int | str = "auto",
+        decomposition: str = "auto",
+    ) -> None: ...
+
 class SeasonalMean(_SeasonalMean):
     """Forecast the mean of all past values at the same place in the season: of all Mondays, of all Mays.
 
@@ -248,6 +455,73 @@ class SeasonalNaive(_SeasonalNaive):
         missing: str = "auto",
         point: str = "auto",
         intervals: str | None = None,
+    ) -> None: ...
+
+class TSB(_TSB):
+    """Forecast demand that may cease: its size times the probability of a demand, each exponentially smoothed.
+
+    z' = z + a (size - z) at each demand, p' = p + b (1 or 0 - p) in every period, from the first size and the first period;
+    forecast z p, which falls while no demand comes: where `Croston` stays. Parameters that are not given are those of least
+    squared one-step errors, a of the sizes between 0.1 and 0.3, b of the occurrences between 0.01 and 0.3. A value that is
+    not 0 is a demand; a missing value is passed over; a series without any demand forecasts 0.
+    Bands: the chance of a demand times equal shares of the last 100 sizes, all weights tilted by as little as makes their
+    mean the forecast. They hold 0 where the data do, and are whole numbers where the data are.
+    Reference: Teunter, Syntetos & Babai (2011), Intermittent Demand: Linking Forecasting to Inventory Obsolescence, *European
+    Journal of Operational Research* 214.
+
+    horizon: steps to forecast when predict is not told
+    alias: name of the forecast column, in place of the class name
+    missing: what to do with missing values
+    point: which point of the distribution is the forecast
+    intervals: calibrate bands on rolling forecasts during fit
+    alpha_size: smoothing parameter of sizes; searched if not given
+    alpha_probability: smoothing parameter of the probability of a demand; searched if not given
+    """
+
+    def __init__(
+        self,
+        horizon: int | None = None,
+        *,
+        alias: str | None = None,
+        missing: str = "auto",
+        point: str = "auto",
+        intervals: str | None = None,
+        alpha_size: float | None = None,
+        alpha_probability: float | None = None,
+    ) -> None: ...
+
+class Theta(_Theta):
+    """The standard Theta method, as the organisers of the M4 competition run it: the winner of M3.
+
+    The seasonally adjusted series is taken apart into a straight line (theta = 0) and one with its curvature doubled
+    (theta = 2); the line goes on, the other is forecast by simple exponential smoothing, and the two are averaged: smoothing
+    with half the drift of the line. alpha and the first level minimise the sum of squared errors of all rows, exactly.
+    Interval: sigma^2 * (1 + (h - 1) * alpha^2), times the index. Missing values are stepped over (an error of 0).
+    References: Assimakopoulos & Nikolopoulos (2000), *International Journal of Forecasting* 16; Hyndman & Billah (2003),
+    Unmasking the Theta method, *International Journal of Forecasting* 19.
+
+    horizon: steps to forecast when predict is not told
+    alias: name of the forecast column, in place of the class name
+    missing: what to do with missing values
+    point: which point of the distribution is the forecast
+    intervals: calibrate bands on rolling forecasts during fit
+    season_length: steps after which the season repeats
+    decomposition: how a season that the 90 % test finds is taken out; auto: multiplicative where values and indices are
+        positive
+    theta: curvature of the line that is smoothed; 1 is exponential smoothing alone
+    """
+
+    def __init__(
+        self,
+        horizon: int | None = None,
+        *,
+        alias: str | None = None,
+        missing: str = "auto",
+        point: str = "auto",
+        intervals: str | None = None,
+        season_length: int | str = "auto",
+        decomposition: str = "auto",
+        theta: float = 2.0,
     ) -> None: ...
 
 class WindowMean(_WindowMean):

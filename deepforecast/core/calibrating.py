@@ -9,7 +9,7 @@ import numpy as np
 
 from deepforecast.core.conformal import OwnErrors, PooledErrors, scale_of
 from deepforecast.core.histories import moved_panel
-from deepforecast.core.preparing import as_seen
+from deepforecast.core.preparing import as_seen, fewer, prepared
 from deepforecast.core.rolling import Fold, forecast_at, refuse_unknown_ahead
 from deepforecast.data.cutoffs import Window, ready
 from deepforecast.data.frames import Floats, Ints
@@ -38,10 +38,10 @@ def pooled_errors(model: Forecaster, panel: Panel, horizon: int, n_windows: int 
     count = _windows(model, panel, horizon, max(model._needs(panel), 2), wanted)  # of one value alone no scale is known
     scores = []
     for fold, history in _folds(model, panel, horizon, count):
-        size, scale = np.abs(_error(model, fold)), scale_of(history)[:, None]
+        size, scale = np.abs(_error(model, fold)), _scale(model, history)[:, None]
         with np.errstate(divide="ignore", invalid="ignore"):
             scores.append(np.where(size == 0, 0.0, size / scale))
-    return PooledErrors(np.sort(np.concatenate(scores), axis=0), scale_of(panel))
+    return PooledErrors(np.sort(np.concatenate(scores), axis=0), _scale(model, panel))
 
 
 def _windows(model: Forecaster, panel: Panel, horizon: int, needed: int, most: int) -> Ints:
@@ -51,8 +51,7 @@ def _windows(model: Forecaster, panel: Panel, horizon: int, needed: int, most: i
     if len(short):
         raise DataError(
             f"Conformal bands of {model.name} need {needed} values to learn from and {horizon} more to compare a forecast "
-            f"with; series {panel.series.labels(short)} has {panel.observed[short[0]]}. Leave such series out, give longer "
-            "ones or a shorter horizon."
+            f"with; series {fewer(panel, short)}. Leave such series out, give longer ones or a shorter horizon."
         )
     half = np.maximum((panel.lengths - horizon + 1) // 2, 1)
     return np.asarray(np.minimum(np.minimum(room, half), most))
@@ -79,6 +78,14 @@ def _window(panel: Panel, horizon: int, count: Ints, number: int) -> Window:
     later = int(count.max()) - 1 - number
     series = np.flatnonzero(count > later)
     return Window(number, series, np.zeros(len(series), np.int64), panel.lengths[series] - horizon - later)
+
+
+def _scale(model: Forecaster, panel: Panel) -> Floats:
+    """The scale of each series as the model sees it: with what was missing filled, where the model is told to."""
+    if panel.complete or model.filling == "auto":
+        return scale_of(panel)
+    with quietly():
+        return scale_of(prepared(model, panel))
 
 
 def _error(model: Forecaster, fold: Fold) -> Floats:

@@ -10,8 +10,15 @@ from typing import Literal
 class Capabilities:
     """Class defaults; an instance may narrow them (by its regressor or its head).
 
-    `distribution` says what stands behind intervals: a formula ("analytic"), sample paths, learned quantiles, or None (then
-    `intervals="conformal"` gives them). `local`: every series has parameters of its own.
+    - `distribution`: what stands behind intervals, a formula ("analytic"), sample paths, learned quantiles, or None (then
+      `intervals="conformal"` gives them).
+    - `local`: a forecast, bands included, rests on its own series alone. `pooled`: on its own series, but for the bands, which
+      are shared; such a model is not `local`.
+    - `domain`: the values of the target it takes; others are refused by name.
+    - `precision`: how exactly the forecast follows a scale or shift of the data, relative to it: but for rounding where it is a
+      closed form, as far as an optimiser goes where there is one.
+    - `new_values`: what they do while parameters stay, in `update` and `predict(frame=...)`. A shift of all of them is
+      "followed" whole; they are "heard"; or "ignored", where the forecast is made of what was learned in fit and of time alone.
     """
 
     future: bool = False
@@ -23,10 +30,19 @@ class Capabilities:
     distribution: Literal["analytic", "samples", "quantiles"] | None = None
     learns_distribution: bool = False
     local: bool = True
+    pooled: bool = False
+    domain: Literal["real", "nonnegative", "positive"] = "real"
     scale_equivariant: bool = False
     shift_equivariant: bool = False
+    precision: float = 1e-9
+    new_values: Literal["followed", "heard", "ignored"] = "heard"
     simulates: bool = False
     explains: bool = False
+
+    @property
+    def by_series(self) -> bool:
+        """Whether every series has parameters of its own, so that one not seen in fit is fitted when it is asked for."""
+        return self.local or self.pooled
 
     def can_use(self, role: str) -> bool:
         """Whether columns of a role (future, past, static) are used."""

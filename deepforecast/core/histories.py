@@ -34,9 +34,9 @@ def moved_panel(model: Forecaster, state: State, panel: Panel, rows: Ints) -> St
     whole = _recoded(prepared(model, panel), state)
     refuse_short(model, whole, model._needs(whole), "values of history")
     new = np.flatnonzero(rows < 0)
-    if model.capabilities.local and len(new):
+    if model.capabilities.by_series and len(new):
         say(f"{model.name} learns each series apart: series {panel.series.labels(new)} was not there in fit and is fitted now.")
-    calibration = _calibration(model, state, panel, rows)
+    calibration = _calibration(model, state, panel, whole, rows)
     learned = _learned(model, state, whole, rows, lambda known, part: model._advance(known, part, True))
     return replace(state, series=whole.series, learned=learned, static=whole.static, calibration=calibration)
 
@@ -70,7 +70,7 @@ def refined(model: Forecaster, state: State, frame: Frame, static: Frame | None)
 
 def _learned(model: Forecaster, state: State, panel: Panel, rows: Ints, act: Callable[[Learned, Panel], Learned]) -> Learned:
     """What a model knows of the series of a panel: `act` on what it learned; a local one fits the series it has not seen."""
-    if not model.capabilities.local:
+    if not model.capabilities.by_series:
         return act(state.learned, panel)
     known, new = np.flatnonzero(rows >= 0), np.flatnonzero(rows < 0)
     if not len(new):
@@ -82,12 +82,13 @@ def _learned(model: Forecaster, state: State, panel: Panel, rows: Ints, act: Cal
     return old.join(fresh).take(np.argsort(np.concatenate([known, new])))
 
 
-def _calibration(model: Forecaster, state: State, panel: Panel, rows: Ints) -> Calibration | None:
-    """The bands for the series of a panel; a local model that was calibrated series by series is so on the new ones too."""
+def _calibration(model: Forecaster, state: State, panel: Panel, whole: Panel, rows: Ints) -> Calibration | None:
+    """The bands for the series of a panel (`whole`: as the model sees it); a model that was calibrated series by series is so
+    on the new ones too, each window filling what is missing for itself."""
     known, new = np.flatnonzero(rows >= 0), np.flatnonzero(rows < 0)
     if state.calibration is None or state.calibration.shared or not len(new):
-        return None if state.calibration is None else state.calibration.at_end_of(panel, rows)
-    if not model.capabilities.local:
+        return None if state.calibration is None else state.calibration.at_end_of(whole, rows)
+    if not model.capabilities.by_series:
         raise CapabilityError(
             f"Conformal bands come from a series' own errors; series {panel.series.labels(new)} was not there in fit. Fit "
             "with it, share errors among series (Conformal(model, pool=True)), or construct the model without intervals."
@@ -141,25 +142,29 @@ def _recoded(panel: Panel, state: State) -> Panel:
 
 def _skipped(model: Forecaster, last: Ints, panel: Panel) -> Ints:
     """The rows that lie between where each series stands and the first of its new rows."""
-    calendar, labels = panel.calendar, panel.series.labels
+    calendar = panel.calendar
     skipped, rest = np.divmod(panel.start - last, calendar.step)
     early = np.flatnonzero((skipped < 1) | (rest != 0))
     if len(early):
-        one = int(early[0])
         raise DataError(
-            f"update takes rows after the last known one, on the same grid of time; series {labels(early)} is known up to "
-            f"{calendar.text(int(last[one]))} and the new rows start at {calendar.text(int(panel.start[one]))}. Give only "
+            f"update takes rows after the last known one, on the same grid of time; {_stand(panel, last, early)}. Give only "
             "rows that are new."
         )
     late = np.flatnonzero(skipped > 1)
     if len(late) and model.filling != "auto":
-        one = int(late[0])
         raise DataError(
             f"update with missing={model.filling!r} goes on without a gap, as what was before it is not kept to fill it from; "
-            f"series {labels(late)} is known up to {calendar.text(int(last[one]))} and the new rows start at "
-            f"{calendar.text(int(panel.start[one]))}. Give the rows between, or fit again."
+            f"{_stand(panel, last, late)}. Give the rows between, or fit again."
         )
     return skipped - 1
+
+
+def _stand(panel: Panel, last: Ints, numbers: Ints) -> str:
+    """Where these series stand and where their new rows start; of several, the first says it."""
+    one, calendar = int(numbers[0]), panel.calendar
+    first = f"; the first, {panel.series.label(one)}," if len(numbers) > 1 else ""
+    known, start = calendar.text(int(last[one])), calendar.text(int(panel.start[one]))
+    return f"series {panel.series.labels(numbers)}{first} is known up to {known} and the new rows start at {start}"
 
 
 def _with_gap_before(panel: Panel, skipped: Ints) -> Panel:

@@ -22,6 +22,7 @@ from typing import Any, Generic, Literal, TypeVar
 import numpy as np
 
 from deepforecast.core import threads
+from deepforecast.core.progress import Tick, counting, silent
 from deepforecast.errors import ParameterError, ParameterTypeError, TrainingError, shown
 
 T = TypeVar("T")
@@ -70,7 +71,7 @@ def map_chunks(
     parts = cut(n_items, cost, prefer)
     crew = _crew(workers, prefer) if len(parts) > 1 or timeout is not None else None
     job = _Job(work, label, os.getpid(), timeout)
-    with _bar(n_items, label, progress) as tick:
+    with counting(n_items, label, progress, alone=True) as tick:
         if crew is None:
             with threads.limited(1):
                 return [_inline(job, part, tick) for part in parts]
@@ -117,18 +118,21 @@ class _Crew:
     prefer: str
     in_threads: bool
     as_they_come: bool
+    wrapped: bool
     turn: AbstractContextManager[Any]
 
 
 def _crew(workers: int | None, prefer: str) -> _Crew | None:
     """Find the workers to use, or None for the calling thread itself. Loads joblib only if it may be needed."""
     alone = workers is None and "joblib" not in sys.modules and threads.available_cpus() == 1
-    if workers == 1 or _inside.get() == "worker" or alone:
+    if workers == 1 or _working.get() or alone:
         return None
-    from joblib.parallel import get_active_backend
+    with threads.unset("KMP_INIT_AT_FORK"):  # joblib's import sets it
+        from joblib.parallel import get_active_backend
 
-    _, configured = get_active_backend()
-    if workers is None and configured == 1:
+    backend, configured = get_active_backend()
+    nested = configured is None and bool(getattr(backend, "nesting_level", 0))  # in a worker of a joblib loop of the caller's
+    if workers is None and (configured == 1 or nested):
         return None
     backend, _ = get_active_backend(prefer=prefer)
     in_threads = bool(getattr(backend, "uses_threads", False))
@@ -140,7 +144,19 @@ def _crew(workers: int | None, prefer: str) -> _Crew | None:
     if backend.effective_n_jobs(n_jobs) == 1:
         return None
     as_they_come = bool(getattr(backend, "supports_return_generator", False))
-    return _Crew(n_jobs, prefer, in_threads, as_they_come, nullcontext() if in_threads else _processes.turn)
+    wrapped = type(backend).__name__ == "MultiprocessingBackend"
+    return _Crew(n_jobs, prefer, in_threads, as_they_come, wrapped, nullcontext() if in_threads else _processes.turn)
+
+
+@contextmanager
+def beside_others() -> Iterator[None]:
+    """Work inside the block as a worker of `map_chunks` does: on one thread, starting no other, showing no bar."""
+    token = _working.set(True)
+    try:
+        with silent(), threads.as_worker():
+            yield
+    finally:
+        _working.reset(token)
 
 
 def configured() -> bool:
@@ -185,7 +201,7 @@ class _Processes:
 class _Spread(Generic[T]):
     """One round over all slices, and then, while workers get lost, what they held once more."""
 
-    def __init__(self, job: _Job[T], parts: list[slice], crew: _Crew, tick: Callable[[int], object]) -> None:
+    def __init__(self, job: _Job[T], parts: list[slice], crew: _Crew, tick: Tick) -> None:
         self.job, self.parts, self.crew, self.tick = job, parts, crew, tick
         self.done: dict[int, T] = {}
         self.said: dict[int, list[tuple[type[Warning], str]]] = {}
@@ -234,9 +250,14 @@ class _Spread(Generic[T]):
         return None
 
     def _tasks(self, left: Iterator[int], out: dict[int, None]) -> Iterator[Any]:
+        job: Any = self.job
+        if self.crew.wrapped:  # the one backend that cannot send a function defined inside another
+            from joblib import wrap_non_picklable_objects
+
+            job = wrap_non_picklable_objects(job, keep_wrapper=False)
         for place in left:
             out[place] = None
-            yield _remote, (self.job, place, self.parts[place]), {}
+            yield _remote, (job, place, self.parts[place]), {}
 
     def _given_up(self, lost: _Lost, tried: str) -> TrainingError:
         reason = f"{type(lost.error).__name__}: {(str(lost.error).splitlines() or [''])[0]}"
@@ -255,7 +276,7 @@ class _Lost:
     error: Exception
 
 
-def _inline(job: _Job[T], part: slice, tick: Callable[[int], object]) -> T:
+def _inline(job: _Job[T], part: slice, tick: Tick) -> T:
     value = _noted(job, part)
     tick(part.stop - part.start)
     return value
@@ -263,18 +284,14 @@ def _inline(job: _Job[T], part: slice, tick: Callable[[int], object]) -> T:
 
 def _remote(job: _Job[T], place: int, part: slice) -> tuple[int, T, list[tuple[type[Warning], str]]]:
     """Run in a worker: one slice, on one thread, with its warnings brought home."""
-    token = _inside.set("worker")
-    try:
-        with threads.as_worker():
-            if os.getpid() == job.driver:
-                return place, _noted(job, part), []
-            _end_with(job.driver)
-            with _watched(job.timeout), warnings.catch_warnings(record=True) as caught:
-                warnings.simplefilter("always")
-                value = _noted(job, part)
-            return place, value, list(dict.fromkeys((each.category, str(each.message)) for each in caught))
-    finally:
-        _inside.reset(token)
+    with beside_others():
+        if os.getpid() == job.driver:
+            return place, _noted(job, part), []
+        _end_with(job.driver)
+        with _watched(job.timeout), warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            value = _noted(job, part)
+        return place, value, list(dict.fromkeys((each.category, str(each.message)) for each in caught))
 
 
 def _noted(job: _Job[T], part: slice) -> T:
@@ -341,24 +358,6 @@ def _closing(answers: Any, left: Iterator[int]) -> Iterator[Any]:
         raise
 
 
-@contextmanager
-def _bar(total: int, label: str, progress: bool | None) -> Iterator[Callable[[int], object]]:
-    """Show how far the outermost call is; what happens inside another one's slice shows nothing by itself."""
-    terminal = sys.stderr is not None and sys.stderr.isatty()
-    wanted = (progress and sys.stderr is not None) or (progress is None and terminal and not _inside.get())
-    token = _inside.set(_inside.get() or "slice")
-    try:
-        if not wanted:
-            yield lambda count: None
-            return
-        from tqdm import tqdm
-
-        with tqdm(total=total, desc=label, file=sys.stderr, dynamic_ncols=True, delay=0.0 if progress else 0.5) as bar:
-            yield bar.update
-    finally:
-        _inside.reset(token)
-
-
 _NOTE = "This happened while working on"
-_inside: ContextVar[str] = ContextVar("deepforecast_inside", default="")
+_working: ContextVar[bool] = ContextVar("deepforecast_working", default=False)
 _processes = _Processes()

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from deepforecast.core.capabilities import Capabilities
 from deepforecast.data import missing as gaps
 from deepforecast.data.covariates import Covariate
+from deepforecast.data.frames import Ints
 from deepforecast.data.panel import Panel
 from deepforecast.errors import CapabilityError, DataError, say, some
 
@@ -35,7 +36,9 @@ def prepared(model: Forecaster, panel: Panel) -> Panel:
     named = [name for name, one in {**panel.covariates, **panel.static}.items() if one.categories is not None]
     if named and not able.categorical:
         raise CapabilityError(f"{model.name} cannot use categorical covariates ({some(named)}). Encode them as numbers.")
-    return _without_missing(model, panel)
+    whole = _without_missing(model, panel)
+    refuse_outside(model, whole)
+    return whole
 
 
 def usable(panel: Panel, able: Capabilities) -> tuple[Panel, list[str]]:
@@ -62,8 +65,32 @@ def refuse_short(model: Forecaster, panel: Panel, needed: int, what: str = "valu
     short = np.flatnonzero(panel.observed < needed)
     if len(short):
         raise DataError(
-            f"{model.name} needs at least {needed} {what} a series; series {panel.series.labels(short)} has "
-            f"{panel.observed[short[0]]}. Leave such series out, give longer ones, or choose a simpler model."
+            f"{model.name} needs at least {needed} {what} a series; series {fewer(panel, short)}. Leave such series out, give "
+            "longer ones, or choose a simpler model."
+        )
+
+
+def fewer(panel: Panel, short: Ints) -> str:
+    """Which series have too few values, and how many each."""
+    counts = panel.observed[short]
+    if (counts == counts[0]).all():
+        return f"{panel.series.labels(short)} has {counts[0]}"
+    return some([f"{panel.series.label(int(one))} has {panel.observed[one]}" for one in short[:5]], len(short))
+
+
+def refuse_outside(model: Forecaster, panel: Panel) -> None:
+    """Every value lies in the domain that the model declares."""
+    domain = model.capabilities.domain
+    if domain == "real":
+        return
+    outside = panel.y < 0 if domain == "nonnegative" else panel.y <= 0
+    if outside.any():
+        row = int(np.argmax(outside))
+        series = _series_of(panel, outside)
+        raise DataError(
+            f"{model.name} takes {domain} values; column {panel.series.columns.target} has others in series "
+            f"{panel.series.labels(series)}, first {panel.y[row]:g} at {panel.stamp(row)}{_of_first(panel, series)}. Leave "
+            "these series out, or choose a model whose capabilities.domain is 'real'."
         )
 
 
@@ -124,16 +151,27 @@ def _refuse_empty(panel: Panel, missing: Missing) -> None:
             raise DataError(
                 f"Every series has at least one value; column {name} is missing throughout in series "
                 f"{panel.series.labels(empty)}, from {panel.stamp(int(panel.indptr[empty[0]]))} to "
-                f"{panel.stamp(int(panel.indptr[empty[0] + 1]) - 1)}. Leave these series out or give longer histories."
+                f"{panel.stamp(int(panel.indptr[empty[0] + 1]) - 1)}{_of_first(panel, empty)}. Leave these series out or give "
+                "longer histories."
             )
 
 
 def _where(panel: Panel, missing: Missing) -> str:
     """Which column is missing where; the first of several in full."""
     name, rows = next(iter(missing.items()))
-    series = np.unique(np.searchsorted(panel.indptr, np.flatnonzero(rows), side="right") - 1)
+    series = _series_of(panel, rows)
     more = f" (so are rows of {some(list(missing)[1:])})" if len(missing) > 1 else ""
     return (
         f"column {name} is missing in {int(rows.sum())} rows of series {panel.series.labels(series)}, first at "
-        f"{panel.stamp(int(np.argmax(rows)))}{more}"
+        f"{panel.stamp(int(np.argmax(rows)))}{_of_first(panel, series)}{more}"
     )
+
+
+def _series_of(panel: Panel, rows: NDArray[np.bool_]) -> Ints:
+    """The series that some of these rows belong to."""
+    return np.unique(np.searchsorted(panel.indptr, np.flatnonzero(rows), side="right") - 1)
+
+
+def _of_first(panel: Panel, series: Ints) -> str:
+    """Whose the value is that stands before: where several series are named, the first one's."""
+    return f" (series {panel.series.label(int(series[0]))})" if len(series) > 1 else ""

@@ -118,6 +118,17 @@ def waiting_passively(*libraries: str) -> Iterator[None]:
 
 
 @contextmanager
+def unset(*names: str) -> Iterator[None]:
+    """Unset those of these environment variables again that were not set before the block: some imports set them."""
+    new = [name for name in names if name not in os.environ]
+    try:
+        yield
+    finally:
+        for name in new:
+            os.environ.pop(name, None)
+
+
+@contextmanager
 def keep_buffers() -> Iterator[str]:
     """Keep freed memory in the process inside the block, instead of handing large buffers back and faulting them in again.
 
@@ -237,13 +248,11 @@ class _Limits:
 
 
 def _pools() -> list[_Pool]:
-    from threadpoolctl import ThreadpoolController
-
     found = []
     torch = sys.modules.get("torch")
     if hasattr(torch, "set_num_threads"):  # not while another thread is still importing it
         found.append(_Pool("torch", True, torch.get_num_threads, torch.set_num_threads))  # type: ignore[union-attr]
-    for library in ThreadpoolController().lib_controllers:
+    for library in _threadpoolctl().ThreadpoolController().lib_controllers:
         name = f"{library.user_api} {_short(library.filepath)}"
         found.append(_Pool(name, library.user_api == "openmp", library.get_num_threads, partial(_set, library)))
     return found
@@ -257,9 +266,15 @@ def _set(library: Any, threads: int) -> None:
 
 def _openmp() -> dict[str, int]:
     """Path and threads of each OpenMP library that is loaded."""
-    from threadpoolctl import threadpool_info
+    loaded = _threadpoolctl().threadpool_info()
+    return {found["filepath"]: found["num_threads"] for found in loaded if found["user_api"] == "openmp"}
 
-    return {found["filepath"]: found["num_threads"] for found in threadpool_info() if found["user_api"] == "openmp"}
+
+def _threadpoolctl() -> Any:
+    with unset("KMP_DUPLICATE_LIB_OK"):  # its import sets it
+        import threadpoolctl
+
+    return threadpoolctl
 
 
 def _short(path: str) -> str:

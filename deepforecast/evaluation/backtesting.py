@@ -25,8 +25,8 @@ class Backtest:
     too new for a window, or have ended before it, are not in it. "auto" is "calendar", aloud, where series end at different
     times and one of the models learns from several series at once, else "series". workers: processes at a time, one model
     each (-1: as many as there are CPUs; None: what the caller's `joblib.parallel_config` says, else this process). seed:
-    given to every model that has one, wrapped ones too. progress: a bar on stderr for several workers (default: in a
-    terminal only).
+    given to every model that has one, wrapped ones too. progress: a bar on stderr that counts windows, or with several workers
+    models, and tells the time left (default: in a terminal only, and if it takes more than half a second).
     """
 
     gap: int = 0

@@ -16,6 +16,7 @@ import numpy as np
 from deepforecast.core.forecast import checked_levels
 from deepforecast.core.forecaster import Forecaster
 from deepforecast.core.preparing import usable
+from deepforecast.core.progress import Tick, uncounted
 from deepforecast.core.rolling import refit_every
 from deepforecast.data.columns import Columns
 from deepforecast.data.cutoffs import Plan
@@ -24,7 +25,7 @@ from deepforecast.data.panel import Panel
 from deepforecast.errors import DataError, TrainingError, shown
 from deepforecast.evaluation.backtesting import USUAL, Backtest, checked_models, checked_options, planned, seeded
 from deepforecast.evaluation.criteria import Criteria, check_names, settled
-from deepforecast.evaluation.cross_validation import Rows, backtest, say_undeclared, side_by_side
+from deepforecast.evaluation.cross_validation import Rows, backtest, say_undeclared, several, side_by_side
 from deepforecast.evaluation.estimate import announce, seconds_to_run
 from deepforecast.evaluation.inputs import LARGEST
 from deepforecast.evaluation.leaderboard import Leaderboard
@@ -105,33 +106,43 @@ def compare(
     criteria = settled(metrics, names, panel, rows, levels, season_length)
     say_undeclared(panel)
     ready = partial(_as_run, levels=levels, seed=options.seed)
-    estimate = seconds_to_run(candidates, panel, plan, every, options.workers, ready)
+    workers = options.workers if several(options, len(names)) else 1
+    estimate = seconds_to_run(candidates, panel, plan, every, workers, ready)
     announce(estimate, len(candidates), plan, panel, options.progress)
     here = os.getpid()
 
-    def work(number: int) -> Run:
-        found = run(candidates[number], panel, plan, refit, levels, seed=options.seed)
+    def work(number: int, tick: Tick) -> Run:
+        found = run(candidates[number], panel, plan, refit, levels, seed=options.seed, tick=tick)
         if number:  # one cause is enough to chain, and each holds all that its traceback saw
             return replace(found, cause=None)
         return found if os.getpid() == here else replace(found, cause=_portable(found.cause))
 
-    runs = [_checked(one, rows, panel) for one in side_by_side(work, names, options)]
+    runs = [_checked(one, rows, panel) for one in side_by_side(work, names, plan.n_windows, options)]
     _raise_if_none(runs)
     settings = _settings(candidates, panel, plan, criteria, options) | _judged(rows, panel) | {
-        "refit": str(refit), "level": levels, "estimate_seconds": estimate, "made": made.isoformat(timespec="seconds"),
+        "refit": str(refit), "level": levels, "made": made.isoformat(timespec="seconds"),
+        "estimate_seconds": None if estimate is None else estimate.likely,
     }  # fmt: skip
     board = ranked(runs, rows, panel, frame, criteria, settings)
     return replace(board, settings=settings | {"seconds": time.perf_counter() - started})
 
 
-def run(model: Forecaster, panel: Panel, plan: Plan, refit: Any, levels: Sequence[float], seed: int | None = None) -> Run:
+def run(
+    model: Forecaster,
+    panel: Panel,
+    plan: Plan,
+    refit: Any,
+    levels: Sequence[float],
+    seed: int | None = None,
+    tick: Tick = uncounted,
+) -> Run:
     """One model through all windows; whatever it raises becomes its row."""
     found = Run(model.name)
     with measured() as cost:
         try:
             own, unused = usable(panel, model.capabilities)
             found = replace(found, unused=tuple(unused))
-            done = backtest(_as_run(model, levels, seed), own, plan, refit, levels)
+            done = backtest(_as_run(model, levels, seed), own, plan, refit, levels, tick)
         except Exception as error:  # any model may fail in any way: its row says how, the others go on
             return found.failed(error)
     found = replace(found, columns=done.columns, fit_seconds=done.fit_seconds, predict_seconds=done.predict_seconds)

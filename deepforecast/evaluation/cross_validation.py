@@ -12,6 +12,7 @@ from deepforecast.core.forecast import checked_levels, column_names, columns_of,
 from deepforecast.core.forecaster import Forecaster
 from deepforecast.core.parallel import configured, map_chunks
 from deepforecast.core.preparing import usable
+from deepforecast.core.progress import Tick, counting, uncounted
 from deepforecast.core.rolling import refit_every, roll
 from deepforecast.data import frames
 from deepforecast.data.columns import Columns
@@ -66,10 +67,10 @@ def cross_validate(
     plan = replace(plan, needed=max(worker._needs_to_fit(own) for worker, own in zip(workers, panels, strict=True)))
     rows = Rows.of(panel, plan)
 
-    def work(number: int) -> Backtested:
-        return backtest(candidates[number], panels[number], plan, refit, levels)
+    def work(number: int, tick: Tick) -> Backtested:
+        return backtest(candidates[number], panels[number], plan, refit, levels, tick)
 
-    for found in side_by_side(work, [model.name for model in candidates], options):
+    for found in side_by_side(work, [model.name for model in candidates], plan.n_windows, options):
         rows.columns |= found.columns
     return rows.frame(panel)
 
@@ -83,39 +84,62 @@ class Backtested:
     predict_seconds: float
 
 
-def backtest(model: Forecaster, panel: Panel, plan: Plan, refit: Any, levels: Sequence[float]) -> Backtested:
-    """One model through all windows of a plan."""
+def backtest(
+    model: Forecaster, panel: Panel, plan: Plan, refit: Any, levels: Sequence[float], tick: Tick = uncounted
+) -> Backtested:
+    """One model through all windows of a plan; `tick` is told of each."""
     parts: list[dict[str, Floats]] = []
     fit, predict = 0.0, 0.0
     for fold in roll(model, panel, plan, every=refit_every(refit, model.capabilities.local)):
         flat = columns_of(fold.forecast, model.name, model.point_kind, levels, [])
         parts.append({name: values[fold.there.reshape(-1)] for name, values in flat.items()})
         fit, predict = fit + fold.fit_seconds, predict + fold.predict_seconds
+        tick(1)
     return Backtested({name: np.concatenate([part[name] for part in parts]) for name in parts[0]}, fit, predict)
 
 
-def side_by_side(work: Callable[[int], T], names: Sequence[str], options: Backtest) -> list[T]:
-    """`work(0)`, `work(1)` ... for models of these names, in this process or on `options.workers` of them (one thread each).
+def side_by_side(work: Callable[[int, Tick], T], names: Sequence[str], n_windows: int, options: Backtest) -> list[T]:
+    """`work(0, tick)`, `work(1, tick)` ... for models of these names, here or on `options.workers` processes (one thread each).
 
-    What several of the models say is said once.
+    `tick` is told of each of the windows of a model; in a terminal a bar shows them. What several models say is said once.
     """
     count = len(names)
 
-    def chunk(part: slice) -> list[tuple[T, Said]]:
+    def chunk(part: slice, tick: Tick = uncounted) -> list[tuple[T, Said]]:
         done = []
         for number in range(count)[part]:
+            counted = Counted(tick)
             with heard() as said:
-                one = work(number)
+                one = work(number, counted)
+            tick(n_windows - counted.sum)  # those of a model that failed
             done.append((one, said))
         return done
 
-    if options.workers == 1 or count == 1 or (options.workers is None and not configured()):
-        found = [chunk(slice(count))]
-    else:
+    if several(options, count):
         found = map_chunks(chunk, count, workers=options.workers, prefer="processes", progress=options.progress, label="models")
+    else:
+        with counting(count * n_windows, "windows", options.progress) as tick:
+            found = [chunk(slice(count), tick)]
     every = [one for part in found for one in part]
     say_together(names, [said for _, said in every])
     return [one for one, _ in every]
+
+
+class Counted:
+    """Passes on what it is told, and keeps the sum."""
+
+    def __init__(self, tick: Tick) -> None:
+        self.tick, self.sum = tick, 0
+
+    def __call__(self, count: int) -> None:
+        """Pass it on."""
+        self.sum += count
+        self.tick(count)
+
+
+def several(options: Backtest, count: int) -> bool:
+    """Whether so many models go to workers."""
+    return count > 1 and options.workers != 1 and (options.workers is not None or configured())
 
 
 @dataclass

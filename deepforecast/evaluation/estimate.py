@@ -5,13 +5,16 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from deepforecast.core.forecaster import Forecaster
 from deepforecast.core.monitor import FOLD, Monitor
+from deepforecast.core.parallel import beside_others
 from deepforecast.core.preparing import usable
+from deepforecast.core.progress import silent
 from deepforecast.core.rolling import roll
 from deepforecast.core.threads import available_cpus
 from deepforecast.data.cutoffs import Plan
@@ -20,12 +23,30 @@ from deepforecast.errors import quietly
 
 WORTH_SAYING = 30.0  # seconds from which a run is announced
 WORTH_TRYING = 10  # series times windows from which a trial on one of them is a small part of the whole
-FIRST, GROWTH = 4, 8  # series of the first trial, and how many times more of each further one
+FIRST, GROWTH = 4, 8  # series of the first trial, and how many times more at most of each further one
+MOST_TRIALS = 5  # of one model
 LONG_ENOUGH = 0.1  # seconds of a trial from which its overhead no longer counts
 PATIENCE = 2.0  # seconds after which a model that listens is told to end its trial
+SHARE = 0.1  # of what a model may take in the run: what one trial of it may take, if that is more than PATIENCE
+NOISE = 0.1  # how far a trial may be off: two trials of one size differ by as much on a machine that does other things too
+CLOSE = 2.0  # how far apart the ends of an estimate may lie to be told as one number
 SCORING = 4e-7  # seconds to put together and score one forecast of one model, and to draw one series for its interval
 
 Ready = Callable[[Forecaster], Forecaster]
+
+
+@dataclass(frozen=True)
+class Seconds:
+    """What a run takes: most likely, and the ends between which it lies as far as the trials can tell."""
+
+    low: float
+    likely: float
+    high: float
+
+    @property
+    def close(self) -> bool:
+        """Whether one number tells it."""
+        return self.high <= CLOSE * self.low
 
 
 def as_it_is(model: Forecaster) -> Forecaster:
@@ -35,34 +56,47 @@ def as_it_is(model: Forecaster) -> Forecaster:
 
 def seconds_to_run(
     models: Sequence[Forecaster], panel: Panel, plan: Plan, every: Sequence[int], workers: int | None, ready: Ready = as_it_is
-) -> float | None:
-    """Seconds until the board is there, right within a factor of about two; None where trials would be most of the work.
+) -> Seconds | None:
+    """Seconds until the board is there; None where trials would be most of the work.
 
     Each model, made `ready` as for the run, is tried on one window of a few series, then, if the whole would be long, on more
-    of them, until the trials tell what a series costs and what the call.
+    of them, until the trials tell what a series costs and what the call. `workers`: None for as many as there are CPUs.
     """
     if len(panel) * plan.n_windows < WORTH_TRYING:
         return None
     trials = [_Trials(model, panel, plan, often, ready) for model, often in zip(models, every, strict=True)]
     scoring = SCORING * len(models) * len(panel) * (plan.horizon * plan.n_windows + 5)
-    with quietly():  # the run itself will say it
+    alone = workers == 1 or len(models) == 1
+    surroundings: AbstractContextManager[None] = silent() if alone else beside_others()
+    with quietly(), surroundings:  # the run itself will say it
         for trial in trials:
             trial.run(1 if len(panel) * plan.n_windows < WORTH_TRYING * FIRST else FIRST)
-        if scoring + sum(trial.total() for trial in trials) > WORTH_SAYING:
+        if scoring + sum(trial.total().high for trial in trials) > WORTH_SAYING:
             for trial in trials:
                 trial.refine()
     totals = [trial.total() for trial in trials]
-    return scoring + max(sum(totals) / (available_cpus() if workers == -1 else workers or 1), *totals)
+    side_by_side = available_cpus() if workers in (None, -1) else workers or 1
+
+    def together(each: list[float]) -> float:
+        return scoring + max(sum(each) / side_by_side, *each)
+
+    low, likely, high = zip(*((one.low, one.likely, one.high) for one in totals), strict=True)
+    return Seconds(together([*low]), together([*likely]), together([*high]))
 
 
-def announce(seconds: float | None, models: int, plan: Plan, panel: Panel, progress: bool | None) -> None:
+def announce(seconds: Seconds | None, models: int, plan: Plan, panel: Panel, progress: bool | None) -> None:
     """A line on stderr before a long run: in a terminal, or where progress is asked for."""
-    if seconds is None or seconds < WORTH_SAYING or sys.stderr is None:
+    if seconds is None or seconds.high < WORTH_SAYING or sys.stderr is None:
         return
     if progress if progress is not None else sys.stderr.isatty():
-        long = f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
-        told = f"{seconds:.0f} s" if seconds < 90 else long
-        sys.stderr.write(f"compare: {models} models, {plan.n_windows} windows, {len(panel):,} series: about {told}\n")
+        told = f"about {_told(seconds.likely)}" if seconds.close else f"{_told(seconds.low)} to {_told(seconds.high)}"
+        sys.stderr.write(f"compare: {models} models, {plan.n_windows} windows, {len(panel):,} series: {told}\n")
+
+
+def _told(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
 class _Trials:
@@ -73,6 +107,7 @@ class _Trials:
         self.plan = replace(plan, n_windows=1)
         self.fits = 1 if every == 0 else -(-plan.n_windows // every)
         self.seen: list[tuple[int, float]] = []
+        self.spent = 0.0
 
     def run(self, count: int) -> float:
         """Seconds of a fit and a forecast on `count` series; of a fit told to end, what its own reports say it would take."""
@@ -91,25 +126,49 @@ class _Trials:
             done = [FOLD]
         spent = time.perf_counter() - started
         stopped = spent >= PATIENCE and 0 < done[-1] < FOLD
-        self.seen.append((count, spent * FOLD / done[-1] if stopped else spent))
+        took = spent * FOLD / done[-1] if stopped else spent
+        if self.seen and took * (1 + NOISE) < self.seen[-1][1] * (1 - NOISE):
+            self.seen, self.spent = [], 0.0  # fewer series took longer: what was loaded or compiled then is there now
+        self.seen.append((count, took))
+        self.spent += spent
         return spent
 
     def refine(self) -> None:
-        """Try more series until a trial is long enough to tell, the first once more if it had much to load."""
-        count, spent = self.seen[0]
-        if LONG_ENOUGH <= spent < PATIENCE:
+        """Try more series until the trials tell; the first once more if it had much to load."""
+        count, took = self.seen[0]
+        if LONG_ENOUGH <= took < PATIENCE:
             self.seen.clear()
-            spent = self.run(count)
-        once = not self.model.capabilities.local and spent < PATIENCE  # only a second trial tells whether series cost anything
-        while (spent < LONG_ENOUGH or once) and count * GROWTH < len(self.panel) / 4:
-            count, once = count * GROWTH, False
-            spent = self.run(count)
+            self.run(count)
+        # What does not depend on the number of series in one trial may do so in the next, unless the model said how far it was.
+        told = not self.model.capabilities.local and took >= PATIENCE
+        for _ in range(MOST_TRIALS - 1):
+            sure = self.total().close and (told or len(self.seen) > 1) and self.seen[-1][1] >= LONG_ENOUGH
+            more = self._next()
+            if sure or more < 2 * self.seen[-1][0] or self.spent > max(3 * PATIENCE, self.total().low / 3):
+                return
+            self.run(more)
 
-    def total(self) -> float:
-        """Seconds for all series and windows: along the line through the last two trials."""
-        count, spent = self.seen[-1]
-        if len(self.seen) > 1:
-            fewer, before = self.seen[-2]
-            each = max(0.0, spent - before) / (count - fewer)
-            return self.fits * (spent + each * (len(self.panel) - count))
-        return self.fits * spent * (len(self.panel) / count if self.model.capabilities.local else 1)
+    def total(self) -> Seconds:
+        """Seconds for all series and windows: along the line through the last two trials, or as much off it as they allow."""
+        count, took = self.seen[-1]
+        rest = len(self.panel) - count
+        return Seconds(*(self.fits * (took + each * rest) for each in self._each()))
+
+    def _each(self) -> tuple[float, float, float]:
+        """What a further series costs: at least, most likely, at most. From one trial alone: nothing, or as the ones before."""
+        count, took = self.seen[-1]
+        if len(self.seen) == 1:
+            return (0.0, took / count, took / count) if self.model.capabilities.local else (0.0, 0.0, 0.0)
+        fewer, before = self.seen[-2]
+        steepest = took * (1 + NOISE) / count  # no further series costs more than those before it, their share of the call in
+        ends = (took * (1 + off) - before * (1 - off) for off in (-NOISE, 0.0, NOISE))
+        low, likely, high = (min(max(0.0, end / (count - fewer)), steepest) for end in ends)
+        return low, likely, high
+
+    def _next(self) -> int:
+        """How many series to try next: many more, so that they tell much, but only as many as may take their time."""
+        count, took = self.seen[-1]
+        each, whole = self._each()[2], self.total().high
+        most = min(count * (GROWTH if took < PATIENCE else GROWTH // 2), len(self.panel) // 4)
+        left = max(PATIENCE, SHARE * whole) - took
+        return most if each == 0 else min(most, count + max(0, int(left / each)))

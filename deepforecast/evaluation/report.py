@@ -38,13 +38,15 @@ def write(board: Leaderboard, path: str | os.PathLike[str]) -> None:
 
 def page(board: Leaderboard) -> str:
     """The page as text; the same board gives the same text."""
-    from plotly.offline import get_plotlyjs
-
     from deepforecast.evaluation.report_sections import sections
     from deepforecast.evaluation.verdict import headline, title, verdict
+    from deepforecast.plotting.backends import own_filters
 
-    plotly, script = _one_kind_of_line(get_plotlyjs()), _part("report.js")
-    held = sections(board)
+    with own_filters():
+        from plotly.offline import get_plotlyjs
+
+        plotly, script = _one_kind_of_line(get_plotlyjs()), _part("report.js")
+        held = sections(board)
     return Template(_part("report.html")).substitute(
         policy=_policy([plotly, script]),
         title=escape(title(board)),

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from deepforecast.core.threads import limited
 from deepforecast.errors import ParameterError, shown
 from deepforecast.evaluation.inputs import numbers
 
@@ -183,7 +184,8 @@ def _resampled(away: Array, share: Array, n_resamples: int, seed: int) -> Array:
     step = max(1, BLOCK // len(units))
     for start in range(0, n_resamples, step):
         drawn = random.multinomial(len(units), np.full(len(units), 1 / len(units)), size=min(step, n_resamples - start))
-        sums[start : start + step] = drawn @ units
+        with limited(1):  # BLAS shares a product among its threads, and the last bit with them
+            sums[start : start + step] = drawn @ units
     above, below = np.split(sums, 2, axis=1)
     return np.asarray(np.divide(above, below, out=np.full(above.shape, np.nan), where=below > 0))
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any, Literal, TypeAlias
 
 from deepforecast.plotting.chart import Chart
@@ -20,9 +23,26 @@ def check_backend(backend: str) -> None:
 def render(chart: Chart, backend: str) -> Any:
     """The chart as a figure of matplotlib or plotly."""
     if backend == "plotly":
-        from deepforecast.plotting.plotly_backend import paint
+        with own_filters():
+            from deepforecast.plotting.plotly_backend import paint
 
-        return paint(chart)
+            return paint(chart)
     from deepforecast.plotting.matplotlib_backend import paint as paint_still
 
     return paint_still(chart)
+
+
+@contextmanager
+def own_filters() -> Iterator[None]:
+    """Take back what plotly adds to the filters of warnings where parts of it are imported, at their first use.
+
+    One by one: to set all filters back, as `warnings.catch_warnings` does, would undo what other threads did meanwhile.
+    """
+    before = list(warnings.filters)
+    try:
+        yield
+    finally:
+        for one in [one for one in warnings.filters if one not in before]:
+            if "plotly" in getattr(one[1], "pattern", ""):
+                with suppress(ValueError):  # another thread was faster
+                    warnings.filters.remove(one)  # type: ignore[attr-defined]

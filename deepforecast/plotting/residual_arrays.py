@@ -63,11 +63,11 @@ def autocorrelation(values: Array, codes: Array, lags: int) -> Array:
     there = np.isfinite(values)
     mean = np.bincount(codes, np.where(there, values, 0.0)) / np.maximum(np.bincount(codes, there), 1)
     centred = np.where(there, values - mean[codes], 0.0)
-    total = float(centred @ centred) or 1.0
+    total = float((centred * centred).sum()) or 1.0  # not by @, whose last bit hangs on the number of threads
     found = np.empty(lags)
     for lag in range(1, lags + 1):
         same = codes[:-lag] == codes[lag:]
-        found[lag - 1] = centred[:-lag][same] @ centred[lag:][same] / total
+        found[lag - 1] = (centred[:-lag] * centred[lag:])[same].sum() / total
     return found
 
 

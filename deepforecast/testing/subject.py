@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import typing
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from copy import deepcopy
 from typing import Any
+
+import numpy as np
 
 from deepforecast.core import params, registry
 from deepforecast.core.forecaster import Forecaster
@@ -36,15 +38,26 @@ class Subject:
         """An unfitted instance that learns enough to know an effect in the data, where the family says how to get one."""
         return self.make(**{**getattr(self.cls, "learning_example", {}), **changed})
 
-    def fitted(self) -> Forecaster:
-        """Fitted on `worlds.daily()`; shared by the checks, so they leave it as it is."""
-        if "daily" not in self._fits:
-            self._fits["daily"] = self.make().fit(worlds.daily())
-        return self._fits["daily"]
+    def fitted(self, without: int = 0) -> Forecaster:
+        """Fitted on `worlds.daily()` without some last rows of each series; shared by the checks, so they leave it as it is."""
+        return self._shared(f"daily {without}", lambda model: model.fit(worlds.split(without)[0]))
 
-    def fitted_copy(self) -> Forecaster:
+    def fitted_copy(self, without: int = 0) -> Forecaster:
         """The same for a check's own use."""
-        return deepcopy(self.fitted())
+        return deepcopy(self.fitted(without))
+
+    def alone(self, name: str = "s0") -> Forecaster:
+        """Fitted on one series of `worlds.daily()`; shared."""
+        return self._shared(f"alone {name}", lambda model: model.fit(worlds.one(name)))
+
+    def calibrated(self) -> Forecaster:
+        """Fitted on `worlds.daily()` with intervals="conformal"; shared."""
+        return self._shared("calibrated", lambda model: model.set_params(intervals="conformal").fit(worlds.daily()))
+
+    def fitted_with(self, covariate: str) -> Forecaster:
+        """Fitted on the world of a covariate; shared."""
+        history, _, columns = worlds.world(covariate)
+        return self._shared(f"with {covariate}", lambda model: model.fit(history, columns=columns))
 
     def forecast(self, frame: Frame, /, *, model: Forecaster | None = None, level: Any = None, **fit: Any) -> Frame:
         """The forecast of a fresh instance (or `model`) fitted on `frame`."""
@@ -57,9 +70,25 @@ class Subject:
 
     @property
     def precision(self) -> float:
-        """How far a forecast may be off, relative to the data, where it need not be equal to the bit."""
-        declared = getattr(self.capabilities, "precision", None)
-        return float(declared) if declared is not None else 1e-6 if self.capabilities.local else 5e-3
+        """How far a forecast may be off, relative to it, where the data are scaled: as declared, and never more than this."""
+        return min(float(self.capabilities.precision), 1e-3 if self.capabilities.by_series else 5e-3)
+
+    @property
+    def shift_precision(self) -> float:
+        """The same, relative to the spread of the data, where they are shifted or their sign is changed."""
+        return min(float(self.capabilities.precision), 1e-4 if self.capabilities.by_series else 1e-3)
+
+    def takes(self, values: Any) -> bool:
+        """Whether these values of the target lie in the domain that the model declares."""
+        least = float(np.nanmin(values))
+        return {"real": True, "nonnegative": least >= 0, "positive": least > 0}[self.capabilities.domain]
+
+    def _shared(self, key: str, fit: Callable[[Forecaster], Forecaster]) -> Forecaster:
+        if key not in self._fits:
+            model = self.make()
+            fit(model)
+            self._fits[key] = model
+        return self._fits[key]
 
 
 def subjects(models: Any = None) -> list[Subject]:

@@ -36,14 +36,21 @@ def one(name: str = "s0") -> Frame:
     return frame[frame["unique_id"] == name].reset_index(drop=True)
 
 
-def split(rows: int) -> tuple[Frame, Frame]:
-    """`daily` before the last `rows` rows of each series, and these."""
-    frame = daily()
+@lru_cache
+def walks() -> Frame:
+    """Three daily series with a week in them whose level wanders: what came last tells most of what comes next."""
+    random, week = np.random.default_rng(11), np.tile([3.0, 1.0, -2.0, 2.0, -4.0, 2.0, -2.0], 8)
+    return together(*(of_values(np.round(200 + week + 4 * random.normal(size=56).cumsum()), name) for name in ids()))
+
+
+def split(rows: int, frame: Frame | None = None) -> tuple[Frame, Frame]:
+    """A frame (`daily`) before the last `rows` rows of each series, and these."""
+    frame = daily() if frame is None else frame
     last = frame.groupby("unique_id").cumcount(ascending=False) < rows
     return frame[~last].reset_index(drop=True), frame[last].reset_index(drop=True)
 
 
-def of_values(y: Any, name: str = "s0", start: str = "2024-01-01", freq: Any = "D") -> Frame:
+def of_values(y: Any, name: str = "s0", start: Any = "2024-01-01", freq: Any = "D") -> Frame:
     """One series with these values."""
     values = np.asarray(y, dtype=np.float64)
     stamps = pd.date_range(start, periods=len(values), freq=freq)

@@ -193,6 +193,23 @@ class TestConfiguration:
         assert self.kinds() == {"thread"}
         assert self.kinds(workers=-1) == {"thread"}
 
+    @pytest.mark.parametrize("backend", ["loky", "multiprocessing"])
+    def test_processes_take_functions_defined_inside_others(self, backend):
+        values = np.arange(4.0)
+        with parallel_config(backend=backend):
+            assert map_chunks(lambda part: float(values[part].sum()), 4, workers=2, cost=SECOND) == [0.0, 1.0, 2.0, 3.0]
+            assert self.kinds(workers=2) == {"process"}
+
+    @pytest.mark.parametrize("backend", ["loky", "threading", "multiprocessing"])
+    def test_in_a_loop_of_the_caller_there_are_workers_enough(self, backend):
+        def one(workers):
+            seen = map_chunks(lambda part: time.sleep(0.05) or threading.get_ident(), 6, workers=workers, cost=SECOND)
+            return len(set(seen))
+
+        wrapped = joblib.wrap_non_picklable_objects(one)
+        loop = joblib.Parallel(n_jobs=2, backend=backend)
+        assert loop(joblib.delayed(wrapped)(workers) for workers in (None, None)) == [1, 1]
+
     @pytest.mark.parametrize("backend", [Counting, Whole])
     def test_backend_of_another_package(self, backend):
         register_parallel_backend("counting", backend)
@@ -522,6 +539,20 @@ class TestAround:
         assert "outer" in capsys.readouterr().err
         map_chunks(lambda part: map_chunks(lambda part: time.sleep(0.1), 8, workers=1, cost=SECOND), 1, progress=False)
         assert capsys.readouterr() == ("", "")
+
+    def test_k20_the_environment_is_as_before(self):
+        code = """
+        import os, warnings
+        import numpy  # has filters of its own
+        for name in [name for name in os.environ if name.startswith("KMP")]:
+            del os.environ[name]  # of the process that started this one
+        before, filters = dict(os.environ), list(warnings.filters)
+        from deepforecast.core.parallel import map_chunks
+        map_chunks(lambda part: 0, 4, workers=2, cost=1.0)
+        map_chunks(lambda part: 0, 4, workers=2, prefer="processes", cost=1.0, progress=True)
+        print(before == dict(os.environ), [each for each in warnings.filters if each not in filters])
+        """
+        assert run(code).stdout == "True []\n"
 
     def test_nothing_is_left_on_disk(self, tmp_path, monkeypatch):
         monkeypatch.setenv("JOBLIB_TEMP_FOLDER", str(tmp_path))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 import warnings
 from itertools import combinations
 from typing import Any
@@ -12,12 +13,16 @@ import pandas as pd
 import pytest
 
 from deepforecast import Backtest, Conformal, Drift, Mean, Naive, Naive2, SeasonalNaive, compare, cross_validate, score
+from deepforecast.core import threads
+from deepforecast.core.parallel import map_chunks
+from deepforecast.core.state import Learned
 from deepforecast.errors import DataError, DataWarning, ParameterError, ParameterTypeError, TrainingError
 from deepforecast.evaluation.leaderboard import Leaderboard
 from deepforecast.evaluation.significance import holm, signed_rank
 from tests.evaluation.boards import FAILURES, LastValue, Trainer, Wordless, seasonal
 from tests.frames import LIBRARIES, converted, plain, same
 from tests.helpers_models import FutureRegression
+from tests.screen import opened
 
 FRAME = seasonal()
 TIMES = ["fit_seconds", "predict_seconds", "peak_mb"]
@@ -244,6 +249,36 @@ def test_the_frame_is_left_as_it_was() -> None:
     frame = FRAME.copy()
     board(Naive(), LastValue(how="fit"), frame=frame, level=80)
     same(frame, FRAME)
+
+
+def test_a_bar_counts_the_windows_of_all_models_also_of_those_that_fail(monkeypatch: pytest.MonkeyPatch) -> None:
+    models = [LastValue(how="predict", alias="F"), LastValue(pause=0.01)]
+    screen = opened(monkeypatch)
+    board(*models)
+    said = screen.getvalue()
+    assert "2/4 [" in said  # after the first, which failed in its first window
+    assert "windows: 100%" in said
+    assert "4/4 [" in said
+    assert "series:" not in said  # what the trials before the run would show
+
+
+class Spread(LastValue):
+    """Fits its series in slices on threads, as compiled models do, and forecasts how many of them there were."""
+
+    def _fit(self, panel: Any, monitor: Any) -> Learned:
+        def work(part: slice) -> int:
+            time.sleep(0.05)
+            return threading.get_ident()
+
+        found = len(set(map_chunks(work, len(panel), cost=1.0)))
+        return Learned({"last": np.full(len(panel), found * 100 + threads.allowed_threads(), np.float64)})
+
+
+def test_a_model_of_many_threads_has_one_beside_other_models_and_all_alone() -> None:
+    together = board(Spread(), Naive(), options=Backtest(workers=2), frame=FRAME[:192])
+    assert set(together.forecasts["Spread"]) == {101}
+    every = threads.available_cpus()
+    assert set(board(Spread(), frame=FRAME[:192]).forecasts["Spread"]) == {100 * min(every, 4) + every}
 
 
 def test_nothing_is_printed(capsys: pytest.CaptureFixture[str]) -> None:

@@ -28,8 +28,10 @@ from deepforecast.core.state import Learned
 from deepforecast.data.panel import Panel
 from deepforecast.errors import CapabilityError, DataError, DataWarning, ParameterError, ParameterTypeError
 from deepforecast.evaluation.backtesting import checked_models, seeded
+from tests.evaluation.boards import LastValue
 from tests.frames import LIBRARIES, D, P, converted, joined, plain, same
 from tests.helpers_models import FutureRegression, PooledRegression
+from tests.screen import opened
 
 
 def noisy(k: int = 3, n: int = 40) -> pd.DataFrame:
@@ -468,6 +470,43 @@ def test_L5_no_model_finds_anything_in_noise() -> None:
     error = {model.name: float((found.y - found[model.name]).abs().mean()) for model in models}
     assert min(error.values()) > 0.97 * error["Mean"]
     assert error["Naive"] > 1.2 * error["Mean"]  # or the errors were not errors at all
+
+
+def test_functions_of_the_evaluation_reach_the_processes_of_any_backend() -> None:
+    import joblib
+
+    frame, models = P(3, 60), [Naive(), Mean()]
+    wanted = cross_validate(models, frame, horizon=2)
+    for backend in ("loky", "multiprocessing"):
+        with joblib.parallel_config(backend=backend):
+            same(cross_validate(models, frame, horizon=2, options=Backtest(workers=2)), wanted)
+
+
+@pytest.mark.parametrize("workers", [None, 2])
+def test_a_bar_counts_windows_in_one_process_and_models_in_several(
+    workers: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    frame, models = P(3, 60), [Naive(), LastValue(pause=0.1)]
+    screen = opened(monkeypatch)
+    cross_validate(models, frame, horizon=2, options=Backtest(workers=workers))
+    said = screen.getvalue()
+    assert ("models: 100%" if workers else "windows: 100%") in said
+    assert ("2/2 [" if workers else "4/6 [") in said
+    assert "<00:0" in said
+    screen = opened(monkeypatch)
+    cross_validate(models, frame, horizon=2, options=Backtest(workers=workers, progress=False))
+    assert screen.getvalue() == ""
+
+
+def test_no_bar_outside_a_terminal_unless_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    frame = P(2, 30)
+    cross_validate([Naive(), LastValue(pause=0.3)], frame, horizon=2)
+    assert capsys.readouterr() == ("", "")
+    cross_validate(Naive(), frame, horizon=2, options=Backtest(progress=True))
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "windows: 100%" in said.err
+    assert "3/3 [" in said.err
 
 
 def test_a_users_joblib_configuration_is_honoured() -> None:

@@ -7,11 +7,20 @@ from typing import Any
 
 import pytest
 
-from deepforecast import Backtest, Naive, compare
+from deepforecast import Backtest, Naive, compare, param
+from deepforecast.core import threads
+from deepforecast.core.parallel import map_chunks
+from deepforecast.data.cutoffs import Plan
+from deepforecast.data.panel import Panel
 from deepforecast.evaluation import estimate
 from tests.evaluation.boards import LastValue, Trainer, seasonal
+from tests.screen import opened
 
 FRAME = seasonal()
+
+
+def exactly(seconds: float) -> estimate.Seconds:
+    return estimate.Seconds(seconds, seconds, seconds)
 
 
 @pytest.fixture
@@ -34,44 +43,96 @@ def test_local_models_take_as_long_as_they_have_series() -> None:
 @pytest.mark.usefixtures("soon")
 @pytest.mark.parametrize(("refit", "fits"), [("auto", 1), (True, 4), (2, 2)])
 def test_a_trial_of_a_global_model_is_ended_and_its_reports_tell_the_rest(refit: object, fits: int) -> None:
-    from deepforecast.data.cutoffs import Plan
-    from deepforecast.data.panel import Panel
-
     started = time.perf_counter()
     every = {"auto": 0, True: 1, 2: 2}[refit]
     found = estimate.seconds_to_run([Trainer(horizon=4, steps=500)], Panel.from_frame(FRAME), Plan(4, 4, 4), [every], 1)
     assert time.perf_counter() - started < 2
-    assert 0.6 < found / (5.0 * fits) < 1.6
+    assert found.close
+    assert 0.6 < found.likely / (5.0 * fits) < 1.6
 
 
 @pytest.mark.usefixtures("soon")
 def test_workers_share_the_work_but_not_one_model() -> None:
-    from deepforecast.data.cutoffs import Plan
-    from deepforecast.data.panel import Panel
-
     panel, plan = Panel.from_frame(seasonal(60)), Plan(4, 1, 4)
     models = [LastValue(horizon=4, pause=0.01, alias=alias) for alias in "ABCD"]
     alone, shared = (estimate.seconds_to_run(models, panel, plan, [1] * 4, workers) for workers in (1, 2))
-    assert alone / shared == pytest.approx(2, rel=0.4)
-    assert estimate.seconds_to_run(models[:1], panel, plan, [1], 4) > 0.4
+    assert alone.likely / shared.likely == pytest.approx(2, rel=0.4)
+    assert estimate.seconds_to_run(models[:1], panel, plan, [1], 4).likely > 0.4
+
+
+class Loader(LastValue):
+    """Takes `load` seconds a fit, however many series there are, and `first` more the first time."""
+
+    load: float = param(0.05, help="seconds of each fit")
+    first: float = param(0.0, help="seconds more of the first one")
+
+    def _fit(self, panel: Any, monitor: Any) -> Any:
+        SIZES.append(len(panel))
+        time.sleep(self.load + (self.first if len(SIZES) == 1 else 0.0))
+        return super()._fit(panel, monitor)
+
+
+SIZES: list[int] = []
+
+
+@pytest.mark.usefixtures("soon")
+@pytest.mark.parametrize("first", [0.0, 0.3], ids=["at once", "after loading something"])
+@pytest.mark.parametrize("each", [0.0, 0.002], ids=["the call", "the call and each series"])
+def test_what_a_call_costs_is_told_from_what_a_series_costs(first: float, each: float) -> None:
+    SIZES.clear()
+    panel, plan = Panel.from_frame(seasonal(400)), Plan(4, 4, 4)
+    found = estimate.seconds_to_run([Loader(horizon=4, load=0.05, first=first, pause=each)], panel, plan, [1], 1)
+    true = 4 * (0.05 + 400 * each)
+    assert true / 2 < found.likely < 2 * true
+    assert 0.8 * found.low < true < 1.2 * found.high
+    assert max(SIZES) <= 100
+    assert len(SIZES) <= 6
+
+
+@pytest.mark.usefixtures("soon")
+def test_what_trials_cannot_tell_is_told_as_a_range(capsys: pytest.CaptureFixture[str]) -> None:
+    SIZES.clear()
+    panel, plan = Panel.from_frame(seasonal(120)), Plan(4, 3, 4)
+    found = estimate.seconds_to_run([Loader(horizon=4, load=0.6)], panel, plan, [1], 1)  # long enough for one trial only
+    assert len(SIZES) <= 2
+    assert found.low == pytest.approx(1.8, rel=0.2)
+    assert found.high > 2 * found.low
+    estimate.announce(estimate.Seconds(60, 500, 3000), 2, plan, panel, True)
+    assert capsys.readouterr().err.endswith(": 60 s to 50 min\n")
+
+
+def test_trials_show_no_bar_and_have_the_threads_of_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Threaded(LastValue):
+        def _fit(self, panel: Any, monitor: Any) -> Any:
+            seen.append(threads.allowed_threads())
+            map_chunks(lambda part: time.sleep(0.05), len(panel), cost=1.0)
+            return super()._fit(panel, monitor)
+
+    seen: list[int] = []
+    panel, plan = Panel.from_frame(FRAME), Plan(4, 2, 4)
+    models = [Threaded(horizon=4, alias=alias) for alias in "AB"]
+    screen = opened(monkeypatch)
+    for workers, allowed in ((1, threads.available_cpus()), (2, 1)):
+        seen.clear()
+        estimate.seconds_to_run(models, panel, plan, [1, 1], workers)
+        assert set(seen) == {allowed}
+    assert screen.getvalue() == ""
 
 
 def test_a_long_run_is_announced_where_progress_is_asked_for(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(estimate, "seconds_to_run", lambda *_: 200.0)
     for progress, said in ((True, "compare: 1 models, 2 windows, 12 series: about 3 min\n"), (None, ""), (False, "")):
-        monkeypatch.setattr("deepforecast.evaluation.compare.seconds_to_run", lambda *_: 200.0)
+        monkeypatch.setattr("deepforecast.evaluation.compare.seconds_to_run", lambda *_: exactly(200.0))
         compare([Naive()], FRAME, horizon=4, n_windows=2, options=Backtest(progress=progress))
-        assert capsys.readouterr() == ("", said)
+        found = capsys.readouterr()
+        assert found.out == ""
+        assert found.err.partition("windows:")[0].strip("\r") == said
 
 
 @pytest.mark.parametrize(("seconds", "told"), [(31, "31 s"), (100, "2 min"), (7200, "2.0 h")])
 def test_time_is_told_in_the_unit_that_suits(seconds: float, told: str, capsys: pytest.CaptureFixture[str]) -> None:
-    from deepforecast.data.cutoffs import Plan
-    from deepforecast.data.panel import Panel
-
-    estimate.announce(seconds, 2, Plan(4, 3, 4), Panel.from_frame(FRAME), True)
+    estimate.announce(exactly(seconds), 2, Plan(4, 3, 4), Panel.from_frame(FRAME), True)
     assert capsys.readouterr().err == f"compare: 2 models, 3 windows, 12 series: about {told}\n"
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
+from threadpoolctl import threadpool_limits
 
 from deepforecast.errors import ParameterError, ParameterTypeError
 from deepforecast.evaluation.significance import holm, mean_interval, pairwise, ranks, signed_rank
@@ -56,6 +57,17 @@ def test_the_same_seed_gives_the_same_interval_and_leaves_the_global_state() -> 
         assert (one.high == again.high).all()
         assert (one.low != other.low).all()
     assert (np.random.get_state()[1] == state).all()  # noqa: NPY002
+
+
+@pytest.mark.parametrize(("models", "series"), [(8, 1001), (13, 1001), (90, 400)])
+def test_K19_the_number_of_threads_does_not_change_a_bit(models: int, series: int) -> None:
+    values = np.random.default_rng(0).lognormal(0, 1, (models, series))
+    found = []
+    for threads in (1, 2, 4):
+        with threadpool_limits(threads):
+            interval = mean_interval(values)
+        found.append(interval.low.tobytes() + interval.high.tobytes())
+    assert found[0] == found[1] == found[2]
 
 
 def test_models_share_the_resamples() -> None:

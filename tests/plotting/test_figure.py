@@ -340,3 +340,18 @@ def test_frames_that_cannot_be_drawn_are_refused(panel: Make, ahead: Make, case:
     history, forecast, said = refused(panel, ahead)[case]
     with pytest.raises(DataError, match=said):
         plot(history, forecast)
+
+
+FIRST = """
+import io, matplotlib, pandas as pd
+before = dict(matplotlib.rcParams), matplotlib.get_backend()
+from deepforecast import plot
+plot(pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=9), "y": range(9)})).savefig(io.BytesIO())
+print((dict(matplotlib.rcParams), matplotlib.get_backend()) == before)
+"""
+
+
+def test_the_first_picture_of_a_process_touches_no_setting() -> None:
+    """In a fresh process: what an earlier picture of this one had set would look as if it had always been so."""
+    done = subprocess.run([sys.executable, "-c", FIRST], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == "True\n"

@@ -87,6 +87,8 @@ def test_it_is_skipped_for_what_it_cannot_do_only(found: dict[str, Any]) -> None
     reasons = {reason for _, _, outcome, reason in found["rows"] if outcome == "skipped"}
     assert reasons == {
         "capabilities.local is False",
+        "capabilities.by_series is False",
+        "capabilities.domain is real",
         "capabilities.missing is False",
         "capabilities.explains is False",
         "capabilities.distribution is None",

@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import logging
+import math
 import os
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from deepforecast import Conformal, Forecaster, Naive, SeasonalNaive, WindowMean, testing
-from deepforecast.core.forecast import Forecast
+from deepforecast.core.capabilities import Capabilities
+from deepforecast.core.forecast import Forecast, NormalForecast
 from deepforecast.core.monitor import Monitor
+from deepforecast.core.params import param
 from deepforecast.core.state import Learned
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Frame
 from deepforecast.data.panel import Panel
-from tests.testing.toys import Attentive, Devices, Last, Sampled
+from tests.testing.toys import Attentive, Devices, Last, Line, Ratio, Sampled
 
 
 def outcome(model: object, rule: str) -> tuple[str, str]:
@@ -49,6 +53,12 @@ class Damped(Last):
     def _advance(self, learned: Learned, panel: Panel, fresh: bool) -> Learned:
         moved = super()._advance(learned, panel, fresh)
         return Learned({**moved.by_series, "last": (learned["last"] + moved["last"]) / 2})
+
+
+class Pretending(Last):
+    """Hears of new values, and says that it does not."""
+
+    capabilities = replace(Last.capabilities, new_values="ignored")
 
 
 class Clock(Last):
@@ -121,8 +131,8 @@ def test_a_broken_toy_is_caught(model: type, rule: str, said: str) -> None:
     assert said in reason
 
 
-@pytest.mark.parametrize("model", [Last, Sampled, Attentive])
-def test_what_hears_of_new_values_passes(model: type) -> None:
+@pytest.mark.parametrize("model", [Last, Sampled, Attentive, Line])
+def test_what_hears_of_new_values_or_says_that_it_does_not_passes(model: type) -> None:
     assert outcome(model, "new_values_move_the_forecast") == ("passed", "")
 
 
@@ -131,6 +141,7 @@ def test_what_hears_of_new_values_passes(model: type) -> None:
     [
         (Hushed, "predict(frame=...) with all values plus 100 does not move the forecast of s0, s1, s2"),
         (Damped, "the forecast from the values plus 100, less that, is off by"),
+        (Pretending, "capabilities.new_values is 'ignored': the forecast after predict(frame=...) with all values plus 100"),
         (Clock, "update with values plus 100, not as they are, does not move the forecast of s0, s1, s2"),
     ],
 )
@@ -227,6 +238,132 @@ def test_a_model_of_no_module_is_said_not_to_be_saved_elsewhere() -> None:
 )
 def test_objects_keep_the_rules_too(model: Forecaster) -> None:
     testing.run(model).raise_for_failures()
+
+
+# -- what models declare of themselves --------------------------------------------------------------------------------------
+
+
+class Sloppy(Last):
+    """Off by a millionth, more for data of another size or sign, as an optimiser may leave it."""
+
+    capabilities = replace(Last.capabilities, precision=1e-6)
+    off: ClassVar[float] = 1e-7
+
+    def _fit(self, panel: Panel, monitor: Monitor) -> Learned:
+        learned = super()._fit(panel, monitor)
+        seen = np.array([np.ptp(y) * math.sin(1e3 * abs(y[0])) for y in np.split(panel.y, panel.indptr[1:-1])])
+        return Learned({**learned.by_series, "last": learned["last"] + self.off * seen})
+
+
+class Sloppier(Sloppy):
+    off: ClassVar[float] = 1e-4
+
+
+class Silent(Sloppy):
+    """Says nothing of it."""
+
+    capabilities = Last.capabilities
+
+
+NUMERICAL = ("the_forecast_follows_the_scale", "the_forecast_follows_a_shift")
+
+
+@pytest.mark.parametrize("rule", NUMERICAL)
+def test_B066_I6_a_declared_precision_is_held(rule: str) -> None:
+    assert outcome(Sloppy, rule) == ("passed", "")
+    for model in (Sloppier, Silent):
+        found, reason = outcome(model, rule)
+        assert found == "failed"
+        assert "is off by" in reason
+
+
+class Lopsided(Last):
+    """Lower bounds that are twice as far away."""
+
+    def _forecast(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> Forecast:
+        forecast = super()._forecast(learned, steps, future)
+        return _Lopsided(forecast.mean, forecast.deviation)
+
+
+class _Lopsided(NormalForecast):
+    def quantiles(self, probabilities: Sequence[float]) -> np.ndarray:
+        found = super().quantiles(probabilities)
+        return np.where(found < self.mean[..., None], 2 * found - self.mean[..., None], found)
+
+
+class Upward(Last):
+    """Goes up, whatever the sign."""
+
+    def _mean(self, learned: Learned, steps: int) -> np.ndarray:
+        return super()._mean(learned, steps) + learned["deviation"][:, None]
+
+
+@pytest.mark.parametrize("model", [Lopsided, Upward])
+def test_I7_a_sign_that_is_not_followed_is_caught(model: type) -> None:
+    assert outcome(Last, "the_forecast_follows_the_sign") == ("passed", "")
+    assert outcome(model, "the_forecast_follows_a_shift") == ("passed", "")
+    found, reason = outcome(model, "the_forecast_follows_the_sign")
+    assert found == "failed"
+    assert "of the data with the other sign" in reason
+
+
+class Reckless(Ratio):
+    """Takes the logarithm of anything."""
+
+    def _fit(self, panel: Panel, monitor: Monitor) -> Learned:
+        with np.errstate(all="ignore"):
+            return Naive._fit(self, panel.with_target(np.log(np.abs(panel.y) + 1)), monitor)
+
+
+def test_what_takes_positive_values_alone_is_checked_on_these() -> None:
+    rows = testing.run(Ratio, only=["values", "invariance", "gaps", "moving", "leakage"]).rows
+    assert [row.reason for row in rows if row.outcome == "failed"] == []
+    skipped = {row.rule: row.reason for row in rows if row.outcome == "skipped"}
+    assert skipped["the_forecast_follows_a_shift"] == "capabilities.shift_equivariant is False"
+    assert "values_outside_the_domain_are_refused" not in skipped
+    found, reason = outcome(Reckless, "values_outside_the_domain_are_refused")
+    assert found == "failed"
+    assert "no DataError when y is 0 in a row" in reason
+
+
+class Mixing(Conformal):
+    """Bands of all series, said to be those of each."""
+
+    def _narrow(self, declared: Capabilities) -> Capabilities:
+        return replace(super()._narrow(declared), local=True, pooled=False)
+
+
+def test_pooled_bands_are_not_local() -> None:
+    testing.run(Conformal(Naive(), pool=True, alias="pooled")).raise_for_failures()
+    for rule in ("a_panel_is_its_series_one_by_one", "an_outlier_stays_in_its_series", "unknown_series_are_fitted_and_said"):
+        assert outcome(Mixing(Naive(), pool=True), rule)[0] == "failed"
+
+
+class Noisy(Naive):
+    """Points from a formula, bands around them from draws."""
+
+    capabilities = Capabilities(missing=True, distribution="samples")
+
+    seed: int = param(0, at_least=0, help="of the bands")
+
+    def _forecast(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> Forecast:
+        forecast = super()._forecast(learned, steps, future)
+        return NormalForecast(forecast.mean, forecast.deviation * (1 + 0.01 * np.random.default_rng(self.seed).random()))
+
+
+def test_a_seed_may_speak_in_the_bands_alone() -> None:
+    assert outcome(Noisy, "another_seed_gives_another") == ("passed", "")
+
+
+class LongSeasons(SeasonalNaive):
+    """Knows four seasons before it says a word."""
+
+    def _needs(self, panel: Panel) -> int:
+        return 4 * self._length(panel)
+
+
+def test_a_model_with_long_seasons_gets_histories_that_it_can_learn_from() -> None:
+    assert outcome(LongSeasons, "times_follow_the_calendar") == ("passed", "")
 
 
 def test_what_is_filled_is_not_forecast_through() -> None:

@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 import pytest
 
-from deepforecast import Conformal, Naive, SeasonalNaive
+from deepforecast import Capabilities, Conformal, Naive, SeasonalNaive
 from deepforecast.core.params import param
 from deepforecast.errors import ParameterError
 from deepforecast.testing.subject import subjects
@@ -36,8 +39,9 @@ def test_an_object_is_checked_with_its_own_parameters() -> None:
 
 
 def test_a_wrapper_gets_a_simple_model_of_its_own() -> None:
-    (subject,) = subjects("Conformal")
+    subject, pooled = subjects("Conformal")
     assert subject.make() == Conformal(SeasonalNaive(), horizon=HORIZON)
+    assert pooled.make() == Conformal(SeasonalNaive(), horizon=HORIZON, pool=True)
     assert subject.make().model is not subject.make().model
 
 
@@ -61,5 +65,46 @@ def test_fits_are_shared_and_copies_are_not() -> None:
     assert copy.state_ is not subject.fitted().state_
 
 
-def test_precision_is_that_of_the_family_unless_declared() -> None:
-    assert subjects("Naive")[0].precision == 1e-6
+@pytest.mark.parametrize(
+    ("declared", "local", "scale", "shift"),
+    [
+        (1e-9, True, 1e-9, 1e-9),
+        (1e-6, True, 1e-6, 1e-6),  # exponential smoothing
+        (1e-3, True, 1e-3, 1e-4),  # ARIMA
+        (5e-3, False, 5e-3, 1e-3),  # networks
+        (1e-6, False, 1e-6, 1e-6),  # regressions
+        (0.5, True, 1e-3, 1e-4),
+        (0.5, False, 5e-3, 1e-3),
+    ],
+)
+def test_B066_I6_precision_is_as_declared_and_never_beyond_the_bars(
+    declared: float, local: bool, scale: float, shift: float
+) -> None:
+    class Exact(Last):
+        capabilities = Capabilities(precision=declared, local=local)
+
+    (subject,) = subjects(Exact)
+    assert (subject.precision, subject.shift_precision) == (scale, shift)
+
+
+@pytest.mark.parametrize(
+    ("domain", "taken"),
+    [("real", [True, True, True]), ("nonnegative", [True, True, False]), ("positive", [True, False, False])],
+)
+def test_values_are_taken_or_not(domain: Any, taken: list[bool]) -> None:
+    class Bounded(Last):
+        capabilities = Capabilities(domain=domain)
+
+    (subject,) = subjects(Bounded)
+    assert [subject.takes(values) for values in ([1.0, np.nan], [1.0, 0.0], [1.0, -1.0])] == taken
+
+
+def test_fits_of_different_data_are_kept_apart() -> None:
+    (subject,) = subjects(Naive)
+    ends = [subject.fitted(rows).state_.series.last.tolist() for rows in (0, 5, 0)]
+    assert ends[0] == ends[2] != ends[1]
+    assert len(subject.alone("s1").state_.series) == 1
+    assert subject.alone("s1").predict().unique_id.tolist() == ["s1"] * HORIZON
+    assert subject.calibrated().state_.calibration is not None
+    assert subject.calibrated() == subject.make(intervals="conformal")
+    assert subject.fitted().state_.calibration is None

@@ -2,25 +2,74 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 
 from deepforecast.core.capabilities import Capabilities
-from deepforecast.core.forecast import Forecast, SampledForecast
+from deepforecast.core.forecast import Forecast, NormalForecast, PointForecast, SampledForecast
+from deepforecast.core.forecaster import Forecaster
+from deepforecast.core.monitor import Monitor
 from deepforecast.core.noise import standard_normal
 from deepforecast.core.params import param
+from deepforecast.core.preparing import refuse_outside
 from deepforecast.core.state import Learned
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Frame
+from deepforecast.data.panel import Panel
 from deepforecast.errors import CapabilityError
 from deepforecast.models.baselines.naive import Naive
 
 
 class Last(Naive):
     """Naive under another name."""
+
+    capabilities = replace(Naive.capabilities, new_values="followed")
+
+
+class Line(Forecaster):
+    """A straight line by least squares: what it learned in fit, and time, make its forecast."""
+
+    capabilities = Capabilities(scale_equivariant=True, shift_equivariant=True, new_values="ignored")
+
+    def _needs(self, panel: Panel) -> int:
+        return 2
+
+    def _fit(self, panel: Panel, monitor: Monitor) -> Learned:
+        rows = [panel.y[begin:end] for begin, end in itertools.pairwise(panel.indptr)]
+        fits = [np.polyfit(np.arange(len(y)) - (len(y) - 1) / 2, y - y[0], 1) for y in rows]
+        middle = [y[0] + fit[1] for y, fit in zip(rows, fits, strict=True)]
+        centre = (panel.start + panel.series.last) / 2 / panel.calendar.step
+        slope = np.array([fit[0] for fit in fits])
+        return self._advance(Learned({"slope": slope, "middle": np.array(middle), "centre": centre}), panel, True)
+
+    def _advance(self, learned: Learned, panel: Panel, fresh: bool) -> Learned:
+        return Learned({**learned.by_series, "last": panel.series.last / panel.calendar.step})
+
+    def _forecast(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> Forecast:
+        away = (learned["last"] - learned["centre"])[:, None] + np.arange(1, steps + 1)
+        return PointForecast(learned["middle"][:, None] + learned["slope"][:, None] * away, self.name)
+
+
+class Ratio(Naive):
+    """The last value, with a band of a share of it: of positive values alone."""
+
+    capabilities = Capabilities(missing=True, distribution="analytic", domain="positive", scale_equivariant=True)
+
+    def _fit(self, panel: Panel, monitor: Monitor) -> Learned:
+        refuse_outside(self, panel)
+        return super()._fit(panel.with_target(np.log(panel.y)), monitor)
+
+    def _advance(self, learned: Learned, panel: Panel, fresh: bool) -> Learned:
+        return super()._advance(learned, panel.with_target(np.log(panel.y)), fresh)
+
+    def _forecast(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> Forecast:
+        mean = np.repeat(np.exp(learned["last"])[:, None], steps, axis=1)
+        return NormalForecast(mean, mean * self._spread(learned, steps) * learned["deviation"][:, None])
 
 
 class Sampled(Naive):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from deepforecast.core.calibrating import own_errors, pooled_errors
 from deepforecast.core.capabilities import Capabilities
@@ -47,6 +48,11 @@ class Conformal(Forecaster):
     rate: float = param(0.05, above=0, at_most=1, help="how fast the adaptive miss rate moves")
     pool: bool = param(False, help="share scaled errors among all series")
 
+    @classmethod
+    def examples(cls) -> list[dict[str, Any]]:
+        """What the contract checks try: bands from a series' own errors, and from those of all."""
+        return [{}, {"pool": True}]
+
     @property
     def own_horizon(self) -> int | None:
         """Its own, or that of the model."""
@@ -69,6 +75,8 @@ class Conformal(Forecaster):
 
     def _narrow(self, declared: Capabilities) -> Capabilities:
         inner: Capabilities = self.model.capabilities
+        if self.pool:
+            inner = replace(inner, local=False, pooled=inner.by_series)
         return replace(inner, distribution="analytic", learns_distribution=False, simulates=False)
 
     def _inner(self) -> Forecaster:

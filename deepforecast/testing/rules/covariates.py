@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from deepforecast.core.forecaster import Forecaster
-from deepforecast.data.frames import Frame
 from deepforecast.datasets import COVARIATES
 from deepforecast.errors import CapabilityError, DataError, DeepForecastError
 from deepforecast.testing import worlds
@@ -53,7 +51,7 @@ def a_future_frame_nobody_needs_is_left_out(subject: Subject) -> None:
 @rule(able("future"))
 def missing_future_covariates_are_named(subject: Subject) -> None:
     """A future frame that is not there, or lacks a column, a row or a value, is refused: column, series, stamp."""
-    model, future = _with_price(subject)
+    model, future = subject.fitted_with("price"), worlds.world("price")[1]
     last = str(future["ds"].iloc[-1].date())
     with refused(DataError, "future", "price", when="future= is not given"):
         model.predict()
@@ -75,7 +73,7 @@ def missing_future_covariates_are_named(subject: Subject) -> None:
 @rule(able("future"))
 def future_rows_are_matched_by_key(subject: Subject) -> None:
     """Future rows in any order, past the horizon, of other series, or with a target in them give the same forecast."""
-    model, future = _with_price(subject)
+    model, future = subject.fitted_with("price"), worlds.world("price")[1]
     wanted = model.predict(future=future)
     later = future.assign(ds=future["ds"] + pd.Timedelta(days=HORIZON), price=1e6)
     stranger = future[future["unique_id"] == "s0"].assign(unique_id="stranger", price=-1e6)
@@ -94,8 +92,7 @@ def future_rows_are_matched_by_key(subject: Subject) -> None:
 @rule(able("past"))
 def past_covariates_end_with_the_horizon(subject: Subject) -> None:
     """With columns known only up to now, a horizon longer than declared is refused, naming them."""
-    history, _, columns = worlds.world("visits")
-    model = subject.make().fit(history, columns=columns)
+    model = subject.fitted_with("visits")
     expect_finite(model.predict(), model.name, "the forecast with a past covariate")
     with refused(DeepForecastError, "visits", "horizon", when="a longer horizon is asked for than declared"):
         model.predict(HORIZON + 1)
@@ -104,8 +101,7 @@ def past_covariates_end_with_the_horizon(subject: Subject) -> None:
 @rule(able("future", "categorical"))
 def unseen_categories_are_said(subject: Subject) -> None:
     """A category never seen in fit is taken as unknown, said once with column and category, or refused so."""
-    history, future, columns = worlds.world("promotion")
-    model = subject.make().fit(history, columns=columns)
+    model, future = subject.fitted_with("promotion"), worlds.world("promotion")[1]
     odd = future.assign(promotion=pd.Categorical(["balloon"] + ["none"] * (len(future) - 1)))
     try:
         with heard() as messages:
@@ -117,8 +113,3 @@ def unseen_categories_are_said(subject: Subject) -> None:
         return
     said_once(messages, "promotion", "balloon")
     expect_finite(found, model.name, "the forecast with a category never seen")
-
-
-def _with_price(subject: Subject) -> tuple[Forecaster, Frame]:
-    history, future, columns = worlds.world("price")
-    return subject.make().fit(history, columns=columns), future

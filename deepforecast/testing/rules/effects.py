@@ -31,7 +31,7 @@ def _check_of(covariate: str) -> Body:
         least, most = SHARE[role]
         said = f"from {low} to {high} moves y by {size:g}; it moves the forecast by {moved[0, STEP[role]]:.4g}"
         expect(least <= share <= most, f"changing {covariate} of a step {said}")
-        scale = float(abs(before).max()) * (0.0 if subject.capabilities.local else 1e-6)
+        scale = float(abs(before).max()) * (0.0 if subject.capabilities.by_series else 1e-6)
         expect_close(
             after.reshape(-1, HORIZON)[1:], before.reshape(-1, HORIZON)[1:], scale, f"{covariate} of one series: the others"
         )

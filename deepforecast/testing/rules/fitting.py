@@ -26,7 +26,7 @@ from deepforecast.testing.worlds import HORIZON
 def fit_returns_self(subject: Subject) -> None:
     """fit gives the model itself."""
     model = subject.make()
-    expect(model.fit(worlds.daily()) is model, "fit does not give the model itself")
+    expect(model.fit(worlds.one()) is model, "fit does not give the model itself")
 
 
 @rule()
@@ -49,10 +49,10 @@ def fit_leaves_params_and_frame(subject: Subject) -> None:
 @rule()
 def fit_twice_gives_the_same(subject: Subject) -> None:
     """A second fit starts fresh, whatever was fitted in between: the forecast is that of a new model."""
-    model, wanted = subject.make(), subject.fitted().predict(level=subject.levels)
-    model.fit(worlds.with_y(worlds.daily(), 3 * worlds.daily()["y"])).predict()
-    expect_same(model.fit(worlds.daily()).predict(level=subject.levels), wanted, "the forecast of a fit after another")
-    expect_same(model.fit(worlds.daily()).predict(level=subject.levels), wanted, "the forecast after fitting again")
+    model, frame, wanted = subject.make(), worlds.one(), subject.alone().predict(level=subject.levels)
+    model.fit(worlds.with_y(worlds.one("s1"), 3 * worlds.one("s1")["y"])).predict()
+    expect_same(model.fit(frame).predict(level=subject.levels), wanted, "the forecast of a fit after another")
+    expect_same(model.fit(frame).predict(level=subject.levels), wanted, "the forecast after fitting again")
 
 
 @rule()
@@ -118,7 +118,7 @@ def not_fitted_is_scikit_learns(subject: Subject) -> None:
             raise
 
 
-@rule(able("local"))
+@rule(able("by_series"))
 def fine_tuning_goes_on(subject: Subject) -> None:
     """fine_tune gives the model itself and learns from the histories given, series unknown so far included."""
     before, _ = worlds.split(10)

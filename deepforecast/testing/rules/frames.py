@@ -23,7 +23,7 @@ def row_order_does_not_matter(subject: Subject) -> None:
 @rule()
 def index_and_column_order_do_not_matter(subject: Subject) -> None:
     """Whatever index the frame has, and in whatever order its columns stand, the forecast is the same."""
-    frame, wanted = worlds.daily(), subject.fitted().predict()
+    frame, wanted = worlds.one(), subject.alone().predict()
     named = frame.set_index(pd.Index(np.zeros(len(frame)), name="ds"))
     pairs = frame.set_index(pd.MultiIndex.from_arrays([frame["y"], frame["ds"]], names=["y", "ds"]))
     for what, given in (
@@ -37,7 +37,7 @@ def index_and_column_order_do_not_matter(subject: Subject) -> None:
 @rule()
 def undeclared_columns_are_left_out(subject: Subject) -> None:
     """Columns that nobody declared change nothing and are named once."""
-    frame, wanted = worlds.daily(), subject.fitted().predict()
+    frame, wanted = worlds.one(), subject.alone().predict()
     extra = frame.assign(note="x", shoesize=np.linspace(0, 1e6, len(frame)))
     for columns in (None, {"target": "y"}):
         with heard() as messages:
@@ -49,7 +49,7 @@ def undeclared_columns_are_left_out(subject: Subject) -> None:
 @rule()
 def dtype_of_y_does_not_matter(subject: Subject) -> None:
     """The same numbers as float32, as integers, or in a nullable dtype give the same forecast."""
-    frame = worlds.daily()
+    frame = worlds.one()
     whole = worlds.with_y(frame, np.round(frame["y"]))
     for given, dtypes in ((frame, ("float32", "Float64")), (whole, ("int64",))):
         wanted = subject.forecast(given, level=subject.levels)

@@ -48,7 +48,7 @@ def a_shorter_horizon_is_the_beginning(subject: Subject) -> None:
         for name in found.columns[2:]:
             ours, theirs = column(found, name), column(wanted, name)
             what = f"{name} of horizon {steps}, compared with horizon {whole},"
-            if subject.capabilities.local:
+            if subject.capabilities.by_series:
                 expect_equal(ours, theirs, what)
             else:
                 expect_close(ours, theirs, subject.precision * spread, what)
@@ -64,7 +64,7 @@ def bad_horizons_are_refused(subject: Subject) -> None:
         with refused(ParameterError, "horizon", when=f"asked to predict({horizon!r})"):
             subject.fitted().predict(horizon)
     with refused(ParameterError, "horizon", when="there is no horizon anywhere"):
-        subject.make(**_without_horizons(subject)).fit(worlds.daily()).predict()
+        subject.make(**_without_horizons(subject)).fit(worlds.one()).predict()
 
 
 def _without_horizons(subject: Subject) -> dict[str, Any]:

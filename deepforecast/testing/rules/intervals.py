@@ -94,7 +94,7 @@ def quantiles_are_in_order(subject: Subject) -> None:
     expect(names_of(found)[3:] == names, f"the columns are {names_of(found)}")
     values = [column(found, name) for name in names]
     expect(all((one <= other).all() for one, other in itertools.pairwise(values)), "quantiles are not in order")
-    median = subject.make(point="median").fit(worlds.daily()).predict(quantiles=[0.5])
+    median = subject.make(point="median").fit(worlds.one()).predict(quantiles=[0.5])
     expect_equal(column(median, model.name), column(median, f"{model.name}-q-0.5"), "the forecast with point='median'")
 
 
@@ -109,7 +109,7 @@ def a_level_without_a_distribution_is_refused(subject: Subject) -> None:
 @rule()
 def conformal_intervals_can_be_had(subject: Subject) -> None:
     """`intervals="conformal"` gives bands around the same points, at levels that the number of errors can carry."""
-    model = subject.make(intervals="conformal").fit(worlds.daily())
+    model = subject.calibrated()
     found, points = model.predict(level=[50, 80]), column(subject.fitted().predict(), model.name)
     expect_equal(column(found, model.name), points, "the point forecast with intervals='conformal'")
     bounds = [column(found, f"{model.name}-{side}") for side in ("lo-80", "lo-50", "hi-50", "hi-80")]

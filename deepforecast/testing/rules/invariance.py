@@ -10,12 +10,17 @@ from deepforecast.testing.expect import column, expect_close, expect_equal, expe
 from deepforecast.testing.subject import Subject
 
 
+def _real(subject: Subject) -> str | None:
+    domain = subject.capabilities.domain
+    return None if domain == "real" else f"capabilities.domain is {domain}"
+
+
 @rule(able("local"))
 def a_panel_is_its_series_one_by_one(subject: Subject) -> None:
     """A series has the same forecast, to the bit, whether it is fitted alone or among others."""
     whole = subject.fitted().predict(level=subject.levels)
     for name in worlds.ids():
-        alone = subject.forecast(worlds.one(name), level=subject.levels)
+        alone = subject.alone(name).predict(level=subject.levels)
         expect_same(alone, whole[whole["unique_id"] == name].reset_index(drop=True), f"the forecast of {name} alone")
 
 
@@ -29,7 +34,7 @@ def the_batch_does_not_matter(subject: Subject) -> None:
         found, wanted = model.predict(frame=rows, level=subject.levels), whole[whole["unique_id"].isin(names)]
         for name in names_of(found)[2:]:
             ours, theirs = column(found, name), column(wanted, name)
-            if subject.capabilities.local:
+            if subject.capabilities.by_series:
                 expect_equal(ours, theirs, f"{name} of {', '.join(names)} apart from the others")
             else:
                 expect_close(
@@ -42,7 +47,7 @@ def names_and_order_of_series_do_not_matter(subject: Subject) -> None:
     """Series under other names, sorted another way, beside one more, have the same forecasts."""
     wanted = subject.fitted().predict(level=subject.levels)
     names = dict(zip(worlds.ids(), ("z", "m", "a"), strict=True))
-    other = worlds.of_values(np.where(np.arange(42) % 2, 5e6, -9e6), "k", "2021-05-05")
+    other = worlds.of_values(np.where(np.arange(42) % 2, 5e6, 9e6), "k", "2021-05-05")
     renamed = worlds.daily().assign(unique_id=worlds.daily()["unique_id"].map(names))
     found = subject.forecast(worlds.together(other, renamed), level=subject.levels)
     for name, new in names.items():
@@ -53,7 +58,7 @@ def names_and_order_of_series_do_not_matter(subject: Subject) -> None:
 
 @rule(able("scale_equivariant"))
 def the_forecast_follows_the_scale(subject: Subject) -> None:
-    """Data times a factor give the forecast times that factor, from 1e-12 to 1e12."""
+    """Data times a factor give the forecast times that factor, from 1e-12 to 1e12, as exactly as is declared."""
     wanted = subject.fitted().predict(level=subject.levels)
     for factor in (1e-12, 1e-6, 1e12):
         found = subject.forecast(worlds.with_y(worlds.daily(), worlds.daily()["y"] * factor), level=subject.levels)
@@ -67,11 +72,24 @@ def the_forecast_follows_the_scale(subject: Subject) -> None:
 
 @rule(able("shift_equivariant"))
 def the_forecast_follows_a_shift(subject: Subject) -> None:
-    """Data plus a constant give the forecast plus that constant."""
+    """Data plus a constant give the forecast plus that constant, as exactly as is declared."""
     wanted = subject.fitted().predict(level=subject.levels)
     spread = float(worlds.daily()["y"].std())
     for shift in (1000.0, -1e6):
+        if not subject.takes(worlds.daily()["y"] + shift):
+            continue
         found = subject.forecast(worlds.with_y(worlds.daily(), worlds.daily()["y"] + shift), level=subject.levels)
         for name in names_of(wanted)[2:]:
             what = f"{name} of the data plus {shift:g}, less that,"
-            expect_close(column(found, name) - shift, column(wanted, name), subject.precision * spread, what)
+            expect_close(column(found, name) - shift, column(wanted, name), subject.shift_precision * spread, what)
+
+
+@rule(able("scale_equivariant", "shift_equivariant"), _real)
+def the_forecast_follows_the_sign(subject: Subject) -> None:
+    """Data with the other sign give the forecast with the other sign, as exactly as is declared; bounds change places."""
+    wanted, spread = subject.fitted().predict(level=subject.levels), float(worlds.daily()["y"].std())
+    found = subject.forecast(worlds.with_y(worlds.daily(), -worlds.daily()["y"]), level=subject.levels)
+    for name in names_of(wanted)[2:]:
+        other = name.replace("-lo-", "-HI-").replace("-hi-", "-lo-").replace("-HI-", "-hi-")
+        what = f"{name} of the data with the other sign, with the other sign,"
+        expect_close(-column(found, name), column(wanted, other), subject.shift_precision * spread, what)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
+
 import numpy as np
 
 from deepforecast.data.frames import Frame
@@ -25,8 +27,7 @@ def its_own_histories_give_its_forecast(subject: Subject) -> None:
 @rule()
 def longer_histories_move_the_state(subject: Subject) -> None:
     """predict(frame=...) forecasts from the end of the histories given, parameters as they are, the model untouched."""
-    before, _ = worlds.split(RECENT)
-    model = subject.make().fit(before)
+    model = subject.fitted_copy(RECENT)
     first = model.predict()
     moved = model.predict(frame=worlds.daily())
     ends = worlds.daily().groupby("unique_id")["ds"].max()
@@ -38,12 +39,11 @@ def longer_histories_move_the_state(subject: Subject) -> None:
 @rule()
 def update_is_a_longer_history(subject: Subject) -> None:
     """update(rows), at once or day by day, is forecasting from the longer history: parameters stay, the state moves on."""
-    before, recent = worlds.split(RECENT)
-    fitted = subject.make().fit(before)
+    recent, fitted = worlds.split(RECENT)[1], subject.fitted_copy(RECENT)
     wanted = fitted.predict(frame=worlds.daily(), level=subject.levels)
     expect(fitted.update(recent) is fitted, "update does not give the model itself")
     _expect_near(subject, fitted.predict(level=subject.levels), wanted)
-    slowly = subject.make().fit(before)
+    slowly = subject.fitted_copy(RECENT)
     for _, rows in recent.groupby("ds"):
         slowly.update(rows)
     _expect_near(subject, slowly.predict(level=subject.levels), wanted)
@@ -51,30 +51,32 @@ def update_is_a_longer_history(subject: Subject) -> None:
 
 @rule()
 def new_values_move_the_forecast(subject: Subject) -> None:
-    """Histories of other values, in predict(frame=...) or by update, give every series another forecast."""
-    model = subject.fitted()
-    higher = worlds.with_y(worlds.daily(), worlds.daily()["y"] + SHIFT)
-    found, wanted = model.predict(frame=higher), model.predict(frame=worlds.daily())
-    _expect_moved(found, wanted, model.name, f"predict(frame=...) with all values plus {SHIFT:g}")
-    if subject.capabilities.shift_equivariant and subject.capabilities.local:
-        # what is learned across series may hold their level: parameters as they are, it need not follow a shift whole
-        tolerance = subject.precision * float(worlds.daily()["y"].std())
-        ours, theirs = column(found, model.name) - SHIFT, column(wanted, model.name)
-        expect_close(ours, theirs, tolerance, f"the forecast from the values plus {SHIFT:g}, less that,")
-    before, recent = worlds.split(2 * worlds.SEASON)
-    updated, other = subject.make().fit(before), subject.make().fit(before)
-    first = updated.predict()
-    found = updated.update(worlds.with_y(recent, recent["y"] + SHIFT)).predict()
-    _expect_moved(found, first, model.name, f"update with values plus {SHIFT:g}")
-    # time alone moves a forecast with a season: rows of the same stamps tell whether the values were heard
-    _expect_moved(found, other.update(recent).predict(), model.name, f"update with values plus {SHIFT:g}, not as they are,")
+    """Other values, in predict(frame=...) or by update, give every series another forecast: or none does, as is declared."""
+    frame, declared = worlds.walks(), subject.capabilities.new_values
+    before, recent = worlds.split(2 * worlds.SEASON, frame)
+    model = subject.make().fit(before)
+    found, wanted = model.predict(frame=worlds.with_y(frame, frame["y"] + SHIFT)), model.predict(frame=frame)
+    updated, other = deepcopy(model).update(worlds.with_y(recent, recent["y"] + SHIFT)), deepcopy(model).update(recent)
+    for ours, theirs, what in (
+        (found, wanted, f"predict(frame=...) with all values plus {SHIFT:g}"),
+        # time alone moves a forecast with a season: rows of the same stamps tell whether the values were heard
+        (updated.predict(), other.predict(), f"update with values plus {SHIFT:g}, not as they are,"),
+    ):
+        if declared == "ignored":
+            expect_same(ours, theirs, f"capabilities.new_values is 'ignored': the forecast after {what}")
+        else:
+            _expect_moved(ours, theirs, model.name, what)
+    if declared == "followed":
+        tolerance = subject.shift_precision * float(frame["y"].std())
+        what = f"capabilities.new_values is 'followed': the forecast from the values plus {SHIFT:g}, less that,"
+        expect_close(column(found, model.name) - SHIFT, column(wanted, model.name), tolerance, what)
 
 
 @rule()
 def update_refuses_what_is_not_new(subject: Subject) -> None:
     """Rows that are known already, or of unknown series, are refused by id, and the model is as before."""
     before, recent = worlds.split(RECENT)
-    model = subject.make().fit(before)
+    model = subject.fitted_copy(RECENT)
     wanted = model.predict()
     with refused(DataError, "s1", when="update gets rows that are known"):
         model.update(before[before["unique_id"] == "s1"].tail(2))
@@ -86,19 +88,20 @@ def update_refuses_what_is_not_new(subject: Subject) -> None:
     expect_same(model.predict(), wanted, "the forecast after updates that were refused")
 
 
-@rule(able("local"))
+@rule(able("by_series"))
 def unknown_series_are_fitted_and_said(subject: Subject) -> None:
     """predict(frame=...) fits a series not seen in fit, says so once by its id, and leaves the others as they are."""
+    level = subject.levels if subject.capabilities.local else None  # pooled bands rest on the series that were there in fit
     known = worlds.daily()[worlds.daily()["unique_id"] != "s1"]
     model = subject.make().fit(known)
     with heard() as messages:
-        found = model.predict(frame=worlds.daily(), level=subject.levels)
+        found = model.predict(frame=worlds.daily(), level=level)
     said_once(messages, "s1")
-    _expect_near(subject, found, subject.fitted().predict(frame=worlds.daily(), level=subject.levels))
+    _expect_near(subject, found, subject.fitted().predict(frame=worlds.daily(), level=level))
     expect(model.predict()["unique_id"].nunique() == 2, "the unknown series stays in the model")
 
 
-@rule(unable("local"))
+@rule(unable("by_series"))
 def unknown_series_are_forecast(subject: Subject) -> None:
     """A model learned across series forecasts one it has not seen, and says nothing of it."""
     known = worlds.daily()[worlds.daily()["unique_id"] != "s1"]
@@ -115,6 +118,6 @@ def _expect_moved(found: Frame, other: Frame, name: str, what: str) -> None:
 
 def _expect_near(subject: Subject, found: Frame, wanted: Frame) -> None:
     expect_same(found[["unique_id", "ds"]], wanted[["unique_id", "ds"]], "ids and times")
-    tolerance = (1e-9 if subject.capabilities.local else subject.precision) * float(np.abs(worlds.daily()["y"]).max())
+    tolerance = (1e-9 if subject.capabilities.by_series else subject.precision) * float(np.abs(worlds.daily()["y"]).max())
     for name in names_of(wanted)[2:]:
         expect_close(column(found, name), column(wanted, name), tolerance, f"column {name}")

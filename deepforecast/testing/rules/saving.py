@@ -19,7 +19,7 @@ from deepforecast.testing.subject import Subject
 @rule(elsewhere.importable)
 def a_fresh_process_forecasts_the_same(subject: Subject) -> None:
     """Saved here and loaded in a fresh process, the model gives the same forecast to the bit, and is equal."""
-    for model in (subject.fitted(), subject.make(intervals="conformal").fit(worlds.daily())):
+    for model in (subject.fitted(), subject.calibrated()):
         level = subject.levels if model.intervals is None else [50, 80]
         with _folder() as folder:
             model.save(folder / "model")
@@ -37,8 +37,7 @@ def a_fresh_process_forecasts_the_same(subject: Subject) -> None:
 @rule()
 def a_loaded_model_goes_on(subject: Subject) -> None:
     """A model loaded without its data takes updates and new histories as the one that was saved."""
-    before, recent = worlds.split(5)
-    model = subject.make().fit(before)
+    recent, model = worlds.split(5)[1], subject.fitted_copy(5)
     with _folder() as folder:
         model.save(str(folder / "model"))
         loaded: Forecaster = load(folder / "model")

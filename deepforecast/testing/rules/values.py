@@ -12,14 +12,19 @@ from deepforecast.testing.expect import column, expect, expect_close, expect_fin
 from deepforecast.testing.subject import Subject
 from deepforecast.testing.worlds import HORIZON
 
-ROWS = 42
+ROWS, RECENT = 42, 5
+
+
+def _bounded(subject: Subject) -> str | None:
+    return "capabilities.domain is real" if subject.capabilities.domain == "real" else None
 
 
 @rule()
 def constants_stay_constant(subject: Subject) -> None:
     """A constant history forecasts the constant, with bands of no width; zeros give zeros."""
-    closeness = 1e-6 if subject.capabilities.local else 1e-3
+    closeness = 1e-6 if subject.capabilities.by_series else 1e-3
     histories = {f"{value:g}": np.full(ROWS, value) for value in (7.0, -7.0, 1e9, 1e-9, 0.0)}
+    histories = {what: values for what, values in histories.items() if subject.takes(values)}
     for what, found in _forecasts(subject, histories).items():
         value = histories[what][0]
         for name, values in forecasts(found, subject.fitted().name).items():
@@ -28,7 +33,7 @@ def constants_stay_constant(subject: Subject) -> None:
 
 @rule()
 def odd_histories_give_finite_forecasts(subject: Subject) -> None:
-    """A step at the end, one value among zeros, seldom counts, alternating or negative values, an outlier: finite, in range."""
+    """A step at the end, one value among zeros, seldom counts, alternating or negative values, an outlier: finite, in reach."""
     random, y = np.random.default_rng(0), np.zeros(ROWS)
     histories = {
         "a step at the last row": np.where(np.arange(ROWS) < ROWS - 1, 5.0, 50.0),
@@ -39,10 +44,11 @@ def odd_histories_give_finite_forecasts(subject: Subject) -> None:
         "an outlier": np.where(np.arange(ROWS) == 20, 1e9, worlds.one()["y"].to_numpy()[:ROWS]),
         "a straight line": np.arange(ROWS, dtype=np.float64),
     }
+    histories = {what: values for what, values in histories.items() if subject.takes(values)}
     for what, found in _forecasts(subject, histories).items():
         expect_finite(found, subject.fitted().name, f"the forecast of {what}")
         values, points = histories[what], column(found, subject.fitted().name)
-        width = np.ptp(values)
+        width = np.ptp(values) * (HORIZON if what == "a step at the last row" else 1)  # a trend may go on by it, step by step
         within = (points >= values.min() - width) & (points <= values.max() + width)
         expect(within.all(), f"the forecast of {what} is {points.tolist()}, far outside {values.min():g} to {values.max():g}")
 
@@ -60,7 +66,7 @@ def short_series_are_refused_or_forecast(subject: Subject) -> None:
 def huge_and_tiny_values_are_finite_or_refused(subject: Subject) -> None:
     """Values around 1e202 and 1e-298 give finite forecasts or are refused, naming the column."""
     for factor in (1e200, 1e-300):
-        frame = worlds.with_y(worlds.daily(), worlds.daily()["y"] * factor)
+        frame = worlds.with_y(worlds.one(), worlds.one()["y"] * factor)
         try:
             found = subject.forecast(frame, level=subject.levels)
         except ValueError as error:
@@ -69,9 +75,9 @@ def huge_and_tiny_values_are_finite_or_refused(subject: Subject) -> None:
         expect_finite(found, subject.fitted().name, f"the forecast of values around {factor:g}")
         if not subject.capabilities.scale_equivariant:
             continue
-        for name, plain in forecasts(subject.fitted().predict(level=subject.levels), subject.fitted().name).items():
-            what = f"{name} of values times {factor:g}, over {factor:g},"
-            expect_close(column(found, name) / factor, plain, 1e-3 * float(np.abs(plain).max()), what)
+        for name, plain in forecasts(subject.alone().predict(level=subject.levels), subject.alone().name).items():
+            what, tolerance = f"{name} of values times {factor:g}, over {factor:g},", max(1e-3, subject.precision)
+            expect_close(column(found, name) / factor, plain, tolerance * float(np.abs(plain).max()), what)
 
 
 @rule()
@@ -105,10 +111,24 @@ def infinite_and_empty_series_are_refused(subject: Subject) -> None:
         subject.make().fit(worlds.with_y(frame, np.where(frame["unique_id"] == "s1", np.nan, frame["y"])))
 
 
+@rule(_bounded)
+def values_outside_the_domain_are_refused(subject: Subject) -> None:
+    """A value that the model does not take is refused by column, series and stamp, in fit as in update."""
+    bad, domain = {"nonnegative": -1.0, "positive": 0.0}[subject.capabilities.domain], subject.capabilities.domain
+    frame, model = worlds.daily(), subject.fitted_copy(RECENT)
+    recent = worlds.split(RECENT)[1]
+    stamp = str(frame["ds"][60].date())
+    with refused(DataError, "y", frame["unique_id"][60], stamp, domain, when=f"y is {bad:g} in a row"):
+        subject.make().fit(worlds.with_y(frame, np.where(frame.index == 60, bad, frame["y"])))
+    first = recent.iloc[0]
+    with refused(DataError, "y", first["unique_id"], str(first["ds"].date()), domain, when=f"update has a value of {bad:g}"):
+        model.update(recent.assign(y=bad))
+
+
 def _forecasts(subject: Subject, histories: dict[str, Floats]) -> dict[str, Frame]:
     """The forecast of each history: of a panel where series are learned apart, one after the other where they are not."""
     frames = {name: worlds.of_values(values, name) for name, values in histories.items()}
-    if not subject.capabilities.local:
+    if not subject.capabilities.by_series:
         return {name: subject.forecast(frame, level=subject.levels) for name, frame in frames.items()}
     found = subject.forecast(worlds.together(*frames.values()), level=subject.levels)
     return {name: found[found["unique_id"] == name] for name in frames}

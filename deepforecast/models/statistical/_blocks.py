@@ -1,0 +1,85 @@
+"""What the models share that smooth sums of blocks of rows."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from deepforecast.core.state import Learned
+from deepforecast.data.frames import Floats, Ints
+from deepforecast.data.panel import Panel
+from deepforecast.models.statistical._intermittent import PLAIN, Intermittent, constants, moved, positions
+
+INTERVALS = 0
+
+
+class Blocked(Intermittent):
+    """Blocks end where the series of the fit ends, and every so many rows before and after it.
+
+    So new rows move the forecast when they complete a block. A block with missing rows counts by the mean of the others; a
+    history too short for a whole one is one.
+    """
+
+    seconds_per_value = 4e-7
+
+    def _rows(self, panel: Panel) -> Ints:
+        """Rows a block on each level, shape (series, levels); 0: no such level."""
+        raise NotImplementedError
+
+    def _smoothing(self) -> tuple[float, float]:
+        """The bounds of the smoothing parameters."""
+        raise NotImplementedError
+
+    def _estimate(self, panel: Panel) -> Learned:
+        from deepforecast.kernels.intermittent import block_parameters
+
+        rows = self._rows(panel)
+        alpha = block_parameters(panel.y, panel.indptr, rows, *self._smoothing())
+        return self._moved(Learned({"rows": rows, "alpha": alpha, "end": positions(panel)[1]}), panel, True)
+
+    def _advance(self, learned: Learned, panel: Panel, fresh: bool) -> Learned:
+        return self._moved(learned, panel, fresh)
+
+    def _moved(self, learned: Learned, panel: Panel, fresh: bool) -> Learned:
+        from deepforecast.kernels.intermittent import blocks_walked
+
+        rows = learned["rows"]
+        skip, blocks = _start(learned, panel) if fresh else (np.zeros_like(rows), learned["blocks"])
+        blocks, _ = blocks_walked(panel.y, panel.indptr, rows, learned["alpha"], skip, blocks)
+        state, sizes = moved(panel, INTERVALS, constants(len(panel), PLAIN, PLAIN), None if fresh else learned)
+        found = {**learned.by_series, "blocks": blocks, "state": state, "sizes": sizes}
+        return Learned(found, history=panel if fresh else None)
+
+    def _rate(self, learned: Learned) -> Floats:
+        smoothed, _, seen, total = np.moveaxis(learned["blocks"], -1, 0)
+        rows = learned["rows"]
+        begun = np.where(seen > 0, total / np.maximum(seen, 1), 0.0)
+        each = np.where(np.isnan(smoothed), begun, smoothed / np.maximum(rows, 1))
+        return np.asarray(np.sum(np.where(rows > 0, each, 0.0), axis=1) / np.maximum(np.sum(rows > 0, axis=1), 1))
+
+    def _fitted(self, learned: Learned, panel: Panel) -> Floats:
+        from deepforecast.kernels.intermittent import blocks_walked
+
+        skip, blocks = _start(learned, panel)
+        return blocks_walked(panel.y, panel.indptr, learned["rows"], learned["alpha"], skip, blocks)[1]
+
+
+def mean_interval(panel: Panel) -> Floats:
+    """The mean of the periods from one demand to the next, as a whole number: what one block should hold."""
+    there = ~np.isnan(panel.y)
+    demand = there & (panel.y != 0)
+    periods = np.cumsum(there)
+    before = np.concatenate([[0], periods])[panel.indptr[:-1]]
+    last = np.maximum.reduceat(np.where(demand, periods, 0), panel.indptr[:-1]) - before
+    count = np.add.reduceat(demand, panel.indptr[:-1], dtype=np.int64)
+    return np.where(count > 0, np.maximum(np.rint(last / np.maximum(count, 1)), 1.0), 1.0)
+
+
+def _start(learned: Learned, panel: Panel) -> tuple[Ints, Floats]:
+    """Rows before the first whole block on each level, and blocks of which nothing was seen."""
+    rows = learned["rows"]
+    width = np.maximum(rows, 1)
+    skip = (learned["end"] + 1 - positions(panel)[0])[:, None] % width
+    skip = np.where(skip + width > panel.lengths[:, None], 0, skip)
+    blocks = np.zeros((*rows.shape, 4))
+    blocks[..., 0] = np.nan
+    return skip, blocks

@@ -1,0 +1,241 @@
+"""What the Theta models share: the season is taken out, one recursion is fitted to the rest, and the season is put back.
+
+ThetaFamily     `_forms` says which recursions are tried, `_score` what the best is chosen by
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from deepforecast.core.capabilities import Capabilities
+from deepforecast.core.forecast import Forecast, NormalForecast
+from deepforecast.core.noise import standard_normal
+from deepforecast.core.params import param
+from deepforecast.core.state import Learned
+from deepforecast.data.covariates import Covariate
+from deepforecast.data.frames import Floats, Ints
+from deepforecast.data.panel import Panel
+from deepforecast.errors import DataError
+from deepforecast.models import _seasonality as seasonality
+from deepforecast.models.baselines._arrays import reduced
+from deepforecast.models.baselines._base import resolved_season
+from deepforecast.models.statistical._base import Statistical
+
+LONG = 10  # rows from which on the first errors need not count
+
+
+class Form(NamedTuple):
+    """A recursion: dynamic or not, the bounds of alpha and of w = 1 - 1/theta, errors at the start that do not count."""
+
+    dynamic: bool
+    weight: tuple[float, float] = (0.0, 1.0)
+    alpha: tuple[float, float] = (0.1, 0.99)
+    skip: int = 3
+
+    @property
+    def parameters(self) -> int:
+        """Numbers estimated: alpha, the first level, w if it is free, and the slope of a line through the whole series."""
+        return 2 + (self.weight[0] < self.weight[1]) + (not self.dynamic)
+
+
+def weight_of(theta: float) -> float:
+    """How much the line of theta = 0 counts beside that of `theta`."""
+    return 1.0 - 1.0 / theta
+
+
+class ThetaFamily(Statistical):
+    """A Theta model: y = season * x or season + x, and the recursion is that of x.
+
+    Learned of each series: `alpha`, `weight` (1 - 1/theta), `dynamic`; `start` and `state`, before the first row and after the
+    last, of x - `centre`; `index` of the season by the place on the calendar, `phase` (the place of the first step ahead).
+    """
+
+    capabilities = Capabilities(distribution="analytic", missing=True, simulates=True, explains=True, scale_equivariant=True)
+    seconds_per_value = 4e-7
+
+    season_length: int | str = param("auto", at_least=1, choices=("auto",), help="steps after which the season repeats")
+    decomposition: str = param(
+        "auto",
+        choices=("auto", "multiplicative", "additive", "none"),
+        help="how a season that the 90 % test finds is taken out; auto: multiplicative where values and indices are positive",
+    )
+
+    def _forms(self) -> tuple[Form, ...]:
+        """The recursions to choose from."""
+        raise NotImplementedError
+
+    def _score(self, form: Form, loss: Floats, count: Ints) -> Floats:
+        """What the recursion of a series is chosen by, the lower the better: here its sum of squared errors."""
+        return loss
+
+    def _needs(self, panel: Panel) -> int:
+        return 4
+
+    def _estimate(self, panel: Panel) -> Learned:
+        length = resolved_season(self.season_length, panel, self, "season_length")
+        index, additive = self._seasons(panel, length)
+        phase = _next_phase(panel, length)
+        index = np.take_along_axis(index, (np.arange(length) - phase[:, None]) % length, axis=1)
+        known: dict[str, Any] = {"index": index, "additive": additive, "phase": phase, "began": panel.start}
+        x = _without_season(panel, known)
+        known["centre"] = x[_first_rows(x, panel.indptr)]
+        x, power = _near_one(x - np.repeat(known["centre"], panel.lengths), panel.indptr)
+        known |= self._chosen(x, panel.indptr, np.where((index != index[:, :1]).any(axis=1), length - 1, 0))
+        known["deviation"] = np.ldexp(known["deviation"], power)
+        known["start"] = _rescaled(known["start"], power)
+        return self._advance(Learned(known), panel, True)
+
+    def _chosen(self, x: Floats, indptr: Ints, lost: Ints) -> dict[str, Any]:
+        """Parameters and start of the best recursion of each series; `lost`: degrees of freedom that the season took."""
+        tried, scores = [], []
+        for form in self._forms():
+            skips, count = _counted(x, indptr, form.skip)
+            bounds = [np.full(len(count), bound) for bound in (*form.alpha, *form.weight, np.nan)]
+            found = _kernel().estimate(x, indptr, bounds[:2], bounds[2:4], bounds[4], np.full(len(count), form.dynamic), skips)
+            alpha, weight, loss, start = found
+            free = count - form.parameters - lost
+            deviation = np.where(free > 0, np.sqrt(loss / np.maximum(free, 1)), np.nan)
+            tried.append({"alpha": alpha, "weight": weight, "start": start, "deviation": deviation})
+            tried[-1]["dynamic"] = np.full(len(count), form.dynamic)
+            scores.append(self._score(form, loss, count))
+        best, rows = np.argmin(scores, axis=0), np.arange(len(indptr) - 1)
+        return {name: np.stack([one[name] for one in tried])[best, rows] for name in tried[0]}
+
+    def _advance(self, learned: Learned, panel: Panel, fresh: bool) -> Learned:
+        known = {**learned.by_series, "phase": _next_phase(panel, learned["index"].shape[1])}
+        x = _without_season(panel, known) - np.repeat(known["centre"], panel.lengths)
+        if fresh:
+            elsewhere = np.flatnonzero(panel.start != known["began"])
+            if len(elsewhere):
+                known["start"] = known["start"].copy()
+                known["start"][elsewhere] = _restarted(x, panel.indptr, known, elsewhere)
+                known["began"] = panel.start
+        begin = known["start" if fresh else "state"]
+        _, known["state"] = _kernel().filtered(x, panel.indptr, begin, known["alpha"], known["weight"], known["dynamic"])
+        return Learned(known, history=panel if fresh else None)
+
+    def _fitted(self, learned: Learned, panel: Panel) -> Floats:
+        known = learned.by_series
+        centre = np.repeat(known["centre"], panel.lengths)
+        x = _without_season(panel, known) - centre
+        found, _ = _kernel().filtered(x, panel.indptr, known["start"], known["alpha"], known["weight"], known["dynamic"])
+        rows = _index_of_rows(panel, known)
+        additive = np.repeat(known["additive"], panel.lengths)
+        return np.asarray(np.where(additive, found + centre + rows, (found + centre) * rows))
+
+    def _forecast(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> Forecast:
+        parameters = learned["state"], learned["alpha"], learned["weight"], learned["dynamic"]
+        spread = _kernel().deviations(*parameters, steps) * learned["deviation"][:, None]
+        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused by name on its way out
+            mean = _with_season(_paths(learned, np.zeros((len(spread), 1, steps))), learned)[:, 0]
+            return NormalForecast(mean, np.where(learned["additive"][:, None], spread, spread * _ahead(learned, steps)))
+
+    def _simulate(self, learned: Learned, steps: int, samples: int, seed: int, future: Mapping[str, Covariate]) -> Floats:
+        keys = np.column_stack([learned[name] for name in ("state", "alpha", "weight", "deviation", "index")])
+        shocks = standard_normal(seed, keys, (steps, samples)).swapaxes(1, 2) * learned["deviation"][:, None, None]
+        with np.errstate(over="ignore", invalid="ignore"):
+            return _with_season(_paths(learned, np.ascontiguousarray(shocks)), learned)
+
+    def _explain(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> dict[str, Floats]:
+        plain = _paths(learned, np.zeros((len(learned["alpha"]), 1, steps)))
+        whole, plain = _with_season(plain, learned)[:, 0], plain[:, 0]
+        level = np.repeat((learned["state"][:, _kernel().LEVEL] + learned["centre"])[:, None], steps, axis=1)
+        trend, season = plain - level, whole - plain
+        return {"level": level, "trend": trend, "season": season + (whole - (level + trend + season))}
+
+    def _seasons(self, panel: Panel, length: int) -> tuple[Floats, Any]:
+        """Indices (series, places), place 0 that of the first step ahead, and which of them are to be added."""
+        if self.decomposition == "none":
+            return np.ones((len(panel), length)), np.zeros(len(panel), dtype=bool)
+        index, additive = seasonality.seasons(panel.y, panel.indptr, length, self.decomposition)
+        if self.decomposition == "multiplicative" and additive.any():
+            raise DataError(
+                f"A multiplicative season needs values above 0 in column {panel.series.columns.target}; series "
+                f"{panel.series.labels(np.flatnonzero(additive))} has others. Say decomposition='auto' or 'additive', or leave "
+                "these series out."
+            )
+        return index, additive
+
+
+def _kernel() -> Any:
+    """The compiled arithmetic, and numba with it: on first use."""
+    from deepforecast.kernels import theta
+
+    return theta
+
+
+def _restarted(x: Floats, indptr: Ints, known: Mapping[str, Any], some: Ints) -> Floats:
+    """States before the first row of some histories, for the parameters known."""
+    begin, end = indptr[some], indptr[some + 1]
+    bounds = np.concatenate([[0], np.cumsum(end - begin)])
+    x, power = _near_one(x[np.arange(bounds[-1]) + np.repeat(begin - bounds[:-1], end - begin)], bounds)
+    kernel, old = _kernel(), known["start"][some]
+    slope = old[:, kernel.PRODUCTS] / np.where(old[:, kernel.SQUARES] > 0, old[:, kernel.SQUARES], 1.0)
+    alpha, weight, dynamic = (known[name][some] for name in ("alpha", "weight", "dynamic"))
+    skips, _ = _counted(x, bounds, 3)
+    *_, start = kernel.estimate(x, bounds, (alpha, alpha), (weight, weight), np.ldexp(slope, -power), dynamic, skips)
+    return _rescaled(start, power)
+
+
+def _near_one(x: Floats, indptr: Ints) -> tuple[Floats, Ints]:
+    """Values over a power of 2 (given as its exponent), so that squares neither overflow nor vanish."""
+    _, power = np.frexp(reduced(np.nan_to_num(np.abs(x)), indptr[:-1], indptr[1:], np.maximum))
+    return np.ldexp(x, -np.repeat(power, np.diff(indptr))), power
+
+
+def _rescaled(start: Floats, power: Ints) -> Floats:
+    """States of values that were divided by a power of 2, for the values themselves."""
+    kernel = _kernel()
+    places = [kernel.LEVEL, kernel.MEAN, kernel.PRODUCTS]
+    start[:, places] = np.ldexp(start[:, places], power[:, None])
+    return start
+
+
+def _counted(x: Floats, indptr: Ints, skip: int) -> tuple[Ints, Ints]:
+    """How many errors at the start of each series do not count, and how many do."""
+    first, end = _first_rows(x, indptr), indptr[1:]
+    skips = np.where(end - first >= LONG, skip, 0)
+    return skips, reduced(~np.isnan(x), first + skips, end)
+
+
+def _first_rows(x: Floats, indptr: Ints) -> Ints:
+    """The row of the first value of each series."""
+    seen = np.flatnonzero(~np.isnan(x))
+    return seen[np.searchsorted(seen, indptr[:-1])]
+
+
+def _next_phase(panel: Panel, length: int) -> Ints:
+    """The place in the season of the first step ahead, counted on the calendar: histories may end anywhere."""
+    return np.asarray((panel.series.last // panel.calendar.step + 1) % length)
+
+
+def _index_of_rows(panel: Panel, known: Mapping[str, Any]) -> Floats:
+    """The index of the place of each row."""
+    length = known["index"].shape[1]
+    into = np.arange(len(panel.y)) - np.repeat(panel.indptr[1:] - known["phase"], panel.lengths)
+    return np.asarray(known["index"][panel.row_series, into % length])
+
+
+def _without_season(panel: Panel, known: Mapping[str, Any]) -> Floats:
+    rows = _index_of_rows(panel, known)
+    return np.where(np.repeat(known["additive"], panel.lengths), panel.y - rows, panel.y / rows)
+
+
+def _ahead(learned: Learned, steps: int) -> Floats:
+    """The index of each step ahead."""
+    length = learned["index"].shape[1]
+    return np.take_along_axis(learned["index"], (learned["phase"][:, None] + np.arange(steps)) % length, axis=1)
+
+
+def _with_season(paths: Floats, learned: Learned) -> Floats:
+    index = _ahead(learned, paths.shape[-1])[:, None, :]
+    return np.where(learned["additive"][:, None, None], paths + index, paths * index)
+
+
+def _paths(learned: Learned, shocks: Floats) -> Floats:
+    """Paths without season."""
+    found = _kernel().ahead(learned["state"], learned["alpha"], learned["weight"], learned["dynamic"], shocks)
+    return np.asarray(found + learned["centre"][:, None, None])

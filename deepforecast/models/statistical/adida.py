@@ -1,0 +1,41 @@
+"""Demand summed over blocks as long as the usual wait."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from deepforecast.core.params import param
+from deepforecast.core.registry import register
+from deepforecast.data.frames import Ints
+from deepforecast.data.panel import Panel
+from deepforecast.models.statistical._blocks import Blocked, mean_interval
+from deepforecast.models.statistical._intermittent import BOUNDS
+
+
+@register
+class ADIDA(Blocked):
+    """Sum demand over blocks in which some usually comes, smooth the sums, and spread the forecast over the rows of a block.
+
+    A block holds as many rows as there are on average from one demand to the next; the smoothing parameter is that of least
+    squared errors between 0.1 and 0.3, the level starts at the first sum. Blocks end with the series; rows before the first
+    whole one are left out. New rows move the forecast when they complete a block. A series without any demand forecasts 0.
+    Bands: those of `TSB`, with the chance of a demand that `Croston` has.
+    Reference: Nikolopoulos, Syntetos, Boylan, Petropoulos & Assimakopoulos (2011), An Aggregate-Disaggregate Intermittent
+    Demand Approach (ADIDA) to Forecasting, *Journal of the Operational Research Society* 62.
+
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=6), "y": [0.0, 4.0, 0.0, 4.0, 0.0, 4.0]})
+    >>> ADIDA(horizon=1).fit(frame).predict()
+              ds  ADIDA
+    0 2024-01-07    2.0
+    """
+
+    block: int | str = param("auto", at_least=1, choices=("auto",), help="rows a block, or the mean wait for a demand")
+    alpha: float | None = param(None, above=0, at_most=1, help="smoothing parameter of the sums; searched if not given")
+
+    def _rows(self, panel: Panel) -> Ints:
+        found = mean_interval(panel) if self.block == "auto" else np.full(len(panel), self.block)
+        return found.astype(np.int64)[:, None]
+
+    def _smoothing(self) -> tuple[float, float]:
+        return BOUNDS if self.alpha is None else (self.alpha, self.alpha)

@@ -1,0 +1,76 @@
+"""Sizes of demands over the periods from one to the next."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from deepforecast.core.params import param
+from deepforecast.core.registry import register
+from deepforecast.core.state import Learned
+from deepforecast.data.frames import Floats
+from deepforecast.data.panel import Panel
+from deepforecast.models.statistical._intermittent import BOUNDS, Intermittent, constants, moved, since_seen, started
+
+INTERVALS = 0
+
+
+@register
+class Croston(Intermittent):
+    """Forecast demand that comes now and then: its size over the periods from one to the next, each exponentially smoothed.
+
+    z' = z + a (size - z) and p' = p + a (periods - p) at each demand, from the first size and the first wait; forecast z / p.
+    "classic" has a = 0.1; "sba" (Syntetos & Boylan) times 1 - a / 2, which takes away most of what 1 / p is too large by;
+    "optimized" one a for sizes and one for periods, each between 0.1 and 0.3, of least squared errors. A value that is not 0
+    is a demand; a series that has never been without one has no wait to be wrong about, and "sba" leaves it as it is. A
+    missing value is passed over; a series without any demand forecasts 0. Bands: see `TSB`, whose they are too.
+    References: Croston (1972), Forecasting and Stock Control for Intermittent Demands, *Operational Research Quarterly* 23;
+    Syntetos & Boylan (2005), The Accuracy of Intermittent Demand Estimates, *International Journal of Forecasting* 21.
+
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=6), "y": [0.0, 4.0, 0.0, 4.0, 0.0, 4.0]})
+    >>> Croston(horizon=2).fit(frame).predict(level=80)
+              ds  Croston  Croston-lo-80  Croston-hi-80
+    0 2024-01-07      2.0            0.0            4.0
+    1 2024-01-08      2.0            0.0            4.0
+    """
+
+    variant: str = param(
+        "classic", choices=("classic", "sba", "optimized"), search=("classic", "sba", "optimized"), help="how it is smoothed"
+    )
+    alpha: float = param(
+        0.1,
+        above=0,
+        at_most=1,
+        low=0.05,
+        high=0.5,
+        when=lambda drawn: drawn["variant"] != "optimized",
+        help="smoothing parameter of sizes and periods; not of variant='optimized', which finds its own",
+    )
+
+    def _estimate(self, panel: Panel) -> Learned:
+        from deepforecast.kernels.intermittent import smoothing_parameters
+
+        alpha = constants(len(panel), self.alpha, self.alpha)
+        if self.variant == "optimized":
+            alpha = smoothing_parameters(panel.y, panel.indptr, INTERVALS, np.array([BOUNDS, BOUNDS]))
+        state, sizes = moved(panel, INTERVALS, alpha, None)
+        return Learned({"alpha": alpha, "state": state, "sizes": sizes})
+
+    def _advance(self, learned: Learned, panel: Panel, fresh: bool) -> Learned:
+        state, sizes = moved(panel, INTERVALS, learned["alpha"], None if fresh else learned)
+        return Learned({"alpha": learned["alpha"], "state": state, "sizes": sizes}, history=panel if fresh else None)
+
+    def _rate(self, learned: Learned) -> Floats:
+        state, alpha = learned["state"], learned["alpha"]
+        return np.nan_to_num(self._ratio(state[:, 0], state[:, 1], alpha[:, 1]), nan=0.0)
+
+    def _fitted(self, learned: Learned, panel: Panel) -> Floats:
+        from deepforecast.kernels.intermittent import walked
+
+        alpha = learned["alpha"]
+        _, _, size, periods = walked(panel.y, panel.indptr, INTERVALS, alpha, *started(len(panel), 1))
+        return since_seen(self._ratio(size, periods, np.repeat(alpha[:, 1], panel.lengths)), panel)
+
+    def _ratio(self, size: Floats, periods: Floats, alpha: Floats) -> Floats:
+        rate = size / periods
+        return np.where(periods > 1, rate * (1 - alpha / 2), rate) if self.variant == "sba" else rate

@@ -1,0 +1,41 @@
+"""Demand summed over blocks of every length up to the usual wait."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from deepforecast.core.params import param
+from deepforecast.core.registry import register
+from deepforecast.data.frames import Ints
+from deepforecast.data.panel import Panel
+from deepforecast.models.statistical._blocks import Blocked, mean_interval
+from deepforecast.models.statistical._intermittent import BOUNDS
+
+
+@register
+class IMAPA(Blocked):
+    """The mean of `ADIDA`'s forecasts over blocks of 1, 2, 3, ... rows, up to the usual wait for a demand.
+
+    So no single length of a block has to be right. Each length has its own smoothing parameter, of least squared errors
+    between 0.1 and 0.3; its blocks end with the series of the fit. Bands: those of `TSB`, with the chance of a demand that
+    `Croston` has.
+    Reference: Petropoulos & Kourentzes (2015), Forecast Combinations for Intermittent Demand, *Journal of the Operational
+    Research Society* 66.
+
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=6), "y": [0.0, 4.0, 0.0, 4.0, 0.0, 4.0]})
+    >>> IMAPA(horizon=1, alpha=0.5).fit(frame).predict()
+              ds   IMAPA
+    0 2024-01-07  2.3125
+    """
+
+    longest: int = param(50, at_least=1, help="most rows a block, where demands are further apart than that")
+    alpha: float | None = param(None, above=0, at_most=1, help="smoothing parameter of the sums; searched if not given")
+
+    def _rows(self, panel: Panel) -> Ints:
+        most = np.minimum(mean_interval(panel), self.longest)[:, None]
+        every = np.arange(1, self.longest + 1)
+        return np.where(every <= most, every, 0).astype(np.int64)
+
+    def _smoothing(self) -> tuple[float, float]:
+        return BOUNDS if self.alpha is None else (self.alpha, self.alpha)

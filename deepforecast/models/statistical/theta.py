@@ -1,0 +1,33 @@
+"""The Theta method: simple exponential smoothing with a share of the drift of a straight line."""
+
+from __future__ import annotations
+
+from deepforecast.core.params import param
+from deepforecast.core.registry import register
+from deepforecast.models.statistical._theta import Form, ThetaFamily, weight_of
+
+
+@register
+class Theta(ThetaFamily):
+    """The standard Theta method, as the organisers of the M4 competition run it: the winner of M3.
+
+    The seasonally adjusted series is taken apart into a straight line (theta = 0) and one with its curvature doubled
+    (theta = 2); the line goes on, the other is forecast by simple exponential smoothing, and the two are averaged: smoothing
+    with half the drift of the line. alpha and the first level minimise the sum of squared errors of all rows, exactly.
+    Interval: sigma^2 * (1 + (h - 1) * alpha^2), times the index. Missing values are stepped over (an error of 0).
+    References: Assimakopoulos & Nikolopoulos (2000), *International Journal of Forecasting* 16; Hyndman & Billah (2003),
+    Unmasking the Theta method, *International Journal of Forecasting* 19.
+
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=6), "y": [10.0, 12.0, 11.0, 13.0, 12.0, 14.0]})
+    >>> Theta(horizon=2).fit(frame).predict().round({"Theta": 2})
+              ds  Theta
+    0 2024-01-07  13.10
+    1 2024-01-08  13.41
+    """
+
+    theta: float = param(2.0, at_least=1.0, help="curvature of the line that is smoothed; 1 is exponential smoothing alone")
+
+    def _forms(self) -> tuple[Form, ...]:
+        weight = weight_of(self.theta)
+        return (Form(dynamic=False, weight=(weight, weight), alpha=(1e-4, 0.9999), skip=0),)

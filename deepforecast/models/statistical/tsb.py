@@ -1,0 +1,68 @@
+"""Sizes of demands times the probability of one."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from deepforecast.core.params import param
+from deepforecast.core.registry import register
+from deepforecast.core.state import Learned
+from deepforecast.data.frames import Floats
+from deepforecast.data.panel import Panel
+from deepforecast.models.statistical._intermittent import Intermittent, moved, since_seen, started
+
+PROBABILITY = 1
+SIZE_BOUNDS, PROBABILITY_BOUNDS = (0.1, 0.3), (0.01, 0.3)
+
+
+@register
+class TSB(Intermittent):
+    """Forecast demand that may cease: its size times the probability of a demand, each exponentially smoothed.
+
+    z' = z + a (size - z) at each demand, p' = p + b (1 or 0 - p) in every period, from the first size and the first period;
+    forecast z p, which falls while no demand comes: where `Croston` stays. Parameters that are not given are those of least
+    squared one-step errors, a of the sizes between 0.1 and 0.3, b of the occurrences between 0.01 and 0.3. A value that is
+    not 0 is a demand; a missing value is passed over; a series without any demand forecasts 0.
+    Bands: the chance of a demand times equal shares of the last 100 sizes, all weights tilted by as little as makes their
+    mean the forecast. They hold 0 where the data do, and are whole numbers where the data are.
+    Reference: Teunter, Syntetos & Babai (2011), Intermittent Demand: Linking Forecasting to Inventory Obsolescence, *European
+    Journal of Operational Research* 214.
+
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=6), "y": [0.0, 4.0, 0.0, 4.0, 0.0, 0.0]})
+    >>> TSB(horizon=1, alpha_size=0.2, alpha_probability=0.5).fit(frame).predict()
+              ds    TSB
+    0 2024-01-07  0.625
+    """
+
+    alpha_size: float | None = param(None, above=0, at_most=1, help="smoothing parameter of sizes; searched if not given")
+    alpha_probability: float | None = param(
+        None, above=0, at_most=1, help="smoothing parameter of the probability of a demand; searched if not given"
+    )
+
+    def _estimate(self, panel: Panel) -> Learned:
+        from deepforecast.kernels.intermittent import smoothing_parameters
+
+        given = (self.alpha_size, self.alpha_probability)
+        usual = (SIZE_BOUNDS, PROBABILITY_BOUNDS)
+        bounds = np.array([ours if one is None else (one, one) for one, ours in zip(given, usual, strict=True)], np.float64)
+        alpha = smoothing_parameters(panel.y, panel.indptr, PROBABILITY, bounds)
+        state, sizes = moved(panel, PROBABILITY, alpha, None)
+        return Learned({"alpha": alpha, "state": state, "sizes": sizes})
+
+    def _advance(self, learned: Learned, panel: Panel, fresh: bool) -> Learned:
+        state, sizes = moved(panel, PROBABILITY, learned["alpha"], None if fresh else learned)
+        return Learned({"alpha": learned["alpha"], "state": state, "sizes": sizes}, history=panel if fresh else None)
+
+    def _rate(self, learned: Learned) -> Floats:
+        state = learned["state"]
+        return np.asarray(np.nan_to_num(state[:, 0] * state[:, 1], nan=0.0))
+
+    def _occurrence(self, learned: Learned) -> Floats:
+        return np.asarray(np.nan_to_num(learned["state"][:, 1], nan=0.0))
+
+    def _fitted(self, learned: Learned, panel: Panel) -> Floats:
+        from deepforecast.kernels.intermittent import walked
+
+        _, _, size, chance = walked(panel.y, panel.indptr, PROBABILITY, learned["alpha"], *started(len(panel), 1))
+        return since_seen(size * chance, panel)

@@ -1,0 +1,130 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from deepforecast import Capabilities, Conformal, Naive, SeasonalNaive
+from deepforecast.core.preparing import prepared
+from deepforecast.data.panel import Panel
+from deepforecast.errors import DataError
+from tests.frames import D, joined
+
+
+class Counts(Naive):
+    """Takes what can be counted."""
+
+    capabilities = Capabilities(missing=True, domain="nonnegative")
+
+
+class Ratios(Naive):
+    """Takes what can be divided by."""
+
+    capabilities = Capabilities(missing=True, domain="positive")
+
+
+def panel(**lengths: int) -> Panel:
+    return Panel.from_frame(joined(*(D(name, n) for name, n in lengths.items())), freq="D")
+
+
+# -- every series that is named comes with its own value ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("lengths", "said"),
+    [
+        ({"A": 60, "B": 6}, "needs at least 7 values a series; series B has 6. Leave"),
+        ({"A": 4, "B": 6}, "needs at least 7 values a series; series A has 4, B has 6. Leave"),
+        ({"A": 5, "B": 5, "C": 9}, "series A, B has 5. Leave"),
+        ({f"s{n}": n for n in range(1, 7)}, "series s1 has 1, s2 has 2, s3 has 3, s4 has 4, s5 has 5 … (6 in all). Leave"),
+    ],
+    ids=["one", "two", "alike", "many"],
+)
+def test_K12_series_that_are_too_short_come_with_their_own_lengths(lengths: dict[str, int], said: str) -> None:
+    frame = joined(*(D(name, n) for name, n in lengths.items()))
+    with pytest.raises(DataError) as caught:
+        SeasonalNaive(3, 7).fit(frame, freq="D")
+    assert said in str(caught.value)
+
+
+def test_K12_bands_name_each_length_too() -> None:
+    frame = joined(D("A", 60), D("B", 8), D("C", 9))
+    with pytest.raises(DataError, match=r"need 7 values to learn from and 3 more .* with; series B has 8, C has 9\. Leave"):
+        Conformal(SeasonalNaive(season_length=7), 3)._calibrated(Panel.from_frame(frame))
+
+
+def test_the_first_of_several_gaps_says_whose_it_is() -> None:
+    frame = joined(D("A"), D("B"), D("C"))
+    holed = frame.drop(index=[70, 71, 130])
+
+    class Whole(Naive):
+        capabilities = Capabilities()
+
+    with pytest.raises(DataError, match=r"missing in 3 rows of series B, C, first at 2024-01-11 \(series B\) \("):
+        Whole(3).fit(holed)
+    with pytest.raises(DataError, match=r"missing in 2 rows of series B, first at 2024-01-11 \(rows absent"):
+        Whole(3).fit(frame.drop(index=[70, 71]))
+
+
+def test_the_span_of_several_empty_series_says_whose_it_is() -> None:
+    given = panel(A=60, B=50, C=40)
+    empty = given.with_target(np.where(np.arange(150) < 60, given.y, np.nan))
+    with pytest.raises(DataError, match=r"throughout in series B, C, from 2024-01-01 to 2024-02-19 \(series B\)\. Leave"):
+        prepared(Naive(), empty)
+
+
+def test_where_several_series_stand_says_whose_it_is() -> None:
+    model = Naive(3).fit(joined(D("A", 30), D("B", 40)))
+    again = joined(D("A", 30), D("B", 40)).groupby("unique_id").tail(1)
+    with pytest.raises(DataError, match=r"series A, B; the first, A, is known up to 2024-01-30 and the new rows start at "):
+        model.update(again)
+    with pytest.raises(DataError, match=r"grid of time; series B is known up to 2024-02-09 and the new rows"):
+        model.update(again[again.unique_id == "B"])
+    later = again.assign(ds=again.ds + pd.Timedelta(days=9))
+    filling = Naive(3, missing="ffill").fit(joined(D("A", 30), D("B", 40)))
+    with pytest.raises(DataError, match=r"A, B; the first, A, is known up to 2024-01-30 and the new rows start at 2024-02-08"):
+        filling.update(later)
+
+
+# -- values that a model does not take ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("model", "value", "refused"), [(Counts, 0.0, False), (Counts, -2.5, True), (Ratios, 0.0, True), (Ratios, -2.5, True)]
+)
+def test_values_outside_the_domain_are_refused_by_name(model: Any, value: float, refused: bool) -> None:
+    given = panel(A=40, B=40)
+    y = given.y.copy()
+    y[[45, 50]] = value, np.nan
+    changed = given.with_target(y)
+    if not refused:
+        assert prepared(model(missing="ffill"), changed).y[45] == value
+        return
+    domain = model.capabilities.domain
+    with pytest.raises(DataError) as caught:
+        prepared(model(missing="ffill"), changed)
+    assert f"takes {domain} values; column y has others in series B, first {value:g} at 2024-01-06. Leave" in str(caught.value)
+    y[3] = -7.0
+    with pytest.raises(DataError, match=r"others in series A, B, first -7 at 2024-01-04 \(series A\)\."):
+        prepared(model(missing="ffill"), given.with_target(y))
+
+
+def test_what_is_filled_with_zeros_has_zeros() -> None:
+    given = panel(A=40)
+    y = given.y.copy()
+    y[5] = np.nan
+    with pytest.raises(DataError, match="first 0 at 2024-01-06"):
+        prepared(Ratios(missing="zero"), given.with_target(y))
+    assert prepared(Counts(missing="zero"), given.with_target(y)).y[5] == 0
+
+
+def test_histories_and_updates_are_looked_at_too() -> None:
+    frame = joined(D("A"), D("B"))
+    model = Ratios(3).fit(frame)
+    bad = frame.assign(y=frame.y.where(frame.index != 70, -1.0))
+    with pytest.raises(DataError, match="series B, first -1 at 2024-01-11"):
+        model.predict(frame=bad)
+    with pytest.raises(DataError, match="series A, first 0 at 2024-03-01"):
+        model.update(D("A", 61).tail(1).assign(y=0.0))

@@ -1,0 +1,102 @@
+"""The bar: where it is wanted and nowhere else, with counts and the time left, gone without a trace when it is over."""
+
+from __future__ import annotations
+
+import io
+import sys
+import threading
+import time
+import warnings
+
+import pytest
+
+from deepforecast.core import progress
+from deepforecast.core.progress import counting, silent
+from tests.screen import opened
+
+
+def test_counts_and_the_time_left_are_shown_in_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = opened(monkeypatch)
+    with counting(4, "windows") as tick:
+        for _ in range(4):
+            time.sleep(0.1)
+            tick(1)
+    said = screen.getvalue()
+    assert "windows:  50%" in said
+    assert "2/4 [00:00<00:00" in said
+    assert said.rstrip(" ").endswith("\n")
+
+
+def test_a_bar_is_there_before_anything_is_counted_and_time_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = opened(monkeypatch)
+    with counting(2, "windows"):
+        time.sleep(0.4)
+        assert screen.getvalue().count("0/2") >= 3
+    assert screen.getvalue().endswith("\n")
+
+
+def test_a_short_call_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = opened(monkeypatch)
+    monkeypatch.setattr(progress, "LATER", 30.0)
+    with counting(2, "windows") as tick:
+        tick(2)
+    assert screen.getvalue() == ""
+
+
+@pytest.mark.parametrize(("asked", "bar"), [(None, False), (False, False), (True, True)])
+def test_elsewhere_only_what_is_asked_for(
+    asked: bool | None, bar: bool, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress, "LATER", 0.0)
+    with counting(2, "windows", asked) as tick:
+        tick(2)
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert ("2/2" in said.err) == bar
+
+
+@pytest.mark.parametrize("gone", [None, "closed"])
+def test_no_bar_without_standard_error(gone: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = io.StringIO()
+    stream.close()
+    monkeypatch.setattr(sys, "stderr", None if gone is None else stream)
+    for asked in (None, True) if gone is None else (None,):
+        with counting(2, "windows", asked) as tick:
+            tick(2)
+
+
+@pytest.mark.parametrize(("alone", "asked", "inner"), [(False, None, True), (True, None, False), (False, False, False)])
+def test_blocks_inside_show_theirs_where_the_outer_lets_them(
+    monkeypatch: pytest.MonkeyPatch, alone: bool, asked: bool | None, inner: bool
+) -> None:
+    screen = opened(monkeypatch)
+    with counting(1, "outer", asked, alone=alone), counting(1, "inner"):
+        time.sleep(0.2)
+    assert ("inner" in screen.getvalue()) == inner
+    assert ("outer" in screen.getvalue()) == (asked is None)
+
+
+def test_silence_holds_for_what_is_not_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = opened(monkeypatch)
+    with silent(), counting(1, "quiet"):
+        time.sleep(0.2)
+    assert screen.getvalue() == ""
+    with silent(), counting(1, "loud", True) as tick:
+        tick(1)
+    assert "loud" in screen.getvalue()
+
+
+def test_an_error_passes_and_nothing_stays_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = opened(monkeypatch)
+    threads, filters = set(threading.enumerate()), list(warnings.filters)
+
+    def interrupted() -> None:
+        with counting(3, "windows"):
+            time.sleep(0.2)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert "windows" in screen.getvalue()
+    assert set(threading.enumerate()) == threads
+    assert warnings.filters == filters

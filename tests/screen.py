@@ -1,0 +1,26 @@
+"""Standard error as a terminal, for tests of what is shown in one."""
+
+from __future__ import annotations
+
+import io
+import sys
+
+import pytest
+
+from deepforecast.core import progress
+
+
+class Screen(io.StringIO):
+    """A terminal that keeps what is written to it."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def opened(monkeypatch: pytest.MonkeyPatch) -> Screen:
+    """Make standard error a terminal, in the test itself for pytest sets it anew before; half a second is no time on it."""
+    screen = Screen()
+    monkeypatch.setattr(sys, "stderr", screen)
+    monkeypatch.setattr(progress, "LATER", 0.05)
+    monkeypatch.setattr(progress, "BEAT", 0.05)
+    return screen
