@@ -206,6 +206,15 @@ def test_a_change_made_in_torch_before_is_caught_too(change: Callable[[Any], obj
     assert (found, reason.rpartition("changes ")[2].split(", ")[0]) == ("failed", said)
 
 
+def test_the_number_of_numbas_threads_stays_where_it_was_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Numba compiles nothing more once its threads run and the variable is another."""
+    monkeypatch.setenv("NUMBA_NUM_THREADS", "1")
+    seen: list[str | None] = []
+    cls = type("Looking", (Setting,), {"change": staticmethod(lambda: seen.append(os.environ.get("NUMBA_NUM_THREADS")))})
+    assert outcome(cls, "the_process_is_left_as_it_was") == ("passed", "")
+    assert set(seen) == {"1"}
+
+
 def test_a_model_that_sets_nothing_leaves_the_process() -> None:
     assert outcome(Last, "the_process_is_left_as_it_was") == ("passed", "")
 
