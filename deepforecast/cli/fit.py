@@ -8,7 +8,7 @@ import argparse
 import time
 from collections.abc import Sequence
 
-from deepforecast.cli.arguments import Reading, add_data, add_static, columns_of, frequency_of
+from deepforecast.cli.arguments import add_data, add_static, frequency_of
 from deepforecast.cli.outcome import Outcome
 from deepforecast.cli.parser import Parser
 
@@ -28,7 +28,9 @@ def add_arguments(parser: Parser, arguments: Sequence[str]) -> None:
     add_data(parser)
     add_static(parser)
     name = named(arguments)
-    if name is not None:
+    if name is None:
+        parser.lacking = "--model NAME is required, and only with it are the options of that model known"
+    else:
         from deepforecast.cli.flags import add_flags
         from deepforecast.cli.model_names import find
 
@@ -39,15 +41,13 @@ def run(values: argparse.Namespace) -> Outcome:
     """Read, fit, save."""
     from deepforecast.cli.flags import parameters
     from deepforecast.cli.model_names import find
-    from deepforecast.cli.reading import read, read_static
+    from deepforecast.cli.reading import read_all
     from deepforecast.cli.writing import check_target
 
     check_target(values.save)
     cls = find(values.model)
     model = cls(**parameters(values, cls))
-    reading = Reading.of(values)
-    data = read(values.data, columns_of(values), reading)
-    static = None if values.static_data is None else read_static(values.static_data, data.columns, reading)
+    data, static = read_all(values)
     started = time.perf_counter()
     model.fit(data.frame, freq=frequency_of(values.freq), columns=data.roles, static=static)
     seconds = time.perf_counter() - started

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import io
 import os
 import stat
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from deepforecast.cli import cells
-from deepforecast.cli.arguments import Reading
+from deepforecast.cli.arguments import Reading, columns_of
 from deepforecast.data.columns import Columns, resolve
 from deepforecast.errors import DataError, say, shown, some
 
@@ -50,6 +51,13 @@ def read(path: str, said: Mapping[str, Any], reading: Reading, *, target: bool =
     if left and target:
         say(f"Columns without a role are left out: {some(left)}. Declare them with --future, --past or --static.")
     return Data(cells.frame(table.select(there), columns, reading), columns)
+
+
+def read_all(values: argparse.Namespace) -> tuple[Data, Any]:
+    """The data file of a command, and the frame of its static columns or None."""
+    reading = Reading.of(values)
+    data = read(values.data, columns_of(values), reading)
+    return data, None if values.static_data is None else read_static(values.static_data, data.columns, reading)
 
 
 def read_static(path: str, columns: Columns, reading: Reading) -> Any:

@@ -83,6 +83,8 @@ GOOD = ["fit", "sales.csv", "--model", "SeasonalNaive", "--save", "m.dfc"]
     ("arguments", "said"),
     [
         (["fit", "sales.csv"], "required: --model, --save"),
+        (["fit", "sales.csv", "--horizon", "3", "--save", "m.dfc"], "--model NAME is required, and only with it are"),
+        (["fit", "sales.csv", "--modl", "Naive"], "has no option --modl. Did you mean --model?"),
         (
             ["fit", "sales.csv", "--model", "SeasnalNaive", "--save", "m.dfc"],
             "No model is called 'SeasnalNaive'. Did you mean SeasonalNaive",
