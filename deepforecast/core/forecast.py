@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from deepforecast.data.forecast_names import number_text
 from deepforecast.data.frames import Floats
 from deepforecast.errors import CapabilityError, ParameterError, ParameterTypeError, say, shown, some
 
@@ -174,11 +175,6 @@ def refuse_taken(new: Iterable[str], taken: Iterable[str]) -> None:
 def band_columns(name: str, levels: Sequence[float]) -> list[tuple[float, str, str]]:
     """(level, lower column, upper column) of a model."""
     return [(level, f"{name}-lo-{number_text(level)}", f"{name}-hi-{number_text(level)}") for level in levels]
-
-
-def number_text(value: float) -> str:
-    """A level or probability as it stands in a column name: exact, without a needless `.0`."""
-    return f"{value:g}" if float(f"{value:g}") == value else repr(float(value))
 
 
 def _numbers(given: Any, name: str, low: float, high: float) -> list[float]:

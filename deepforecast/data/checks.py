@@ -46,7 +46,7 @@ class CheckReport:
 
     @property
     def ok(self) -> bool:
-        """No errors: every model that can take missing values can be fitted."""
+        """No errors: a model that takes missing values, and needs no more of them than there are, can be fitted."""
         return not any(finding.severity == "error" for finding in self.findings)
 
     def __repr__(self) -> str:
@@ -176,7 +176,8 @@ class _View:
         ]
         findings = trouble + [self._in_rows(*row) for row in rows if row[2].any()]
         table = self._table(doubled, absent)
-        findings += self._of_series(table, calendar)
+        season = (seasons(calendar.frequency) or (1,))[0] if calendar is not None else 1
+        findings += self._of_series(table, season, self._unseen_places(table, np.where(doubled, 0, 1 + absent), season))
         summary = {
             "series": len(self.indptr) - 1,
             "rows": len(self.raw),
@@ -241,14 +242,25 @@ class _View:
             return frames.build(self.library, table)
         return frames.build(self.library, {self.names.id: self.ids, **{n: v for n, v in table.items() if n != self.names.id}})
 
-    def _of_series(self, table: dict[str, Any], calendar: Calendar | None) -> list[Finding]:
-        season = (seasons(calendar.frequency) or (1,))[0] if calendar is not None else 1
+    def _unseen_places(self, table: dict[str, Any], steps: Ints, season: int) -> NDArray[np.bool_]:
+        """Series of a season's values and more that have none at some place of it; `steps` are those each row goes on by."""
+        holes, values = table["missing"] + table["gaps"] > 0, table["rows"] - table["missing"]
+        found = holes & (values >= season) & (season > 1)
+        rows, lengths = np.repeat(found, table["rows"]), table["rows"][found]
+        at = np.cumsum(steps[rows])
+        place = np.repeat(np.arange(len(lengths)) * season, lengths) + at % season  # from where it starts does not matter
+        seen = np.bincount(place[~np.isnan(self.y[rows])], minlength=len(lengths) * season)
+        found[found] = (seen.reshape(-1, season) == 0).any(axis=1)
+        return np.asarray(found)
+
+    def _of_series(self, table: dict[str, Any], season: int, unseen: NDArray[np.bool_]) -> list[Finding]:
         values = table["rows"] - table["missing"]
         short = (values > 0) & (values < SHORT * season)
         constant = (values > 1) & (table["min"] == table["max"]) & (table["infinite"] == 0)
         whole = [
             ("error", "all missing", values == 0, "drop these series"),
             ("warning", f"short (< {SHORT} seasons of {season})", short, "leave them out of seasonal models"),
+            ("warning", f"season of {season} incomplete", unseen, "seasonal models with missing='interpolate'"),
             ("note", "constant", constant, "forecasts will be that constant"),
         ]
         return [

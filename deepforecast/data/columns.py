@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
-from deepforecast.errors import DataError, ParameterError, ParameterTypeError, shown, some
+from deepforecast.errors import DataError, ParameterError, ParameterTypeError, say, shown, some
 
 COVARIATES = ("future", "past", "static")
 
@@ -89,6 +89,13 @@ def resolve(
     if lacking:
         raise _lacks(lacking, columns if said else DIALECTS[0], names, target, what)
     return columns
+
+
+def say_undeclared(found: Sequence[str], said: Sequence[str] = ()) -> None:
+    """Name the columns of a frame that have no role and are left out, but for those named before."""
+    new = [name for name in found if name not in said]
+    if new:
+        say(f"Columns without a role are left out: {some(new)}. Declare them in columns= or drop them.")
 
 
 def _said(given: Columns | Mapping[str, Any] | None) -> dict[str, Any]:

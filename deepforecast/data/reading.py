@@ -13,10 +13,9 @@ from deepforecast.data.calendar import OFF_GRID, PER_DAY, Calendar, local_clock,
 from deepforecast.data.columns import Columns
 from deepforecast.data.frames import Floats, Ints, TimeType
 from deepforecast.data.frequency import parse
-from deepforecast.data.grids import point_numbers
+from deepforecast.data.grids import GRIDS, point_numbers
 from deepforecast.data.identity import Runs, runs_of
 from deepforecast.data.inference import infer
-from deepforecast.data.panel import Series, series_label
 from deepforecast.errors import DataError, shown, some
 
 
@@ -61,8 +60,8 @@ class Keys(NamedTuple):
         series = np.unique(np.searchsorted(self.indptr, rows, side="right") - 1)
         return some([self.label(int(one)) for one in series[:5]], len(series))
 
-    def on_calendar(self, freq: Any, calendar: Calendar | None) -> tuple[Series, Ints]:
-        """The series on a calendar - that of `freq`, or one made before - and the position of each row."""
+    def on_calendar(self, freq: Any, calendar: Calendar | None) -> tuple[Calendar, Ints]:
+        """The calendar - that of `freq`, or the one made before - and the position of each row on it."""
         raw, given = self.raw, calendar
         if calendar is not None:
             raw = _in_units_of(calendar, self)
@@ -71,14 +70,15 @@ class Keys(NamedTuple):
             if frequency is None:
                 raise _not_inferred(self)
             calendar = calendars.make(frequency, self.time, raw[:2], self.names.time)
-        position = calendar.positions(raw)
+        by_ticks = calendar.time.tz is None and calendar.frequency.base not in GRIDS  # then stamps are positions
+        position = raw if by_ticks else calendar.positions(raw)
         first, gaps = position[self.indptr[:-1]], np.diff(position)
         gaps[self.indptr[1:-1] - 1] = calendar.step
         if (gaps != calendar.step).any() or (first == OFF_GRID).any():
             _check_grid(self, calendar, position, gaps)
             if given is None:
                 _check_not_coarser(self, calendar, gaps, freq)
-        return Series(self.library, self.names, calendar, self.ids, position[self.indptr[1:] - 1]), position
+        return calendar, position
 
 
 def read_keys(table: nw.DataFrame[Any], names: Columns, what: str = "frame") -> Keys:
@@ -92,12 +92,24 @@ def read_keys(table: nw.DataFrame[Any], names: Columns, what: str = "frame") -> 
     first = indptr[:-1]
     if order is not None:
         raw, first = raw[order], order[first]
-    ids = None if names.id is None else frames.takeable(table[names.id])[first]
+    ids = None if names.id is None else table[names.id]
+    if ids is not None:
+        native: Any = ids.to_native()
+        views = str(getattr(native, "dtype", None) or getattr(native, "type", "")).startswith("string_view")
+        ids = (frames.takeable(ids) if views else ids)[first]
     keys = Keys(names, table.implementation.value, ids, order, indptr, raw, kind, what)
     same = raw[1:] == raw[:-1]
     if same.any():
         _check_doubled(keys, same)
     return keys
+
+
+def series_label(ids: Any, number: int) -> str:
+    """The id of a series as it is written in messages; a frame without an id column has but one."""
+    if ids is None:
+        return "the series"
+    one = ids[int(number)]
+    return shown(one.item() if isinstance(one, np.generic) else one)
 
 
 def _no_stamp(table: nw.DataFrame[Any], names: Columns, what: str) -> DataError:

@@ -114,6 +114,28 @@ def test_missing_values_of_a_history_are_filled_or_said() -> None:
     assert filled.Naive.iloc[0] == frame[frame.unique_id == "s001"].y.iloc[-1]
 
 
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_K8_columns_without_a_role_are_said_in_every_call_that_reads_them(library: str) -> None:
+    frame = noisy().assign(note="x")
+    later = frame.assign(ds=frame.ds + pd.Timedelta(days=40), price=1.0)
+    more = later.assign(ds=later.ds + pd.Timedelta(days=40))
+    rows, after, beyond = (converted(one, library) for one in (frame.assign(price=1.0), later, more))
+    with pytest.warns(DataWarning, match="left out: note. Declare") as said:
+        model = Naive(2).fit(converted(frame, library))
+    assert len(said) == 1
+    for call in (lambda: model.predict(frame=rows), lambda: model.predict(frame=rows), lambda: model.update(after)):
+        with pytest.warns(DataWarning, match="left out: price. Declare") as said:
+            call()
+        assert len(said) == 1
+        assert said[0].filename == __file__
+    want = plain(Naive(2).fit(later[["unique_id", "ds", "y"]]).predict())
+    same(model.predict(), want, types=False)
+    model.update(beyond)  # said before: not again
+    with pytest.warns(DataWarning, match="left out: size. Declare"):
+        model.fine_tune(converted(more.assign(size=2.0), library))
+    model.fine_tune(converted(more.assign(size=2.0), library))
+
+
 # -- covariates -----------------------------------------------------------------------------------------------------------
 
 

@@ -120,6 +120,14 @@ def test_what_is_filled_with_zeros_has_zeros() -> None:
     assert prepared(Counts(missing="zero"), given.with_target(y)).y[5] == 0
 
 
+@pytest.mark.parametrize("model", [Ratios(3), Conformal(Ratios(3))], ids=["alone", "wrapped"])
+def test_complete_data_are_looked_at_too(model: Any) -> None:
+    frame = joined(D("A"), D("B"))
+    with pytest.raises(DataError, match=r"takes positive values; .* series B, first -1 at 2024-01-11"):
+        model.fit(frame.assign(y=frame.y.where(frame.index != 70, -1.0)))
+    model.fit(frame)
+
+
 def test_histories_and_updates_are_looked_at_too() -> None:
     frame = joined(D("A"), D("B"))
     model = Ratios(3).fit(frame)

@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from deepforecast import Conformal, Naive, Panel
-from deepforecast.core.state import Learned, fingerprint
+from deepforecast import Conformal, Naive
+from deepforecast.core.state import Learned
 from tests.frames import P, same
 
 LEARNED = Learned({"last": np.array([1.0, 2.0, 3.0]), "season": np.arange(6.0).reshape(3, 2)}, {"size": 7})
@@ -38,16 +38,19 @@ def test_some_series_of_a_state_are_a_state() -> None:
     same(found, pd.concat([whole[4:], whole[:2]], ignore_index=True))
 
 
+def fingerprint(frame: pd.DataFrame) -> str:
+    return Naive().fit(frame).state_.data
+
+
 def test_a_fingerprint_tells_data_apart_and_not_how_they_came() -> None:
     frame = P(3, 30)
-    own = fingerprint(Panel.from_frame(frame))
+    own = fingerprint(frame)
     assert own.startswith("90-")
-    assert fingerprint(Panel.from_frame(frame.sample(frac=1, random_state=0))) == own
-    assert Naive().fit(frame).state_.data == own
+    assert fingerprint(frame.sample(frac=1, random_state=0)) == own
     others = [
         frame.assign(y=frame.y.mask(frame.index == 50, 0.0)),
         frame.assign(ds=frame.ds + pd.Timedelta(days=1)),
         frame.assign(unique_id=np.repeat(["a", "b", "c"], [20, 30, 40]), ds=pd.date_range("2024-01-01", periods=90)),
         frame.head(89),
     ]
-    assert len({own, *(fingerprint(Panel.from_frame(other)) for other in others)}) == 5
+    assert len({own, *(fingerprint(other) for other in others)}) == 5

@@ -103,6 +103,21 @@ def test_short_series_are_warned_of() -> None:
     assert findings(check(joined(D("A", 60), D("B", 10)))) == {"short (< 2 seasons of 7)": ("warning", 1)}
 
 
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_season_with_a_place_never_seen_is_warned_of(library: str) -> None:
+    whole, lacking, few = D("A", 30), D("B", 20), D("C", 6).drop(index=3)
+    lacking.loc[lacking.index % 7 == 2, "y"] = np.nan
+    frame = joined(whole.drop(index=[8, 15]), lacking, few)
+    frame = joined(frame, frame[frame.unique_id == "B"].iloc[[4]])
+    warned = next(one for one in check(converted(frame, library)).findings if one.what == "season of 7 incomplete")
+    assert (warned.severity, warned.count, warned.where) == ("warning", 1, "B")
+    for gone in (frame.dropna(), frame[frame.unique_id == "B"]):
+        assert findings(check(gone))["season of 7 incomplete"] == ("warning", 1)
+    seen = frame.assign(y=frame.y.mask((frame.unique_id == "B") & (frame.ds == "2024-01-03"), 1.0))
+    assert "season of 7 incomplete" not in findings(check(seen))
+    assert "season of 7 incomplete" not in findings(check(whole.assign(ds=range(30)).drop(index=4)))  # of no known season
+
+
 def test_a_table_column_gives_way_to_an_id_of_its_name() -> None:
     frame = D("A", 30).rename(columns={"unique_id": "rows"})
     assert check(frame, columns={"id": "rows"}).series["rows"].tolist() == ["A"]

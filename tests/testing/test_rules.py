@@ -324,6 +324,9 @@ class Reckless(Ratio):
             return Naive._fit(self, panel.with_target(np.log(np.abs(panel.y) + 1)), monitor)
 
 
+Reckless.takes_any_value = True  # or its values would be looked at before it sees them
+
+
 def test_what_takes_positive_values_alone_is_checked_on_these() -> None:
     rows = testing.run(Ratio, only=["values", "invariance", "gaps", "moving", "leakage"]).rows
     assert [row.reason for row in rows if row.outcome == "failed"] == []
@@ -368,7 +371,7 @@ class LongSeasons(SeasonalNaive):
     """Knows four seasons before it says a word."""
 
     def _needs(self, panel: Panel) -> int:
-        return 4 * self._length(panel)
+        return 4 * super()._needs(panel)
 
 
 def test_a_model_with_long_seasons_gets_histories_that_it_can_learn_from() -> None:

@@ -41,6 +41,7 @@ class Conformal(Forecaster):
     """
 
     capabilities = Capabilities(distribution="analytic")
+    always_calibrates = True
 
     model: Forecaster = param(positional=True, help="the model whose points get bands")
     method: str = param("split", choices=METHODS, help="equal weight to all errors, or following the misses")
@@ -57,11 +58,6 @@ class Conformal(Forecaster):
     def own_horizon(self) -> int | None:
         """Its own, or that of the model."""
         return self.horizon or self.model.own_horizon
-
-    @property
-    def calibrates(self) -> bool:
-        """Always."""
-        return True
 
     @property
     def filling(self) -> str:
