@@ -453,7 +453,8 @@ class TestInterrupted:
         child, others = self.started(tmp_path, "processes")
         assert len(others) >= 2
         child.kill()
-        child.wait(10)  # to read what it said would be to wait for all who share its stderr
+        child.wait(10)
+        child.stderr.close()  # to read it would be to wait for all who share it
         assert self.gone(others, 30)
 
 
