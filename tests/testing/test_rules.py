@@ -374,6 +374,20 @@ class LongSeasons(SeasonalNaive):
         return 4 * super()._needs(panel)
 
 
+def test_a_run_of_all_rules_fits_few_series() -> None:
+    """What a model costs in a fit, it costs about two hundred times in the checks."""
+    fits: list[int] = []
+
+    class Counted(Naive):
+        def _fit(self, panel: Panel, monitor: Monitor) -> Learned:
+            fits.append(len(panel))
+            return super()._fit(panel, monitor)
+
+    testing.run(Counted)
+    assert len(fits) < 110
+    assert 100 < sum(fits) < 210
+
+
 def test_a_model_with_long_seasons_gets_histories_that_it_can_learn_from() -> None:
     assert outcome(LongSeasons, "times_follow_the_calendar") == ("passed", "")
 
