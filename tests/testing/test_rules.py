@@ -375,7 +375,7 @@ class LongSeasons(SeasonalNaive):
 
 
 def test_a_run_of_all_rules_fits_few_series() -> None:
-    """What a model costs in a fit, it costs about two hundred times in the checks."""
+    """What a model costs in a fit, it costs some two hundred times a series in the checks."""
     fits: list[int] = []
 
     class Counted(Naive):
@@ -385,7 +385,7 @@ def test_a_run_of_all_rules_fits_few_series() -> None:
 
     testing.run(Counted)
     assert len(fits) < 110
-    assert 100 < sum(fits) < 210
+    assert 100 < sum(fits) < 220
 
 
 def test_a_model_with_long_seasons_gets_histories_that_it_can_learn_from() -> None:
