@@ -12,6 +12,7 @@ import numpy as np
 
 from deepforecast.data.forecast_names import number_text
 from deepforecast.data.frames import Floats
+from deepforecast.data.whole import whole_number
 from deepforecast.errors import CapabilityError, ParameterError, ParameterTypeError, say, shown, some
 
 LONGEST_HORIZON = 1_000_000  # beyond it a slip, or a file made to do harm: memory would run out before the error
@@ -124,11 +125,7 @@ def checked_quantiles(quantiles: Any) -> list[float]:
 
 def checked_horizon(horizon: Any, name: str = "horizon") -> int:
     """A whole number of steps (or of something else, by `name`), at least 1."""
-    if isinstance(horizon, (bool, np.bool_)) or not hasattr(horizon, "__index__"):
-        raise ParameterTypeError(f"{name} is a whole number, at least 1; got {shown(horizon)} ({type(horizon).__name__}).")
-    if not 1 <= int(horizon) <= LONGEST_HORIZON:
-        raise ParameterError(f"{name} is at least 1 and at most {LONGEST_HORIZON:,}; got {int(horizon):,}.")
-    return int(horizon)
+    return whole_number(horizon, name, most=LONGEST_HORIZON)
 
 
 def level_probabilities(level: float) -> tuple[float, float]:
