@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deepforecast.kernels.compiling import announced, compiled
+from deepforecast.kernels.compiling import announced, bare, compiled, lean
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -111,7 +111,7 @@ def _parameters(y: Floats, indptr: Ints, kind: int, bounds: Floats, found: Float
         found[i, 1] = _smoothing(others, periods, bounds[1, 0], bounds[1, 1])
 
 
-@compiled
+@bare
 def _smoothing(values: Floats, count: int, low: float, high: float) -> float:
     """The parameter of least squared one-step errors between two bounds, by golden sections."""
     if count < 2:
@@ -130,7 +130,7 @@ def _smoothing(values: Floats, count: int, low: float, high: float) -> float:
     return 0.5 * (low + high)
 
 
-@compiled
+@bare
 def _squares(values: Floats, count: int, alpha: float) -> float:
     level, total = values[0], 0.0
     for row in range(1, count):
@@ -140,7 +140,7 @@ def _squares(values: Floats, count: int, alpha: float) -> float:
     return total
 
 
-@compiled
+@lean
 def _walk(y: Floats, indptr: Ints, kind: int, alpha: Floats, state: Floats, sizes: Floats, levels: Floats) -> None:
     held = sizes.shape[1]
     for i in range(len(indptr) - 1):
@@ -205,7 +205,7 @@ def _block_parameters(y: Floats, indptr: Ints, rows: Ints, low: float, high: flo
             found[i, level] = _smoothing(sums, count, low, high)
 
 
-@compiled
+@lean
 def _walk_blocks(y: Floats, indptr: Ints, rows: Ints, alpha: Floats, skip: Ints, state: Floats, fitted: Floats) -> None:
     for i in range(len(indptr) - 1):
         levels = 0
@@ -236,7 +236,7 @@ def _walk_blocks(y: Floats, indptr: Ints, rows: Ints, alpha: Floats, skip: Ints,
             state[i, level, 0], state[i, level, 1], state[i, level, 2], state[i, level, 3] = smoothed, passed, seen, total
 
 
-@compiled
+@lean
 def _tilt(sizes: Floats, occurrence: Floats, mean: Floats, found: Floats) -> None:
     for i in range(len(sizes)):
         held, largest = 0, 0.0
@@ -260,7 +260,7 @@ def _tilt(sizes: Floats, occurrence: Floats, mean: Floats, found: Floats) -> Non
             tilt = following if low < following < high else 0.5 * (low + high)
 
 
-@compiled
+@bare
 def _weights(sizes: Floats, held: int, largest: float, occurrence: float, tilt: float, found: Floats) -> Any:
     """Write down the tilted probabilities; their mean and variance, in units of the largest size."""
     top = 0.0 if occurrence < 1.0 else -np.inf
