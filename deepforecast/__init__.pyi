@@ -27,8 +27,10 @@ from deepforecast.models.combine.conformal import Conformal as _Conformal
 from deepforecast.models.statistical.adida import ADIDA as _ADIDA
 from deepforecast.models.statistical.auto_theta import AutoTheta as _AutoTheta
 from deepforecast.models.statistical.croston import Croston as _Croston
+from deepforecast.models.statistical.decomposition import decompose as decompose
 from deepforecast.models.statistical.dynamic_theta import DynamicTheta as _DynamicTheta
 from deepforecast.models.statistical.imapa import IMAPA as _IMAPA
+from deepforecast.models.statistical.mstl import MSTL as _MSTL
 from deepforecast.models.statistical.optimized_theta import OptimizedTheta as _OptimizedTheta
 from deepforecast.models.statistical.theta import Theta as _Theta
 from deepforecast.models.statistical.tsb import TSB as _TSB
@@ -49,6 +51,7 @@ __all__ = [
     "Forecaster",
     "IMAPA",
     "Leaderboard",
+    "MSTL",
     "Mean",
     "Naive",
     "Naive2",
@@ -64,6 +67,7 @@ __all__ = [
     "compare",
     "cross_validate",
     "datasets",
+    "decompose",
     "errors",
     "fill_gaps",
     "load",
@@ -107,8 +111,9 @@ class ADIDA(_ADIDA):
 class AutoTheta(_AutoTheta):
     """The best of the standard, optimised, dynamic standard and dynamic optimised Theta model of each series.
 
-    By the mean squared error an optimised model is never behind its standard one, of which it is a case, so that only these
-    two are fitted; "aicc" and "bic" count their parameters (the standard ones: alpha, first level and, unless dynamic, slope).
+    They are compared by their error in the sample. A standard model is a case of its optimised one and never ahead of it as
+    such ("mse": only those two are fitted); so the error is that of a degree of freedom ("variance"): alpha, the first level
+    and an estimated theta take one each. "aicc" weighs them more.
     Interval: that of the model chosen. Missing values are stepped over (an error of 0).
     Reference: Fiorucci, Pellegrini, Louzada, Petropoulos & Koehler (2016), Models for optimising the theta method and their
     relationship to state space models, *International Journal of Forecasting* 32.
@@ -121,6 +126,7 @@ class AutoTheta(_AutoTheta):
     season_length: steps after which the season repeats
     decomposition: how a season that the 90 % test finds is taken out; auto: multiplicative where values and indices are
         positive
+    objective: squares: the sum of squared errors from the fourth row on; likelihood: of all rows, the first level unknown
     criterion: what the model of a series is chosen by
     """
 
@@ -134,7 +140,8 @@ class AutoTheta(_AutoTheta):
         intervals: str | None = None,
         season_length: int | str = "auto",
         decomposition: str = "auto",
-        criterion: str = "mse",
+        objective: str = "likelihood",
+        criterion: str = "variance",
     ) -> None: ...
 
 class Conformal(_Conformal):
@@ -236,8 +243,8 @@ class Drift(_Drift):
 class DynamicTheta(_DynamicTheta):
     """The dynamic optimised Theta model (DOTM), or with theta=2 the dynamic standard one (DSTM).
 
-    The line is that through the values so far, and it moves on with every row and every step ahead. theta (unless given), alpha
-    in 0.1 to 0.99 and the first level minimise the sum of squared errors from the fourth row on, exactly.
+    The line is that through the values so far, and it moves on with every row and every step ahead. theta is estimated unless
+    it is given; alpha lies in 0.1 to 0.99, as in R's forecTheta.
     Interval: the model is linear in its errors, so the variance of each step follows from that of the state. Missing values
     are stepped over: the level moves as if the error were 0, the line is that through the values seen.
     Reference: Fiorucci, Pellegrini, Louzada, Petropoulos & Koehler (2016), Models for optimising the theta method and their
@@ -251,6 +258,7 @@ class DynamicTheta(_DynamicTheta):
     season_length: steps after which the season repeats
     decomposition: how a season that the 90 % test finds is taken out; auto: multiplicative where values and indices are
         positive
+    objective: squares: the sum of squared errors from the fourth row on; likelihood: of all rows, the first level unknown
     theta: curvature of the line that is smoothed; None: estimated
     """
 
@@ -264,6 +272,7 @@ class DynamicTheta(_DynamicTheta):
         intervals: str | None = None,
         season_length: int | str = "auto",
         decomposition: str = "auto",
+        objective: str = "likelihood",
         theta: float | None = None,
     ) -> None: ...
 
@@ -295,6 +304,45 @@ class IMAPA(_IMAPA):
         intervals: str | None = None,
         longest: int = 50,
         alpha: float | None = None,
+    ) -> None: ...
+
+class MSTL(_MSTL):
+    """Take the seasons out by loess, forecast the rest by another model, and carry the last cycle of each season on.
+
+    One season is STL, several are MSTL (hourly data: a day and a week), the shortest first, twice over. Intervals are those of
+    the model of the rest: the seasons count as known. Missing values are interpolated for the decomposition and stay missing
+    for the model. A series of less than two cycles of a season that the frequency suggests does without it, and is named.
+    `update` goes on with the seasons of the fit, as does predict(frame=...) on histories that begin with the rows known; any
+    other history is decomposed anew, the parameters of the model of the rest as they are.
+    Reference: Bandara, Hyndman & Bergmeir (2021), MSTL, arXiv:2107.13462.
+
+    horizon: steps to forecast when predict is not told
+    alias: name of the forecast column, in place of the class name
+    missing: what to do with missing values
+    point: which point of the distribution is the forecast
+    intervals: calibrate bands on rolling forecasts during fit
+    season_length: steps after which a season repeats, or several of them
+    trend_model: the model of what remains without the seasons; AutoETS(season_length=1) if not given
+    seasonal_window: cycles a season is smoothed over, odd, one or one for each; 11, 15, 19, ... if not given
+    trend_window: rows the trend is smoothed over, odd, above the season, one or one for each
+    seasonal_degree: smooth seasons by constants or by lines
+    robust: give outliers little weight in the decomposition
+    """
+
+    def __init__(
+        self,
+        horizon: int | None = None,
+        *,
+        alias: str | None = None,
+        missing: str = "auto",
+        point: str = "auto",
+        intervals: str | None = None,
+        season_length: int | list[int] | str = "auto",
+        trend_model: Forecaster | None = None,
+        seasonal_window: int | list[int] | None = None,
+        trend_window: int | list[int] | None = None,
+        seasonal_degree: int = 0,
+        robust: bool = False,
     ) -> None: ...
 
 class Mean(_Mean):
@@ -376,8 +424,8 @@ class Naive2(_Naive2):
 class OptimizedTheta(_OptimizedTheta):
     """The optimised Theta model (OTM): theta is estimated beside alpha and the first level.
 
-    theta is at least 1 and may be infinite: then the line's whole drift goes on. alpha lies in 0.1 to 0.99, and the errors of
-    the first three rows do not count, as in R's forecTheta. All three minimise the sum of squared errors, exactly.
+    theta is at least 1 and may be infinite: then the line's whole drift goes on. alpha lies in 0.1 to 0.99, as in
+    R's forecTheta.
     Interval: sigma^2 * (1 + (h - 1) * alpha^2), times the index. Missing values are stepped over (an error of 0).
     Reference: Fiorucci, Pellegrini, Louzada, Petropoulos & Koehler (2016), Models for optimising the theta method and their
     relationship to state space models, *International Journal of Forecasting* 32.
@@ -390,6 +438,7 @@ class OptimizedTheta(_OptimizedTheta):
     season_length: steps after which the season repeats
     decomposition: how a season that the 90 % test finds is taken out; auto: multiplicative where values and indices are
         positive
+    objective: squares: the sum of squared errors from the fourth row on; likelihood: of all rows, the first level unknown
     """
 
     def __init__(
@@ -402,6 +451,7 @@ class OptimizedTheta(_OptimizedTheta):
         intervals: str | None = None,
         season_length: int | str = "auto",
         decomposition: str = "auto",
+        objective: str = "likelihood",
     ) -> None: ...
 
 class SeasonalMean(_SeasonalMean):
@@ -495,7 +545,9 @@ class Theta(_Theta):
 
     The seasonally adjusted series is taken apart into a straight line (theta = 0) and one with its curvature doubled
     (theta = 2); the line goes on, the other is forecast by simple exponential smoothing, and the two are averaged: smoothing
-    with half the drift of the line. alpha and the first level minimise the sum of squared errors of all rows, exactly.
+    with half the drift of the line. alpha, 0.0001 to 0.9999, maximises the likelihood with the first level unknown (the `ses`
+    of the organisers' script takes the best first level for the true one, and so alpha too often for 0). A season,
+    multiplicative where values are above 0, is taken out if the series has three of them and passes the 90 % test.
     Interval: sigma^2 * (1 + (h - 1) * alpha^2), times the index. Missing values are stepped over (an error of 0).
     References: Assimakopoulos & Nikolopoulos (2000), *International Journal of Forecasting* 16; Hyndman & Billah (2003),
     Unmasking the Theta method, *International Journal of Forecasting* 19.

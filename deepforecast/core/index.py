@@ -8,6 +8,7 @@ MODELS: dict[str, str] = {
     "Drift": "deepforecast.models.baselines.drift",
     "DynamicTheta": "deepforecast.models.statistical.dynamic_theta",
     "IMAPA": "deepforecast.models.statistical.imapa",
+    "MSTL": "deepforecast.models.statistical.mstl",
     "Mean": "deepforecast.models.baselines.mean",
     "Naive": "deepforecast.models.baselines.naive",
     "Naive2": "deepforecast.models.baselines.naive2",

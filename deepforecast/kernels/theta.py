@@ -4,6 +4,10 @@ With row t = 1, 2, ... of a series, smoothing alpha, weight w = 1 - 1/theta and 
     l + w * ((1 - alpha)^(t-1) * A + (1 + (1 - alpha) + ... + (1 - alpha)^(t-1)) * B),    l += alpha * (y - l) once y is seen.
 The line is the least-squares one: through the whole series, or (dynamic) through the values before t. The errors are linear in
 w and in the first l, so these are solved for exactly, and the search is over alpha alone: many values of it in one pass.
+
+The objective is S * P^(1/(n - 1)), with S the sum of the n squared errors and P that of the squared weights (1 - alpha)^(t-1)
+of the first l in them: the likelihood with the first l unknown (a flat prior), for w = 0 the exact one of ARIMA(0,1,1). Or, if
+errors at the start are skipped, S of the others: then what is best fits the first l to one of them where alpha is high.
 """
 
 from __future__ import annotations
@@ -30,8 +34,8 @@ squares of rows and of products of rows and values, around the means."""
 START, RAISED, SMOOTHED, CARRIED, SUMMED = (row * LANES for row in range(1, 6))
 FIXED_FIXED, FIXED_START, START_START, FIXED_DRIFT, START_DRIFT, DRIFT_DRIFT = (row * LANES for row in range(6, 12))
 """Where in the lanes' array each quantity begins; alpha is first."""
-LOSS, ALPHA, WEIGHT, FIRST = range(4)
-"""Of the best: sum of squares, alpha, w, first level."""
+ALPHA, WEIGHT, LOSS, SQUARED, FIRST = range(5)
+"""Of the best: alpha, w, objective, sum of squares, first level."""
 VANISHED = 1e-200  # a power below: as good as 0, and numbers below 1e-308 are slow
 
 
@@ -43,17 +47,17 @@ def estimate(
     slope: Floats,
     dynamic: Bools,
     skip: Ints,
-) -> tuple[Floats, Floats, Floats, Floats]:
-    """alpha, w, sum of squares and state before the first row of each series, by least squares.
+) -> tuple[Floats, Floats, Floats, Floats, Floats]:
+    """alpha, w, objective, sum of squares, and the state before the first row of each series.
 
     alpha, weight: lower and upper bounds. slope: of the line, NaN to find it. skip: leading errors that do not count. Values
     are best near 1 in size and around 0; those missing are stepped over. What the first one is preceded by does not count.
     """
     size = len(indptr) - 1
-    found, states = np.zeros((3, size)), np.zeros((size, WIDTH))
+    found, states = np.zeros((4, size)), np.zeros((size, WIDTH))
     with announced("the Theta models"):
         _estimate(y, indptr, alpha[0], alpha[1], weight[0], weight[1], slope, dynamic, skip, found, states)
-    return found[0], found[1], found[2], states
+    return found[0], found[1], found[2], found[3], states
 
 
 def filtered(
@@ -93,51 +97,53 @@ def _estimate(
     longest = 0
     for i in range(len(low)):
         longest = max(longest, indptr[i + 1] - indptr[i])
-    lines, lanes, losses, best = np.empty((2, longest)), np.empty(12 * LANES), np.empty(LANES), np.empty(4)
+    lines, lanes, losses, best = np.empty((2, longest)), np.empty(12 * LANES), np.empty(LANES), np.empty(5)
     for i in range(len(low)):
         values = y[indptr[i] : indptr[i + 1]]
         while len(values) and math.isnan(values[0]):
             values = values[1:]
-        reach = 3.0 * _draw_line(values, slope[i], dynamic[i], states[i], lines)
-        best[0] = np.inf
+        largest, count = _draw_line(values, slope[i], dynamic[i], states[i], lines)
+        reach, power = (3.0 * largest, 1.0 / max(count - 1.0, 1.0)) if skip[i] == 0 else (1e6 * largest, 0.0)
+        best[LOSS] = np.inf
         for k in range(LANES):
             lanes[k] = low[i] + (high[i] - low[i]) * (k / (LANES - 1)) ** 2
         for turn in range(REFINEMENTS + 2):
             _sums(values, lines, lanes, skip[i])
             for k in range(LANES):
-                losses[k] = _least(lanes, k, light[i], heavy[i], reach, best)
+                losses[k] = _least(lanes, k, light[i], heavy[i], reach, power, best)
             if low[i] == high[i] or best[LOSS] == 0.0:
                 break
             _closer(lanes, losses, turn == REFINEMENTS)
-        found[0, i], found[1, i], found[2, i] = best[ALPHA], best[WEIGHT], best[LOSS]
+        for number in range(4):
+            found[number, i] = best[number]
         states[i, LEVEL] = best[FIRST]
 
 
 @compiled
-def _draw_line(values: Floats, slope: float, dynamic: bool, state: Floats, lines: Floats) -> float:
+def _draw_line(values: Floats, slope: float, dynamic: bool, state: Floats, lines: Floats) -> tuple[float, float]:
     """The state before the first row, but for its level; intercept and slope of the line that each row is forecast by.
 
-    Gives the largest value without its sign.
+    Gives the largest value without its sign, and how many there are.
     """
     state[:] = 0.0
     state[POWER] = 1.0
-    largest = 0.0
+    largest, count = 0.0, 0.0
     for t in range(len(values)):
         if dynamic:
             lines[1, t] = state[PRODUCTS] / state[SQUARES] if state[SQUARES] > 0.0 else 0.0
             lines[0, t] = state[MEAN] - lines[1, t] * state[MEAN_ROW]
         if not math.isnan(values[t]):
-            largest = max(largest, abs(values[t]))
+            largest, count = max(largest, abs(values[t])), count + 1.0
             _onto_line(state, t + 1.0, values[t])
     if dynamic:
         state[COUNT:] = 0.0
-        return largest
+        return largest, count
     if not math.isnan(slope):
         state[PRODUCTS] = slope * state[SQUARES]
     found = state[PRODUCTS] / state[SQUARES] if state[SQUARES] > 0.0 else 0.0
     lines[1, : len(values)] = found
     lines[0, : len(values)] = state[MEAN] - found * state[MEAN_ROW]
-    return largest
+    return largest, count
 
 
 @compiled
@@ -169,11 +175,12 @@ def _sums(values: Floats, lines: Floats, lanes: Floats, skip: int) -> None:
 
 
 @compiled
-def _least(lanes: Floats, k: int, light: float, heavy: float, reach: float, best: Floats) -> float:
-    """The least sum of squares of a lane over w (light to heavy) and the first level (within reach), kept if the best."""
+def _least(lanes: Floats, k: int, light: float, heavy: float, reach: float, power: float, best: Floats) -> float:
+    """The least objective of a lane over w (light to heavy) and the first level (within reach), kept if the best."""
     fs, ss, fd = lanes[FIXED_START + k], lanes[START_START + k], lanes[FIXED_DRIFT + k]
     sd, dd = lanes[START_DRIFT + k], lanes[DRIFT_DRIFT + k]
     least, inside, middle = np.inf, ss * dd - sd * sd, min(max(0.5, light), heavy)
+    factor = ss**power
     apart = inside > 1e-13 * ss * dd and light < heavy
     for corner in range(6):  # within all bounds; else along each of them
         weight, level = middle, 0.0
@@ -190,9 +197,9 @@ def _least(lanes: Floats, k: int, light: float, heavy: float, reach: float, best
             continue
         loss = lanes[FIXED_FIXED + k] + level * (level * ss - 2.0 * fs + 2.0 * weight * sd) + weight * (weight * dd - 2.0 * fd)
         loss = max(loss, 0.0)
-        least = min(least, loss)
-        if loss < best[LOSS]:
-            best[LOSS], best[ALPHA], best[WEIGHT], best[FIRST] = loss, lanes[k], weight, level
+        least = min(least, loss * factor)
+        if loss * factor < best[LOSS]:
+            best[LOSS], best[SQUARED], best[ALPHA], best[WEIGHT], best[FIRST] = loss * factor, loss, lanes[k], weight, level
         if corner == (0 if apart else 1):
             break
     return least

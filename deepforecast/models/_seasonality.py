@@ -13,18 +13,18 @@ from deepforecast.data.frames import Floats, Ints
 from deepforecast.models.baselines._arrays import reduced
 
 CRITICAL = 1.645  # two-sided 90 %
-SEASONS_NEEDED = 3
 SMALLEST_INDEX = 0.01  # of a multiplicative season; below it an additive one is taken, as R's forecTheta does
 
 
-def seasons(y: Floats, indptr: Ints, season: int, kind: str) -> tuple[Floats, Any]:
+def seasons(y: Floats, indptr: Ints, season: int, kind: str, needed: int) -> tuple[Floats, Any]:
     """The season of each series (series, places), and whether it is to be added, not multiplied: 1 where there is none.
 
     kind: "additive", "multiplicative" (but additive where values are not all above 0), "auto" (also where an index is near 0).
+    needed: how many seasons long a series must be to be tested, at least 2.
     """
     lengths, seen, y = np.diff(indptr), ~np.isnan(y), filled(y, indptr)
     index = np.ones((len(lengths), season))
-    found = (lengths >= SEASONS_NEEDED * season) & (season > 1)
+    found = (lengths >= needed * season) & (season > 1)
     found[found] = correlated(y[np.repeat(found, lengths)], lengths[found], season)
     additive = found & ((reduced(y, indptr[:-1], indptr[1:], np.minimum) <= 0) | (kind == "additive"))
 
