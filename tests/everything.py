@@ -80,7 +80,7 @@ def of_a_model(model: Any, folder: Path) -> str:
     """Forecasts with bands, windows of the past, paths and components where there are any, and the file."""
     from deepforecast import cross_validate, load
 
-    levels = [50, 80] if model.capabilities.distribution is not None else None
+    levels = [50, 62.5] if model.capabilities.distribution is not None else None
     said = [text(model.clone().fit(frame).predict(level=levels)) for frame in (days(), hours())]
     said.append(text(cross_validate(model, days(), n_windows=2, level=levels)))
     model.fit(days())
