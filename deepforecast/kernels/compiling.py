@@ -33,6 +33,12 @@ def inner(function: Function) -> Function:
     return cast(Function, numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **OPTIONS)(function))
 
 
+def part(function: Function) -> Function:
+    """For a piece of one kernel: put where it is called before anything is compiled. A few lines, or what mostly calls others:
+    each level of calls is translated, and all below it once more."""
+    return cast(Function, numba.njit(inline="always", **OPTIONS)(function))
+
+
 def lean(function: Function) -> Function:
     """`compiled` for what makes no arrays: they are then handed on uncounted. Counting is an atomic operation for each array
     and call, and can take half the time of small functions."""
