@@ -21,12 +21,14 @@ def finite(values: Floats, state: State, name: str, spread_of: Forecaster | None
     """
     if np.isfinite(values).all():
         return values
-    bad = np.flatnonzero(~np.isfinite(values).all(axis=tuple(range(1, values.ndim))))
+    axes = tuple(range(1, values.ndim))
+    none = np.isnan(values).any(axis=axes)
+    bad = np.flatnonzero(none if none.any() else np.isinf(values).any(axis=axes))  # those of one cause
     target = state.series.columns.target
     why = f"the values of column {target} are too large for float64. Rescale them, or leave these series out"
-    if np.isnan(values[bad]).any() and spread_of is None:
+    if none.any() and spread_of is None:
         why = "the model gives no number (NaN) for it. Leave these series out, or use another model"
-    elif np.isnan(values[bad]).any() and spread_of is not None:
+    elif none.any() and spread_of is not None:
         needed = spread_of._needs_to_spread(state.learned)
         count = "" if needed is None else f": at least {needed} are needed, and in fit there were {needed - 1}"
         why = f"the values of column {target} are too few to know their spread{count}. Fit longer series, or ask for no level"

@@ -28,7 +28,7 @@ def check_values(y: Floats, keys: Keys, may_be_empty: bool) -> None:
     if len(infinite):
         raise DataError(
             f"Column {target} is finite or missing; it is infinite in {len(infinite)} row(s) of series "
-            f"{keys.labels(infinite)}, first at {keys.stamp(infinite[0])}. Replace these values, e.g. by NaN."
+            f"{keys.place(infinite)}. Replace these values, e.g. by NaN."
         )
     missing = np.append(0, np.cumsum(np.isnan(y)))[keys.indptr]
     empty = np.flatnonzero(np.diff(missing) == np.diff(keys.indptr))
@@ -47,7 +47,7 @@ def covariate(table: nw.DataFrame[Any], name: str, keys: Keys) -> Covariate:
     if len(infinite):
         raise DataError(
             f"Covariate {shown(name)} is finite or missing; it is infinite in {len(infinite)} row(s) of series "
-            f"{keys.labels(infinite)}, first at {keys.stamp(infinite[0])}. Replace these values, e.g. by NaN."
+            f"{keys.place(infinite)}. Replace these values, e.g. by NaN."
         )
     return one
 

@@ -20,6 +20,7 @@ from deepforecast.data.identity import Runs, runs_of
 from deepforecast.data.inference import infer
 from deepforecast.data.missing import METHODS, filled
 from deepforecast.data.panel import Panel
+from deepforecast.data.reading import no_stamp, read_keys
 from deepforecast.errors import DataError, ParameterError, shown, some
 
 SHORT = 2  # seasons below which a series is called short
@@ -115,21 +116,26 @@ def fill_gaps(
     table = frames.opened(frame)
     panel = Panel.from_frame(frame, columns=columns, freq=freq)
     names = panel.series.columns
-    if table[names.time].dtype in (nw.String, nw.Object):  # text comes out as the date-times it was read as
-        raw, time = frames.stamps(table[names.time], names.time)
-        table = table.with_columns(frames.time_series(names.time, raw, time, panel.series.library).alias(names.time))
-    bare = frames.opened(Panel(panel.series, panel.indptr, panel.y).to_frame())
-    keys = [names.time] if names.id is None else [names.id, names.time]
-    row = next(name for name in (f"row{i}" for i in range(len(table.columns) + 1)) if name not in table.columns)
-    numbered = bare.select(keys).with_columns(nw.new_series(row, np.arange(len(bare)), backend=bare.implementation))
-    whole = numbered.join(table, on=keys, how="left").sort(row)
+    source = _source(table, panel)
+    of_first = source[np.repeat(panel.indptr[:-1], panel.lengths)]
+    found: dict[str, Any] = {}
+    for name in table.columns:
+        found[name] = frames.taken_or_missing(table[name], of_first if name in names.static else source)
+    found |= panel.key_columns()  # text comes out as the date-times it was read as
     if fill is not None:
-        values = filled(panel.y, panel.indptr, fill)
-        whole = whole.with_columns(nw.new_series(names.target, values, backend=whole.implementation))
-    first = np.repeat(panel.indptr[:-1], panel.lengths)
-    constant = [frames.taken(whole[name], first).alias(name) for name in names.static if name in table.columns]
-    whole = whole.with_columns(*constant) if constant else whole
-    return whole.select(table.columns).to_native()
+        found[names.target] = filled(panel.y, panel.indptr, fill)
+    return frames.build(panel.series.library, found)
+
+
+def _source(table: nw.DataFrame[Any], panel: Panel) -> Ints:
+    """The row of the table that each row of its panel is, -1 where it has none."""
+    keys = read_keys(table, panel.series.columns)
+    position = keys.on_calendar(None, panel.calendar)[1]
+    lengths = np.diff(keys.indptr)
+    step = (position - np.repeat(panel.start, lengths)) // panel.calendar.step
+    source = np.full(len(panel.y), -1, dtype=np.int64)
+    source[step + np.repeat(panel.indptr[:-1], lengths)] = np.arange(len(position)) if keys.order is None else keys.order
+    return source
 
 
 def _refusal(error: DataError) -> Finding:
@@ -152,8 +158,7 @@ class _View:
     @classmethod
     def of(cls, table: nw.DataFrame[Any], names: Columns) -> _View:
         if table[names.time].null_count():
-            missing = table[names.time].null_count()
-            raise DataError(f"Every row has a stamp in column {names.time}; {missing} have none. Repair or drop these rows.")
+            raise no_stamp(table, names)
         raw, time = frames.stamps(table[names.time], names.time)
         one = np.zeros(1, np.int64)
         runs = Runs(one, one, 1) if names.id is None else runs_of(table[names.id], names.id)
@@ -218,8 +223,9 @@ class _View:
     def _in_rows(self, severity: str, what: str, rows: NDArray[np.bool_], at: str, way_out: str) -> Finding:
         found = np.flatnonzero(rows)
         series = np.unique(np.searchsorted(self.indptr, found, side="right") - 1)
-        stamp = stamp_text(int(self.raw[found[0]]), self.time)
-        return Finding(severity, what, len(found), f"{self._labels(series)}, first {at} {stamp}", way_out)
+        first = f"first {at} {stamp_text(int(self.raw[found[0]]), self.time)}"
+        whose = f" ({self._labels(series[:1])})" if len(series) > 1 else ""
+        return Finding(severity, what, len(found), f"{self._labels(series)}, {first}{whose}", way_out)
 
     def _table(self, doubled: NDArray[np.bool_], absent: Ints) -> dict[str, Any]:
         """One row a series."""

@@ -130,6 +130,7 @@ def _lacks(lacking: Sequence[str], wanted: Columns, names: Sequence[str], target
     way_out = "Name yours, e.g. columns={'id': 'shop', 'time': 'day', 'target': 'sales'}"
     way_out = way_out if what == "frame" else "Add or rename it"
     index = "; a pandas index is not looked at: reset_index() makes it a column" if wanted.time in lacking else ""
+    has = some(names, most=12) or "none"
     return DataError(
-        f"The {what} needs the columns {columns}; it lacks {some(lacking)} and has {some(names, most=12)}. {way_out}{index}."
+        f"The {what} needs the columns {columns}; it lacks {some(lacking)} and has {has}. {way_out}{index}."
     )

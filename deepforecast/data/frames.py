@@ -127,6 +127,21 @@ def taken(series: nw.Series[Any], index: Ints) -> nw.Series[Any]:
     return nw.maybe_reset_index(found)
 
 
+def taken_or_missing(series: nw.Series[Any], index: Ints) -> Any:
+    """The rows `index` of a column as a native one, missing where it is -1."""
+    native = takeable(series).to_native()
+    if series.implementation.is_pandas_like():
+        return native.reset_index(drop=True).reindex(index).reset_index(drop=True)
+    import pyarrow as pa
+
+    rows = pa.array(index, mask=index < 0)
+    if series.implementation.is_pyarrow():
+        return native.take(rows)
+    import polars as pl
+
+    return native.gather(pl.Series(rows))
+
+
 def takeable(series: nw.Series[Any]) -> nw.Series[Any]:
     """The column; text of a type that arrow cannot take rows of as text of one that it can."""
     native = series.to_native()

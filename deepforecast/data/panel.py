@@ -192,14 +192,19 @@ class Panel:
         inside = index >= self.indptr[:-1, None]
         return np.where(inside, self.y[np.where(inside, index, 0)], np.nan)
 
-    def to_frame(self) -> Frame:
-        """The panel as a long frame of the caller's library; gaps are rows with a missing target."""
+    def key_columns(self) -> dict[str, Any]:
+        """The id and time of each row, in the types they came in."""
         columns: dict[str, Any] = {}
         names = self.series.columns
         if names.id is not None and self.series.ids is not None:
             columns[names.id] = self.series.ids[self.row_series]
         columns[names.time] = self.series.time_column(self.row_positions)
-        columns[names.target] = self.y
+        return columns
+
+    def to_frame(self) -> Frame:
+        """The panel as a long frame of the caller's library; gaps are rows with a missing target."""
+        columns = self.key_columns()
+        columns[self.series.columns.target] = self.y
         for name, covariate in self.covariates.items():
             columns[name] = covariate.column(name, self.series.library)
         for name, covariate in self.static.items():

@@ -55,6 +55,12 @@ class Keys(NamedTuple):
         """The id of a series as it is written in messages."""
         return series_label(self.ids, number)
 
+    def place(self, rows: Ints) -> str:
+        """The series these sorted rows belong to, and the stamp of the first of them; of several series with whose it is."""
+        several = self.series_of(rows[0]) != self.series_of(rows[-1])
+        whose = f" (series {self.label(self.series_of(rows[0]))})" if several else ""
+        return f"{self.labels(rows)}, first at {self.stamp(rows[0])}{whose}"
+
     def labels(self, rows: Ints) -> str:
         """The first few series these sorted rows belong to, and how many there are."""
         series = np.unique(np.searchsorted(self.indptr, rows, side="right") - 1)
@@ -85,7 +91,7 @@ def read_keys(table: nw.DataFrame[Any], names: Columns, what: str = "frame") -> 
     """Read, check and sort the id and time columns."""
     time = table[names.time]
     if time.null_count():
-        raise _no_stamp(table, names, what)
+        raise no_stamp(table, names, what)
     raw, kind = frames.stamps(time, names.time)
     one = np.zeros(1, np.int64)
     order, indptr = (Runs(one, one, 1) if names.id is None else runs_of(table[names.id], names.id)).layout(raw)
@@ -105,14 +111,15 @@ def read_keys(table: nw.DataFrame[Any], names: Columns, what: str = "frame") -> 
 
 
 def series_label(ids: Any, number: int) -> str:
-    """The id of a series as it is written in messages; a frame without an id column has but one."""
+    """The id of a series as it is written in messages, after the word "series"; a frame without an id column has but one."""
     if ids is None:
-        return "the series"
+        return "(no id)"
     one = ids[int(number)]
     return shown(one.item() if isinstance(one, np.generic) else one)
 
 
-def _no_stamp(table: nw.DataFrame[Any], names: Columns, what: str) -> DataError:
+def no_stamp(table: nw.DataFrame[Any], names: Columns, what: str = "frame") -> DataError:
+    """The error to raise where rows have no stamp."""
     rows = np.flatnonzero(table[names.time].is_null().to_numpy())
     whose = "" if names.id is None else f", of series {series_label(table[names.id], int(rows[0]))}"
     return DataError(
@@ -131,16 +138,17 @@ def _check_doubled(keys: Keys, same: Any) -> None:
     rows = _within(keys.indptr, same)
     if not len(rows):
         return
-    time, stamp = shown(keys.names.time), keys.stamp(rows[0])
+    time = shown(keys.names.time)
     if keys.ids is None:
+        stamp = keys.stamp(rows[0])
         raise DataError(
             f"Without an id column (unique_id) the {keys.what} is one series and the stamps of {time} are unique; {stamp} "
             f"is there more than once ({len(rows)} rows too many). Name the id column, e.g. columns={{'id': 'shop'}}, or "
             "drop the duplicates."
         )
     raise DataError(
-        f"({shown(keys.names.id)}, {time}) is unique in the {keys.what}; it is doubled in series {keys.labels(rows)}, "
-        f"first at {stamp} (row {keys.caller_row(int(rows[0]))}). Drop the duplicates or aggregate them."
+        f"({shown(keys.names.id)}, {time}) is unique in the {keys.what}; it is doubled in series {keys.place(rows)} "
+        f"(row {keys.caller_row(int(rows[0]))}). Drop the duplicates or aggregate them."
     )
 
 

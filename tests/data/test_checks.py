@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -140,6 +141,34 @@ def test_gaps_are_filled_with_missing_rows(library: str) -> None:
     assert filled["y"].isna().sum() == 3
     assert list(filled.columns) == list(whole.columns)
     assert filled.loc[filled["y"].isna(), "note"].isna().all()
+
+
+@pytest.mark.parametrize("kind", ["views", "nulls", "lists", "dictionary"])
+def test_gaps_are_filled_whatever_arrow_holds(kind: str) -> None:
+    days, ids = list(pd.date_range("2024-01-01", periods=6).delete(2)) * 2, ["b"] * 5 + ["a"] * 5
+    made = {
+        "views": pa.array(ids, pa.string_view()), "nulls": pa.nulls(10), "lists": pa.array([[1]] * 10),
+        "dictionary": pa.array(ids).dictionary_encode(),
+    }[kind]  # fmt: skip
+    table = pa.table({"unique_id": pa.array(ids) if kind == "nulls" else made if kind in ("views", "dictionary") else ids,
+                      "ds": days, "y": np.arange(10.0), "more": made})  # fmt: skip
+    filled = fill_gaps(table, freq="D")
+    assert filled["unique_id"].to_pylist() == ["a"] * 6 + ["b"] * 6
+    assert filled["y"].to_pylist() == [5, 6, None, 7, 8, 9, 0, 1, None, 2, 3, 4]
+    assert filled["more"][2].as_py() is None
+    assert filled["more"][0].as_py() == made[5].as_py()
+    assert check(filled).summary["rows"] == 12
+
+
+def test_gaps_are_filled_whatever_pandas_calls_its_index() -> None:
+    frame = P(2, 9).drop(index=[3])
+    keyed = frame.set_index(pd.MultiIndex.from_frame(frame[["unique_id", "ds"]]))
+    same(fill_gaps(keyed), fill_gaps(frame))
+
+
+def test_of_several_series_the_first_stamp_is_said_with_its_own() -> None:
+    report = check(P(2, 20).assign(y=lambda one: one.y.mask(one.index.isin([7, 23]))))
+    assert report.findings[0].where == "s001, s002, first at 2024-01-08 (s001)"
 
 
 @pytest.mark.parametrize("fill", ["interpolate", "ffill", "zero"])
