@@ -70,11 +70,11 @@ def smooth_all(y: Floats, n: int, window: Window, table: Floats, between: Floats
     seen, sides = min(n, window.width), edge_of(n, window)
     for right in range(2 if window.width < n else 1):
         first, turn = (n - 1, -1) if right else (0, 1)
-        _accumulate(table, seen, sides, y, first, turn, seen, between, sides)
+        _accumulate(table, seen, sides, y, first, turn, seen, between[:sides])
         for place in range(sides):
             out[first + turn * place] = between[place]
     if window.width < n:
-        _accumulate(y, 0 * n, 1 + 0 * n, table, 0 * n, 1 + 0 * n, seen, between, n - window.width + 1)
+        _accumulate(y, 0 * n, 1 + 0 * n, table, 0 * n, 1 + 0 * n, seen, between[: n - window.width + 1])
         for place in range(n - window.width + 1):
             out[sides + place] = between[place]
 
@@ -91,7 +91,7 @@ def smooth_phases(line: Line, phases: int, window: Window, between: Floats, out:
         first = min(max(place - half, 0), n - seen)
         _weigh(own, n, window, place - first)
         begin = line.start + first * line.stride
-        _accumulate(line.values, begin, line.stride, own, 0 * n, 1 + 0 * n, seen, between, phases)
+        _accumulate(line.values, begin, line.stride, own, 0 * n, 1 + 0 * n, seen, between[:phases])
         for phase in range(phases):
             out[line.start + (place + 1) * line.stride + phase] = between[phase]
 
@@ -172,9 +172,10 @@ def _slopes(spread: float, n: int, window: Window) -> bool:
 
 @bare
 def _accumulate(
-    wide: Floats, start: int, stride: int, each: Floats, first: int, turn: int, count: int, out: Floats, columns: int
+    wide: Floats, start: int, stride: int, each: Floats, first: int, turn: int, count: int, out: Floats
 ) -> None:
     """out[c] = the sum of each[first + turn * i] * wide[start + stride * i + c]."""
+    columns = len(out)
     for c in range(columns):
         out[c] = 0.0
     for i in range(count):

@@ -56,7 +56,7 @@ def estimate(
     size = len(indptr) - 1
     found, states = np.zeros((4, size)), np.zeros((size, WIDTH))
     with announced("the Theta models"):
-        _estimate(y, indptr, alpha[0], alpha[1], weight[0], weight[1], slope, dynamic, skip, found, states)
+        _estimate(y, indptr, np.stack([*alpha, *weight, slope]), dynamic, skip, found, states)
     return found[0], found[1], found[2], found[3], states
 
 
@@ -91,9 +91,9 @@ def deviations(states: Floats, alpha: Floats, weight: Floats, dynamic: Bools, st
 
 @compiled
 def _estimate(
-    y: Floats, indptr: Ints, low: Floats, high: Floats, light: Floats, heavy: Floats, slope: Floats, dynamic: Bools, skip: Ints,
-    found: Floats, states: Floats,
-) -> None:  # fmt: skip
+    y: Floats, indptr: Ints, known: Floats, dynamic: Bools, skip: Ints, found: Floats, states: Floats
+) -> None:
+    low, high, light, heavy, slope = known[0], known[1], known[2], known[3], known[4]
     longest = 0
     for i in range(len(low)):
         longest = max(longest, indptr[i + 1] - indptr[i])
