@@ -219,3 +219,16 @@ def test_months_on_the_fifteenth_are_no_days() -> None:
         Naive(horizon=1).fit(frame)
     with pytest.raises(DataError, match="Give the right freq"):
         Naive(horizon=1).fit(frame, freq="D")
+
+
+def test_the_last_stamp_of_one_series_may_be_the_first_of_the_next() -> None:
+    frame = joined(D("A", 30), D("B", 30, start="2024-01-30"), D("C", 30, start="2024-02-28"))
+    assert findings(check(frame)) == {}
+    Naive(horizon=1).fit(frame)
+
+
+def test_infinite_values_of_either_sign_are_counted_and_no_constant() -> None:
+    frame = D("A", 30).assign(y=[5.0] * 10 + [np.inf] + [5.0] * 10 + [-np.inf] + [5.0] * 8)
+    assert findings(check(frame)) == {"infinite": ("error", 2)}
+    assert findings(check(frame.assign(y=frame.y.replace(np.inf, 5.0)))) == {"infinite": ("error", 1)}
+    assert findings(check(frame.assign(y=5.0))) == {"constant": ("note", 1)}
