@@ -25,21 +25,30 @@ from deepforecast.models.baselines.seasonal_naive import SeasonalNaive as _Seaso
 from deepforecast.models.baselines.window_mean import WindowMean as _WindowMean
 from deepforecast.models.combine.conformal import Conformal as _Conformal
 from deepforecast.models.statistical.adida import ADIDA as _ADIDA
+from deepforecast.models.statistical.arima import ARIMA as _ARIMA
+from deepforecast.models.statistical.auto_ets import AutoETS as _AutoETS
 from deepforecast.models.statistical.auto_theta import AutoTheta as _AutoTheta
 from deepforecast.models.statistical.croston import Croston as _Croston
 from deepforecast.models.statistical.decomposition import decompose as decompose
 from deepforecast.models.statistical.dynamic_theta import DynamicTheta as _DynamicTheta
+from deepforecast.models.statistical.ets import ETS as _ETS
+from deepforecast.models.statistical.holt import Holt as _Holt
+from deepforecast.models.statistical.holt_winters import HoltWinters as _HoltWinters
 from deepforecast.models.statistical.imapa import IMAPA as _IMAPA
 from deepforecast.models.statistical.mstl import MSTL as _MSTL
 from deepforecast.models.statistical.optimized_theta import OptimizedTheta as _OptimizedTheta
+from deepforecast.models.statistical.ses import SES as _SES
 from deepforecast.models.statistical.theta import Theta as _Theta
 from deepforecast.models.statistical.tsb import TSB as _TSB
+from deepforecast.models.statistical.unobserved_components import UnobservedComponents as _UnobservedComponents
 from deepforecast.plotting import plot as plot
 
 __version__: str
 
 __all__ = [
     "ADIDA",
+    "ARIMA",
+    "AutoETS",
     "AutoTheta",
     "Backtest",
     "Capabilities",
@@ -48,7 +57,10 @@ __all__ = [
     "Croston",
     "Drift",
     "DynamicTheta",
+    "ETS",
     "Forecaster",
+    "Holt",
+    "HoltWinters",
     "IMAPA",
     "Leaderboard",
     "MSTL",
@@ -57,10 +69,12 @@ __all__ = [
     "Naive2",
     "OptimizedTheta",
     "Panel",
+    "SES",
     "SeasonalMean",
     "SeasonalNaive",
     "TSB",
     "Theta",
+    "UnobservedComponents",
     "WindowMean",
     "__version__",
     "check",
@@ -106,6 +120,93 @@ class ADIDA(_ADIDA):
         intervals: str | None = None,
         block: int | str = "auto",
         alpha: float | None = None,
+    ) -> None: ...
+
+class ARIMA(_ARIMA):
+    """Past values and past errors, after differences, beside a regression: (p, d, q)(P, D, Q) with any regressors.
+
+        phi(B) Phi(B^s) (1 - B)^d (1 - B^s)^D (y - constant - x'beta) = theta(B) Theta(B^s) e
+
+    by exact maximum likelihood, stationary and invertible; missing values are stepped over. Columns known ahead are the
+    regressors; so an intervention is a column of zeros and ones. A list of lags in place of p or q has those alone: q=[1, 4].
+    sigma^2 counts n - k degrees of freedom; regression coefficients are counted as known in the bands.
+    Reference: Box & Jenkins (1970), Time Series Analysis; Harvey (1989), Forecasting, Structural Time Series Models, 3.3.
+
+    horizon: steps to forecast when predict is not told
+    order: autoregressive order, differences, moving average order; or lists of lags
+    seasonal_order: the same over seasons
+    alias: name of the forecast column, in place of the class name
+    missing: what to do with missing values
+    point: which point of the distribution is the forecast
+    intervals: calibrate bands on rolling forecasts during fit
+    season_length: steps after which the season repeats
+    constant: a mean, or a drift where there is one difference; auto: a mean without differences
+    method: likelihood: exact, or given zeros before the first row
+    engine: who estimates
+    """
+
+    def __init__(
+        self,
+        horizon: int | None = None,
+        order: tuple[int | list[int], int, int | list[int]] = ...,
+        seasonal_order: tuple[int, int, int] = ...,
+        *,
+        alias: str | None = None,
+        missing: str = "auto",
+        point: str = "auto",
+        intervals: str | None = None,
+        season_length: int | str = "auto",
+        constant: bool | str = "auto",
+        method: str = "exact",
+        engine: str = "kernels",
+    ) -> None: ...
+
+class AutoETS(_AutoETS):
+    """Each series gets the form of exponential smoothing with the lowest AICc (AIC, BIC) among the stable ones.
+
+    15 candidates: additive errors with trend N, A, Ad and season N, A; multiplicative errors with trend N, A, Ad and season N, A,
+    M. Where values are not all positive the 6 with additive parts alone; without a season those without one. A candidate whose
+    criterion is not defined, as it has too many parameters for the values there are (n <= k + 2, sigma counted), is left out;
+    with 3 or 4 values that leaves ETS(A,N,N), which is then taken unseen. `error`, `trend`, `damped`, `seasonal` restrict;
+    `multiplicative_trend` adds M and Md (with errors and season N or M). Likelihood, missing values, columns known ahead,
+    intervals and `box_cox` (additive candidates) as in `ETS`. A season longer than 60 begins as its first turns have it, and
+    counts in full.
+    References: Hyndman, Koehler, Snyder & Grose (2002), *International Journal of Forecasting* 18; Hyndman & Khandakar (2008).
+
+    horizon: steps to forecast when predict is not told
+    season_length: steps after which the season repeats
+    alias: name of the forecast column, in place of the class name
+    missing: what to do with missing values
+    point: which point of the distribution is the forecast
+    intervals: calibrate bands on rolling forecasts during fit
+    box_cox: power of a Box-Cox transformation, 0 for logarithms; auto: Guerrero's, between 0 and 1; additive forms alone
+    error: how errors enter; auto tries both
+    trend: how the trend enters
+    damped: whether the trend dies away
+    seasonal: how the season enters
+    multiplicative_trend: try trends that multiply, too
+    criterion: what the form is chosen by
+    bounds: of the rates; usual: 0 < beta < alpha < 1, gamma < 1 - alpha, phi 0.8 to 0.98; admissible: old errors are
+        forgotten
+    """
+
+    def __init__(
+        self,
+        horizon: int | None = None,
+        season_length: int | str = "auto",
+        *,
+        alias: str | None = None,
+        missing: str = "auto",
+        point: str = "auto",
+        intervals: str | None = None,
+        box_cox: float | str | None = None,
+        error: str = "auto",
+        trend: str | None = "auto",
+        damped: bool | str = "auto",
+        seasonal: str | None = "auto",
+        multiplicative_trend: bool = False,
+        criterion: str = "aicc",
+        bounds: str = "both",
     ) -> None: ...
 
 class AutoTheta(_AutoTheta):
@@ -274,6 +375,152 @@ class DynamicTheta(_DynamicTheta):
         decomposition: str = "auto",
         objective: str = "likelihood",
         theta: float | None = None,
+    ) -> None: ...
+
+class ETS(_ETS):
+    """Exponential smoothing in state-space form, ETS(error, trend, season), by maximum likelihood with all first states.
+
+    Every form of the taxonomy; those that are numerically unstable (additive errors with a multiplicative part; a multiplicative
+    trend with an additive season), which R refuses too, with `unstable=True`. Multiplicative parts need positive values. Columns
+    known ahead enter linearly: y = m + x'b + e, or (m + x'b)(1 + e); a missing value is stepped over (an error of 0).
+    Intervals: by the formulae of classes 1 to 3, else by sample paths. `box_cox` with additive forms; the point is then the
+    mean, corrected for the bend, or with point="median" the plain inverse. `engine="statsmodels"` estimates by its `ETSModel`
+    (complete data, no regressors, usual bounds). A season longer than 60 begins as its first turns have it.
+    Reference: Hyndman, Koehler, Ord & Snyder (2008), *Forecasting with Exponential Smoothing: The State Space Approach*.
+
+    horizon: steps to forecast when predict is not told
+    alias: name of the forecast column, in place of the class name
+    missing: what to do with missing values
+    point: which point of the distribution is the forecast
+    intervals: calibrate bands on rolling forecasts during fit
+    box_cox: power of a Box-Cox transformation, 0 for logarithms; auto: Guerrero's, between 0 and 1; additive forms alone
+    initial: where the states begin; simple: first value, first difference, first season (R's initial='simple')
+    bounds: of the rates; usual: 0 < beta < alpha < 1, gamma < 1 - alpha, phi 0.8 to 0.98; admissible: old errors are
+        forgotten
+    error: how errors enter
+    trend: how the trend enters
+    damped: let the trend die away
+    seasonal: how the season enters
+    season_length: steps after which the season repeats
+    unstable: allow the forms that are numerically unstable
+    alpha: how fast the level follows; estimated if not given
+    beta: how fast the slope follows; estimated if not given
+    gamma: how fast the season follows; estimated if not given
+    phi: what is left of the trend after a step; estimated if not given
+    engine: what estimates; forecasts are the same code
+    """
+
+    def __init__(
+        self,
+        horizon: int | None = None,
+        *,
+        alias: str | None = None,
+        missing: str = "auto",
+        point: str = "auto",
+        intervals: str | None = None,
+        box_cox: float | str | None = None,
+        initial: str = "estimated",
+        bounds: str = "both",
+        error: str = "additive",
+        trend: str | None = "additive",
+        damped: bool = False,
+        seasonal: str | None = None,
+        season_length: int | str = "auto",
+        unstable: bool = False,
+        alpha: float | None = None,
+        beta: float | None = None,
+        gamma: float | None = None,
+        phi: float | None = None,
+        engine: str = "kernels",
+    ) -> None: ...
+
+class Holt(_Holt):
+    """Holt's linear method, ETS(A,A,N), or with `damped` ETS(A,Ad,N), with `exponential` ETS(A,M,N): a line that is followed.
+
+    mu = level + phi slope; level' = mu + alpha (y - mu), slope' = phi slope + beta (y - mu): `beta` is alpha times the beta* of
+    textbooks. Estimated by least squares, which here is maximum likelihood, unless given. Intervals by formula; those of an
+    exponential trend by sample paths. References: Holt (1957); Gardner & McKenzie (1985); Hyndman & Athanasopoulos (2021),
+    *Forecasting: Principles and Practice*, section 8.2.
+
+    horizon: steps to forecast when predict is not told
+    alias: name of the forecast column, in place of the class name
+    missing: what to do with missing values
+    point: which point of the distribution is the forecast
+    intervals: calibrate bands on rolling forecasts during fit
+    box_cox: power of a Box-Cox transformation, 0 for logarithms; auto: Guerrero's, between 0 and 1; additive forms alone
+    initial: where the states begin; simple: first value, first difference, first season (R's initial='simple')
+    bounds: of the rates; usual: 0 < beta < alpha < 1, gamma < 1 - alpha, phi 0.8 to 0.98; admissible: old errors are
+        forgotten
+    damped: let the slope die away
+    exponential: a trend that multiplies
+    alpha: how fast the level follows; estimated if not given
+    beta: how fast the slope follows; estimated if not given
+    phi: what is left of the slope after a step; estimated if not given
+    """
+
+    def __init__(
+        self,
+        horizon: int | None = None,
+        *,
+        alias: str | None = None,
+        missing: str = "auto",
+        point: str = "auto",
+        intervals: str | None = None,
+        box_cox: float | str | None = None,
+        initial: str = "estimated",
+        bounds: str = "both",
+        damped: bool = False,
+        exponential: bool = False,
+        alpha: float | None = None,
+        beta: float | None = None,
+        phi: float | None = None,
+    ) -> None: ...
+
+class HoltWinters(_HoltWinters):
+    """The Holt-Winters method by least squares: ETS(A,A,A), or with a season that multiplies ETS(A,A,M); `damped` or not.
+
+    With q = level + phi slope and mu = q + s or q s: level' = q + alpha u, slope' = phi slope + beta u, s' = s + gamma v, where
+    u = v = y - mu for a season that is added, else u = (y - mu) / s and v = (y - mu) / q. All first states are estimated, of the
+    season all but one. Intervals: by formula where the season is added, else by sample paths; `ETS(error="multiplicative",
+    seasonal="multiplicative")` lets errors grow with the level and has a formula. A season longer than 60 begins as its first
+    turns have it. Reference: Hyndman & Athanasopoulos (2021), *Forecasting: Principles and Practice*, section 8.3.
+
+    horizon: steps to forecast when predict is not told
+    season_length: steps after which the season repeats
+    alias: name of the forecast column, in place of the class name
+    missing: what to do with missing values
+    point: which point of the distribution is the forecast
+    intervals: calibrate bands on rolling forecasts during fit
+    box_cox: power of a Box-Cox transformation, 0 for logarithms; auto: Guerrero's, between 0 and 1; additive forms alone
+    initial: where the states begin; simple: first value, first difference, first season (R's initial='simple')
+    bounds: of the rates; usual: 0 < beta < alpha < 1, gamma < 1 - alpha, phi 0.8 to 0.98; admissible: old errors are
+        forgotten
+    seasonal: how the season enters
+    damped: let the slope die away
+    alpha: how fast the level follows; estimated if not given
+    beta: how fast the slope follows; estimated if not given
+    gamma: how fast the season follows; estimated if not given
+    phi: what is left of the slope after a step; estimated if not given
+    """
+
+    def __init__(
+        self,
+        horizon: int | None = None,
+        season_length: int | str = "auto",
+        *,
+        alias: str | None = None,
+        missing: str = "auto",
+        point: str = "auto",
+        intervals: str | None = None,
+        box_cox: float | str | None = None,
+        initial: str = "estimated",
+        bounds: str = "both",
+        seasonal: str = "additive",
+        damped: bool = False,
+        alpha: float | None = None,
+        beta: float | None = None,
+        gamma: float | None = None,
+        phi: float | None = None,
     ) -> None: ...
 
 class IMAPA(_IMAPA):
@@ -454,6 +701,39 @@ class OptimizedTheta(_OptimizedTheta):
         objective: str = "likelihood",
     ) -> None: ...
 
+class SES(_SES):
+    """Simple exponential smoothing, ETS(A,N,N): the forecast is a weighted mean of the past, old values counting less.
+
+    level' = level + alpha (y - level). alpha and the first level by maximum likelihood, which here is least squares, unless they
+    are given. Interval: sigma^2 (1 + (h - 1) alpha^2). Missing values are stepped over (an error of 0); columns known ahead
+    enter linearly. Reference: Hyndman & Athanasopoulos (2021), *Forecasting: Principles and Practice*, section 8.1.
+
+    horizon: steps to forecast when predict is not told
+    alias: name of the forecast column, in place of the class name
+    missing: what to do with missing values
+    point: which point of the distribution is the forecast
+    intervals: calibrate bands on rolling forecasts during fit
+    box_cox: power of a Box-Cox transformation, 0 for logarithms; auto: Guerrero's, between 0 and 1; additive forms alone
+    initial: where the states begin; simple: first value, first difference, first season (R's initial='simple')
+    bounds: of the rates; usual: 0 < beta < alpha < 1, gamma < 1 - alpha, phi 0.8 to 0.98; admissible: old errors are
+        forgotten
+    alpha: how fast the level follows; estimated if not given
+    """
+
+    def __init__(
+        self,
+        horizon: int | None = None,
+        *,
+        alias: str | None = None,
+        missing: str = "auto",
+        point: str = "auto",
+        intervals: str | None = None,
+        box_cox: float | str | None = None,
+        initial: str = "estimated",
+        bounds: str = "both",
+        alpha: float | None = None,
+    ) -> None: ...
+
 class SeasonalMean(_SeasonalMean):
     """Forecast the mean of all past values at the same place in the season: of all Mondays, of all Mays.
 
@@ -574,6 +854,52 @@ class Theta(_Theta):
         season_length: int | str = "auto",
         decomposition: str = "auto",
         theta: float = 2.0,
+    ) -> None: ...
+
+class UnobservedComponents(_UnobservedComponents):
+    """Structural time series: level, trend, seasons, cycle and regressors, each a state that may move.
+
+    Estimated by maximum likelihood in statsmodels (`UnobservedComponents`, exact diffuse start), each series in a process of
+    its own; what is learned are plain matrices, and forecast, `update` and `load` go by them. `summary(unique_id)` gives
+    statsmodels' table. Missing values are filtered through; columns known ahead enter linearly. Intervals: variance of states
+    and noise, parameters taken as known. A series that never varies forecasts its value without calling statsmodels.
+    Reference: Harvey (1989), *Forecasting, Structural Time Series Models and the Kalman Filter*; Durbin & Koopman (2012).
+
+    horizon: steps to forecast when predict is not told
+    alias: name of the forecast column, in place of the class name
+    missing: what to do with missing values
+    point: which point of the distribution is the forecast
+    intervals: calibrate bands on rolling forecasts during fit
+    iterations: most steps of statsmodels' optimiser
+    level: how level and trend move
+    season_length: steps after which the season of dummies repeats; 1 for none
+    stochastic_season: let the season of dummies change
+    trigonometric: seasons made of waves, for long ones or several; season_length='auto' is then none
+    harmonics: most waves of a trigonometric season; half its length if not given
+    cycle: add a cycle of a length that is estimated
+    stochastic_cycle: let the cycle change
+    damped_cycle: let the cycle die away
+    autoregressive: order of an autoregressive part
+    """
+
+    def __init__(
+        self,
+        horizon: int | None = None,
+        *,
+        alias: str | None = None,
+        missing: str = "auto",
+        point: str = "auto",
+        intervals: str | None = None,
+        iterations: int = 200,
+        level: str = "local linear trend",
+        season_length: int | str = "auto",
+        stochastic_season: bool = True,
+        trigonometric: list[int] | None = None,
+        harmonics: int | None = None,
+        cycle: bool = False,
+        stochastic_cycle: bool = False,
+        damped_cycle: bool = False,
+        autoregressive: int | None = None,
     ) -> None: ...
 
 class WindowMean(_WindowMean):
