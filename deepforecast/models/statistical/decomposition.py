@@ -15,7 +15,7 @@ from deepforecast.data.frames import Frame
 from deepforecast.data.missing import METHODS, filled
 from deepforecast.data.panel import Panel
 from deepforecast.errors import DataError, ParameterError, say, shown, some
-from deepforecast.models.statistical._seasons import CYCLES, Smoothers, season_lengths, taken_apart
+from deepforecast.models.statistical._seasons import CYCLES, Smoothers, say_short, season_lengths, taken_apart
 
 
 @dataclass(frozen=True)
@@ -75,12 +75,7 @@ def decompose(
     _refuse_short(panel, lengths if season_length != "auto" else lengths[:1])
     smoothers = _smoothers(options or Loess(), seasonal_window, trend_window, seasonal_degree, robust)
     trend, seasons = taken_apart(_whole(panel, missing), lengths, smoothers)
-    late = np.flatnonzero(panel.lengths < CYCLES * lengths[-1])
-    if len(late):
-        say(
-            f"A season needs {CYCLES} cycles; series {panel.series.labels(late)} is too short for that of {lengths[-1]} steps, "
-            "which is 0 there."
-        )
+    say_short(panel, lengths, "decompose")
     return frames.build(panel.series.library, _columns(panel, trend, dict(zip(lengths, seasons, strict=True))))
 
 

@@ -13,19 +13,19 @@ from deepforecast.core.forecast import Forecast
 from deepforecast.core.forecaster import Forecaster
 from deepforecast.core.monitor import Monitor
 from deepforecast.core.params import param
+from deepforecast.core.preparing import refuse_outside
 from deepforecast.core.registry import get, register
 from deepforecast.core.state import Learned
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats
 from deepforecast.data.panel import Panel
-from deepforecast.errors import CapabilityError, ParameterError, say
+from deepforecast.errors import CapabilityError, ParameterError
+from deepforecast.models.statistical import _carried
 from deepforecast.models.statistical._base import Statistical
+from deepforecast.models.statistical._carried import together, unpacked
 from deepforecast.models.statistical._known import Known
-from deepforecast.models.statistical._seasons import CYCLES, Smoothers, season_lengths, taken_apart
+from deepforecast.models.statistical._seasons import CYCLES, Smoothers, say_short, season_lengths, taken_apart
 from deepforecast.models.statistical._shifted import Shifted
-
-INNER = "rest."
-"""Before the names of what the model of the rest has learned."""
 
 
 @register
@@ -92,10 +92,10 @@ class MSTL(Statistical):
 
     def _fit(self, panel: Panel, monitor: Monitor) -> Learned:
         lengths = season_lengths(self.season_length, panel, self.name)
-        self._say_short(panel, lengths)
+        say_short(panel, lengths, self.name)
         _, seasons = taken_apart(panel, lengths, self._smoothers())
-        inner = self._inner()._fit(_rest(panel, seasons), monitor)
-        return self._together(inner, _last_cycles(panel, lengths, seasons), Known.of(panel), panel)
+        inner = self._inner()._fit(self._rest(panel, seasons), monitor)
+        return together(inner, _carried.last_cycles(panel, lengths, seasons), Known.of(panel), panel)
 
     def _advance(self, learned: Learned, panel: Panel, fresh: bool) -> Learned:
         known = Known.held(learned)
@@ -110,12 +110,18 @@ class MSTL(Statistical):
         found = parts[0] if len(parts) == 1 else parts[0].join(parts[1])
         return replace(found.take(np.argsort(np.concatenate([again, on]))), history=panel)
 
+    def _rest(self, panel: Panel, seasons: Floats) -> Panel:
+        """The series without their seasons, missing values as they were; of values that the model of the rest takes."""
+        rest, inner = panel.with_target(panel.y - seasons.sum(axis=0)), self._inner()
+        refuse_outside(inner.clone(alias=f"{type(inner).__name__} of what is left without the seasons"), rest)
+        return rest
+
     def _anew(self, learned: Learned, panel: Panel) -> Learned:
         """Another history: decomposed anew, the model of the rest with the parameters it has."""
         lengths = season_lengths(self.season_length, panel, self.name)
         _, seasons = taken_apart(panel, lengths, self._smoothers())
-        inner = self._inner()._advance(_unpacked(learned), _rest(panel, seasons), True)
-        return self._together(inner, _last_cycles(panel, lengths, seasons), Known.of(panel), None)
+        inner = self._inner()._advance(unpacked(learned), self._rest(panel, seasons), True)
+        return together(inner, _carried.last_cycles(panel, lengths, seasons), Known.of(panel), None)
 
     def _went_on(self, learned: Learned, known: Known, panel: Panel) -> Learned:
         """Rows that follow those known: the seasons go on as they were."""
@@ -123,79 +129,23 @@ class MSTL(Statistical):
         if not len(some):
             return learned
         rows, here = panel.take(some) if len(some) < len(panel) else panel, learned.take(some)
-        seasons = {name: held for name, held in here.by_series.items() if name.startswith("season_")}
-        y, moved = rows.y, {}
-        into = np.arange(len(y)) - np.repeat(rows.indptr[:-1], rows.lengths)
-        for name, season in seasons.items():
-            y = y - season[rows.row_series, into % season.shape[1]]
-            moved[name] = np.take_along_axis(
-                season, (np.arange(season.shape[1]) + rows.lengths[:, None]) % season.shape[1], axis=1
-            )
-        inner = self._inner()._advance(_unpacked(here), rows.with_target(y), False)
-        return learned.put(some, self._together(inner, moved, known.take(some).extended(rows), None))
-
-    def _together(self, inner: Learned, seasons: Mapping[str, Floats], known: Known, history: Panel | None) -> Learned:
-        held = {INNER + name: values for name, values in inner.by_series.items()}
-        shared = {INNER + name: value for name, value in inner.shared.items()}
-        return Learned({**held, **seasons, **known.arrays()}, shared, history)
+        y, moved = _carried.carried_on(here, rows)
+        inner = self._inner()._advance(unpacked(here), rows.with_target(y), False)
+        return learned.put(some, together(inner, moved, known.take(some).extended(rows), None))
 
     def _forecast(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> Forecast:
-        return Shifted(self._inner()._forecast(_unpacked(learned), steps, future), _season(learned, steps))
+        return Shifted(self._inner()._forecast(unpacked(learned), steps, future), _carried.season_ahead(learned, steps))
 
     def _simulate(self, learned: Learned, steps: int, samples: int, seed: int, future: Mapping[str, Covariate]) -> Floats:
-        paths = self._inner()._simulate(_unpacked(learned), steps, samples, seed, future)
-        return np.asarray(paths + _season(learned, steps)[:, None, :])
+        paths = self._inner()._simulate(unpacked(learned), steps, samples, seed, future)
+        return np.asarray(paths + _carried.season_ahead(learned, steps)[:, None, :])
 
     def _explain(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> dict[str, Floats]:
-        return {**self._inner()._explain(_unpacked(learned), steps, future), **_ahead(learned, steps)}
+        return {**self._inner()._explain(unpacked(learned), steps, future), **_carried.seasons_ahead(learned, steps)}
 
     def _fitted(self, learned: Learned, panel: Panel) -> Floats:
         inner = self._inner()
         if not isinstance(inner, Statistical):
             raise CapabilityError(f"{type(inner).__name__} has no fitted values. Choose a trend_model that has, as AutoETS.")
         _, seasons = taken_apart(panel, season_lengths(self.season_length, panel, self.name), self._smoothers())
-        return np.asarray(inner._fitted(_unpacked(learned), _rest(panel, seasons)) + seasons.sum(axis=0))
-
-    def _say_short(self, panel: Panel, lengths: tuple[int, ...]) -> None:
-        short = np.flatnonzero(panel.lengths < CYCLES * max(lengths, default=0))
-        if len(short):
-            say(
-                f"{self.name}: a season needs {CYCLES} cycles; series {panel.series.labels(short)} is too short for that of "
-                f"{lengths[-1]} steps and is forecast without it."
-            )
-
-
-def _rest(panel: Panel, seasons: Floats) -> Panel:
-    """The series without their seasons, missing values as they were."""
-    return panel.with_target(panel.y - seasons.sum(axis=0))
-
-
-def _last_cycles(panel: Panel, lengths: tuple[int, ...], seasons: Floats) -> dict[str, Floats]:
-    """The last cycle of each season, place 0 that of the first step ahead; 0 where a series has no such season."""
-    found = {}
-    for length, season in zip(lengths, seasons, strict=True):
-        place = panel.indptr[1:, None] - length + np.arange(length)
-        there = (panel.lengths >= CYCLES * length)[:, None]
-        found[f"season_{length}"] = np.where(there, season[np.where(there, place, 0)], 0.0)
-    return found
-
-
-def _ahead(learned: Learned, steps: int) -> dict[str, Floats]:
-    """Each season at the steps ahead."""
-    every = np.arange(steps)
-    seasons = {name: held for name, held in learned.by_series.items() if name.startswith("season_")}
-    return {name: held[:, every % held.shape[1]] for name, held in seasons.items()}
-
-
-def _season(learned: Learned, steps: int) -> Floats:
-    """All of them together."""
-    return sum(_ahead(learned, steps).values(), np.zeros((len(learned["known"]), steps)))
-
-
-def _unpacked(learned: Learned) -> Learned:
-    """What the model of the rest has learned."""
-    by_series, shared = (
-        {name.removeprefix(INNER): held for name, held in part.items() if name.startswith(INNER)}
-        for part in (learned.by_series, learned.shared)
-    )
-    return Learned(by_series, shared)
+        return np.asarray(inner._fitted(unpacked(learned), self._rest(panel, seasons)) + seasons.sum(axis=0))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -187,6 +188,13 @@ def test_a_model_of_the_rest_that_does_not_fit_is_refused() -> None:
     for inner in (Conformal(Naive(), horizon=3), Naive(intervals="conformal")):
         with pytest.raises(ParameterError, match="trend_model"):
             MSTL(3, trend_model=inner).fit(daily())
+
+    class Positive(Naive):
+        capabilities = replace(Naive.capabilities, domain="positive")
+
+    falling = daily().assign(y=lambda frame: 1.0 + 9 * (frame.index % 7 == 0) * np.linspace(1, 0, 70))
+    with pytest.raises(DataError, match="Positive of what is left without the seasons takes positive values"):
+        MSTL(3, trend_model=Positive()).fit(falling)
     with pytest.raises(CapabilityError, match="fitted"):
         MSTL(3, trend_model=SeasonalNaive(season_length=1)).fit(daily()).fitted_values()
 
