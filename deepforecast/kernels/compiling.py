@@ -19,8 +19,8 @@ from numba.core import event
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
-"""A product and a sum may be rounded once; nothing else is reordered: results do not hang on what is computed beside them."""
+OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
+"""No fast mathematics: where a product and a sum may be rounded at once, a loop's last bits hang on where its arrays lie."""
 
 
 def compiled(function: Function) -> Function:
