@@ -26,6 +26,7 @@ from deepforecast.models.baselines.window_mean import WindowMean as _WindowMean
 from deepforecast.models.combine.conformal import Conformal as _Conformal
 from deepforecast.models.statistical.adida import ADIDA as _ADIDA
 from deepforecast.models.statistical.arima import ARIMA as _ARIMA
+from deepforecast.models.statistical.auto_arima import AutoARIMA as _AutoARIMA
 from deepforecast.models.statistical.auto_ets import AutoETS as _AutoETS
 from deepforecast.models.statistical.auto_theta import AutoTheta as _AutoTheta
 from deepforecast.models.statistical.croston import Croston as _Croston
@@ -48,6 +49,7 @@ __version__: str
 __all__ = [
     "ADIDA",
     "ARIMA",
+    "AutoARIMA",
     "AutoETS",
     "AutoTheta",
     "Backtest",
@@ -141,7 +143,7 @@ class ARIMA(_ARIMA):
     intervals: calibrate bands on rolling forecasts during fit
     season_length: steps after which the season repeats
     constant: a mean, or a drift where there is one difference; auto: a mean without differences
-    method: likelihood: exact, or given zeros before the first row
+    method: likelihood: exact, or given zeros before it
     engine: who estimates
     """
 
@@ -161,11 +163,72 @@ class ARIMA(_ARIMA):
         engine: str = "kernels",
     ) -> None: ...
 
+class AutoARIMA(_AutoARIMA):
+    """An ARIMA of the order that AICc finds best; of a long season Fourier terms beside it.
+
+    Seasonal differences by the strength of the season, others by repeated unit-root tests, then a stepwise search over the
+    rest with exact likelihoods (`stepwise=False`: all orders up to `max_order` coefficients). Columns known ahead are
+    regressors. A season of `long_season` steps or more, and any second season, is a sum of waves whose number AICc chooses,
+    with ARIMA errors: hourly data take well under a second. A season of which a series has less than two cycles is left out
+    there and said.
+    Reference: Hyndman & Khandakar (2008), Journal of Statistical Software 27(3).
+
+    horizon: steps to forecast when predict is not told
+    season_length: steps after which a season repeats, or several of them
+    alias: name of the forecast column, in place of the class name
+    missing: what to do with missing values
+    point: which point of the distribution is the forecast
+    intervals: calibrate bands on rolling forecasts during fit
+    d: differences; tested if not given
+    seasonal_d: seasonal differences; by the strength of the season
+    max_p: most autoregressive coefficients
+    max_q: most moving average coefficients
+    max_seasonal_p: most seasonal autoregressive coefficients
+    max_seasonal_q: most seasonal moving average coefficients
+    max_d: most differences by test
+    max_seasonal_d: most seasonal differences by strength
+    max_order: most coefficients together, in a search of all orders
+    stepwise: go from the best order to its neighbours; False: all orders
+    constant: look at orders with a mean, or a drift under one difference, too
+    criterion: what orders are compared by
+    unit_root_test: test for differences
+    approximation: search by the conditional likelihood; auto: long series
+    long_season: seasons of so many steps are Fourier terms
+    max_waves: most Fourier waves of a long season
+    """
+
+    def __init__(
+        self,
+        horizon: int | None = None,
+        season_length: int | list[int] | str = "auto",
+        *,
+        alias: str | None = None,
+        missing: str = "auto",
+        point: str = "auto",
+        intervals: str | None = None,
+        d: int | None = None,
+        seasonal_d: int | None = None,
+        max_p: int = 5,
+        max_q: int = 5,
+        max_seasonal_p: int = 2,
+        max_seasonal_q: int = 2,
+        max_d: int = 2,
+        max_seasonal_d: int = 1,
+        max_order: int = 5,
+        stepwise: bool = True,
+        constant: bool = True,
+        criterion: str = "aicc",
+        unit_root_test: str = "kpss",
+        approximation: bool | str = "auto",
+        long_season: int = 24,
+        max_waves: int = 12,
+    ) -> None: ...
+
 class AutoETS(_AutoETS):
     """Each series gets the form of exponential smoothing with the lowest AICc (AIC, BIC) among the stable ones.
 
-    15 candidates: additive errors with trend N, A, Ad and season N, A; multiplicative errors with trend N, A, Ad and season N, A,
-    M. Where values are not all positive the 6 with additive parts alone; without a season those without one. A candidate whose
+    15 candidates: additive errors with trend N, A, Ad and season N, A; multiplicative errors with trend N, A, Ad and season
+    N, A, M. Where values are not all positive the 6 with additive parts alone; without a season those without one. A candidate whose
     criterion is not defined, as it has too many parameters for the values there are (n <= k + 2, sigma counted), is left out;
     with 3 or 4 values that leaves ETS(A,N,N), which is then taken unseen. `error`, `trend`, `damped`, `seasonal` restrict;
     `multiplicative_trend` adds M and Md (with errors and season N or M). Likelihood, missing values, columns known ahead,
@@ -480,8 +543,8 @@ class HoltWinters(_HoltWinters):
     """The Holt-Winters method by least squares: ETS(A,A,A), or with a season that multiplies ETS(A,A,M); `damped` or not.
 
     With q = level + phi slope and mu = q + s or q s: level' = q + alpha u, slope' = phi slope + beta u, s' = s + gamma v, where
-    u = v = y - mu for a season that is added, else u = (y - mu) / s and v = (y - mu) / q. All first states are estimated, of the
-    season all but one. Intervals: by formula where the season is added, else by sample paths; `ETS(error="multiplicative",
+    u = v = y - mu for a season that is added, else u = (y - mu) / s and v = (y - mu) / q. All first states are estimated, of
+    the season all but one. Intervals: by formula where the season is added, else by sample paths; `ETS(error="multiplicative",
     seasonal="multiplicative")` lets errors grow with the level and has a formula. A season longer than 60 begins as its first
     turns have it. Reference: Hyndman & Athanasopoulos (2021), *Forecasting: Principles and Practice*, section 8.3.
 
@@ -704,8 +767,8 @@ class OptimizedTheta(_OptimizedTheta):
 class SES(_SES):
     """Simple exponential smoothing, ETS(A,N,N): the forecast is a weighted mean of the past, old values counting less.
 
-    level' = level + alpha (y - level). alpha and the first level by maximum likelihood, which here is least squares, unless they
-    are given. Interval: sigma^2 (1 + (h - 1) alpha^2). Missing values are stepped over (an error of 0); columns known ahead
+    level' = level + alpha (y - level). alpha and the first level by maximum likelihood, which here is least squares, unless
+    they are given. Interval: sigma^2 (1 + (h - 1) alpha^2). Missing values are stepped over (an error of 0); columns known ahead
     enter linearly. Reference: Hyndman & Athanasopoulos (2021), *Forecasting: Principles and Practice*, section 8.1.
 
     horizon: steps to forecast when predict is not told

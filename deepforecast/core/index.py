@@ -3,6 +3,7 @@
 MODELS: dict[str, str] = {
     "ADIDA": "deepforecast.models.statistical.adida",
     "ARIMA": "deepforecast.models.statistical.arima",
+    "AutoARIMA": "deepforecast.models.statistical.auto_arima",
     "AutoETS": "deepforecast.models.statistical.auto_ets",
     "AutoTheta": "deepforecast.models.statistical.auto_theta",
     "Conformal": "deepforecast.models.combine.conformal",

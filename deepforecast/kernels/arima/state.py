@@ -69,6 +69,18 @@ def foreseen(ar: Floats, ma: Floats, mean: Floats, excess: Floats, steps: int) -
     return means, deviations, responses
 
 
+def pulses(ar: Floats, ma: Floats, steps: int) -> tuple[Floats, Floats]:
+    """What one unit of the first state, and one shock, add to each step: 1 / phi and theta / phi, (series, steps) each."""
+    of_state, of_shock = np.zeros((2, len(ar), steps))
+    size = ar.shape[1]
+    for h in range(steps):
+        before = np.arange(max(h - size, 0), h)
+        of_state[:, h] = 1.0 if h == 0 else (ar[:, h - 1 - before] * of_state[:, before]).sum(axis=1)
+        since = np.arange(max(h - size + 1, 0), h + 1)
+        of_shock[:, h] = (ma[:, h - since] * of_state[:, since]).sum(axis=1)
+    return of_state, of_shock
+
+
 def _after(arrays: Arrays, data: Floats, m: int, size: int) -> tuple[State, Floats, Floats]:
     """The state with unknown early values estimated, and what was foreseen."""
     mean, excess = arrays.states[MEAN, 0, :size].copy(), arrays.square[EXCESS, :size, :size].copy()
