@@ -228,9 +228,9 @@ class AutoETS(_AutoETS):
     """Each series gets the form of exponential smoothing with the lowest AICc (AIC, BIC) among the stable ones.
 
     15 candidates: additive errors with trend N, A, Ad and season N, A; multiplicative errors with trend N, A, Ad and season
-    N, A, M. Where values are not all positive the 6 with additive parts alone; without a season those without one. A candidate whose
-    criterion is not defined, as it has too many parameters for the values there are (n <= k + 2, sigma counted), is left out;
-    with 3 or 4 values that leaves ETS(A,N,N), which is then taken unseen. `error`, `trend`, `damped`, `seasonal` restrict;
+    N, A, M. Where values are not all positive the 6 with additive parts alone; without a season those without one. A candidate
+    whose criterion is not defined, as it has too many parameters for the values there are (n < k + 2, sigma counted in k), is
+    left out; with 3 or 4 values that leaves none, and ETS(A,N,N) is taken. `error`, `trend`, `damped`, `seasonal` restrict;
     `multiplicative_trend` adds M and Md (with errors and season N or M). Likelihood, missing values, columns known ahead,
     intervals and `box_cox` (additive candidates) as in `ETS`. A season longer than 60 begins as its first turns have it, and
     counts in full.
@@ -249,8 +249,7 @@ class AutoETS(_AutoETS):
     seasonal: how the season enters
     multiplicative_trend: try trends that multiply, too
     criterion: what the form is chosen by
-    bounds: of the rates; usual: 0 < beta < alpha < 1, gamma < 1 - alpha, phi 0.8 to 0.98; admissible: old errors are
-        forgotten
+    bounds: of the rates; usual: beta < alpha < 1, gamma < 1 - alpha, 0.8 < phi < 0.98; admissible: old errors are forgotten
     """
 
     def __init__(
@@ -443,9 +442,10 @@ class DynamicTheta(_DynamicTheta):
 class ETS(_ETS):
     """Exponential smoothing in state-space form, ETS(error, trend, season), by maximum likelihood with all first states.
 
-    Every form of the taxonomy; those that are numerically unstable (additive errors with a multiplicative part; a multiplicative
-    trend with an additive season), which R refuses too, with `unstable=True`. Multiplicative parts need positive values. Columns
-    known ahead enter linearly: y = m + x'b + e, or (m + x'b)(1 + e); a missing value is stepped over (an error of 0).
+    Every form of the taxonomy; those that are numerically unstable (additive errors with a multiplicative part, or a trend that
+    multiplies with a season that is added), which R refuses too, with `unstable=True`. Multiplicative parts need positive
+    values. Columns known ahead enter linearly: y = m + x'b + e, or (m + x'b)(1 + e); a missing value is stepped over (an error
+    of 0).
     Intervals: by the formulae of classes 1 to 3, else by sample paths. `box_cox` with additive forms; the point is then the
     mean, corrected for the bend, or with point="median" the plain inverse. `engine="statsmodels"` estimates by its `ETSModel`
     (complete data, no regressors, usual bounds). A season longer than 60 begins as its first turns have it.
@@ -458,8 +458,7 @@ class ETS(_ETS):
     intervals: calibrate bands on rolling forecasts during fit
     box_cox: power of a Box-Cox transformation, 0 for logarithms; auto: Guerrero's, between 0 and 1; additive forms alone
     initial: where the states begin; simple: first value, first difference, first season (R's initial='simple')
-    bounds: of the rates; usual: 0 < beta < alpha < 1, gamma < 1 - alpha, phi 0.8 to 0.98; admissible: old errors are
-        forgotten
+    bounds: of the rates; usual: beta < alpha < 1, gamma < 1 - alpha, 0.8 < phi < 0.98; admissible: old errors are forgotten
     error: how errors enter
     trend: how the trend enters
     damped: let the trend die away
@@ -512,8 +511,7 @@ class Holt(_Holt):
     intervals: calibrate bands on rolling forecasts during fit
     box_cox: power of a Box-Cox transformation, 0 for logarithms; auto: Guerrero's, between 0 and 1; additive forms alone
     initial: where the states begin; simple: first value, first difference, first season (R's initial='simple')
-    bounds: of the rates; usual: 0 < beta < alpha < 1, gamma < 1 - alpha, phi 0.8 to 0.98; admissible: old errors are
-        forgotten
+    bounds: of the rates; usual: beta < alpha < 1, gamma < 1 - alpha, 0.8 < phi < 0.98; admissible: old errors are forgotten
     damped: let the slope die away
     exponential: a trend that multiplies
     alpha: how fast the level follows; estimated if not given
@@ -556,8 +554,7 @@ class HoltWinters(_HoltWinters):
     intervals: calibrate bands on rolling forecasts during fit
     box_cox: power of a Box-Cox transformation, 0 for logarithms; auto: Guerrero's, between 0 and 1; additive forms alone
     initial: where the states begin; simple: first value, first difference, first season (R's initial='simple')
-    bounds: of the rates; usual: 0 < beta < alpha < 1, gamma < 1 - alpha, phi 0.8 to 0.98; admissible: old errors are
-        forgotten
+    bounds: of the rates; usual: beta < alpha < 1, gamma < 1 - alpha, 0.8 < phi < 0.98; admissible: old errors are forgotten
     seasonal: how the season enters
     damped: let the slope die away
     alpha: how fast the level follows; estimated if not given
@@ -768,8 +765,8 @@ class SES(_SES):
     """Simple exponential smoothing, ETS(A,N,N): the forecast is a weighted mean of the past, old values counting less.
 
     level' = level + alpha (y - level). alpha and the first level by maximum likelihood, which here is least squares, unless
-    they are given. Interval: sigma^2 (1 + (h - 1) alpha^2). Missing values are stepped over (an error of 0); columns known ahead
-    enter linearly. Reference: Hyndman & Athanasopoulos (2021), *Forecasting: Principles and Practice*, section 8.1.
+    they are given. Interval: sigma^2 (1 + (h - 1) alpha^2). Missing values are stepped over (an error of 0); columns known
+    ahead enter linearly. Reference: Hyndman & Athanasopoulos (2021), *Forecasting: Principles and Practice*, section 8.1.
 
     horizon: steps to forecast when predict is not told
     alias: name of the forecast column, in place of the class name
@@ -778,8 +775,7 @@ class SES(_SES):
     intervals: calibrate bands on rolling forecasts during fit
     box_cox: power of a Box-Cox transformation, 0 for logarithms; auto: Guerrero's, between 0 and 1; additive forms alone
     initial: where the states begin; simple: first value, first difference, first season (R's initial='simple')
-    bounds: of the rates; usual: 0 < beta < alpha < 1, gamma < 1 - alpha, phi 0.8 to 0.98; admissible: old errors are
-        forgotten
+    bounds: of the rates; usual: beta < alpha < 1, gamma < 1 - alpha, 0.8 < phi < 0.98; admissible: old errors are forgotten
     alpha: how fast the level follows; estimated if not given
     """
 
