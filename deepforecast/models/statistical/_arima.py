@@ -89,20 +89,23 @@ class ArimaFamily(Statistical):
         return Learned({**held, **self._filtered(learned, panel, x, True)[0]}, dict(learned.shared), panel)
 
     def _advance(self, learned: Learned, panel: Panel, fresh: bool) -> Learned:
-        moved, _ = self._filtered(learned, panel, self._columns(panel, learned, fresh), fresh)
+        moved, _ = self._filtered(learned, panel, self._columns(panel, learned), fresh)
         return Learned({**learned.by_series, **moved}, learned.shared, panel if fresh else None)
 
     def _fitted(self, learned: Learned, panel: Panel) -> Floats:
-        return self._filtered(learned, panel, self._columns(panel, learned, True), True)[1]
+        return self._filtered(learned, panel, self._columns(panel, learned), True)[1]
 
-    def _columns(self, panel: Panel, learned: Learned | None = None, fresh: bool = True) -> Floats:
-        """Columns known ahead and Fourier terms of every row, (rows, columns)."""
+    def _columns(self, panel: Panel, learned: Learned | None = None) -> Floats:
+        """Columns known ahead and Fourier terms of every row, (rows, columns); waves begin where the series of the fit did."""
         x = design(panel.covariates)
         x = x if x.size or len(x) else np.empty((len(panel.y), 0))
         waves = self._waves(panel)
         if not waves:
             return x
-        return np.hstack([x, fourier(panel.row_positions // panel.calendar.step, waves)])
+        begin = panel.start // panel.calendar.step
+        begin = begin - (begin if learned is None else learned["start"])
+        times = np.arange(len(panel.y)) + np.repeat(begin - panel.indptr[:-1], panel.lengths)
+        return np.hstack([x, fourier(times, waves)])
 
     def _filtered(self, learned: Learned, panel: Panel, x: Floats, fresh: bool) -> tuple[dict[str, Any], Floats]:
         """The states at the end of a panel, and its rows as they were foreseen."""
@@ -181,7 +184,7 @@ class ArimaFamily(Statistical):
             x = design(future).reshape(count, steps, -1)
             found["regressors"] = (x * beta[:, None, 1 : 1 + known]).sum(axis=-1)
         if waves:
-            terms = fourier(learned["start"][:, None] + time, learned["waves"])
+            terms = fourier(time, learned["waves"])
             found["season"] = (terms * beta[:, None, 1 + known :]).sum(axis=-1)
         return found
 

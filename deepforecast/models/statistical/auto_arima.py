@@ -11,7 +11,7 @@ from deepforecast.core.registry import register
 from deepforecast.core.state import Learned
 from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.panel import Panel
-from deepforecast.errors import say
+from deepforecast.errors import say, some
 from deepforecast.models.statistical._arima import ArimaFamily
 from deepforecast.models.statistical._arima_search import Rules, Search, differences_of, waves_chosen
 from deepforecast.models.statistical._arima_series import Fit, Order, Series
@@ -111,13 +111,14 @@ class AutoARIMA(ArimaFamily):
         return self.max_seasonal_d if self.seasonal_d is None else self.seasonal_d
 
     def _fit(self, panel: Panel, monitor: Any) -> Learned:
-        for length in self._lengths(panel):
-            short = np.flatnonzero(panel.observed < CYCLES * length)
-            if len(short):
-                say(
-                    f"{self.name} leaves a season out of which a series has less than {CYCLES} cycles: {length} steps in "
-                    f"series {panel.series.labels(short)}."
-                )
+        lengths = self._lengths(panel)
+        short = np.flatnonzero(panel.observed < CYCLES * max(lengths, default=0))
+        if len(short):
+            lacking = [length for length in lengths if panel.observed[short].min() < CYCLES * length]
+            say(
+                f"{self.name} leaves a season out of which a series has less than {CYCLES} cycles (of {some(lacking)} steps): "
+                f"series {panel.series.labels(short)}."
+            )
         return super()._fit(panel, monitor)
 
     def _shared(self, panel: Panel) -> dict[str, Any]:
