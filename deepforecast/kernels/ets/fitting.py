@@ -157,16 +157,18 @@ def _plan(every: list[Form], season: int, regressors: int, settings: Settings) -
 
 
 class _Units(NamedTuple):
-    """A series in units of 2^power, which loses no digit. `varies`: it is not constant."""
+    """A series in units of its spread: size 2^power, two numbers so that no series is too large or too small."""
 
+    size: Floats
     power: Ints
     counts: Floats
-    varies: Bools
+    varies: Bools  # it is not constant
     positive: Bools
 
 
 def _scaled(y: Floats, indptr: Ints) -> tuple[Floats, Floats, _Units]:
-    """The series in units near their spread, their centres in these units, and the units."""
+    """The series in units of their spread, their centres in these units, and the units. The same series at another scale
+    looks the same up to rounding, so that searches take the same way."""
     begin, rows = indptr[:-1], np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
     seen = ~np.isnan(y)
     counts = np.maximum(np.add.reduceat(seen.astype(np.float64), begin), 1.0)
@@ -176,10 +178,10 @@ def _scaled(y: Floats, indptr: Ints) -> tuple[Floats, Floats, _Units]:
     small = np.where(seen, np.ldexp(y, -power[rows]), 0.0)
     centre = np.add.reduceat(small, begin) / counts
     spread = np.sqrt(np.add.reduceat(np.where(seen, (small - centre[rows]) ** 2, 0.0), begin) / counts)
-    _, more = np.frexp(spread)
-    scaled = np.where(seen, np.ldexp(small, -more[rows]), np.nan)
-    units = _Units((power + more).astype(np.int64), counts, (most > least) & (spread > 0), least > 0)
-    return scaled, np.ldexp(centre, -more), units
+    varies = (most > least) & (spread > 0)
+    size = np.where(varies, spread, 1.0)
+    units = _Units(size, power.astype(np.int64), counts, varies, least > 0)
+    return np.where(seen, small / size[rows], np.nan), centre / size, units
 
 
 def _guesses(scaled: Floats, indptr: Ints, season: int, regressors: int, units: _Units, settings: Settings) -> Floats:
@@ -192,8 +194,7 @@ def _guesses(scaled: Floats, indptr: Ints, season: int, regressors: int, units: 
     if settings.states is None:
         guess_all(np.where(seen, scaled, 0.0), seen.astype(np.float64), indptr, season, states)
     else:
-        states[:, :, :2] = np.ldexp(settings.states[:, :, :2], -units.power[:, None, None])
-        states[:, 0, 2:] = np.ldexp(settings.states[:, 0, 2:], -units.power[:, None])
+        states[:] = np.ldexp(settings.states, -units.power[:, None, None]) / units.size[:, None, None]
         states[:, 1, 2:] = settings.states[:, 1, 2:]
     guesses[:, :, 4 : FACTORS + season] = states
     return guesses
@@ -239,15 +240,18 @@ def _unscaled(found: Floats, forms: list[Form], season: int, units: _Units) -> F
     """Parameters and likelihood in the units of the series."""
     lost = ~np.isfinite(found[:, :, VALUE_OF])
     found[lost] = np.nan
-    power = units.power[:, None]
-    states = found[:, :, 4 : FACTORS + season]
-    states[:, :, 0] = np.ldexp(states[:, :, 0], power)
-    growing = np.array([form.trend < 2 for form in forms])
-    states[:, growing, 1] = np.ldexp(states[:, growing, 1], power)
-    added = np.array([form.season < 2 for form in forms])
-    states[:, added, 2:] = np.ldexp(states[:, added, 2:], power[:, :, None])
-    coefficients = np.ldexp(found[:, :, FACTORS + season : -2], power[:, :, None])
+
+    def whole(values: Floats) -> Floats:
+        return np.ldexp(values * units.size[:, None, None], units.power[:, None, None])
+
+    states, growing = found[:, :, 4 : FACTORS + season], [form.trend < 2 for form in forms]
+    states[:, :, :1] = whole(states[:, :, :1])
+    states[:, growing, 1:2] = whole(states[:, growing, 1:2])
+    added = [form.season < 2 for form in forms]
+    states[:, added, 2:] = whole(states[:, added, 2:])
+    coefficients = whole(found[:, :, FACTORS + season : -2])
     counts = units.counts[:, None]
-    constant = 0.5 * counts * (np.log(2.0 * np.pi / counts) + 1.0) + counts * power * np.log(2.0)
+    logarithm = (np.log(units.size) + units.power * np.log(2.0))[:, None]
+    constant = 0.5 * counts * (np.log(2.0 * np.pi / counts) + 1.0) + counts * logarithm
     log_likelihood = np.where(lost, -np.inf, -(found[:, :, VALUE_OF] + constant))
     return Fits(found[:, :, :4], states, coefficients, log_likelihood, found[:, :, ROUNDS_OF])

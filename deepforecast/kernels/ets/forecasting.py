@@ -115,6 +115,8 @@ def _relative(model: Model, i: int, sigma: float, offsets: Floats, found: Floats
         if not product:
             room[1, h] += model.states[i, 2 + h % season]
         scale = max(scale, abs(room[1, h]))
+    if scale > 0.0 and math.isfinite(scale):
+        scale = math.ldexp(1.0, math.frexp(scale)[1])  # a power of two: no digit hangs on how far ahead the forecast goes
     for h in range(age + steps):
         mean = room[1, h] / scale if scale > 0.0 else 0.0
         theta = 0.0

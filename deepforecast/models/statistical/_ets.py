@@ -102,7 +102,7 @@ def restarted(known: Mapping[str, Any], y: Floats, indptr: Ints, some: Ints) -> 
         values = np.concatenate([y[indptr[row] : indptr[row + 1]] for row in rows])
         kernel = Form(*form)
         length = season if kernel.season else 1
-        fits = fit(values, bounds, length, [kernel], settings=Settings(fixed=known["rates"][rows], tolerance=1e-6))
+        fits = fit(values, bounds, length, [kernel], settings=Settings(fixed=known["rates"][rows], tolerance=1e-9))
         states = fits.states[:, 0]
         neutral = np.array([np.nan, 1.0 if kernel.trend == 2 else 0.0, *[1.0 if kernel.season == 2 else 0.0] * length])
         lost = ~np.isfinite(fits.log_likelihood[:, 0])

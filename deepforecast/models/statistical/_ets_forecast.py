@@ -88,9 +88,9 @@ class ExponentialForecast(Forecast):
         return found
 
     def _paths(self, some: Ints) -> Floats:
-        """Sample paths of some series, drawn by their rates: whatever the units, and whatever stands beside them."""
+        """Sample paths of some series, from the same draws for all: whatever the units, and whatever stands beside them."""
         from deepforecast.kernels.ets.forecasting import paths
 
         known = {name: self.learned[name][some] for name in ("form", "rates", "state", "age", "sigma")}
-        draws = standard_normal(0, known["rates"], (int(known["age"].max()) + self.offsets.shape[1], PATHS))
+        draws = standard_normal(0, np.zeros((1, 1)), (int(known["age"].max()) + self.offsets.shape[1], PATHS))
         return paths(ets.model(known, "state"), draws * known["sigma"][:, None, None], self.offsets[some])

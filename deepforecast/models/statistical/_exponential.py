@@ -80,7 +80,7 @@ class Exponential(Statistical):
 
     def _settings(self, panel: Panel, y: Floats, season: int) -> dict[str, Any]:
         """Of the kernel: what is given and how thoroughly to look."""
-        return {"thorough": True, "tolerance": 1e-6}
+        return {"thorough": True, "tolerance": 1e-9}
 
     def _scores(self, fits: Any, counts: Floats, parameters: Floats) -> Floats:
         """What the form of a series is chosen by, the lower the better; (series, forms)."""

@@ -40,7 +40,7 @@ class Smoothing(Exponential):
 
     def _settings(self, panel: Panel, y: Floats, season: int) -> dict[str, Any]:
         fixed = [np.nan if rate is None else float(rate) for rate in self._rates()]
-        found: dict[str, Any] = {"thorough": True, "tolerance": 1e-6, "bounds": self.bounds, "fixed": tuple(fixed)}
+        found: dict[str, Any] = {"thorough": True, "tolerance": 1e-9, "bounds": self.bounds, "fixed": tuple(fixed)}
         if self.initial == "simple":
             found["states"] = simple_states(y, panel.indptr, season, self._forms()[0].trend == 2)
         return found

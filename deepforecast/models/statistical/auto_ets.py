@@ -38,7 +38,7 @@ class AutoETS(Exponential):
     >>> from deepforecast import datasets
     >>> model = AutoETS(horizon=3).fit(datasets.load("air_passengers"))
     >>> model.parameters()["form"].item()
-    'ETS(M,Ad,M)'
+    'ETS(M,A,M)'
     """
 
     season_length: int | str = param(

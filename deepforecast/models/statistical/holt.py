@@ -23,7 +23,7 @@ class Holt(Smoothing):
 
     >>> import pandas as pd
     >>> frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=8), "y": range(8)})
-    >>> Holt(horizon=2).fit(frame).predict().round(3)
+    >>> Holt(horizon=2).fit(frame).predict().round({"Holt": 3})
               ds  Holt
     0 2024-01-09   8.0
     1 2024-01-10   9.0

@@ -23,9 +23,9 @@ class SES(Smoothing):
     >>> import pandas as pd
     >>> frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=6), "y": [10.0, 12.0, 11.0, 13.0, 12.0, 14.0]})
     >>> SES(horizon=2, alpha=0.5, initial="simple").fit(frame).predict()
-              ds      SES
-    0 2024-01-07  12.9375
-    1 2024-01-08  12.9375
+              ds   SES
+    0 2024-01-07  13.0
+    1 2024-01-08  13.0
     """
 
     alpha: float | None = param(None, at_least=0, at_most=1, help="how fast the level follows; estimated if not given")
