@@ -27,8 +27,10 @@ from deepforecast.models.combine.conformal import Conformal as _Conformal
 from deepforecast.models.statistical.adida import ADIDA as _ADIDA
 from deepforecast.models.statistical.arima import ARIMA as _ARIMA
 from deepforecast.models.statistical.auto_arima import AutoARIMA as _AutoARIMA
+from deepforecast.models.statistical.auto_ces import AutoCES as _AutoCES
 from deepforecast.models.statistical.auto_ets import AutoETS as _AutoETS
 from deepforecast.models.statistical.auto_theta import AutoTheta as _AutoTheta
+from deepforecast.models.statistical.ces import CES as _CES
 from deepforecast.models.statistical.croston import Croston as _Croston
 from deepforecast.models.statistical.decomposition import decompose as decompose
 from deepforecast.models.statistical.dynamic_theta import DynamicTheta as _DynamicTheta
@@ -50,9 +52,11 @@ __all__ = [
     "ADIDA",
     "ARIMA",
     "AutoARIMA",
+    "AutoCES",
     "AutoETS",
     "AutoTheta",
     "Backtest",
+    "CES",
     "Capabilities",
     "Columns",
     "Conformal",
@@ -224,6 +228,34 @@ class AutoARIMA(_AutoARIMA):
         max_waves: int = 12,
     ) -> None: ...
 
+class AutoCES(_AutoCES):
+    """Complex exponential smoothing without season, or with a simple, partial or full one: whichever `CES` fits best.
+
+    A series shorter than two seasons has none. Parameters counted are those of smoothing and the variance, as Svetunkov,
+    Kourentzes & Ord do. Interval: that of the model chosen. Missing values are stepped over (an error of 0).
+    Reference: Svetunkov, Kourentzes & Ord (2022), Complex exponential smoothing, *Naval Research Logistics* 69.
+
+    horizon: steps to forecast when predict is not told
+    alias: name of the forecast column, in place of the class name
+    missing: what to do with missing values
+    point: which point of the distribution is the forecast
+    intervals: calibrate bands on rolling forecasts during fit
+    season_length: steps after which the season repeats
+    criterion: what the form of a series is chosen by
+    """
+
+    def __init__(
+        self,
+        horizon: int | None = None,
+        *,
+        alias: str | None = None,
+        missing: str = "auto",
+        point: str = "auto",
+        intervals: str | None = None,
+        season_length: int | str = "auto",
+        criterion: str = "aicc",
+    ) -> None: ...
+
 class AutoETS(_AutoETS):
     """Each series gets the form of exponential smoothing with the lowest AICc (AIC, BIC) among the stable ones.
 
@@ -305,6 +337,36 @@ class AutoTheta(_AutoTheta):
         decomposition: str = "auto",
         objective: str = "likelihood",
         criterion: str = "variance",
+    ) -> None: ...
+
+class CES(_CES):
+    """Complex exponential smoothing: level and error are one complex number, so that level and trend need not be told apart.
+
+    `season`: "none"; "simple", where a value follows that of a season before; "partial", with an additive season; "full", with
+    a complex one, additive or multiplicative as the data have it. Parameters minimise the sum of squared errors after
+    backcasting (forth, back and forth again), inside the region of stability.
+    Interval: from the linear state space form. Missing values are stepped over (an error of 0).
+    Reference: Svetunkov, Kourentzes & Ord (2022), Complex exponential smoothing, *Naval Research Logistics* 69.
+
+    horizon: steps to forecast when predict is not told
+    alias: name of the forecast column, in place of the class name
+    missing: what to do with missing values
+    point: which point of the distribution is the forecast
+    intervals: calibrate bands on rolling forecasts during fit
+    season_length: steps after which the season repeats
+    season: the form of the season
+    """
+
+    def __init__(
+        self,
+        horizon: int | None = None,
+        *,
+        alias: str | None = None,
+        missing: str = "auto",
+        point: str = "auto",
+        intervals: str | None = None,
+        season_length: int | str = "auto",
+        season: str = "none",
     ) -> None: ...
 
 class Conformal(_Conformal):

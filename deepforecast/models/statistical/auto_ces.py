@@ -1,0 +1,41 @@
+"""Complex exponential smoothing with the form of season that fits a series best."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from deepforecast.core.params import param
+from deepforecast.core.registry import register
+from deepforecast.data.frames import Floats, Ints
+from deepforecast.models.statistical._ces import PARAMETERS, ComplexSmoothing
+
+
+@register
+class AutoCES(ComplexSmoothing):
+    """Complex exponential smoothing without season, or with a simple, partial or full one: whichever `CES` fits best.
+
+    A series shorter than two seasons has none. Parameters counted are those of smoothing and the variance, as Svetunkov,
+    Kourentzes & Ord do. Interval: that of the model chosen. Missing values are stepped over (an error of 0).
+    Reference: Svetunkov, Kourentzes & Ord (2022), Complex exponential smoothing, *Naval Research Logistics* 69.
+
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=12), "y": 6 * [10.0, 20.0]})
+    >>> AutoCES(horizon=2, season_length=2).fit(frame).predict().round({"AutoCES": 3})
+              ds  AutoCES
+    0 2024-01-13     10.0
+    1 2024-01-14     20.0
+    """
+
+    criterion: str = param("aicc", choices=("aicc", "aic", "bic"), help="what the form of a series is chosen by")
+
+    def _forms(self, lengths: Ints, season: int) -> Any:
+        long = (lengths >= 2 * season) & (lengths > PARAMETERS.max() + 2) & (season > 1)
+        return np.column_stack([np.ones(len(lengths), dtype=bool), long, long, long])
+
+    def _score(self, fit: Floats, number: Floats, count: Floats) -> Floats:
+        if self.criterion == "bic":
+            return np.asarray(fit + np.log(count) * number)
+        more = 2 * number * (number + 1) / np.maximum(count - number - 1, 1e-9) if self.criterion == "aicc" else 0.0
+        return np.asarray(fit + 2 * number + more)
