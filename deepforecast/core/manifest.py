@@ -228,7 +228,7 @@ class _Reader:
         if isinstance(said, Mapping) and said.get("method") == "pooled":
             _exactly(said, ("method", "scores", "scale"), "the calibration")
             scores, scale = _floats(self.array(said["scores"]), 2), _floats(self.array(said["scale"]), 1)
-            sound = len(scale) == count and scores.size and not ((scores < 0).any() or (scale < 0).any())
+            sound = len(scale) == count and scores.shape[1] and not ((scores < 0).any() or (scale < 0).any())
             if not sound or (scores[1:] < scores[:-1]).any():
                 raise Unfit("its calibration does not fit the series")
             return PooledErrors(scores, scale)
