@@ -376,10 +376,10 @@ class Conformal(_Conformal):
     covers at least L % if errors to come are exchangeable with those. `method="adaptive"` follows the misses of the
     calibration windows and widens bands whose errors have grown (Gibbs & Candès 2021). A level that the number of errors
     cannot carry is refused; `pool=True` shares the errors of all series, each over the mean absolute change of its series
-    before the cutoff, so that many short series carry high levels: coverage then holds over all series, not for each. Bands
-    are those of the fit: `update` and `predict(frame=...)` move what they stand around, a new `fit` or `fine_tune` learns
-    from new errors. Reference: Lei, G'Sell, Rinaldo, Tibshirani & Wasserman (2018), Distribution-Free Predictive Inference
-    for Regression.
+    before the cutoff, so that many short series carry high levels: coverage then holds over all series that move, not for
+    each (a constant one has no scale: its band has width 0, and its errors are not shared). Bands are those of the fit:
+    `update` and `predict(frame=...)` move what they stand around, a new `fit` or `fine_tune` learns from new errors.
+    Reference: Lei, G'Sell, Rinaldo, Tibshirani & Wasserman (2018), Distribution-Free Predictive Inference for Regression.
 
     model: the model whose points get bands
     horizon: steps to forecast when predict is not told

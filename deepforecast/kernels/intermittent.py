@@ -119,8 +119,8 @@ def _walk(y: Floats, indptr: Ints, kind: int, bounds: Floats, alpha: Floats, sta
 
 @bare
 def _demands(y: Floats, begin: int, end: int, kind: int, since: float, seen: Floats, others: Floats) -> Any:
-    """Write the sizes of demands, and the periods from one to the next or whether there is one in each period; how many of each,
-    and the periods since the last."""
+    """Write the sizes of demands, and the periods from one to the next or whether there is one in each period; how many of
+    each, and the periods since the last."""
     demands, periods = 0, since
     for row in range(begin, end):
         value = y[row]

@@ -71,7 +71,7 @@ class MSTL(Statistical):
 
     def _inner(self) -> Forecaster:
         """The model of the rest, as it is fitted here."""
-        model = get("Drift")() if self.trend_model is None else self.trend_model
+        model = get("AutoETS")(season_length=1) if self.trend_model is None else self.trend_model
         return model.clone(horizon=self.own_horizon, missing="auto", alias=self.name)
 
     def _smoothers(self) -> Smoothers:

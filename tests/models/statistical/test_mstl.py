@@ -11,7 +11,7 @@ import pytest
 from statsmodels.tsa.seasonal import MSTL as TheirMSTL
 from statsmodels.tsa.seasonal import STL
 
-from deepforecast import MSTL, Conformal, Drift, Naive, SeasonalNaive, datasets, decompose
+from deepforecast import MSTL, AutoETS, Conformal, Drift, Naive, SeasonalNaive, datasets, decompose
 from deepforecast.errors import CapabilityError, DataError, ParameterError, ParameterTypeError
 from deepforecast.models.statistical.decomposition import Loess
 
@@ -137,6 +137,15 @@ def test_forecasts_are_the_rest_plus_the_last_cycle_of_each_season(inner: Any) -
     np.testing.assert_allclose(shares.sum(axis=1), model.predict()["MSTL"], rtol=1e-12)
     paths = model.simulate(400, 24)
     np.testing.assert_allclose(paths.groupby("ds")["MSTL"].mean(), model.predict(24)["MSTL"], atol=4)
+
+
+def test_the_rest_is_autoets_without_a_season_if_nothing_is_said() -> None:
+    frame = daily()
+    usual, said = MSTL(7), MSTL(7, trend_model=AutoETS(season_length=1))
+    pd.testing.assert_frame_equal(usual.fit(frame).predict(level=80), said.fit(frame).predict(level=80))
+    values = usual.fitted_values()["MSTL"].to_numpy()
+    assert np.abs(values[10:] - frame["y"].to_numpy()[10:]).std() < frame["y"].std()
+    assert np.isfinite(usual.residual_diagnostics()["p_value"]).all()
 
 
 def test_auto_takes_the_seasons_of_the_frequency() -> None:
