@@ -7,10 +7,12 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Sequence
+from typing import Any
 
 from deepforecast.cli.arguments import add_data, add_static, frequency_of
 from deepforecast.cli.outcome import Outcome
 from deepforecast.cli.parser import Parser
+from deepforecast.errors import shown
 
 USAGE = "DATA --model NAME --save FILE [options]"
 EPILOG = """\
@@ -21,7 +23,9 @@ examples:
 
 def add_arguments(parser: Parser, arguments: Sequence[str]) -> None:
     """The options of the command, and those of the model that is named."""
-    parser.add_argument("--model", required=True, metavar="NAME", help="which model; deepforecast models lists them")
+    parser.add_argument(
+        "--model", required=True, action=Once, metavar="NAME", help="which model; deepforecast models lists them"
+    )
     parser.add_argument(
         "--save", required=True, metavar="FILE", help="where the fitted model goes; what stands there is replaced"
     )
@@ -56,6 +60,17 @@ def run(values: argparse.Namespace) -> Outcome:
     facts = {"model": repr(model), "series": len(series), "rows": len(data.frame), "freq": series.calendar.freq}
     facts |= {"seconds": seconds, "saved": values.save}
     return Outcome(facts, _text(facts))
+
+
+class Once(argparse.Action):
+    """An option that stands once on a command line."""
+
+    def __call__(self, parser: Any, namespace: argparse.Namespace, values: Any, option_string: str | None = None) -> None:
+        """Keep the value, unless there is one."""
+        if getattr(namespace, self.dest) is not None:
+            hint = f"{option_string} is said once; got {shown(getattr(namespace, self.dest))} and {shown(values)}"
+            parser.error(f"{hint}. A model that wraps another is told so: --model Conformal --set model=Naive")
+        setattr(namespace, self.dest, values)
 
 
 def named(arguments: Sequence[str]) -> str | None:

@@ -39,8 +39,11 @@ def roles_of(columns: Columns) -> dict[str, Any]:
     return {field.name: getattr(columns, field.name) for field in fields(Columns)}
 
 
-def read(path: str, said: Mapping[str, Any], reading: Reading, *, target: bool = True) -> Data:
-    """The rows of a file; `said` are the names of columns that were given. Columns without a role are left out, aloud."""
+def read(path: str, said: Mapping[str, Any], reading: Reading, *, target: bool = True, fitted: bool = False) -> Data:
+    """The rows of a file; `said` are the names of columns that were given. Columns without a role are left out, aloud.
+
+    fitted: the names are those of a fitted model, which are not to be changed here.
+    """
     table = raw_table(path, reading)
     try:
         columns = resolve(said, table.column_names, target=target)
@@ -49,7 +52,8 @@ def read(path: str, said: Mapping[str, Any], reading: Reading, *, target: bool =
     there = [name for name in columns.all if name in table.column_names]
     left = [name for name in table.column_names if name not in columns.all]
     if left and target:
-        say(f"Columns without a role are left out: {some(left)}. Declare them with --future, --past or --static.")
+        out = "The model was fitted without them" if fitted else "Declare them with --future, --past or --static"
+        say(f"Columns without a role are left out: {some(left)}. {out}.")
     return Data(cells.frame(table.select(there), columns, reading), columns)
 
 

@@ -23,6 +23,7 @@ PHRASES = (
     (r"\b[A-Z]\w*\(([a-z_]+=\.\.\.)\)", r"\1"),
 )
 SAID = re.compile(r"(?<![\w.{-])([a-z]+(?:_[a-z]+)*)=('[^']*'|\"[^\"]*\"|\.\.\.|-?\d+(?:\.\d+)?|True|False|)(?![\w(\[{])")
+NAMED = re.compile(r"\b(?:series|column|columns) [^.;:()]*$")  # names of the user's may follow, whatever they look like
 OTHERS = re.compile(r"((?:, '\w+')*)( or '\w+')")  # of a list of choices, the first of which was translated
 
 
@@ -47,7 +48,8 @@ class Wording:
             text = re.sub(written, partial(self._phrase, said), text)
         done, at = "", 0
         for found in SAID.finditer(text):
-            if found.start() < at or _inside_a_call(text[: found.start()]):
+            before = text[: found.start()]
+            if found.start() < at or NAMED.search(before) or _inside_a_call(before):
                 continue
             option = self._option(found[1], found[2])
             if option is None:
@@ -66,6 +68,8 @@ class Wording:
 
     def _option(self, name: str, value: str) -> str | None:
         """`name=value` as an option, or None where the command has none for it."""
+        if name == "model":  # a parameter of a model that wraps another; the option of this name says which model
+            return "--set model=NAME" if "--set" in self.options else None
         option = NAMES.get(name, f"--{name.replace('_', '-')}")
         action = self.options.get(option.partition(",")[0])
         if action is None:
