@@ -14,6 +14,7 @@ from deepforecast.core.preparing import prepared, refuse_short
 from deepforecast.core.state import Learned, State
 from deepforecast.data import frames
 from deepforecast.data.ahead import recoded
+from deepforecast.data.assembly import blown_up
 from deepforecast.data.columns import say_undeclared
 from deepforecast.data.covariates import Covariate, match
 from deepforecast.data.frames import Frame, Ints
@@ -52,7 +53,9 @@ def appended(model: Forecaster, state: State, frame: Frame) -> State:
             f"update goes on with series known from fit; series {panel.series.labels(unknown)} is not. Fit again with it, or "
             "forecast it by predict(frame=...)."
         )
-    late = _with_gap_before(panel, _skipped(model, series.last[rows], panel))
+    skipped = _skipped(model, series.last[rows], panel)
+    _refuse_far(panel, series.last[rows], skipped, state.rows)
+    late = _with_gap_before(panel, skipped)
     panel = _recoded(prepared(model, late, goes_on=True), state)
     last = series.last.copy()
     last[rows] = panel.series.last
@@ -162,6 +165,18 @@ def _skipped(model: Forecaster, last: Ints, panel: Panel) -> Ints:
             f"{_stand(panel, last, late)}. Give the rows between, or fit again."
         )
     return skipped - 1
+
+
+def _refuse_far(panel: Panel, last: Ints, skipped: Ints, known: int) -> None:
+    """The new rows and the `known` ones are most of the rows that the frequency asks for, as in a fit."""
+    absent, rows = float(skipped.sum(dtype=np.float64)), known + len(panel.y)
+    if blown_up(rows + absent, rows):
+        worst = np.array([np.argmax(skipped)])
+        raise DataError(
+            f"update goes on with most of the rows that freq asks for; with {panel.calendar.freq!r} {absent:,.0f} are absent "
+            f"before the new ones, and {rows:,} there; {_stand(panel, last, worst)}. Repair the stamps, give the rows between, "
+            "or fit again."
+        )
 
 
 def _stand(panel: Panel, last: Ints, numbers: Ints) -> str:

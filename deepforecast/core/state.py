@@ -61,6 +61,12 @@ class State:
     data: str = ""
     undeclared: tuple[str, ...] = ()
 
+    @property
+    def rows(self) -> int:
+        """How many rows it was fitted on, as `data` says; 0 where it does not."""
+        said = self.data.partition("-")[0]
+        return int(said) if said.isdecimal() and len(said) < 19 else 0
+
     def take(self, numbers: Ints) -> State:
         """Some of the series, in the order given."""
         return replace(

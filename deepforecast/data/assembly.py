@@ -52,12 +52,17 @@ def covariate(table: nw.DataFrame[Any], name: str, keys: Keys) -> Covariate:
     return one
 
 
+def blown_up(full: float, rows: int) -> bool:
+    """Whether a calendar asks for so many more rows than there are that it cannot be that of the data."""
+    return full > BLOW_UP * rows + 100
+
+
 def with_gaps(panel: Panel, position: Ints, steps: Ints) -> Panel:
     """Rows at every step from a series' first to its last stamp; what the frame did not have is missing."""
     series, step = panel.series, panel.calendar.step
     full = np.append(0, np.cumsum(steps, dtype=np.float64))
     rows = len(panel.y)
-    if full[-1] > BLOW_UP * rows + 100:
+    if blown_up(full[-1], rows):
         worst = int(np.argmax(steps))
         raise DataError(
             f"A frame has most of the rows that its freq asks for; with freq {series.calendar.freq!r} it would have "

@@ -258,6 +258,25 @@ def test_a_gap_before_an_update_is_missing_values() -> None:
         model.update(frame[row >= 30])
 
 
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_far_stamp_is_refused_before_memory_is_taken_for_the_rows_between(library: str) -> None:
+    model = Naive(horizon=2).fit(converted(pd.DataFrame({"ds": np.arange(10), "y": 1.0}), library))
+    far = converted(pd.DataFrame({"ds": [10**13], "y": 1.0}), library)
+    words = r"'1' 9,999,999,999,990 are absent .* 11 there; series \(no id\) is known up to 9 .* start at 10000000000000\."
+    with pytest.raises(DataError, match=words):
+        model.update(far)
+    near = converted(pd.DataFrame({"ds": [9 + 12 * 11], "y": 1.0}), library)
+    with pytest.warns(DataWarning, match="missing in 131 rows"):
+        assert plain(model.update(near).predict()).ds.tolist() == [142, 143]
+
+
+def test_a_far_stamp_of_one_series_of_several_is_named() -> None:
+    seconds = joined(*(D(name, 600, "s") for name in "ABC"))
+    later = joined(D("A", 5, "s", start="2024-01-01 00:10"), D("C", 5, "s", start="2025-01-01"))
+    with pytest.raises(DataError, match=r"series C is known up to 2024-01-01 00:09:59 and the new rows start at 2025-01-01\."):
+        Naive(horizon=2).fit(seconds).update(later)
+
+
 # -- fine_tune ------------------------------------------------------------------------------------------------------------
 
 
