@@ -38,7 +38,7 @@ def prepared(model: Forecaster, panel: Panel, goes_on: bool = False) -> Panel:
     if named and not able.categorical:
         raise CapabilityError(f"{model.name} cannot use categorical covariates ({some(named)}). Encode them as numbers.")
     whole = _without_missing(model, panel, goes_on)
-    refuse_outside(model, whole)
+    refuse_outside(model, whole, None if whole is panel else panel.missing())
     return whole
 
 
@@ -79,12 +79,20 @@ def fewer(panel: Panel, short: Ints) -> str:
     return some([f"{panel.series.label(int(one))} has {panel.observed[one]}" for one in short[:5]], len(short))
 
 
-def refuse_outside(model: Forecaster, panel: Panel) -> None:
-    """Every value lies in the domain that the model declares."""
+def refuse_outside(model: Forecaster, panel: Panel, made: NDArray[np.bool_] | None = None) -> None:
+    """Every value lies in the domain that the model declares; those of the rows `made` were not given but filled in."""
     domain = model.capabilities.domain
     if domain == "real":
         return
     outside = panel.y < 0 if domain == "nonnegative" else panel.y <= 0
+    given = outside if made is None else outside & ~made
+    if outside.any() and not given.any():
+        raise DataError(
+            f"{model.name} takes {domain} values; missing={model.filling!r} puts others in: "
+            f"{_where(panel, {panel.series.columns.target: outside})}. Say another missing=, such as 'interpolate' or 'ffill', "
+            "or choose a model whose capabilities.domain is 'real'."
+        )
+    outside = given
     if outside.any():
         row = int(np.argmax(outside))
         series = _series_of(panel, outside)
