@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from deepforecast.data import calendar as calendars
 from deepforecast.data import frames
+from deepforecast.data.assembly import blown_up
 from deepforecast.data.calendar import OFF_GRID, Calendar, stamp_text
 from deepforecast.data.columns import Columns, resolve
 from deepforecast.data.frames import Floats, Frame, Ints
@@ -100,7 +101,7 @@ def fill_gaps(
 ) -> Frame:
     """The frame with a row at every step from each series' first to its last stamp, sorted; new rows are missing.
 
-    `fill`: also replace missing targets, by "interpolate", "ffill" or "zero". All columns are kept.
+    `fill`: also replace missing targets, by "interpolate", "ffill" or "zero". All columns are kept, whatever they hold.
 
     >>> import pandas as pd
     >>> frame = pd.DataFrame({"ds": pd.to_datetime(["2024-01-01", "2024-01-02", "2024-01-04"]), "y": [1.0, 2.0, 4.0]})
@@ -114,7 +115,7 @@ def fill_gaps(
     if fill is not None and fill not in METHODS:
         raise ParameterError(f"fill is one of {some(METHODS)} or None; got {shown(fill)}.")
     table = frames.opened(frame)
-    panel = Panel.from_frame(frame, columns=columns, freq=freq)
+    panel = Panel.from_frame(_coded(table, resolve(columns, table.columns)), columns=columns, freq=freq)
     names = panel.series.columns
     source = _source(table, panel)
     of_first = source[np.repeat(panel.indptr[:-1], panel.lengths)]
@@ -125,6 +126,13 @@ def fill_gaps(
     if fill is not None:
         found[names.target] = filled(panel.y, panel.indptr, fill)
     return frames.build(panel.series.library, found)
+
+
+def _coded(table: nw.DataFrame[Any], names: Columns) -> Frame:
+    """The frame with the covariates that are neither numbers nor categories taken for categories: a fit could not use them."""
+    declared = [table[name] for name in (*names.future, *names.past, *names.static) if name in table.columns]
+    other = [one.name for one in declared if not (one.dtype.is_numeric() or one.dtype in (nw.Categorical, nw.Enum))]
+    return table.with_columns(nw.col(*other).cast(nw.String).cast(nw.Categorical)).to_native() if other else table.to_native()
 
 
 def _source(table: nw.DataFrame[Any], panel: Panel) -> Ints:
@@ -218,6 +226,11 @@ class _View:
             what = f"off the grid of {calendar.freq!r}"
             return None, absent, [self._in_rows("error", what, wrong, "at", "give the freq the data have")]
         absent[kept] = steps // calendar.step - 1
+        full = len(raw) + float(absent.sum(dtype=np.float64))
+        if blown_up(full, len(raw)):
+            where = f"with freq {calendar.freq!r} there would be {full:,.0f} rows, not {len(raw):,}"
+            way_out = "give the freq the data have, or split the series"
+            return None, np.zeros_like(absent), [Finding("error", "frequency", len(self.indptr) - 1, where, way_out)]
         return calendar, absent, []
 
     def _in_rows(self, severity: str, what: str, rows: NDArray[np.bool_], at: str, way_out: str) -> Finding:

@@ -184,6 +184,25 @@ def test_filled_values_are_those_of_the_models(fill: str) -> None:
     np.testing.assert_allclose(values[[5, 6]], expected[fill])
 
 
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("values", [["north", "south"], [True, False], list(pd.to_datetime(["2020-01-01", "2021-01-01"]))])
+def test_gaps_are_filled_where_declared_columns_hold_no_numbers(values: list[Any], library: str) -> None:
+    frame = P(2, 10).assign(place=np.repeat(pd.Series(values).to_numpy(), 10), said="yes").drop(index=[3, 15])
+    filled = plain(fill_gaps(converted(frame, library), columns={"static": ["place"], "past": ["said"]}))
+    assert filled["place"].tolist() == [one for one in values for _ in range(10)]
+    assert filled["said"].isna().sum() == 2
+    changing = converted(frame.assign(place=["a"] * 5 + ["b"] * 13), library)
+    with pytest.raises(DataError, match="place changes within series s001"):
+        fill_gaps(changing, columns={"static": ["place"]})
+
+
+def test_no_gaps_are_found_on_a_frequency_that_the_data_do_not_have() -> None:
+    found = findings(check(D("A", 178), freq="h"))
+    assert set(found) == {"frequency"}
+    assert found["frequency"][0] == "error"
+    assert "with freq 'h' there would be 4,249 rows, not 178" in repr(check(D("A", 178), freq="h"))
+
+
 def test_static_columns_stay_constant_and_order_is_that_of_a_fit() -> None:
     frame = joined(D("B", 10).assign(size=2.0), D("A", 10).assign(size=1.0)).drop(index=[3, 15])
     filled = fill_gaps(frame, columns={"static": ["size"]})
