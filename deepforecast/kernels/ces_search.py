@@ -26,8 +26,9 @@ QUANTITIES = 5  # the value, and its derivatives by the level's p0 and p1 and th
 STATE = 2 * QUANTITIES * LANES  # of a pair in all lanes: x and z of the value, of its first derivative, ...
 PRODUCTS = QUANTITIES * (QUANTITIES + 1) // 2  # of errors and derivatives: upper triangle, row by row
 MOST = 60  # evaluations of a search
-ENOUGH = 1e-8  # relative gain in the sum of squares
-FASTER = 4.0  # the damping grows, when a step was too long
+ENOUGH = 1e-7  # relative gain in the sum of squares
+FASTER = 10.0  # the damping grows, when a step was too long
+LOOSE = 0.1  # damping below which a step tells of second derivatives
 EDGE = 1e-4  # how far parameters stay inside the region of stability
 SMOOTHEST, FASTEST = 0.0, 1.0  # of a real season
 LEAST, DAMPING, GROWTH = range(3)
@@ -47,7 +48,7 @@ class Desk(NamedTuple):
     still: Floats  # the same without value
     gains: Floats  # (14 * LANES,)
     errors: Floats  # (QUANTITIES * LANES,) of a row
-    products: Floats  # (PRODUCTS, LANES)
+    products: Floats  # (PRODUCTS * LANES,)
     begins: Ints  # (LANES,): the row of a lane's first value
     first_level: Floats  # (2,) and first_season (m, 2): of one series
     first_season: Floats
@@ -85,7 +86,7 @@ def estimate(y: Floats, indptr: Ints, index: Floats, forms: Bools) -> tuple[Floa
 def _desk(rows: int, places: int) -> Desk:
     rough, start, live, still = (np.zeros((1 + places, STATE)) for _ in range(4))
     gains_, errors = np.zeros(14 * LANES), np.zeros(QUANTITIES * LANES)
-    values, seen, products = np.zeros((rows, LANES)), np.zeros((rows, LANES)), np.zeros((PRODUCTS, LANES))
+    values, seen, products = np.zeros((rows, LANES)), np.zeros((rows, LANES)), np.zeros(PRODUCTS * LANES)
     one = np.empty(2), np.empty((places, 2)), np.empty(14)
     return Desk(values, seen, rough, start, live, still, gains_, errors, products, np.full(LANES, rows), *one)
 
@@ -186,8 +187,8 @@ def _evaluate(desk: Desk) -> None:
     last, first, period = len(desk.values), len(desk.values), len(desk.live) - 1
     for lane in range(LANES):
         first = min(first, desk.begins[lane])
-        for row in range(PRODUCTS):
-            desk.products[row, lane] = 0.0
+    for number in range(PRODUCTS * LANES):
+        desk.products[number] = 0.0
     for run in range(3):
         given, taken = (desk.live, desk.start) if run == 1 else (desk.start, desk.live) if run == 2 else (desk.rough, desk.live)
         for slot in range(1 + period):
@@ -229,7 +230,7 @@ def _moved(x: float, z: float, e: float, z_x: float, e_x: float, x_z: float, z_z
 def _over_rows(desk: Desk, level: Floats, season: Floats, here: int, there: int, still: bool, count: bool) -> None:
     """From one row to another, on or back; `still`: without errors. All lanes at once: at distances known beforehand."""
     values, seen = (desk.still, desk.still) if still else (desk.values, desk.seen)
-    g, errors, products = desk.gains, desk.errors, desk.products
+    g, errors = desk.gains, desk.errors
     for step in range(abs(there - here)):
         t = here + step if there > here else here - 1 - step
         slot = t % len(season)
@@ -273,12 +274,30 @@ def _over_rows(desk: Desk, level: Floats, season: Floats, here: int, there: int,
             errors[k], errors[LANES + k], errors[2 * LANES + k] = e, e1, e2
             errors[3 * LANES + k], errors[4 * LANES + k] = e3, e4
         if count:
-            row = 0
-            for one in range(QUANTITIES):
-                for other in range(one, QUANTITIES):
-                    for k in range(LANES):
-                        products[row, k] += errors[one * LANES + k] * errors[other * LANES + k]
-                    row += 1
+            _add_products(errors, desk.products)
+
+
+@bare
+def _add_products(errors: Floats, products: Floats) -> None:
+    """Of the errors of a row and their derivatives."""
+    for k in range(LANES):
+        a, b, c = errors[k], errors[LANES + k], errors[2 * LANES + k]
+        d, e = errors[3 * LANES + k], errors[4 * LANES + k]
+        products[k] += a * a
+        products[LANES + k] += a * b
+        products[2 * LANES + k] += a * c
+        products[3 * LANES + k] += a * d
+        products[4 * LANES + k] += a * e
+        products[5 * LANES + k] += b * b
+        products[6 * LANES + k] += b * c
+        products[7 * LANES + k] += b * d
+        products[8 * LANES + k] += b * e
+        products[9 * LANES + k] += c * c
+        products[10 * LANES + k] += c * d
+        products[11 * LANES + k] += c * e
+        products[12 * LANES + k] += d * d
+        products[13 * LANES + k] += d * e
+        products[14 * LANES + k] += e * e
 
 
 # -- a step of one lane --------------------------------------------------------------------------------------------------------
@@ -287,7 +306,7 @@ def _over_rows(desk: Desk, level: Floats, season: Floats, here: int, there: int,
 @bare
 def _step(form: int, lane: int, products: Floats, at: Searches) -> bool:
     """Take in what was found at a lane's trial and set the next one; False when there is nothing to gain."""
-    squares, pace, lacking = products[0, lane], at.pace[lane], at.lacking[lane]
+    squares, pace, lacking = products[lane], at.pace[lane], at.lacking[lane]
     least = pace[LEAST]
     at.rounds[lane] += 1
     better = math.isfinite(squares) and squares < least
@@ -307,7 +326,7 @@ def _step(form: int, lane: int, products: Floats, at: Searches) -> bool:
         if squares == 0.0 or least - squares < ENOUGH * least:
             return False
     else:
-        pace[DAMPING] = max(pace[DAMPING] * pace[GROWTH], 1e-3)
+        pace[DAMPING] = max(pace[DAMPING] * pace[GROWTH], 1e-2)
         pace[GROWTH] *= 2.0
         if not math.isfinite(least) or pace[DAMPING] > 1e8:
             return False
@@ -330,8 +349,8 @@ def _learn(products: Floats, lane: int, at: Searches) -> None:
     for one in range(QUANTITIES):
         for other in range(one, QUANTITIES):
             if one == 0 and other > 0:
-                wrong[other - 1] = products[row, lane] - kept[0, other]
-            kept[one, other], kept[other, one] = products[row, lane], products[row, lane]
+                wrong[other - 1] = products[row * LANES + lane] - kept[0, other]
+            kept[one, other], kept[other, one] = products[row * LANES + lane], products[row * LANES + lane]
             row += 1
     along, size, length = 0.0, 0.0, 0.0
     for one in range(4):
@@ -339,7 +358,7 @@ def _learn(products: Floats, lane: int, at: Searches) -> None:
             wrong[one] -= (kept[one + 1, other + 1] + lacking[one, other]) * (trial[other] - found[other])
         along += wrong[one] * (trial[one] - found[one])
         size, length = size + wrong[one] ** 2, length + (trial[one] - found[one]) ** 2
-    if along * along > 1e-8 * size * length:
+    if at.pace[lane, DAMPING] < LOOSE and along * along > 1e-8 * size * length:
         for one in range(4):
             for other in range(4):
                 lacking[one, other] += wrong[one] * wrong[other] / along
