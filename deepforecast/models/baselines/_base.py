@@ -32,8 +32,9 @@ class Baseline(Forecaster):
     """
 
     capabilities = Capabilities(
-        missing=True, distribution="analytic", simulates=True, explains=True, scale_equivariant=True, shift_equivariant=True
-    )
+        missing=True, distribution="analytic", simulates=True, explains=True, scale_equivariant=True, shift_equivariant=True,
+        new_values="followed",
+    )  # fmt: skip
 
     def _forecast(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> Forecast:
         with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused by name on its way out
