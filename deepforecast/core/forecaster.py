@@ -6,7 +6,8 @@ Data go `fit: Panel.from_frame -> _fit`, `predict: state (or histories) -> _fore
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from operator import attrgetter
 from typing import Any, ClassVar, Self, dataclass_transform
 
 import numpy as np
@@ -18,25 +19,17 @@ from deepforecast.core.declaring import collect
 from deepforecast.core.finite import finite
 from deepforecast.core.forecast import Forecast, checked_horizon, checked_levels, checked_quantiles, columns_of, refuse_taken
 from deepforecast.core.monitor import SILENT, Monitor
-from deepforecast.core.params import Param, param
+from deepforecast.core.params import param
 from deepforecast.core.state import Learned, State
 from deepforecast.data import frames
 from deepforecast.data.ahead import ahead
+from deepforecast.data.calendar import PER_DAY
 from deepforecast.data.columns import Columns, say_undeclared
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats, Frame
+from deepforecast.data.grids import GRIDS
 from deepforecast.data.panel import Panel
-from deepforecast.errors import (
-    CapabilityError,
-    Kept,
-    ParameterError,
-    ParameterTypeError,
-    keeping,
-    not_fitted,
-    say_kept,
-    shown,
-    some,
-)  # fmt: skip
+from deepforecast.errors import CapabilityError, Kept, ParameterError, keeping, not_fitted, say_kept, some
 
 SAID_AT_PREDICT = ("horizon", "alias", "point")  # parameters that change no fit
 
@@ -79,7 +72,7 @@ class Forecaster:
             from deepforecast.data.leaks import say_leaks
 
             say_leaks(panel)
-        self.state_ = self._learn(panel)
+        self.__dict__["state_"] = self._learn(panel)
         return self
 
     def predict(
@@ -119,7 +112,10 @@ class Forecaster:
         """Sample paths, long: a row for each series, `sample` (from 0) and step. The same seed gives the same paths."""
         steps, samples = self._steps(horizon), checked_horizon(n_samples, "n_samples")
         if not self.capabilities.simulates:
-            raise CapabilityError(f"{self.name} cannot simulate sample paths. `predict(level=...)` may give what you need.")
+            can = self.intervals is not None and self.clone(intervals=None).capabilities.simulates
+            why = f" with intervals={self.intervals!r}, only without: they correct its bands, not its paths" if can else ""
+            way_out = "`predict(level=...)` may give what you need."
+            raise CapabilityError(f"{self.name} cannot simulate sample paths{why}. {way_out}")
         state = self._at_end_of(frame, static)
         paths = self._simulate(state.learned, steps, samples, seed, self._ahead(state, steps, future))
         positions = np.tile(state.series.calendar.following(state.series.last, steps), (1, samples))
@@ -157,20 +153,14 @@ class Forecaster:
         """
         from deepforecast.core.histories import appended
 
-        state, kept = self.fitted(), Kept()
-        with keeping(kept):
-            self.state_ = appended(self, state, frame)
-        say_kept(kept)
+        self.state_ = self._heard(appended, frame)
         return self
 
     def fine_tune(self, frame: Frame, *, static: Frame | None = None) -> Self:
         """Go on learning from the parameters found, on these histories."""
         from deepforecast.core.histories import refined
 
-        state, kept = self.fitted(), Kept()
-        with keeping(kept):
-            self.state_ = refined(self, state, frame, static)
-        say_kept(kept)
+        self.state_ = self._heard(refined, frame, static)
         return self
 
     def future_frame(self, horizon: int | None = None) -> Frame:
@@ -202,20 +192,18 @@ class Forecaster:
         A change of what a fit depends on (all but `horizon`, `alias` and `point`) unfits the model: what it learned is not
         what its parameters say any more.
         """
-        nested = {name: value for name, value in given.items() if "__" in name}
-        own = {name: value for name, value in given.items() if "__" not in name}
-        params.refuse_unknown(type(self), {**own, **{name.partition("__")[0]: None for name in nested}})
-        checked = params.values(type(self), (), {**self.get_params(deep=False), **own})
-        for name, value in nested.items():
-            outer, _, inner = name.partition("__")
-            if not isinstance(checked[outer], Forecaster):
-                raise ParameterTypeError(f"{name} is a parameter of a model in {outer}; {outer} is {shown(checked[outer])}.")
-            checked[outer] = checked[outer].clone().set_params(**{inner: value})
+        checked = params.changed(self, given)
         before = type(self)(**{name: getattr(self, name) for name in checked})
         self.__dict__.update(checked)
         if before != self.clone(**{name: getattr(before, name) for name in SAID_AT_PREDICT}):
             self.__dict__.pop("state_", None)
         return self
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in params.declared(type(self)):
+            self.set_params(**{name: value})
+        else:
+            object.__setattr__(self, name, value)
 
     def clone(self, **changed: Any) -> Self:
         """An unfitted copy with the same parameters, some of them changed."""
@@ -233,8 +221,7 @@ class Forecaster:
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        said = [f"{n}={getattr(self, n)!r}" for n, p in params.declared(type(self)).items() if not _same(getattr(self, n), p)]
-        return f"{type(self).__name__}({', '.join(said)})"
+        return params.written(self)
 
     # -- for the engines -------------------------------------------------------------------------------------------------------
 
@@ -294,8 +281,15 @@ class Forecaster:
         if kept:
             say_kept(kept)
         categories = {n: one.categories for n, one in {**whole.covariates, **whole.static}.items()} if held else {}
-        check = 0
-        for part in (panel.y, panel.indptr, panel.series.last):
+        series, calendar, last = panel.series, panel.series.calendar, panel.series.last
+        day = 1 if calendar.frequency.base in GRIDS else PER_DAY.get(calendar.time.unit, 1)  # the unit of time does not count
+        clock = (*calendar.frequency, calendar.step / day, int(last[0]) // day, int(last[0]) % day / day)
+        names = [] if series.ids is None else series.ids.to_list()
+        words = (*names, *clock, series.columns.future, series.columns.past, categories)
+        check = zlib.crc32("\0".join(map(str, words)).encode("utf-8", "surrogatepass"))
+        steps, rest = np.divmod(last - last[0], calendar.step)
+        numbers = map(attrgetter("values"), (*panel.covariates.values(), *panel.static.values()))
+        for part in (panel.y, panel.indptr, steps, rest / calendar.step, *numbers):
             check = zlib.crc32(np.ascontiguousarray(part).data, check)
         data = f"{len(panel.y)}-{check:08x}"
         return State(whole.series, learned, categories, whole.static, calibration, data, panel.undeclared)
@@ -307,9 +301,13 @@ class Forecaster:
             return self.fitted()
         from deepforecast.core.histories import moved
 
+        return self._heard(moved, frame, static)
+
+    def _heard(self, act: Callable[..., State], *given: Any) -> State:
+        """The state after `act` on the one there is; what was handled is said once it has been."""
         state, kept = self.fitted(), Kept()
         with keeping(kept):
-            state = moved(self, state, frame, static)
+            state = act(self, state, *given)
         say_kept(kept)
         return state
 
@@ -393,7 +391,3 @@ collect(Forecaster)
 def _lacks(model: Forecaster, hook: str) -> CapabilityError:
     name = type(model).__name__
     return CapabilityError(f"{name} cannot do this: its class does not define {hook}. Define it, or use another model.")
-
-
-def _same(value: Any, declared: Param) -> bool:
-    return value is declared.default or (type(value) is type(declared.default) and bool(value == declared.default))
