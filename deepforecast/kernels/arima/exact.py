@@ -32,6 +32,7 @@ from deepforecast.kernels.arima.layout import (
     THETA,
     THETA_BAR,
     THETA_LAGS,
+    Arrays,
     R,
 )  # fmt: skip
 from deepforecast.kernels.arima.least_squares import product, solve_normal
@@ -46,16 +47,14 @@ NOTHING = 1e-18
 
 
 @part
-def exact(
-    form: Ints, lags: Ints, data: Floats, floor: float, conditional: bool, steep: bool, vectors: Floats, tracks: Floats,
-    dense: Floats, gram: Floats, past: Floats,
-) -> float:  # fmt: skip
+def exact(form: Ints, lags: Ints, data: Floats, floor: float, conditional: bool, steep: bool, arrays: Arrays) -> float:
     """n log(S / n) / 2 + log det / 2 at PHI and THETA, S with n * `floor` added: a perfect fit has a likelihood too.
 
     data: (1 + regressors, rows), complete. conditional: the past before the first row is taken for 0. steep: with the gradient
     by lag, into PHI_BAR and THETA_BAR. In `tracks`: each column through the recursion, the errors, the values less their
     regression, 1 / theta, and its gradient.
     """
+    vectors, tracks, dense, past, gram, _, _, _ = arrays
     columns, rows = data.shape
     weights = columns + 2
     length = _responses(form, lags, rows, vectors, tracks, weights)
@@ -81,7 +80,7 @@ def exact(
     vectors[FOUND, 1] = determinant
     vectors[FOUND, 2] = rows
     if steep:
-        _gradient(form, lags, columns, rows, used, length, rows / total, vectors, tracks, dense)
+        _gradient(form, lags, columns, rows, used, length, rows / total, arrays)
     return float(0.5 * (rows * math.log(total / rows) + determinant))
 
 
@@ -214,10 +213,10 @@ def _residuals(
 
 @part
 def _gradient(
-    form: Ints, lags: Ints, columns: int, rows: int, used: int, length: int, weight: float, vectors: Floats, tracks: Floats,
-    dense: Floats,
-) -> None:  # fmt: skip
+    form: Ints, lags: Ints, columns: int, rows: int, used: int, length: int, weight: float, arrays: Arrays
+) -> None:
     """Of the value by lag; `weight` is n / S."""
+    vectors, tracks, dense, _, _, _, _, _ = arrays
     errors, values, back, bars = columns, columns + 1, columns + 3, columns + 3  # what came back is used before its bars
     for lag in range(vectors.shape[1]):
         vectors[PHI_BAR, lag] = 0.0

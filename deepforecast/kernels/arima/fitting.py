@@ -18,6 +18,8 @@ from deepforecast.kernels.search import GO_ON, Search, advance, begin, new_searc
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Pair = tuple[Floats, Floats]  # a point, and the gradient there
+Work = tuple[Floats, Floats, Floats]  # and the value with the number of evaluations
 
 
 COMPARE, SEARCH, LOOK = range(3)
@@ -57,11 +59,9 @@ def estimate(
     with announced("ARIMA"):
         if problem.whole:
             found = np.zeros(2)
-            search = new_search(1, form.size)
-            _search_whole(
-                form.form, form.lags, problem.data, problem.floor, conditional, starts, tolerance, most, search,
-                arrays, point, gradient, found,
-            )  # fmt: skip
+            settings = np.array([problem.floor, conditional, tolerance, most], np.float64)
+            work = (point, gradient, found)
+            _search_whole(form.form, form.lags, problem.data, settings, starts, new_search(1, form.size), arrays, work)
             value, evaluations = float(found[0]), int(found[1])
         else:
             value, evaluations = _search_with_holes(problem, form, starts, tolerance, most, arrays, point, gradient)
@@ -72,17 +72,19 @@ def estimate(
 
 @lean
 def _search_whole(
-    form: Ints, lags: Ints, data: Floats, floor: float, conditional: bool, starts: Floats, tolerance: float, most: int,
-    search: Search, arrays: Arrays, point: Floats, gradient: Floats, found: Floats,
-) -> None:  # fmt: skip
-    vectors, tracks, dense, past, gram, _, _, _ = arrays
+    form: Ints, lags: Ints, data: Floats, settings: Floats, starts: Floats, search: Search, arrays: Arrays, work: Work
+) -> None:
+    """settings: floor, whether conditional, tolerance, most evaluations."""
+    vectors, _, dense, _, _, _, _, _ = arrays
+    point, gradient, found = work
+    floor, conditional, tolerance, most = settings[0], settings[1] > 0.0, settings[2], int(settings[3])
     size, evaluations, place, best, least, stage = len(point), 0, 0, 0, np.inf, COMPARE
     while True:  # one call for all that is evaluated: a second place would be compiled a second time
         for i in range(size):
             point[i] = starts[place, i] if stage == COMPARE else search.trial[0, i] if stage == SEARCH else search.point[0, i]
         steep, now = stage != COMPARE, np.inf
         if expand(form, lags, point, vectors):
-            now = exact(form, lags, data, floor, conditional, steep, vectors, tracks, dense, gram, past)
+            now = exact(form, lags, data, floor, conditional, steep, arrays)
             if steep and math.isfinite(now):
                 pull_back(form, lags, point, vectors, dense, gradient)
         evaluations += 1
@@ -107,11 +109,11 @@ def _search_with_holes(
 ) -> tuple[float, int]:
     """The same in steps, as an evaluation is long here: so that it is compiled only where something is missing."""
 
-    given = (form.form, form.lags, problem.data, problem.delta, problem.unknown, problem.floor, arrays, point, gradient)
+    given = (form.form, form.lags, problem.data, problem.delta, np.array([problem.unknown, problem.floor]), arrays)
 
     def value(at: Floats, steep: bool) -> float:
         point[:] = at
-        return float(_with_holes(*given, steep))
+        return float(_with_holes(*given, (point, gradient), steep))
 
     best = min(starts, key=lambda one: value(one, False)) if len(starts) > 1 else starts[0]
     evaluations, search = len(starts), new_search(1, form.size)
@@ -125,14 +127,16 @@ def _search_with_holes(
 
 @lean
 def _with_holes(
-    form: Ints, lags: Ints, data: Floats, delta: Floats, unknown: int, floor: float, arrays: Arrays, point: Floats,
-    gradient: Floats, steep: bool,
-) -> float:  # fmt: skip
-    vectors, tracks, dense, _, gram, states, square, against = arrays
+    form: Ints, lags: Ints, data: Floats, delta: Floats, settings: Floats, arrays: Arrays, work: Pair, steep: bool
+) -> float:
+    """settings: how many columns are unknowns, and the floor."""
+    vectors, _, dense, _, _, _, _, _ = arrays
+    point, gradient = work
+    unknown, floor = int(settings[0]), settings[1]
     if not expand(form, lags, point, vectors):
         return np.inf
-    value = with_holes(form, data, delta, unknown, floor, vectors, tracks, dense, gram, states, square, against)
+    value = with_holes(form, data, delta, unknown, floor, arrays)
     if steep and math.isfinite(value):
-        reverse(form, data, delta, unknown, floor, vectors, tracks, dense, gram, states, square, against)
+        reverse(form, data, delta, unknown, floor, arrays)
         pull_back(form, lags, point, vectors, dense, gradient)
     return value

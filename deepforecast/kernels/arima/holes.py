@@ -27,6 +27,7 @@ from deepforecast.kernels.arima.layout import (
     PHI,
     RHO,
     THETA,
+    Arrays,
     P,
     Q,
     R,
@@ -79,15 +80,13 @@ def prepare(form: Ints, delta: Floats, data: Floats, vectors: Floats, dense: Flo
 
 
 @bare
-def run(
-    size: int, data: Floats, begin: int, quiet: bool, vectors: Floats, tracks: Floats, states: Floats, square: Floats,
-    against: Floats,
-) -> float:  # fmt: skip
+def run(size: int, data: Floats, begin: int, quiet: bool, arrays: Arrays) -> float:
     """Filter the rows from `begin`; the sum of the logarithms of their variances. A row is seen where data[0] is not NaN.
 
     quiet: nothing is left of the past's uncertainty at `begin`. Each column's prediction goes to its track, the covariance of
     the states with the row (by columns) to `against`.
     """
+    vectors, tracks, _, _, _, states, square, against = arrays
     logs, product, columns = 0.0, 1.0, len(data)
     for t in range(begin, data.shape[1]):
         for i in range(size):
@@ -153,15 +152,13 @@ def _pass_missing(size: int, t: int, quiet: bool, vectors: Floats, square: Float
 
 
 @part
-def with_holes(
-    form: Ints, data: Floats, delta: Floats, unknown: int, floor: float, vectors: Floats, tracks: Floats, dense: Floats,
-    gram: Floats, states: Floats, square: Floats, against: Floats,
-) -> float:  # fmt: skip
+def with_holes(form: Ints, data: Floats, delta: Floats, unknown: int, floor: float, arrays: Arrays) -> float:
     """As `exact`, for columns that are not differenced: the target, `unknown` columns for missing starts, regressors."""
+    vectors, tracks, dense, _, gram, states, square, against = arrays
     begin, (columns, rows) = len(delta) - 1, data.shape
     if not prepare(form, delta, data, vectors, dense, states, square):
         return np.inf
-    determinant = run(state_size(form, delta), data, begin, False, vectors, tracks, states, square, against)
+    determinant = run(state_size(form, delta), data, begin, False, arrays)
     count = _sums(data, begin, tracks, gram, against)
     for one in range(unknown):
         for other in range(one + 1):

@@ -22,6 +22,7 @@ from deepforecast.kernels.arima.layout import (
     RHO,
     RHO_BAR,
     THETA_BAR,
+    Arrays,
     P,
     Q,
     R,
@@ -34,15 +35,13 @@ Ints = NDArray[np.int64]
 
 
 @part
-def reverse(
-    form: Ints, data: Floats, delta: Floats, unknown: int, floor: float, vectors: Floats, tracks: Floats, dense: Floats,
-    gram: Floats, states: Floats, square: Floats, against: Floats,
-) -> None:  # fmt: skip
+def reverse(form: Ints, data: Floats, delta: Floats, unknown: int, floor: float, arrays: Arrays) -> None:
     """The gradient by lag into PHI_BAR, THETA_BAR, right after `with_holes`.
 
     Path 0 is the target less its regression, put together as the rows go by; paths 1 to `unknown` are the unknowns, whose
     determinant counts too.
     """
+    vectors, tracks, dense, _, gram, states, square, against = arrays
     size, begin, (columns, rows) = state_size(form, delta), len(delta) - 1, data.shape
     weight = vectors[FOUND, 2] / (vectors[FOUND, 0] + vectors[FOUND, 2] * floor)
     _invert(gram, unknown)
@@ -68,7 +67,7 @@ def reverse(
                 total += square[BAR, i, j] * vectors[RHO, j]
             vectors[RHO_BAR, i] += 2.0 * total
         if seen:
-            _reverse_seen(size, t, unknown, weight, data, tracks, gram, states, square, against)
+            _reverse_seen(size, t, unknown, weight, data, arrays)
         else:
             _reverse_missing(size, t, unknown, vectors, states, square, against)
         for i in range(size):
@@ -78,10 +77,8 @@ def reverse(
 
 
 @bare
-def _reverse_seen(
-    size: int, t: int, unknown: int, weight: float, data: Floats, tracks: Floats, gram: Floats, states: Floats, square: Floats,
-    against: Floats,
-) -> None:  # fmt: skip
+def _reverse_seen(size: int, t: int, unknown: int, weight: float, data: Floats, arrays: Arrays) -> None:
+    _, tracks, _, _, gram, states, square, against = arrays
     variance = against[t, 0]
     square[NEXT_BAR, 0, 0] = 0.0
     for i in range(1, size):

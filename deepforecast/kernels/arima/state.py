@@ -101,12 +101,12 @@ def _after(arrays: Arrays, data: Floats, m: int, size: int) -> tuple[State, Floa
 
 @lean
 def _follow(form: Ints, lags: Ints, delta: Floats, data: Floats, begin: int, arrays: Arrays) -> None:
-    vectors, tracks, dense, _, _, states, square, against = arrays
+    vectors, _, dense, _, _, states, square, _ = arrays
     if begin > 0 or len(delta) == 1:
         for one in range(2):
             multiply(form, lags, one, vectors)
         prepare(form, delta, data, vectors, dense, states, square)
-    run(state_size(form, delta), data, begin, False, vectors, tracks, states, square, against)
+    run(state_size(form, delta), data, begin, False, arrays)
 
 
 @lean
