@@ -71,9 +71,9 @@ def differences(values: Floats, test: str, most: int) -> int:
 
 def strength(season: Floats, remainder: Floats) -> float:
     """How much of what is not trend is season: 0 none, 1 all."""
-    largest = max(np.abs(season).max(), np.abs(remainder).max())
+    largest = float(np.maximum(np.abs(season), np.abs(remainder)).max())
     if not largest > 0:
         return 0.0
     season, remainder = season / largest, remainder / largest
     whole = np.var(season + remainder)
-    return float(max(0.0, 1.0 - np.var(remainder) / whole)) if whole > 0 else 0.0
+    return max(0.0, 1.0 - float(np.var(remainder) / whole)) if whole > 0 else 0.0

@@ -16,7 +16,7 @@ from deepforecast.core.forecast import Forecast, NormalForecast
 from deepforecast.core.noise import standard_normal
 from deepforecast.core.state import Learned
 from deepforecast.data.covariates import Covariate
-from deepforecast.data.frames import Floats, Ints
+from deepforecast.data.frames import Floats, Frame, Ints
 from deepforecast.data.panel import Panel
 from deepforecast.models.statistical._arima_parts import parts_of, sampled
 from deepforecast.models.statistical._arima_series import Fit, Order, Series, power
@@ -32,6 +32,19 @@ class ArimaFamily(Statistical):
         scale_equivariant=True, shift_equivariant=True, precision=1e-3,
     )  # fmt: skip
     seconds_per_value = 2e-5
+
+    def parameters(self) -> Frame:
+        """A row a series: its order, log-likelihood and AICc, coefficients, constant and sigma."""
+        from deepforecast.models.statistical._arima_tables import parameters
+
+        return parameters(self, self.fitted())
+
+    def summary(self, unique_id: Any = None) -> str:
+        """statsmodels' summary of a series of the fit at the parameters found: a text."""
+        from deepforecast.models.statistical._arima_tables import summary
+
+        state = self.fitted()
+        return summary(self, self._history(state.learned), state, unique_id)
 
     # -- what an order is, and how it is found ---------------------------------------------------------------------------------
 

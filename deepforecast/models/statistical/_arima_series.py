@@ -15,8 +15,8 @@ Lags = tuple[int, ...]
 PERFECT = 1e-10
 """Errors below this share of the variation of the differenced series are those of rounding: the fit is perfect."""
 
-STARTS = ((0.1, 0.1), (0.5, -0.5), (-0.5, 0.5), (0.9, -0.3))
-"""Coordinates to begin a search from beside estimated ones: of ar and ma."""
+STARTS = ((0.1, 0.1), (0.5, -0.5), (1.2, 1.4), (-0.5, 0.5), (0.01, 0.01), (1.2, -1.2), (0.9, -0.3), (-0.5, -0.5), (0.5, 0.5))
+"""Coordinates to begin a search from beside estimated ones: of ar and ma. A quick one compares the first two only."""
 
 
 @dataclass(frozen=True)
@@ -189,9 +189,10 @@ class Series:
         if variance <= problem.floor or order.coefficients == 0:  # nothing is left to explain
             found = estimate(problem, form, np.zeros((1, form.size)), most=0)
             return self._fit(order, found, problem.unknown)
-        starts = [start(form, shocks, long), *(_plain(order, *pair) for pair in STARTS[: 4 if thorough else 2])]
+        starts = [start(form, shocks, long), *(_plain(order, *pair) for pair in STARTS[: None if thorough else 2])]
         if thorough:
-            starts += [] if near is None else [carried(near, order)]
+            nested = [self.fit(one, conditional=conditional) for one in _smaller(order)]
+            starts += [carried(one, order) for one in (*nested, *([] if near is None else [near]))]
             tried = [estimate(problem, form, one[None], conditional=conditional) for one in starts]
             return self._fit(order, min(tried, key=lambda one: one.value), problem.unknown)
         found = estimate(problem, form, np.array(starts), conditional=conditional)
@@ -244,6 +245,15 @@ def renamed(order: Order, **changed: Any) -> Order:
 
 def _counts(order: Order) -> tuple[int, int, int, int]:
     return len(order.ar), len(order.ma), order.seasonal[0], order.seasonal[2]
+
+
+def _smaller(order: Order) -> list[Order]:
+    """The orders with one coefficient less, where lags have no gaps."""
+    many_p, big_d, many_q = order.seasonal
+    found = [replace(order, ar=order.ar[:-1])] if order.ar and not order.free[0] else []
+    found += [replace(order, ma=order.ma[:-1])] if order.ma and not order.free[1] else []
+    found += [replace(order, seasonal=(many_p - 1, big_d, many_q))] if many_p else []
+    return found + ([replace(order, seasonal=(many_p, big_d, many_q - 1))] if many_q else [])
 
 
 def _plain(order: Order, ar: float, ma: float) -> Floats:

@@ -35,7 +35,7 @@ class AutoARIMA(ArimaFamily):
 
     >>> from deepforecast import datasets
     >>> model = AutoARIMA(horizon=3).fit(datasets.load("air_passengers"))
-    >>> model.orders()["order"].tolist()
+    >>> model.parameters()["order"].tolist()
     ['(2,1,1)(0,1,0)[12]']
     """
 
@@ -63,24 +63,6 @@ class AutoARIMA(ArimaFamily):
     def examples(cls) -> list[dict[str, Any]]:
         """With which parameters the contract is checked."""
         return [{"season_length": 7}, {"season_length": [3, 7], "long_season": 5, "stepwise": False, "max_order": 2}]
-
-    def orders(self) -> Any:
-        """The order of each series, its waves a season, and its log-likelihood and AICc, as a frame."""
-        from deepforecast.data import frames
-
-        state = self.fitted()
-        learned, series = state.learned, state.series
-        columns: dict[str, Any] = {}
-        if series.columns.id is not None and series.ids is not None:
-            columns[series.columns.id] = series.ids
-        columns["order"] = np.array([_text(row, learned["season"]) for row in learned["order"]], dtype=object)
-        likelihood, parameters, seen = learned["likelihood"].T
-        columns["log_likelihood"] = likelihood
-        count = parameters + 1
-        with np.errstate(divide="ignore"):
-            more = np.where(seen > count + 1, 2 * count * (count + 1) / (seen - count - 1), np.inf)
-        columns["aicc"] = 2 * count - 2 * likelihood + more
-        return frames.build(series.library, columns)
 
     def _needs(self, panel: Panel) -> int:
         self._lengths(panel)
@@ -187,10 +169,3 @@ def _usable(waves: list[tuple[int, int]], rows: int, first: int) -> list[Ints]:
         if columns:
             found.append(np.array(columns, np.int64))
     return found
-
-
-def _text(row: Ints, season: int) -> str:
-    p, d, q, many_p, big_d, many_q, constant = (int(one) for one in row)
-    seasonal = f"({many_p},{big_d},{many_q})[{season}]" if season > 1 else ""
-    name = "drift" if d + big_d else "mean"
-    return f"({p},{d},{q}){seasonal}" + (f" with {name}" if constant else "")
