@@ -228,6 +228,18 @@ def test_waves_of_an_even_season(harmonics: int) -> None:
     assert (parts["trend"].abs() < 1e-9).all()
 
 
+@pytest.mark.parametrize("factor", [1e-9, 1e9])
+def test_values_out_of_the_ordinary_are_scaled(factor: float) -> None:
+    frame = monthly(1)
+    plain, scaled = (UnobservedComponents(6, season_length=1).fit(frame.assign(y=frame["y"] * one)) for one in (1, factor))
+    ours, theirs = (model.predict(level=80).iloc[:, 2:].to_numpy() for model in (scaled, plain))
+    np.testing.assert_allclose(ours / factor, theirs, rtol=1e-3)
+    np.testing.assert_allclose(scaled.fitted_values().iloc[40:, -1] / factor, plain.fitted_values().iloc[40:, -1], rtol=1e-3)
+    more = frame.tail(3).assign(ds=pd.date_range("2022-07-01", periods=3, freq="MS"))
+    ours, theirs = scaled.update(more.assign(y=more["y"] * factor)).predict(), plain.update(more).predict()
+    np.testing.assert_allclose(ours.iloc[:, -1] / factor, theirs.iloc[:, -1], rtol=1e-3)
+
+
 def test_workers_give_the_same_bits() -> None:
     import joblib
 
