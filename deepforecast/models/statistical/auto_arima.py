@@ -67,7 +67,7 @@ class AutoARIMA(ArimaFamily):
     def _needs(self, panel: Panel) -> int:
         self._lengths(panel)
         columns = design(panel.covariates).shape[1] if panel.covariates else 0
-        return columns + 3 + (self.d or 0)
+        return columns + 4 + (self.d or 0)
 
     def _lengths(self, panel: Panel) -> tuple[int, ...]:
         return season_lengths(self.season_length, panel, self.name)
