@@ -34,8 +34,7 @@ def parameters(model: ArimaFamily, state: State) -> Frame:
     with np.errstate(divide="ignore"):
         more = np.where(seen > count + 1, 2 * count * (count + 1) / (seen - count - 1), np.inf)
     columns["aicc"] = 2 * count - 2 * likelihood + more
-    for name, values in _coefficients(orders, learned["factors"]).items():
-        columns[name] = values
+    columns |= _coefficients(orders, learned["factors"])
     drift = np.array([one.lost > 0 for one in orders])
     has = np.array([one.constant for one in orders])
     columns["constant"] = np.where(has, np.where(drift, learned["beta"][:, 0], learned["level"]), np.nan)
