@@ -1,9 +1,10 @@
 """The parameters of complex exponential smoothing: least squares with exact derivatives, 16 searches side by side.
 
-A lane holds one series and fits its forms one after another, each from the simpler one before, of which it is a generalisation.
-The sum of squares is that of the last of three runs: on from a rough start, back, on again; the derivatives of its errors go
-along with it, so that a Gauss-Newton (Levenberg-Marquardt) step takes one evaluation. Lanes end on the same row, whatever
-their lengths; a lane that is done takes the next series.
+A lane holds one series and fits its forms one after another: partial, full from what was found for partial, which it
+generalises, then those without a season beside the level, which are left when they are far behind. The sum of squares is that
+of the last of three runs: on from a rough start, back, on again; the derivatives of its errors go along with it, so that a
+Gauss-Newton (Levenberg-Marquardt) step takes one evaluation. Lanes end on the same row, whatever their lengths; a lane that is
+done takes the next series.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ FASTER = 10.0  # the damping grows, when a step was too long
 LOOSE = 0.1  # damping below which a step tells of second derivatives
 EDGE = 1e-4  # how far parameters stay inside the region of stability
 SMOOTHEST, FASTEST = 0.0, 1.0  # of a real season
+ORDER = (PARTIAL, FULL, NONE, SIMPLE)
+PATIENCE, BEHIND = 5, 1.5  # evaluations after which a form is left whose sum of squares is so many times another's
 LEAST, DAMPING, GROWTH = range(3)
 """Of a search: the least sum of squares so far, the damping of its steps, and how it grows."""
 CIRCLES = np.array([[1.5, 0.5, math.sqrt(1.5)], [0.5, 1.0, -0.5], [2.5, 0.0, -math.sqrt(1.25)]])
@@ -72,8 +75,8 @@ class Searches(NamedTuple):
 def estimate(y: Floats, indptr: Ints, index: Floats, forms: Bools) -> tuple[Floats, Floats]:
     """Parameters (series, 4, 4) and sums of squares (series, 4) of the forms that are asked for (series, 4); NaN of others.
 
-    A form is fitted from those before it (simple from none) that are asked for. index: seasonal indices (series, m; the first
-    row's first), to begin with.
+    The full one needs the partial one; what is left far behind another is no minimum. index: seasonal indices (series, m; the
+    first row's first), to begin with.
     """
     lengths = np.diff(indptr)
     queue = np.argsort(-lengths, kind="stable")  # neighbours are about as long
@@ -114,23 +117,26 @@ def _search(
                 at.rounds[lane] = MOST  # on to its first form
             if series >= 0 and at.rounds[lane] >= MOST:
                 _begin(forms[series], lane, at, found[series])
-                if at.form[lane] > FULL:
+                if at.form[lane] < 0:
                     at.series[lane], desk.begins[lane] = -1, len(desk.values)
                     done += 1
                 else:
                     _set_out(y[indptr[series] : indptr[series + 1]], at.form[lane], index[series], lane, desk)
-            gains(at.form[lane] if at.series[lane] >= 0 else -1, at.trial[lane], desk.one_gain)
+            gains(at.form[lane], at.trial[lane], desk.one_gain)
             for row in range(14):
-                desk.gains[row * LANES + lane] = desk.one_gain[row]
+                desk.gains[row * LANES + lane] = desk.one_gain[row] if at.series[lane] >= 0 else 0.0
         _evaluate(desk)
         for lane in range(LANES):
             series = at.series[lane]
-            if series >= 0 and not _step(at.form[lane], lane, desk.products, at):
+            if series < 0:
+                continue
+            form = at.form[lane]
+            if not _step(form, lane, desk.products, at) or _behind(at.pace[lane, LEAST], at.rounds[lane], found[series]):
                 at.rounds[lane] = MOST
-            if series >= 0 and at.rounds[lane] >= MOST:
+            if at.rounds[lane] >= MOST:
                 for number in range(4):
-                    found[series, at.form[lane], number] = at.found[lane, number]
-                found[series, at.form[lane], 4] = at.pace[lane, LEAST]
+                    found[series, form, number] = at.found[lane, number]
+                found[series, form, 4] = at.pace[lane, LEAST]
 
 
 @bare
@@ -157,25 +163,43 @@ def _set_out(own: Floats, form: int, index: Floats, lane: int, desk: Desk) -> No
 
 @bare
 def _begin(forms: Bools, lane: int, at: Searches, found: Floats) -> None:
-    """Begin the search of a lane's next form: where a simpler one ended, or at a level that neither drifts nor waits."""
-    at.form[lane] += 1
-    while at.form[lane] <= FULL and not forms[at.form[lane]]:
-        at.form[lane] += 1
-    form = at.form[lane]
-    if form > FULL:
+    """Begin the search of a lane's next form, at a level that neither drifts nor waits."""
+    before, form = at.form[lane], -1
+    for place in range(3, -1, -1):  # the last in the order that is asked for and comes after the one before
+        if ORDER[place] == before:
+            break
+        if forms[ORDER[place]]:
+            form = ORDER[place]
+    at.form[lane] = form
+    if form < 0:
         return
     at.rounds[lane] = 0
     at.pace[lane, LEAST], at.pace[lane, DAMPING], at.pace[lane, GROWTH] = np.inf, 1e-3, FASTER
+    _plain(form, at.trial[lane])
+    if form == FULL:  # a partial season is a full one with p1 = 1
+        at.trial[lane, 0], at.trial[lane, 1] = found[PARTIAL, 0], found[PARTIAL, 1]
+        at.trial[lane, 2] = 1.0 + max(found[PARTIAL, 2], 2.0 * EDGE)
+
+
+@bare
+def _plain(form: int, trial: Floats) -> bool:
+    """Parameters of a level that neither drifts nor waits, and a season alike. Whether they are other ones than before."""
+    other = False
     for number in range(4):
         used = form != SIMPLE if number < 2 else form in (SIMPLE, FULL)
-        at.trial[lane, number] = (1.3 if number % 2 == 0 else 1.0) if used else 0.0
-    if form == PARTIAL:
-        at.trial[lane, 2] = 0.1
-    before = PARTIAL if form == FULL else NONE
-    if form >= PARTIAL and forms[before]:
-        at.trial[lane, 0], at.trial[lane, 1] = found[before, 0], found[before, 1]
-        if form == FULL:
-            at.trial[lane, 2] = 1.0 + max(found[before, 2], 0.05)
+        before = trial[number]
+        trial[number] = (1.3 if number % 2 == 0 else 1.0) if used else 0.1 if number == 2 and form == PARTIAL else 0.0
+        other = other or trial[number] != before
+    return other
+
+
+@bare
+def _behind(least: float, rounds: int, found: Floats) -> bool:
+    """Whether a form is so far behind another one of its series that it need not be followed."""
+    best = np.inf
+    for other in range(4):
+        best = min(best, found[other, 4]) if found[other, 4] >= 0.0 else best
+    return rounds >= PATIENCE and least > BEHIND * best
 
 
 # -- an evaluation of all lanes ------------------------------------------------------------------------------------------------
@@ -328,7 +352,9 @@ def _step(form: int, lane: int, products: Floats, at: Searches) -> bool:
     else:
         pace[DAMPING] = max(pace[DAMPING] * pace[GROWTH], 1e-2)
         pace[GROWTH] *= 2.0
-        if not math.isfinite(least) or pace[DAMPING] > 1e8:
+        if not math.isfinite(least):  # not even a beginning
+            return _plain(form, at.trial[lane])
+        if pace[DAMPING] > 1e8:
             return False
     _descend(form, at.kept[lane], lacking, pace[DAMPING], at.found[lane], at.system)
     away = 0.0
