@@ -231,8 +231,9 @@ class AutoARIMA(_AutoARIMA):
 class AutoCES(_AutoCES):
     """Complex exponential smoothing without season, or with a simple, partial or full one: whichever `CES` fits best.
 
-    A series shorter than two seasons has none. Parameters counted are those of smoothing and the variance, as Svetunkov,
-    Kourentzes & Ord do. Interval: that of the model chosen. Missing values are stepped over (an error of 0).
+    A form needs two seasons and more values than it has numbers to fit. Parameters counted are those of smoothing and the
+    variance, as Svetunkov, Kourentzes & Ord do. Interval: that of the model chosen. Missing values are stepped over (an error
+    of 0).
     Reference: Svetunkov, Kourentzes & Ord (2022), Complex exponential smoothing, *Naval Research Logistics* 69.
 
     horizon: steps to forecast when predict is not told

@@ -25,6 +25,7 @@ from deepforecast.models.statistical._base import Statistical
 
 FORMS = ("none", "simple", "partial", "full")
 PARAMETERS = np.array([2, 2, 3, 4])
+STATES = np.array([[2, 0], [0, 2], [2, 1], [2, 2]])  # numbers that a form starts from: once, and for each place of the season
 SHORTEST = 5
 EXACT = 1e-28  # a mean square, of values up to 1, that is rounding
 
@@ -42,8 +43,8 @@ class ComplexSmoothing(Statistical):
 
     season_length: int | str = param("auto", at_least=1, choices=("auto",), help="steps after which the season repeats")
 
-    def _forms(self, lengths: Ints, season: int) -> Any:
-        """Which of FORMS each series may have (series, 4)."""
+    def _forms(self, counts: Ints, season: int) -> Any:
+        """Which of FORMS each series, of so many values, may have (series, 4)."""
         raise NotImplementedError
 
     def _score(self, fit: Floats, number: Floats, count: Floats) -> Floats:
@@ -59,14 +60,14 @@ class ComplexSmoothing(Statistical):
         season = resolved_season(self.season_length, panel, self, "season_length")
         _, power = np.frexp(reduced(np.nan_to_num(np.abs(panel.y)), panel.indptr[:-1], panel.indptr[1:], np.maximum))
         y = np.ldexp(panel.y, -np.repeat(power, panel.lengths))  # near 1, so that squares neither overflow nor vanish
-        wanted = self._forms(panel.lengths, season)
+        wanted = self._forms(panel.observed, season)
         index = _first_indices(y, panel.indptr, season, wanted)
         parameters, squares = ces_search.estimate(y, panel.indptr, index, _with_simpler(wanted))
         count = panel.observed[:, None].astype(np.float64)
         fit = count * np.log(np.maximum(squares / count, EXACT))
         score = np.where(wanted, self._score(fit, PARAMETERS + 1.0, count), np.inf)
         form, rows = np.argmin(score, axis=1), np.arange(len(panel))
-        free = count[:, 0] - PARAMETERS[form] - np.where(form > 0, season, 1)  # and where the series starts from
+        free = count[:, 0] - fitted_numbers(season)[form]
         deviation = np.where(free > 0, np.sqrt(squares[rows, form] / np.maximum(free, 1.0)), np.nan)
         known = {"form": form, "parameters": parameters[rows, form], "deviation": np.ldexp(deviation, power)}
         none = np.full(len(panel), np.iinfo(np.int64).min)
@@ -119,6 +120,11 @@ class ComplexSmoothing(Statistical):
         level = np.where((learned["form"] == FORMS.index("simple"))[:, None], carried[:, None], level)
         season = whole - level
         return {"level": level, "season": season + (whole - (level + season))}
+
+
+def fitted_numbers(season: int) -> Ints:
+    """Of each form: parameters, and the state that a series starts from, which backcasting fits as well."""
+    return np.asarray(PARAMETERS + STATES @ np.array([1, season]))
 
 
 def _nowhere(series: int, season: int) -> dict[str, Floats]:

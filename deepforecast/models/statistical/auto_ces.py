@@ -9,15 +9,16 @@ import numpy as np
 from deepforecast.core.params import param
 from deepforecast.core.registry import register
 from deepforecast.data.frames import Floats, Ints
-from deepforecast.models.statistical._ces import PARAMETERS, ComplexSmoothing
+from deepforecast.models.statistical._ces import FORMS, ComplexSmoothing, fitted_numbers
 
 
 @register
 class AutoCES(ComplexSmoothing):
     """Complex exponential smoothing without season, or with a simple, partial or full one: whichever `CES` fits best.
 
-    A series shorter than two seasons has none. Parameters counted are those of smoothing and the variance, as Svetunkov,
-    Kourentzes & Ord do. Interval: that of the model chosen. Missing values are stepped over (an error of 0).
+    A form needs two seasons and more values than it has numbers to fit. Parameters counted are those of smoothing and the
+    variance, as Svetunkov, Kourentzes & Ord do. Interval: that of the model chosen. Missing values are stepped over (an error
+    of 0).
     Reference: Svetunkov, Kourentzes & Ord (2022), Complex exponential smoothing, *Naval Research Logistics* 69.
 
     >>> import pandas as pd
@@ -30,9 +31,9 @@ class AutoCES(ComplexSmoothing):
 
     criterion: str = param("aicc", choices=("aicc", "aic", "bic"), help="what the form of a series is chosen by")
 
-    def _forms(self, lengths: Ints, season: int) -> Any:
-        long = (lengths >= 2 * season) & (lengths > PARAMETERS.max() + 2) & (season > 1)
-        return np.column_stack([np.ones(len(lengths), dtype=bool), long, long, long])
+    def _forms(self, counts: Ints, season: int) -> Any:
+        enough = counts[:, None] > np.maximum(fitted_numbers(season), 2 * season - 1) if season > 1 else False
+        return np.where(np.array(FORMS) == "none", True, np.broadcast_to(enough, (len(counts), len(FORMS))))
 
     def _score(self, fit: Floats, number: Floats, count: Floats) -> Floats:
         if self.criterion == "bic":

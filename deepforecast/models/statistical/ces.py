@@ -50,8 +50,8 @@ class CES(ComplexSmoothing):
             )
         return max(SHORTEST, 2 * length)
 
-    def _forms(self, lengths: Ints, season: int) -> Any:
-        return np.tile(np.array(FORMS) == self.season, (len(lengths), 1))
+    def _forms(self, counts: Ints, season: int) -> Any:
+        return np.tile(np.array(FORMS) == self.season, (len(counts), 1))
 
     def _score(self, fit: Floats, number: Floats, count: Floats) -> Floats:
         return fit
