@@ -31,7 +31,7 @@ def seasons(y: Floats, indptr: Ints, season: int, kind: str, needed: int) -> tup
     def put(some: Any, adds: bool) -> None:
         rows = np.repeat(some, lengths)
         if rows.any():
-            here = decomposed(y[rows], lengths[some], season, additive=adds, seen=seen[rows])
+            here, _ = decomposed(y[rows], lengths[some], season, additive=adds, seen=seen[rows])
             index[some] = np.where(np.isfinite(here).all(axis=1, keepdims=True), here, 0.0 if adds else 1.0)
 
     put(found & ~additive, False)
@@ -59,9 +59,11 @@ def correlated(y: Floats, lengths: Ints, season: int) -> Any:
         return np.abs(correlation) > CRITICAL * np.sqrt((1 + 2 * squares) / lengths)
 
 
-def decomposed(y: Floats, lengths: Ints, season: int, *, additive: bool = False, seen: Any = None) -> Floats:
+def decomposed(
+    y: Floats, lengths: Ints, season: int, *, additive: bool = False, seen: Any = None
+) -> tuple[Floats, Floats]:
     """Indices (series, places) by classical decomposition: averages of what goes with the centred moving average, 1 (or 0) in
-    the mean. `seen`: rows that count for the averages; NaN where a place has none."""
+    the mean; and that of each row. `seen`: rows that count for the averages; NaN where a place has none."""
     half, into = season // 2, np.arange(len(y)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
     weights = np.full(season + 1 - season % 2, 1.0 / season)
     if season % 2 == 0:
@@ -70,20 +72,16 @@ def decomposed(y: Floats, lengths: Ints, season: int, *, additive: bool = False,
     for lag, weight in enumerate(weights):
         trend += weight * y[lag : lag + len(trend)]
     own = np.repeat(lengths, lengths)
+    place = np.repeat(np.arange(len(lengths)) * season, lengths) + (into - own) % season
     inside = (into >= half) & (into < own - half)
     middle = np.flatnonzero(inside if seen is None else inside & seen)
-    at, places = places_of(lengths, season)[middle], len(lengths) * season
     part = y[middle] - trend[middle - half] if additive else y[middle] / trend[middle - half]
+    at, places = place[middle], len(lengths) * season
     with np.errstate(invalid="ignore"):
         index = (np.bincount(at, part, places) / np.bincount(at, minlength=places)).reshape(-1, season)
     mean = index.mean(axis=1, keepdims=True)
-    return np.asarray(index - mean if additive else index / mean)
-
-
-def places_of(lengths: Ints, season: int) -> Ints:
-    """Series times `season` plus place, for each row."""
-    into = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths), lengths)
-    return np.asarray(np.repeat(np.arange(len(lengths)) * season, lengths) + into % season)
+    index = index - mean if additive else index / mean
+    return index, index.reshape(-1)[place]
 
 
 def filled(y: Floats, indptr: Ints) -> Floats:

@@ -25,7 +25,7 @@ def passengers():
 
 def first_index(y, period=PERIOD):
     """Additive seasonal indices, the first row's first."""
-    index = seasonality.decomposed(y, np.array([len(y)]), period, additive=True)
+    index, _ = seasonality.decomposed(y, np.array([len(y)]), period, additive=True)
     return np.roll(index, len(y) % period, axis=1)
 
 

@@ -21,7 +21,8 @@ def panel(sizes=(30, 41, 25, 60), season=6, seed=0):
 @pytest.mark.parametrize("kind", ["additive", "multiplicative"])
 def test_indices_are_those_of_statsmodels(kind, season):
     parts, lengths, y = panel()
-    found = seasonality.decomposed(y, lengths, season, additive=kind == "additive")
+    found, of_rows = seasonality.decomposed(y, lengths, season, additive=kind == "additive")
+    np.testing.assert_array_equal(of_rows[:30], found[0, (np.arange(30) - 30) % season])
     for part, index in zip(parts, found, strict=True):
         wanted = seasonal_decompose(part, model=kind, period=season).seasonal
         np.testing.assert_allclose(index[(np.arange(len(part)) - len(part)) % season], wanted, rtol=1e-10, atol=1e-12)
@@ -41,10 +42,10 @@ def test_rows_that_are_not_seen_do_not_count():
     spoilt = y.copy()
     spoilt[[7, 11]] = 50.0
     seen = spoilt == y
-    found = seasonality.decomposed(np.where(seen, spoilt, y), np.array([24]), 3, additive=True, seen=seen)
-    np.testing.assert_allclose(found, seasonality.decomposed(y, np.array([24]), 3, additive=True), atol=1e-12)
+    found, _ = seasonality.decomposed(np.where(seen, spoilt, y), np.array([24]), 3, additive=True, seen=seen)
+    np.testing.assert_allclose(found, seasonality.decomposed(y, np.array([24]), 3, additive=True)[0], atol=1e-12)
     never = np.arange(24) % 3 != 1
-    assert np.isnan(seasonality.decomposed(y, np.array([24]), 3, seen=never)).all()
+    assert np.isnan(seasonality.decomposed(y, np.array([24]), 3, seen=never)[0]).all()
 
 
 def test_missing_values_are_filled_within_a_series():

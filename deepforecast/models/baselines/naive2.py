@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from deepforecast.core.capabilities import Capabilities
@@ -12,10 +10,10 @@ from deepforecast.core.registry import register
 from deepforecast.core.state import Learned
 from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.panel import Panel
+from deepforecast.models._seasonality import correlated, decomposed
 from deepforecast.models.baselines._arrays import blocks, reduced, root_mean_square
 from deepforecast.models.baselines._base import Seasonal, resolved_season
 
-CRITICAL = 1.645  # two-sided 90 %
 SEASONS_NEEDED = 3
 
 
@@ -88,47 +86,10 @@ def _adjusted(y: Floats, indptr: Ints, length: int) -> tuple[Floats, Floats]:
     index = np.ones((len(lengths), length))
     seasonal = (lengths >= SEASONS_NEEDED * length) & (length > 1)
     seasonal &= reduced(y, indptr[:-1], indptr[1:], np.minimum) > 0
-    seasonal[seasonal] = _correlated(y[np.repeat(seasonal, lengths)], lengths[seasonal], length)
+    seasonal[seasonal] = correlated(y[np.repeat(seasonal, lengths)], lengths[seasonal], length)
     rows = np.repeat(seasonal, lengths)
     if rows.any():
-        adjusted = y.copy()
-        adjusted[rows], index[seasonal] = _decomposed(y[rows], lengths[seasonal], length)
-        y = adjusted
+        y = y.copy()
+        index[seasonal], of_rows = decomposed(y[rows], lengths[seasonal], length)
+        y[rows] /= of_rows
     return y, index
-
-
-def _correlated(y: Floats, lengths: Ints, length: int) -> Any:
-    """The organisers' test: |r_m| beyond 1.645 * sqrt((1 + 2 * sum of r_k^2 for k < m) / n)."""
-    end = np.cumsum(lengths)
-    begin = end - lengths
-    with np.errstate(over="ignore", invalid="ignore"):
-        away = y - np.repeat(y[begin], lengths)  # around a value first, so that a constant stays one
-        away -= np.repeat(reduced(away, begin, end) / lengths, lengths)
-        _, power = np.frexp(reduced(np.abs(away), begin, end, np.maximum))
-        away = np.ldexp(away, -np.repeat(power, lengths))  # near 1, so that squares neither overflow nor vanish
-        variance = reduced(away * away, begin, end)
-        variance[variance == 0] = np.inf  # a constant has no season
-        correlation, squares = np.zeros(len(end)), np.zeros(len(end))
-        for lag in range(1, length + 1):
-            squares += correlation**2  # of the lags before
-            correlation = reduced(away[lag:] * away[:-lag], begin, np.maximum(end - lag, begin)) / variance
-        return np.abs(correlation) > CRITICAL * np.sqrt((1 + 2 * squares) / lengths)
-
-
-def _decomposed(y: Floats, lengths: Ints, length: int) -> tuple[Floats, Floats]:
-    """The adjusted values and the multiplicative indices (series, phases) by classical decomposition; phase 0 is that of the
-    first step ahead."""
-    half, into = length // 2, np.arange(len(y)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-    weights = np.full(length + 1 - length % 2, 1.0 / length)
-    if length % 2 == 0:
-        weights[[0, -1]] /= 2
-    trend = np.zeros(len(y) - len(weights) + 1)
-    for lag, weight in enumerate(weights):
-        trend += weight * y[lag : lag + len(trend)]
-    own = np.repeat(lengths, lengths)
-    place = np.repeat(np.arange(len(lengths)) * length, lengths) + (into - own) % length
-    middle = np.flatnonzero((into >= half) & (into < own - half))
-    ratio, at, places = y[middle] / trend[middle - half], place[middle], len(lengths) * length
-    index = (np.bincount(at, ratio, places) / np.bincount(at, minlength=places)).reshape(-1, length)
-    index /= index.mean(axis=1, keepdims=True)
-    return y / index.reshape(-1)[place], index

@@ -147,7 +147,7 @@ def _first_indices(y: Floats, indptr: Ints, season: int, wanted: Any) -> Floats:
     rows = np.repeat(some, lengths)
     if rows.any():
         whole = seasonality.filled(y, indptr)
-        index = seasonality.decomposed(whole[rows], lengths[some], season, additive=True, seen=~np.isnan(y[rows]))
+        index, _ = seasonality.decomposed(whole[rows], lengths[some], season, additive=True, seen=~np.isnan(y[rows]))
         turned = (np.arange(season) - lengths[some][:, None]) % season  # from the first step ahead to the first row
         found[some] = np.take_along_axis(np.nan_to_num(index), turned, axis=1)
     return found
