@@ -40,24 +40,7 @@ def everything() -> Said:
 
 
 def elsewhere(code: str = "", flags: tuple[str, ...] = (), **environment: str) -> Said:
-    """The same, said by a fresh process that runs `code` first; kernels were compiled and kept by another before it."""
-    if "NUMBA_CACHE_DIR" not in environment:
-        _kernels_are_kept()
-    return _said(code, flags, **environment)
-
-
-@cache
-def settled() -> Said:
-    """What a fresh process says: the measure for processes of any kind."""
-    return elsewhere()
-
-
-@cache
-def _kernels_are_kept() -> None:
-    _said()
-
-
-def _said(code: str = "", flags: tuple[str, ...] = (), **environment: str) -> Said:
+    """The same, said by a fresh process that runs `code` first."""
     program = f"{code}\nimport json, sys\nfrom tests.everything import everything\njson.dump(everything(), sys.stdout)"
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "LC_", "LANG", "TZ"))}
     env = {**kept, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1", "PYTHONIOENCODING": "utf-8", **environment}
@@ -65,6 +48,12 @@ def _said(code: str = "", flags: tuple[str, ...] = (), **environment: str) -> Sa
     done = subprocess.run(command, env=env, capture_output=True, text=True, encoding="utf-8", timeout=300)
     assert (done.returncode, done.stderr) == (0, ""), done.stderr
     return json.loads(done.stdout)
+
+
+@cache
+def settled() -> Said:
+    """What a fresh process says: the measure for processes of any kind."""
+    return elsewhere()
 
 
 def representatives() -> list[Any]:

@@ -27,7 +27,6 @@ def test_D1_D6_said_by_another_process() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.xfail(reason="a kernel that is kept rounds in another way than in the process that compiled it", strict=False)
 def test_D1_said_by_the_process_that_compiles_the_kernels(tmp_path: Path) -> None:
     compiling = elsewhere(NUMBA_CACHE_DIR=str(tmp_path))
     assert list(tmp_path.rglob("*.nbi"))  # or nothing would have been kept
