@@ -44,6 +44,8 @@ from deepforecast.kernels.search import Search, begin
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
+MIDDLE = 5.0  # of the values a first line is laid through
+
 
 @bare
 def seat(data: Data, plan: Plan, desk: Desk, order: Ints, place: int, group: Ints, k: int) -> None:
@@ -88,8 +90,12 @@ def begin_lane(data: Data, plan: Plan, desk: Desk, search: Search, found: Floats
             parameters[j] = 1.0 if form[SEASON] == 2 else 0.0
     if form[TREND] == 2 and free[TREND_STATE] == 1 and (start < 0 or plan.forms[start, TREND] < 2):
         parameters[TREND_STATE] = min(max(1.0 + parameters[TREND_STATE] / parameters[LEVEL], 0.8), 1.25)
+    if start < 0 and form[TREND] == 0 and free[LEVEL] == 1:
+        parameters[LEVEL] += MIDDLE * data.guesses[series, form[SEASON] // 2, TREND_STATE]  # without a slope, among the values
     if adds_up(form):
         parameters[LEVEL] -= data.centre[series]
+    elif not parameters[LEVEL] > 0.0 and free[LEVEL] == 1:
+        parameters[LEVEL] = data.centre[series]
     for j in range(len(has)):
         if has[j] == 0:
             parameters[j] = plan.neutral[c, j]

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from deepforecast.kernels.compiling import bare, lean
 from deepforecast.kernels.ets.admissible import distance
 from deepforecast.kernels.ets.beginning import begin_lane, lay, seat
-from deepforecast.kernels.ets.coordinates import FACTORS, LEVEL, RATES, to_gradient
+from deepforecast.kernels.ets.coordinates import FACTORS, LEVEL, to_gradient
 from deepforecast.kernels.ets.desk import (
     ATTEMPT,
     CANDIDATE,
@@ -59,8 +59,6 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 FENCE_WEIGHT = 1e-4
-SAME_RATES, SAME_VALUE = 0.02, 0.1  # a later search this near an earlier one's optimum is going there
-PATIENCE, HOPE = 6, 4.0  # evaluations beside one a coordinate; times the gain to be expected
 
 
 @lean
@@ -69,8 +67,8 @@ def fit_group(
 ) -> None:
     """Fit the forms `group[0]` up to `group[1]`, which share a recursion with rows `group[2]` wide, to the series of `order`.
 
-    `found` (series, forms, parameters + 2): parameters, minus the log-likelihood, evaluations. `limits`: tolerance, most
-    evaluations of a search, 1 where later searches are given up that promise nothing.
+    `found` (series, forms, parameters + 2): parameters, minus the log-likelihood, evaluations. `limits`: tolerance and most
+    evaluations of a search.
     """
     crew, queue = desk.crew, 0
     for k in range(LANES):
@@ -91,8 +89,7 @@ def fit_group(
         for k in range(LANES):
             if crew[SERIES, k] < 0:
                 continue
-            status = _judge(data, plan, desk, search, limits, group[2], k)
-            if status == GO_ON and not (limits[2] == 1.0 and _hopeless(desk, search, found, k)):
+            if _judge(data, plan, desk, search, limits, group[2], k) == GO_ON:
                 continue
             _keep(data, plan, desk, search, found, k)
             if not _turn(plan, desk, found, group[1], k):
@@ -144,23 +141,6 @@ def _judge(data: Data, plan: Plan, desk: Desk, search: Search, limits: Floats, w
         for t in range(desk.crew[LENGTH, k]):
             gradient[first + r] += data.design[data.indptr[series] + t, r] * desk.trail[t * width + PULL * LANES + k]
     return advance(search, k, value, gradient, limits[0], int(limits[1]))
-
-
-@bare
-def _hopeless(desk: Desk, search: Search, found: Floats, k: int) -> bool:
-    """Whether a later search comes down where an earlier one did, or too slowly to get below it."""
-    if desk.crew[ATTEMPT, k] == 0 or desk.crew[ATTEMPT, k] >= MOST_STARTS:
-        return False
-    best = found[desk.crew[SERIES, k], desk.crew[CANDIDATE, k]]
-    gap = search.value[k] - best[len(best) + VALUE_OF]
-    if not gap > 0.0:
-        return False
-    if search.rounds[k] > PATIENCE + search.size[k] and gap > -HOPE * search.descent[k]:
-        return True
-    same = gap < SAME_VALUE
-    for j in range(RATES):
-        same = same and abs(desk.held[j * LANES + k] - best[j]) < SAME_RATES
-    return bool(same)
 
 
 @bare

@@ -58,7 +58,7 @@ class Fits(NamedTuple):
 class Settings(NamedTuple):
     """`bounds`: "usual", "admissible" or "both", which means "usual" where rates are given. `fixed` (4,) or (series, 4): rates
     that are given, NaN where they are sought, of all series alike. `states` (series, 2, 2 + season): given ones, factors to be
-    added or multiplied. `tolerance`: of the log-likelihood. `thorough`: from more starts, none given up."""
+    added or multiplied. `tolerance`: of the log-likelihood. `thorough`: from more starts than one."""
 
     bounds: str = "both"
     fixed: Floats | tuple[float, ...] = (np.nan, np.nan, np.nan, np.nan)
@@ -87,7 +87,7 @@ def fit(
     plan = _plan(every, season, design.shape[1], settings)
     found = np.full((len(indptr) - 1, len(every), guesses.shape[2] + 2), np.inf)
     found[:, :, ROUNDS_OF] = 0.0
-    limits = np.array([settings.tolerance, MOST, 0.0 if settings.thorough else 1.0])
+    limits = np.array([settings.tolerance, MOST])
     with announced("exponential smoothing"):
         _run(Data(scaled, indptr, centre, floors, design, guesses), plan, _groups(every), units, found, limits)
     return _unscaled(found[:, [every.index(form) for form in forms]], forms, season, units)
@@ -116,7 +116,7 @@ def _groups(every: list[Form]) -> list[tuple[int, int]]:
 
 
 def starts_of(form: Form, every: list[Form], thorough: bool) -> list[int]:
-    """Where the searches of a form begin."""
+    """Where the searches of a form begin: the optimum of the next smaller form, or a guess, first."""
     smaller = [form._replace(damped=0), form._replace(trend=0, damped=0)]
     if form.trend == 2:
         smaller.insert(0, form._replace(trend=1))
@@ -125,9 +125,7 @@ def starts_of(form: Form, every: list[Form], thorough: bool) -> list[int]:
     if form.error == 1 and twin in every:
         near.append(every.index(twin))
     guesses = [BOLD, GUESS, CALM, QUICK] if near else [GUESS, BOLD, CALM, QUICK]
-    if near and form.error == 1 and not form.trend and form.season:
-        guesses = [GUESS, BOLD, CALM, QUICK]
-    return [*near, *guesses][: MOST_STARTS if thorough else 2]
+    return [*near, *guesses][: MOST_STARTS if thorough else 1]
 
 
 def _plan(every: list[Form], season: int, regressors: int, settings: Settings) -> Plan:

@@ -147,7 +147,8 @@ def _paths(model: Model, errors: Floats, offsets: Floats, found: Floats, ring: F
                 factor = ring[h % season]
                 mean = combined(form[3], base, factor) + offsets[i, max(h - age, 0)]
                 miss = errors[i, h, sample]
-                if form[0] == 1:
+                if form[0] == 1:  # values are positive
+                    mean = max(mean, 0.0)
                     miss = max(miss, LEAST_ERROR) * mean
                 if h >= age:
                     found[i, sample, h - age] = mean + miss

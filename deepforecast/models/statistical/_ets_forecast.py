@@ -39,8 +39,7 @@ class ExponentialForecast(Forecast):
     @property
     def mean(self) -> Floats:  # type: ignore[override]
         """The point; corrected for the bend of a Box-Cox transformation."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            found = (self.middle + self.offsets)[:, self.first :]
+        found = self._height()[:, self.first :]
         power = self.learned["power"][:, None]
         if np.isnan(power).all():
             return found
@@ -49,8 +48,7 @@ class ExponentialForecast(Forecast):
 
     def quantiles(self, probabilities: Sequence[float]) -> Floats:
         """Any probability."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            normal = NormalForecast(self.middle + self.offsets, self._deviations()).quantiles(probabilities)
+        normal = NormalForecast(self._height(), self._deviations()).quantiles(probabilities)
         sampled = np.flatnonzero(~self._has_formula() & ~(self.learned["sigma"] == 0.0))
         size = max(1, AT_ONCE // (PATHS * self.offsets.shape[1]))
         for at in range(0, len(sampled), size):
@@ -70,6 +68,13 @@ class ExponentialForecast(Forecast):
             heights = [transformed(one, power, back=True) for one in heights]
             rest = {name: heights[i + 1] - heights[i] for i, name in enumerate(("trend", "season", "regressors"))}
         return {"level": np.array(heights[0]), **rest}
+
+    def _height(self) -> Floats:
+        """The mean of the transformed series. Where errors or a season multiply values are positive: it goes down to 0."""
+        form = self.learned["form"]
+        least = np.where((form[:, 0] == 1) | (form[:, 3] == 2), 0.0, -np.inf)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.maximum(self.middle + self.offsets, least[:, None])
 
     def _has_formula(self) -> Any:
         from deepforecast.kernels.ets.forecasting import has_formula

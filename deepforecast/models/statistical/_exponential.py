@@ -196,7 +196,7 @@ class Exponential(Statistical):
             rest = forecast.point(self.point_kind) - sum(parts.values())
         if self.box_cox is not None or self.point_kind == "median":
             parts["remainder"] = rest
-        else:  # what rounding left
+        else:  # what rounding left, and what keeps a forecast from going below 0
             last = list(parts)[-1]
             parts[last] = parts[last] + rest
         return parts

@@ -32,7 +32,8 @@ class AutoETS(Exponential):
     left out; with 3 or 4 values that leaves none, and ETS(A,N,N) is taken. `error`, `trend`, `damped`, `seasonal` restrict;
     `multiplicative_trend` adds M and Md (with errors and season N or M). Likelihood, missing values, columns known ahead,
     intervals and `box_cox` (additive candidates) as in `ETS`. A season longer than 60 begins as its first turns have it, and
-    counts in full.
+    counts in full. Each candidate is searched for once, from the optimum of the next smaller one, which forecasts better than
+    the best of several searches; `ETS` of one form looks further. Where errors or a season multiply, no forecast is below 0.
     References: Hyndman, Koehler, Snyder & Grose (2002), *International Journal of Forecasting* 18; Hyndman & Khandakar (2008).
 
     >>> from deepforecast import datasets

@@ -27,7 +27,7 @@ class ETS(Smoothing):
     Every form of the taxonomy; those that are numerically unstable (additive errors with a multiplicative part, or a trend that
     multiplies with a season that is added), which R refuses too, with `unstable=True`. Multiplicative parts need positive
     values. Columns known ahead enter linearly: y = m + x'b + e, or (m + x'b)(1 + e); a missing value is stepped over (an error
-    of 0).
+    of 0). Where errors or a season multiply, no forecast is below 0.
     Intervals: by the formulae of classes 1 to 3, else by sample paths. `box_cox` with additive forms; the point is then the
     mean, corrected for the bend, or with point="median" the plain inverse. `engine="statsmodels"` estimates by its `ETSModel`
     (complete data, no regressors, usual bounds). A season longer than 60 begins as its first turns have it.
