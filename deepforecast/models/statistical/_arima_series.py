@@ -15,8 +15,12 @@ Lags = tuple[int, ...]
 PERFECT = 1e-10
 """Errors below this share of the variation of the differenced series are those of rounding: the fit is perfect."""
 
-STARTS = ((0.1, 0.1), (0.5, -0.5), (1.2, 1.4), (-0.5, 0.5), (0.01, 0.01), (1.2, -1.2), (0.9, -0.3), (-0.5, -0.5), (0.5, 0.5))
+STARTS = ((0.1, 0.1), (0.5, -0.5), (1.2, 1.4), (-0.5, 0.5), (0.01, 0.01), (1.2, -1.2), (0.9, -0.3), (0.5, 0.5))
 """Coordinates to begin a search from beside estimated ones: of ar and ma. A quick one compares the first two only."""
+
+GROUPS, EACH, WIDE = 3, 8, 1.5
+"""A thorough search begins from the best of each of so many groups of starts a coefficient (of four at most), beside estimated
+ones; how many there are in a group, and how far they go."""
 
 
 @dataclass(frozen=True)
@@ -189,12 +193,14 @@ class Series:
         if variance <= problem.floor or order.coefficients == 0:  # nothing is left to explain
             found = estimate(problem, form, np.zeros((1, form.size)), most=0)
             return self._fit(order, found, problem.unknown)
-        starts = [start(form, shocks, long), *(_plain(order, *pair) for pair in STARTS[: None if thorough else 2])]
+        first = start(form, shocks, long)
         if thorough:
             nested = [self.fit(one, conditional=conditional) for one in _smaller(order)]
-            starts += [carried(one, order) for one in (*nested, *([] if near is None else [near]))]
-            tried = [estimate(problem, form, one[None], conditional=conditional) for one in starts]
+            groups = [first[None], *(carried(one, order)[None] for one in (*nested, *([] if near is None else [near])))]
+            groups += [] if order.coefficients == 1 else _spread(order)
+            tried = [estimate(problem, form, one, conditional=conditional) for one in groups]
             return self._fit(order, min(tried, key=lambda one: one.value), problem.unknown)
+        starts = [first, *(_plain(order, *pair) for pair in STARTS[:2])]
         found = estimate(problem, form, np.array(starts), conditional=conditional)
         if near is not None:  # not worse than a neighbour that is a case of this order
             at = carried(near, order)[None]
@@ -260,6 +266,22 @@ def _plain(order: Order, ar: float, ma: float) -> Floats:
     p, q, many_p, many_q = _counts(order)
     small = [0.1 if free else 1.0 for free in order.free]
     return np.array([ar * small[0]] * p + [ma * small[1]] * q + [ar] * many_p + [ma] * many_q)
+
+
+@lru_cache(maxsize=256)
+def _spread(order: Order) -> list[Floats]:
+    """Groups of starts all over the coordinates: the plain ones, and points of a sequence that leaves no large gaps."""
+    size = order.coefficients
+    groups = GROUPS * min(size, 4)
+    count = EACH * groups - len(STARTS)
+    ratio = 2.0
+    for _ in range(50):  # the root of x^(size + 1) = x + 1
+        ratio = (1.0 + ratio) ** (1.0 / (size + 1))
+    points = (np.arange(1, count + 1)[:, None] * ratio ** -np.arange(1.0, size + 1)) % 1.0
+    free = (*order.free, False, False)
+    limits = np.repeat([0.3 if one else WIDE for one in free], _counts(order))
+    every = np.vstack([[_plain(order, *pair) for pair in STARTS], (2.0 * points - 1.0) * limits])
+    return [np.ascontiguousarray(every[place::groups]) for place in range(groups)]
 
 
 def power(value: float) -> float:
