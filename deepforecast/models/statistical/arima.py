@@ -27,7 +27,8 @@ class ARIMA(ArimaFamily):
 
     by exact maximum likelihood, stationary and invertible; missing values are stepped over. Columns known ahead are the
     regressors; so an intervention is a column of zeros and ones. A list of lags in place of p or q has those alone: q=[1, 4].
-    sigma^2 counts n - k degrees of freedom; regression coefficients are counted as known in the bands.
+    sigma^2 counts n - k degrees of freedom; coefficients count as known in the bands, so with 30 values an 80 % band far ahead
+    holds about 73 %.
     Reference: Box & Jenkins (1970), Time Series Analysis; Harvey (1989), Forecasting, Structural Time Series Models, 3.3.
 
     >>> from deepforecast import datasets
