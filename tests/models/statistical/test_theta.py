@@ -178,6 +178,14 @@ def test_bands_widen_as_of_a_walk_and_too_few_values_have_none():
         OptimizedTheta(2, season_length=1).fit(of_values([3.0, 5.0, 4.0, 6.0])).predict(level=80)
 
 
+def test_bands_follow_a_multiplied_season():
+    found = Theta(12).fit(passengers()).predict(level=80)
+    share = (found["Theta-hi-80"] - found["Theta"]) / found["Theta"]
+    season = found["Theta"] / found["Theta"].mean()
+    assert season.max() / season.min() > 1.4
+    assert np.diff(share).min() > -0.01 * share.iloc[0]  # only the steps ahead widen it, beside the value
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("model", [OptimizedTheta, DynamicTheta, AutoTheta])
 def test_coverage_of_random_walks_with_drift(model):
