@@ -135,7 +135,8 @@ class ARIMA(_ARIMA):
 
     by exact maximum likelihood, stationary and invertible; missing values are stepped over. Columns known ahead are the
     regressors; so an intervention is a column of zeros and ones. A list of lags in place of p or q has those alone: q=[1, 4].
-    sigma^2 counts n - k degrees of freedom; regression coefficients are counted as known in the bands.
+    sigma^2 counts n - k degrees of freedom; coefficients count as known in the bands, so with 30 values an 80 % band far ahead
+    holds about 73 %.
     Reference: Box & Jenkins (1970), Time Series Analysis; Harvey (1989), Forecasting, Structural Time Series Models, 3.3.
 
     horizon: steps to forecast when predict is not told
@@ -266,7 +267,8 @@ class AutoETS(_AutoETS):
     left out; with 3 or 4 values that leaves none, and ETS(A,N,N) is taken. `error`, `trend`, `damped`, `seasonal` restrict;
     `multiplicative_trend` adds M and Md (with errors and season N or M). Likelihood, missing values, columns known ahead,
     intervals and `box_cox` (additive candidates) as in `ETS`. A season longer than 60 begins as its first turns have it, and
-    counts in full.
+    counts in full. Each candidate is searched for once, from the optimum of the next smaller one, which forecasts better than
+    the best of several searches; `ETS` of one form looks further. Where errors or a season multiply, no forecast is below 0.
     References: Hyndman, Koehler, Snyder & Grose (2002), *International Journal of Forecasting* 18; Hyndman & Khandakar (2008).
 
     horizon: steps to forecast when predict is not told
@@ -508,7 +510,7 @@ class ETS(_ETS):
     Every form of the taxonomy; those that are numerically unstable (additive errors with a multiplicative part, or a trend that
     multiplies with a season that is added), which R refuses too, with `unstable=True`. Multiplicative parts need positive
     values. Columns known ahead enter linearly: y = m + x'b + e, or (m + x'b)(1 + e); a missing value is stepped over (an error
-    of 0).
+    of 0). Where errors or a season multiply, no forecast is below 0.
     Intervals: by the formulae of classes 1 to 3, else by sample paths. `box_cox` with additive forms; the point is then the
     mean, corrected for the bend, or with point="median" the plain inverse. `engine="statsmodels"` estimates by its `ETSModel`
     (complete data, no regressors, usual bounds). A season longer than 60 begins as its first turns have it.
