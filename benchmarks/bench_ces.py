@@ -2,8 +2,8 @@
 
     python benchmarks/bench_ces.py [--series 1000] [--rounds 3]
 
-Needs the data folder (DEEPFORECAST_DATA). Timed are `fit` and `predict` of all series (ours), and of one after another (theirs, which
-knows no frame that way). The AICc is theirs, with n log(sum of squares) for the likelihood.
+Needs the data folder (DEEPFORECAST_DATA). Timed are `fit` and `predict` of all series as a frame (ours), and of one after
+another as an array (theirs). The AICc is theirs, with n log(sum of squares) for the likelihood.
 """
 
 from __future__ import annotations

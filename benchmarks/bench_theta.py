@@ -2,8 +2,8 @@
 
     python benchmarks/bench_theta.py [--series 1000] [--rounds 3]
 
-Needs the data folder (DEEPFORECAST_DATA). Timed are `fit` and `predict` of all series (ours), and of one after another (theirs, which
-knows no frame that way). The loss is theirs: the logarithm of the sum of squared errors from the fourth on.
+Needs the data folder (DEEPFORECAST_DATA). Timed are `fit` and `predict` of all series as a frame (ours), and of one after
+another as an array (theirs). The loss is theirs: the logarithm of the sum of squared errors from the fourth on.
 """
 
 from __future__ import annotations

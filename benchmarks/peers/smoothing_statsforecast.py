@@ -1,4 +1,4 @@
-"""Run by the peer's Python: statsforecast's AutoTheta or AutoCES, series by series, on a parquet file; prints CPU seconds as JSON.
+"""Run by the peer's Python: statsforecast's AutoTheta or AutoCES on a parquet file, series by series; prints CPU seconds as JSON.
 
     python smoothing_statsforecast.py PANEL SEASON HORIZON MODEL OUT
 
