@@ -155,8 +155,8 @@ class ARIMA(_ARIMA):
     def __init__(
         self,
         horizon: int | None = None,
-        order: tuple[int | list[int], int, int | list[int]] = ...,
-        seasonal_order: tuple[int, int, int] = ...,
+        order: tuple[int | list[int], int, int | list[int]] = (1, 1, 1),
+        seasonal_order: tuple[int, int, int] = (0, 0, 0),
         *,
         alias: str | None = None,
         missing: str = "auto",

@@ -18,10 +18,11 @@ STRONG = 0.64
 
 
 def kpss(values: Floats, lags: int | None = None) -> float:
-    """The KPSS statistic around a level, with Bartlett weights over `lags` lags (3 sqrt(n) / 13 if not given).
+    """The KPSS statistic around a level, with Bartlett weights over `lags` lags (3 sqrt(n) / 13 if not given, as in
+    urca::ur.kpss called by forecast::ndiffs).
 
     >>> round(kpss(np.arange(50.0)), 3), round(kpss(np.tile([0.0, 1.0], 25)), 3)
-    (2.369, 0.078)
+    (2.578, 0.5)
     """
     n = len(values)
     lags = int(3 * np.sqrt(n) / 13) if lags is None else lags
@@ -31,7 +32,7 @@ def kpss(values: Floats, lags: int | None = None) -> float:
         variance += 2 / n * (1 - lag / (lags + 1)) * (rest[lag:] @ rest[:-lag])
     partial = np.cumsum(rest)
     total = float(partial @ partial) / n**2
-    return total / variance if variance > 0 else 0.0
+    return float(total / variance) if variance > 0 else 0.0
 
 
 def adf(values: Floats, lags: int | None = None) -> tuple[float, float]:

@@ -34,7 +34,7 @@ class ARIMA(ArimaFamily):
     >>> from deepforecast import datasets
     >>> model = ARIMA(order=(0, 1, 1), seasonal_order=(0, 1, 1), horizon=3).fit(datasets.load("air_passengers"))
     >>> model.predict()["ARIMA"].round(0).tolist()
-    [450.0, 426.0, 479.0]
+    [447.0, 422.0, 454.0]
     """
 
     order: tuple[int | list[int], int, int | list[int]] = param(
