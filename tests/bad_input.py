@@ -52,6 +52,11 @@ def weekly(model: Forecaster) -> Forecaster:
     return model.clone(**changed)
 
 
+def within(subject: Subject, values: Any) -> Any:
+    """The values, or their distances from 0 and a little more where the model takes those above 0 alone."""
+    return values if subject.capabilities.domain == "real" else abs(values) + 0.5
+
+
 def forecast(model: Any, frame: Any, **fit: Any) -> pd.DataFrame:
     return plain(model.fit(frame, **fit).predict())
 
