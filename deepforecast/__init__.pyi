@@ -232,7 +232,8 @@ class AutoARIMA(_AutoARIMA):
 class AutoCES(_AutoCES):
     """Complex exponential smoothing without season, or with a simple, partial or full one: whichever `CES` fits best.
 
-    A form needs two seasons and more values than it has numbers to fit. Parameters counted are those of smoothing and the
+    A form needs two seasons and more values than it has numbers to fit; a series too short for every season is forecast
+    without one, and named in a `DataWarning`. Parameters counted are those of smoothing and the
     variance, as Svetunkov, Kourentzes & Ord do. Interval: that of the model chosen. Missing values are stepped over (an error
     of 0).
     Reference: Svetunkov, Kourentzes & Ord (2022), Complex exponential smoothing, *Naval Research Logistics* 69.
@@ -312,6 +313,7 @@ class AutoTheta(_AutoTheta):
     They are compared by their error in the sample. A standard model is a case of its optimised one and never ahead of it as
     such ("mse": only those two are fitted); so the error is that of a degree of freedom ("variance"): alpha, the first level
     and an estimated theta take one each. "aicc" weighs them more.
+    A season is looked for in series of two or more; a shorter one is named in a `DataWarning`.
     Interval: that of the model chosen. Missing values are stepped over (an error of 0).
     Reference: Fiorucci, Pellegrini, Louzada, Petropoulos & Koehler (2016), Models for optimising the theta method and their
     relationship to state space models, *International Journal of Forecasting* 32.
@@ -473,6 +475,7 @@ class DynamicTheta(_DynamicTheta):
 
     The line is that through the values so far, and it moves on with every row and every step ahead. theta is estimated unless
     it is given; alpha lies in 0.1 to 0.99, as in R's forecTheta.
+    A season is looked for in series of two or more; a shorter one is named in a `DataWarning`.
     Interval: the model is linear in its errors, so the variance of each step follows from that of the state. Missing values
     are stepped over: the level moves as if the error were 0, the line is that through the values seen.
     Reference: Fiorucci, Pellegrini, Louzada, Petropoulos & Koehler (2016), Models for optimising the theta method and their
@@ -798,6 +801,7 @@ class OptimizedTheta(_OptimizedTheta):
 
     theta is at least 1 and may be infinite: then the line's whole drift goes on. alpha lies in 0.1 to 0.99, as in
     R's forecTheta.
+    A season is looked for in series of two or more; a shorter one is named in a `DataWarning`.
     Interval: sigma^2 * (1 + (h - 1) * alpha^2), times the index. Missing values are stepped over (an error of 0).
     Reference: Fiorucci, Pellegrini, Louzada, Petropoulos & Koehler (2016), Models for optimising the theta method and their
     relationship to state space models, *International Journal of Forecasting* 32.
@@ -951,7 +955,8 @@ class Theta(_Theta):
     (theta = 2); the line goes on, the other is forecast by simple exponential smoothing, and the two are averaged: smoothing
     with half the drift of the line. alpha, 0.0001 to 0.9999, maximises the likelihood with the first level unknown (the `ses`
     of the organisers' script takes the best first level for the true one, and so alpha too often for 0). A season,
-    multiplicative where values are above 0, is taken out if the series has three of them and passes the 90 % test.
+    multiplicative where values are above 0, is taken out if the series has three of them (a shorter one is named in a
+    `DataWarning`) and passes the 90 % test.
     Interval: sigma^2 * (1 + (h - 1) * alpha^2), times the index. Missing values are stepped over (an error of 0).
     References: Assimakopoulos & Nikolopoulos (2000), *International Journal of Forecasting* 16; Hyndman & Billah (2003),
     Unmasking the Theta method, *International Journal of Forecasting* 19.

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 
 from deepforecast.data.frames import Floats, Ints
+from deepforecast.data.panel import Panel
+from deepforecast.errors import say
 from deepforecast.models.baselines._arrays import reduced
 
 CRITICAL = 1.645  # two-sided 90 %
@@ -39,6 +41,17 @@ def seasons(y: Floats, indptr: Ints, season: int, kind: str, needed: int) -> tup
         additive |= index.min(axis=1) < SMALLEST_INDEX
     put(additive, True)
     return index, additive
+
+
+def say_short(panel: Panel, season: int, who: str, needed: int, counts: Ints | None = None) -> None:
+    """Name, in one warning for the panel, the series that `who` forecasts without their season: those of fewer than `needed`
+    values (`counts`: other numbers than those of the rows). Nothing where there is no season to be found."""
+    short = np.flatnonzero((panel.lengths if counts is None else counts) < needed)
+    if season > 1 and len(short):
+        say(
+            f"{who}: a season of {season} steps needs {needed} values to be told from the rest; series "
+            f"{panel.series.labels(short)} has fewer and goes without it. Give longer ones, or a smaller season_length."
+        )
 
 
 def correlated(y: Floats, lengths: Ints, season: int) -> Any:

@@ -14,7 +14,7 @@ from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.frequency import seasons as usual_seasons
 from deepforecast.data.missing import filled
 from deepforecast.data.panel import Panel
-from deepforecast.errors import ParameterError, ParameterTypeError, say, shown
+from deepforecast.errors import ParameterError, ParameterTypeError, shown
 
 CYCLES = 2  # of a season a series must have for it to be told from the trend
 
@@ -68,16 +68,6 @@ def season_lengths(given: Any, panel: Panel, who: str) -> tuple[int, ...]:
         if value < 1:
             raise ParameterError(f"season_length is at least 1; got {shown(value)}.")
     return tuple(sorted({int(value) for value in values} - {1}))
-
-
-def say_short(panel: Panel, lengths: Sequence[int], who: str) -> None:
-    """Name the series that do without a season."""
-    late = np.flatnonzero(panel.lengths < CYCLES * max(lengths, default=0))
-    if len(late):
-        say(
-            f"{who}: a season needs {CYCLES} cycles; series {panel.series.labels(late)} is too short for that of "
-            f"{max(lengths)} steps and goes without it."
-        )
 
 
 def taken_apart(panel: Panel, lengths: Sequence[int], smoothers: Smoothers) -> tuple[Floats, Floats]:

@@ -13,6 +13,7 @@ import numpy as np
 
 from deepforecast.core.capabilities import Capabilities
 from deepforecast.core.forecast import Forecast, NormalForecast
+from deepforecast.core.monitor import Monitor
 from deepforecast.core.noise import standard_normal
 from deepforecast.core.params import param
 from deepforecast.core.state import Learned
@@ -75,6 +76,12 @@ class ThetaFamily(Statistical):
 
     def _needs(self, panel: Panel) -> int:
         return 4
+
+    def _fit(self, panel: Panel, monitor: Monitor) -> Learned:
+        if self.decomposition != "none":
+            length = resolved_season(self.season_length, panel, self, "season_length")
+            seasonality.say_short(panel, length, self.name, self.seasons_needed * length)
+        return super()._fit(panel, monitor)
 
     def _estimate(self, panel: Panel) -> Learned:
         length = resolved_season(self.season_length, panel, self, "season_length")

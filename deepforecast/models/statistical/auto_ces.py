@@ -6,9 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from deepforecast.core.monitor import Monitor
 from deepforecast.core.params import param
 from deepforecast.core.registry import register
+from deepforecast.core.state import Learned
 from deepforecast.data.frames import Floats, Ints
+from deepforecast.data.panel import Panel
+from deepforecast.models import _seasonality as seasonality
+from deepforecast.models.baselines._base import resolved_season
 from deepforecast.models.statistical._ces import FORMS, ComplexSmoothing, fitted_numbers
 
 
@@ -16,7 +21,8 @@ from deepforecast.models.statistical._ces import FORMS, ComplexSmoothing, fitted
 class AutoCES(ComplexSmoothing):
     """Complex exponential smoothing without season, or with a simple, partial or full one: whichever `CES` fits best.
 
-    A form needs two seasons and more values than it has numbers to fit. Parameters counted are those of smoothing and the
+    A form needs two seasons and more values than it has numbers to fit; a series too short for every season is forecast
+    without one, and named in a `DataWarning`. Parameters counted are those of smoothing and the
     variance, as Svetunkov, Kourentzes & Ord do. Interval: that of the model chosen. Missing values are stepped over (an error
     of 0).
     Reference: Svetunkov, Kourentzes & Ord (2022), Complex exponential smoothing, *Naval Research Logistics* 69.
@@ -31,8 +37,13 @@ class AutoCES(ComplexSmoothing):
 
     criterion: str = param("aicc", choices=("aicc", "aic", "bic"), help="what the form of a series is chosen by")
 
+    def _fit(self, panel: Panel, monitor: Monitor) -> Learned:
+        season = resolved_season(self.season_length, panel, self, "season_length")
+        seasonality.say_short(panel, season, self.name, int(_needed(season)[1:].min()), panel.observed)
+        return super()._fit(panel, monitor)
+
     def _forms(self, counts: Ints, season: int) -> Any:
-        enough = counts[:, None] > np.maximum(fitted_numbers(season), 2 * season - 1) if season > 1 else False
+        enough = counts[:, None] >= _needed(season) if season > 1 else False
         return np.where(np.array(FORMS) == "none", True, np.broadcast_to(enough, (len(counts), len(FORMS))))
 
     def _score(self, fit: Floats, number: Floats, count: Floats) -> Floats:
@@ -40,3 +51,8 @@ class AutoCES(ComplexSmoothing):
             return np.asarray(fit + np.log(count) * number)
         more = 2 * number * (number + 1) / np.maximum(count - number - 1, 1e-9) if self.criterion == "aicc" else 0.0
         return np.asarray(fit + 2 * number + more)
+
+
+def _needed(season: int) -> Ints:
+    """How many values each form needs."""
+    return np.maximum(fitted_numbers(season) + 1, 2 * season)

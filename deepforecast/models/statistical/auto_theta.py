@@ -17,13 +17,14 @@ class AutoTheta(Fiorucci):
     They are compared by their error in the sample. A standard model is a case of its optimised one and never ahead of it as
     such ("mse": only those two are fitted); so the error is that of a degree of freedom ("variance"): alpha, the first level
     and an estimated theta take one each. "aicc" weighs them more.
+    A season is looked for in series of two or more; a shorter one is named in a `DataWarning`.
     Interval: that of the model chosen. Missing values are stepped over (an error of 0).
     Reference: Fiorucci, Pellegrini, Louzada, Petropoulos & Koehler (2016), Models for optimising the theta method and their
     relationship to state space models, *International Journal of Forecasting* 32.
 
     >>> import pandas as pd
     >>> frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=12), "y": [float(2 * row) for row in range(12)]})
-    >>> AutoTheta(horizon=2).fit(frame).predict().round({"AutoTheta": 3})
+    >>> AutoTheta(horizon=2, season_length=1).fit(frame).predict().round({"AutoTheta": 3})
               ds  AutoTheta
     0 2024-01-13       24.0
     1 2024-01-14       26.0

@@ -15,7 +15,8 @@ from deepforecast.data.frames import Frame
 from deepforecast.data.missing import METHODS, filled
 from deepforecast.data.panel import Panel
 from deepforecast.errors import DataError, ParameterError, say, shown, some
-from deepforecast.models.statistical._seasons import CYCLES, Smoothers, say_short, season_lengths, taken_apart
+from deepforecast.models._seasonality import say_short
+from deepforecast.models.statistical._seasons import CYCLES, Smoothers, season_lengths, taken_apart
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,7 @@ def decompose(
     _refuse_short(panel, lengths if season_length != "auto" else lengths[:1])
     smoothers = _smoothers(options or Loess(), seasonal_window, trend_window, seasonal_degree, robust)
     trend, seasons = taken_apart(_whole(panel, missing), lengths, smoothers)
-    say_short(panel, lengths, "decompose")
+    say_short(panel, max(lengths, default=1), "decompose", CYCLES * max(lengths, default=1))
     return frames.build(panel.series.library, _columns(panel, trend, dict(zip(lengths, seasons, strict=True))))
 
 

@@ -13,6 +13,7 @@ class DynamicTheta(Fiorucci):
 
     The line is that through the values so far, and it moves on with every row and every step ahead. theta is estimated unless
     it is given; alpha lies in 0.1 to 0.99, as in R's forecTheta.
+    A season is looked for in series of two or more; a shorter one is named in a `DataWarning`.
     Interval: the model is linear in its errors, so the variance of each step follows from that of the state. Missing values
     are stepped over: the level moves as if the error were 0, the line is that through the values seen.
     Reference: Fiorucci, Pellegrini, Louzada, Petropoulos & Koehler (2016), Models for optimising the theta method and their
@@ -20,7 +21,7 @@ class DynamicTheta(Fiorucci):
 
     >>> import pandas as pd
     >>> frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=12), "y": [float(2 * row) for row in range(12)]})
-    >>> DynamicTheta(horizon=2).fit(frame).predict().round({"DynamicTheta": 3})
+    >>> DynamicTheta(horizon=2, season_length=1).fit(frame).predict().round({"DynamicTheta": 3})
               ds  DynamicTheta
     0 2024-01-13        23.878
     1 2024-01-14        25.825

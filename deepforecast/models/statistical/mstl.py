@@ -20,11 +20,12 @@ from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats
 from deepforecast.data.panel import Panel
 from deepforecast.errors import CapabilityError, ParameterError
+from deepforecast.models._seasonality import say_short
 from deepforecast.models.statistical import _carried
 from deepforecast.models.statistical._base import Statistical
 from deepforecast.models.statistical._carried import together, unpacked
 from deepforecast.models.statistical._known import Known
-from deepforecast.models.statistical._seasons import CYCLES, Smoothers, say_short, season_lengths, taken_apart
+from deepforecast.models.statistical._seasons import CYCLES, Smoothers, season_lengths, taken_apart
 from deepforecast.models.statistical._shifted import Shifted
 
 
@@ -92,7 +93,7 @@ class MSTL(Statistical):
 
     def _fit(self, panel: Panel, monitor: Monitor) -> Learned:
         lengths = season_lengths(self.season_length, panel, self.name)
-        say_short(panel, lengths, self.name)
+        say_short(panel, max(lengths, default=1), self.name, CYCLES * max(lengths, default=1))
         _, seasons = taken_apart(panel, lengths, self._smoothers())
         inner = self._inner()._fit(self._rest(panel, seasons), monitor)
         return together(inner, _carried.last_cycles(panel, lengths, seasons), Known.of(panel), panel)

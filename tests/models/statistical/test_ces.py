@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from deepforecast import CES, AutoCES, datasets
-from deepforecast.errors import DataError, ParameterError
+from deepforecast.errors import DataError, DataWarning, ParameterError
 from deepforecast.models.statistical._ces import FORMS
 
 GOLDEN = json.loads((Path(__file__).parents[2] / "golden" / "theta_ces.json").read_text())
@@ -85,7 +85,8 @@ def test_fitted_values_are_forecasts_of_the_next_row(form):
 
 def test_short_series_have_no_season_or_are_refused():
     y = 10 + np.tile([1.0, 2.0, 3.0, 4.0], 2)
-    found = AutoCES(4, season_length=4).fit(of_values(y[:7], "QS"))
+    with pytest.warns(DataWarning, match="AutoCES: a season of 4 steps needs 10 values .* series s0 has fewer"):
+        found = AutoCES(4, season_length=4).fit(of_values(y[:7], "QS"))
     assert found.state_.learned["form"][0] == 0
     assert np.isfinite(found.predict()["AutoCES"]).all()
     with pytest.raises(DataError, match="s0"):

@@ -11,7 +11,7 @@ import pytest
 from statsmodels.tsa.forecasting.theta import ThetaModel
 
 from deepforecast import AutoTheta, DynamicTheta, OptimizedTheta, Theta, datasets, score
-from deepforecast.errors import DataError
+from deepforecast.errors import DataError, DataWarning
 from deepforecast.kernels import theta as kernel
 from deepforecast.models.statistical import _theta
 
@@ -212,3 +212,19 @@ def test_theta_on_m4_is_the_organisers(group, smape):
     found = Theta(season_length=card.season_length).fit(train, freq=1).predict(card.horizon)
     errors = score(found, actual=test, train=train, metrics=["smape"], season_length=card.season_length)
     assert float(errors["smape"].iloc[0]) == pytest.approx(smape, abs=0.02)
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda one: one.__name__)
+def test_B085_series_too_short_for_their_season_are_named_once(model):
+    """A season longer than a series, or not seen often enough, is not dropped in silence; nothing is said where none is."""
+    rows = model.seasons_needed * 4
+    frame = of_values(np.arange(1.0, rows + 1), 5 + np.arange(rows - 1.0) % 3, np.arange(6.0) ** 2, freq="QS")
+    with pytest.warns(DataWarning, match=f"{model.__name__}: a season of 4 steps needs {rows} values .* s1, s2 has") as said:
+        found = model(horizon=3).fit(frame)
+    assert len(said) == 1
+    alone = model(horizon=3, season_length=1).fit(frame).predict()
+    some = alone["unique_id"] != "s0"
+    np.testing.assert_array_equal(found.predict()[some][model.__name__], alone[some][model.__name__])
+    with pytest.warns(DataWarning, match="a season of 50 steps"):
+        model(horizon=3, season_length=50).fit(frame)
+    model(horizon=3, decomposition="none").fit(frame)
