@@ -1,8 +1,9 @@
 """The classical models on the M4 and M1 competitions, through the public API, beside the published figures.
 
-    python benchmarks/bench_classical.py [--share 0.05] [--workers 2] [model ...]
+    python benchmarks/bench_classical.py [--share 0.05] [--workers 2] [--kept FOLDER] [model ...]
 
-Needs the data folder (DEEPFORECAST_DATA). `--share`: that part of the series of each group, evenly spread (1: all of them). The
+Needs the data folder (DEEPFORECAST_DATA). `--share`: that part of the series of each group, evenly spread (1: all of them).
+`--kept`: forecasts and seconds of each model and group stay in that folder, and what is there is not run again. The
 last row is the median of AutoETS, AutoCES, AutoARIMA and DynamicTheta, the recipe of the competition's sixth entry.
 Published: Mcompetitions/M4-methods, "Evaluation and Ranks.xlsx" (M4), autogluon/fev (M1). OWA is once, on the totals.
 """
@@ -10,6 +11,7 @@ Published: Mcompetitions/M4-methods, "Evaluation and Ranks.xlsx" (M4), autogluon
 from __future__ import annotations
 
 import argparse
+import json
 import resource
 import sys
 import time
@@ -55,6 +57,7 @@ def main() -> None:
     parser.add_argument("models", nargs="*", default=list(MODELS))
     parser.add_argument("--share", type=float, default=1.0)
     parser.add_argument("--workers", type=int, default=-1)
+    parser.add_argument("--kept", type=Path)
     given = parser.parse_args()
     with joblib.parallel_config(n_jobs=given.workers):
         groups = [run("M1", name, *M1[name], given) for name in M1]
@@ -86,9 +89,7 @@ def run(contest: str, name: str, season: int, horizon: int, given: Any) -> Group
     train, test = frames(contest, name, season, given.share)
     group, forecasts = Group(contest, name, train["unique_id"].nunique()), test[["unique_id", "ds"]]
     for model in given.models:
-        wall, cpu = time.perf_counter(), time.process_time()
-        found = getattr(deepforecast, model)(season_length=season).fit(train, freq=1).predict(horizon)
-        group.wall[model], group.cpu[model] = time.perf_counter() - wall, time.process_time() - cpu
+        found, group.wall[model], group.cpu[model] = forecast(model, group, train, (season, horizon), given.kept)
         forecasts = forecasts.merge(found, on=["unique_id", "ds"], validate="1:1")
         print(f"{contest} {name}: {model} {group.wall[model]:.1f} s", file=sys.stderr, flush=True)
     if set(MEDIAN) <= set(given.models):
@@ -99,6 +100,23 @@ def run(contest: str, name: str, season: int, horizon: int, given: Any) -> Group
         for metric in ("smape", "mase"):
             group.errors[model, metric] = found[metric].to_numpy()
     return group
+
+
+def forecast(
+    model: str, group: Group, train: pd.DataFrame, needs: tuple[int, int], kept: Path | None
+) -> tuple[pd.DataFrame, float, float]:
+    """One model's forecasts of a group with wall and CPU seconds, made now or found in `kept`."""
+    file = None if kept is None else kept / f"{group.contest}_{group.name}_{group.series}_{model}.parquet"
+    if file is not None and file.exists():
+        return pd.read_parquet(file), *json.loads(file.with_suffix(".json").read_text())
+    wall, cpu = time.perf_counter(), time.process_time()
+    found = getattr(deepforecast, model)(season_length=needs[0]).fit(train, freq=1).predict(needs[1])
+    spent = time.perf_counter() - wall, time.process_time() - cpu
+    if file is not None:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.with_suffix(".json").write_text(json.dumps(spent))
+        found.to_parquet(file)
+    return found, *spent
 
 
 def report(groups: list[Group], given: Any) -> list[str]:

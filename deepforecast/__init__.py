@@ -18,6 +18,7 @@ _NAMES = {
     "compare": "evaluation.compare",
     "cross_validate": "evaluation.cross_validation",
     "datasets": "datasets",
+    "decompose": "models.statistical.decomposition",
     "errors": "errors",
     "fill_gaps": "data.checks",
     "load": "core.persistence",

@@ -25,45 +25,69 @@ from deepforecast.models.baselines.seasonal_naive import SeasonalNaive as _Seaso
 from deepforecast.models.baselines.window_mean import WindowMean as _WindowMean
 from deepforecast.models.combine.conformal import Conformal as _Conformal
 from deepforecast.models.statistical.adida import ADIDA as _ADIDA
+from deepforecast.models.statistical.arima import ARIMA as _ARIMA
+from deepforecast.models.statistical.auto_arima import AutoARIMA as _AutoARIMA
+from deepforecast.models.statistical.auto_ces import AutoCES as _AutoCES
+from deepforecast.models.statistical.auto_ets import AutoETS as _AutoETS
 from deepforecast.models.statistical.auto_theta import AutoTheta as _AutoTheta
+from deepforecast.models.statistical.ces import CES as _CES
 from deepforecast.models.statistical.croston import Croston as _Croston
+from deepforecast.models.statistical.decomposition import decompose as decompose
 from deepforecast.models.statistical.dynamic_theta import DynamicTheta as _DynamicTheta
+from deepforecast.models.statistical.ets import ETS as _ETS
+from deepforecast.models.statistical.holt import Holt as _Holt
+from deepforecast.models.statistical.holt_winters import HoltWinters as _HoltWinters
 from deepforecast.models.statistical.imapa import IMAPA as _IMAPA
+from deepforecast.models.statistical.mstl import MSTL as _MSTL
 from deepforecast.models.statistical.optimized_theta import OptimizedTheta as _OptimizedTheta
+from deepforecast.models.statistical.ses import SES as _SES
 from deepforecast.models.statistical.theta import Theta as _Theta
 from deepforecast.models.statistical.tsb import TSB as _TSB
+from deepforecast.models.statistical.unobserved_components import UnobservedComponents as _UnobservedComponents
 from deepforecast.plotting import plot as plot
 
 __version__: str
 
 __all__ = [
     "ADIDA",
+    "ARIMA",
+    "AutoARIMA",
+    "AutoCES",
+    "AutoETS",
     "AutoTheta",
     "Backtest",
+    "CES",
     "Capabilities",
     "Columns",
     "Conformal",
     "Croston",
     "Drift",
     "DynamicTheta",
+    "ETS",
     "Forecaster",
+    "Holt",
+    "HoltWinters",
     "IMAPA",
     "Leaderboard",
+    "MSTL",
     "Mean",
     "Naive",
     "Naive2",
     "OptimizedTheta",
     "Panel",
+    "SES",
     "SeasonalMean",
     "SeasonalNaive",
     "TSB",
     "Theta",
+    "UnobservedComponents",
     "WindowMean",
     "__version__",
     "check",
     "compare",
     "cross_validate",
     "datasets",
+    "decompose",
     "errors",
     "fill_gaps",
     "load",
@@ -104,11 +128,192 @@ class ADIDA(_ADIDA):
         alpha: float | None = None,
     ) -> None: ...
 
+class ARIMA(_ARIMA):
+    """Past values and past errors, after differences, beside a regression: (p, d, q)(P, D, Q) with any regressors.
+
+        phi(B) Phi(B^s) (1 - B)^d (1 - B^s)^D (y - constant - x'beta) = theta(B) Theta(B^s) e
+
+    by exact maximum likelihood, stationary and invertible; missing values are stepped over. Columns known ahead are the
+    regressors; so an intervention is a column of zeros and ones. A list of lags in place of p or q has those alone: q=[1, 4].
+    sigma^2 counts n - k degrees of freedom; coefficients count as known in the bands, so with 30 values an 80 % band far ahead
+    holds about 73 %.
+    Reference: Box & Jenkins (1970), Time Series Analysis; Harvey (1989), Forecasting, Structural Time Series Models, 3.3.
+
+    horizon: steps to forecast when predict is not told
+    order: autoregressive order, differences, moving average order; or lists of lags
+    seasonal_order: the same over seasons
+    alias: name of the forecast column, in place of the class name
+    missing: what to do with missing values
+    point: which point of the distribution is the forecast
+    intervals: calibrate bands on rolling forecasts during fit
+    season_length: steps after which the season repeats
+    constant: a mean, or a drift where there is one difference; auto: a mean without differences
+    method: likelihood: exact, or given zeros before it
+    engine: who estimates
+    """
+
+    def __init__(
+        self,
+        horizon: int | None = None,
+        order: tuple[int | list[int], int, int | list[int]] = (1, 1, 1),
+        seasonal_order: tuple[int, int, int] = (0, 0, 0),
+        *,
+        alias: str | None = None,
+        missing: str = "auto",
+        point: str = "auto",
+        intervals: str | None = None,
+        season_length: int | str = "auto",
+        constant: bool | str = "auto",
+        method: str = "exact",
+        engine: str = "kernels",
+    ) -> None: ...
+
+class AutoARIMA(_AutoARIMA):
+    """An ARIMA of the order that AICc finds best; of a long season Fourier terms beside it.
+
+    Seasonal differences by the strength of the season, others by repeated unit-root tests, then a stepwise search over the
+    rest with exact likelihoods (`stepwise=False`: all orders up to `max_order` coefficients). Columns known ahead are
+    regressors. A season of `long_season` steps or more, and any second season, is a sum of waves whose number AICc chooses,
+    with ARIMA errors: hourly data take well under a second. A season of which a series has less than two cycles is left out
+    there and said.
+    Reference: Hyndman & Khandakar (2008), Journal of Statistical Software 27(3).
+
+    horizon: steps to forecast when predict is not told
+    season_length: steps after which a season repeats, or several of them
+    alias: name of the forecast column, in place of the class name
+    missing: what to do with missing values
+    point: which point of the distribution is the forecast
+    intervals: calibrate bands on rolling forecasts during fit
+    d: differences; tested if not given
+    seasonal_d: seasonal differences; by the strength of the season
+    max_p: most autoregressive coefficients
+    max_q: most moving average coefficients
+    max_seasonal_p: most seasonal autoregressive coefficients
+    max_seasonal_q: most seasonal moving average coefficients
+    max_d: most differences by test
+    max_seasonal_d: most seasonal differences by strength
+    max_order: most coefficients together, in a search of all orders
+    stepwise: go from the best order to its neighbours; False: all orders
+    constant: look at orders with a mean, or a drift under one difference, too
+    criterion: what orders are compared by
+    unit_root_test: test for differences
+    approximation: search by the conditional likelihood; auto: long series
+    long_season: seasons of so many steps are Fourier terms
+    max_waves: most Fourier waves of a long season
+    """
+
+    def __init__(
+        self,
+        horizon: int | None = None,
+        season_length: int | list[int] | str = "auto",
+        *,
+        alias: str | None = None,
+        missing: str = "auto",
+        point: str = "auto",
+        intervals: str | None = None,
+        d: int | None = None,
+        seasonal_d: int | None = None,
+        max_p: int = 5,
+        max_q: int = 5,
+        max_seasonal_p: int = 2,
+        max_seasonal_q: int = 2,
+        max_d: int = 2,
+        max_seasonal_d: int = 1,
+        max_order: int = 5,
+        stepwise: bool = True,
+        constant: bool = True,
+        criterion: str = "aicc",
+        unit_root_test: str = "kpss",
+        approximation: bool | str = "auto",
+        long_season: int = 24,
+        max_waves: int = 12,
+    ) -> None: ...
+
+class AutoCES(_AutoCES):
+    """Complex exponential smoothing without season, or with a simple, partial or full one: whichever `CES` fits best.
+
+    A form needs two seasons and more values than it has numbers to fit; a series too short for every season is forecast
+    without one, and named in a `DataWarning`. Parameters counted are those of smoothing and the
+    variance, as Svetunkov, Kourentzes & Ord do. Interval: that of the model chosen. Missing values are stepped over (an error
+    of 0).
+    Reference: Svetunkov, Kourentzes & Ord (2022), Complex exponential smoothing, *Naval Research Logistics* 69.
+
+    horizon: steps to forecast when predict is not told
+    alias: name of the forecast column, in place of the class name
+    missing: what to do with missing values
+    point: which point of the distribution is the forecast
+    intervals: calibrate bands on rolling forecasts during fit
+    season_length: steps after which the season repeats
+    criterion: what the form of a series is chosen by
+    """
+
+    def __init__(
+        self,
+        horizon: int | None = None,
+        *,
+        alias: str | None = None,
+        missing: str = "auto",
+        point: str = "auto",
+        intervals: str | None = None,
+        season_length: int | str = "auto",
+        criterion: str = "aicc",
+    ) -> None: ...
+
+class AutoETS(_AutoETS):
+    """Each series gets the form of exponential smoothing with the lowest AICc (AIC, BIC) among the stable ones.
+
+    15 candidates: additive errors with trend N, A, Ad and season N, A; multiplicative errors with trend N, A, Ad and season
+    N, A, M. Where values are not all positive the 6 with additive parts alone; without a season those without one. A candidate
+    whose criterion is not defined, as it has too many parameters for the values there are (n < k + 2, sigma counted in k), is
+    left out; with 3 or 4 values that leaves none, and ETS(A,N,N) is taken. `error`, `trend`, `damped`, `seasonal` restrict;
+    `multiplicative_trend` adds M and Md (with errors and season N or M). Likelihood, missing values, columns known ahead,
+    intervals and `box_cox` (additive candidates) as in `ETS`. A season longer than 60 begins as its first turns have it, and
+    counts in full. Each candidate is searched for once, from the optimum of the next smaller one, which forecasts better than
+    the best of several searches; `ETS` of one form looks further. Where errors or a season multiply, no forecast is below 0.
+    References: Hyndman, Koehler, Snyder & Grose (2002), *International Journal of Forecasting* 18; Hyndman & Khandakar (2008).
+
+    horizon: steps to forecast when predict is not told
+    season_length: steps after which the season repeats
+    alias: name of the forecast column, in place of the class name
+    missing: what to do with missing values
+    point: which point of the distribution is the forecast
+    intervals: calibrate bands on rolling forecasts during fit
+    box_cox: power of a Box-Cox transformation, 0 for logarithms; auto: Guerrero's, between 0 and 1; additive forms alone
+    error: how errors enter; auto tries both
+    trend: how the trend enters
+    damped: whether the trend dies away
+    seasonal: how the season enters
+    multiplicative_trend: try trends that multiply, too
+    criterion: what the form is chosen by
+    bounds: of the rates; usual: beta < alpha < 1, gamma < 1 - alpha, 0.8 < phi < 0.98; admissible: old errors are forgotten
+    """
+
+    def __init__(
+        self,
+        horizon: int | None = None,
+        season_length: int | str = "auto",
+        *,
+        alias: str | None = None,
+        missing: str = "auto",
+        point: str = "auto",
+        intervals: str | None = None,
+        box_cox: float | str | None = None,
+        error: str = "auto",
+        trend: str | None = "auto",
+        damped: bool | str = "auto",
+        seasonal: str | None = "auto",
+        multiplicative_trend: bool = False,
+        criterion: str = "aicc",
+        bounds: str = "both",
+    ) -> None: ...
+
 class AutoTheta(_AutoTheta):
     """The best of the standard, optimised, dynamic standard and dynamic optimised Theta model of each series.
 
-    By the mean squared error an optimised model is never behind its standard one, of which it is a case, so that only these
-    two are fitted; "aicc" and "bic" count their parameters (the standard ones: alpha, first level and, unless dynamic, slope).
+    They are compared by their error in the sample. A standard model is a case of its optimised one and never ahead of it as
+    such ("mse": only those two are fitted); so the error is that of a degree of freedom ("variance"): alpha, the first level
+    and an estimated theta take one each. "aicc" weighs them more.
+    A season is looked for in series of two or more; a shorter one is named in a `DataWarning`.
     Interval: that of the model chosen. Missing values are stepped over (an error of 0).
     Reference: Fiorucci, Pellegrini, Louzada, Petropoulos & Koehler (2016), Models for optimising the theta method and their
     relationship to state space models, *International Journal of Forecasting* 32.
@@ -121,6 +326,7 @@ class AutoTheta(_AutoTheta):
     season_length: steps after which the season repeats
     decomposition: how a season that the 90 % test finds is taken out; auto: multiplicative where values and indices are
         positive
+    objective: squares: the sum of squared errors from the fourth row on; likelihood: of all rows, the first level unknown
     criterion: what the model of a series is chosen by
     """
 
@@ -134,7 +340,38 @@ class AutoTheta(_AutoTheta):
         intervals: str | None = None,
         season_length: int | str = "auto",
         decomposition: str = "auto",
-        criterion: str = "mse",
+        objective: str = "likelihood",
+        criterion: str = "variance",
+    ) -> None: ...
+
+class CES(_CES):
+    """Complex exponential smoothing: level and error are one complex number, so that level and trend need not be told apart.
+
+    `season`: "none"; "simple", where a value follows that of a season before; "partial", with an additive season; "full", with
+    a complex one, additive or multiplicative as the data have it. Parameters minimise the sum of squared errors after
+    backcasting (forth, back and forth again), inside the region of stability.
+    Interval: from the linear state space form. Missing values are stepped over (an error of 0).
+    Reference: Svetunkov, Kourentzes & Ord (2022), Complex exponential smoothing, *Naval Research Logistics* 69.
+
+    horizon: steps to forecast when predict is not told
+    alias: name of the forecast column, in place of the class name
+    missing: what to do with missing values
+    point: which point of the distribution is the forecast
+    intervals: calibrate bands on rolling forecasts during fit
+    season_length: steps after which the season repeats
+    season: the form of the season
+    """
+
+    def __init__(
+        self,
+        horizon: int | None = None,
+        *,
+        alias: str | None = None,
+        missing: str = "auto",
+        point: str = "auto",
+        intervals: str | None = None,
+        season_length: int | str = "auto",
+        season: str = "none",
     ) -> None: ...
 
 class Conformal(_Conformal):
@@ -144,10 +381,10 @@ class Conformal(_Conformal):
     covers at least L % if errors to come are exchangeable with those. `method="adaptive"` follows the misses of the
     calibration windows and widens bands whose errors have grown (Gibbs & Candès 2021). A level that the number of errors
     cannot carry is refused; `pool=True` shares the errors of all series, each over the mean absolute change of its series
-    before the cutoff, so that many short series carry high levels: coverage then holds over all series, not for each. Bands
-    are those of the fit: `update` and `predict(frame=...)` move what they stand around, a new `fit` or `fine_tune` learns
-    from new errors. Reference: Lei, G'Sell, Rinaldo, Tibshirani & Wasserman (2018), Distribution-Free Predictive Inference
-    for Regression.
+    before the cutoff, so that many short series carry high levels: coverage then holds over all series that move, not for
+    each (a constant one has no scale: its band has width 0, and its errors are not shared). Bands are those of the fit:
+    `update` and `predict(frame=...)` move what they stand around, a new `fit` or `fine_tune` learns from new errors.
+    Reference: Lei, G'Sell, Rinaldo, Tibshirani & Wasserman (2018), Distribution-Free Predictive Inference for Regression.
 
     model: the model whose points get bands
     horizon: steps to forecast when predict is not told
@@ -236,8 +473,9 @@ class Drift(_Drift):
 class DynamicTheta(_DynamicTheta):
     """The dynamic optimised Theta model (DOTM), or with theta=2 the dynamic standard one (DSTM).
 
-    The line is that through the values so far, and it moves on with every row and every step ahead. theta (unless given), alpha
-    in 0.1 to 0.99 and the first level minimise the sum of squared errors from the fourth row on, exactly.
+    The line is that through the values so far, and it moves on with every row and every step ahead. theta is estimated unless
+    it is given; alpha lies in 0.1 to 0.99, as in R's forecTheta.
+    A season is looked for in series of two or more; a shorter one is named in a `DataWarning`.
     Interval: the model is linear in its errors, so the variance of each step follows from that of the state. Missing values
     are stepped over: the level moves as if the error were 0, the line is that through the values seen.
     Reference: Fiorucci, Pellegrini, Louzada, Petropoulos & Koehler (2016), Models for optimising the theta method and their
@@ -251,6 +489,7 @@ class DynamicTheta(_DynamicTheta):
     season_length: steps after which the season repeats
     decomposition: how a season that the 90 % test finds is taken out; auto: multiplicative where values and indices are
         positive
+    objective: squares: the sum of squared errors from the fourth row on; likelihood: of all rows, the first level unknown
     theta: curvature of the line that is smoothed; None: estimated
     """
 
@@ -264,7 +503,152 @@ class DynamicTheta(_DynamicTheta):
         intervals: str | None = None,
         season_length: int | str = "auto",
         decomposition: str = "auto",
+        objective: str = "likelihood",
         theta: float | None = None,
+    ) -> None: ...
+
+class ETS(_ETS):
+    """Exponential smoothing in state-space form, ETS(error, trend, season), by maximum likelihood with all first states.
+
+    Every form of the taxonomy; those that are numerically unstable (additive errors with a multiplicative part, or a trend that
+    multiplies with a season that is added), which R refuses too, with `unstable=True`. Multiplicative parts need positive
+    values. Columns known ahead enter linearly: y = m + x'b + e, or (m + x'b)(1 + e); a missing value is stepped over (an error
+    of 0). Where errors or a season multiply, no forecast is below 0.
+    Intervals: by the formulae of classes 1 to 3, else by sample paths. `box_cox` with additive forms; the point is then the
+    mean, corrected for the bend, or with point="median" the plain inverse. `engine="statsmodels"` estimates by its `ETSModel`
+    (complete data, no regressors, usual bounds). A season longer than 60 begins as its first turns have it.
+    Reference: Hyndman, Koehler, Ord & Snyder (2008), *Forecasting with Exponential Smoothing: The State Space Approach*.
+
+    horizon: steps to forecast when predict is not told
+    alias: name of the forecast column, in place of the class name
+    missing: what to do with missing values
+    point: which point of the distribution is the forecast
+    intervals: calibrate bands on rolling forecasts during fit
+    box_cox: power of a Box-Cox transformation, 0 for logarithms; auto: Guerrero's, between 0 and 1; additive forms alone
+    initial: where the states begin; simple: first value, first difference, first season (R's initial='simple')
+    bounds: of the rates; usual: beta < alpha < 1, gamma < 1 - alpha, 0.8 < phi < 0.98; admissible: old errors are forgotten
+    error: how errors enter
+    trend: how the trend enters
+    damped: let the trend die away
+    seasonal: how the season enters
+    season_length: steps after which the season repeats
+    unstable: allow the forms that are numerically unstable
+    alpha: how fast the level follows; estimated if not given
+    beta: how fast the slope follows; estimated if not given
+    gamma: how fast the season follows; estimated if not given
+    phi: what is left of the trend after a step; estimated if not given
+    engine: what estimates; forecasts are the same code
+    """
+
+    def __init__(
+        self,
+        horizon: int | None = None,
+        *,
+        alias: str | None = None,
+        missing: str = "auto",
+        point: str = "auto",
+        intervals: str | None = None,
+        box_cox: float | str | None = None,
+        initial: str = "estimated",
+        bounds: str = "both",
+        error: str = "additive",
+        trend: str | None = "additive",
+        damped: bool = False,
+        seasonal: str | None = None,
+        season_length: int | str = "auto",
+        unstable: bool = False,
+        alpha: float | None = None,
+        beta: float | None = None,
+        gamma: float | None = None,
+        phi: float | None = None,
+        engine: str = "kernels",
+    ) -> None: ...
+
+class Holt(_Holt):
+    """Holt's linear method, ETS(A,A,N), or with `damped` ETS(A,Ad,N), with `exponential` ETS(A,M,N): a line that is followed.
+
+    mu = level + phi slope; level' = mu + alpha (y - mu), slope' = phi slope + beta (y - mu): `beta` is alpha times the beta* of
+    textbooks. Estimated by least squares, which here is maximum likelihood, unless given. Intervals by formula; those of an
+    exponential trend by sample paths. References: Holt (1957); Gardner & McKenzie (1985); Hyndman & Athanasopoulos (2021),
+    *Forecasting: Principles and Practice*, section 8.2.
+
+    horizon: steps to forecast when predict is not told
+    alias: name of the forecast column, in place of the class name
+    missing: what to do with missing values
+    point: which point of the distribution is the forecast
+    intervals: calibrate bands on rolling forecasts during fit
+    box_cox: power of a Box-Cox transformation, 0 for logarithms; auto: Guerrero's, between 0 and 1; additive forms alone
+    initial: where the states begin; simple: first value, first difference, first season (R's initial='simple')
+    bounds: of the rates; usual: beta < alpha < 1, gamma < 1 - alpha, 0.8 < phi < 0.98; admissible: old errors are forgotten
+    damped: let the slope die away
+    exponential: a trend that multiplies
+    alpha: how fast the level follows; estimated if not given
+    beta: how fast the slope follows; estimated if not given
+    phi: what is left of the slope after a step; estimated if not given
+    """
+
+    def __init__(
+        self,
+        horizon: int | None = None,
+        *,
+        alias: str | None = None,
+        missing: str = "auto",
+        point: str = "auto",
+        intervals: str | None = None,
+        box_cox: float | str | None = None,
+        initial: str = "estimated",
+        bounds: str = "both",
+        damped: bool = False,
+        exponential: bool = False,
+        alpha: float | None = None,
+        beta: float | None = None,
+        phi: float | None = None,
+    ) -> None: ...
+
+class HoltWinters(_HoltWinters):
+    """The Holt-Winters method by least squares: ETS(A,A,A), or with a season that multiplies ETS(A,A,M); `damped` or not.
+
+    With q = level + phi slope and mu = q + s or q s: level' = q + alpha u, slope' = phi slope + beta u, s' = s + gamma v, where
+    u = v = y - mu for a season that is added, else u = (y - mu) / s and v = (y - mu) / q. All first states are estimated, of
+    the season all but one. Intervals: by formula where the season is added, else by sample paths; `ETS(error="multiplicative",
+    seasonal="multiplicative")` lets errors grow with the level and has a formula. A season longer than 60 begins as its first
+    turns have it. Reference: Hyndman & Athanasopoulos (2021), *Forecasting: Principles and Practice*, section 8.3.
+
+    horizon: steps to forecast when predict is not told
+    season_length: steps after which the season repeats
+    alias: name of the forecast column, in place of the class name
+    missing: what to do with missing values
+    point: which point of the distribution is the forecast
+    intervals: calibrate bands on rolling forecasts during fit
+    box_cox: power of a Box-Cox transformation, 0 for logarithms; auto: Guerrero's, between 0 and 1; additive forms alone
+    initial: where the states begin; simple: first value, first difference, first season (R's initial='simple')
+    bounds: of the rates; usual: beta < alpha < 1, gamma < 1 - alpha, 0.8 < phi < 0.98; admissible: old errors are forgotten
+    seasonal: how the season enters
+    damped: let the slope die away
+    alpha: how fast the level follows; estimated if not given
+    beta: how fast the slope follows; estimated if not given
+    gamma: how fast the season follows; estimated if not given
+    phi: what is left of the slope after a step; estimated if not given
+    """
+
+    def __init__(
+        self,
+        horizon: int | None = None,
+        season_length: int | str = "auto",
+        *,
+        alias: str | None = None,
+        missing: str = "auto",
+        point: str = "auto",
+        intervals: str | None = None,
+        box_cox: float | str | None = None,
+        initial: str = "estimated",
+        bounds: str = "both",
+        seasonal: str = "additive",
+        damped: bool = False,
+        alpha: float | None = None,
+        beta: float | None = None,
+        gamma: float | None = None,
+        phi: float | None = None,
     ) -> None: ...
 
 class IMAPA(_IMAPA):
@@ -295,6 +679,45 @@ class IMAPA(_IMAPA):
         intervals: str | None = None,
         longest: int = 50,
         alpha: float | None = None,
+    ) -> None: ...
+
+class MSTL(_MSTL):
+    """Take the seasons out by loess, forecast the rest by another model, and carry the last cycle of each season on.
+
+    One season is STL, several are MSTL (hourly data: a day and a week), the shortest first, twice over. Intervals are those of
+    the model of the rest: the seasons count as known. Missing values are interpolated for the decomposition and stay missing
+    for the model. A series of less than two cycles of a season that the frequency suggests does without it, and is named.
+    `update` goes on with the seasons of the fit, as does predict(frame=...) on histories that begin with the rows known; any
+    other history is decomposed anew, the parameters of the model of the rest as they are.
+    Reference: Bandara, Hyndman & Bergmeir (2021), MSTL, arXiv:2107.13462.
+
+    horizon: steps to forecast when predict is not told
+    alias: name of the forecast column, in place of the class name
+    missing: what to do with missing values
+    point: which point of the distribution is the forecast
+    intervals: calibrate bands on rolling forecasts during fit
+    season_length: steps after which a season repeats, or several of them
+    trend_model: the model of what remains without the seasons; AutoETS(season_length=1) if not given
+    seasonal_window: cycles a season is smoothed over, odd, one or one for each; 11, 15, 19, ... if not given
+    trend_window: rows the trend is smoothed over, odd, above the season, one or one for each
+    seasonal_degree: smooth seasons by constants or by lines
+    robust: give outliers little weight in the decomposition
+    """
+
+    def __init__(
+        self,
+        horizon: int | None = None,
+        *,
+        alias: str | None = None,
+        missing: str = "auto",
+        point: str = "auto",
+        intervals: str | None = None,
+        season_length: int | list[int] | str = "auto",
+        trend_model: Forecaster | None = None,
+        seasonal_window: int | list[int] | None = None,
+        trend_window: int | list[int] | None = None,
+        seasonal_degree: int = 0,
+        robust: bool = False,
     ) -> None: ...
 
 class Mean(_Mean):
@@ -376,8 +799,9 @@ class Naive2(_Naive2):
 class OptimizedTheta(_OptimizedTheta):
     """The optimised Theta model (OTM): theta is estimated beside alpha and the first level.
 
-    theta is at least 1 and may be infinite: then the line's whole drift goes on. alpha lies in 0.1 to 0.99, and the errors of
-    the first three rows do not count, as in R's forecTheta. All three minimise the sum of squared errors, exactly.
+    theta is at least 1 and may be infinite: then the line's whole drift goes on. alpha lies in 0.1 to 0.99, as in
+    R's forecTheta.
+    A season is looked for in series of two or more; a shorter one is named in a `DataWarning`.
     Interval: sigma^2 * (1 + (h - 1) * alpha^2), times the index. Missing values are stepped over (an error of 0).
     Reference: Fiorucci, Pellegrini, Louzada, Petropoulos & Koehler (2016), Models for optimising the theta method and their
     relationship to state space models, *International Journal of Forecasting* 32.
@@ -390,6 +814,7 @@ class OptimizedTheta(_OptimizedTheta):
     season_length: steps after which the season repeats
     decomposition: how a season that the 90 % test finds is taken out; auto: multiplicative where values and indices are
         positive
+    objective: squares: the sum of squared errors from the fourth row on; likelihood: of all rows, the first level unknown
     """
 
     def __init__(
@@ -402,6 +827,39 @@ class OptimizedTheta(_OptimizedTheta):
         intervals: str | None = None,
         season_length: int | str = "auto",
         decomposition: str = "auto",
+        objective: str = "likelihood",
+    ) -> None: ...
+
+class SES(_SES):
+    """Simple exponential smoothing, ETS(A,N,N): the forecast is a weighted mean of the past, old values counting less.
+
+    level' = level + alpha (y - level). alpha and the first level by maximum likelihood, which here is least squares, unless
+    they are given. Interval: sigma^2 (1 + (h - 1) alpha^2). Missing values are stepped over (an error of 0); columns known
+    ahead enter linearly. Reference: Hyndman & Athanasopoulos (2021), *Forecasting: Principles and Practice*, section 8.1.
+
+    horizon: steps to forecast when predict is not told
+    alias: name of the forecast column, in place of the class name
+    missing: what to do with missing values
+    point: which point of the distribution is the forecast
+    intervals: calibrate bands on rolling forecasts during fit
+    box_cox: power of a Box-Cox transformation, 0 for logarithms; auto: Guerrero's, between 0 and 1; additive forms alone
+    initial: where the states begin; simple: first value, first difference, first season (R's initial='simple')
+    bounds: of the rates; usual: beta < alpha < 1, gamma < 1 - alpha, 0.8 < phi < 0.98; admissible: old errors are forgotten
+    alpha: how fast the level follows; estimated if not given
+    """
+
+    def __init__(
+        self,
+        horizon: int | None = None,
+        *,
+        alias: str | None = None,
+        missing: str = "auto",
+        point: str = "auto",
+        intervals: str | None = None,
+        box_cox: float | str | None = None,
+        initial: str = "estimated",
+        bounds: str = "both",
+        alpha: float | None = None,
     ) -> None: ...
 
 class SeasonalMean(_SeasonalMean):
@@ -495,7 +953,10 @@ class Theta(_Theta):
 
     The seasonally adjusted series is taken apart into a straight line (theta = 0) and one with its curvature doubled
     (theta = 2); the line goes on, the other is forecast by simple exponential smoothing, and the two are averaged: smoothing
-    with half the drift of the line. alpha and the first level minimise the sum of squared errors of all rows, exactly.
+    with half the drift of the line. alpha, 0.0001 to 0.9999, maximises the likelihood with the first level unknown (the `ses`
+    of the organisers' script takes the best first level for the true one, and so alpha too often for 0). A season,
+    multiplicative where values are above 0, is taken out if the series has three of them (a shorter one is named in a
+    `DataWarning`) and passes the 90 % test.
     Interval: sigma^2 * (1 + (h - 1) * alpha^2), times the index. Missing values are stepped over (an error of 0).
     References: Assimakopoulos & Nikolopoulos (2000), *International Journal of Forecasting* 16; Hyndman & Billah (2003),
     Unmasking the Theta method, *International Journal of Forecasting* 19.
@@ -522,6 +983,52 @@ class Theta(_Theta):
         season_length: int | str = "auto",
         decomposition: str = "auto",
         theta: float = 2.0,
+    ) -> None: ...
+
+class UnobservedComponents(_UnobservedComponents):
+    """Structural time series: level, trend, seasons, cycle and regressors, each a state that may move.
+
+    Estimated by maximum likelihood in statsmodels (`UnobservedComponents`, exact diffuse start), each series in a process of
+    its own; what is learned are plain matrices, and forecast, `update` and `load` go by them. `summary(unique_id)` gives
+    statsmodels' table. Missing values are filtered through; columns known ahead enter linearly. Intervals: variance of states
+    and noise, parameters taken as known. A series that never varies forecasts its value without calling statsmodels.
+    Reference: Harvey (1989), *Forecasting, Structural Time Series Models and the Kalman Filter*; Durbin & Koopman (2012).
+
+    horizon: steps to forecast when predict is not told
+    alias: name of the forecast column, in place of the class name
+    missing: what to do with missing values
+    point: which point of the distribution is the forecast
+    intervals: calibrate bands on rolling forecasts during fit
+    iterations: most steps of statsmodels' optimiser
+    level: how level and trend move
+    season_length: steps after which the season of dummies repeats; 1 for none
+    stochastic_season: let the season of dummies change
+    trigonometric: seasons made of waves, for long ones or several; season_length='auto' is then none
+    harmonics: most waves of a trigonometric season; half its length if not given
+    cycle: add a cycle of a length that is estimated
+    stochastic_cycle: let the cycle change
+    damped_cycle: let the cycle die away
+    autoregressive: order of an autoregressive part
+    """
+
+    def __init__(
+        self,
+        horizon: int | None = None,
+        *,
+        alias: str | None = None,
+        missing: str = "auto",
+        point: str = "auto",
+        intervals: str | None = None,
+        iterations: int = 200,
+        level: str = "local linear trend",
+        season_length: int | str = "auto",
+        stochastic_season: bool = True,
+        trigonometric: list[int] | None = None,
+        harmonics: int | None = None,
+        cycle: bool = False,
+        stochastic_cycle: bool = False,
+        damped_cycle: bool = False,
+        autoregressive: int | None = None,
     ) -> None: ...
 
 class WindowMean(_WindowMean):

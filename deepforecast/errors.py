@@ -122,7 +122,11 @@ def keeping(kept: Kept) -> Iterator[None]:
 
 
 def say_kept(kept: Kept) -> None:
-    """Say what was kept."""
+    """Say what was kept; inside of another `keeping(...)` it is kept there, as if it had been said in place."""
+    outer = _kept.get()
+    if outer is not None:
+        outer.update(kept)
+        return
     for message, category in kept.values():
         say(message, category)
 

@@ -1,4 +1,4 @@
-"""What the suite of bad input shares: every registered model, and the two ways in which a test looks at it."""
+"""What the suite of bad input shares: every registered model, one of each kind, and the ways in which a test looks at it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,20 @@ from deepforecast.testing.expect import heard
 from deepforecast.testing.subject import Subject, subjects
 from tests.frames import plain
 
+
+def one_of_each_kind(every: list[Subject]) -> list[Subject]:
+    """The first of those models that declare the same capabilities: enough for what is decided before a model sees the data.
+
+    What the model itself makes of such data, the contract's checks try with every one.
+    """
+    kinds: dict[Any, Subject] = {}
+    for subject in every:
+        kinds.setdefault(subject.capabilities, subject)
+    return list(kinds.values())
+
+
 ALL = pytest.mark.parametrize("subject", subjects(), ids=repr)
+KINDS = pytest.mark.parametrize("subject", one_of_each_kind(subjects()), ids=repr)
 
 
 def sn(h: int = 5) -> SeasonalNaive:
@@ -37,6 +50,11 @@ def weekly(model: Forecaster) -> Forecaster:
         elif value == "auto" and one.at_least == 1:
             changed[name] = 7
     return model.clone(**changed)
+
+
+def within(subject: Subject, values: Any) -> Any:
+    """The values, or their distances from 0 and a little more where the model takes those above 0 alone."""
+    return values if subject.capabilities.domain == "real" else abs(values) + 0.5
 
 
 def forecast(model: Any, frame: Any, **fit: Any) -> pd.DataFrame:
@@ -64,7 +82,7 @@ def k7(subject: Subject, frame: pd.DataFrame, rows: int, *words: str) -> None:
         assert np.isfinite(found[model.name]).all()
         assert len(said) == 1
         assert all(word in said[0] for word in words), said
-    for method in ("interpolate", "ffill", "zero"):
+    for method in ("interpolate", "ffill", *(["zero"] if subject.takes([0.0]) else [])):
         found = forecast(made(subject).set_params(missing=method), frame)
         assert len(found) == rows
         assert np.isfinite(found.iloc[:, -1]).all()

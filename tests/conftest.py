@@ -9,6 +9,7 @@ import pytest
 from hypothesis import settings
 
 os.environ["MPLBACKEND"] = "Agg"  # before matplotlib is first imported, and for child processes too
+os.environ.pop("COLUMNS", None)  # set by pytest's workers: tables are as wide as where there is no terminal
 
 settings.register_profile("deterministic", derandomize=True, deadline=None, database=None)
 settings.load_profile("deterministic")

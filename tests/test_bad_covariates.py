@@ -13,7 +13,7 @@ from deepforecast.data.panel import Panel
 from deepforecast.errors import DataError
 from deepforecast.testing.expect import heard
 from deepforecast.testing.subject import Subject
-from tests.bad_input import ALL, made
+from tests.bad_input import KINDS, made
 from tests.frames import LIBRARIES, D, P, converted, joined, plain, same
 from tests.helpers_models import FutureRegression, PooledRegression
 
@@ -103,7 +103,7 @@ def test_B108_target_ahead_is_ignored() -> None:
     same(model.predict(future=future.assign(y=1e6)), model.predict(future=future))
 
 
-@ALL
+@KINDS
 def test_B109_future_for_a_model_without(subject: Subject) -> None:
     model = made(subject).fit(P(2, 60))
     with heard() as said:

@@ -16,7 +16,7 @@ from deepforecast import load
 from deepforecast.core import registry
 from deepforecast.testing.expect import heard
 from deepforecast.testing.subject import Subject, subjects
-from tests.bad_input import ALL, forecast, made, refused, sn
+from tests.bad_input import KINDS, forecast, made, one_of_each_kind, refused, sn
 from tests.frames import LIBRARIES, D, P, converted, joined, plain, same
 
 
@@ -38,7 +38,7 @@ def test_B002_column_twice(library: str) -> None:
     refused(sn(), frame, "y", "unique")
 
 
-@ALL
+@KINDS
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_B003_no_rows(subject: Subject, library: str) -> None:
     refused(made(subject), converted(D().iloc[:0], library), "empty")
@@ -61,7 +61,7 @@ def test_B004_series_with_a_datetime_index() -> None:
     refused(sn(), frame.y, "DatetimeIndex", "RangeIndex")
 
 
-@ALL
+@KINDS
 @pytest.mark.parametrize("library", ["polars", "pyarrow"])
 def test_B005_other_libraries(subject: Subject, library: str) -> None:
     frame = P(3, 60)
@@ -70,7 +70,7 @@ def test_B005_other_libraries(subject: Subject, library: str) -> None:
     same(found, forecast(made(subject), frame), types=False)
 
 
-@ALL
+@KINDS
 def test_B005_arrow_dtypes_of_pandas(subject: Subject) -> None:
     frame = P(3, 60)
     arrow = frame.convert_dtypes(dtype_backend="pyarrow")
@@ -96,7 +96,7 @@ def test_B006_other_dialect(library: str) -> None:
     assert list(forecast(sn(), frame).columns) == ["item_id", "timestamp", "SeasonalNaive"]
 
 
-@ALL
+@KINDS
 @pytest.mark.parametrize("y", [None, 999.0], ids=["B007", "B008"])
 def test_B007_B008_duplicate(subject: Subject, y: float | None) -> None:
     row = D().iloc[[30]]
@@ -117,7 +117,7 @@ def test_B010_duplicates_in_nine_series() -> None:
     assert "s008" not in text
 
 
-@ALL
+@KINDS
 @pytest.mark.parametrize("order", ["reversed", "shuffled"])
 def test_B011_row_order(subject: Subject, order: str) -> None:
     frame = D()
@@ -125,7 +125,7 @@ def test_B011_row_order(subject: Subject, order: str) -> None:
     same(forecast(made(subject), moved), forecast(made(subject), frame))
 
 
-@ALL
+@KINDS
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_B012_interleaved(subject: Subject, library: str) -> None:
     frame = P(3, 60)
@@ -133,7 +133,7 @@ def test_B012_interleaved(subject: Subject, library: str) -> None:
     same(forecast(made(subject), converted(frame.sort_values("ds", kind="stable"), library)), wanted)
 
 
-@ALL
+@KINDS
 @pytest.mark.parametrize("index", ["zeros", "ds", "multi"])
 def test_B013_index(subject: Subject, index: str) -> None:
     frame = P(2, 60)
@@ -147,12 +147,12 @@ def test_B013_index(subject: Subject, index: str) -> None:
     same(forecast(made(subject), frame), wanted)
 
 
-@ALL
+@KINDS
 def test_B014_column_order(subject: Subject) -> None:
     same(forecast(made(subject), P(2, 60)[["y", "ds", "unique_id"]]), forecast(made(subject), P(2, 60)))
 
 
-@ALL
+@KINDS
 @pytest.mark.parametrize(("name", "value"), [("note", "x"), ("price", 1.5)], ids=["B015", "B016"])
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_B015_B016_undeclared_column(subject: Subject, name: str, value: Any, library: str) -> None:
@@ -163,7 +163,7 @@ def test_B015_B016_undeclared_column(subject: Subject, name: str, value: Any, li
     same(found, made(subject).fit(converted(D(), library)).predict())
 
 
-@ALL
+@KINDS
 def test_B017_read_only_and_slice(subject: Subject) -> None:
     whole = P(3, 60)
     part = whole[whole.unique_id != "s002"]
@@ -175,7 +175,7 @@ def test_B017_read_only_and_slice(subject: Subject) -> None:
     same(forecast(made(subject), frozen), wanted)
 
 
-@ALL
+@KINDS
 def test_B018_frame_untouched(subject: Subject) -> None:
     from deepforecast import cross_validate
 
@@ -210,7 +210,7 @@ def test_B020_ids_of_two_types() -> None:
     refused(sn(), frame.astype({"unique_id": "category"}), "unique_id", "int, str")
 
 
-@ALL
+@KINDS
 @pytest.mark.parametrize("dtype", ["int64", "int8", "uint16", "Int64", "int32[pyarrow]"])
 def test_B021_integer_ids(subject: Subject, dtype: str) -> None:
     frame = joined(*(D().assign(unique_id=number, y=D().y + number) for number in (30, 4, 100))).astype({"unique_id": dtype})
@@ -221,7 +221,7 @@ def test_B021_integer_ids(subject: Subject, dtype: str) -> None:
     np.testing.assert_array_equal(found.iloc[:, 2], text.iloc[:, 2])
 
 
-@ALL
+@KINDS
 def test_B022_categorical_ids(subject: Subject) -> None:
     frame = P(3, 60)
     text = forecast(made(subject), frame)
@@ -285,5 +285,9 @@ def test_B025_a_thousand_points(freq: Any) -> None:
     assert time.perf_counter() - before < 2
 
 
-def test_every_registered_model_is_here() -> None:
+def test_every_registered_model_is_here_and_one_of_each_kind_among_them() -> None:
     assert {one.cls.__name__ for one in subjects()} == set(registry.names())
+    kinds = [one.capabilities for one in one_of_each_kind(subjects())]
+    assert len(kinds) == len(set(kinds))
+    assert set(kinds) == {one.capabilities for one in subjects()}
+    assert len(one_of_each_kind([*subjects("Naive"), *subjects("SeasonalNaive"), *subjects("Naive2")])) == 2

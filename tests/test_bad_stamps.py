@@ -14,7 +14,7 @@ import pytest
 from deepforecast import Naive
 from deepforecast.errors import DataError, ParameterError
 from deepforecast.testing.subject import Subject
-from tests.bad_input import ALL, forecast, k7, made, refused, sn
+from tests.bad_input import ALL, KINDS, forecast, k7, made, refused, sn
 from tests.frames import LIBRARIES, D, P, converted, joined, plain, same
 from tests.helpers_models import FutureRegression
 
@@ -45,7 +45,7 @@ def test_B029_float_stamps(library: str) -> None:
     refused(sn(), converted(D().assign(ds=np.arange(60.0)), library), "ds", "ouble" if library == "pyarrow" else "loat64")
 
 
-@ALL
+@KINDS
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_B030_integers(subject: Subject, library: str) -> None:
     found = made(subject).fit(converted(D().assign(ds=np.arange(60)), library), freq=1).predict()
@@ -53,7 +53,7 @@ def test_B030_integers(subject: Subject, library: str) -> None:
     assert nw.from_native(found).schema["ds"] == nw.Int64
 
 
-@ALL
+@KINDS
 @pytest.mark.parametrize("freq", [5, np.int32(5), None])
 def test_B031_integers_by_five(subject: Subject, freq: Any) -> None:
     found = forecast(made(subject), D().assign(ds=1000 + 5 * np.arange(60)), freq=freq)
@@ -65,7 +65,7 @@ def test_B032_freq_of_another_kind(stamps: str, freq: Any) -> None:
     refused(sn(), D().assign(ds=np.arange(60)) if stamps == "integers" else D(), "ds", "freq", freq=freq)
 
 
-@ALL
+@KINDS
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_B033_missing_stamp(subject: Subject, library: str) -> None:
     frame = D()
@@ -73,7 +73,7 @@ def test_B033_missing_stamp(subject: Subject, library: str) -> None:
     refused(made(subject), converted(frame, library), "ds", "A", "row 10")
 
 
-@ALL
+@KINDS
 @pytest.mark.parametrize("unit", ["s", "ms", "us"])
 def test_B034_units(subject: Subject, unit: str) -> None:
     frame = D()
@@ -131,7 +131,7 @@ def test_B037_long_ago(freq: Any) -> None:
     assert forecast(sn(), frame, freq=freq).ds.tolist() == stamps[60:65].tolist()
 
 
-@ALL
+@KINDS
 @pytest.mark.parametrize("freq", ["D", None])
 def test_B038_days_over_a_change_of_clocks(subject: Subject, freq: Any) -> None:
     stamps = pd.date_range("2024-02-20", "2024-04-07", freq="D", tz="Europe/Berlin")
@@ -171,7 +171,7 @@ def test_B042_naive_future_frame() -> None:
     same(model.predict(future=future.assign(ds=future.ds.dt.tz_convert("UTC"))), model.predict(future=future))
 
 
-@ALL
+@KINDS
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_B043_month_ends_in_a_leap_year(subject: Subject, library: str) -> None:
     stamps = pd.date_range(end="2023-10-31", periods=60, freq="ME")
@@ -194,23 +194,23 @@ def test_B044_frequencies(freq: Any, library: str) -> None:
     assert found.ds.tolist() == stamps[60:].tolist()
 
 
-@ALL
+@KINDS
 def test_B045_month_ends_as_month_starts(subject: Subject) -> None:
     refused(made(subject), D("A", 60, "ME"), "freq", "'ME'", "A", "2024-01-31", freq="MS")
 
 
-@ALL
+@KINDS
 def test_B046_wednesdays_as_sundays(subject: Subject) -> None:
     refused(made(subject), D("A", 60, "W-WED"), "freq", "'W-WED'", freq="W")
 
 
-@ALL
+@KINDS
 @pytest.mark.parametrize(("own", "said"), [("D", "h"), ("h", "D")])
 def test_B047_days_and_hours(subject: Subject, own: str, said: str) -> None:
     refused(made(subject), D("A", 60, own), "freq", f"'{own}'", "A", freq=said)
 
 
-@ALL
+@KINDS
 def test_B048_every_second_day(subject: Subject) -> None:
     refused(made(subject), D("A", 60, "2D"), "freq", "'2D'", "A", freq="D")
 
@@ -220,7 +220,7 @@ def test_B049_gap(subject: Subject) -> None:
     k7(subject, D().drop(index=30), 5, "A", "2024-01-31", "y")
 
 
-@ALL
+@KINDS
 def test_B050_gap_in_one_of_many(subject: Subject) -> None:
     frame = P(150, 40)
     k7(

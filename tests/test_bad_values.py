@@ -11,7 +11,7 @@ import pytest
 
 from deepforecast.testing.expect import heard
 from deepforecast.testing.subject import Subject
-from tests.bad_input import ALL, forecast, k7, made, refused, sn
+from tests.bad_input import ALL, KINDS, forecast, k7, made, refused, sn
 from tests.frames import LIBRARIES, D, converted, joined, same
 
 
@@ -31,7 +31,7 @@ def test_B055_long_and_short(subject: Subject) -> None:
         same(found[found.unique_id == "B"].reset_index(drop=True), forecast(made(subject), short))
 
 
-@ALL
+@KINDS
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_B056_nothing_but_missing(subject: Subject, library: str) -> None:
     frame = joined(D("A").assign(y=np.nan), D("B"))
@@ -49,7 +49,7 @@ def test_B057_missing_value(subject: Subject, row: int) -> None:
     assert forecast(model, frame).ds.tolist() == pd.date_range("2024-03-01", periods=5).tolist()
 
 
-@ALL
+@KINDS
 @pytest.mark.parametrize("value", [np.inf, -np.inf])
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_B058_infinite(subject: Subject, value: float, library: str) -> None:
@@ -104,7 +104,7 @@ def test_B061_other_dtypes(name: str) -> None:
     refused(sn(), frame, "y", "dtype", name)
 
 
-@ALL
+@KINDS
 @pytest.mark.parametrize(
     "dtype", ["int64", "int8", "uint8", "Int64", "float32", "float16", "Float64", "int16[pyarrow]", "double[pyarrow]"]
 )

@@ -16,7 +16,7 @@ from deepforecast.core.parallel import map_chunks
 from deepforecast.testing.subject import Subject
 from tests.bad_input import ALL, made
 from tests.evaluation.boards import Trainer, seasonal
-from tests.everything import Said, days, elsewhere, everything, hours, same
+from tests.everything import days, elsewhere, hours, same, settled
 from tests.frames import plain
 from tests.frames import same as same_frame
 
@@ -32,15 +32,10 @@ def zone(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
     time.tzset()
 
 
-@pytest.fixture(scope="module")
-def once() -> Said:
-    return everything()
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["Asia/Kathmandu", "America/St_Johns", "Pacific/Kiritimati"])
-def test_F33_in_any_zone_of_the_machine(once: Said, name: str) -> None:
-    same(elsewhere(f"import time; assert time.tzname[0] != 'UTC', {name!r}", TZ=name), once)
+def test_F33_in_any_zone_of_the_machine(name: str) -> None:
+    same(elsewhere(f"import time; assert time.tzname[0] != 'UTC', {name!r}", TZ=name), settled())
 
 
 @pytest.mark.parametrize("frame", [days, hours], ids=["naive days", "Berlin's hours"])

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from tests.everything import Said, elsewhere, everything, same
+from tests.everything import Said, elsewhere, everything, same, settled
 
 
 @pytest.fixture(scope="module")
@@ -20,8 +21,16 @@ def test_D1_D6_said_again_in_this_process(once: Said) -> None:
     same(everything(), once)
 
 
-def test_D1_D6_said_by_a_fresh_process(once: Said) -> None:
-    same(elsewhere(), once)
+@pytest.mark.slow
+def test_D1_D6_said_by_another_process() -> None:
+    same(elsewhere(), settled())
+
+
+@pytest.mark.slow
+def test_D1_said_by_the_process_that_compiles_the_kernels(tmp_path: Path) -> None:
+    compiling = elsewhere(NUMBA_CACHE_DIR=str(tmp_path))
+    assert list(tmp_path.rglob("*.nbi"))  # or nothing would have been kept
+    same(compiling, elsewhere(NUMBA_CACHE_DIR=str(tmp_path)))
 
 
 def test_D2_D3_after_other_work_and_without_touching_chance(once: Said) -> None:
@@ -39,7 +48,7 @@ def test_D2_D3_after_other_work_and_without_touching_chance(once: Said) -> None:
 
 
 @pytest.mark.slow
-def test_D2_D3_after_work_of_torch_and_without_touching_its_chance(once: Said) -> None:
+def test_D2_D3_after_work_of_torch_and_without_touching_its_chance() -> None:
     """In a process of its own: torch stays out of this one."""
     code = """
 import torch
@@ -50,11 +59,11 @@ before = torch.get_rng_state()
 import atexit
 atexit.register(lambda: torch.equal(before, torch.get_rng_state()) or print("chance was touched"))
 """
-    same(elsewhere(code), once)
+    same(elsewhere(code), settled())
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(5))
-def test_D4_F34_whatever_the_seed_of_hashes(once: Said, seed: int) -> None:
+def test_D4_F34_whatever_the_seed_of_hashes(seed: int) -> None:
     """Sets and the like come in another order under each seed: no result and no message may follow it."""
-    same(elsewhere(PYTHONHASHSEED=str(seed)), once)
+    same(elsewhere(PYTHONHASHSEED=str(seed)), settled())

@@ -77,6 +77,17 @@ def test_what_is_kept_is_said_once_of_each_thing_and_the_last_time() -> None:
     ]  # fmt: skip
 
 
+def test_what_is_kept_and_said_while_another_keeps_is_the_same_thing() -> None:
+    kept: errors.Kept = {}
+    for window in range(4):
+        inner: errors.Kept = {}
+        with keeping(kept):
+            with keeping(inner if window % 2 else kept):
+                speak(f"Column a: {window}")
+            say_kept(inner)
+    assert [message for message, _ in kept.values()] == ["Column a: 3"]
+
+
 def test_keeping_ends_with_its_block_whatever_happens_in_it() -> None:
     def fails() -> None:
         with keeping({}):

@@ -10,7 +10,7 @@ import pytest
 
 from deepforecast import Forecaster
 from deepforecast.testing.subject import Subject
-from tests.bad_input import ALL, made
+from tests.bad_input import ALL, made, within
 from tests.frames import D, P, joined, same
 
 H = 5
@@ -53,7 +53,8 @@ def test_I2_I3_series_order_labels_and_an_unrelated_series(subject: Subject) -> 
     if not subject.capabilities.local:
         pytest.skip("capabilities.local is False")
     names = {"s001": "zebra", "s002": "m", "s003": "a"}
-    unrelated = D("other", 30, start="1999-05-05").assign(y=1e9 * np.random.default_rng(1).normal(size=30))
+    huge = 1e9 * np.random.default_rng(1).normal(size=30)
+    unrelated = D("other", 30, start="1999-05-05").assign(y=within(subject, huge))
     renamed = frame.assign(unique_id=frame["unique_id"].map(names))
     for other in (renamed, joined(renamed, unrelated), joined(unrelated, renamed[::-1])):
         found = forecast(subject, other)

@@ -11,7 +11,7 @@ import pytest
 
 from deepforecast import Backtest, Conformal, Forecaster, Naive, SeasonalNaive, WindowMean, compare, cross_validate
 from deepforecast.testing.subject import Subject
-from tests.bad_input import ALL, made
+from tests.bad_input import ALL, made, within
 from tests.frames import P, same
 from tests.helpers_models import FutureRegression
 
@@ -70,7 +70,7 @@ def test_L1_values_after_a_cutoff(subject: Subject) -> None:
     for number, change in enumerate(changes(model)):
         window = number % WINDOWS
         later = from_end(frame) < H * (WINDOWS - window)
-        other = frame.assign(y=frame["y"].mask(later, change(frame["y"])))
+        other = frame.assign(y=frame["y"].mask(later, within(subject, change(frame["y"]))))
         found = cross_validate(model, other, **options)
         same(judged(found, window + 1), judged(wanted, window + 1))
         if window + 1 < WINDOWS:  # or nothing would have been changed
@@ -86,9 +86,8 @@ def test_L1_the_future_of_another_series(subject: Subject) -> None:
     wanted = cross_validate(model, frame, n_windows=WINDOWS, level=levels(model))
     for change in changes(model):
         theirs = (frame["unique_id"] == "s002") & (from_end(frame) < 2 * H)
-        found = cross_validate(
-            model, frame.assign(y=frame["y"].mask(theirs, change(frame["y"]))), n_windows=WINDOWS, level=levels(model)
-        )
+        other = frame.assign(y=frame["y"].mask(theirs, within(subject, change(frame["y"]))))
+        found = cross_validate(model, other, n_windows=WINDOWS, level=levels(model))
         same(judged(found, WINDOWS - 1), judged(wanted, WINDOWS - 1))
         if model.capabilities.local:
             rest, before = (one[one["unique_id"] != "s002"].reset_index(drop=True) for one in (found, wanted))

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.everything import Said, elsewhere, everything, same
+from tests.everything import elsewhere, same, settled
 
 ROOT = Path(__file__).resolve().parents[1]
 DECIMAL_COMMA = """
@@ -19,11 +19,6 @@ import locale
 set_to = locale.setlocale(locale.LC_ALL, "")
 assert locale.localeconv()["decimal_point"] == ",", set_to
 """
-
-
-@pytest.fixture(scope="module")
-def once() -> Said:
-    return everything()
 
 
 def run(code: str, *arguments: str, flags: tuple[str, ...] = (), stdin: str | None = None, **environment: str) -> str:
@@ -54,22 +49,22 @@ def locales(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["tr_TR.UTF-8", "de_DE.UTF-8"])
-def test_F34_in_a_language_with_a_decimal_comma(once: Said, locales: dict[str, str], name: str) -> None:
+def test_F34_in_a_language_with_a_decimal_comma(locales: dict[str, str], name: str) -> None:
     """The caller has set the locale of the whole process, where it can be had; else only the variables say it."""
     code = DECIMAL_COMMA if locales else ""
-    same(elsewhere(code, LC_ALL=name, LANG=name, **locales), once)
+    same(elsewhere(code, LC_ALL=name, LANG=name, **locales), settled())
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("flags", [("-O",), ("-OO",), ("-X", "utf8=0"), ("-X", "dev")], ids=" ".join)
-def test_F34_under_flags_of_python(once: Said, flags: tuple[str, ...]) -> None:
+def test_F34_under_flags_of_python(flags: tuple[str, ...]) -> None:
     """-O takes asserts away, -OO docstrings too: every result and every error is the same."""
-    same(elsewhere(flags=flags), once)
+    same(elsewhere(flags=flags), settled())
 
 
 @pytest.mark.slow
-def test_F34_by_variables(once: Said) -> None:
-    same(elsewhere("import sys; assert sys.flags.optimize == 2", PYTHONOPTIMIZE="2", LC_ALL="C"), once)
+def test_F34_by_variables() -> None:
+    same(elsewhere("import sys; assert sys.flags.optimize == 2", PYTHONOPTIMIZE="2", LC_ALL="C"), settled())
 
 
 # -- F35: folders -----------------------------------------------------------------------------------------------------------
@@ -85,10 +80,10 @@ os.chdir({folder!r})
 
 @pytest.mark.slow
 @pytest.mark.parametrize("home", [{}, {"HOME": "/dev/null/nowhere"}], ids=["HOME unset", "HOME not writable"])
-def test_F35_works_without_a_home(once: Said, tmp_path: Path, home: dict[str, str]) -> None:
+def test_F35_works_without_a_home(tmp_path: Path, home: dict[str, str]) -> None:
     """Everything, where no cache and no settings can be kept; nothing is left in the folder it works in."""
     nowhere = {"XDG_CACHE_HOME": "/dev/null/nowhere", "XDG_CONFIG_HOME": "/dev/null/nowhere"}
-    same(elsewhere(NO_HOME.format(home=home, folder=str(tmp_path)), **nowhere), once)
+    same(elsewhere(NO_HOME.format(home=home, folder=str(tmp_path)), **nowhere), settled())
     assert list(tmp_path.iterdir()) == []
 
 
@@ -124,6 +119,7 @@ resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
 """
 
 
+@pytest.mark.slow
 def test_F37_nothing_stays_open(tmp_path: Path) -> None:
     """64 files at most, and more often than that what opens any; a file that is refused is closed too."""
     code = FEW + """

@@ -89,27 +89,6 @@ def add_output(parser: Parser, what: str) -> None:
     )
 
 
-def add_windows(parser: Parser) -> None:
-    """Rolling windows."""
-    parser.add_argument("--horizon", type=int, metavar="STEPS", help="steps to forecast at every cutoff")
-    windows = parser.add_argument_group("windows")
-    windows.add_argument("--windows", type=int, metavar="N", default=3, help="how many stretches of the past are forecast (3)")
-    windows.add_argument(
-        "--refit",
-        default="auto",
-        metavar="WHEN",
-        help="auto (local models every window, global ones once), true, false, or every N windows",
-    )
-    windows.add_argument(
-        "--gap", type=int, default=0, metavar="ROWS", help="rows left out between a cutoff and the first step (0)"
-    )
-    windows.add_argument(
-        "--size", type=int, metavar="ROWS", help="rows each window learns from; all before the cutoff if not given"
-    )
-    windows.add_argument("--workers", type=int, default=1, metavar="N", help="processes at a time (1)")
-    windows.add_argument("--seed", type=int, metavar="N", help="given to every model that has one")
-
-
 def add_levels(parser: Parser) -> None:
     """Prediction intervals."""
     parser.add_argument(
@@ -125,16 +104,3 @@ def columns_of(values: argparse.Namespace) -> dict[str, Any]:
 def frequency_of(text: str | None) -> Any:
     """`--freq`: a whole number where it is one."""
     return int(text) if text is not None and text.lstrip("-").isdecimal() else text
-
-
-def refit_of(text: str) -> Any:
-    """`--refit`: a word or a number of windows; anything else is left for the library to refuse."""
-    return {"true": True, "false": False}.get(text.lower(), int(text) if text.isdecimal() else text.lower())
-
-
-def backtest_options(values: argparse.Namespace) -> Any:
-    """The rarer options of a backtest; no progress bar among machine-readable output."""
-    from deepforecast import Backtest
-
-    progress = False if values.json else None
-    return Backtest(gap=values.gap, size=values.size, workers=values.workers, seed=values.seed, progress=progress)

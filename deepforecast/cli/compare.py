@@ -6,21 +6,11 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
-from deepforecast.cli.arguments import (
-    Reading,
-    add_data,
-    add_levels,
-    add_output,
-    add_static,
-    add_windows,
-    backtest_options,
-    columns_of,
-    frequency_of,
-    refit_of,
-)
-from deepforecast.cli.cross_validate import add_metrics, add_models, check_metrics, needs_horizon
+from deepforecast.cli.arguments import add_output
+from deepforecast.cli.backtesting import add_backtest, asked
 from deepforecast.cli.outcome import Outcome
 from deepforecast.cli.parser import Parser
 
@@ -34,12 +24,7 @@ PICTURES = (".png", ".svg", ".pdf")
 
 def add_arguments(parser: Parser, arguments: Sequence[str]) -> None:
     """The options of the command."""
-    add_data(parser)
-    add_static(parser)
-    add_models(parser, required=False)
-    add_windows(parser)
-    add_levels(parser)
-    add_metrics(parser)
+    add_backtest(parser, models_required=False)
     parser.add_argument("--report", metavar="FILE", help="write the whole comparison to one HTML page that opens offline")
     parser.add_argument("--plot", metavar="FILE", help="draw the leaderboard: .png, .svg or .pdf")
     add_output(parser, "the forecasts (id, time, cutoff, target, a column for each model)")
@@ -48,25 +33,15 @@ def add_arguments(parser: Parser, arguments: Sequence[str]) -> None:
 def run(values: argparse.Namespace) -> Outcome:
     """Read, compare, write."""
     from deepforecast import compare
-    from deepforecast.cli.model_names import build
     from deepforecast.cli.plain import records
-    from deepforecast.cli.reading import read, read_static
     from deepforecast.cli.writing import check_frame_target, check_target
 
     check_frame_target(values.output)
     check_target(values.report, ".html")
     check_target(values.plot, *PICTURES)
-    check_metrics(values.metrics)
-    models = [build(text) for text in values.models or baselines()]
-    needs_horizon(values, models)
-    reading = Reading.of(values)
-    data = read(values.data, columns_of(values), reading)
-    static = None if values.static_data is None else read_static(values.static_data, data.columns, reading)
-    board = compare(
-        models, data.frame, horizon=values.horizon, n_windows=values.windows, level=values.level, metrics=values.metrics,
-        refit=refit_of(values.refit), freq=frequency_of(values.freq), columns=data.roles, static=static,
-        options=backtest_options(values),
-    )  # fmt: skip
+    given = asked(values, values.models or baselines())
+    board = compare(**given, metrics=values.metrics, season_length=values.season_length)
+    board = replace(board, table=board.table.assign(error=board.table["error"].map(values.worded)))
     written = _write(board, values)
     facts: dict[str, Any] = {"leaderboard": records(board.table), "failed": board.failed, "written": written}
     return _outcome(board, facts, values)

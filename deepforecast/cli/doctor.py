@@ -15,7 +15,7 @@ USAGE = "[options]"
 EPILOG = "examples:\n  deepforecast doctor --json"
 NEEDED = (
     "numpy", "pandas", "narwhals", "pyarrow", "scipy", "joblib", "threadpoolctl", "safetensors", "matplotlib", "plotly", "tqdm",
-    "statsmodels", "scikit-learn", "optuna", "torch", "pytorch-lightning",
+    "statsmodels", "scikit-learn", "numba", "optuna", "torch", "pytorch-lightning",
 )  # fmt: skip
 OPTIONAL = ("polars", "lightgbm", "ray", "dask")
 MISSING = "missing"

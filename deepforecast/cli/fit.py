@@ -7,10 +7,12 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Sequence
+from typing import Any
 
-from deepforecast.cli.arguments import Reading, add_data, add_static, columns_of, frequency_of
+from deepforecast.cli.arguments import add_data, add_static, frequency_of
 from deepforecast.cli.outcome import Outcome
 from deepforecast.cli.parser import Parser
+from deepforecast.errors import shown
 
 USAGE = "DATA --model NAME --save FILE [options]"
 EPILOG = """\
@@ -21,14 +23,18 @@ examples:
 
 def add_arguments(parser: Parser, arguments: Sequence[str]) -> None:
     """The options of the command, and those of the model that is named."""
-    parser.add_argument("--model", required=True, metavar="NAME", help="which model; deepforecast models lists them")
+    parser.add_argument(
+        "--model", required=True, action=Once, metavar="NAME", help="which model; deepforecast models lists them"
+    )
     parser.add_argument(
         "--save", required=True, metavar="FILE", help="where the fitted model goes; what stands there is replaced"
     )
     add_data(parser)
     add_static(parser)
     name = named(arguments)
-    if name is not None:
+    if name is None:
+        parser.lacking = "--model NAME is required, and only with it are the options of that model known"
+    else:
         from deepforecast.cli.flags import add_flags
         from deepforecast.cli.model_names import find
 
@@ -39,15 +45,13 @@ def run(values: argparse.Namespace) -> Outcome:
     """Read, fit, save."""
     from deepforecast.cli.flags import parameters
     from deepforecast.cli.model_names import find
-    from deepforecast.cli.reading import read, read_static
+    from deepforecast.cli.reading import read_all
     from deepforecast.cli.writing import check_target
 
     check_target(values.save)
     cls = find(values.model)
     model = cls(**parameters(values, cls))
-    reading = Reading.of(values)
-    data = read(values.data, columns_of(values), reading)
-    static = None if values.static_data is None else read_static(values.static_data, data.columns, reading)
+    data, static = read_all(values)
     started = time.perf_counter()
     model.fit(data.frame, freq=frequency_of(values.freq), columns=data.roles, static=static)
     seconds = time.perf_counter() - started
@@ -56,6 +60,17 @@ def run(values: argparse.Namespace) -> Outcome:
     facts = {"model": repr(model), "series": len(series), "rows": len(data.frame), "freq": series.calendar.freq}
     facts |= {"seconds": seconds, "saved": values.save}
     return Outcome(facts, _text(facts))
+
+
+class Once(argparse.Action):
+    """An option that stands once on a command line."""
+
+    def __call__(self, parser: Any, namespace: argparse.Namespace, values: Any, option_string: str | None = None) -> None:
+        """Keep the value, unless there is one."""
+        if getattr(namespace, self.dest) is not None:
+            hint = f"{option_string} is said once; got {shown(getattr(namespace, self.dest))} and {shown(values)}"
+            parser.error(f"{hint}. A model that wraps another is told so: --model Conformal --set model=Naive")
+        setattr(namespace, self.dest, values)
 
 
 def named(arguments: Sequence[str]) -> str | None:

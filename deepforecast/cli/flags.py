@@ -72,7 +72,7 @@ def _form(one: Param) -> Mapping[str, Any]:
 def _kinds(one: Param) -> str:
     words = [_word(choice) for choice in one.choices or ()]
     for kind in kinds_of(one.annotation):
-        if kind is type(None) or kind is Any or (one.choices is not None and kind is str):
+        if kind in (type(None), Any) or any(type(choice) is kind for choice in one.choices or ()):
             continue
         word = _KINDS.get(kind) or (
             "a model" if is_model(kind) else "a list" if is_list(kind) else "JSON" if is_mapping(kind) else str(kind)

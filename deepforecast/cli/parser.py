@@ -26,6 +26,7 @@ class Parser(argparse.ArgumentParser):
             add_help=False,
         )
         self.subject = prog
+        self.lacking = ""
 
     def error(self, message: str) -> NoReturn:
         """Raise it."""
@@ -58,6 +59,8 @@ class Parser(argparse.ArgumentParser):
 
     def _unknown(self, name: str) -> str:
         near = get_close_matches(name, self.options, n=2, cutoff=0.7)
+        if self.lacking and not near:
+            return f"{self.lacking}; {self.subject} itself has no option {shown(name)}. See {self.subject} --help."
         hint = f"Did you mean {' or '.join(near)}?" if near else f"See {self.prog} --help."
         return f"{self.subject} has no option {shown(name)}. {hint}"
 

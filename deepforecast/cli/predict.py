@@ -79,7 +79,7 @@ def _inputs(values: argparse.Namespace, model: Any) -> dict[str, Any]:
     said = {**roles_of(columns), "static": ()}
     found: dict[str, Any] = {}
     if values.data is not None:
-        found["frame"] = read(values.data, {**said, "static": columns.static}, reading).frame
+        found["frame"] = read(values.data, {**said, "static": columns.static}, reading, fitted=True).frame
     if values.future_data is not None:
         found["future"] = read(values.future_data, {**said, "past": ()}, reading, target=False).frame
     if values.static_data is not None:

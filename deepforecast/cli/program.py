@@ -6,7 +6,7 @@ import sys
 import traceback
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from difflib import get_close_matches
 from importlib import import_module
 from typing import Any
@@ -14,6 +14,8 @@ from typing import Any
 from deepforecast.cli import streams
 from deepforecast.cli.outcome import Outcome
 from deepforecast.cli.parser import Parser
+from deepforecast.cli.wording import Wording
+from deepforecast.core.progress import silent
 from deepforecast.errors import DataWarning, DeepForecastError, ParameterError, TrainingWarning, shown
 
 COMMANDS = {
@@ -47,10 +49,11 @@ exit codes:
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run one command; the exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
+    worded = Wording()
     streams.prepare()
     try:
-        with spoken_warnings():
-            status = command(given)
+        with spoken_warnings(worded):
+            status = command(given, worded)
         streams.flush()
     except BrokenPipeError:
         return NO_READER
@@ -60,14 +63,14 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except SystemExit as left:  # argparse after --help
         return left.code if isinstance(left.code, int) else WELL
     except Exception as error:  # the one place where everything ends: a line for the user, an exit code for the shell
-        return failed(error, given)
+        return failed(error, given, worded)
     finally:
         streams.settle()
     return status
 
 
-def command(given: Sequence[str]) -> int:
-    """Find the command and run it."""
+def command(given: Sequence[str], worded: Wording) -> int:
+    """Find the command and run it; `worded` learns its options."""
     if not given or given[0].startswith("-"):
         return _without_command(given)
     name, rest = given[0].replace("_", "-"), given[1:]
@@ -84,7 +87,9 @@ def command(given: Sequence[str]) -> int:
     every.add_argument("--json", action="store_true", help="print the result, or the error, as one JSON object")
     every.add_argument("--traceback", action="store_true", help="show where an error comes from")
     values = parser.parse(rest)
-    outcome: Outcome = module.run(values)
+    values.worded, worded.options = worded, parser.options
+    with silent() if values.json else nullcontext():
+        outcome: Outcome = module.run(values)
     present(outcome, values.json)
     return outcome.status
 
@@ -101,10 +106,10 @@ def present(outcome: Outcome, as_json: bool) -> None:
         streams.say(outcome.text)
 
 
-def failed(error: BaseException, given: Sequence[str]) -> int:
+def failed(error: BaseException, given: Sequence[str], worded: Wording) -> int:
     """Say what went wrong, as asked for: a line, a JSON object, a traceback."""
     own = isinstance(error, DeepForecastError | OSError | MemoryError)
-    message = message_of(error)
+    message = worded(message_of(error))
     if "--traceback" in given:
         streams.notes([shown(line, 1000) for line in "".join(traceback.format_exception(error)).splitlines()])
     elif not own:
@@ -124,12 +129,13 @@ def message_of(error: BaseException) -> str:
 
 
 @contextmanager
-def spoken_warnings() -> Iterator[None]:
+def spoken_warnings(worded: Wording) -> Iterator[None]:
     """Show each warning once, as one line on standard error."""
     said: set[str] = set()
 
     def show(message: Warning | str, category: type[Warning], *rest: Any, **named: Any) -> None:
-        text = str(message) if issubclass(category, DataWarning | TrainingWarning) else f"{category.__name__}: {message}"
+        own = issubclass(category, DataWarning | TrainingWarning)
+        text = worded(str(message)) if own else f"{category.__name__}: {message}"
         if text not in said:
             said.add(text)
             streams.note(text, "warning")

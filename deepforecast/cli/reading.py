@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import io
 import os
 import stat
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from deepforecast.cli import cells
-from deepforecast.cli.arguments import Reading
+from deepforecast.cli.arguments import Reading, columns_of
 from deepforecast.data.columns import Columns, resolve
 from deepforecast.errors import DataError, say, shown, some
 
@@ -38,8 +39,11 @@ def roles_of(columns: Columns) -> dict[str, Any]:
     return {field.name: getattr(columns, field.name) for field in fields(Columns)}
 
 
-def read(path: str, said: Mapping[str, Any], reading: Reading, *, target: bool = True) -> Data:
-    """The rows of a file; `said` are the names of columns that were given. Columns without a role are left out, aloud."""
+def read(path: str, said: Mapping[str, Any], reading: Reading, *, target: bool = True, fitted: bool = False) -> Data:
+    """The rows of a file; `said` are the names of columns that were given. Columns without a role are left out, aloud.
+
+    fitted: the names are those of a fitted model, which are not to be changed here.
+    """
     table = raw_table(path, reading)
     try:
         columns = resolve(said, table.column_names, target=target)
@@ -48,8 +52,16 @@ def read(path: str, said: Mapping[str, Any], reading: Reading, *, target: bool =
     there = [name for name in columns.all if name in table.column_names]
     left = [name for name in table.column_names if name not in columns.all]
     if left and target:
-        say(f"Columns without a role are left out: {some(left)}. Declare them with --future, --past or --static.")
+        out = "The model was fitted without them" if fitted else "Declare them with --future, --past or --static"
+        say(f"Columns without a role are left out: {some(left)}. {out}.")
     return Data(cells.frame(table.select(there), columns, reading), columns)
+
+
+def read_all(values: argparse.Namespace) -> tuple[Data, Any]:
+    """The data file of a command, and the frame of its static columns or None."""
+    reading = Reading.of(values)
+    data = read(values.data, columns_of(values), reading)
+    return data, None if values.static_data is None else read_static(values.static_data, data.columns, reading)
 
 
 def read_static(path: str, columns: Columns, reading: Reading) -> Any:

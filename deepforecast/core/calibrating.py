@@ -33,15 +33,21 @@ def own_errors(model: Forecaster, panel: Panel, horizon: int, n_windows: int | N
 
 
 def pooled_errors(model: Forecaster, panel: Panel, horizon: int, n_windows: int | None = None) -> PooledErrors:
-    """The errors of all series over the scale each had at the cutoff: a thousand, or `n_windows` of each."""
-    wanted = -(-MOST_POOLED // len(panel)) if n_windows is None else n_windows
+    """The errors of all series over the scale each had at the cutoff: a thousand, or `n_windows` of each.
+
+    A series that was constant up to a cutoff had no scale there, and its error, 0 or not, tells nothing of those that have one:
+    it is left out of the pool.
+    """
+    scale = _scale(model, panel)
+    wanted = -(-MOST_POOLED // max(int(np.count_nonzero(scale)), 1)) if n_windows is None else n_windows
     count = _windows(model, panel, horizon, max(model._needs(panel), 2), wanted)  # of one value alone no scale is known
     scores = []
     for fold, history in _folds(model, panel, horizon, count):
-        size, scale = np.abs(_error(model, fold)), _scale(model, history)[:, None]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            scores.append(np.where(size == 0, 0.0, size / scale))
-    return PooledErrors(np.sort(np.concatenate(scores), axis=0), _scale(model, panel))
+        size, before = np.abs(_error(model, fold)), _scale(model, history)
+        moved = before > 0
+        with np.errstate(over="ignore"):
+            scores.append(size[moved] / before[moved, None])
+    return PooledErrors(np.sort(np.concatenate(scores), axis=0), scale)
 
 
 def _windows(model: Forecaster, panel: Panel, horizon: int, needed: int, most: int) -> Ints:

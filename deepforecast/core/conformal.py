@@ -91,7 +91,7 @@ class OwnErrors(Calibration):
         sizes = np.abs(self.errors[:, :, :steps])
         scores = np.sort(sizes, axis=1)  # NaN last
         count = np.sum(~np.isnan(scores), axis=1)
-        _refuse_few(level, count, "or give longer series or more windows: Conformal(model, n_windows=..., or pool=True)")
+        _refuse_few(level, count, "give longer series or more windows: Conformal(model, n_windows=..., or pool=True)")
         miss = np.full(count.shape, 1 - level / 100)
         if self.method == "adaptive":
             miss = followed_miss(sizes, 1 - level / 100, self.rate)
@@ -104,7 +104,8 @@ class PooledErrors(Calibration):
     sorted.
 
     That a band covers what its level says rests on these scaled errors being exchangeable among series: one that is harder to
-    forecast than its changes tell has too narrow a band, an easier one too wide a band. Over all series coverage is as said.
+    forecast than its changes tell has too narrow a band, an easier one too wide a band. Over all series coverage is as said,
+    but for those that were constant: a scale of 0 gives a band of width 0, whose level no pooled error speaks of.
     """
 
     scores: Floats
@@ -135,17 +136,15 @@ class PooledErrors(Calibration):
     def radius(self, level: float, steps: int) -> Floats:
         """See `Calibration`."""
         _refuse_longer(steps, self.steps)
+        if not self.scale.any():
+            return np.zeros((len(self.scale), steps))
         scores = self.scores[:, :steps]
         count = np.sum(~np.isnan(scores), axis=0)
-        _refuse_few(level, count, "or give more or longer series")
+        _refuse_few(level, count, "give more or longer series (errors of those constant before a cutoff do not count)")
         found: Floats = scores[_rank(count, np.full(steps, 1 - level / 100)) - 1, np.arange(steps)]
-        if np.isinf(found).any():
-            raise CapabilityError(
-                f"A pooled level of {level:g} needs series whose values tell a scale; too many were constant before they "
-                "moved. Ask for a lower level, or leave constant series out."
-            )
-        with np.errstate(over="ignore"):  # what is not finite is refused by name on its way out
-            return np.asarray(self.scale[:, None] * found)
+        scale = self.scale[:, None]
+        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused by name on its way out
+            return np.where(scale == 0, 0.0, scale * found)
 
 
 @dataclass(frozen=True)
@@ -241,9 +240,9 @@ def _refuse_few(level: float, count: Ints, more: str) -> None:
     fewest, needed = int(count.min()), windows_needed(level)
     if fewest < needed:
         possible = math.floor(1e4 * fewest / (fewest + 1)) / 100
+        way_out = f"Ask for a level of at most {possible:g}, or {more}" if fewest else more[0].upper() + more[1:]
         raise CapabilityError(
-            f"A conformal level of {level:g} needs at least {needed} calibration errors a step; there are {fewest}. Ask for a "
-            f"level of at most {possible:g}, {more}."
+            f"A conformal level of {level:g} needs at least {needed} calibration errors a step; there are {fewest}. {way_out}."
         )
 
 

@@ -10,7 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from deepforecast.data.forecast_names import number_text
 from deepforecast.data.frames import Floats
+from deepforecast.data.whole import whole_number
 from deepforecast.errors import CapabilityError, ParameterError, ParameterTypeError, say, shown, some
 
 LONGEST_HORIZON = 1_000_000  # beyond it a slip, or a file made to do harm: memory would run out before the error
@@ -123,11 +125,7 @@ def checked_quantiles(quantiles: Any) -> list[float]:
 
 def checked_horizon(horizon: Any, name: str = "horizon") -> int:
     """A whole number of steps (or of something else, by `name`), at least 1."""
-    if isinstance(horizon, (bool, np.bool_)) or not hasattr(horizon, "__index__"):
-        raise ParameterTypeError(f"{name} is a whole number, at least 1; got {shown(horizon)} ({type(horizon).__name__}).")
-    if not 1 <= int(horizon) <= LONGEST_HORIZON:
-        raise ParameterError(f"{name} is at least 1 and at most {LONGEST_HORIZON:,}; got {int(horizon):,}.")
-    return int(horizon)
+    return whole_number(horizon, name, most=LONGEST_HORIZON)
 
 
 def level_probabilities(level: float) -> tuple[float, float]:
@@ -174,11 +172,6 @@ def refuse_taken(new: Iterable[str], taken: Iterable[str]) -> None:
 def band_columns(name: str, levels: Sequence[float]) -> list[tuple[float, str, str]]:
     """(level, lower column, upper column) of a model."""
     return [(level, f"{name}-lo-{number_text(level)}", f"{name}-hi-{number_text(level)}") for level in levels]
-
-
-def number_text(value: float) -> str:
-    """A level or probability as it stands in a column name: exact, without a needless `.0`."""
-    return f"{value:g}" if float(f"{value:g}") == value else repr(float(value))
 
 
 def _numbers(given: Any, name: str, low: float, high: float) -> list[float]:

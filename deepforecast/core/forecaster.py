@@ -5,7 +5,9 @@ Data go `fit: Panel.from_frame -> _fit`, `predict: state (or histories) -> _fore
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import zlib
+from collections.abc import Callable, Mapping
+from operator import attrgetter
 from typing import Any, ClassVar, Self, dataclass_transform
 
 import numpy as np
@@ -14,17 +16,20 @@ from deepforecast.core import params
 from deepforecast.core.capabilities import Capabilities, CapabilitiesOf
 from deepforecast.core.conformal import Calibration
 from deepforecast.core.declaring import collect
+from deepforecast.core.finite import finite
 from deepforecast.core.forecast import Forecast, checked_horizon, checked_levels, checked_quantiles, columns_of, refuse_taken
 from deepforecast.core.monitor import SILENT, Monitor
-from deepforecast.core.params import Param, param
-from deepforecast.core.state import Learned, State, fingerprint
+from deepforecast.core.params import param
+from deepforecast.core.state import Learned, State
 from deepforecast.data import frames
 from deepforecast.data.ahead import ahead
-from deepforecast.data.columns import Columns
+from deepforecast.data.calendar import PER_DAY
+from deepforecast.data.columns import Columns, say_undeclared
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats, Frame
+from deepforecast.data.grids import GRIDS
 from deepforecast.data.panel import Panel
-from deepforecast.errors import CapabilityError, DataError, ParameterError, ParameterTypeError, not_fitted, say, shown, some
+from deepforecast.errors import CapabilityError, Kept, ParameterError, keeping, not_fitted, say_kept, some
 
 SAID_AT_PREDICT = ("horizon", "alias", "point")  # parameters that change no fit
 
@@ -34,6 +39,8 @@ class Forecaster:
     """Base of all models. Parameters are declared with `param`; the constructor only stores, what is learned is in `state_`."""
 
     capabilities: ClassVar[Any] = CapabilitiesOf(Capabilities())
+    takes_any_value: ClassVar[bool] = True  # whether no instance has another domain than all real values
+    always_calibrates: ClassVar[bool] = False  # bands made of the errors of rolling forecasts, without being asked for
     state_: State
 
     horizon: int | None = param(None, at_least=1, positional=True, help="steps to forecast when predict is not told")
@@ -47,6 +54,7 @@ class Forecaster:
         collect(cls)
         if isinstance(vars(cls).get("capabilities"), Capabilities):
             cls.capabilities = CapabilitiesOf(cls.capabilities)
+        cls.takes_any_value = cls.capabilities.domain == "real" and not hasattr(cls, "_narrow")
 
     def __init__(self, *args: Any, **given: Any) -> None:
         self.__dict__.update(params.values(type(self), args, given))
@@ -59,10 +67,12 @@ class Forecaster:
         """Learn from the whole frame; a second fit starts fresh. A fit that fails leaves the model as it was."""
         panel = Panel.from_frame(frame, columns=columns, freq=freq, static=static)
         if panel.undeclared:
-            say(f"Columns without a role are left out: {some(panel.undeclared)}. Declare them in columns= or drop them.")
+            say_undeclared(panel.undeclared)
         if panel.series.columns.future:
-            _say_leaks(panel)
-        self.state_ = self._learn(panel)
+            from deepforecast.data.leaks import say_leaks
+
+            say_leaks(panel)
+        self.__dict__["state_"] = self._learn(panel)
         return self
 
     def predict(
@@ -85,7 +95,7 @@ class Forecaster:
         found = columns_of(forecast, self.name, self.point_kind, levels, wanted)
         refuse_taken(found, columns)
         for label, values in found.items():
-            _finite(values.reshape(len(state.series), -1), state, label, spread=label != self.name)
+            finite(values.reshape(-1, steps), state, label, spread_of=None if label == self.name else self)
         columns |= found
         return frames.build(state.series.library, columns)
 
@@ -102,14 +112,17 @@ class Forecaster:
         """Sample paths, long: a row for each series, `sample` (from 0) and step. The same seed gives the same paths."""
         steps, samples = self._steps(horizon), checked_horizon(n_samples, "n_samples")
         if not self.capabilities.simulates:
-            raise CapabilityError(f"{self.name} cannot simulate sample paths. `predict(level=...)` may give what you need.")
+            can = self.intervals is not None and self.clone(intervals=None).capabilities.simulates
+            why = f" with intervals={self.intervals!r}, only without: they correct its bands, not its paths" if can else ""
+            way_out = "`predict(level=...)` may give what you need."
+            raise CapabilityError(f"{self.name} cannot simulate sample paths{why}. {way_out}")
         state = self._at_end_of(frame, static)
         paths = self._simulate(state.learned, steps, samples, seed, self._ahead(state, steps, future))
         positions = np.tile(state.series.calendar.following(state.series.last, steps), (1, samples))
         columns = state.series.rows(positions)
         refuse_taken(["sample", self.name], columns)
         columns["sample"] = np.tile(np.repeat(np.arange(samples), steps), len(state.series))
-        columns[self.name] = _finite(paths.reshape(len(state.series), -1), state, self.name, spread=True).reshape(-1)
+        columns[self.name] = finite(paths.reshape(len(state.series), -1), state, self.name, spread_of=self).reshape(-1)
         return frames.build(state.series.library, columns)
 
     def explain(
@@ -134,17 +147,20 @@ class Forecaster:
         return frames.build(state.series.library, columns)
 
     def update(self, frame: Frame) -> Self:
-        """Append observations to series known from fit: the state moves on, parameters stay."""
+        """Append observations to series known from fit: the state moves on, parameters stay.
+
+        A model that takes missing values also takes rows that hold nothing else: time goes on, what is known stays.
+        """
         from deepforecast.core.histories import appended
 
-        self.state_ = appended(self, self.fitted(), frame)
+        self.state_ = self._heard(appended, frame)
         return self
 
     def fine_tune(self, frame: Frame, *, static: Frame | None = None) -> Self:
         """Go on learning from the parameters found, on these histories."""
         from deepforecast.core.histories import refined
 
-        self.state_ = refined(self, self.fitted(), frame, static)
+        self.state_ = self._heard(refined, frame, static)
         return self
 
     def future_frame(self, horizon: int | None = None) -> Frame:
@@ -176,20 +192,18 @@ class Forecaster:
         A change of what a fit depends on (all but `horizon`, `alias` and `point`) unfits the model: what it learned is not
         what its parameters say any more.
         """
-        nested = {name: value for name, value in given.items() if "__" in name}
-        own = {name: value for name, value in given.items() if "__" not in name}
-        params.refuse_unknown(type(self), {**own, **{name.partition("__")[0]: None for name in nested}})
-        checked = params.values(type(self), (), {**self.get_params(deep=False), **own})
-        for name, value in nested.items():
-            outer, _, inner = name.partition("__")
-            if not isinstance(checked[outer], Forecaster):
-                raise ParameterTypeError(f"{name} is a parameter of a model in {outer}; {outer} is {shown(checked[outer])}.")
-            checked[outer] = checked[outer].clone().set_params(**{inner: value})
+        checked = params.changed(self, given)
         before = type(self)(**{name: getattr(self, name) for name in checked})
         self.__dict__.update(checked)
         if before != self.clone(**{name: getattr(before, name) for name in SAID_AT_PREDICT}):
             self.__dict__.pop("state_", None)
         return self
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in params.declared(type(self)):
+            self.set_params(**{name: value})
+        else:
+            object.__setattr__(self, name, value)
 
     def clone(self, **changed: Any) -> Self:
         """An unfitted copy with the same parameters, some of them changed."""
@@ -207,8 +221,7 @@ class Forecaster:
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        said = [f"{n}={getattr(self, n)!r}" for n, p in params.declared(type(self)).items() if not _same(getattr(self, n), p)]
-        return f"{type(self).__name__}({', '.join(said)})"
+        return params.written(self)
 
     # -- for the engines -------------------------------------------------------------------------------------------------------
 
@@ -235,7 +248,7 @@ class Forecaster:
     @property
     def calibrates(self) -> bool:
         """Whether a fit makes bands from the errors of rolling forecasts."""
-        return self.intervals is not None
+        return self.always_calibrates or self.intervals is not None
 
     def fitted(self) -> State:
         """The state, or `NotFittedError`."""
@@ -246,23 +259,40 @@ class Forecaster:
     def forecast_from(self, state: State, steps: int, future: Mapping[str, Covariate]) -> Forecast:
         """The forecast as arrays, with calibrated bands where there are; never a number that is not finite."""
         forecast = self._forecast(state.learned, steps, future)
-        _finite(forecast.mean, state, self.name)
+        finite(forecast.mean, state, self.name)
         return forecast if state.calibration is None else state.calibration.around(forecast.point(self.point_kind))
 
     def _learn(self, panel: Panel, monitor: Monitor = SILENT) -> State:
-        """Everything a fit does with a panel, without touching the model."""
-        from deepforecast.core.preparing import prepared, refuse_short
+        """Everything a fit does with a panel, without touching the model. What is handled is said once it has been."""
+        held, whole, kept = panel.covariates or panel.static, panel, Kept()
+        if held or not (panel.complete and self.takes_any_value):
+            from deepforecast.core.preparing import prepared
 
-        held = panel.covariates or panel.static
-        whole = panel if panel.complete and not held else prepared(self, panel)
-        bands = self.calibrates
+            with keeping(kept):
+                whole = prepared(self, panel)
+        bands = self.always_calibrates or self.intervals is not None
         needed = self._needs_to_fit(whole) if bands else self._needs(whole)
         if int((np.diff(whole.indptr) if whole.complete else whole.observed).min()) < needed:
+            from deepforecast.core.preparing import refuse_short
+
             refuse_short(self, whole, needed)
         calibration = self._calibrated(panel) if bands else None  # before filling: each of its windows fills for itself
         learned = self._fit(whole, monitor)
+        if kept:
+            say_kept(kept)
         categories = {n: one.categories for n, one in {**whole.covariates, **whole.static}.items()} if held else {}
-        return State(whole.series, learned, categories, whole.static, calibration, fingerprint(panel))
+        series, calendar, last = panel.series, panel.series.calendar, panel.series.last
+        day = 1 if calendar.frequency.base in GRIDS else PER_DAY.get(calendar.time.unit, 1)  # the unit of time does not count
+        clock = (*calendar.frequency, calendar.step / day, int(last[0]) // day, int(last[0]) % day / day)
+        names = [] if series.ids is None else series.ids.to_list()
+        words = (*names, *clock, series.columns.future, series.columns.past, categories)
+        check = zlib.crc32("\0".join(map(str, words)).encode("utf-8", "surrogatepass"))
+        steps, rest = np.divmod(last - last[0], calendar.step)
+        numbers = map(attrgetter("values"), (*panel.covariates.values(), *panel.static.values()))
+        for part in (panel.y, panel.indptr, steps, rest / calendar.step, *numbers):
+            check = zlib.crc32(np.ascontiguousarray(part).data, check)
+        data = f"{len(panel.y)}-{check:08x}"
+        return State(whole.series, learned, categories, whole.static, calibration, data, panel.undeclared)
 
     def _at_end_of(self, frame: Frame | None, static: Frame | None) -> State:
         if frame is None:
@@ -271,7 +301,15 @@ class Forecaster:
             return self.fitted()
         from deepforecast.core.histories import moved
 
-        return moved(self, self.fitted(), frame, static)
+        return self._heard(moved, frame, static)
+
+    def _heard(self, act: Callable[..., State], *given: Any) -> State:
+        """The state after `act` on the one there is; what was handled is said once it has been."""
+        state, kept = self.fitted(), Kept()
+        with keeping(kept):
+            state = act(self, state, *given)
+        say_kept(kept)
+        return state
 
     def _steps(self, horizon: int | None) -> int:
         if "state_" not in self.__dict__:
@@ -302,6 +340,11 @@ class Forecaster:
     def _needs_to_fit(self, panel: Panel) -> int:
         """The same for a fit, which calibrates bands too where they are asked for."""
         return self._needs(panel) + ((self.own_horizon or 0) if self.calibrates else 0)
+
+    def _needs_to_spread(self, learned: Learned) -> int | None:
+        """The fewest values a series must have in fit for the spread of its errors to be known, where these are just one more
+        than it needs at all."""
+        return None
 
     def _calibrated(self, panel: Panel) -> Calibration | None:
         """What bands are made of, where they are not the model's own: the errors of forecasts at rolling cutoffs."""
@@ -348,31 +391,3 @@ collect(Forecaster)
 def _lacks(model: Forecaster, hook: str) -> CapabilityError:
     name = type(model).__name__
     return CapabilityError(f"{name} cannot do this: its class does not define {hook}. Define it, or use another model.")
-
-
-def _say_leaks(panel: Panel) -> None:
-    from deepforecast.data.leaks import leak
-
-    found = leak(panel)
-    if found:
-        say(
-            f"Columns said to be known ahead follow the target nearly exactly: {some(found)}. If their future values are not "
-            "known when forecasting, declare them as past."
-        )
-
-
-def _finite(values: Floats, state: State, name: str, spread: bool = False) -> Floats:
-    if not np.isfinite(values).all():
-        bad = np.flatnonzero(~np.isfinite(values).all(axis=tuple(range(1, values.ndim))))
-        target = state.series.columns.target
-        why = f"the values of column {target} are too large for float64. Rescale them, or leave these series out"
-        if np.isnan(values[bad]).any():
-            why = "the model gives no number (NaN) for it. Leave these series out, or use another model"
-            if spread:
-                why = f"the values of column {target} are too few to know their spread. Give longer series, or ask for no level"
-        raise DataError(f"A forecast is finite; {name} of series {state.series.labels(bad)} is not: {why}.")
-    return values
-
-
-def _same(value: Any, declared: Param) -> bool:
-    return value is declared.default or (type(value) is type(declared.default) and bool(value == declared.default))

@@ -14,6 +14,8 @@ from deepforecast.core.preparing import prepared, refuse_short
 from deepforecast.core.state import Learned, State
 from deepforecast.data import frames
 from deepforecast.data.ahead import recoded
+from deepforecast.data.assembly import blown_up
+from deepforecast.data.columns import say_undeclared
 from deepforecast.data.covariates import Covariate, match
 from deepforecast.data.frames import Frame, Ints
 from deepforecast.data.panel import Panel
@@ -51,11 +53,14 @@ def appended(model: Forecaster, state: State, frame: Frame) -> State:
             f"update goes on with series known from fit; series {panel.series.labels(unknown)} is not. Fit again with it, or "
             "forecast it by predict(frame=...)."
         )
-    panel = _recoded(prepared(model, _with_gap_before(panel, _skipped(model, series.last[rows], panel))), state)
+    skipped = _skipped(model, series.last[rows], panel)
+    _refuse_far(panel, series.last[rows], skipped, state.rows)
+    late = _with_gap_before(panel, skipped)
+    panel = _recoded(prepared(model, late, goes_on=True), state)
     last = series.last.copy()
     last[rows] = panel.series.last
     learned = state.learned.put(rows, model._advance(state.learned.take(rows), panel, False))
-    return replace(state, series=replace(series, last=last), learned=learned)
+    return replace(state, series=replace(series, last=last), learned=learned, undeclared=panel.undeclared)
 
 
 def refined(model: Forecaster, state: State, frame: Frame, static: Frame | None) -> State:
@@ -65,6 +70,7 @@ def refined(model: Forecaster, state: State, frame: Frame, static: Frame | None)
     refuse_short(model, whole, model._needs_to_fit(whole))
     calibration = model._calibrated(panel)
     learned = _learned(model, state, whole, rows, model._refine)
+    state = replace(state, undeclared=panel.undeclared)
     return replace(state, series=whole.series, learned=learned, static=whole.static, calibration=calibration)
 
 
@@ -109,6 +115,7 @@ def _read(state: State, frame: Frame, static: Frame | None, **time: Any) -> tupl
     absent = [name for name in looked_for if name not in frames.opened(frame).columns]
     asked = replace(columns, static=tuple(name for name in state.static if name not in absent))
     panel = Panel.from_frame(frame, columns=asked, static=static, **time)
+    say_undeclared(panel.undeclared, state.undeclared)
     if state.series.ids is None or panel.series.ids is None:
         if state.series.ids is not None:
             raise DataError(
@@ -125,7 +132,8 @@ def _read(state: State, frame: Frame, static: Frame | None, **time: Any) -> tupl
             f"{panel.series.labels(unknown)} is in neither. Add them."
         )
     held = {name: state.static[name].take(rows) if name in absent else panel.static[name] for name in state.static}
-    return replace(panel, series=replace(panel.series, columns=columns), static=held), rows
+    undeclared = tuple(dict.fromkeys((*state.undeclared, *panel.undeclared)))
+    return replace(panel, series=replace(panel.series, columns=columns), static=held, undeclared=undeclared), rows
 
 
 def _recoded(panel: Panel, state: State) -> Panel:
@@ -157,6 +165,18 @@ def _skipped(model: Forecaster, last: Ints, panel: Panel) -> Ints:
             f"{_stand(panel, last, late)}. Give the rows between, or fit again."
         )
     return skipped - 1
+
+
+def _refuse_far(panel: Panel, last: Ints, skipped: Ints, known: int) -> None:
+    """The new rows and the `known` ones are most of the rows that the frequency asks for, as in a fit."""
+    absent, rows = float(skipped.sum(dtype=np.float64)), known + len(panel.y)
+    if blown_up(rows + absent, rows):
+        worst = np.array([np.argmax(skipped)])
+        raise DataError(
+            f"update goes on with most of the rows that freq asks for; with {panel.calendar.freq!r} {absent:,.0f} are absent "
+            f"before the new ones, and {rows:,} there; {_stand(panel, last, worst)}. Repair the stamps, give the rows between, "
+            "or fit again."
+        )
 
 
 def _stand(panel: Panel, last: Ints, numbers: Ints) -> str:

@@ -1,8 +1,9 @@
 """A fitted model as plain values and arrays, and back.
 
 What a manifest may say is fixed here: the model's name (looked up in the registry), its parameters (validated by its
-constructor), how the caller's frame looked, and a tree whose leaves are numbers, text or references to arrays. Unknown keys and
-arrays nobody refers to are refused, nothing is imported by a name from the file.
+constructor) and the seed among them, versions and a fingerprint of the data, how the caller's frame looked, and a tree whose
+leaves are numbers, text or references to arrays. Unknown keys and arrays nobody refers to are refused, nothing is imported by a
+name from the file.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from deepforecast.data.storing import stored, text_arrays, texts, unstored
 from deepforecast.data.times import TimeType
 from deepforecast.errors import shown, some
 
-KEYS = ("model", "parameters", "versions", "data", "series", "learned", "categories", "static", "calibration")
+KEYS = ("model", "parameters", "seed", "versions", "data", "series", "learned", "categories", "static", "calibration")
 LIBRARIES = ("pandas", "polars", "pyarrow")
 INTEGER_TIME = re.compile(r"u?int(8|16|32|64)(\[pyarrow\])?", re.IGNORECASE)
 ZONE = re.compile(r"(?!dateutil)[A-Za-z0-9_+:-]+(/[A-Za-z0-9_+-]+){0,2}")  # no path, and no scheme that would open one
@@ -44,8 +45,10 @@ def written(model: Forecaster, state: State) -> tuple[dict[str, Any], dict[str, 
     """The manifest of a fitted model, and its arrays; `Unfit` for what cannot be said in one."""
     arrays: dict[str, np.ndarray] = {}
     tree = _Writer(arrays)
+    named = tree.model(model)
     manifest = {
-        **tree.model(model),
+        **named,
+        "seed": named["parameters"].get("seed"),  # where a model draws; those of models in it stand in its parameters
         "versions": _versions(),
         "data": state.data,
         "series": tree.series(state.series),
@@ -143,10 +146,13 @@ class _Reader:
         self.arrays = arrays
 
     def model(self, said: Any) -> Forecaster:
-        _exactly(said, KEYS, "the manifest")
+        _exactly({"seed": None, **said} if isinstance(said, Mapping) else said, KEYS, "the manifest")
         if not {name for name, version in _items(said["versions"]) if _text(version)} <= {*_versions(), "torch"}:
             raise Unfit(f"it names versions of {some(said['versions'])}")
         model = self.forecaster({"model": said["model"], "parameters": said["parameters"]})
+        seed, own = said.get("seed"), said["parameters"].get("seed")
+        if seed != own or type(seed) is not type(own):
+            raise Unfit(f"its seed is said to be {shown(seed)}, and {shown(own)} among its parameters")
         series = self.series(said["series"])
         categories = {name: self.texts(held) for name, held in _items(said["categories"])}
         static = {name: self.static(held, categories.get(name), len(series)) for name, held in _items(said["static"])}
@@ -222,7 +228,7 @@ class _Reader:
         if isinstance(said, Mapping) and said.get("method") == "pooled":
             _exactly(said, ("method", "scores", "scale"), "the calibration")
             scores, scale = _floats(self.array(said["scores"]), 2), _floats(self.array(said["scale"]), 1)
-            sound = len(scale) == count and scores.size and not ((scores < 0).any() or (scale < 0).any())
+            sound = len(scale) == count and scores.shape[1] and not ((scores < 0).any() or (scale < 0).any())
             if not sound or (scores[1:] < scores[:-1]).any():
                 raise Unfit("its calibration does not fit the series")
             return PooledErrors(scores, scale)

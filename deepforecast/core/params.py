@@ -146,6 +146,27 @@ def values(cls: type, args: tuple[Any, ...], given: Mapping[str, Any]) -> dict[s
     return {name: held[name] for name in params}
 
 
+def changed(model: Any, given: Mapping[str, Any]) -> dict[str, Any]:
+    """All values of a model with some of them changed, checked as on construction; those of a wrapped one by `model__name`."""
+    nested = {name: value for name, value in given.items() if "__" in name}
+    own = {name: value for name, value in given.items() if "__" not in name}
+    refuse_unknown(type(model), {**own, **{name.partition("__")[0]: None for name in nested}})
+    checked = values(type(model), (), {**model.get_params(deep=False), **own})
+    for name, value in nested.items():
+        outer, _, inner = name.partition("__")
+        if not hasattr(type(checked[outer]), "_params"):
+            raise ParameterTypeError(f"{name} is a parameter of a model in {outer}; {outer} is {shown(checked[outer])}.")
+        checked[outer] = checked[outer].clone().set_params(**{inner: value})
+    return checked
+
+
+def written(model: Any) -> str:
+    """A model as it is constructed: the parameters that are not their defaults."""
+    said = [(name, getattr(model, name), one.default) for name, one in declared(type(model)).items()]
+    parts = [f"{name}={value!r}" for name, value, default in said if not _same(value, default)]
+    return f"{type(model).__name__}({', '.join(parts)})"
+
+
 def refuse_unknown(cls: type, given: Mapping[str, Any]) -> None:
     """Raise `ParameterTypeError` for names the class does not declare, with the nearest that it does."""
     params: dict[str, Param] = cls._params  # type: ignore[attr-defined]
@@ -199,6 +220,10 @@ class Draws:
         if log:
             return round(self.suggest_float(name, low, high, log=True))
         return self._random.randrange(low, high + 1, step)
+
+
+def _same(value: Any, default: Any) -> bool:
+    return value is default or (type(value) is type(default) and bool(value == default))
 
 
 def _told(value: Any) -> str:

@@ -23,8 +23,9 @@ ROLES = ("future", "past", "static")
 Missing = Mapping[str, NDArray[np.bool_]]  # column -> which of its rows
 
 
-def prepared(model: Forecaster, panel: Panel) -> Panel:
-    """The panel for this model, with no value from outside of it; or what speaks against that."""
+def prepared(model: Forecaster, panel: Panel, goes_on: bool = False) -> Panel:
+    """The panel for this model, with no value from outside of it; or what speaks against that. Where it `goes_on` from what the
+    model knows, a series may have no value in it, unless there is something to be filled from it."""
     columns, able = panel.series.columns, model.capabilities
     for role in ROLES:
         names = getattr(columns, role)
@@ -36,8 +37,8 @@ def prepared(model: Forecaster, panel: Panel) -> Panel:
     named = [name for name, one in {**panel.covariates, **panel.static}.items() if one.categories is not None]
     if named and not able.categorical:
         raise CapabilityError(f"{model.name} cannot use categorical covariates ({some(named)}). Encode them as numbers.")
-    whole = _without_missing(model, panel)
-    refuse_outside(model, whole)
+    whole = _without_missing(model, panel, goes_on)
+    refuse_outside(model, whole, None if whole is panel else panel.missing())
     return whole
 
 
@@ -78,12 +79,20 @@ def fewer(panel: Panel, short: Ints) -> str:
     return some([f"{panel.series.label(int(one))} has {panel.observed[one]}" for one in short[:5]], len(short))
 
 
-def refuse_outside(model: Forecaster, panel: Panel) -> None:
-    """Every value lies in the domain that the model declares."""
+def refuse_outside(model: Forecaster, panel: Panel, made: NDArray[np.bool_] | None = None) -> None:
+    """Every value lies in the domain that the model declares; those of the rows `made` were not given but filled in."""
     domain = model.capabilities.domain
     if domain == "real":
         return
     outside = panel.y < 0 if domain == "nonnegative" else panel.y <= 0
+    given = outside if made is None else outside & ~made
+    if outside.any() and not given.any():
+        raise DataError(
+            f"{model.name} takes {domain} values; missing={model.filling!r} puts others in: "
+            f"{_where(panel, {panel.series.columns.target: outside})}. Say another missing=, such as 'interpolate' or 'ffill', "
+            "or choose a model whose capabilities.domain is 'real'."
+        )
+    outside = given
     if outside.any():
         row = int(np.argmax(outside))
         series = _series_of(panel, outside)
@@ -110,15 +119,15 @@ def occurring(one: Covariate) -> Covariate:
     return one.recoded(tuple(name for name, is_there in zip(one.categories, there[:-1], strict=True) if is_there))
 
 
-def _without_missing(model: Forecaster, panel: Panel) -> Panel:
+def _without_missing(model: Forecaster, panel: Panel, goes_on: bool) -> Panel:
     target = panel.series.columns.target
     every = {target: panel.missing()} | {name: one.missing() for name, one in panel.covariates.items()}
     missing = {name: rows for name, rows in every.items() if rows.any()}
     if not missing:
         return panel
     if model.filling != "auto":
-        return _filled(model, panel, missing)
-    if target in missing:
+        return _filled(model, panel, missing, goes_on)
+    if target in missing and not goes_on:
         _refuse_empty(panel, {target: missing[target]})
     if not model.capabilities.missing:
         raise DataError(
@@ -129,10 +138,11 @@ def _without_missing(model: Forecaster, panel: Panel) -> Panel:
     return panel
 
 
-def _filled(model: Forecaster, panel: Panel, missing: Missing) -> Panel:
+def _filled(model: Forecaster, panel: Panel, missing: Missing, goes_on: bool) -> Panel:
     target, held = panel.series.columns.target, dict(panel.covariates)
     numbers = {name: rows for name, rows in missing.items() if name == target or held[name].categories is None}
-    _refuse_empty(panel, numbers if model.filling != "zero" else {name: numbers[name] for name in numbers if name == target})
+    to_refuse = numbers if model.filling != "zero" else {} if goes_on else {n: numbers[n] for n in numbers if n == target}
+    _refuse_empty(panel, to_refuse)
     unknown = {name: rows for name, rows in missing.items() if name not in numbers}
     if unknown:
         say(f"{model.name} takes missing categories for unknown ones: {_where(panel, unknown)}.")

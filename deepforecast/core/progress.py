@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -62,7 +63,8 @@ def _drawn(total: int, label: str, delay: float, terminal: bool) -> Iterator[Tic
     class Bar(tqdm):  # type: ignore[misc]  # tqdm is not typed
         monitor_interval = 0  # no thread that outlives the bar
 
-    with Bar(total=total, desc=label, file=sys.stderr, dynamic_ncols=True, delay=delay, leave=None) as bar:
+    width = {"ncols": 80, "nrows": 24} if terminal and _of_unknown_width(sys.stderr) else {"dynamic_ncols": True}
+    with Bar(total=total, desc=label, file=sys.stderr, delay=delay, leave=None, **width) as bar:
         over = threading.Event()
         clock = threading.Thread(target=_beat, args=(bar, delay, over), name="deepforecast-progress", daemon=True)
         if terminal:
@@ -73,6 +75,14 @@ def _drawn(total: int, label: str, delay: float, terminal: bool) -> Iterator[Tic
             over.set()
             if terminal:
                 clock.join()
+
+
+def _of_unknown_width(terminal: Any) -> bool:
+    """A terminal may not know how wide it is; it says 0 then, and a bar that fits in there is none."""
+    try:
+        return os.get_terminal_size(terminal.fileno()).columns == 0
+    except (OSError, ValueError, AttributeError):
+        return False
 
 
 def _beat(bar: Any, delay: float, over: threading.Event) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -50,7 +49,8 @@ class State:
     """A fitted model: the series it knows, what it learned of them, and the covariates it was fitted with.
 
     `categories`: declared covariate -> its categories, None for a numeric one. `static`: the values of each series. `data`: the
-    fingerprint of the panel it was fitted on.
+    panel it was fitted on as its number of rows and a checksum of values and stamps (no seal: it can be forged). `undeclared`:
+    columns left out so far, and said to be.
     """
 
     series: Series
@@ -59,6 +59,13 @@ class State:
     static: Mapping[str, Any] = field(default_factory=dict)
     calibration: Calibration | None = None
     data: str = ""
+    undeclared: tuple[str, ...] = ()
+
+    @property
+    def rows(self) -> int:
+        """How many rows it was fitted on, as `data` says; 0 where it does not."""
+        said = self.data.partition("-")[0]
+        return int(said) if said.isdecimal() and len(said) < 19 else 0
 
     def take(self, numbers: Ints) -> State:
         """Some of the series, in the order given."""
@@ -69,11 +76,3 @@ class State:
             static={name: one.take(numbers) for name, one in self.static.items()},
             calibration=None if self.calibration is None else self.calibration.take(numbers),
         )
-
-
-def fingerprint(panel: Panel) -> str:
-    """Tells the data of one fit from those of another: rows, and a checksum of values and stamps. No seal: it can be forged."""
-    check = 0
-    for part in (panel.y, panel.indptr, panel.series.last):
-        check = zlib.crc32(np.ascontiguousarray(part).data, check)
-    return f"{len(panel.y)}-{check:08x}"

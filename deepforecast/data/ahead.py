@@ -113,9 +113,11 @@ def _column(column: Any, name: str, rows: Ints, series: Series, categories: tupl
     bad = given.missing()[place] | np.isinf(found.values)
     if bad.any():
         one, step = (int(number) for number in np.argwhere(bad)[0])
+        lacking = np.flatnonzero(bad.any(axis=1))
+        whose = f" (series {series.label(one)})" if len(lacking) > 1 else ""
         stamp = series.calendar.text(int(series.calendar.following(series.last[one : one + 1], step + 1)[0, -1]))
         raise DataError(
             f"Columns known ahead are known at every step; {shown(name)} of the future frame is missing or infinite for series "
-            f"{series.labels(np.unique(np.argwhere(bad)[:, 0]))}, first at {stamp} ({int(bad.sum())} value(s) in all). Fill it."
+            f"{series.labels(lacking)}, first at {stamp}{whose}, {int(bad.sum())} value(s) in all. Fill it."
         )
     return found

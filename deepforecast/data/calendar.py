@@ -6,8 +6,7 @@ Two neighbours of a series are `step` positions apart, so all arithmetic on time
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -26,8 +25,7 @@ MANY = 10_000  # rows below which it does not matter that stamps repeat
 SAMPLED = 97  # one row in so many is looked at to see whether they do; a prime, to go round the lengths of series
 
 
-@dataclass(frozen=True)
-class Calendar:
+class Calendar(NamedTuple):
     """How one panel counts time."""
 
     frequency: Frequency
@@ -187,8 +185,8 @@ def _as_they_lie(frequency: Frequency, day: int) -> Frequency:
     if frequency.base not in LIES:
         return frequency
     if frequency.base == "w":
-        return replace(frequency, base="W", anchor=WEEKDAYS[(day + 3) % 7])
+        return frequency._replace(base="W", anchor=WEEKDAYS[(day + 3) % 7])
     date = str(np.int64(day).view("M8[D]"))
     side = "S" if date[-2:] == "01" else "E"
     anchor = "" if frequency.base == "mo" else MONTHS[int(date[-5:-3]) - 1]
-    return replace(frequency, base=f"{frequency.base[0].upper()}{side}", anchor=anchor)
+    return frequency._replace(base=f"{frequency.base[0].upper()}{side}", anchor=anchor)

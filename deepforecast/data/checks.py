@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from deepforecast.data import calendar as calendars
 from deepforecast.data import frames
+from deepforecast.data.assembly import blown_up
 from deepforecast.data.calendar import OFF_GRID, Calendar, stamp_text
 from deepforecast.data.columns import Columns, resolve
 from deepforecast.data.frames import Floats, Frame, Ints
@@ -20,6 +21,7 @@ from deepforecast.data.identity import Runs, runs_of
 from deepforecast.data.inference import infer
 from deepforecast.data.missing import METHODS, filled
 from deepforecast.data.panel import Panel
+from deepforecast.data.reading import no_stamp, read_keys
 from deepforecast.errors import DataError, ParameterError, shown, some
 
 SHORT = 2  # seasons below which a series is called short
@@ -46,7 +48,7 @@ class CheckReport:
 
     @property
     def ok(self) -> bool:
-        """No errors: every model that can take missing values can be fitted."""
+        """No errors: a model that takes missing values, and needs no more of them than there are, can be fitted."""
         return not any(finding.severity == "error" for finding in self.findings)
 
     def __repr__(self) -> str:
@@ -99,7 +101,7 @@ def fill_gaps(
 ) -> Frame:
     """The frame with a row at every step from each series' first to its last stamp, sorted; new rows are missing.
 
-    `fill`: also replace missing targets, by "interpolate", "ffill" or "zero". All columns are kept.
+    `fill`: also replace missing targets, by "interpolate", "ffill" or "zero". All columns are kept, whatever they hold.
 
     >>> import pandas as pd
     >>> frame = pd.DataFrame({"ds": pd.to_datetime(["2024-01-01", "2024-01-02", "2024-01-04"]), "y": [1.0, 2.0, 4.0]})
@@ -113,23 +115,35 @@ def fill_gaps(
     if fill is not None and fill not in METHODS:
         raise ParameterError(f"fill is one of {some(METHODS)} or None; got {shown(fill)}.")
     table = frames.opened(frame)
-    panel = Panel.from_frame(frame, columns=columns, freq=freq)
+    panel = Panel.from_frame(_coded(table, resolve(columns, table.columns)), columns=columns, freq=freq)
     names = panel.series.columns
-    if table[names.time].dtype in (nw.String, nw.Object):  # text comes out as the date-times it was read as
-        raw, time = frames.stamps(table[names.time], names.time)
-        table = table.with_columns(frames.time_series(names.time, raw, time, panel.series.library).alias(names.time))
-    bare = frames.opened(Panel(panel.series, panel.indptr, panel.y).to_frame())
-    keys = [names.time] if names.id is None else [names.id, names.time]
-    row = next(name for name in (f"row{i}" for i in range(len(table.columns) + 1)) if name not in table.columns)
-    numbered = bare.select(keys).with_columns(nw.new_series(row, np.arange(len(bare)), backend=bare.implementation))
-    whole = numbered.join(table, on=keys, how="left").sort(row)
+    source = _source(table, panel)
+    of_first = source[np.repeat(panel.indptr[:-1], panel.lengths)]
+    found: dict[str, Any] = {}
+    for name in table.columns:
+        found[name] = frames.taken_or_missing(table[name], of_first if name in names.static else source)
+    found |= panel.key_columns()  # text comes out as the date-times it was read as
     if fill is not None:
-        values = filled(panel.y, panel.indptr, fill)
-        whole = whole.with_columns(nw.new_series(names.target, values, backend=whole.implementation))
-    first = np.repeat(panel.indptr[:-1], panel.lengths)
-    constant = [frames.taken(whole[name], first).alias(name) for name in names.static if name in table.columns]
-    whole = whole.with_columns(*constant) if constant else whole
-    return whole.select(table.columns).to_native()
+        found[names.target] = filled(panel.y, panel.indptr, fill)
+    return frames.build(panel.series.library, found)
+
+
+def _coded(table: nw.DataFrame[Any], names: Columns) -> Frame:
+    """The frame with the covariates that are neither numbers nor categories taken for categories: a fit could not use them."""
+    declared = [table[name] for name in (*names.future, *names.past, *names.static) if name in table.columns]
+    other = [one.name for one in declared if not (one.dtype.is_numeric() or one.dtype in (nw.Categorical, nw.Enum))]
+    return table.with_columns(nw.col(*other).cast(nw.String).cast(nw.Categorical)).to_native() if other else table.to_native()
+
+
+def _source(table: nw.DataFrame[Any], panel: Panel) -> Ints:
+    """The row of the table that each row of its panel is, -1 where it has none."""
+    keys = read_keys(table, panel.series.columns)
+    position = keys.on_calendar(None, panel.calendar)[1]
+    lengths = np.diff(keys.indptr)
+    step = (position - np.repeat(panel.start, lengths)) // panel.calendar.step
+    source = np.full(len(panel.y), -1, dtype=np.int64)
+    source[step + np.repeat(panel.indptr[:-1], lengths)] = np.arange(len(position)) if keys.order is None else keys.order
+    return source
 
 
 def _refusal(error: DataError) -> Finding:
@@ -152,8 +166,7 @@ class _View:
     @classmethod
     def of(cls, table: nw.DataFrame[Any], names: Columns) -> _View:
         if table[names.time].null_count():
-            missing = table[names.time].null_count()
-            raise DataError(f"Every row has a stamp in column {names.time}; {missing} have none. Repair or drop these rows.")
+            raise no_stamp(table, names)
         raw, time = frames.stamps(table[names.time], names.time)
         one = np.zeros(1, np.int64)
         runs = Runs(one, one, 1) if names.id is None else runs_of(table[names.id], names.id)
@@ -176,7 +189,8 @@ class _View:
         ]
         findings = trouble + [self._in_rows(*row) for row in rows if row[2].any()]
         table = self._table(doubled, absent)
-        findings += self._of_series(table, calendar)
+        season = (seasons(calendar.frequency) or (1,))[0] if calendar is not None else 1
+        findings += self._of_series(table, season, self._unseen_places(table, np.where(doubled, 0, 1 + absent), season))
         summary = {
             "series": len(self.indptr) - 1,
             "rows": len(self.raw),
@@ -212,13 +226,19 @@ class _View:
             what = f"off the grid of {calendar.freq!r}"
             return None, absent, [self._in_rows("error", what, wrong, "at", "give the freq the data have")]
         absent[kept] = steps // calendar.step - 1
+        full = len(raw) + float(absent.sum(dtype=np.float64))
+        if blown_up(full, len(raw)):
+            where = f"with freq {calendar.freq!r} there would be {full:,.0f} rows, not {len(raw):,}"
+            way_out = "give the freq the data have, or split the series"
+            return None, np.zeros_like(absent), [Finding("error", "frequency", len(self.indptr) - 1, where, way_out)]
         return calendar, absent, []
 
     def _in_rows(self, severity: str, what: str, rows: NDArray[np.bool_], at: str, way_out: str) -> Finding:
         found = np.flatnonzero(rows)
         series = np.unique(np.searchsorted(self.indptr, found, side="right") - 1)
-        stamp = stamp_text(int(self.raw[found[0]]), self.time)
-        return Finding(severity, what, len(found), f"{self._labels(series)}, first {at} {stamp}", way_out)
+        first = f"first {at} {stamp_text(int(self.raw[found[0]]), self.time)}"
+        whose = f" ({self._labels(series[:1])})" if len(series) > 1 else ""
+        return Finding(severity, what, len(found), f"{self._labels(series)}, {first}{whose}", way_out)
 
     def _table(self, doubled: NDArray[np.bool_], absent: Ints) -> dict[str, Any]:
         """One row a series."""
@@ -241,14 +261,25 @@ class _View:
             return frames.build(self.library, table)
         return frames.build(self.library, {self.names.id: self.ids, **{n: v for n, v in table.items() if n != self.names.id}})
 
-    def _of_series(self, table: dict[str, Any], calendar: Calendar | None) -> list[Finding]:
-        season = (seasons(calendar.frequency) or (1,))[0] if calendar is not None else 1
+    def _unseen_places(self, table: dict[str, Any], steps: Ints, season: int) -> NDArray[np.bool_]:
+        """Series of a season's values and more that have none at some place of it; `steps` are those each row goes on by."""
+        holes, values = table["missing"] + table["gaps"] > 0, table["rows"] - table["missing"]
+        found = holes & (values >= season) & (season > 1)
+        rows, lengths = np.repeat(found, table["rows"]), table["rows"][found]
+        at = np.cumsum(steps[rows])
+        place = np.repeat(np.arange(len(lengths)) * season, lengths) + at % season  # from where it starts does not matter
+        seen = np.bincount(place[~np.isnan(self.y[rows])], minlength=len(lengths) * season)
+        found[found] = (seen.reshape(-1, season) == 0).any(axis=1)
+        return np.asarray(found)
+
+    def _of_series(self, table: dict[str, Any], season: int, unseen: NDArray[np.bool_]) -> list[Finding]:
         values = table["rows"] - table["missing"]
         short = (values > 0) & (values < SHORT * season)
         constant = (values > 1) & (table["min"] == table["max"]) & (table["infinite"] == 0)
         whole = [
             ("error", "all missing", values == 0, "drop these series"),
             ("warning", f"short (< {SHORT} seasons of {season})", short, "leave them out of seasonal models"),
+            ("warning", f"season of {season} incomplete", unseen, "seasonal models with missing='interpolate'"),
             ("note", "constant", constant, "forecasts will be that constant"),
         ]
         return [

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
-from deepforecast.errors import DataError, ParameterError, ParameterTypeError, shown, some
+from deepforecast.errors import DataError, ParameterError, ParameterTypeError, say, shown, some
 
 COVARIATES = ("future", "past", "static")
 
@@ -91,6 +91,13 @@ def resolve(
     return columns
 
 
+def say_undeclared(found: Sequence[str], said: Sequence[str] = ()) -> None:
+    """Name the columns of a frame that have no role and are left out, but for those named before."""
+    new = [name for name in found if name not in said]
+    if new:
+        say(f"Columns without a role are left out: {some(new)}. Declare them in columns= or drop them.")
+
+
 def _said(given: Columns | Mapping[str, Any] | None) -> dict[str, Any]:
     """What the caller said: of a `Columns` object, all that differs from its defaults."""
     if given is None:
@@ -123,6 +130,7 @@ def _lacks(lacking: Sequence[str], wanted: Columns, names: Sequence[str], target
     way_out = "Name yours, e.g. columns={'id': 'shop', 'time': 'day', 'target': 'sales'}"
     way_out = way_out if what == "frame" else "Add or rename it"
     index = "; a pandas index is not looked at: reset_index() makes it a column" if wanted.time in lacking else ""
+    has = some(names, most=12) or "none"
     return DataError(
-        f"The {what} needs the columns {columns}; it lacks {some(lacking)} and has {some(names, most=12)}. {way_out}{index}."
+        f"The {what} needs the columns {columns}; it lacks {some(lacking)} and has {has}. {way_out}{index}."
     )

@@ -123,16 +123,36 @@ def build(backend: str, columns: Mapping[str, Any]) -> Frame:
 
 def taken(series: nw.Series[Any], index: Ints) -> nw.Series[Any]:
     """The rows `index` of a column, in the dtype it came in; those of pandas numbered from 0."""
-    found = series[index]
+    found = takeable(series)[index]
     return nw.maybe_reset_index(found)
+
+
+def taken_or_missing(series: nw.Series[Any], index: Ints) -> Any:
+    """The rows `index` of a column as a native one, missing where it is -1."""
+    native = takeable(series).to_native()
+    if series.implementation.is_pandas_like():
+        return native.reset_index(drop=True).reindex(index).reset_index(drop=True)
+    import pyarrow as pa
+
+    rows = pa.array(index, mask=index < 0)
+    if series.implementation.is_pyarrow():
+        return native.take(rows)
+    import polars as pl
+
+    return native.gather(pl.Series(rows))
 
 
 def takeable(series: nw.Series[Any]) -> nw.Series[Any]:
     """The column; text of a type that arrow cannot take rows of as text of one that it can."""
     native = series.to_native()
-    if str(getattr(native, "type", "")) != "string_view":
+    if not str(getattr(native, "dtype", None) or getattr(native, "type", "")).startswith("string_view"):
         return series
-    return nw.from_native(native.cast("large_string"), series_only=True)
+    if not series.implementation.is_pandas_like():
+        return nw.from_native(native.cast("large_string"), series_only=True)
+    import pandas as pd
+
+    text = series.to_arrow().cast("large_string")
+    return nw.from_native(pd.Series(pd.arrays.ArrowExtensionArray(text), name=series.name), series_only=True)
 
 
 def _from_series(series: Any, what: str) -> Any:

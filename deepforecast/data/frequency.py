@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 import warnings
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,8 +27,7 @@ MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", 
 WAY_OUT = "Give a pandas offset or alias such as '15min', 'D', 'B', 'W-SUN', 'MS', 'ME', 'QE', or an integer for integer time."
 
 
-@dataclass(frozen=True)
-class Frequency:
+class Frequency(NamedTuple):
     """One step of time: `n` times `base` (an alias without number), or `n` of integer time where `base` is empty."""
 
     n: int

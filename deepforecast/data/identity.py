@@ -47,7 +47,8 @@ def runs_of(series: nw.Series[Any], name: str) -> Runs:
         raise _missing(series, name)
     labels: Any = None
     if series.dtype == nw.String and str(getattr(series.to_native(), "dtype", "")) != "object":
-        values: Any = frames.takeable(series).to_arrow()  # text is compared where it is
+        values: Any = series.to_arrow()  # text is compared where it is
+        values = values.cast("large_string") if str(values.type) == "string_view" else values
         differs = np.asarray(pc.not_equal(values[1:], values[:-1]))
     else:
         values, labels = _values(series, name)

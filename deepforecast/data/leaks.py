@@ -7,9 +7,20 @@ from numpy.typing import NDArray
 
 from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.panel import Panel
+from deepforecast.errors import say, some
 
 TOO_CLOSE = 0.999
 ENOUGH = 8  # pairs of values below which a correlation says nothing
+
+
+def say_leaks(panel: Panel) -> None:
+    """Name the columns that look like leaks."""
+    found = leak(panel)
+    if found:
+        say(
+            f"Columns said to be known ahead follow the target nearly exactly: {some(found)}. If their future values are not "
+            "known when forecasting, declare them as past."
+        )
 
 
 def leak(panel: Panel) -> list[str]:

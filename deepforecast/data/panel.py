@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deepforecast.data import frames
+from deepforecast.data import assembly, frames
 from deepforecast.data.calendar import Calendar
-from deepforecast.data.columns import Columns
+from deepforecast.data.columns import Columns, resolve
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats, Frame, Ints
-from deepforecast.errors import shown, some
+from deepforecast.data.reading import read_keys, series_label
+from deepforecast.errors import DataError, some
 
 
 @dataclass(frozen=True)
@@ -63,14 +64,6 @@ class Series:
         return frames.time_series(self.columns.time, raw, self.calendar.time, self.library)
 
 
-def series_label(ids: Any, number: int) -> str:
-    """The id of a series as it is written in messages; a frame without an id column has but one."""
-    if ids is None:
-        return "the series"
-    one = ids[int(number)]
-    return shown(one.item() if isinstance(one, np.generic) else one)
-
-
 @dataclass(frozen=True)
 class Panel:
     """Series of a regular calendar; gaps of the frame are rows whose `y` is NaN.
@@ -97,11 +90,35 @@ class Panel:
     ) -> Panel:
         """Validate, sort and flatten a long frame. Nothing is copied that need not be, nothing of the caller's is written to.
 
-        `calendar`: count time as an earlier panel did, instead of `freq`.
+        `calendar`: the rows go on from an earlier panel and count time as that did, instead of `freq`; a series may then have
+        no value among them.
         """
-        from deepforecast.data.assembly import read
-
-        return read(frame, columns=columns, freq=freq, static=static, calendar=calendar)
+        table = frames.opened(frame)
+        names = resolve(columns, table.columns)
+        if not len(table):
+            raise DataError("A frame has rows; this one is empty (columns, no rows). Give the history of at least one series.")
+        keys = read_keys(table, names)
+        calendar_found, position = keys.on_calendar(freq, calendar)
+        series = Series(keys.library, names, calendar_found, keys.ids, position[keys.indptr[1:] - 1])
+        y = frames.numbers(table[names.target], names.target)
+        y = y if keys.order is None else y[keys.order]
+        with np.errstate(all="ignore"):
+            whole = bool(np.isfinite(y.sum()))  # it is not where one value is missing or infinite
+        if not whole:
+            assembly.check_values(y, keys, may_be_empty=calendar is not None)
+        held: dict[str, Covariate] = {}
+        for name in (*names.future, *names.past):
+            held[name] = assembly.covariate(table, name, keys)
+        undeclared = [] if set(names.all).issuperset(table.columns) else [n for n in table.columns if n not in names.all]
+        panel = cls(series, keys.indptr, y, held, undeclared=tuple(undeclared))
+        steps = (series.last - position[keys.indptr[:-1]]) // series.calendar.step + 1
+        if steps.sum(dtype=np.float64) > len(y):
+            panel = assembly.with_gaps(panel, position, steps)
+        if static is not None or names.static:
+            panel = assembly.with_static(panel, table, static, keys)
+        if whole and len(panel.y) == len(y):
+            panel.__dict__["complete"] = True  # known by now: not looked for again
+        return panel
 
     def __len__(self) -> int:
         return len(self.indptr) - 1
@@ -175,14 +192,19 @@ class Panel:
         inside = index >= self.indptr[:-1, None]
         return np.where(inside, self.y[np.where(inside, index, 0)], np.nan)
 
-    def to_frame(self) -> Frame:
-        """The panel as a long frame of the caller's library; gaps are rows with a missing target."""
+    def key_columns(self) -> dict[str, Any]:
+        """The id and time of each row, in the types they came in."""
         columns: dict[str, Any] = {}
         names = self.series.columns
         if names.id is not None and self.series.ids is not None:
             columns[names.id] = self.series.ids[self.row_series]
         columns[names.time] = self.series.time_column(self.row_positions)
-        columns[names.target] = self.y
+        return columns
+
+    def to_frame(self) -> Frame:
+        """The panel as a long frame of the caller's library; gaps are rows with a missing target."""
+        columns = self.key_columns()
+        columns[self.series.columns.target] = self.y
         for name, covariate in self.covariates.items():
             columns[name] = covariate.column(name, self.series.library)
         for name, covariate in self.static.items():

@@ -13,10 +13,9 @@ from deepforecast.data.calendar import OFF_GRID, PER_DAY, Calendar, local_clock,
 from deepforecast.data.columns import Columns
 from deepforecast.data.frames import Floats, Ints, TimeType
 from deepforecast.data.frequency import parse
-from deepforecast.data.grids import point_numbers
+from deepforecast.data.grids import GRIDS, point_numbers
 from deepforecast.data.identity import Runs, runs_of
 from deepforecast.data.inference import infer
-from deepforecast.data.panel import Series, series_label
 from deepforecast.errors import DataError, shown, some
 
 
@@ -56,13 +55,19 @@ class Keys(NamedTuple):
         """The id of a series as it is written in messages."""
         return series_label(self.ids, number)
 
+    def place(self, rows: Ints) -> str:
+        """The series these sorted rows belong to, and the stamp of the first of them; of several series with whose it is."""
+        several = self.series_of(rows[0]) != self.series_of(rows[-1])
+        whose = f" (series {self.label(self.series_of(rows[0]))})" if several else ""
+        return f"{self.labels(rows)}, first at {self.stamp(rows[0])}{whose}"
+
     def labels(self, rows: Ints) -> str:
         """The first few series these sorted rows belong to, and how many there are."""
         series = np.unique(np.searchsorted(self.indptr, rows, side="right") - 1)
         return some([self.label(int(one)) for one in series[:5]], len(series))
 
-    def on_calendar(self, freq: Any, calendar: Calendar | None) -> tuple[Series, Ints]:
-        """The series on a calendar - that of `freq`, or one made before - and the position of each row."""
+    def on_calendar(self, freq: Any, calendar: Calendar | None) -> tuple[Calendar, Ints]:
+        """The calendar - that of `freq`, or the one made before - and the position of each row on it."""
         raw, given = self.raw, calendar
         if calendar is not None:
             raw = _in_units_of(calendar, self)
@@ -71,28 +76,33 @@ class Keys(NamedTuple):
             if frequency is None:
                 raise _not_inferred(self)
             calendar = calendars.make(frequency, self.time, raw[:2], self.names.time)
-        position = calendar.positions(raw)
+        by_ticks = calendar.time.tz is None and calendar.frequency.base not in GRIDS  # then stamps are positions
+        position = raw if by_ticks else calendar.positions(raw)
         first, gaps = position[self.indptr[:-1]], np.diff(position)
         gaps[self.indptr[1:-1] - 1] = calendar.step
         if (gaps != calendar.step).any() or (first == OFF_GRID).any():
             _check_grid(self, calendar, position, gaps)
             if given is None:
                 _check_not_coarser(self, calendar, gaps, freq)
-        return Series(self.library, self.names, calendar, self.ids, position[self.indptr[1:] - 1]), position
+        return calendar, position
 
 
 def read_keys(table: nw.DataFrame[Any], names: Columns, what: str = "frame") -> Keys:
     """Read, check and sort the id and time columns."""
     time = table[names.time]
     if time.null_count():
-        raise _no_stamp(table, names, what)
+        raise no_stamp(table, names, what)
     raw, kind = frames.stamps(time, names.time)
     one = np.zeros(1, np.int64)
     order, indptr = (Runs(one, one, 1) if names.id is None else runs_of(table[names.id], names.id)).layout(raw)
     first = indptr[:-1]
     if order is not None:
         raw, first = raw[order], order[first]
-    ids = None if names.id is None else frames.takeable(table[names.id])[first]
+    ids = None if names.id is None else table[names.id]
+    if ids is not None:
+        native: Any = ids.to_native()
+        views = str(getattr(native, "dtype", None) or getattr(native, "type", "")).startswith("string_view")
+        ids = (frames.takeable(ids) if views else ids)[first]
     keys = Keys(names, table.implementation.value, ids, order, indptr, raw, kind, what)
     same = raw[1:] == raw[:-1]
     if same.any():
@@ -100,7 +110,16 @@ def read_keys(table: nw.DataFrame[Any], names: Columns, what: str = "frame") -> 
     return keys
 
 
-def _no_stamp(table: nw.DataFrame[Any], names: Columns, what: str) -> DataError:
+def series_label(ids: Any, number: int) -> str:
+    """The id of a series as it is written in messages, after the word "series"; a frame without an id column has but one."""
+    if ids is None:
+        return "(no id)"
+    one = ids[int(number)]
+    return shown(one.item() if isinstance(one, np.generic) else one)
+
+
+def no_stamp(table: nw.DataFrame[Any], names: Columns, what: str = "frame") -> DataError:
+    """The error to raise where rows have no stamp."""
     rows = np.flatnonzero(table[names.time].is_null().to_numpy())
     whose = "" if names.id is None else f", of series {series_label(table[names.id], int(rows[0]))}"
     return DataError(
@@ -119,16 +138,17 @@ def _check_doubled(keys: Keys, same: Any) -> None:
     rows = _within(keys.indptr, same)
     if not len(rows):
         return
-    time, stamp = shown(keys.names.time), keys.stamp(rows[0])
+    time = shown(keys.names.time)
     if keys.ids is None:
+        stamp = keys.stamp(rows[0])
         raise DataError(
             f"Without an id column (unique_id) the {keys.what} is one series and the stamps of {time} are unique; {stamp} "
             f"is there more than once ({len(rows)} rows too many). Name the id column, e.g. columns={{'id': 'shop'}}, or "
             "drop the duplicates."
         )
     raise DataError(
-        f"({shown(keys.names.id)}, {time}) is unique in the {keys.what}; it is doubled in series {keys.labels(rows)}, "
-        f"first at {stamp} (row {keys.caller_row(int(rows[0]))}). Drop the duplicates or aggregate them."
+        f"({shown(keys.names.id)}, {time}) is unique in the {keys.what}; it is doubled in series {keys.place(rows)} "
+        f"(row {keys.caller_row(int(rows[0]))}). Drop the duplicates or aggregate them."
     )
 
 

@@ -147,6 +147,8 @@ def _parsed(series: nw.Series[Any], name: str) -> tuple[Ints, TimeType]:
             warnings.simplefilter("ignore")  # of several zones pandas 2 but warns; they are refused below
             parsed = pd.Series(pd.to_datetime(text, format="ISO8601"))
     except (ValueError, TypeError) as error:
+        if "timezones" in str(error):
+            raise _several_zones(name) from None
         raise DataError(f"Text in the time column {shown(name)} is ISO-8601: {shown(str(error), 200)}. Repair it.") from None
     if parsed.dtype == object:
         raise _several_zones(name)

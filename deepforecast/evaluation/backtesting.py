@@ -10,6 +10,7 @@ from deepforecast.core.forecast import checked_horizon
 from deepforecast.core.forecaster import Forecaster
 from deepforecast.data.cutoffs import Plan
 from deepforecast.data.panel import Panel
+from deepforecast.data.whole import whole_number
 from deepforecast.errors import ParameterError, ParameterTypeError, say, shown, some
 
 ALIGNMENTS = ("auto", "series", "calendar")
@@ -92,7 +93,7 @@ def planned(models: Sequence[Forecaster], panel: Panel, n_windows: Any, step_siz
 
 def aligned(models: Sequence[Forecaster], panel: Panel) -> str:
     """How "auto" counts cutoffs: so that no forecast rests on a row after its cutoff; said where that costs windows."""
-    mixing = [model.name for model in models if _mixes_series(model)]
+    mixing = [model.name for model in models if not model.capabilities.local]
     if not mixing or int(panel.series.last.min()) == int(panel.series.last.max()):
         return "series"
     say(
@@ -101,21 +102,6 @@ def aligned(models: Sequence[Forecaster], panel: Panel) -> str:
         "options=Backtest(align='calendar') does the same in silence, align='series' counts from the end of each series."
     )
     return "calendar"
-
-
-def _mixes_series(model: Forecaster) -> bool:
-    """Whether what is learned from one series reaches the forecasts of another: in the model, or in a calibration in it."""
-    pools = (value is True for name, value in model.get_params().items() if name.rpartition("__")[2] == "pool")
-    return not model.capabilities.local or any(pools)
-
-
-def whole_number(value: Any, name: str, least: int = 1) -> int:
-    """An integer of at least `least`."""
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise ParameterTypeError(f"{name} is a whole number, at least {least}; got {shown(value)} ({type(value).__name__}).")
-    if int(value) < least:
-        raise ParameterError(f"{name} is a whole number, at least {least}; got {shown(value)}.")
-    return int(value)
 
 
 def seeded(model: Forecaster, seed: int | None) -> Forecaster:

@@ -100,7 +100,7 @@ def compare(
     panel = Panel.from_frame(frame, columns=columns, freq=freq, static=static)
     levels = checked_levels(level)
     plan = _long_enough(planned(candidates, panel, n_windows, None, options), candidates, panel, levels)
-    every = [refit_every(refit, model.capabilities.local) for model in candidates]
+    every = [refit_every(refit, model.capabilities.by_series) for model in candidates]
     check_names(names, panel.series.columns, levels)
     rows = Rows.of(panel, plan)
     criteria = settled(metrics, names, panel, rows, levels, season_length)

@@ -90,7 +90,7 @@ def backtest(
     """One model through all windows of a plan; `tick` is told of each."""
     parts: list[dict[str, Floats]] = []
     fit, predict = 0.0, 0.0
-    for fold in roll(model, panel, plan, every=refit_every(refit, model.capabilities.local)):
+    for fold in roll(model, panel, plan, every=refit_every(refit, model.capabilities.by_series)):
         flat = columns_of(fold.forecast, model.name, model.point_kind, levels, [])
         parts.append({name: values[fold.there.reshape(-1)] for name, values in flat.items()})
         fit, predict = fit + fold.fit_seconds, predict + fold.predict_seconds

@@ -111,7 +111,7 @@ class _Trials:
 
     def run(self, count: int) -> float:
         """Seconds of a fit and a forecast on `count` series; of a fit told to end, what its own reports say it would take."""
-        if not self.model.capabilities.local and len(self.panel) * self.fits < WORTH_TRYING:
+        if not self.model.capabilities.by_series and len(self.panel) * self.fits < WORTH_TRYING:
             self.seen.append((count, 0.0))  # one fit is much of the work: better no estimate than twice the time
             return 0.0
         some_series = self.panel.take(np.linspace(0, len(self.panel) - 1, count).astype(np.int64))
@@ -140,7 +140,7 @@ class _Trials:
             self.seen.clear()
             self.run(count)
         # What does not depend on the number of series in one trial may do so in the next, unless the model said how far it was.
-        told = not self.model.capabilities.local and took >= PATIENCE
+        told = not self.model.capabilities.by_series and took >= PATIENCE
         for _ in range(MOST_TRIALS - 1):
             sure = self.total().close and (told or len(self.seen) > 1) and self.seen[-1][1] >= LONG_ENOUGH
             more = self._next()
@@ -158,7 +158,7 @@ class _Trials:
         """What a further series costs: at least, most likely, at most. From one trial alone: nothing, or as the ones before."""
         count, took = self.seen[-1]
         if len(self.seen) == 1:
-            return (0.0, took / count, took / count) if self.model.capabilities.local else (0.0, 0.0, 0.0)
+            return (0.0, took / count, took / count) if self.model.capabilities.by_series else (0.0, 0.0, 0.0)
         fewer, before = self.seen[-2]
         steepest = took * (1 + NOISE) / count  # no further series costs more than those before it, their share of the call in
         ends = (took * (1 + off) - before * (1 - off) for off in (-NOISE, 0.0, NOISE))

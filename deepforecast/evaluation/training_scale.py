@@ -12,7 +12,8 @@ from deepforecast.data.covariates import match
 from deepforecast.data.frames import Floats, Frame, Ints
 from deepforecast.data.frequency import season_length as usual_season
 from deepforecast.data.panel import Panel
-from deepforecast.errors import DataError, ParameterError, ParameterTypeError, shown, some
+from deepforecast.data.whole import whole_number
+from deepforecast.errors import DataError, some
 from deepforecast.evaluation.clock import positions
 from deepforecast.evaluation.forecast_rows import ForecastRows
 
@@ -63,11 +64,7 @@ def checked_season(season_length: Any) -> int | None:
     """A whole number of steps, at least 1, or None for the usual one."""
     if season_length is None or season_length == "auto":
         return None
-    if isinstance(season_length, bool) or not hasattr(season_length, "__index__"):
-        raise ParameterTypeError(f"season_length is a whole number of steps; got {shown(season_length)}.")
-    if int(season_length) < 1:
-        raise ParameterError(f"season_length is at least 1; got {int(season_length)}.")
-    return int(season_length)
+    return whole_number(season_length, "season_length")
 
 
 def scale_until(values: Floats, indptr: Ints, series: Ints, ends: Ints, season: int, squared: bool) -> Floats:

@@ -19,18 +19,35 @@ from numba.core import event
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
-"""A product and a sum may be rounded once; nothing else is reordered: results do not hang on what is computed beside them."""
+OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
+"""No fast mathematics: where a product and a sum may be rounded at once, a loop's last bits hang on where its arrays lie."""
 
 
 def compiled(function: Function) -> Function:
     """Compile a function on its first call: with float64, int64 and bool arrays only, so that it happens once."""
-    try:
-        dispatcher = numba.njit(cache=True, **OPTIONS)(function)
-        dispatcher._cache._cache_file._source_stamp = _sources()
-    except RuntimeError:  # no folder for kept kernels: not beside the sources, not in the user's cache
-        dispatcher = numba.njit(**OPTIONS)(function)
-    return cast(Function, dispatcher)
+    return _compiled(function)
+
+
+def inner(function: Function) -> Function:
+    """For what kernels alone call: part of them when they are compiled and kept, without an entry from Python of its own."""
+    return cast(Function, numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **OPTIONS)(function))
+
+
+def part(function: Function) -> Function:
+    """For a piece of one kernel: put where it is called before anything is compiled. A few lines, or what mostly calls others:
+    each level of calls is translated, and all below it once more."""
+    return cast(Function, numba.njit(inline="always", **OPTIONS)(function))
+
+
+def lean(function: Function) -> Function:
+    """`compiled` for what makes no arrays: they are then handed on uncounted. Counting is an atomic operation for each array
+    and call, and can take half the time of small functions."""
+    return _compiled(function, _nrt=False)
+
+
+def bare(function: Function) -> Function:
+    """`inner` for what makes no arrays."""
+    return cast(Function, numba.njit(_nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True, **OPTIONS)(function))
 
 
 @contextmanager
@@ -57,6 +74,16 @@ class _Word(event.Listener):  # type: ignore[misc]  # numba is not typed
 
     def on_end(self, event: Any) -> None:
         """It was."""
+
+
+def _compiled(function: Function, **more: bool) -> Function:
+    options = {**OPTIONS, **more}
+    try:
+        dispatcher = numba.njit(cache=True, **options)(function)
+        dispatcher._cache._cache_file._source_stamp = _sources()
+    except RuntimeError:  # no folder for kept kernels: not beside the sources, not in the user's cache
+        dispatcher = numba.njit(**options)(function)
+    return cast(Function, dispatcher)
 
 
 @cache

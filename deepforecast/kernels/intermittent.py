@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deepforecast.kernels.compiling import announced, compiled
+from deepforecast.kernels.compiling import announced, bare, compiled, lean
+from deepforecast.kernels.smoothing import smoothed, smoothing_parameter, unit_of
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -18,42 +19,54 @@ Ints = NDArray[np.int64]
 INTERVALS, PROBABILITY = 0, 1
 """What is smoothed beside the sizes: the periods from demand to demand (Croston), or whether there is one (TSB)."""
 
-GOLDEN = 0.6180339887498949
-ENOUGH = 1e-9  # how closely a smoothing parameter is found
+WORD = "the kernels of intermittent demand"
 
 
-def smoothing_parameters(y: Floats, indptr: Ints, kind: int, bounds: Floats) -> Floats:
-    """Smoothing parameters of sizes and of intervals or probabilities, shape (series, 2), of least squared one-step errors.
-
-    `bounds`: lower and upper one of each, shape (2, 2); where they are equal there is nothing to look for.
+def fitted(y: Floats, indptr: Ints, kind: int, bounds: Floats, held: int) -> tuple[Floats, Floats, Floats]:
+    """Smoothing parameters (series, 2) of sizes and of intervals or probabilities, each of least squared one-step errors
+    between its two `bounds` (2, 2); with them the state after the last row and the last `held` sizes: see `walked`.
     """
-    found = np.empty((len(indptr) - 1, 2))
-    with announced("the kernels of intermittent demand"):
-        _parameters(_plain(y), _whole(indptr), kind, _plain(bounds), found)
-    return found
+    count = len(indptr) - 1
+    alpha, state, sizes = np.zeros((count, 2)), np.full((count, 3), np.nan), np.full((count, held), np.nan)
+    state[:, 2] = 0.0
+    with announced(WORD):
+        _walk(_plain(y), _whole(indptr), kind, _plain(bounds), alpha, state, sizes)
+    return alpha, state, sizes
 
 
-def walked(
-    y: Floats, indptr: Ints, kind: int, alpha: Floats, state: Floats, sizes: Floats
-) -> tuple[Floats, Floats, Floats, Floats]:
-    """Move `state` (series, 3: level of the sizes, of intervals or probabilities, periods since a demand; NaN levels before the
-    first one) and the last `sizes` (the newest on the right, NaN where there are fewer) over the rows of `y`.
-
-    Both moved, and for each row the two levels before it.
+def walked(y: Floats, indptr: Ints, kind: int, alpha: Floats, state: Floats, sizes: Floats) -> tuple[Floats, Floats]:
+    """`state` (series, 3: level of the sizes, of intervals or probabilities, periods since a demand; NaN levels before the
+    first one) and the last sizes (the newest on the right, NaN where there are fewer), moved over the rows of `y`.
     """
     state, sizes = np.array(state, order="C"), np.array(sizes, order="C")
-    levels = np.empty((2, len(y)))
-    with announced("the kernels of intermittent demand"):
-        _walk(_plain(y), _whole(indptr), kind, _plain(alpha), state, sizes, levels)
-    return state, sizes, levels[0], levels[1]
+    with announced(WORD):
+        _walk(_plain(y), _whole(indptr), kind, np.empty((0, 2)), _plain(alpha), state, sizes)
+    return state, sizes
 
 
-def block_parameters(y: Floats, indptr: Ints, rows: Ints, low: float, high: float) -> Floats:
-    """Smoothing parameters of the sums of blocks of `rows` (series, levels; 0: no such level) that end with each series."""
-    found = np.zeros(rows.shape)
-    with announced("the kernels of intermittent demand"):
-        _block_parameters(_plain(y), _whole(indptr), _whole(rows), float(low), float(high), found)
+def levels(y: Floats, indptr: Ints, kind: int, alpha: Floats) -> tuple[Floats, Floats]:
+    """The two levels before each row, from a start of which nothing is known."""
+    found = np.empty((2, len(y)))
+    with announced(WORD):
+        _levels(_plain(y), _whole(indptr), kind, _plain(alpha), found)
+    return found[0], found[1]
+
+
+def mean_intervals(y: Floats, indptr: Ints) -> Ints:
+    """The mean of the periods from one demand to the next, a whole number; 1 where there is none."""
+    found = np.empty(len(indptr) - 1, np.int64)
+    with announced(WORD):
+        _mean_intervals(_plain(y), _whole(indptr), found)
     return found
+
+
+def blocks_fitted(y: Floats, indptr: Ints, rows: Ints, low: float, high: float) -> tuple[Floats, Floats]:
+    """Smoothing parameters of the sums of blocks of `rows` (series, levels; 0: no such level) that end with each series, and
+    with them the state after the last one: see `blocks_walked`."""
+    alpha, state = np.zeros(rows.shape), np.zeros((*rows.shape, 4))
+    with announced(WORD):
+        _fit_blocks(_plain(y), _whole(indptr), _whole(rows), np.array([low, high]), alpha, state)
+    return alpha, state
 
 
 def blocks_walked(y: Floats, indptr: Ints, rows: Ints, alpha: Floats, skip: Ints, state: Floats) -> tuple[Floats, Floats]:
@@ -63,10 +76,10 @@ def blocks_walked(y: Floats, indptr: Ints, rows: Ints, alpha: Floats, skip: Ints
     The forecast is the mean over levels of what a row of a block holds; NaN before any block is complete.
     """
     state = np.array(state, order="C")
-    fitted = np.empty(len(y))
-    with announced("the kernels of intermittent demand"):
-        _walk_blocks(_plain(y), _whole(indptr), _whole(rows), _plain(alpha), _whole(skip), state, fitted)
-    return state, fitted
+    found = np.empty(len(y))
+    with announced(WORD):
+        _walk_blocks(_plain(y), _whole(indptr), _whole(rows), _plain(alpha), _whole(skip), state, found)
+    return state, found
 
 
 def tilted(sizes: Floats, occurrence: Floats, mean: Floats) -> Floats:
@@ -77,135 +90,125 @@ def tilted(sizes: Floats, occurrence: Floats, mean: Floats) -> Floats:
     Leibler. A mean that no weights can give is met as nearly as they can.
     """
     found = np.zeros((sizes.shape[0], sizes.shape[1] + 1))
-    with announced("the kernels of intermittent demand"):
+    with announced(WORD):
         _tilt(_plain(sizes), _plain(occurrence), _plain(mean), found)
     return found
 
 
 @compiled
-def _parameters(y: Floats, indptr: Ints, kind: int, bounds: Floats, found: Floats) -> None:
-    longest = 1
+def _walk(y: Floats, indptr: Ints, kind: int, bounds: Floats, alpha: Floats, state: Floats, sizes: Floats) -> None:
+    """Without `bounds`, alpha is as it is given."""
+    longest = 0
     for i in range(len(indptr) - 1):
         longest = max(longest, indptr[i + 1] - indptr[i])
-    sizes, others = np.empty(longest), np.empty(longest)
+    seen, others = np.empty(longest + 1), np.empty(longest + 1)  # one more: written to ahead of time
     for i in range(len(indptr) - 1):
-        demands, periods, since, largest = 0, 0, 0, 0.0
-        for row in range(indptr[i], indptr[i + 1]):
-            if np.isnan(y[row]):
-                continue
-            since += 1
-            largest = max(largest, abs(y[row]))
-            if kind == PROBABILITY:
-                others[periods] = 1.0 if y[row] != 0.0 else 0.0
-                periods += 1
-            if y[row] != 0.0:
-                if kind == INTERVALS:
-                    others[periods] = since
-                    periods += 1
-                sizes[demands] = y[row]
-                demands += 1
-                since = 0
-        for row in range(demands):
-            sizes[row] /= largest
-        found[i, 0] = _smoothing(sizes, demands, bounds[0, 0], bounds[0, 1])
-        found[i, 1] = _smoothing(others, periods, bounds[1, 0], bounds[1, 1])
+        demands, count, since = _demands(y, indptr[i], indptr[i + 1], kind, state[i, 2], seen, others)
+        if len(bounds) > 0:
+            alpha[i, 0] = smoothing_parameter(seen, demands, bounds[0, 0], bounds[0, 1], unit_of(seen, demands))
+            alpha[i, 1] = smoothing_parameter(others, count, bounds[1, 0], bounds[1, 1], unit_of(others, 0))
+        state[i, 0] = smoothed(seen, demands, state[i, 0], alpha[i, 0])
+        state[i, 1], state[i, 2] = smoothed(others, count, state[i, 1], alpha[i, 1]), since
+        held = sizes.shape[1]
+        new = min(demands, held)
+        for place in range(held - new):
+            sizes[i, place] = sizes[i, place + new]
+        for place in range(new):
+            sizes[i, held - new + place] = seen[demands - new + place]
 
 
-@compiled
-def _smoothing(values: Floats, count: int, low: float, high: float) -> float:
-    """The parameter of least squared one-step errors between two bounds, by golden sections."""
-    if count < 2:
-        return low
-    left, right = high - GOLDEN * (high - low), low + GOLDEN * (high - low)
-    at_left, at_right = _squares(values, count, left), _squares(values, count, right)
-    while high - low > ENOUGH:
-        if at_left <= at_right:
-            high, right, at_right = right, left, at_left
-            left = high - GOLDEN * (high - low)
-            at_left = _squares(values, count, left)
-        else:
-            low, left, at_left = left, right, at_right
-            right = low + GOLDEN * (high - low)
-            at_right = _squares(values, count, right)
-    return 0.5 * (low + high)
+@bare
+def _demands(y: Floats, begin: int, end: int, kind: int, since: float, seen: Floats, others: Floats) -> Any:
+    """Write the sizes of demands, and the periods from one to the next or whether there is one in each period; how many of
+    each, and the periods since the last."""
+    demands, periods = 0, since
+    for row in range(begin, end):
+        value = y[row]
+        there = not np.isnan(value)
+        periods += 1.0 if there else 0.0
+        seen[demands], others[demands] = value, periods
+        demands += 1 if there and value != 0.0 else 0
+    last = others[demands - 1] if demands > 0 else 0.0
+    if kind == INTERVALS:
+        for place in range(demands - 1, 0, -1):
+            others[place] -= others[place - 1]
+        return demands, demands, periods - last
+    count = 0
+    for row in range(begin, end):
+        others[count] = 1.0 if y[row] != 0.0 else 0.0
+        count += 0 if np.isnan(y[row]) else 1
+    return demands, count, periods - last
 
 
-@compiled
-def _squares(values: Floats, count: int, alpha: float) -> float:
-    level, total = values[0], 0.0
-    for row in range(1, count):
-        error = values[row] - level
-        total += error * error
-        level += alpha * error
-    return total
-
-
-@compiled
-def _walk(y: Floats, indptr: Ints, kind: int, alpha: Floats, state: Floats, sizes: Floats, levels: Floats) -> None:
-    held = sizes.shape[1]
+@lean
+def _levels(y: Floats, indptr: Ints, kind: int, alpha: Floats, found: Floats) -> None:
     for i in range(len(indptr) - 1):
-        size, other, since = state[i, 0], state[i, 1], state[i, 2]
-        new = 0
+        size, other, since = np.nan, np.nan, 0.0
         for row in range(indptr[i], indptr[i + 1]):
-            levels[0, row], levels[1, row] = size, other
+            found[0, row], found[1, row] = size, other
             if np.isnan(y[row]):
                 continue
             demand = y[row] != 0.0
             since += 1.0
-            if kind == PROBABILITY:
-                seen = 1.0 if demand else 0.0
-                other = seen if np.isnan(other) else other + alpha[i, 1] * (seen - other)
+            if kind == PROBABILITY or demand:
+                value = since if kind == INTERVALS else 1.0 if demand else 0.0
+                other = value if np.isnan(other) else other + alpha[i, 1] * (value - other)
             if demand:
-                if kind == INTERVALS:
-                    other = since if np.isnan(other) else other + alpha[i, 1] * (since - other)
                 size = y[row] if np.isnan(size) else size + alpha[i, 0] * (y[row] - size)
                 since = 0.0
-                new += 1
-        state[i, 0], state[i, 1], state[i, 2] = size, other, since
-        new = min(new, held)
-        for place in range(held - new):
-            sizes[i, place] = sizes[i, place + new]
-        place, row = held - 1, indptr[i + 1] - 1
-        while place >= held - new:
+
+
+@lean
+def _mean_intervals(y: Floats, indptr: Ints, found: Ints) -> None:
+    for i in range(len(indptr) - 1):
+        periods, demands, last = 0, 0, 0
+        for row in range(indptr[i], indptr[i + 1]):
+            periods += 0 if np.isnan(y[row]) else 1
             if y[row] != 0.0 and not np.isnan(y[row]):
-                sizes[i, place] = y[row]
-                place -= 1
-            row -= 1
+                demands += 1
+                last = periods
+        found[i] = max(int(np.rint(last / demands)), 1) if demands > 0 else 1
 
 
 @compiled
-def _block_parameters(y: Floats, indptr: Ints, rows: Ints, low: float, high: float, found: Floats) -> None:
-    longest = 1
+def _fit_blocks(y: Floats, indptr: Ints, rows: Ints, bounds: Floats, alpha: Floats, state: Floats) -> None:
+    longest = 0
     for i in range(len(indptr) - 1):
         longest = max(longest, indptr[i + 1] - indptr[i])
     sums = np.empty(longest)
     for i in range(rows.shape[0]):
-        largest = 0.0
+        whole = True
         for row in range(indptr[i], indptr[i + 1]):
-            if not np.isnan(y[row]):
-                largest = max(largest, abs(y[row]))
-        if largest == 0.0:
-            largest = 1.0
+            whole = whole and not np.isnan(y[row])
         for level in range(rows.shape[1]):
             width = rows[i, level]
             if width == 0:
                 continue
-            count = 0
-            start = indptr[i] + (indptr[i + 1] - indptr[i]) % width
-            while start < indptr[i + 1]:
-                total, seen = 0.0, 0
-                for row in range(start, start + width):
-                    if not np.isnan(y[row]):
-                        total += y[row] / largest
-                        seen += 1
-                if seen > 0:
-                    sums[count] = total if seen == width else total / seen * width
-                    count += 1
-                start += width
-            found[i, level] = _smoothing(sums, count, low, high)
+            count = _block_sums(y, indptr[i] + (indptr[i + 1] - indptr[i]) % width, indptr[i + 1], width, whole, sums)
+            alpha[i, level] = smoothing_parameter(sums, count, bounds[0], bounds[1], unit_of(sums, count))
+            state[i, level, 0] = smoothed(sums, count, sums[0] if count > 0 else np.nan, alpha[i, level])
 
 
-@compiled
+@bare
+def _block_sums(y: Floats, start: int, end: int, width: int, whole: bool, sums: Floats) -> int:
+    """Write the sums of blocks, missing rows as the mean of the others; how many. `whole`: nothing is missing."""
+    count = 0
+    while start < end:
+        total, seen = 0.0, width
+        for row in range(start, start + width):
+            value = y[row]
+            if not whole and np.isnan(value):
+                seen -= 1
+            else:
+                total += value
+        if seen > 0:
+            sums[count] = total if seen == width else total / seen * width
+            count += 1
+        start += width
+    return count
+
+
+@lean
 def _walk_blocks(y: Floats, indptr: Ints, rows: Ints, alpha: Floats, skip: Ints, state: Floats, fitted: Floats) -> None:
     for i in range(len(indptr) - 1):
         levels = 0
@@ -217,10 +220,10 @@ def _walk_blocks(y: Floats, indptr: Ints, rows: Ints, alpha: Floats, skip: Ints,
             width = rows[i, level]
             if width == 0:
                 continue
-            smoothed, passed, seen, total = state[i, level, 0], state[i, level, 1], state[i, level, 2], state[i, level, 3]
+            level_sum, passed, seen, total = state[i, level, 0], state[i, level, 1], state[i, level, 2], state[i, level, 3]
             share = 1.0 / (width * levels)
             for row in range(indptr[i], indptr[i + 1]):
-                fitted[row] += smoothed * share
+                fitted[row] += level_sum * share
                 if row - indptr[i] < skip[i, level]:
                     continue
                 passed += 1.0
@@ -231,12 +234,12 @@ def _walk_blocks(y: Floats, indptr: Ints, rows: Ints, alpha: Floats, skip: Ints,
                     continue
                 if seen > 0.0:
                     block = total if seen == width else total / seen * width
-                    smoothed = block if np.isnan(smoothed) else smoothed + alpha[i, level] * (block - smoothed)
+                    level_sum = block if np.isnan(level_sum) else level_sum + alpha[i, level] * (block - level_sum)
                 passed, seen, total = 0.0, 0.0, 0.0
-            state[i, level, 0], state[i, level, 1], state[i, level, 2], state[i, level, 3] = smoothed, passed, seen, total
+            state[i, level, 0], state[i, level, 1], state[i, level, 2], state[i, level, 3] = level_sum, passed, seen, total
 
 
-@compiled
+@lean
 def _tilt(sizes: Floats, occurrence: Floats, mean: Floats, found: Floats) -> None:
     for i in range(len(sizes)):
         held, largest = 0, 0.0
@@ -260,7 +263,7 @@ def _tilt(sizes: Floats, occurrence: Floats, mean: Floats, found: Floats) -> Non
             tilt = following if low < following < high else 0.5 * (low + high)
 
 
-@compiled
+@bare
 def _weights(sizes: Floats, held: int, largest: float, occurrence: float, tilt: float, found: Floats) -> Any:
     """Write down the tilted probabilities; their mean and variance, in units of the largest size."""
     top = 0.0 if occurrence < 1.0 else -np.inf

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from deepforecast.kernels.compiling import compiled
+from deepforecast.kernels.compiling import bare, lean
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -50,7 +50,7 @@ def new_search(lanes: int, width: int) -> Search:
     return Search(trial, point, slopes, heading, inverse, value, descent, stride, rounds, size, renewed)
 
 
-@compiled
+@lean
 def begin(search: Search, lane: int, start: Floats, scale: Floats) -> None:
     """Begin a search in a lane, from `start`. `scale` (squares of likely distances) is the first inverse Hessian's diagonal."""
     size = len(start)
@@ -64,7 +64,7 @@ def begin(search: Search, lane: int, start: Floats, scale: Floats) -> None:
         search.inverse[lane, i, i] = scale[i]
 
 
-@compiled
+@lean
 def advance(search: Search, lane: int, value: float, gradient: Floats, tolerance: float, most: int) -> int:
     """Take in the value and gradient at the lane's trial point. `tolerance`: a gain in the value that does not matter;
     `most`: evaluations allowed."""
@@ -94,7 +94,7 @@ def advance(search: Search, lane: int, value: float, gradient: Floats, tolerance
     return GO_ON
 
 
-@compiled
+@bare
 def _shorten(search: Search, lane: int, value: float, finite: bool, most: int) -> int:
     """A shorter step along the same heading; from steepest descent again where the heading leads nowhere."""
     if search.rounds[lane] >= most:
@@ -115,21 +115,17 @@ def _shorten(search: Search, lane: int, value: float, finite: bool, most: int) -
     return GO_ON
 
 
-@compiled
+@bare
 def _learn(search: Search, lane: int, gradient: Floats) -> None:
-    """Take the change of the gradient over the step into the inverse Hessian."""
+    """Take the change of the gradient over the step into the inverse Hessian. Loops run along rows: it is symmetric."""
     size, inverse = search.size[lane], search.inverse[lane]
-    turned = np.empty(size)
+    trial, point, slopes, turned = search.trial[lane], search.point[lane], search.slopes[lane], search.heading[lane]
+    _times(inverse, gradient, slopes, size, turned)  # the heading is of no use any more
     moved_change, change_square = 0.0, 0.0
     for i in range(size):
-        change = gradient[i] - search.slopes[lane, i]
-        moved_change += (search.trial[lane, i] - search.point[lane, i]) * change
-    for i in range(size):
-        total = 0.0
-        for j in range(size):
-            total += inverse[i, j] * (gradient[j] - search.slopes[lane, j])
-        turned[i] = total
-        change_square += total * (gradient[i] - search.slopes[lane, i])
+        change = gradient[i] - slopes[i]
+        moved_change += (trial[i] - point[i]) * change
+        change_square += turned[i] * change
     if not (moved_change > 0.0 and math.isfinite(change_square)):
         if moved_change <= 0.0:  # bent downwards: nothing to learn but that longer steps pay
             for i in range(size):
@@ -145,23 +141,37 @@ def _learn(search: Search, lane: int, gradient: Floats) -> None:
         change_square *= ratio
     weight = (1.0 + change_square / moved_change) / moved_change
     for i in range(size):
-        moved = search.trial[lane, i] - search.point[lane, i]
+        row, moved = inverse[i], trial[i] - point[i]
+        along, across = weight * moved - turned[i] / moved_change, moved / moved_change
         for j in range(size):
-            other = search.trial[lane, j] - search.point[lane, j]
-            inverse[i, j] += weight * moved * other - (turned[i] * other + moved * turned[j]) / moved_change
+            row[j] += along * (trial[j] - point[j]) - across * turned[j]
 
 
-@compiled
+@bare
+def _times(matrix: Floats, vector: Floats, less: Floats, size: int, out: Floats) -> None:
+    """A symmetric matrix times (vector - less), row by row so that it becomes vector instructions."""
+    for i in range(size):
+        out[i] = 0.0
+    for j in range(size):
+        row, value = matrix[j], vector[j] - less[j]
+        for i in range(size):
+            out[i] += row[i] * value
+
+
+@bare
 def _head(search: Search, lane: int) -> None:
     """The direction to go, downhill."""
+    size, heading, slopes = search.size[lane], search.heading[lane], search.slopes[lane]
     for attempt in range(2):
         descent = 0.0
-        for i in range(search.size[lane]):
-            total = 0.0
-            for j in range(search.size[lane]):
-                total -= search.inverse[lane, i, j] * search.slopes[lane, j]
-            search.heading[lane, i] = total
-            descent += total * search.slopes[lane, i]
+        for i in range(size):
+            heading[i] = 0.0
+        for j in range(size):
+            row, slope = search.inverse[lane, j], slopes[j]
+            for i in range(size):
+                heading[i] -= row[i] * slope
+        for i in range(size):
+            descent += heading[i] * slopes[i]
         search.descent[lane] = descent
         if descent <= 0.0 and math.isfinite(descent):
             return
@@ -169,7 +179,7 @@ def _head(search: Search, lane: int) -> None:
             _renew(search, lane)
 
 
-@compiled
+@bare
 def _renew(search: Search, lane: int) -> None:
     """Forget the inverse Hessian; the first step is then at most 1 long."""
     steepest = 0.0
@@ -182,7 +192,7 @@ def _renew(search: Search, lane: int) -> None:
     search.renewed[lane] = 0
 
 
-@compiled
+@bare
 def _try(search: Search, lane: int, stride: float) -> None:
     search.stride[lane] = stride
     for i in range(search.size[lane]):

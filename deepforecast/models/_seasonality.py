@@ -10,28 +10,30 @@ from typing import Any
 import numpy as np
 
 from deepforecast.data.frames import Floats, Ints
+from deepforecast.data.panel import Panel
+from deepforecast.errors import say
 from deepforecast.models.baselines._arrays import reduced
 
 CRITICAL = 1.645  # two-sided 90 %
-SEASONS_NEEDED = 3
 SMALLEST_INDEX = 0.01  # of a multiplicative season; below it an additive one is taken, as R's forecTheta does
 
 
-def seasons(y: Floats, indptr: Ints, season: int, kind: str) -> tuple[Floats, Any]:
+def seasons(y: Floats, indptr: Ints, season: int, kind: str, needed: int) -> tuple[Floats, Any]:
     """The season of each series (series, places), and whether it is to be added, not multiplied: 1 where there is none.
 
     kind: "additive", "multiplicative" (but additive where values are not all above 0), "auto" (also where an index is near 0).
+    needed: how many seasons long a series must be to be tested, at least 2.
     """
     lengths, seen, y = np.diff(indptr), ~np.isnan(y), filled(y, indptr)
     index = np.ones((len(lengths), season))
-    found = (lengths >= SEASONS_NEEDED * season) & (season > 1)
+    found = (lengths >= needed * season) & (season > 1)
     found[found] = correlated(y[np.repeat(found, lengths)], lengths[found], season)
     additive = found & ((reduced(y, indptr[:-1], indptr[1:], np.minimum) <= 0) | (kind == "additive"))
 
     def put(some: Any, adds: bool) -> None:
         rows = np.repeat(some, lengths)
         if rows.any():
-            here = decomposed(y[rows], lengths[some], season, additive=adds, seen=seen[rows])
+            here, _ = decomposed(y[rows], lengths[some], season, additive=adds, seen=seen[rows])
             index[some] = np.where(np.isfinite(here).all(axis=1, keepdims=True), here, 0.0 if adds else 1.0)
 
     put(found & ~additive, False)
@@ -39,6 +41,17 @@ def seasons(y: Floats, indptr: Ints, season: int, kind: str) -> tuple[Floats, An
         additive |= index.min(axis=1) < SMALLEST_INDEX
     put(additive, True)
     return index, additive
+
+
+def say_short(panel: Panel, season: int, who: str, needed: int, counts: Ints | None = None) -> None:
+    """Name, in one warning for the panel, the series that `who` forecasts without their season: those of fewer than `needed`
+    values (`counts`: other numbers than those of the rows). Nothing where there is no season to be found."""
+    short = np.flatnonzero((panel.lengths if counts is None else counts) < needed)
+    if season > 1 and len(short):
+        say(
+            f"{who}: a season of {season} steps needs {needed} values to be told from the rest; series "
+            f"{panel.series.labels(short)} has fewer and goes without it. Give longer ones, or a smaller season_length."
+        )
 
 
 def correlated(y: Floats, lengths: Ints, season: int) -> Any:
@@ -59,9 +72,11 @@ def correlated(y: Floats, lengths: Ints, season: int) -> Any:
         return np.abs(correlation) > CRITICAL * np.sqrt((1 + 2 * squares) / lengths)
 
 
-def decomposed(y: Floats, lengths: Ints, season: int, *, additive: bool = False, seen: Any = None) -> Floats:
+def decomposed(
+    y: Floats, lengths: Ints, season: int, *, additive: bool = False, seen: Any = None
+) -> tuple[Floats, Floats]:
     """Indices (series, places) by classical decomposition: averages of what goes with the centred moving average, 1 (or 0) in
-    the mean. `seen`: rows that count for the averages; NaN where a place has none."""
+    the mean; and that of each row. `seen`: rows that count for the averages; NaN where a place has none."""
     half, into = season // 2, np.arange(len(y)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
     weights = np.full(season + 1 - season % 2, 1.0 / season)
     if season % 2 == 0:
@@ -70,20 +85,16 @@ def decomposed(y: Floats, lengths: Ints, season: int, *, additive: bool = False,
     for lag, weight in enumerate(weights):
         trend += weight * y[lag : lag + len(trend)]
     own = np.repeat(lengths, lengths)
+    place = np.repeat(np.arange(len(lengths)) * season, lengths) + (into - own) % season
     inside = (into >= half) & (into < own - half)
     middle = np.flatnonzero(inside if seen is None else inside & seen)
-    at, places = places_of(lengths, season)[middle], len(lengths) * season
     part = y[middle] - trend[middle - half] if additive else y[middle] / trend[middle - half]
+    at, places = place[middle], len(lengths) * season
     with np.errstate(invalid="ignore"):
         index = (np.bincount(at, part, places) / np.bincount(at, minlength=places)).reshape(-1, season)
     mean = index.mean(axis=1, keepdims=True)
-    return np.asarray(index - mean if additive else index / mean)
-
-
-def places_of(lengths: Ints, season: int) -> Ints:
-    """Series times `season` plus place, for each row."""
-    into = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths), lengths)
-    return np.asarray(np.repeat(np.arange(len(lengths)) * season, lengths) + into % season)
+    index = index - mean if additive else index / mean
+    return index, index.reshape(-1)[place]
 
 
 def filled(y: Floats, indptr: Ints) -> Floats:

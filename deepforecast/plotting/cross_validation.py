@@ -13,7 +13,7 @@ from deepforecast.data.forecast_names import CUTOFF, ModelColumns
 from deepforecast.data.frames import Frame
 from deepforecast.plotting.backends import Backend, check_backend, render
 from deepforecast.plotting.chart import Array, Axis, Mark, Panel, Rules
-from deepforecast.plotting.figure import MaxHistory, check_max_history, cut_history, grid
+from deepforecast.plotting.figure import MaxHistory, check_max_history, cut_history, grid, title_of
 from deepforecast.plotting.forecasts import forecast_marks, legend, observed_marks
 from deepforecast.plotting.frames import Tidy, check_stamps, choose_series, open_frame
 from deepforecast.plotting.holes import FAR, Steps, broken
@@ -75,7 +75,7 @@ def _panel(
     x, y, kept = _observed(rows, past, key, starts, max_history)
     every = cutoffs[starts]
     marks += [*observed_marks(x, y), Rules(every[:: _stride(len(every))], label="cutoff")]
-    return Panel(tuple(marks), "" if key is None else str(key), rows.axis(), Axis(rows.target)), kept
+    return Panel(tuple(marks), title_of(key), rows.axis(), Axis(rows.target)), kept
 
 
 def _observed(rows: Tidy, past: Tidy | None, key: Any, starts: Array, max_history: MaxHistory) -> tuple[Array, Array, int]:

@@ -10,7 +10,8 @@ import numpy as np
 from deepforecast.data.columns import Columns
 from deepforecast.data.forecast_names import ModelColumns
 from deepforecast.data.frames import Frame
-from deepforecast.errors import ParameterError, shown, some
+from deepforecast.data.whole import whole_number
+from deepforecast.errors import ParameterError, some
 from deepforecast.plotting.backends import Backend, check_backend, render
 from deepforecast.plotting.chart import Array, Axis, Bars, Chart, Dots, Line, Panel, Rules, Spans
 from deepforecast.plotting.choices import unknown
@@ -40,8 +41,8 @@ def plot_residuals(
     takes one residual for each stamp, that of the latest cutoff; its bounds are those of independent noise.
     """
     check_backend(backend)
-    if lags is not None and (isinstance(lags, bool) or not isinstance(lags, int) or lags < 1):
-        raise ParameterError(f"lags is a whole number from 1; got {shown(lags)}.")
+    if lags is not None:
+        lags = whole_number(lags, "lags")
     table = open_frame(frame, "frame", columns)
     if ids is not None:
         table = table.only(choose_series([table], ids)[0])

@@ -12,6 +12,10 @@ With pytest, a test for each model and rule:
             pytest.skip(case.skipped)
         case.run()
 
+Which rules apply, and how exactly, follows from what a model declares in `capabilities`: what it can do, the values it takes
+(`domain`), how exactly its forecast follows scale and shift of the data (`precision`), what new values do to it (`new_values`).
+A declaration is held to: a model that says it ignores new values may not hear of them.
+
 What a model may say of itself to the checks, each if it needs to:
 
 - `examples()`, a class method: a list of parameters, small and fast ones, to check it with; for a parameter without a default

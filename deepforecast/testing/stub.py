@@ -96,9 +96,12 @@ def _home(name: str, owner: type) -> str:
 
 
 def _default(value: object) -> str:
-    """A default as it may stand in a stub; `...` for what is no literal."""
+    """A default as it may stand in a stub; `...` for what is no literal, alone or in a tuple."""
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, tuple):
+        parts = [_default(one) for one in value]
+        return "..." if "..." in parts else f"({', '.join(parts)}{',' * (len(parts) == 1)})"
     finite = value is None or (isinstance(value, int | float) and math.isfinite(value))
     return repr(value) if finite else "..."
 

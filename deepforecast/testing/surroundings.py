@@ -17,6 +17,7 @@ import numpy as np
 DRAWN = 101  # numbers
 KEPT = (  # by which programs, files and devices are found; what else a model sets was not there before
     "PATH", "HOME", "PYTHONPATH", "LD_", "DYLD_", "XDG_", "CUDA", "TMP", "TEMP", "SYSTEM", "USER", "APPDATA", "LOCALAPPDATA",
+    "NUMBA_NUM_THREADS",  # numba refuses to work once its threads run and this is another
 )  # fmt: skip
 
 

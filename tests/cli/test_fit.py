@@ -83,6 +83,8 @@ GOOD = ["fit", "sales.csv", "--model", "SeasonalNaive", "--save", "m.dfc"]
     ("arguments", "said"),
     [
         (["fit", "sales.csv"], "required: --model, --save"),
+        (["fit", "sales.csv", "--horizon", "3", "--save", "m.dfc"], "--model NAME is required, and only with it are"),
+        (["fit", "sales.csv", "--modl", "Naive"], "has no option --modl. Did you mean --model?"),
         (
             ["fit", "sales.csv", "--model", "SeasnalNaive", "--save", "m.dfc"],
             "No model is called 'SeasnalNaive'. Did you mean SeasonalNaive",
@@ -105,3 +107,26 @@ def test_what_cannot_be_is_refused(run, folder: Path, arguments: list[str], said
     (folder / "ambiguous.csv").write_text("ds,y\n05/01/2024,1\n06/01/2024,2\n")
     assert said in run(*arguments).refusal()
     assert not (folder / "m.dfc").exists()
+
+
+def test_a_model_is_named_once(run, folder: Path) -> None:
+    ran = run("fit", "sales.csv", "--model", "Conformal", "--model", "Naive", "--horizon", "3", "--save", "m.dfc")
+    assert ran.status == 2
+    assert "--model is said once; got Conformal and Naive" in ran.err
+    assert "--model Conformal --set model=Naive" in ran.err
+    assert not (folder / "m.dfc").exists()
+
+
+def test_a_wrapper_without_a_model_says_how_to_give_one(run) -> None:
+    ran = run("fit", "sales.csv", "--model", "Conformal", "--horizon", "3", "--save", "m.dfc")
+    assert ran.status == 2
+    assert "Say --set model=NAME." in ran.err
+
+
+@pytest.mark.parametrize("name", ["missing='ffill'", "horizon=3", "missing=zero"])
+def test_ids_that_look_like_options_stay_as_they_are(run, folder: Path, name: str) -> None:
+    rows = [f"{name},2024-01-{day:02d},{day}" for day in (1, 2, 2, 3)]
+    (folder / "odd.csv").write_text("\n".join(["unique_id,ds,y", *rows, ""]))
+    ran = run("fit", "odd.csv", "--model", "Naive", "--horizon", "3", "--save", "m.dfc")
+    assert ran.status == 2
+    assert f"series {name}, first at 2024-01-02" in ran.err

@@ -28,6 +28,8 @@ class Odd(Forecaster):
     trainer: Mapping[str, Any] | None = param(None, help="passed on")
     inner: Forecaster = param(help="model inside")
     freq: str = param("D", choices=("D", "W"), help="an option of the command has this name")
+    degree: int = param(0, choices=(0, 1), help="of the trend")
+    window: int | str = param("auto", choices=("auto",), at_least=1, help="of the mean")
 
 
 def parser() -> Parser:
@@ -44,6 +46,8 @@ def test_kind_range_and_default_are_said() -> None:
     assert said["lags"] == "lags (a list of at least 1; default (1, 7))"
     assert said["trainer"] == "passed on (JSON; default none)"
     assert said["inner"] == "model inside (a model; needed)"
+    assert said["degree"] == "of the trend (0 or 1; default 0)"
+    assert said["window"] == "of the mean (auto or a whole number of at least 1; default auto)"
     assert said["missing"].endswith("(auto, interpolate, ffill or zero; default auto)")
 
 
@@ -84,6 +88,7 @@ def test_the_help_of_each_model_lists_all_it_declares(run, name: str) -> None:
     assert (ran.status, ran.err) == (0, "")
     assert f"parameters of {name}:" in text
     for parameter, one in declared(registry.get(name)).items():
-        assert f"--{parameter.replace('_', '-')} " in text or f"{parameter}: " in text
+        flag = f"--{parameter.replace('_', '-')}"
+        assert f"{flag} " in text or f"{flag}, --no-" in text or f"{parameter}: " in text
         assert " ".join(one.help.split()) in text
         assert one.required or f"default {'none' if one.default is None else one.default})" in text

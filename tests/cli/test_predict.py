@@ -97,7 +97,7 @@ def test_future_data_for_a_model_without_covariates_is_left_out_aloud(run, folde
     (folder / "future.csv").write_text("unique_id,ds,promo\n007,2024-03-11,1\n")
     ran = run("predict", model, "--future-data", "future.csv")
     assert ran.status == 0
-    assert ran.err.startswith("warning: future= is left out")
+    assert ran.err.startswith("warning: --future-data is left out")
 
 
 @pytest.mark.parametrize(
@@ -129,3 +129,12 @@ def test_json_holds_no_nan(run, folder: Path) -> None:
     frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=15), "y": 7.0})
     SeasonalNaive(horizon=1).fit(frame).save(folder / "c.dfc")
     assert json.loads(run("predict", "c.dfc", "--json").out)["forecasts"] == [{"ds": "2024-01-16", "SeasonalNaive": 7.0}]
+
+
+def test_a_column_the_model_does_not_know_is_left_out_without_advice_that_predict_cannot_take(run, folder: Path) -> None:
+    frame = pd.DataFrame({"unique_id": "a", "ds": pd.date_range("2024-01-01", periods=3), "y": [1.0, 2.0, 3.0]})
+    Naive(horizon=1).fit(frame).save(folder / "plain.dfc")
+    frame.assign(promo=1).to_csv(folder / "promo.csv", index=False)
+    ran = run("predict", "plain.dfc", "--data", "promo.csv")
+    assert ran.status == 0
+    assert ran.err == "warning: Columns without a role are left out: promo. The model was fitted without them.\n"

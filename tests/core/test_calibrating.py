@@ -110,9 +110,17 @@ def test_pooled_errors_are_over_the_scale_before_the_cutoff() -> None:
         for cut in (16, 17, 18):
             scale = one.y.iloc[:cut].diff().abs().mean()
             errors = (one.y.iloc[cut : cut + 2] - one.y.iloc[cut - 1]).abs().to_numpy()
-            wanted.append(np.where(errors == 0, 0.0, errors / (scale or 1)))
+            wanted += [errors / scale] if scale else []
+    assert len(wanted) == 6
     np.testing.assert_allclose(found.scores, np.sort(np.array(wanted), axis=0))
     np.testing.assert_allclose(found.scale, frame.groupby("unique_id").y.apply(lambda y: y.diff().abs().mean()))
     steps = P(1, 20).assign(y=[7.0] * 17 + [8.0] * 3)
-    assert np.isinf(pooled_errors(Naive(), Panel.from_frame(steps), 2, 1).scores).tolist() == [[False, False]]
-    assert np.isinf(pooled_errors(Naive(), Panel.from_frame(steps.head(18)), 1, 1).scores).all()
+    assert pooled_errors(Naive(), Panel.from_frame(steps), 2, 1).scores.tolist() == [[0.0, 0.0]]
+    assert pooled_errors(Naive(), Panel.from_frame(steps.head(18)), 1, 1).scores.shape == (0, 1)
+
+
+def test_series_that_do_not_move_give_the_pool_neither_errors_nor_room() -> None:
+    frame = noisy(*[60] * 25)
+    alone = pooled_errors(Naive(), Panel.from_frame(frame[frame.unique_id.str.len() == 2]), 2)
+    dead = frame.assign(y=frame.y.where(frame.unique_id.str.len() == 2, 5.0))
+    assert (pooled_errors(Naive(), Panel.from_frame(dead), 2).scores == alone.scores).all()

@@ -21,9 +21,9 @@ from deepforecast.core.forecast import (
     column_names,
     columns_of,
     level_probabilities,
-    number_text,
     refuse_taken,
 )
+from deepforecast.data.forecast_names import number_text
 from deepforecast.errors import CapabilityError, DataWarning, ParameterError, ParameterTypeError
 
 FRAME = pd.DataFrame({"unique_id": "A", "ds": pd.date_range("2024-01-01", periods=9), "y": np.arange(9.0) ** 1.5})

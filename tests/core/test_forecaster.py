@@ -128,6 +128,26 @@ def test_what_a_model_cannot_do_is_said() -> None:
     assert len(model.predict(1)) == 3
 
 
+def test_what_intervals_take_away_is_said() -> None:
+    frame = noisy()
+    with pytest.raises(CapabilityError, match=r"Naive cannot simulate sample paths with intervals='conformal', only without"):
+        Naive(horizon=2, intervals="conformal").fit(frame).simulate(2)
+    assert len(Naive(horizon=2).fit(frame).simulate(2)) == 12
+
+
+def test_assignment_to_a_parameter_is_set_params() -> None:
+    model = SeasonalNaive(2, 7).fit(noisy())
+    with pytest.raises(ParameterError, match="season_length"):
+        model.season_length = 0
+    assert model.season_length == 7
+    model.alias, model.horizon = "other", 3
+    assert list(model.predict().columns)[-1] == "other"
+    model.season_length = 5
+    assert repr(model) == "SeasonalNaive(horizon=3, alias='other', season_length=5)"
+    with pytest.raises(NotFittedError):
+        model.predict()
+
+
 @named
 def test_models_with_equal_parameters_are_equal_and_unhashable(model: Forecaster) -> None:
     assert model == model.clone()

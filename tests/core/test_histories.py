@@ -114,6 +114,28 @@ def test_missing_values_of_a_history_are_filled_or_said() -> None:
     assert filled.Naive.iloc[0] == frame[frame.unique_id == "s001"].y.iloc[-1]
 
 
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_K8_columns_without_a_role_are_said_in_every_call_that_reads_them(library: str) -> None:
+    frame = noisy().assign(note="x")
+    later = frame.assign(ds=frame.ds + pd.Timedelta(days=40), price=1.0)
+    more = later.assign(ds=later.ds + pd.Timedelta(days=40))
+    rows, after, beyond = (converted(one, library) for one in (frame.assign(price=1.0), later, more))
+    with pytest.warns(DataWarning, match="left out: note. Declare") as said:
+        model = Naive(2).fit(converted(frame, library))
+    assert len(said) == 1
+    for call in (lambda: model.predict(frame=rows), lambda: model.predict(frame=rows), lambda: model.update(after)):
+        with pytest.warns(DataWarning, match="left out: price. Declare") as said:
+            call()
+        assert len(said) == 1
+        assert said[0].filename == __file__
+    want = plain(Naive(2).fit(later[["unique_id", "ds", "y"]]).predict())
+    same(model.predict(), want, types=False)
+    model.update(beyond)  # said before: not again
+    with pytest.warns(DataWarning, match="left out: size. Declare"):
+        model.fine_tune(converted(more.assign(size=2.0), library))
+    model.fine_tune(converted(more.assign(size=2.0), library))
+
+
 # -- covariates -----------------------------------------------------------------------------------------------------------
 
 
@@ -234,6 +256,25 @@ def test_a_gap_before_an_update_is_missing_values() -> None:
         with pytest.raises(DataError, match=rf"'{filling}' goes on without a gap.*up to 2024-01-30 .* start at 2024-02-04"):
             model.update(frame[row >= 34])
         model.update(frame[row >= 30])
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_far_stamp_is_refused_before_memory_is_taken_for_the_rows_between(library: str) -> None:
+    model = Naive(horizon=2).fit(converted(pd.DataFrame({"ds": np.arange(10), "y": 1.0}), library))
+    far = converted(pd.DataFrame({"ds": [10**13], "y": 1.0}), library)
+    words = r"'1' 9,999,999,999,990 are absent .* 11 there; series \(no id\) is known up to 9 .* start at 10000000000000\."
+    with pytest.raises(DataError, match=words):
+        model.update(far)
+    near = converted(pd.DataFrame({"ds": [9 + 12 * 11], "y": 1.0}), library)
+    with pytest.warns(DataWarning, match="missing in 131 rows"):
+        assert plain(model.update(near).predict()).ds.tolist() == [142, 143]
+
+
+def test_a_far_stamp_of_one_series_of_several_is_named() -> None:
+    seconds = joined(*(D(name, 600, "s") for name in "ABC"))
+    later = joined(D("A", 5, "s", start="2024-01-01 00:10"), D("C", 5, "s", start="2025-01-01"))
+    with pytest.raises(DataError, match=r"series C is known up to 2024-01-01 00:09:59 and the new rows start at 2025-01-01\."):
+        Naive(horizon=2).fit(seconds).update(later)
 
 
 # -- fine_tune ------------------------------------------------------------------------------------------------------------

@@ -130,6 +130,7 @@ CASES: dict[str, tuple[str, tuple[Any, ...], Any, str]] = {
     "S10_in_a_wrapped_model": ("seasonal", ("parameters", "model", "_target_"), "os.system", "a model has the keys"),
     "S10_in_the_calibration": ("seasonal", ("calibration", "_target_"), "os.system", "the calibration has the keys"),
     "S10_versions_of_anything": ("daily", ("versions", "os.system"), "1", "it names versions of"),
+    "seed_that_is_not_the_models": ("daily", ("seed",), 3, "its seed is said to be 3, and None among its parameters"),
     "S15_float_for_a_count": ("daily", ("series", "step"), 1.5, "not whole numbers"),
     "S15_long_integer": ("daily", ("series", "step"), 10**90, "not whole numbers"),
     "S20_text_in_the_model": ("daily", ("model",), ANSI, "No model is called"),

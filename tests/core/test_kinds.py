@@ -15,7 +15,8 @@ from deepforecast.errors import ParameterTypeError
 YES = [
     (3, int), (np.int8(3), int), (np.uint64(3), int), (10**400, int),
     (3, float), (2.5, float), (np.float32(2.5), float), (Fraction(1, 2), float), (float("nan"), float),
-    (True, bool), (np.True_, bool), ("a", str), (np.str_("a"), str), (None, type(None)), (object(), Any),
+    (True, bool), (np.True_, bool), ("a", str), (np.str_("a"), str), (None, type(None)),
+    pytest.param(object(), Any, id="object-Any"),
     ([], list), ((1, 2), list[int]), ([1, "a"], list[int | str]), ([[1], [2]], list[list[int]]), ([1], Sequence[int]),
     ((1, 2.5), tuple[int, float]), ([1, 2.5], tuple[int, float]), ((), tuple[int, ...]), ((1, 2, 3), tuple[int, ...]),
     ({"a": 1}, dict[str, int]), ({}, dict[str, int]), ({"a": None}, Mapping[str, int | None]), ({1: 2}, dict),

@@ -453,7 +453,8 @@ class TestInterrupted:
         child, others = self.started(tmp_path, "processes")
         assert len(others) >= 2
         child.kill()
-        child.communicate()
+        child.wait(10)
+        child.stderr.close()  # to read it would be to wait for all who share it
         assert self.gone(others, 30)
 
 
@@ -567,3 +568,28 @@ def run(code: str) -> subprocess.CompletedProcess[str]:
     child = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=120)
     assert child.returncode == 0, child.stderr
     return child
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_work_in_the_calling_thread_has_one_thread_of_blas(workers):
+    """As it has in any worker: or the bits of a product would depend on where it was computed."""
+
+    def work(part):
+        from threadpoolctl import threadpool_info
+
+        return {each["num_threads"] for each in threadpool_info()}
+
+    with threads.limited(2):
+        for seen in map_chunks(work, 3, workers=workers, cost=SECOND if workers > 1 else 1e-6):
+            assert seen == {1}
+        assert work(slice(0, 1)) == {2}
+
+
+@pytest.mark.parametrize("prefer", ["threads", "processes"])
+@pytest.mark.parametrize("cost", [None, 0.05, SECOND])
+def test_slices_are_cut_the_same_for_any_number_of_workers(prefer, cost):
+    """Or sums over a slice would depend on who computes them."""
+    number = 300 if cost is None else 9
+    wanted = cut(number, cost, prefer)
+    for workers in (1, 2, 4, -1):
+        assert map_chunks(lambda part: part, number, workers=workers, prefer=prefer, cost=cost) == wanted

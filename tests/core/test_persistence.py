@@ -344,6 +344,32 @@ def test_parameters_that_came_later_than_the_file_have_their_defaults(tmp_path: 
     assert deepforecast.load(tmp_path / "model") == model
 
 
+class Drawing(Naive):
+    seed: int | None = param(0, at_least=0, help="of what it draws")
+
+
+@pytest.mark.parametrize("seed", [0, 7, None])
+def test_the_seed_stands_in_the_manifest_beside_versions_and_data(tmp_path: Path, registered: Any, seed: int | None) -> None:
+    registered(Drawing)
+    model = Drawing(2, seed=seed).fit(noisy())
+    manifest, arrays = written(model, model.state_)
+    assert manifest["seed"] == seed
+    assert manifest["data"] == model.state_.data
+    assert manifest["versions"]["deepforecast"] == deepforecast.__version__
+    assert there_and_back(model, tmp_path).seed == seed
+    for said in (False if seed == 0 else seed == 7, "os.system", 8):
+        bundle.write(tmp_path / "other", {**manifest, "seed": said}, arrays)
+        with pytest.raises(ModelFileError, match="its seed is said to be"):
+            deepforecast.load(tmp_path / "other")
+
+
+def test_a_manifest_from_before_it_held_the_seed_is_read(tmp_path: Path) -> None:
+    manifest, arrays = written(model := Naive(2).fit(noisy()), model.state_)
+    assert manifest.pop("seed") is None
+    bundle.write(tmp_path / "model", manifest, arrays)
+    assert deepforecast.load(tmp_path / "model") == model
+
+
 def test_a_model_of_polars_frames_without_polars_names_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Naive(2).fit(converted(noisy(), "polars")).save(tmp_path / "model")
     monkeypatch.setitem(sys.modules, "polars", None)

@@ -111,13 +111,32 @@ def test_values_outside_the_domain_are_refused_by_name(model: Any, value: float,
         prepared(model(missing="ffill"), given.with_target(y))
 
 
+def test_what_filling_puts_outside_the_domain_is_not_said_to_be_in_the_data() -> None:
+    frame = joined(D("A", 40), D("B", 40)).drop(index=[50, 51])
+    with pytest.raises(DataError) as caught:
+        Ratios(missing="zero").fit(frame)
+    said = "Ratios takes positive values; missing='zero' puts others in: column y is missing in 2 rows of series B, first at "
+    assert str(caught.value).startswith(said + "2024-01-11. Say another missing=, such as 'interpolate'")
+    Ratios(missing="ffill").fit(frame)
+    with pytest.raises(DataError, match=r"column y has others in series A, first -1 at 2024-01-01\. Leave"):
+        Ratios(missing="zero").fit(frame.assign(y=frame.y.mask(frame.index == 0, -1.0)))
+
+
 def test_what_is_filled_with_zeros_has_zeros() -> None:
     given = panel(A=40)
     y = given.y.copy()
     y[5] = np.nan
-    with pytest.raises(DataError, match="first 0 at 2024-01-06"):
+    with pytest.raises(DataError, match=r"missing='zero' puts others in.* first at 2024-01-06"):
         prepared(Ratios(missing="zero"), given.with_target(y))
     assert prepared(Counts(missing="zero"), given.with_target(y)).y[5] == 0
+
+
+@pytest.mark.parametrize("model", [Ratios(3), Conformal(Ratios(3))], ids=["alone", "wrapped"])
+def test_complete_data_are_looked_at_too(model: Any) -> None:
+    frame = joined(D("A"), D("B"))
+    with pytest.raises(DataError, match=r"takes positive values; .* series B, first -1 at 2024-01-11"):
+        model.fit(frame.assign(y=frame.y.where(frame.index != 70, -1.0)))
+    model.fit(frame)
 
 
 def test_histories_and_updates_are_looked_at_too() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import subprocess
 import sys
 import threading
 import time
@@ -100,3 +101,27 @@ def test_an_error_passes_and_nothing_stays_behind(monkeypatch: pytest.MonkeyPatc
     assert "windows" in screen.getvalue()
     assert set(threading.enumerate()) == threads
     assert warnings.filters == filters
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no such terminals there")
+def test_a_terminal_that_does_not_know_its_width_shows_a_bar():
+    import os
+    import pty
+
+    code = "from deepforecast.core.progress import counting\nwith counting(2, 'series', True) as tick:\n    tick(2)\n"
+    outer, inner = pty.openpty()  # of 0 columns
+    child = subprocess.Popen([sys.executable, "-c", code], stdin=inner, stdout=inner, stderr=inner)
+    os.close(inner)
+    said = b""
+    while True:
+        try:
+            more = os.read(outer, 4096)
+        except OSError:
+            break
+        if not more:
+            break
+        said += more
+    os.close(outer)
+    assert child.wait(timeout=60) == 0
+    assert b"series: 100%" in said
+    assert b"2/2" in said

@@ -289,9 +289,9 @@ def faults():
 
 def is_mapped(megabytes):
     buffer = np.empty(megabytes * 2**20 // 8)
-    heap = next(line for line in open("/proc/self/maps").read().splitlines() if line.endswith("[heap]"))
-    start, end = (int(address, 16) for address in heap.split()[0].split("-"))
-    return not start <= buffer.ctypes.data < end
+    heaps = [line.split()[0] for line in open("/proc/self/maps").read().splitlines() if line.endswith("[heap]")]
+    bounds = [[int(address, 16) for address in heap.split("-")] for heap in heaps]  # several where huge pages are advised
+    return not any(start <= buffer.ctypes.data < end for start, end in bounds)
 
 usual = faults()
 with threads.keep_buffers() as reason, threads.keep_buffers():

@@ -75,7 +75,7 @@ def test_integer_time() -> None:
             lambda f: f.assign(x=[0, 1, 2, 3, np.nan, 5]),
             r"x of the future frame is missing or infinite for series s002, first at 2024-01-22",
         ),
-        (lambda f: f.assign(x=[0, -np.inf, 2, 3, np.inf, 5]), r"s001, s002, first at 2024-01-22 \(2 value"),
+        (lambda f: f.assign(x=[0, -np.inf, 2, 3, np.inf, 5]), r"s001, s002, first at 2024-01-22 \(series s001\), 2 value"),
         (lambda f: f.assign(x="a"), r"future frame, first for series s001: Column x holds real numbers"),
         (lambda f: f.assign(x=pd.Categorical(["a"] * 6)), r"x is what it was in fit, numbers; it holds categories"),
         (lambda f: joined(f, f.iloc[[2]]), r"unique in the future frame.*s001, first at 2024-01-23"),

@@ -165,6 +165,19 @@ def test_infinite_covariates() -> None:
         Panel.from_frame(frame, columns={"past": "promo"})
 
 
+@pytest.mark.parametrize("column", ["y", "x"])
+def test_of_several_series_the_first_stamp_is_said_with_its_own(column: str) -> None:
+    frame = P(2, 9).assign(x=1.0).astype({column: float})
+    frame.loc[[5, 10], column] = np.inf
+    with pytest.raises(DataError, match=rf"{column} .* s001, s002, first at 2024-01-06 \(series s001\)\. Replace"):
+        Panel.from_frame(frame, columns={"past": "x"})
+    with pytest.raises(DataError, match=rf"{column} .* series s002, first at 2024-01-02\. Replace"):
+        Panel.from_frame(frame.drop(index=5), columns={"past": "x"})
+    twice = joined(P(2, 9), P(2, 9).iloc[[5, 10]])
+    with pytest.raises(DataError, match=r"doubled in series s001, s002, first at 2024-01-06 \(series s001\) \(row 18\)\. Drop"):
+        Panel.from_frame(twice)
+
+
 def test_sums_that_overflow_are_not_infinite_values() -> None:
     assert Panel.from_frame(D().assign(y=1.7e308)).y[0] == 1.7e308
     assert Panel.from_frame(D().assign(y=np.where(np.arange(60) % 2, 1.7e308, -1.7e308))).observed[0] == 60

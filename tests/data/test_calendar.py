@@ -162,3 +162,17 @@ def test_text_of_a_position() -> None:
     calendar = make(parse("ME"), time, raw)
     assert calendar.text(int(calendar.positions(raw)[1])) == "2024-02-29"
     assert calendar == Calendar(parse("ME"), time, 1)
+
+
+@pytest.mark.parametrize(
+    ("offset", "days", "off"),
+    [
+        (CUSTOM[0], ["2024-01-01", "2024-01-02", "2024-01-03", "2024-01-06"], [False, True, False, True]),
+        (CUSTOM[1], ["2024-01-04", "2024-01-05", "2024-01-06", "2024-01-07"], [False, True, True, False]),
+    ],
+    ids=["a holiday and a Saturday", "Friday and Saturday"],
+)
+def test_days_off_of_a_calendar_of_the_callers_own(offset: Any, days: list[str], off: list[bool]) -> None:
+    numbers = point_numbers(parse(offset), np.array(days, dtype="M8[D]").view(np.int64))
+    assert (numbers == OFF_GRID).tolist() == off
+    assert np.diff(numbers[~np.array(off)]).tolist() == [1]

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -103,6 +104,21 @@ def test_short_series_are_warned_of() -> None:
     assert findings(check(joined(D("A", 60), D("B", 10)))) == {"short (< 2 seasons of 7)": ("warning", 1)}
 
 
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_season_with_a_place_never_seen_is_warned_of(library: str) -> None:
+    whole, lacking, few = D("A", 30), D("B", 20), D("C", 6).drop(index=3)
+    lacking.loc[lacking.index % 7 == 2, "y"] = np.nan
+    frame = joined(whole.drop(index=[8, 15]), lacking, few)
+    frame = joined(frame, frame[frame.unique_id == "B"].iloc[[4]])
+    warned = next(one for one in check(converted(frame, library)).findings if one.what == "season of 7 incomplete")
+    assert (warned.severity, warned.count, warned.where) == ("warning", 1, "B")
+    for gone in (frame.dropna(), frame[frame.unique_id == "B"]):
+        assert findings(check(gone))["season of 7 incomplete"] == ("warning", 1)
+    seen = frame.assign(y=frame.y.mask((frame.unique_id == "B") & (frame.ds == "2024-01-03"), 1.0))
+    assert "season of 7 incomplete" not in findings(check(seen))
+    assert "season of 7 incomplete" not in findings(check(whole.assign(ds=range(30)).drop(index=4)))  # of no known season
+
+
 def test_a_table_column_gives_way_to_an_id_of_its_name() -> None:
     frame = D("A", 30).rename(columns={"unique_id": "rows"})
     assert check(frame, columns={"id": "rows"}).series["rows"].tolist() == ["A"]
@@ -127,6 +143,34 @@ def test_gaps_are_filled_with_missing_rows(library: str) -> None:
     assert filled.loc[filled["y"].isna(), "note"].isna().all()
 
 
+@pytest.mark.parametrize("kind", ["views", "nulls", "lists", "dictionary"])
+def test_gaps_are_filled_whatever_arrow_holds(kind: str) -> None:
+    days, ids = list(pd.date_range("2024-01-01", periods=6).delete(2)) * 2, ["b"] * 5 + ["a"] * 5
+    made = {
+        "views": pa.array(ids, pa.string_view()), "nulls": pa.nulls(10), "lists": pa.array([[1]] * 10),
+        "dictionary": pa.array(ids).dictionary_encode(),
+    }[kind]  # fmt: skip
+    table = pa.table({"unique_id": pa.array(ids) if kind == "nulls" else made if kind in ("views", "dictionary") else ids,
+                      "ds": days, "y": np.arange(10.0), "more": made})  # fmt: skip
+    filled = fill_gaps(table, freq="D")
+    assert filled["unique_id"].to_pylist() == ["a"] * 6 + ["b"] * 6
+    assert filled["y"].to_pylist() == [5, 6, None, 7, 8, 9, 0, 1, None, 2, 3, 4]
+    assert filled["more"][2].as_py() is None
+    assert filled["more"][0].as_py() == made[5].as_py()
+    assert check(filled).summary["rows"] == 12
+
+
+def test_gaps_are_filled_whatever_pandas_calls_its_index() -> None:
+    frame = P(2, 9).drop(index=[3])
+    keyed = frame.set_index(pd.MultiIndex.from_frame(frame[["unique_id", "ds"]]))
+    same(fill_gaps(keyed), fill_gaps(frame))
+
+
+def test_of_several_series_the_first_stamp_is_said_with_its_own() -> None:
+    report = check(P(2, 20).assign(y=lambda one: one.y.mask(one.index.isin([7, 23]))))
+    assert report.findings[0].where == "s001, s002, first at 2024-01-08 (s001)"
+
+
 @pytest.mark.parametrize("fill", ["interpolate", "ffill", "zero"])
 def test_filled_values_are_those_of_the_models(fill: str) -> None:
     holed = D("A", 20).drop(index=[5, 6]).reset_index(drop=True)
@@ -138,6 +182,25 @@ def test_filled_values_are_those_of_the_models(fill: str) -> None:
     before, after = holed["y"][4], holed["y"][5]
     expected = {"interpolate": np.interp([5, 6], [4, 7], [before, after]), "ffill": [before, before], "zero": [0, 0]}
     np.testing.assert_allclose(values[[5, 6]], expected[fill])
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("values", [["north", "south"], [True, False], list(pd.to_datetime(["2020-01-01", "2021-01-01"]))])
+def test_gaps_are_filled_where_declared_columns_hold_no_numbers(values: list[Any], library: str) -> None:
+    frame = P(2, 10).assign(place=np.repeat(pd.Series(values).to_numpy(), 10), said="yes").drop(index=[3, 15])
+    filled = plain(fill_gaps(converted(frame, library), columns={"static": ["place"], "past": ["said"]}))
+    assert filled["place"].tolist() == [one for one in values for _ in range(10)]
+    assert filled["said"].isna().sum() == 2
+    changing = converted(frame.assign(place=["a"] * 5 + ["b"] * 13), library)
+    with pytest.raises(DataError, match="place changes within series s001"):
+        fill_gaps(changing, columns={"static": ["place"]})
+
+
+def test_no_gaps_are_found_on_a_frequency_that_the_data_do_not_have() -> None:
+    found = findings(check(D("A", 178), freq="h"))
+    assert set(found) == {"frequency"}
+    assert found["frequency"][0] == "error"
+    assert "with freq 'h' there would be 4,249 rows, not 178" in repr(check(D("A", 178), freq="h"))
 
 
 def test_static_columns_stay_constant_and_order_is_that_of_a_fit() -> None:
@@ -175,3 +238,16 @@ def test_months_on_the_fifteenth_are_no_days() -> None:
         Naive(horizon=1).fit(frame)
     with pytest.raises(DataError, match="Give the right freq"):
         Naive(horizon=1).fit(frame, freq="D")
+
+
+def test_the_last_stamp_of_one_series_may_be_the_first_of_the_next() -> None:
+    frame = joined(D("A", 30), D("B", 30, start="2024-01-30"), D("C", 30, start="2024-02-28"))
+    assert findings(check(frame)) == {}
+    Naive(horizon=1).fit(frame)
+
+
+def test_infinite_values_of_either_sign_are_counted_and_no_constant() -> None:
+    frame = D("A", 30).assign(y=[5.0] * 10 + [np.inf] + [5.0] * 10 + [-np.inf] + [5.0] * 8)
+    assert findings(check(frame)) == {"infinite": ("error", 2)}
+    assert findings(check(frame.assign(y=frame.y.replace(np.inf, 5.0)))) == {"infinite": ("error", 1)}
+    assert findings(check(frame.assign(y=5.0))) == {"constant": ("note", 1)}

@@ -63,6 +63,11 @@ def test_what_is_missing_is_named(given: Any, names: list[str], words: list[str]
     assert ("reset_index" in str(caught.value)) == ("lacks ds" in str(caught.value))
 
 
+def test_a_frame_without_columns_has_none() -> None:
+    with pytest.raises(DataError, match="lacks ds, y and has none"):
+        resolve(None, [])
+
+
 def test_target_is_not_needed_ahead() -> None:
     assert resolve({"future": "promo"}, ["unique_id", "ds", "promo"], target=False).id == "unique_id"
     with pytest.raises(DataError, match=r"The future frame needs the columns unique_id, ds, promo; it lacks promo"):

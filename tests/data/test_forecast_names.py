@@ -8,8 +8,7 @@ import pytest
 
 from deepforecast import Columns
 from deepforecast.core.forecast import column_names
-from deepforecast.core.forecast import number_text as as_written
-from deepforecast.data.forecast_names import ModelColumns, covariates_said, keys_said, models_of, number_text
+from deepforecast.data.forecast_names import ModelColumns, covariates_said, keys_said, models_of
 from deepforecast.errors import DataError
 
 LEVELS = (1e-5, 0.001, 5, 80, 97.5, 99.99, 99.99999)
@@ -27,11 +26,6 @@ def test_what_predict_writes_is_read_as_it_was_meant(alias: str) -> None:
     assert tuple(found.lo) == tuple(found.hi) == LEVELS
     assert tuple(found.q) == PROBABILITIES
     assert set(found.all) == set(column_names(alias, LEVELS, PROBABILITIES))
-
-
-def test_numbers_are_written_alike() -> None:
-    for number in (*LEVELS, *PROBABILITIES):
-        assert number_text(number) == as_written(number)
 
 
 @pytest.mark.parametrize("name", ["A-lo-fi", "A-lo-120", "A-lo-0", "C-lo-80", "A-q-2", "A-q-1", "C-q-0.5", "lo-80", "A-lo-"])

@@ -164,3 +164,8 @@ def test_ticks_are_the_largest_that_fit() -> None:
         "D",
         "90s",
     ]
+
+
+def test_what_can_mean_minutes_or_months_says_which_to_say() -> None:
+    with pytest.raises(ParameterError, match=r"freq '5m' can mean minutes or months\. Say 5min, 5MS or 5ME\."):
+        parse("5m")

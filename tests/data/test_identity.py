@@ -34,6 +34,7 @@ def same_text() -> dict[str, Any]:
         "arrow": pd.Series(TEXT, dtype=pd.ArrowDtype(pa.large_string())),
         "category": pd.Series(pd.Categorical(TEXT, categories=["z", "c", "b", "a"], ordered=True)),
         "arrow dictionary": pd.Series(pd.arrays.ArrowExtensionArray(arrow.dictionary_encode())),
+        "arrow view": pd.Series(pd.arrays.ArrowExtensionArray(pa.array(TEXT, pa.string_view()))),
         "polars": pl.Series(TEXT),
         "polars categorical": pl.Series(TEXT, dtype=pl.Categorical),
         "polars enum": pl.Series(TEXT, dtype=pl.Enum(["z", "c", "b", "a"])),

@@ -76,7 +76,7 @@ def test_labels() -> None:
     panel = Panel.from_frame(P(9, 3))
     assert panel.series.labels(np.arange(2)) == "s001, s002"
     assert panel.series.labels(np.arange(9)) == "s001, s002, s003, s004, s005 … (9 in all)"
-    assert Panel.from_frame(D().drop(columns="unique_id")).series.label(0) == "the series"
+    assert Panel.from_frame(D().drop(columns="unique_id")).series.label(0) == "(no id)"
     assert Panel.from_frame(D().assign(unique_id=np.int16(4))).series.label(0) == "4"
 
 

@@ -109,6 +109,12 @@ def test_other_text(text: str) -> None:
         stamps(wrapped(pd.Series(["2024-01-01", text])), "day")
 
 
+def test_text_of_several_zones_says_so() -> None:
+    text = ["2024-01-01T00:00+01:00", "2024-01-02T00:00+02:00"]
+    with pytest.raises(DataError, match=r"day has one time zone; it mixes several\. Convert it: .* utc=True\)\.$"):
+        stamps(wrapped(pd.Series(text)), "day")
+
+
 def test_text_of_several_zones() -> None:
     with pytest.raises(DataError, match=r"(?i)day.*(time zone|timezone)"):
         stamps(wrapped(pd.Series(["2024-01-01T00:00+01:00", "2024-01-02T00:00+02:00"])), "day")

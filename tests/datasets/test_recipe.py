@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import asdict, fields
 from typing import Any
 
 import numpy as np
@@ -74,3 +75,21 @@ def test_effects_out_of_range(effects: dict[str, Any], text: str) -> None:
 
 def test_numpy_numbers_are_numbers() -> None:
     assert Recipe(noise=np.float32(1.5), shifts=np.int64(2)).shifts == 2  # type: ignore[arg-type]
+
+
+def test_usual_sizes_are_kept() -> None:
+    """The contract's checks, the docs and saved results rest on them: a change is one of all these."""
+    assert asdict(Effects()) == {
+        "price": -6.0,
+        "holiday": 20.0,
+        "promotion": (("none", 0.0), ("flyer", 8.0), ("display", 16.0)),
+        "visits": 4.0,
+        "stock": (("full", 0.0), ("low", -10.0)),
+        "size": 5.0,
+        "region": (("north", 0.0), ("east", 6.0), ("south", 12.0), ("west", -6.0)),
+    }
+    usual = {one.name: getattr(Recipe(), one.name) for one in fields(Recipe) if one.name != "effects"}
+    assert usual == {
+        "level": 100.0, "level_spread": 10.0, "trend": 0.05, "seasons": "auto", "season_strength": 10.0, "shifts": 0,
+        "shift": 30.0, "noise": 2.0, "missing": 0.0, "intermittent": 0.0, "ragged": 0.0, "covariates": (), "lag": 1,
+    }  # fmt: skip

@@ -83,8 +83,9 @@ def test_what_a_call_costs_is_told_from_what_a_series_costs(first: float, each: 
     panel, plan = Panel.from_frame(seasonal(400)), Plan(4, 4, 4)
     found = estimate.seconds_to_run([Loader(horizon=4, load=0.05, first=first, pause=each)], panel, plan, [1], 1)
     true = 4 * (0.05 + 400 * each)
-    assert true / 2 < found.likely < 2 * true
-    assert 0.8 * found.low < true < 1.2 * found.high
+    assert true / 2.5 < found.likely < 2.5 * true  # 100 times as much, where the first trial is taken for series alone
+    assert found.low < 1.6 * true
+    assert found.high > true / 1.6
     assert max(SIZES) <= 100
     assert len(SIZES) <= 6
 

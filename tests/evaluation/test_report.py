@@ -252,12 +252,16 @@ def test_the_same_board_is_the_same_page(usual: Leaderboard, tmp_path: Path) -> 
     assert (tmp_path / "a.html").read_bytes() == (tmp_path / "b.html").read_bytes()
 
 
-def test_runs_of_the_same_differ_in_times_and_date_only(usual: Leaderboard) -> None:
-    again = board(Naive(), SeasonalNaive(), Mean(), LastValue(how="fit"), level=[50, 80], options=Backtest(seed=7))
+@pytest.mark.parametrize("how", ["again", "shuffled", "on workers"])
+def test_D6_runs_of_the_same_differ_in_times_and_date_only(usual: Leaderboard, how: str) -> None:
+    frame = FRAME.sample(frac=1, random_state=0) if how == "shuffled" else FRAME
+    models = [Naive(), SeasonalNaive(), Mean(), LastValue(how="fit")]
+    options = Backtest(seed=7, workers=2 if how == "on workers" else None)
+    again = board(*models, frame=frame, level=[50, 80], options=options)
 
     def timeless(found: Leaderboard) -> str:
         table = found.table.assign(fit_seconds=1.0, predict_seconds=1.0, peak_mb=1.0)
-        gone = dict.fromkeys(("made", "seconds", "estimate_seconds"), "")
+        gone = dict.fromkeys(("made", "seconds", "estimate_seconds", "workers"), "")
         return page(replace(found, table=table, settings={**found.settings, **gone}))
 
     assert timeless(usual) == timeless(again)

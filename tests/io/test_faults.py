@@ -147,7 +147,10 @@ def test_F08_killed_in_a_loop_of_saves(tmp_path: Path, child: RunChild) -> None:
         path, delays = sys.argv[1], random.Random(0)
         save(path, 1)
         found = []
-        for _ in range(50):
+        def enough():  # on a busy machine many kills come before the first save has begun
+            return len(found) >= 50 and {1, 2} <= set(found) and len(os.listdir(os.path.dirname(path))) > 1
+
+        while not enough() and len(found) < 1000:
             process = os.fork()
             if process == 0:
                 while True:
@@ -160,7 +163,7 @@ def test_F08_killed_in_a_loop_of_saves(tmp_path: Path, child: RunChild) -> None:
         print(json.dumps(found))
     """
     found = json.loads(child(code, tmp_path / "m"))
-    assert len(found) == 50
+    assert len(found) >= 50
     assert set(found) == {1, 2}
     left = [name for name in os.listdir(tmp_path) if name != "m"]
     assert left, "no kill came during a save, so nothing was tested"

@@ -7,11 +7,13 @@ import shutil
 import subprocess
 import sys
 import textwrap
+import time
 from pathlib import Path
 
 import pytest
 
 import deepforecast.kernels
+from deepforecast.kernels import compiling
 from deepforecast.kernels.compiling import announced, compiled
 
 ROOM = Path(deepforecast.kernels.__file__).parent
@@ -87,6 +89,8 @@ def test_kernels_live_in_memory_where_no_folder_can_be_written(small):
 
 
 def test_compiling_is_said_once_and_in_a_terminal_only(capsys, monkeypatch):
+    monkeypatch.setattr(compiling, "_sources", lambda: str(time.time_ns()))  # nothing that an earlier run has kept
+
     def fresh():
         def add(x):
             return x + 1.0

@@ -60,7 +60,7 @@ def test_what_is_no_failure_passes(subject: Subject) -> None:
 
 
 def test_conditions_ask_capabilities_and_packages(subject: Subject) -> None:
-    assert subject.capabilities == Capabilities(
+    assert subject.capabilities == Capabilities(new_values="followed",
         missing=True, distribution="analytic", simulates=True, explains=True, scale_equivariant=True, shift_equivariant=True
     )
     assert able("missing", "local")(subject) is None

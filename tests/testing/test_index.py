@@ -13,7 +13,7 @@ import deepforecast
 from deepforecast.core import registry
 from deepforecast.core.index import MODELS
 from deepforecast.errors import DataError
-from deepforecast.testing import index
+from deepforecast.testing import index, stub
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "deepforecast"
@@ -101,6 +101,11 @@ def test_the_stub_has_the_constructor(generated: dict[str, str], name: str) -> N
     defaults = [*init.args.defaults, *(one for one in init.args.kw_defaults if one is not None)]
     assert [ast.literal_eval(one) for one in defaults] == [one.default for one in real if one.default is not one.empty]
     assert (ast.get_docstring(cls) or "").startswith((registry.get(name).__doc__ or "").partition("\n")[0])
+
+
+def test_defaults_are_written_as_literals_or_not_at_all() -> None:
+    said = [stub._default(one) for one in ((1, 1, 1), (7,), (), ("a", (2.5, None)), (1, float("nan")), float, "...")]
+    assert said == ["(1, 1, 1)", "(7,)", "()", '("a", (2.5, None))', "...", "...", '"..."']
 
 
 TYPED = """

@@ -206,6 +206,15 @@ def test_a_change_made_in_torch_before_is_caught_too(change: Callable[[Any], obj
     assert (found, reason.rpartition("changes ")[2].split(", ")[0]) == ("failed", said)
 
 
+def test_the_number_of_numbas_threads_stays_where_it_was_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Numba compiles nothing more once its threads run and the variable is another."""
+    monkeypatch.setenv("NUMBA_NUM_THREADS", "1")
+    seen: list[str | None] = []
+    cls = type("Looking", (Setting,), {"change": staticmethod(lambda: seen.append(os.environ.get("NUMBA_NUM_THREADS")))})
+    assert outcome(cls, "the_process_is_left_as_it_was") == ("passed", "")
+    assert set(seen) == {"1"}
+
+
 def test_a_model_that_sets_nothing_leaves_the_process() -> None:
     assert outcome(Last, "the_process_is_left_as_it_was") == ("passed", "")
 
@@ -315,6 +324,9 @@ class Reckless(Ratio):
             return Naive._fit(self, panel.with_target(np.log(np.abs(panel.y) + 1)), monitor)
 
 
+Reckless.takes_any_value = True  # or its values would be looked at before it sees them
+
+
 def test_what_takes_positive_values_alone_is_checked_on_these() -> None:
     rows = testing.run(Ratio, only=["values", "invariance", "gaps", "moving", "leakage"]).rows
     assert [row.reason for row in rows if row.outcome == "failed"] == []
@@ -359,7 +371,21 @@ class LongSeasons(SeasonalNaive):
     """Knows four seasons before it says a word."""
 
     def _needs(self, panel: Panel) -> int:
-        return 4 * self._length(panel)
+        return 4 * super()._needs(panel)
+
+
+def test_a_run_of_all_rules_fits_few_series() -> None:
+    """What a model costs in a fit, it costs some two hundred times a series in the checks."""
+    fits: list[int] = []
+
+    class Counted(Naive):
+        def _fit(self, panel: Panel, monitor: Monitor) -> Learned:
+            fits.append(len(panel))
+            return super()._fit(panel, monitor)
+
+    testing.run(Counted)
+    assert len(fits) < 110
+    assert 100 < sum(fits) < 220
 
 
 def test_a_model_with_long_seasons_gets_histories_that_it_can_learn_from() -> None:

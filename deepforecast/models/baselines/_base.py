@@ -32,8 +32,9 @@ class Baseline(Forecaster):
     """
 
     capabilities = Capabilities(
-        missing=True, distribution="analytic", simulates=True, explains=True, scale_equivariant=True, shift_equivariant=True
-    )
+        missing=True, distribution="analytic", simulates=True, explains=True, scale_equivariant=True, shift_equivariant=True,
+        new_values="followed",
+    )  # fmt: skip
 
     def _forecast(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> Forecast:
         with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused by name on its way out
@@ -49,6 +50,9 @@ class Baseline(Forecaster):
 
     def _explain(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> dict[str, Floats]:
         return {"level": self._mean(learned, steps)}
+
+    def _needs_to_spread(self, learned: Learned) -> int:
+        return 2  # two values make the first residual
 
     def _mean(self, learned: Learned, steps: int) -> Floats:
         """The forecast, shape (series, steps)."""
@@ -84,18 +88,20 @@ class Seasonal(Baseline):
         season = learned["season"]
         return np.asarray(season[:, 0] + np.mean(season - season[:, :1], axis=1))
 
-    def _length(self, panel: Panel) -> int:
+    def _needs(self, panel: Panel) -> int:
         return resolved_season(self.season_length, panel, self, "season_length")
 
     def _complete(self, season: Floats, panel: Panel) -> Floats:
         """`season` (series, places), or a `DataError` that names the series with a place no value was seen at."""
-        unseen = np.flatnonzero(np.isnan(season).any(axis=1))
-        if len(unseen):
-            lacking = int(np.isnan(season[unseen[0]]).sum())
+        unseen = np.isnan(season)
+        if unseen.any():
+            series = np.flatnonzero(unseen.any(axis=1))
+            labels, lacking = panel.series.labels(series), int(unseen[series[0]].sum())
+            who = f"{labels} have places without one: the first, {panel.series.label(series[0])}, has none at {lacking}"
             raise DataError(
                 f"{self.name} needs a value at each of the {season.shape[1]} places of its season (season_length); series "
-                f"{panel.series.labels(unseen)} has none at {lacking} of them. Give longer series, a smaller season_length, or "
-                "missing='interpolate'."
+                f"{who if len(series) > 1 else f'{labels} has none at {lacking}'} of them. Give longer series, a smaller "
+                "season_length, or missing='interpolate'."
             )
         return season
 

@@ -53,9 +53,12 @@ class Drift(Baseline):
     def _advance(self, learned: Learned, panel: Panel, fresh: bool) -> Learned:
         return moved_last(learned, panel)
 
+    def _needs_to_spread(self, learned: Learned) -> int:
+        return 3
+
     def _mean(self, learned: Learned, steps: int) -> Floats:
-        parts = self._explain(learned, steps, {})
-        return np.asarray(parts["level"] + parts["trend"])
+        away = self._ahead_of_last(learned, steps)
+        return np.asarray(learned["last"][:, None] + learned["slope"][:, None] * away)
 
     def _explain(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> dict[str, Floats]:
         level = np.repeat(learned["last"][:, None], steps, axis=1)

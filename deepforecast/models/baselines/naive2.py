@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from deepforecast.core.capabilities import Capabilities
@@ -12,10 +10,10 @@ from deepforecast.core.registry import register
 from deepforecast.core.state import Learned
 from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.panel import Panel
-from deepforecast.models.baselines._arrays import blocks, gathered, means, reduced, root_mean_square_change
-from deepforecast.models.baselines._base import Seasonal, rotated
+from deepforecast.models._seasonality import correlated, decomposed
+from deepforecast.models.baselines._arrays import blocks, reduced, root_mean_square
+from deepforecast.models.baselines._base import Seasonal, resolved_season
 
-CRITICAL = 1.645  # two-sided 90 %
 SEASONS_NEEDED = 3
 
 
@@ -40,18 +38,26 @@ class Naive2(Seasonal):
 
     capabilities = Capabilities(distribution="analytic", simulates=True, explains=True, scale_equivariant=True)
 
+    def _needs(self, panel: Panel) -> int:
+        return 1  # what is shorter has no season
+
     def _fit(self, panel: Panel, monitor: Monitor) -> Learned:
-        length = self._length(panel)
-        last, index, deviation = np.empty(len(panel)), np.empty((len(panel), length)), np.empty(len(panel))
+        length = resolved_season(self.season_length, panel, self, "season_length")
+        last, deviation = np.empty(len(panel.indptr) - 1), np.empty(len(panel.indptr) - 1)
+        index = np.empty((len(last), length))
         for some, y, indptr in blocks(panel.y, panel.indptr):
-            index[some] = _indices(y, indptr, length)
-            adjusted = y / _by_row(index[some], indptr)
-            last[some], deviation[some] = adjusted[indptr[1:] - 1], root_mean_square_change(adjusted, indptr, 1)
-        phase = _next_phase(panel, length)
-        return Learned({"last": last, "index": rotated(index, -phase), "phase": phase, "deviation": deviation})
+            adjusted, index[some] = _adjusted(y, indptr, length)
+            last[some] = adjusted[indptr[1:] - 1]
+            with np.errstate(over="ignore"):
+                changes = np.diff(adjusted)
+            deviation[some] = root_mean_square(changes, indptr[:-1], indptr[1:] - 1)
+        phase = (panel.series.last // panel.series.calendar.step + 1) % length  # of the first step ahead, on the calendar
+        index = np.take_along_axis(index, (np.arange(length) - phase[:, None]) % length, axis=1)
+        return Learned({"last": last, "index": index, "phase": phase, "deviation": deviation})
 
     def _advance(self, learned: Learned, panel: Panel, fresh: bool) -> Learned:
-        index, phase = learned["index"], _next_phase(panel, learned["index"].shape[1])
+        index = learned["index"]
+        phase = (panel.series.last // panel.series.calendar.step + 1) % index.shape[1]  # histories may end anywhere
         last = panel.y[panel.indptr[1:] - 1] / index[np.arange(len(index)), phase - 1]
         return Learned({**learned.by_series, "last": last, "phase": phase})
 
@@ -74,69 +80,16 @@ def _ahead(learned: Learned, steps: int) -> Floats:
     return np.take_along_axis(learned["index"], (learned["phase"][:, None] + np.arange(steps)) % length, axis=1)
 
 
-def _next_phase(panel: Panel, length: int) -> Ints:
-    """The place in the season of the first step ahead, counted on the calendar: histories may end anywhere."""
-    return np.asarray((panel.series.last // panel.calendar.step + 1) % length)
-
-
-def _indices(y: Floats, indptr: Ints, length: int) -> Floats:
-    """The season of each series (series, phases), all 1 where there is none; phase 0 is that of the first step ahead."""
-    begin, end = indptr[:-1], indptr[1:]
-    found = np.ones((len(begin), length))
-    long = np.flatnonzero(end - begin >= SEASONS_NEEDED * length) if length > 1 else np.empty(0, np.int64)
-    able = long[reduced(y, begin[long], end[long], np.minimum) > 0]
-    seasonal = able[_correlated(*gathered(y, begin[able], end[able]), length)]
-    if len(seasonal):
-        found[seasonal] = _decomposed(*gathered(y, begin[seasonal], end[seasonal]), length)
-    return found
-
-
-def _correlated(y: Floats, indptr: Ints, length: int) -> Any:
-    """The organisers' test: |r_m| beyond 1.645 * sqrt((1 + 2 * sum of r_k^2 for k < m) / n)."""
-    begin, end = indptr[:-1], indptr[1:]
-    count = end - begin
-    with np.errstate(over="ignore", invalid="ignore"):
-        away = y - np.repeat(means(y, begin, end), count)
-        _, power = np.frexp(reduced(np.abs(away), begin, end, np.maximum))
-        away = np.ldexp(away, -np.repeat(power, count))  # near 1, so that squares neither overflow nor vanish
-        variance = reduced(away * away, begin, end)
-        variance[variance == 0] = np.inf  # a constant has no season
-        squares = np.zeros(len(count))
-        for lag in range(1, length):
-            squares += (_products(away, begin, end, lag) / variance) ** 2
-        limit = CRITICAL * np.sqrt((1 + 2 * squares) / count)
-        return np.abs(_products(away, begin, end, length) / variance) > limit
-
-
-def _products(away: Floats, begin: Ints, end: Ints, lag: int) -> Floats:
-    return np.asarray(reduced(away[lag:] * away[:-lag], begin, np.maximum(end - lag, begin)))
-
-
-def _decomposed(y: Floats, indptr: Ints, length: int) -> Floats:
-    """Multiplicative indices by classical decomposition."""
-    lengths, half = np.diff(indptr), length // 2
-    weights = np.full(length + 1 - length % 2, 1.0 / length)
-    if length % 2 == 0:
-        weights[[0, -1]] /= 2
-    rows = len(y) - len(weights) + 1
-    trend = sum(weight * y[lag : lag + rows] for lag, weight in enumerate(weights))
-    into = np.arange(len(y)) - np.repeat(indptr[:-1], lengths)
-    middle = np.flatnonzero((into >= half) & (into < np.repeat(lengths, lengths) - half))
-    ratio = y[middle] / trend[middle - half]
-    places = len(lengths) * length
-    place = _place_of_rows(indptr, length)[middle]
-    index = np.bincount(place, ratio, places) / np.bincount(place, minlength=places)
-    index = index.reshape(-1, length)
-    return np.asarray(index / index.mean(axis=1, keepdims=True))
-
-
-def _by_row(index: Floats, indptr: Ints) -> Floats:
-    """The index of each row's phase."""
-    return np.asarray(index.reshape(-1)[_place_of_rows(indptr, index.shape[1])])
-
-
-def _place_of_rows(indptr: Ints, length: int) -> Ints:
-    """Series times `length` plus phase, for each row."""
+def _adjusted(y: Floats, indptr: Ints, length: int) -> tuple[Floats, Floats]:
+    """The values without their season, and the season of each series (series, phases): all 1 where there is none."""
     lengths = np.diff(indptr)
-    into = np.arange(indptr[-1]) - np.repeat(indptr[1:], lengths)
-    return np.asarray(np.repeat(np.arange(len(lengths)) * length, lengths) + into % length)
+    index = np.ones((len(lengths), length))
+    seasonal = (lengths >= SEASONS_NEEDED * length) & (length > 1)
+    seasonal &= reduced(y, indptr[:-1], indptr[1:], np.minimum) > 0
+    seasonal[seasonal] = correlated(y[np.repeat(seasonal, lengths)], lengths[seasonal], length)
+    rows = np.repeat(seasonal, lengths)
+    if rows.any():
+        y = y.copy()
+        index[seasonal], of_rows = decomposed(y[rows], lengths[seasonal], length)
+        y[rows] /= of_rows
+    return y, index

@@ -30,12 +30,9 @@ class SeasonalMean(Seasonal):
     1 2024-01-06           3.5
     """
 
-    def _needs(self, panel: Panel) -> int:
-        return self._length(panel)
-
     def _fit(self, panel: Panel, monitor: Monitor) -> Learned:
-        length = self._length(panel)
-        seen = _by_place(panel, length)
+        length = self._needs(panel)
+        seen = Observed(*by_phase(panel.y, panel.indptr, length))
         season = means(seen.values, seen.begin, seen.end)
         with np.errstate(over="ignore", invalid="ignore"):
             away = seen.values - np.repeat(season, seen.count)
@@ -46,7 +43,7 @@ class SeasonalMean(Seasonal):
 
     def _advance(self, learned: Learned, panel: Panel, fresh: bool) -> Learned:
         length = learned["season"].shape[1]
-        seen = _by_place(panel, length)
+        seen = Observed(*by_phase(panel.y, panel.indptr, length))
         season = means(seen.values, seen.begin, seen.end).reshape(-1, length)
         count = seen.count.astype(np.float64).reshape(-1, length)
         if fresh:
@@ -55,6 +52,9 @@ class SeasonalMean(Seasonal):
             before = rotated(learned["season"], panel.lengths), rotated(learned["count"], panel.lengths)
             season, count = pooled(*before, season, count)
         return Learned({**learned.by_series, "season": season, "count": count})
+
+    def _needs_to_spread(self, learned: Learned) -> int:
+        return 1 + int(learned["season"].shape[1])
 
     def _mean(self, learned: Learned, steps: int) -> Floats:
         return np.asarray(learned["season"][:, np.arange(steps) % learned["season"].shape[1]])
@@ -69,7 +69,3 @@ class SeasonalMean(Seasonal):
 
     def _common_draws(self, learned: Learned) -> int:
         return int(learned["count"].shape[1])
-
-
-def _by_place(panel: Panel, length: int) -> Observed:
-    return Observed(*by_phase(panel.y, panel.indptr, length))

@@ -31,11 +31,8 @@ class SeasonalNaive(Seasonal):
     2 2024-01-09            4.0
     """
 
-    def _needs(self, panel: Panel) -> int:
-        return self._length(panel)
-
     def _fit(self, panel: Panel, monitor: Monitor) -> Learned:
-        length = self._length(panel)
+        length = self._needs(panel)
         season = panel.padded(length)
         age, deviation = np.zeros_like(season), root_mean_square_change(panel.y, panel.indptr, length)
         if not panel.complete:
@@ -56,6 +53,9 @@ class SeasonalNaive(Seasonal):
             season = np.where(none, rotated(learned["season"], panel.lengths), season)
             age = np.where(none, rotated(learned["age"], panel.lengths) + passed, age)
         return Learned({**learned.by_series, "season": season, "age": age})
+
+    def _needs_to_spread(self, learned: Learned) -> int:
+        return 1 + int(learned["season"].shape[1])
 
     def _mean(self, learned: Learned, steps: int) -> Floats:
         return np.asarray(learned["season"][:, np.arange(steps) % learned["season"].shape[1]])

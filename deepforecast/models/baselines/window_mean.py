@@ -51,6 +51,9 @@ class WindowMean(Baseline):
         take = np.where(place < width - count, place + count, place + width)
         return Learned({**learned.by_series, "tail": np.take_along_axis(joined, take, axis=1)})
 
+    def _needs_to_spread(self, learned: Learned) -> int:
+        return 1 + int(learned["tail"].shape[1])
+
     def _mean(self, learned: Learned, steps: int) -> Floats:
         tail = learned["tail"]
         level = tail[:, -1] + np.mean(tail - tail[:, -1:], axis=1)  # around a value: exact for constants
@@ -79,6 +82,8 @@ def _errors(values: Floats, width: int) -> Floats:
 
 def _tail(seen: Observed, width: int) -> Floats:
     """The last `width` values, NaN on the left where there are fewer."""
+    if not len(seen.values):
+        return np.full((len(seen.count), width), np.nan)
     place = seen.end[:, None] - width + np.arange(width)
     inside = place >= seen.begin[:, None]
     return np.where(inside, seen.values[np.where(inside, place, 0)], np.nan)

@@ -29,10 +29,10 @@ class Conformal(Forecaster):
     covers at least L % if errors to come are exchangeable with those. `method="adaptive"` follows the misses of the
     calibration windows and widens bands whose errors have grown (Gibbs & Candès 2021). A level that the number of errors
     cannot carry is refused; `pool=True` shares the errors of all series, each over the mean absolute change of its series
-    before the cutoff, so that many short series carry high levels: coverage then holds over all series, not for each. Bands
-    are those of the fit: `update` and `predict(frame=...)` move what they stand around, a new `fit` or `fine_tune` learns
-    from new errors. Reference: Lei, G'Sell, Rinaldo, Tibshirani & Wasserman (2018), Distribution-Free Predictive Inference
-    for Regression.
+    before the cutoff, so that many short series carry high levels: coverage then holds over all series that move, not for
+    each (a constant one has no scale: its band has width 0, and its errors are not shared). Bands are those of the fit:
+    `update` and `predict(frame=...)` move what they stand around, a new `fit` or `fine_tune` learns from new errors.
+    Reference: Lei, G'Sell, Rinaldo, Tibshirani & Wasserman (2018), Distribution-Free Predictive Inference for Regression.
 
     >>> from deepforecast import Naive, datasets
     >>> model = Conformal(Naive(), horizon=2).fit(datasets.load("air_passengers"))
@@ -41,6 +41,7 @@ class Conformal(Forecaster):
     """
 
     capabilities = Capabilities(distribution="analytic")
+    always_calibrates = True
 
     model: Forecaster = param(positional=True, help="the model whose points get bands")
     method: str = param("split", choices=METHODS, help="equal weight to all errors, or following the misses")
@@ -57,11 +58,6 @@ class Conformal(Forecaster):
     def own_horizon(self) -> int | None:
         """Its own, or that of the model."""
         return self.horizon or self.model.own_horizon
-
-    @property
-    def calibrates(self) -> bool:
-        """Always."""
-        return True
 
     @property
     def filling(self) -> str:

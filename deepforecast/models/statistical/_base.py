@@ -93,7 +93,7 @@ class Statistical(Forecaster):
 
     def _fit(self, panel: Panel, monitor: Monitor) -> Learned:
         parts = map_chunks(
-            lambda part: self._estimate(panel.take(np.arange(part.start, part.stop))),
+            lambda part: self._estimate(_part(panel, part)),
             len(panel),
             cost=panel.lengths * self.seconds_per_value,
         )
@@ -117,6 +117,11 @@ class Statistical(Forecaster):
     def _fitted(self, learned: Learned, panel: Panel) -> Floats:
         """One-step-ahead forecasts of the rows of a panel, from the state before its first row."""
         raise NotImplementedError
+
+
+def _part(panel: Panel, part: slice) -> Panel:
+    """Some series that stand side by side; all of them are the panel itself, not a copy."""
+    return panel if part.stop - part.start == len(panel) else panel.take(np.arange(part.start, part.stop))
 
 
 def _joined(parts: list[Learned]) -> Learned:

@@ -7,7 +7,7 @@ import numpy as np
 from deepforecast.core.state import Learned
 from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.panel import Panel
-from deepforecast.models.statistical._intermittent import PLAIN, Intermittent, constants, moved, positions
+from deepforecast.models.statistical._intermittent import PLAIN, Intermittent, found, moved, positions
 
 INTERVALS = 0
 
@@ -19,7 +19,7 @@ class Blocked(Intermittent):
     history too short for a whole one is one.
     """
 
-    seconds_per_value = 4e-7
+    seconds_per_value = 1e-8
 
     def _rows(self, panel: Panel) -> Ints:
         """Rows a block on each level, shape (series, levels); 0: no such level."""
@@ -30,24 +30,21 @@ class Blocked(Intermittent):
         raise NotImplementedError
 
     def _estimate(self, panel: Panel) -> Learned:
-        from deepforecast.kernels.intermittent import block_parameters
+        from deepforecast.kernels.intermittent import blocks_fitted
 
         rows = self._rows(panel)
-        alpha = block_parameters(panel.y, panel.indptr, rows, *self._smoothing())
-        return self._moved(Learned({"rows": rows, "alpha": alpha, "end": positions(panel)[1]}), panel, True)
+        alpha, blocks = blocks_fitted(panel.y, panel.indptr, rows, *self._smoothing())
+        held = {"rows": rows, "block_alpha": alpha, "end": positions(panel)[1], "blocks": blocks}
+        return Learned({**held, **found(panel, INTERVALS, [PLAIN, PLAIN])})
 
     def _advance(self, learned: Learned, panel: Panel, fresh: bool) -> Learned:
-        return self._moved(learned, panel, fresh)
-
-    def _moved(self, learned: Learned, panel: Panel, fresh: bool) -> Learned:
         from deepforecast.kernels.intermittent import blocks_walked
 
         rows = learned["rows"]
         skip, blocks = _start(learned, panel) if fresh else (np.zeros_like(rows), learned["blocks"])
-        blocks, _ = blocks_walked(panel.y, panel.indptr, rows, learned["alpha"], skip, blocks)
-        state, sizes = moved(panel, INTERVALS, constants(len(panel), PLAIN, PLAIN), None if fresh else learned)
-        found = {**learned.by_series, "blocks": blocks, "state": state, "sizes": sizes}
-        return Learned(found, history=panel if fresh else None)
+        blocks, _ = blocks_walked(panel.y, panel.indptr, rows, learned["block_alpha"], skip, blocks)
+        bands = moved(panel, INTERVALS, learned["alpha"], None if fresh else learned)
+        return Learned({**learned.by_series, "blocks": blocks, **bands}, history=panel if fresh else None)
 
     def _rate(self, learned: Learned) -> Floats:
         smoothed, _, seen, total = np.moveaxis(learned["blocks"], -1, 0)
@@ -60,18 +57,14 @@ class Blocked(Intermittent):
         from deepforecast.kernels.intermittent import blocks_walked
 
         skip, blocks = _start(learned, panel)
-        return blocks_walked(panel.y, panel.indptr, learned["rows"], learned["alpha"], skip, blocks)[1]
+        return blocks_walked(panel.y, panel.indptr, learned["rows"], learned["block_alpha"], skip, blocks)[1]
 
 
-def mean_interval(panel: Panel) -> Floats:
+def mean_interval(panel: Panel) -> Ints:
     """The mean of the periods from one demand to the next, as a whole number: what one block should hold."""
-    there = ~np.isnan(panel.y)
-    demand = there & (panel.y != 0)
-    periods = np.cumsum(there)
-    before = np.concatenate([[0], periods])[panel.indptr[:-1]]
-    last = np.maximum.reduceat(np.where(demand, periods, 0), panel.indptr[:-1]) - before
-    count = np.add.reduceat(demand, panel.indptr[:-1], dtype=np.int64)
-    return np.where(count > 0, np.maximum(np.rint(last / np.maximum(count, 1)), 1.0), 1.0)
+    from deepforecast.kernels.intermittent import mean_intervals
+
+    return mean_intervals(panel.y, panel.indptr)
 
 
 def _start(learned: Learned, panel: Panel) -> tuple[Ints, Floats]:

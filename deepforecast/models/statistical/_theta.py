@@ -1,6 +1,7 @@
 """What the Theta models share: the season is taken out, one recursion is fitted to the rest, and the season is put back.
 
 ThetaFamily     `_forms` says which recursions are tried, `_score` what the best is chosen by
+└── Fiorucci    the models of Fiorucci et al. (2016), with what their parameters are found by
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import numpy as np
 
 from deepforecast.core.capabilities import Capabilities
 from deepforecast.core.forecast import Forecast, NormalForecast
+from deepforecast.core.monitor import Monitor
 from deepforecast.core.noise import standard_normal
 from deepforecast.core.params import param
 from deepforecast.core.state import Learned
@@ -24,21 +26,21 @@ from deepforecast.models.baselines._arrays import reduced
 from deepforecast.models.baselines._base import resolved_season
 from deepforecast.models.statistical._base import Statistical
 
-LONG = 10  # rows from which on the first errors need not count
+LONG = 10  # rows from which on the first errors may be left out
 
 
 class Form(NamedTuple):
-    """A recursion: dynamic or not, the bounds of alpha and of w = 1 - 1/theta, errors at the start that do not count."""
+    """A recursion: dynamic or not, the bounds of w = 1 - 1/theta and of alpha, errors at the start that do not count."""
 
     dynamic: bool
     weight: tuple[float, float] = (0.0, 1.0)
     alpha: tuple[float, float] = (0.1, 0.99)
-    skip: int = 3
+    skip: int = 0
 
     @property
     def parameters(self) -> int:
-        """Numbers estimated: alpha, the first level, w if it is free, and the slope of a line through the whole series."""
-        return 2 + (self.weight[0] < self.weight[1]) + (not self.dynamic)
+        """Numbers estimated: alpha, the first level, and w if it is free."""
+        return 2 + (self.weight[0] < self.weight[1])
 
 
 def weight_of(theta: float) -> float:
@@ -55,6 +57,7 @@ class ThetaFamily(Statistical):
 
     capabilities = Capabilities(distribution="analytic", missing=True, simulates=True, explains=True, scale_equivariant=True)
     seconds_per_value = 4e-7
+    seasons_needed = 2  # for a series to be tested for a season
 
     season_length: int | str = param("auto", at_least=1, choices=("auto",), help="steps after which the season repeats")
     decomposition: str = param(
@@ -68,11 +71,17 @@ class ThetaFamily(Statistical):
         raise NotImplementedError
 
     def _score(self, form: Form, loss: Floats, count: Ints) -> Floats:
-        """What the recursion of a series is chosen by, the lower the better: here its sum of squared errors."""
+        """What the recursion of a series is chosen by, the lower the better: here the objective it minimises."""
         return loss
 
     def _needs(self, panel: Panel) -> int:
         return 4
+
+    def _fit(self, panel: Panel, monitor: Monitor) -> Learned:
+        if self.decomposition != "none":
+            length = resolved_season(self.season_length, panel, self, "season_length")
+            seasonality.say_short(panel, length, self.name, self.seasons_needed * length)
+        return super()._fit(panel, monitor)
 
     def _estimate(self, panel: Panel) -> Learned:
         length = resolved_season(self.season_length, panel, self, "season_length")
@@ -95,9 +104,9 @@ class ThetaFamily(Statistical):
             skips, count = _counted(x, indptr, form.skip)
             bounds = [np.full(len(count), bound) for bound in (*form.alpha, *form.weight, np.nan)]
             found = _kernel().estimate(x, indptr, bounds[:2], bounds[2:4], bounds[4], np.full(len(count), form.dynamic), skips)
-            alpha, weight, loss, start = found
-            free = count - form.parameters - lost
-            deviation = np.where(free > 0, np.sqrt(loss / np.maximum(free, 1)), np.nan)
+            alpha, weight, loss, squares, start = found
+            free = count - form.parameters - (not form.dynamic) - lost  # the slope of the whole series' line was estimated too
+            deviation = np.where(free > 0, np.sqrt(squares / np.maximum(free, 1)), np.nan)
             tried.append({"alpha": alpha, "weight": weight, "start": start, "deviation": deviation})
             tried[-1]["dynamic"] = np.full(len(count), form.dynamic)
             scores.append(self._score(form, loss, count))
@@ -150,7 +159,7 @@ class ThetaFamily(Statistical):
         """Indices (series, places), place 0 that of the first step ahead, and which of them are to be added."""
         if self.decomposition == "none":
             return np.ones((len(panel), length)), np.zeros(len(panel), dtype=bool)
-        index, additive = seasonality.seasons(panel.y, panel.indptr, length, self.decomposition)
+        index, additive = seasonality.seasons(panel.y, panel.indptr, length, self.decomposition, self.seasons_needed)
         if self.decomposition == "multiplicative" and additive.any():
             raise DataError(
                 f"A multiplicative season needs values above 0 in column {panel.series.columns.target}; series "
@@ -158,6 +167,20 @@ class ThetaFamily(Statistical):
                 "these series out."
             )
         return index, additive
+
+
+class Fiorucci(ThetaFamily):
+    """A model whose parameters lie in the bounds of R's forecTheta: alpha in 0.1 to 0.99, theta at least 1, maybe infinite."""
+
+    objective: str = param(
+        "likelihood",
+        choices=("likelihood", "squares"),
+        help="squares: the sum of squared errors from the fourth row on; likelihood: of all rows, the first level unknown",
+    )
+
+    def _form(self, *, dynamic: bool, theta: float | None = None) -> Form:
+        weight = (0.0, 1.0) if theta is None else (weight_of(theta), weight_of(theta))
+        return Form(dynamic, weight, skip=3 if self.objective == "squares" else 0)
 
 
 def _kernel() -> Any:
@@ -175,7 +198,7 @@ def _restarted(x: Floats, indptr: Ints, known: Mapping[str, Any], some: Ints) ->
     kernel, old = _kernel(), known["start"][some]
     slope = old[:, kernel.PRODUCTS] / np.where(old[:, kernel.SQUARES] > 0, old[:, kernel.SQUARES], 1.0)
     alpha, weight, dynamic = (known[name][some] for name in ("alpha", "weight", "dynamic"))
-    skips, _ = _counted(x, bounds, 3)
+    skips = np.zeros(len(some), np.int64)
     *_, start = kernel.estimate(x, bounds, (alpha, alpha), (weight, weight), np.ldexp(slope, -power), dynamic, skips)
     return _rescaled(start, power)
 

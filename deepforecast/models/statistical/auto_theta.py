@@ -7,43 +7,43 @@ import numpy as np
 from deepforecast.core.params import param
 from deepforecast.core.registry import register
 from deepforecast.data.frames import Floats, Ints
-from deepforecast.models.statistical._theta import Form, ThetaFamily, weight_of
+from deepforecast.models.statistical._theta import Fiorucci, Form
 
 
 @register
-class AutoTheta(ThetaFamily):
+class AutoTheta(Fiorucci):
     """The best of the standard, optimised, dynamic standard and dynamic optimised Theta model of each series.
 
-    By the mean squared error an optimised model is never behind its standard one, of which it is a case, so that only these
-    two are fitted; "aicc" and "bic" count their parameters (the standard ones: alpha, first level and, unless dynamic, slope).
+    They are compared by their error in the sample. A standard model is a case of its optimised one and never ahead of it as
+    such ("mse": only those two are fitted); so the error is that of a degree of freedom ("variance"): alpha, the first level
+    and an estimated theta take one each. "aicc" weighs them more.
+    A season is looked for in series of two or more; a shorter one is named in a `DataWarning`.
     Interval: that of the model chosen. Missing values are stepped over (an error of 0).
     Reference: Fiorucci, Pellegrini, Louzada, Petropoulos & Koehler (2016), Models for optimising the theta method and their
     relationship to state space models, *International Journal of Forecasting* 32.
 
     >>> import pandas as pd
     >>> frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=12), "y": [float(2 * row) for row in range(12)]})
-    >>> AutoTheta(horizon=2).fit(frame).predict().round({"AutoTheta": 3})
+    >>> AutoTheta(horizon=2, season_length=1).fit(frame).predict().round({"AutoTheta": 3})
               ds  AutoTheta
     0 2024-01-13       24.0
     1 2024-01-14       26.0
     """
 
-    criterion: str = param("mse", choices=("mse", "aicc", "bic"), help="what the model of a series is chosen by")
+    criterion: str = param("variance", choices=("variance", "mse", "aicc"), help="what the model of a series is chosen by")
 
     def _forms(self) -> tuple[Form, ...]:
-        best = (Form(dynamic=False), Form(dynamic=True))
+        optimised = self._form(dynamic=False), self._form(dynamic=True)
         if self.criterion == "mse":
-            return best
-        standard = weight_of(2.0), weight_of(2.0)
-        return Form(dynamic=False, weight=standard), best[0], Form(dynamic=True, weight=standard), best[1]
+            return optimised
+        return self._form(dynamic=False, theta=2.0), self._form(dynamic=True, theta=2.0), *optimised
 
     def _score(self, form: Form, loss: Floats, count: Ints) -> Floats:
         if self.criterion == "mse":
             return loss
+        if self.criterion == "variance":
+            return np.asarray(loss / np.maximum(count - form.parameters, 0.5))
         number = form.parameters + 1
         with np.errstate(divide="ignore"):  # errors of 0: as good as can be
             fit = count * np.log(loss / count)
-        if self.criterion == "bic":
-            return np.asarray(fit + np.log(count) * number)
-        room = np.maximum(count - number - 1, 1e-9)
-        return np.asarray(fit + 2 * number + 2 * number * (number + 1) / room)
+        return np.asarray(fit + 2 * number + 2 * number * (number + 1) / np.maximum(count - number - 1, 1e-9))

@@ -9,7 +9,7 @@ from deepforecast.core.registry import register
 from deepforecast.core.state import Learned
 from deepforecast.data.frames import Floats
 from deepforecast.data.panel import Panel
-from deepforecast.models.statistical._intermittent import BOUNDS, Intermittent, constants, moved, since_seen, started
+from deepforecast.models.statistical._intermittent import BOUNDS, Intermittent, found, moved, since_seen
 
 INTERVALS = 0
 
@@ -48,27 +48,22 @@ class Croston(Intermittent):
     )
 
     def _estimate(self, panel: Panel) -> Learned:
-        from deepforecast.kernels.intermittent import smoothing_parameters
-
-        alpha = constants(len(panel), self.alpha, self.alpha)
-        if self.variant == "optimized":
-            alpha = smoothing_parameters(panel.y, panel.indptr, INTERVALS, np.array([BOUNDS, BOUNDS]))
-        state, sizes = moved(panel, INTERVALS, alpha, None)
-        return Learned({"alpha": alpha, "state": state, "sizes": sizes})
+        bounds = BOUNDS if self.variant == "optimized" else (self.alpha, self.alpha)
+        return Learned(found(panel, INTERVALS, [bounds, bounds]))
 
     def _advance(self, learned: Learned, panel: Panel, fresh: bool) -> Learned:
-        state, sizes = moved(panel, INTERVALS, learned["alpha"], None if fresh else learned)
-        return Learned({"alpha": learned["alpha"], "state": state, "sizes": sizes}, history=panel if fresh else None)
+        state = moved(panel, INTERVALS, learned["alpha"], None if fresh else learned)
+        return Learned(state, history=panel if fresh else None)
 
     def _rate(self, learned: Learned) -> Floats:
         state, alpha = learned["state"], learned["alpha"]
         return np.nan_to_num(self._ratio(state[:, 0], state[:, 1], alpha[:, 1]), nan=0.0)
 
     def _fitted(self, learned: Learned, panel: Panel) -> Floats:
-        from deepforecast.kernels.intermittent import walked
+        from deepforecast.kernels.intermittent import levels
 
         alpha = learned["alpha"]
-        _, _, size, periods = walked(panel.y, panel.indptr, INTERVALS, alpha, *started(len(panel), 1))
+        size, periods = levels(panel.y, panel.indptr, INTERVALS, alpha)
         return since_seen(self._ratio(size, periods, np.repeat(alpha[:, 1], panel.lengths)), panel)
 
     def _ratio(self, size: Floats, periods: Floats, alpha: Floats) -> Floats:

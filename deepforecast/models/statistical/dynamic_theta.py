@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from deepforecast.core.params import param
 from deepforecast.core.registry import register
-from deepforecast.models.statistical._theta import Form, ThetaFamily, weight_of
+from deepforecast.models.statistical._theta import Fiorucci, Form
 
 
 @register
-class DynamicTheta(ThetaFamily):
+class DynamicTheta(Fiorucci):
     """The dynamic optimised Theta model (DOTM), or with theta=2 the dynamic standard one (DSTM).
 
-    The line is that through the values so far, and it moves on with every row and every step ahead. theta (unless given), alpha
-    in 0.1 to 0.99 and the first level minimise the sum of squared errors from the fourth row on, exactly.
+    The line is that through the values so far, and it moves on with every row and every step ahead. theta is estimated unless
+    it is given; alpha lies in 0.1 to 0.99, as in R's forecTheta.
+    A season is looked for in series of two or more; a shorter one is named in a `DataWarning`.
     Interval: the model is linear in its errors, so the variance of each step follows from that of the state. Missing values
     are stepped over: the level moves as if the error were 0, the line is that through the values seen.
     Reference: Fiorucci, Pellegrini, Louzada, Petropoulos & Koehler (2016), Models for optimising the theta method and their
@@ -20,16 +21,13 @@ class DynamicTheta(ThetaFamily):
 
     >>> import pandas as pd
     >>> frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=12), "y": [float(2 * row) for row in range(12)]})
-    >>> DynamicTheta(horizon=2).fit(frame).predict().round({"DynamicTheta": 3})
+    >>> DynamicTheta(horizon=2, season_length=1).fit(frame).predict().round({"DynamicTheta": 3})
               ds  DynamicTheta
-    0 2024-01-13          24.0
-    1 2024-01-14          26.0
+    0 2024-01-13        23.878
+    1 2024-01-14        25.825
     """
 
     theta: float | None = param(None, at_least=1.0, help="curvature of the line that is smoothed; None: estimated")
 
     def _forms(self) -> tuple[Form, ...]:
-        if self.theta is None:
-            return (Form(dynamic=True),)
-        weight = weight_of(self.theta)
-        return (Form(dynamic=True, weight=(weight, weight)),)
+        return (self._form(dynamic=True, theta=self.theta),)

@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 from deepforecast.core.registry import register
-from deepforecast.models.statistical._theta import Form, ThetaFamily
+from deepforecast.models.statistical._theta import Fiorucci, Form
 
 
 @register
-class OptimizedTheta(ThetaFamily):
+class OptimizedTheta(Fiorucci):
     """The optimised Theta model (OTM): theta is estimated beside alpha and the first level.
 
-    theta is at least 1 and may be infinite: then the line's whole drift goes on. alpha lies in 0.1 to 0.99, and the errors of
-    the first three rows do not count, as in R's forecTheta. All three minimise the sum of squared errors, exactly.
+    theta is at least 1 and may be infinite: then the line's whole drift goes on. alpha lies in 0.1 to 0.99, as in
+    R's forecTheta.
+    A season is looked for in series of two or more; a shorter one is named in a `DataWarning`.
     Interval: sigma^2 * (1 + (h - 1) * alpha^2), times the index. Missing values are stepped over (an error of 0).
     Reference: Fiorucci, Pellegrini, Louzada, Petropoulos & Koehler (2016), Models for optimising the theta method and their
     relationship to state space models, *International Journal of Forecasting* 32.
 
     >>> import pandas as pd
     >>> frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=12), "y": [float(2 * row) for row in range(12)]})
-    >>> OptimizedTheta(horizon=2).fit(frame).predict().round({"OptimizedTheta": 3})
+    >>> OptimizedTheta(horizon=2, season_length=1).fit(frame).predict().round({"OptimizedTheta": 3})
               ds  OptimizedTheta
     0 2024-01-13            24.0
     1 2024-01-14            26.0
     """
 
     def _forms(self) -> tuple[Form, ...]:
-        return (Form(dynamic=False),)
+        return (self._form(dynamic=False),)

@@ -9,7 +9,7 @@ from deepforecast.core.registry import register
 from deepforecast.core.state import Learned
 from deepforecast.data.frames import Floats
 from deepforecast.data.panel import Panel
-from deepforecast.models.statistical._intermittent import Intermittent, moved, since_seen, started
+from deepforecast.models.statistical._intermittent import Intermittent, found, moved, since_seen
 
 PROBABILITY = 1
 SIZE_BOUNDS, PROBABILITY_BOUNDS = (0.1, 0.3), (0.01, 0.3)
@@ -41,18 +41,13 @@ class TSB(Intermittent):
     )
 
     def _estimate(self, panel: Panel) -> Learned:
-        from deepforecast.kernels.intermittent import smoothing_parameters
-
-        given = (self.alpha_size, self.alpha_probability)
-        usual = (SIZE_BOUNDS, PROBABILITY_BOUNDS)
-        bounds = np.array([ours if one is None else (one, one) for one, ours in zip(given, usual, strict=True)], np.float64)
-        alpha = smoothing_parameters(panel.y, panel.indptr, PROBABILITY, bounds)
-        state, sizes = moved(panel, PROBABILITY, alpha, None)
-        return Learned({"alpha": alpha, "state": state, "sizes": sizes})
+        given, usual = (self.alpha_size, self.alpha_probability), (SIZE_BOUNDS, PROBABILITY_BOUNDS)
+        bounds = [ours if one is None else (one, one) for one, ours in zip(given, usual, strict=True)]
+        return Learned(found(panel, PROBABILITY, bounds))
 
     def _advance(self, learned: Learned, panel: Panel, fresh: bool) -> Learned:
-        state, sizes = moved(panel, PROBABILITY, learned["alpha"], None if fresh else learned)
-        return Learned({"alpha": learned["alpha"], "state": state, "sizes": sizes}, history=panel if fresh else None)
+        state = moved(panel, PROBABILITY, learned["alpha"], None if fresh else learned)
+        return Learned(state, history=panel if fresh else None)
 
     def _rate(self, learned: Learned) -> Floats:
         state = learned["state"]
@@ -62,7 +57,7 @@ class TSB(Intermittent):
         return np.asarray(np.nan_to_num(learned["state"][:, 1], nan=0.0))
 
     def _fitted(self, learned: Learned, panel: Panel) -> Floats:
-        from deepforecast.kernels.intermittent import walked
+        from deepforecast.kernels.intermittent import levels
 
-        _, _, size, chance = walked(panel.y, panel.indptr, PROBABILITY, learned["alpha"], *started(len(panel), 1))
+        size, chance = levels(panel.y, panel.indptr, PROBABILITY, learned["alpha"])
         return since_seen(size * chance, panel)

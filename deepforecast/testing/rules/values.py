@@ -58,7 +58,7 @@ def short_series_are_refused_or_forecast(subject: Subject) -> None:
     """A series of 1, 2 or 3 values, alone or beside others, is forecast or refused by its id and length; none disappears."""
     for length in (1, 2, 3):
         short = worlds.of_values([5.0, 7.0, 6.0][:length], "short", "2020-02-20")
-        for frame in (short, worlds.together(worlds.daily(), short)):
+        for frame in (short, worlds.together(worlds.one(), short)):
             _refused_or_forecast(subject, frame, length)
 
 

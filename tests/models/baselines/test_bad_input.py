@@ -132,9 +132,11 @@ def test_b080_b082_short_series(model: Forecaster, daily: Any, plain: Any, rows:
     if rows >= for_level:
         assert np.isfinite(model.predict(H, level=80).iloc[:, 2:]).all(axis=None)
         return
+    model.update(daily(after=rows, short=[1.0]))  # sigma stays that of the fit
     for banded in (lambda: model.predict(H, level=80), lambda: model.simulate(2, H)):
-        with pytest.raises(DataError, match="series short is not: the values of column y are too few to know their spread"):
+        with pytest.raises(DataError, match="series short is not: the values of column y are too few to know") as few:
             banded()
+        assert f"spread: at least {for_level} are needed, and in fit there were {rows}. Fit longer" in str(few.value)
 
 
 @pytest.mark.parametrize("rows", [9, 11])
@@ -160,11 +162,15 @@ def test_k12_a_place_of_the_season_without_a_value_is_refused(model: Forecaster,
     y = np.where(np.arange(20) % 4 == 2, np.nan, 1.0)
     frame = daily(A=np.arange(20.0), B=y)
     match = r"needs a value at each of the 4 places of its season \(season_length\); series B has none at 1 of them"
-    with pytest.warns(DataWarning, match="missing"), pytest.raises(DataError, match=match):
+    with pytest.raises(DataError, match=match):  # and nothing is said of forecasting through missing values
         model.fit(frame)
     fitted = model.fit(daily(A=np.arange(20.0), B=np.arange(20.0)))
-    with pytest.warns(DataWarning, match="missing"), pytest.raises(DataError, match=match):
-        fitted.predict(2, frame=frame)
+    for call in (lambda: fitted.predict(2, frame=frame), lambda: fitted.fine_tune(frame)):
+        with pytest.raises(DataError, match=match):
+            call()
+    both = r"series A, B have places without one: the first, A, has none at 2 of them"
+    with pytest.raises(DataError, match=both):
+        model.fit(daily(A=np.where(np.arange(20) % 4 < 2, np.nan, 1.0), B=y))
     filled = model.clone(missing="interpolate").fit(frame).predict(2)
     assert (filled.loc[filled["unique_id"] == "B", model.name] == 1).all()
 

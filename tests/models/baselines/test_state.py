@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from deepforecast import Drift, Forecaster, Mean, Naive2, SeasonalMean
+from deepforecast import Drift, Forecaster, Mean, Naive, Naive2, SeasonalMean
 from deepforecast.errors import DataError, DataWarning
 
 STEPS = 7
@@ -82,6 +82,37 @@ def test_trailing_rows_without_a_value_widen_the_bands(patient: Forecaster, dail
     np.testing.assert_allclose(found[patient.name], points, rtol=1e-12)
     width = found[f"{patient.name}-hi-80"] - found[f"{patient.name}-lo-80"]
     np.testing.assert_allclose(width, 2 * 1.2815515655446004 * np.array(spread), rtol=1e-12)
+
+
+@pytest.mark.parametrize("others", [{}, {"B": [np.nan, 4.0, np.nan]}, {"B": [np.nan] * 3}], ids=["alone", "seen", "unseen"])
+def test_k7_an_update_without_a_value_moves_the_clock(patient: Forecaster, daily: Any, others: Any) -> None:
+    """As if the rows had been there in fit, and said once; a history without a value stays refused."""
+    random = np.random.default_rng(3)
+    known = {"A": random.normal(size=20), "B": random.normal(size=20)}
+    patient.fit(daily(**known))
+    with pytest.warns(DataWarning, match="forecasts through missing values: column y is missing in") as said:
+        patient.update(daily(after=20, A=[np.nan] * 3, **others))
+    assert len(said) == 1
+    whole = {name: [*y, *others.get(name, [np.nan] * 3 if name == "A" else [])] for name, y in known.items()}
+    fresh = quietly(lambda: patient.clone().fit(daily(**whole)).predict(4))
+    found = patient.predict(4)
+    assert (found["ds"] == fresh["ds"]).all()
+    np.testing.assert_allclose(found[patient.name][:4], fresh[patient.name][:4], rtol=1e-12)
+    for call in (lambda: patient.predict(4, frame=daily(A=[np.nan] * 9)), lambda: patient.fine_tune(daily(A=[np.nan] * 9))):
+        with pytest.raises(DataError, match=r"at least one value in column y; it is missing throughout in series A"):
+            call()
+
+
+def test_k7_an_update_without_a_value_is_filled_or_refused(daily: Any) -> None:
+    rows = daily(after=20, A=[np.nan] * 3)
+    y = np.random.default_rng(3).normal(size=20)
+    zero = Naive(missing="zero").fit(daily(A=y)).update(rows).predict(1)
+    assert zero.iloc[0].tolist() == ["A", pd.Timestamp("2024-01-24"), 0.0]
+    for model in (Naive(missing="ffill"), Mean(missing="interpolate"), Naive2(season_length=3)):
+        fitted = model.fit(daily(A=1 + y**2))
+        with pytest.raises(DataError, match=r"column y is missing .* series A, (first at|from) 2024-01-21"):
+            fitted.update(rows)
+        assert fitted.predict(1)["ds"].tolist() == [pd.Timestamp("2024-01-21")]
 
 
 def test_drift_keeps_its_slope_on_other_histories(daily: Any) -> None:

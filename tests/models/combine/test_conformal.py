@@ -215,11 +215,20 @@ def test_pooled_bands_are_wide_where_the_series_is() -> None:
     assert (width[2] == 0).all()
 
 
-def test_pooled_bands_for_series_that_were_constant() -> None:
+def test_pooled_bands_for_series_that_were_constant(tmp_path: Path) -> None:
     values = np.zeros((40, 12))
-    values[:30, -1] = 1.0  # most had no scale when they moved
-    with pytest.raises(CapabilityError, match="too many were constant before they moved"):
-        Conformal(Naive(), 1, pool=True, n_windows=1).fit(panel_of(values), freq=1).predict(level=80)
+    values[:30, -1] = 1.0  # none had a scale before
+    model = Conformal(Naive(), 1, pool=True, n_windows=1).fit(panel_of(values), freq=1)
+    model.save(tmp_path / "model")
+    for one in (model, deepforecast.load(tmp_path / "model")):
+        with pytest.raises(CapabilityError, match=r"there are 0\. Give more or longer series \(errors of those constant"):
+            one.predict(level=80)
+
+
+def test_C4_dead_series_leave_the_bands_of_moving_ones_alone() -> None:
+    values = np.random.default_rng(0).normal(size=(400, 43)).cumsum(axis=1)
+    dead = np.concatenate([np.full((1600, 43), 5.0), values])
+    assert abs(coverage(Conformal(Naive(), pool=True), dead, 80) - (1600 + 400 * 0.8) / 2000) < 0.01
 
 
 @pytest.mark.parametrize("value", [7.0, -7.0, 1e9, 1e-9, 0.0])

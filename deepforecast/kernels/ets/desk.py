@@ -1,0 +1,71 @@
+"""What the searches work on: the data, the plan of forms, the lanes' desk."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deepforecast.kernels.compiling import bare
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+ERROR, TREND, DAMPED, SEASON, WIDE, FENCE, SLOT, STARTS = range(8)
+"""Columns of `forms`. Error: 0 added, 1 multiplied · trend, season: 0 none, 1 added, 2 multiplied · WIDE: within the wide
+bounds · FENCE: kept in the admissible region 0 not, 1 always, 2 if the optimum lies outside · SLOT: where the curvature at
+the optimum is kept, -1 nowhere · from STARTS on: where searches begin, at the optimum of another form or at a guess."""
+GUESS, BOLD, CALM, QUICK, FLAT, NOWHERE = -1, -2, -3, -4, -5, -9
+RATES_AT = (
+    (0.2, 0.02, 0.05, 0.95),
+    (0.5, 0.2, 0.3, 0.85),
+    (0.02, 0.0005, 0.005, 0.97),
+    (0.9, 0.01, 0.01, 0.9),
+    (0.3, 0.01, 0.01, 0.9),
+)
+"""Rates of the guesses, in that order; FLAT has no slope and no season to begin with."""
+MOST_STARTS = 4
+LAST_RESORT, WITH_FENCE = MOST_STARTS, MOST_STARTS + 1  # attempts beyond the starts listed
+SERIES, PLACE, CANDIDATE, ATTEMPT, LENGTH, FENCED = range(6)  # rows of `crew`; PLACE: in the order of the call
+START, LIKELY, GRADIENT, ROOM = range(4)  # rows of `work`
+VALUE_OF, ROUNDS_OF = -2, -1  # the last two columns of `found`
+
+
+class Data(NamedTuple):
+    """Series in units of their spread; a missing value is NaN."""
+
+    y: Floats
+    indptr: Ints
+    centre: Floats  # what is taken off where everything adds up
+    floors: Floats  # (series, 2): of the mean square error, additive and multiplicative
+    design: Floats  # (rows, regressors)
+    guesses: Floats  # (series, 2, parameters): factors to be added, or to be multiplied; rates that are not sought
+
+
+class Plan(NamedTuple):
+    """Which forms are fitted; a row each."""
+
+    forms: Ints
+    has: Ints  # (forms, parameters): 1 where a form has it
+    free: Ints  # 1 where it is sought
+    neutral: Floats  # its value where a form has it not
+
+
+class Desk(NamedTuple):
+    """Where the lanes work; flat rows of `LANES` numbers, as in `lanes`."""
+
+    trail: Floats
+    held: Floats
+    anchor: Floats  # what is held before the first step, of what is not sought
+    pulls: Floats
+    sums: Floats
+    crew: Ints  # (6, LANES)
+    work: Floats  # (4, parameters + 2)
+    memory: Floats  # (places, slots, parameters, parameters): inverse Hessians
+
+
+@bare
+def adds_up(form: Ints) -> bool:
+    """Whether the form is the same around any level, so that the series may be centred."""
+    return bool(form[ERROR] == 0 and form[TREND] < 2 and form[SEASON] < 2)

@@ -1,0 +1,255 @@
+"""Estimation of exponential smoothing from arrays: many series, one form or several."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deepforecast.kernels.compiling import announced
+from deepforecast.kernels.ets.coordinates import FACTORS
+from deepforecast.kernels.ets.desk import (
+    BOLD,
+    CALM,
+    ERROR,
+    GUESS,
+    MOST_STARTS,
+    NOWHERE,
+    QUICK,
+    RATES_AT,
+    ROUNDS_OF,
+    SEASON,
+    STARTS,
+    TREND,
+    VALUE_OF,
+    Data,
+    Desk,
+    Plan,
+)
+from deepforecast.kernels.ets.estimating import fit_group
+from deepforecast.kernels.ets.forms import Form
+from deepforecast.kernels.ets.lanes import LANES, PRODUCT, SUM, SUM_ADDITIVE, VALUE
+from deepforecast.kernels.ets.starting import guess_all
+from deepforecast.kernels.search import new_search
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+LONGEST_FREE_SEASON = 60
+"""The factors a longer season begins with are those of a decomposition: a search for more of them takes too long."""
+PERFECT = 1e-10  # an error this small beside the spread is none
+MEMORY = 2**21  # numbers kept of the curvatures of a block of series
+MOST = 600  # evaluations of a search
+
+
+class Fits(NamedTuple):
+    """What was found, for each series and form: NaN, and a log-likelihood of minus infinity, where nothing was."""
+
+    rates: Floats  # (series, forms, 4): alpha, beta, gamma, phi
+    states: Floats  # (series, forms, 2 + season): level, slope, factors of the first steps
+    coefficients: Floats  # (series, forms, regressors)
+    log_likelihood: Floats  # (series, forms)
+    evaluations: Floats  # (series, forms)
+
+
+class Settings(NamedTuple):
+    """`bounds`: "usual", "admissible" or "both", which means "usual" where rates are given. `fixed` (4,) or (series, 4): rates
+    that are given, NaN where they are sought, of all series alike. `states` (series, 2, 2 + season): given ones, factors to be
+    added or multiplied. `tolerance`: of the log-likelihood. `thorough`: from more starts than one."""
+
+    bounds: str = "both"
+    fixed: Floats | tuple[float, ...] = (np.nan, np.nan, np.nan, np.nan)
+    states: Floats | None = None
+    tolerance: float = 1e-5
+    thorough: bool = False
+
+
+def fit(
+    y: Floats, indptr: Ints, season: int, forms: list[Form], *, design: Floats | None = None, settings: Settings | None = None
+) -> Fits:
+    """Maximum likelihood of each of `forms` for each series. NaN in `y` is a missing value, and so counts a row of `design`
+    with one. A form with a product is left out for series that are not positive, and any form for constant ones."""
+    settings = settings or Settings()
+    y = np.ascontiguousarray(y, np.float64)
+    indptr = np.ascontiguousarray(indptr, np.int64)
+    design = np.empty((len(y), 0)) if design is None else np.ascontiguousarray(design, np.float64)
+    if design.shape[1]:
+        lost = np.asarray(np.isnan(design).any(axis=1))
+        y, design = np.where(lost, np.nan, y), np.where(lost[:, None], 0.0, design)
+    every = planned(forms)
+    scaled, centre, units = _scaled(y, indptr)
+    magnitude = np.add.reduceat(np.abs(np.where(np.isnan(scaled), 0.0, scaled)), indptr[:-1]) / units.counts
+    floors = PERFECT**2 / np.column_stack([np.ones(len(centre)), np.maximum(magnitude, 1.0) ** 2])
+    guesses = _guesses(scaled, indptr, season, design.shape[1], units, settings)
+    plan = _plan(every, season, design.shape[1], settings)
+    found = np.full((len(indptr) - 1, len(every), guesses.shape[2] + 2), np.inf)
+    found[:, :, ROUNDS_OF] = 0.0
+    limits = np.array([settings.tolerance, MOST])
+    with announced("exponential smoothing"):
+        _run(Data(scaled, indptr, centre, floors, design, guesses), plan, _groups(every), units, found, limits)
+    return _unscaled(found[:, [every.index(form) for form in forms]], forms, season, units)
+
+
+def planned(forms: list[Form]) -> list[Form]:
+    """The forms and the smaller ones their searches begin at, in the order in which they are fitted."""
+    every = set(forms)
+    for form in forms:
+        every |= {form._replace(damped=0), form._replace(trend=0, damped=0)}
+        if form.trend == 2:
+            every |= {form._replace(trend=1), form._replace(trend=1, damped=0)}
+    return sorted(every, key=lambda form: (form.season, form.error, form.trend == 2, form.trend, form.damped))
+
+
+def _given(settings: Settings) -> Floats:
+    """The rates that are given, a row for all series or for each."""
+    return np.asarray(settings.fixed, np.float64).reshape(-1, 4)
+
+
+def _groups(every: list[Form]) -> list[tuple[int, int]]:
+    """Forms that share a recursion, as first and last + 1."""
+    kinds = [(form.season, form.error, form.trend == 2) for form in every]
+    firsts = [number for number, kind in enumerate(kinds) if number == 0 or kind != kinds[number - 1]]
+    return list(pairwise([*firsts, len(kinds)]))
+
+
+def starts_of(form: Form, every: list[Form], thorough: bool) -> list[int]:
+    """Where the searches of a form begin: the optimum of the next smaller form, or a guess, first."""
+    smaller = [form._replace(damped=0), form._replace(trend=0, damped=0)]
+    if form.trend == 2:
+        smaller.insert(0, form._replace(trend=1))
+    twin = form._replace(error=0)
+    near = [every.index(one) for one in smaller if one != form and one in every][:1]
+    if form.error == 1 and twin in every:
+        near.append(every.index(twin))
+    guesses = [BOLD, GUESS, CALM, QUICK] if near else [GUESS, BOLD, CALM, QUICK]
+    return [*near, *guesses][: MOST_STARTS if thorough else 1]
+
+
+def _plan(every: list[Form], season: int, regressors: int, settings: Settings) -> Plan:
+    width = FACTORS + season + regressors
+    forms = np.full((len(every), STARTS + MOST_STARTS), NOWHERE, np.int64)
+    has, neutral = np.zeros((len(every), width), np.int64), np.zeros((len(every), width))
+    sought = np.isnan(_given(settings)[0])
+    free_bounds = settings.bounds if sought.all() else "usual"
+    wide, fence = int(free_bounds == "admissible"), {"usual": 0, "admissible": 1, "both": 2}[free_bounds]
+    for number, form in enumerate(every):
+        starts = starts_of(form, every, settings.thorough)
+        forms[number, :STARTS] = (*form, wide, fence, number)
+        forms[number, STARTS : STARTS + len(starts)] = starts
+        has[number, :FACTORS] = (1, form.trend > 0, form.season > 0, form.damped, 1, form.trend > 0)
+        has[number, FACTORS : FACTORS + season] = form.season > 0
+        has[number, FACTORS + season :] = 1
+        neutral[number, 3] = 1.0
+        neutral[number, 5] = form.trend == 2
+        neutral[number, FACTORS : FACTORS + season] = form.season == 2
+    free = has.copy()
+    free[:, :4] *= sought
+    if settings.states is not None:
+        free[:, 4 : FACTORS + season] = 0
+    if season > LONGEST_FREE_SEASON:
+        free[:, FACTORS : FACTORS + season] = 0
+    return Plan(forms, has, free, neutral)
+
+
+class _Units(NamedTuple):
+    """A series in units of its spread: size 2^power, two numbers so that no series is too large or too small."""
+
+    size: Floats
+    power: Ints
+    counts: Floats
+    varies: Bools  # it is not constant
+    positive: Bools
+
+
+def _scaled(y: Floats, indptr: Ints) -> tuple[Floats, Floats, _Units]:
+    """The series in units of their spread, their centres in these units, and the units. The same series at another scale
+    looks the same up to rounding, so that searches take the same way."""
+    begin, rows = indptr[:-1], np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+    seen = ~np.isnan(y)
+    counts = np.maximum(np.add.reduceat(seen.astype(np.float64), begin), 1.0)
+    least = np.minimum.reduceat(np.where(seen, y, np.inf), begin)
+    most = np.maximum.reduceat(np.where(seen, y, -np.inf), begin)
+    _, power = np.frexp(np.maximum(np.abs(least), np.abs(most)))
+    small = np.where(seen, np.ldexp(y, -power[rows]), 0.0)
+    centre = np.add.reduceat(small, begin) / counts
+    spread = np.sqrt(np.add.reduceat(np.where(seen, (small - centre[rows]) ** 2, 0.0), begin) / counts)
+    varies = (most > least) & (spread > 0)
+    size = np.where(varies, spread, 1.0)
+    units = _Units(size, power.astype(np.int64), counts, varies, least > 0)
+    return np.where(seen, small / size[rows], np.nan), centre / size, units
+
+
+def _guesses(scaled: Floats, indptr: Ints, season: int, regressors: int, units: _Units, settings: Settings) -> Floats:
+    """Where searches begin unless another form tells; what is given stays."""
+    seen = ~np.isnan(scaled)
+    guesses = np.zeros((len(indptr) - 1, 2, FACTORS + season + regressors))
+    given = _given(settings)[:, None, :]
+    guesses[:, :, :4] = np.where(np.isnan(given), RATES_AT[0], given)
+    states = np.zeros((len(guesses), 2, 2 + season))
+    if settings.states is None:
+        guess_all(np.where(seen, scaled, 0.0), seen.astype(np.float64), indptr, season, states)
+    else:
+        states[:] = np.ldexp(settings.states, -units.power[:, None, None]) / units.size[:, None, None]
+        states[:, 1, 2:] = settings.states[:, 1, 2:]
+    guesses[:, :, 4 : FACTORS + season] = states
+    return guesses
+
+
+def _run(data: Data, plan: Plan, groups: list[tuple[int, int]], units: _Units, found: Floats, limits: Floats) -> None:
+    """Fit group after group, a block of series at a time so that what is remembered of them stays within bounds."""
+    lengths, parameters, season = np.diff(data.indptr), plan.has.shape[1], plan.has.shape[1] - data.design.shape[1] - FACTORS
+    order = np.flatnonzero(units.varies)
+    order = order[np.argsort(-lengths[order], kind="stable")]
+    search, block = new_search(LANES, parameters), max(LANES * 4, MEMORY // (len(plan.forms) * parameters**2))
+    for at in range(0, len(order), block):
+        some = order[at : at + block]
+        memory = np.zeros((len(some), len(plan.forms), parameters, parameters))
+        for first, last in groups:
+            fits = units.counts[some] > plan.has[first].sum() - (season > 1 and plan.has[first, FACTORS])
+            if plan.forms[first, ERROR] == 1 or plan.forms[first, SEASON] == 2 or plan.forms[first, TREND] == 2:
+                fits &= units.positive[some]
+            able = some[fits]
+            if len(able):
+                slots = _slots(plan.forms[first])
+                desk = _desk(int(lengths[able[0]]), slots, FACTORS + season, parameters, memory[fits])
+                fit_group(data, plan, desk, search, found, able, np.array([first, last, slots * LANES]), limits)
+                memory[fits] = desk.memory
+
+
+def _slots(form: Ints) -> int:
+    if form[SEASON] == 2 or form[TREND] == 2:
+        return PRODUCT
+    return SUM if form[ERROR] == 1 else SUM_ADDITIVE
+
+
+def _desk(steps: int, slots: int, held: int, parameters: int, memory: Floats) -> Desk:
+    trail = np.zeros((steps, slots, LANES))
+    if slots > VALUE:
+        trail[:, VALUE] = 1.0
+    now, anchor, pulls = np.zeros((3, held * LANES))
+    crew, work = np.zeros((6, LANES), np.int64), np.zeros((4, parameters + 2))
+    return Desk(trail.reshape(-1), now, anchor, pulls, np.ones(7 * LANES), crew, work, memory)
+
+
+def _unscaled(found: Floats, forms: list[Form], season: int, units: _Units) -> Fits:
+    """Parameters and likelihood in the units of the series."""
+    lost = ~np.isfinite(found[:, :, VALUE_OF])
+    found[lost] = np.nan
+
+    def whole(values: Floats) -> Floats:
+        return np.ldexp(values * units.size[:, None, None], units.power[:, None, None])
+
+    states, growing = found[:, :, 4 : FACTORS + season], [form.trend < 2 for form in forms]
+    states[:, :, :1] = whole(states[:, :, :1])
+    states[:, growing, 1:2] = whole(states[:, growing, 1:2])
+    added = [form.season < 2 for form in forms]
+    states[:, added, 2:] = whole(states[:, added, 2:])
+    coefficients = whole(found[:, :, FACTORS + season : -2])
+    counts = units.counts[:, None]
+    logarithm = (np.log(units.size) + units.power * np.log(2.0))[:, None]
+    constant = 0.5 * counts * (np.log(2.0 * np.pi / counts) + 1.0) + counts * logarithm
+    log_likelihood = np.where(lost, -np.inf, -(found[:, :, VALUE_OF] + constant))
+    return Fits(found[:, :, :4], states, coefficients, log_likelihood, found[:, :, ROUNDS_OF])

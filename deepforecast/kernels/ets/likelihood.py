@@ -1,0 +1,71 @@
+"""Minus the logarithm of the likelihood of each lane (sigma replaced by its estimate, constants left out) and how it changes.
+
+    additive errors          n/2 log(sum eps^2)
+    multiplicative errors    n/2 log(sum (eps / mu)^2) + sum log mu
+
+`sums` holds, a number a lane: n, what keeps a perfect fit finite, the value found, and room for four more.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deepforecast.kernels.compiling import bare
+from deepforecast.kernels.ets.lanes import _1, _2, _3, _4, _5, _6
+
+Floats = NDArray[np.float64]
+
+COUNT, FLOOR, FOUND, SQUARE, LEAST, LOGS, PRODUCTS = range(7)
+BLOCK = 16  # steps a logarithm
+SMALLEST, LARGEST = 1e-18, 1e18  # of a mean in a product of BLOCK
+
+
+@bare
+def additive(trail: Floats, steps: int, width: int, sums: Floats) -> None:
+    """The values, and in `PULL` the derivatives by eps."""
+    for k in range(_1):
+        sums[_3 + k] = 0.0
+    for t in range(steps):
+        row = trail[t * width : (t + 1) * width]
+        for k in range(_1):
+            sums[_3 + k] += row[_2 + k] * row[_2 + k]
+    for k in range(_1):
+        square = sums[_3 + k] + sums[_1 + k]
+        sums[_2 + k] = 0.5 * sums[k] * math.log(square)
+        sums[_3 + k] = sums[k] / square
+    for t in range(steps):
+        row = trail[t * width : (t + 1) * width]
+        for k in range(_1):
+            row[_3 + k] = sums[_3 + k] * row[_2 + k]
+
+
+@bare
+def multiplicative(trail: Floats, steps: int, width: int, sums: Floats) -> None:
+    """The same for multiplicative errors; infinite where a mean is not positive."""
+    for k in range(_1):
+        sums[_3 + k], sums[_4 + k], sums[_5 + k], sums[_6 + k] = 0.0, 1.0, 0.0, 1.0
+    for t in range(steps):
+        row = trail[t * width : (t + 1) * width]
+        for k in range(_1):
+            mean = row[_5 + k] - row[_2 + k]
+            share = 1.0 / mean
+            sums[_3 + k] += (row[_2 + k] * share) * (row[_2 + k] * share)
+            sums[_4 + k] = min(sums[_4 + k], mean)
+            sums[_6 + k] *= min(max(mean, SMALLEST), LARGEST)
+            row[_6 + k] = share
+        if t % BLOCK == BLOCK - 1 or t == steps - 1:
+            for k in range(_1):
+                sums[_5 + k] += math.log(sums[_6 + k])
+                sums[_6 + k] = 1.0
+    for k in range(_1):
+        square = sums[_3 + k] + sums[_1 + k]
+        sums[_2 + k] = 0.5 * sums[k] * math.log(square) + sums[_5 + k] if sums[_4 + k] > 0.0 else np.inf
+        sums[_3 + k] = sums[k] / square
+    for t in range(steps):
+        row = trail[t * width : (t + 1) * width]
+        for k in range(_1):
+            error = row[_2 + k] * row[_6 + k]
+            row[_3 + k] = row[_1 + k] * row[_6 + k] * (sums[_3 + k] * error * (1.0 + error) - 1.0)

@@ -1,0 +1,247 @@
+"""What ARIMA and AutoARIMA share once an order is fitted: the filter over a history, forecasts, paths and components.
+
+A forecast is a regression (a level, a slope, columns known ahead, Fourier terms) plus the forecast of an ARIMA from the state
+of its filter. Everything is held by series in arrays whose widths follow from the parameters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from deepforecast.core.capabilities import Capabilities
+from deepforecast.core.forecast import Forecast, NormalForecast
+from deepforecast.core.noise import standard_normal
+from deepforecast.core.state import Learned
+from deepforecast.data.covariates import Covariate
+from deepforecast.data.frames import Floats, Frame, Ints
+from deepforecast.data.panel import Panel
+from deepforecast.models.statistical._arima_parts import parts_of, sampled
+from deepforecast.models.statistical._arima_series import Fit, Order, Series, power
+from deepforecast.models.statistical._base import Statistical
+from deepforecast.models.statistical._regressors import design
+
+
+class ArimaFamily(Statistical):
+    """A regression with ARIMA errors. `learned["order"]`: p, d, q, P, D, Q, and whether there is a constant."""
+
+    capabilities = Capabilities(
+        future=True, categorical=True, missing=True, distribution="analytic", simulates=True, explains=True,
+        scale_equivariant=True, shift_equivariant=True, precision=1e-3,
+    )  # fmt: skip
+    seconds_per_value = 2e-5
+
+    def parameters(self) -> Frame:
+        """A row a series: its order, log-likelihood and AICc, coefficients, constant and sigma."""
+        from deepforecast.models.statistical._arima_tables import parameters
+
+        return parameters(self, self.fitted())
+
+    def summary(self, unique_id: Any = None) -> str:
+        """statsmodels' summary of a series of the fit at the parameters found: a text."""
+        from deepforecast.models.statistical._arima_tables import summary
+
+        state = self.fitted()
+        return summary(self, self._history(state.learned), state, unique_id)
+
+    # -- what an order is, and how it is found ---------------------------------------------------------------------------------
+
+    def _widths(self, panel: Panel) -> tuple[int, int]:
+        """The most coefficients, and states, of any order that may be found."""
+        raise NotImplementedError
+
+    def _order(self, row: Ints, season: int) -> Order:
+        """The order of a row of `learned["order"]`."""
+        p, d, q, many_p, big_d, many_q, constant = (int(one) for one in row)
+        lags = tuple(range(1, p + 1)), tuple(range(1, q + 1))
+        return Order(lags[0], d, lags[1], (many_p, big_d, many_q), season, bool(constant))
+
+    def _one(self, y: Floats, columns: Floats, known: int, hint: float, season: int, waves: Any) -> tuple[Series, Fit, Ints]:
+        """The fit of a series, and which of `columns` (`known` ones known ahead, then Fourier terms) are its regressors."""
+        raise NotImplementedError
+
+    def _hints(self, panel: Panel) -> Floats:
+        """Something told of each series, found for many at once."""
+        return np.zeros(len(panel))
+
+    def _shared(self, panel: Panel) -> dict[str, Any]:
+        """What is kept beside the season and the number of states."""
+        return {}
+
+    def _waves(self, panel: Panel) -> Sequence[tuple[int, int]]:
+        """Fourier terms beside the columns known ahead: season and number of waves in it, by columns cos, sin."""
+        return ()
+
+    def _short_season(self, panel: Panel) -> int:
+        """The season of the polynomials, 1 if none."""
+        raise NotImplementedError
+
+    # -- fitting and filtering -------------------------------------------------------------------------------------------------
+
+    def _estimate(self, panel: Panel) -> Learned:
+        season, (width, size) = self._short_season(panel), self._widths(panel)
+        x = self._columns(panel)
+        held: dict[str, Any] = {
+            "order": np.zeros((len(panel), 7), np.int64),
+            "factors": np.zeros((len(panel), width)),
+            "beta": np.zeros((len(panel), 1 + x.shape[1])),
+            "level": np.zeros(len(panel)),
+            "sigma": np.zeros(len(panel)),
+            "likelihood": np.zeros((len(panel), 3)),
+            "start": panel.start // panel.calendar.step,
+            "rows": np.zeros(len(panel), np.int64),
+        }
+        waves, hints = self._waves(panel), self._hints(panel)
+        known = x.shape[1] - sum(2 * count for _, count in waves)
+        for one in range(len(panel)):
+            rows = slice(panel.indptr[one], panel.indptr[one + 1])
+            _keep(held, one, *self._one(panel.y[rows], x[rows], known, float(hints[one]), season, waves))
+        learned = Learned(held, {"season": season, "size": size, **self._shared(panel)})
+        return Learned({**held, **self._filtered(learned, panel, x, True)[0]}, dict(learned.shared), panel)
+
+    def _advance(self, learned: Learned, panel: Panel, fresh: bool) -> Learned:
+        moved, _ = self._filtered(learned, panel, self._columns(panel, learned), fresh)
+        return Learned({**learned.by_series, **moved}, learned.shared, panel if fresh else None)
+
+    def _fitted(self, learned: Learned, panel: Panel) -> Floats:
+        return self._filtered(learned, panel, self._columns(panel, learned), True)[1]
+
+    def _columns(self, panel: Panel, learned: Learned | None = None) -> Floats:
+        """Columns known ahead and Fourier terms of every row, (rows, columns); waves begin where the series of the fit did."""
+        x = design(panel.covariates)
+        x = x if x.size or len(x) else np.empty((len(panel.y), 0))
+        waves = self._waves(panel)
+        if not waves:
+            return x
+        begin = panel.start // panel.calendar.step
+        begin = begin - (begin if learned is None else learned["start"])
+        times = np.arange(len(panel.y)) + np.repeat(begin - panel.indptr[:-1], panel.lengths)
+        return np.hstack([x, fourier(times, waves)])
+
+    def _filtered(self, learned: Learned, panel: Panel, x: Floats, fresh: bool) -> tuple[dict[str, Any], Floats]:
+        """The states at the end of a panel, and its rows as they were foreseen."""
+        from deepforecast.kernels.arima.state import State, follow, follow_on
+
+        size, season, count = learned["size"], learned["season"], len(panel)
+        states, excess = np.zeros((3, count, size)), np.zeros((count, size * (size + 1) // 2))
+        ahead, begin = np.empty(len(panel.y)), panel.start // panel.calendar.step - learned["start"]
+        for one in range(count):
+            rows = slice(panel.indptr[one], panel.indptr[one + 1])
+            time = begin[one] + np.arange(panel.lengths[one])
+            regression = learned["level"][one] + learned["beta"][one, 0] * time + x[rows] @ learned["beta"][one, 1:]
+            values = panel.y[rows] - regression
+            if fresh:
+                order = self._order(learned["order"][one], season)
+                values, early = _from_first(values)
+                state, found, _ = follow(order.form, learned["factors"][one, : order.coefficients], order.delta, values)
+                found = np.concatenate([np.full(early, np.nan), found])
+            else:
+                ar, ma, mean = (learned[name][one] for name in ("ar", "ma", "mean"))
+                state, found, _ = follow_on(State(ar, ma, mean, _square(learned["excess"][one], size)), values)
+            ahead[rows] = found + regression
+            for place, part in enumerate((state.ar, state.ma, state.mean)):
+                states[place, one, : len(part)] = part
+            small = len(state.mean)
+            excess[one, : small * (small + 1) // 2] = state.excess[np.tril_indices(small)]
+        rows_seen = begin + panel.lengths
+        return dict(zip(("ar", "ma", "mean", "excess", "rows"), (*states, excess, rows_seen), strict=True)), ahead
+
+    # -- forecasts -------------------------------------------------------------------------------------------------------------
+
+    def _forecast(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> Forecast:
+        noise, deviation, _ = self._foreseen(learned, steps)
+        mean = noise + sum(self._regression(learned, steps, future).values())
+        return NormalForecast(mean, deviation * learned["sigma"][:, None])
+
+    def _simulate(self, learned: Learned, steps: int, samples: int, seed: int, future: Mapping[str, Covariate]) -> Floats:
+        mean = self._forecast(learned, steps, future).mean
+        keys = np.column_stack([learned[name].reshape(len(mean), -1) for name in ("mean", "level", "sigma", "factors", "beta")])
+        draws = standard_normal(seed, keys, (learned["size"] + steps, samples))
+        return np.asarray(mean[:, None, :] + learned["sigma"][:, None, None] * sampled(learned, draws, steps))
+
+    def _explain(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> dict[str, Floats]:
+        regression = self._regression(learned, steps, future)
+        season = learned["season"]
+        noise, _, _ = self._foreseen(learned, steps + 2 * season)
+        level, slope, pattern = parts_of(noise, learned["order"], season, steps)
+        mean = noise[:, :steps] + sum(regression.values())
+        found = {
+            "level": regression["level"] + level,
+            "trend": regression["trend"] + slope,
+            "season": regression["season"] + pattern,
+        }
+        if learned["beta"].shape[1] > 1 + self._wave_columns(learned):
+            found["regressors"] = regression["regressors"]
+        return {**found, "remainder": mean - sum(found.values())}
+
+    def _foreseen(self, learned: Learned, steps: int) -> tuple[Floats, Floats, Floats]:
+        from deepforecast.kernels.arima.state import foreseen
+
+        return foreseen(learned["ar"], learned["ma"], learned["mean"], learned["excess"], steps)
+
+    def _regression(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> dict[str, Floats]:
+        """What does not come from the errors, (series, steps) each."""
+        beta, count = learned["beta"], len(learned["level"])
+        waves = self._wave_columns(learned)
+        known = beta.shape[1] - 1 - waves
+        time = learned["rows"][:, None] + np.arange(steps)
+        found = {
+            "level": np.repeat(learned["level"][:, None], steps, axis=1),
+            "trend": beta[:, :1] * time,
+            "season": np.zeros((count, steps)),
+            "regressors": np.zeros((count, steps)),
+        }
+        if known:
+            x = design(future).reshape(count, steps, -1)
+            found["regressors"] = (x * beta[:, None, 1 : 1 + known]).sum(axis=-1)
+        if waves:
+            terms = fourier(time, learned["waves"])
+            found["season"] = (terms * beta[:, None, 1 + known :]).sum(axis=-1)
+        return found
+
+    def _wave_columns(self, learned: Learned) -> int:
+        return sum(2 * count for _, count in learned.shared.get("waves", ()))
+
+
+def fourier(times: Ints, waves: Sequence[tuple[int, int]]) -> Floats:
+    """cos and sin of the waves 1 ... count in each season, along a new last axis."""
+    columns = []
+    for season, count in waves:
+        for wave in range(1, count + 1):
+            angle = 2 * np.pi * ((times * wave) % season) / season
+            columns += [np.cos(angle), np.sin(angle)]
+    return np.stack(columns, axis=-1)
+
+
+def _keep(held: dict[str, Any], one: int, series: Series, fit: Fit, used: Ints) -> None:
+    """Put a fit down in the units of its series."""
+    order, beta = fit.order, held["beta"][one]
+    constant = int(order.constant)
+    lags = len(order.ar), order.d, len(order.ma), *order.seasonal, constant
+    held["order"][one] = lags
+    held["factors"][one, : len(fit.factors)] = fit.factors
+    beta[1 + used] = fit.beta[constant:] * series.scale / series.units
+    about = constant or order.lost
+    level = series.centre - float(series.middle @ beta[1 + used]) if about else 0.0
+    if constant and order.lost:
+        beta[0] = fit.beta[0] * series.scale / power(len(series.y))
+        level -= beta[0] * series.first
+    elif constant:
+        level += fit.beta[0] * series.scale
+    held["level"][one] = level
+    held["sigma"][one] = fit.sigma * series.scale
+    held["likelihood"][one] = fit.log_likelihood, fit.parameters, fit.seen
+
+
+def _from_first(values: Floats) -> tuple[Floats, int]:
+    """From the first known value on, and how many were before it."""
+    first = int(np.argmax(~np.isnan(values)))
+    return values[first:], first
+
+
+def _square(lower: Floats, size: int) -> Floats:
+    matrix = np.zeros((size, size))
+    matrix[np.tril_indices(size)] = lower
+    return matrix + np.tril(matrix, -1).T

@@ -1,0 +1,172 @@
+"""What the models of complex exponential smoothing share.
+
+ComplexSmoothing    `_forms` says which kinds of season a series may have, `_score` what the best is chosen by
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from deepforecast.core.capabilities import Capabilities
+from deepforecast.core.forecast import Forecast, NormalForecast
+from deepforecast.core.noise import standard_normal
+from deepforecast.core.params import param
+from deepforecast.core.state import Learned
+from deepforecast.data.covariates import Covariate
+from deepforecast.data.frames import Floats, Ints
+from deepforecast.data.panel import Panel
+from deepforecast.models import _seasonality as seasonality
+from deepforecast.models.baselines._arrays import reduced
+from deepforecast.models.baselines._base import resolved_season
+from deepforecast.models.statistical._base import Statistical
+
+FORMS = ("none", "simple", "partial", "full")
+PARAMETERS = np.array([2, 2, 3, 4])
+STATES = np.array([[2, 0], [0, 2], [2, 1], [2, 2]])  # numbers that a form starts from: once, and for each place of the season
+SHORTEST = 5
+EXACT = 1e-28  # a mean square, of values up to 1, that is rounding
+
+
+class ComplexSmoothing(Statistical):
+    """Complex exponential smoothing with the forms of season that `_forms` names.
+
+    Learned of each series: `form` (its place in FORMS), `parameters` (real and imaginary part of the level's, then of the
+    season's); `level` and `season` (the next row's place first) after the last row, and before the first: `first_level` and
+    `first_season`, where `began` says.
+    """
+
+    capabilities = Capabilities(distribution="analytic", missing=True, simulates=True, explains=True, scale_equivariant=True)
+    seconds_per_value = 6e-7
+
+    season_length: int | str = param("auto", at_least=1, choices=("auto",), help="steps after which the season repeats")
+
+    def _forms(self, counts: Ints, season: int) -> Any:
+        """Which of FORMS each series, of so many values, may have (series, 4)."""
+        raise NotImplementedError
+
+    def _score(self, fit: Floats, number: Floats, count: Floats) -> Floats:
+        """What a form is chosen by, the lower the better: from n log(mean square), parameters with sigma, and n."""
+        raise NotImplementedError
+
+    def _needs(self, panel: Panel) -> int:
+        return SHORTEST
+
+    def _estimate(self, panel: Panel) -> Learned:
+        from deepforecast.kernels import ces_search
+
+        season = resolved_season(self.season_length, panel, self, "season_length")
+        _, power = np.frexp(reduced(np.nan_to_num(np.abs(panel.y)), panel.indptr[:-1], panel.indptr[1:], np.maximum))
+        y = np.ldexp(panel.y, -np.repeat(power, panel.lengths))  # near 1, so that squares neither overflow nor vanish
+        wanted = self._forms(panel.observed, season)
+        index = _first_indices(y, panel.indptr, season, wanted)
+        parameters, squares = ces_search.estimate(y, panel.indptr, index, _with_simpler(wanted))
+        count = panel.observed[:, None].astype(np.float64)
+        fit = count * np.log(np.maximum(squares / count, EXACT))
+        score = np.where(wanted, self._score(fit, PARAMETERS + 1.0, count), np.inf)
+        form, rows = np.argmin(score, axis=1), np.arange(len(panel))
+        free = count[:, 0] - fitted_numbers(season)[form]
+        deviation = np.where(free > 0, np.sqrt(squares[rows, form] / np.maximum(free, 1.0)), np.nan)
+        known = {"form": form, "parameters": parameters[rows, form], "deviation": np.ldexp(deviation, power)}
+        none = np.full(len(panel), np.iinfo(np.int64).min)
+        return self._advance(Learned({**known, "began": none, **_nowhere(len(panel), season)}), panel, True)
+
+    def _advance(self, learned: Learned, panel: Panel, fresh: bool) -> Learned:
+        from deepforecast.kernels import ces
+
+        known = dict(learned.by_series)
+        if fresh:
+            elsewhere = np.flatnonzero(panel.start != known["began"])
+            if len(elsewhere):
+                for name, found in zip(("first_level", "first_season"), _starts(panel, known, elsewhere), strict=True):
+                    known[name] = known[name].copy()
+                    known[name][elsewhere] = found
+                known["began"] = panel.start
+            known["level"], known["season"] = known["first_level"], known["first_season"]
+        _, known["level"], known["season"] = ces.filtered(
+            panel.y, panel.indptr, known["form"], known["parameters"], known["level"], known["season"]
+        )
+        return Learned(known, history=panel if fresh else None)
+
+    def _fitted(self, learned: Learned, panel: Panel) -> Floats:
+        from deepforecast.kernels import ces
+
+        names = ("form", "parameters", "first_level", "first_season")
+        return ces.filtered(panel.y, panel.indptr, *(learned[name] for name in names))[0]
+
+    def _forecast(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> Forecast:
+        level, season, response = _ahead(learned, steps)
+        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused by name on its way out
+            spread = np.sqrt(np.cumsum(np.square(response), axis=1)) * learned["deviation"][:, None]
+            return NormalForecast(level + season, spread)
+
+    def _simulate(self, learned: Learned, steps: int, samples: int, seed: int, future: Mapping[str, Covariate]) -> Floats:
+        level, season, response = _ahead(learned, steps)
+        keys = [learned[name].reshape(len(level), -1) for name in ("parameters", "level", "season", "deviation")]
+        shocks = standard_normal(seed, np.concatenate(keys, axis=1), (steps, samples)).swapaxes(1, 2)
+        shocks = shocks * learned["deviation"][:, None, None]
+        paths = np.repeat((level + season)[:, None, :], samples, axis=1)
+        with np.errstate(over="ignore", invalid="ignore"):
+            for step in range(steps):
+                paths[:, :, step:] += shocks[:, :, step, None] * response[:, None, : steps - step]
+        return paths
+
+    def _explain(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> dict[str, Floats]:
+        level, season, _ = _ahead(learned, steps)
+        whole = level + season
+        carried = learned["season"][:, :, 0].mean(axis=1)  # a simple season carries the level
+        level = np.where((learned["form"] == FORMS.index("simple"))[:, None], carried[:, None], level)
+        season = whole - level
+        return {"level": level, "season": season + (whole - (level + season))}
+
+
+def fitted_numbers(season: int) -> Ints:
+    """Of each form: parameters, and the state that a series starts from, which backcasting fits as well."""
+    return np.asarray(PARAMETERS + STATES @ np.array([1, season]))
+
+
+def _nowhere(series: int, season: int) -> dict[str, Floats]:
+    """States, to be filled."""
+    shapes = {"level": (series, 2), "season": (series, season, 2)}
+    return {prefix + name: np.zeros(shape) for name, shape in shapes.items() for prefix in ("", "first_")}
+
+
+def _with_simpler(wanted: Any) -> Any:
+    """The forms, and the partial one where the full one is found from it."""
+    more = wanted.copy()
+    more[:, 2] |= more[:, 3]
+    return more
+
+
+def _first_indices(y: Floats, indptr: Ints, season: int, wanted: Any) -> Floats:
+    """Additive seasonal indices, the first row's first, of the series that may have a season of their own; else 0."""
+    found, lengths = np.zeros((len(indptr) - 1, season)), np.diff(indptr)
+    some = wanted[:, 2:].any(axis=1)
+    rows = np.repeat(some, lengths)
+    if rows.any():
+        whole = seasonality.filled(y, indptr)
+        index, _ = seasonality.decomposed(whole[rows], lengths[some], season, additive=True, seen=~np.isnan(y[rows]))
+        turned = (np.arange(season) - lengths[some][:, None]) % season  # from the first step ahead to the first row
+        found[some] = np.take_along_axis(np.nan_to_num(index), turned, axis=1)
+    return found
+
+
+def _starts(panel: Panel, known: Mapping[str, Any], some: Ints) -> tuple[Floats, Floats]:
+    """Level and season before the first row of some histories, for the parameters known."""
+    from deepforecast.kernels import ces
+
+    part = panel.take(some) if len(some) < len(panel) else panel
+    season, forms = known["season"].shape[1], known["form"][some]
+    wanted = np.arange(4) == forms[:, None]
+    wanted &= (part.lengths >= 2 * season)[:, None]  # a shorter one tells no season: then it is found on the way
+    index = _first_indices(part.y, part.indptr, season, wanted)
+    return ces.starts(part.y, part.indptr, forms, np.ascontiguousarray(known["parameters"][some]), index)
+
+
+def _ahead(learned: Learned, steps: int) -> tuple[Floats, Floats, Floats]:
+    from deepforecast.kernels import ces
+
+    with np.errstate(over="ignore", invalid="ignore"):
+        return ces.ahead(learned["form"], learned["parameters"], learned["level"], learned["season"], steps)

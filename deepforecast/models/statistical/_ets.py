@@ -1,0 +1,157 @@
+"""Forms of exponential smoothing and what is learned of a series in one: arrays, and the compiled arithmetic at first use."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from deepforecast.core.state import Learned
+from deepforecast.data import frames
+from deepforecast.data.frames import Floats, Frame, Ints
+from deepforecast.data.panel import Series
+from deepforecast.kernels.ets.forms import Form
+
+if TYPE_CHECKING:
+    from deepforecast.kernels.ets.filtering import Model
+
+PARTS = {None: 0, "additive": 1, "multiplicative": 2}
+
+
+def possible(forms: Sequence[Form], season: int) -> list[Form]:
+    """The forms a season of this length allows, without doubles."""
+    return list(dict.fromkeys(form._replace(season=0) if season == 1 else form for form in forms))
+
+
+def parameters_of(form: Form, season: int, given: Sequence[bool] = (False,) * 5) -> int:
+    """How many numbers are estimated, initial states among them, as R counts them without sigma."""
+    rates = (True, form.trend > 0, form.season > 0, form.damped == 1)
+    found = sum(has and not known for has, known in zip(rates, given, strict=False))
+    return found + (0 if given[4] else 1 + (form.trend > 0) + (season - 1 if form.season else 0))
+
+
+def observed(y: Floats, matrix: Floats, indptr: Ints) -> Floats:
+    """Values of each series that count: there, and none of their regressors missing."""
+    seen = ~np.isnan(y)
+    if matrix.shape[1]:
+        seen &= ~np.isnan(matrix).any(axis=1)
+    return np.add.reduceat(seen.astype(np.float64), indptr[:-1])
+
+
+def constant(y: Floats, indptr: Ints) -> Floats:
+    """The value of each series that never varies, NaN for the others."""
+    least = np.minimum.reduceat(np.where(np.isnan(y), np.inf, y), indptr[:-1])
+    most = np.maximum.reduceat(np.where(np.isnan(y), -np.inf, y), indptr[:-1])
+    return np.where(least == most, least, np.nan)
+
+
+def chosen(fits: Any, forms: Sequence[Form], scores: Floats, season: int) -> dict[str, Any]:
+    """The arrays of the best form of each series; of the first one where none has a score."""
+    scores = np.where(np.isnan(scores), np.inf, scores)
+    best = np.argmin(scores, axis=1)
+    rows = np.arange(len(best))
+    return {
+        "best": best,
+        "form": np.array(forms, np.int64).reshape(-1, 4)[best],
+        "rates": fits.rates[rows, best],
+        "start": fits.states[rows, best],
+        "effects": fits.coefficients[rows, best],
+        "log_likelihood": fits.log_likelihood[rows, best],
+    }
+
+
+def lay_constant(known: dict[str, Any], flat: Floats, form: Form) -> None:
+    """A series that never varies is its level, whatever the form: everything else is neutral."""
+    rows = np.flatnonzero(~np.isnan(flat))
+    known["best"][rows] = 0
+    known["form"][rows] = form
+    known["rates"][rows] = (1.0, 0.0, 0.0, 1.0)
+    known["start"][rows, 0] = flat[rows]
+    known["start"][rows, 1] = 1.0 if form.trend == 2 else 0.0
+    known["start"][rows, 2:] = 1.0 if form.season == 2 else 0.0
+    known["effects"][rows] = 0.0
+
+
+def model(known: Mapping[str, Any], states: str, age: Ints | None = None) -> Model:
+    """The series as the kernels take them: at `start`, or at `state` with its age."""
+    from deepforecast.kernels.ets.filtering import model as made
+
+    if age is None:
+        age = known["age"] if states == "state" else np.zeros_like(known["age"])
+    return made(known["form"], known["rates"], known[states], age)
+
+
+def follow(begin: Model, y: Floats, offsets: Floats, indptr: Ints) -> tuple[Floats, Model]:
+    """One-step-ahead forecasts of the rows, and the series after them."""
+    from deepforecast.kernels.ets.filtering import follow as kernel
+
+    return kernel(begin, y, offsets, indptr)
+
+
+def restarted(known: Mapping[str, Any], y: Floats, indptr: Ints, some: Ints) -> Floats:
+    """States before the first row of some histories, by maximum likelihood with the rates as they are."""
+    from deepforecast.kernels.ets.fitting import Settings, fit
+
+    found = known["start"][some]
+    season = found.shape[1] - 2
+    for form in sorted(set(map(tuple, known["form"][some].tolist()))):
+        mine = np.flatnonzero((known["form"][some] == form).all(axis=1))
+        rows = some[mine]
+        bounds = np.concatenate([[0], np.cumsum(indptr[rows + 1] - indptr[rows])])
+        values = np.concatenate([y[indptr[row] : indptr[row + 1]] for row in rows])
+        kernel = Form(*form)
+        length = season if kernel.season else 1
+        fits = fit(values, bounds, length, [kernel], settings=Settings(fixed=known["rates"][rows], tolerance=1e-9))
+        states = fits.states[:, 0]
+        neutral = np.array([np.nan, 1.0 if kernel.trend == 2 else 0.0, *[1.0 if kernel.season == 2 else 0.0] * length])
+        lost = ~np.isfinite(fits.log_likelihood[:, 0])
+        states[lost] = neutral
+        states[lost, 0] = _first(values, bounds)[lost]
+        found[mine, : 2 + length] = states
+    return np.asarray(found)
+
+
+def _first(y: Floats, indptr: Ints) -> Floats:
+    """The first value of each series that is there."""
+    seen = np.flatnonzero(~np.isnan(y))
+    return np.asarray(y[seen[np.searchsorted(seen, indptr[:-1])]])
+
+
+def root_mean_square(errors: Floats, indptr: Ints, free: Floats) -> Floats:
+    """Root of the sum of squares over `free` of each series, of values of any size; NaN where that is not positive."""
+    seen = np.where(np.isnan(errors), 0.0, errors)
+    largest = np.maximum.reduceat(np.abs(seen), indptr[:-1])
+    _, power = np.frexp(largest)
+    small = np.ldexp(seen, -np.repeat(power, np.diff(indptr)))
+    squares = np.add.reduceat(small * small, indptr[:-1])
+    return np.where(free > 0, np.ldexp(np.sqrt(squares / np.maximum(free, 1.0)), power), np.nan)
+
+
+def criteria(log_likelihood: Floats, parameters: Floats, counts: Floats) -> dict[str, Floats]:
+    """Information criteria; sigma counts as a parameter, as in R. Infinite where values are too few."""
+    number = parameters + 1.0
+    with np.errstate(divide="ignore", invalid="ignore"):
+        correction = 2.0 * number * (number + 1.0) / (counts - number - 1.0)
+    aic = -2.0 * log_likelihood + 2.0 * number
+    enough = counts - number - 1.0 > 0
+    return {
+        "aic": np.where(enough, aic, np.inf),
+        "aicc": np.where(enough, aic + correction, np.inf),
+        "bic": np.where(enough, -2.0 * log_likelihood + number * np.log(counts), np.inf),
+    }
+
+
+def table(series: Series, learned: Learned) -> Frame:
+    """Forms, parameters and criteria as a frame."""
+    columns: dict[str, Any] = {}
+    if series.columns.id is not None and series.ids is not None:
+        columns[series.columns.id] = series.ids
+    columns["form"] = np.array([str(Form(*form)) for form in learned["form"].tolist()], dtype=object)
+    for place, name in enumerate(("alpha", "beta", "gamma", "phi")):
+        columns[name] = learned["rates"][:, place]
+    columns |= {"level": learned["start"][:, 0], "slope": learned["start"][:, 1], "sigma": learned["sigma"]}
+    likelihood, parameters, counts = learned["criteria"].T
+    columns |= {"log_likelihood": likelihood, "parameters": parameters.astype(np.int64)}
+    columns |= criteria(likelihood, parameters, counts)
+    return frames.build(series.library, columns)

@@ -1,0 +1,245 @@
+"""What the models of exponential smoothing share: estimation, states, forecasts in the units of the data.
+
+Exponential     `_forms` says which forms are tried, `_settings` what is given; the best by `_scores` is kept
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from deepforecast.core.capabilities import Capabilities
+from deepforecast.core.forecast import Forecast
+from deepforecast.core.noise import standard_normal
+from deepforecast.core.params import param
+from deepforecast.core.state import Learned
+from deepforecast.data.covariates import Covariate
+from deepforecast.data.frames import Floats, Frame
+from deepforecast.data.panel import Panel
+from deepforecast.errors import DataError, TrainingError
+from deepforecast.kernels.ets.forms import Form
+from deepforecast.models.statistical import _ets as ets
+from deepforecast.models.statistical._base import Statistical
+from deepforecast.models.statistical._box_cox import guerrero, refuse_nonpositive, transformed
+from deepforecast.models.statistical._ets_forecast import ExponentialForecast
+from deepforecast.models.statistical._regressors import centred, design
+
+
+class Exponential(Statistical):
+    """Exponential smoothing in innovations form, by maximum likelihood, the initial states estimated too.
+
+    Learned of each series: `form` (error, trend, damped, season), `rates` (alpha, beta, gamma, phi), `start` and `state`
+    (level, slope, factors of the steps that follow; before the first row, and after the last value seen, `age` rows ago),
+    `effects` of regressors with their `centre` and `scale`, `sigma`, `criteria` (log-likelihood, estimated parameters,
+    values), `power` of the Box-Cox transformation.
+    """
+
+    capabilities = Capabilities(
+        future=True,
+        categorical=True,
+        missing=True,
+        distribution="analytic",
+        scale_equivariant=True,
+        precision=1e-5,
+        simulates=True,
+        explains=True,
+    )
+    seconds_per_value = 2e-7
+
+    box_cox: float | str | None = param(
+        None,
+        at_least=-1,
+        at_most=2,
+        choices=(None, "auto"),
+        help="power of a Box-Cox transformation, 0 for logarithms; auto: Guerrero's, between 0 and 1; additive forms alone",
+    )
+
+    def parameters(self) -> Frame:
+        """The form of each series with its parameters and criteria, a row each."""
+        state = self.fitted()
+        return ets.table(state.series, state.learned)
+
+    def summary(self, unique_id: Any = None) -> str:
+        """statsmodels' summary of a series of the fit at the parameters found: a text."""
+        from deepforecast.models.statistical._ets_statsmodels import summary
+
+        state = self.fitted()
+        return summary(self._history(state.learned), state.learned, unique_id, self.name)
+
+    # -- hooks of a model ------------------------------------------------------------------------------------------------------
+
+    def _forms(self) -> list[Form]:
+        """The forms to choose from; those with a season are left out where the season is 1."""
+        raise NotImplementedError
+
+    def _season(self, panel: Panel) -> int:
+        """Steps after which the season repeats; 1 without."""
+        return 1
+
+    def _settings(self, panel: Panel, y: Floats, season: int) -> dict[str, Any]:
+        """Of the kernel: what is given and how thoroughly to look."""
+        return {"thorough": True, "tolerance": 1e-9}
+
+    def _scores(self, fits: Any, counts: Floats, parameters: Floats) -> Floats:
+        """What the form of a series is chosen by, the lower the better; (series, forms)."""
+        return np.asarray(-fits.log_likelihood)
+
+    # -- contract --------------------------------------------------------------------------------------------------------------
+
+    def _needs(self, panel: Panel) -> int:
+        season = self._season(panel)
+        forms = ets.possible(self._forms(), season)
+        fewest = min(ets.parameters_of(one, season, self._settings_given()) for one in forms)
+        return max(fewest + len(panel.series.columns.future) + 1, 3)
+
+    def _settings_given(self) -> tuple[bool, ...]:
+        """Which of alpha, beta, gamma, phi and the states are given."""
+        return (False,) * 5
+
+    def _estimate(self, panel: Panel) -> Learned:
+        season = self._season(panel)
+        power = self._powers(panel, season)
+        y = transformed(panel.y, np.repeat(power, panel.lengths))
+        forms = ets.possible(self._forms(), season)
+        self._refuse_values(panel, forms)
+        matrix, centre, scale = self._regressors(panel)
+        fits = self._fits(panel, y, matrix, season, forms)
+        counts = np.maximum(ets.observed(y, matrix, panel.indptr), 1)
+        each = [ets.parameters_of(one, season, self._settings_given()) + matrix.shape[1] for one in forms]
+        known = ets.chosen(fits, forms, self._scores(fits, counts[:, None], np.array(each, np.float64)[None, :]), season)
+        flat = ets.constant(y, panel.indptr)
+        ets.lay_constant(known, flat, forms[0])
+        lost = np.flatnonzero(~np.isfinite(known["log_likelihood"]) & np.isnan(flat))
+        if len(lost):
+            raise TrainingError(
+                f"{self.name} found no parameters under which series {panel.series.labels(lost)} is likely at all. Choose a "
+                "form with additive errors, or AutoETS."
+            )
+        best = known.pop("best")
+        likelihood = np.where(np.isnan(flat), known.pop("log_likelihood"), np.nan)
+        known |= {"centre": centre, "scale": scale, "power": power, "began": panel.start}
+        known["criteria"] = np.column_stack([likelihood, np.array(each, np.float64)[best] + (self.box_cox == "auto"), counts])
+        learned = Learned({**known, "sigma": np.zeros(len(panel)), "state": known["start"], "age": np.zeros(len(panel), int)})
+        learned.by_series["sigma"][:] = self._sigma(learned, panel)
+        return self._advance(learned, panel, True)
+
+    def _fits(self, panel: Panel, y: Floats, matrix: Floats, season: int, forms: list[Form]) -> Any:
+        from deepforecast.kernels.ets.fitting import Settings, fit
+
+        settings = Settings(**self._settings(panel, y, season))
+        return fit(y, panel.indptr, season, forms, design=matrix, settings=settings)
+
+    def _advance(self, learned: Learned, panel: Panel, fresh: bool) -> Learned:
+        known = dict(learned.by_series)
+        refuse_nonpositive(panel, known["power"], self.name)
+        y = transformed(panel.y, np.repeat(known["power"], panel.lengths))
+        offsets = self._offsets(known, panel.covariates, panel.row_series)
+        if fresh:
+            elsewhere = np.flatnonzero(panel.start != known["began"])
+            if len(elsewhere):
+                known["start"] = known["start"].copy()
+                known["start"][elsewhere] = ets.restarted(known, y - offsets, panel.indptr, elsewhere)
+                known["began"] = panel.start
+        begin = ets.model(known, "start" if fresh else "state", None if fresh else known["age"])
+        _, end = ets.follow(begin, y, offsets, panel.indptr)
+        known |= {"state": end.states, "age": end.age}
+        return Learned(known, learned.shared, panel if fresh else None)
+
+    def _fitted(self, learned: Learned, panel: Panel) -> Floats:
+        found = self._one_step(learned, panel)[0]
+        return transformed(found, np.repeat(learned["power"], panel.lengths), back=True)
+
+    def _one_step(self, learned: Learned, panel: Panel) -> tuple[Floats, Floats]:
+        """Forecasts of the rows from the start, and the values, both transformed."""
+        known = learned.by_series
+        y = transformed(panel.y, np.repeat(known["power"], panel.lengths))
+        offsets = self._offsets(known, panel.covariates, panel.row_series)
+        return ets.follow(ets.model(known, "start", None), y, offsets, panel.indptr)[0], y
+
+    def _sigma(self, learned: Learned, panel: Panel) -> Floats:
+        """Deviation of the errors with n - k degrees of freedom; NaN where there are none."""
+        mean, y = self._one_step(learned, panel)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            errors = np.where(np.repeat(learned["form"][:, 0], panel.lengths) == 1, (y - mean) / mean, y - mean)
+        free = learned["criteria"][:, 2] - learned["criteria"][:, 1]
+        flat = np.isnan(learned["criteria"][:, 0])
+        return np.where(flat, 0.0, ets.root_mean_square(errors, panel.indptr, free))
+
+    def _forecast(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> Forecast:
+        return ExponentialForecast.of(learned, self._offsets_ahead(learned, steps, future))
+
+    def _simulate(self, learned: Learned, steps: int, samples: int, seed: int, future: Mapping[str, Covariate]) -> Floats:
+        keys = np.column_stack([learned[name] for name in ("rates", "state", "sigma", "age")])
+        draws = standard_normal(seed, keys, (int(learned["age"].max()) + steps, samples))
+        return self._forecast_paths(learned, draws, self._offsets_ahead(learned, steps, future))
+
+    def _forecast_paths(self, learned: Learned, draws: Floats, offsets: Floats) -> Floats:
+        from deepforecast.kernels.ets.forecasting import paths
+
+        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused by name on its way out
+            found = paths(ets.model(learned.by_series, "state"), draws * learned["sigma"][:, None, None], offsets)
+            return transformed(found, learned["power"][:, None, None], back=True)
+
+    def _explain(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> dict[str, Floats]:
+        forecast = ExponentialForecast.of(learned, self._offsets_ahead(learned, steps, future))
+        parts = forecast.parts()
+        forms = self._forms()
+        if all(form.trend == 0 for form in forms):
+            parts["level"] += parts.pop("trend")
+        if all(form.season == 0 for form in forms):
+            parts["level"] += parts.pop("season")
+        if not future:
+            parts["level"] += parts.pop("regressors")
+        with np.errstate(over="ignore", invalid="ignore"):
+            rest = forecast.point(self.point_kind) - sum(parts.values())
+        if self.box_cox is not None or self.point_kind == "median":
+            parts["remainder"] = rest
+        else:  # what rounding left, and what keeps a forecast from going below 0
+            last = list(parts)[-1]
+            parts[last] = parts[last] + rest
+        return parts
+
+    # -- parts -----------------------------------------------------------------------------------------------------------------
+
+    def _powers(self, panel: Panel, season: int) -> Floats:
+        """Powers of the Box-Cox transformation; NaN for none."""
+        if self.box_cox is None:
+            return np.full(len(panel), np.nan)
+        power = np.zeros(len(panel)) if self.box_cox == "auto" else np.full(len(panel), float(self.box_cox))
+        refuse_nonpositive(panel, power, self.name)
+        return guerrero(panel.y, panel.indptr, season) if self.box_cox == "auto" else power
+
+    def _refuse_values(self, panel: Panel, forms: list[Form]) -> None:
+        """Where every form multiplies, values are positive; constant series need none of it."""
+        if not all(form.multiplies for form in forms):
+            return
+        seen = np.where(np.isnan(panel.y), np.inf, panel.y)
+        least = np.minimum.reduceat(seen, panel.indptr[:-1])
+        bad = np.flatnonzero((least <= 0) & np.isnan(ets.constant(panel.y, panel.indptr)))
+        if len(bad):
+            raise DataError(
+                f"{self.name} with a multiplicative part needs values above 0 in column {panel.series.columns.target}; series "
+                f"{panel.series.labels(bad)} holds {least[bad[0]]:g}. Choose an additive form, or AutoETS, which tries what "
+                "the values allow."
+            )
+
+    def _regressors(self, panel: Panel) -> tuple[Floats, Floats, Floats]:
+        """Columns known ahead, centred and scaled within each series; centres and scales."""
+        held = {name: panel.covariates[name] for name in panel.series.columns.future}
+        if not held:
+            nothing = np.empty((len(panel), 0))
+            return np.empty((len(panel.y), 0)), nothing, nothing
+        return centred(design(held), panel.indptr)
+
+    def _offsets(self, known: Mapping[str, Any], held: Mapping[str, Covariate], rows: Any) -> Floats:
+        """What regressors add at each row; NaN where one is missing."""
+        if not known["effects"].shape[1] or not held:
+            return np.zeros(len(rows))
+        away = (design(held) - known["centre"][rows]) / known["scale"][rows]
+        return np.asarray(np.sum(away * known["effects"][rows], axis=1))
+
+    def _offsets_ahead(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> Floats:
+        rows = np.repeat(np.arange(len(learned["rates"])), steps)
+        return self._offsets(learned.by_series, future, rows).reshape(-1, steps)

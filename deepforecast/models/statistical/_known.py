@@ -1,0 +1,66 @@
+"""Which rows a model has seen, by number, start and checksum: so that a history can be told to begin with them."""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass
+
+import numpy as np
+
+from deepforecast.core.state import Learned
+from deepforecast.data.frames import Floats, Ints
+from deepforecast.data.panel import Panel
+
+
+@dataclass(frozen=True)
+class Known:
+    """Of each series: the place of its first row, how many there are, and two checksums (CRC-32, Adler-32) of their values."""
+
+    begin: Ints
+    count: Ints
+    sums: Ints
+
+    @classmethod
+    def of(cls, panel: Panel) -> Known:
+        """All rows of a panel."""
+        nothing = np.tile(np.array([0, 1], np.int64), (len(panel), 1))
+        return cls(panel.start // panel.calendar.step, np.zeros(len(panel), np.int64), nothing).extended(panel)
+
+    @classmethod
+    def held(cls, learned: Learned) -> Known:
+        """What `arrays` put down."""
+        begin, count, *_ = learned["known"].T
+        return cls(begin, count, learned["known"][:, 2:])
+
+    def arrays(self) -> dict[str, Ints]:
+        """To be kept in `Learned.by_series`."""
+        return {"known": np.column_stack([self.begin, self.count, self.sums])}
+
+    def take(self, numbers: Ints) -> Known:
+        """Some of the series."""
+        return Known(self.begin[numbers], self.count[numbers], self.sums[numbers])
+
+    def extended(self, panel: Panel) -> Known:
+        """With the rows of a panel after them."""
+        values, bounds = _bytes(panel.y), 8 * panel.indptr
+        sums = np.array(
+            [
+                (zlib.crc32(values[begin:end], int(crc)), zlib.adler32(values[begin:end], int(adler)))
+                for begin, end, (crc, adler) in zip(bounds[:-1], bounds[1:], self.sums, strict=True)
+            ],
+            np.int64,
+        )
+        return Known(self.begin, self.count + panel.lengths, sums.reshape(-1, 2))
+
+    def rows_in(self, panel: Panel) -> Ints:
+        """How many rows of each series of a panel are these, where it begins with them; -1 where it does not."""
+        same = (panel.lengths >= self.count) & (panel.start // panel.calendar.step == self.begin)
+        first = panel.between(np.zeros(len(panel), np.int64), np.minimum(self.count, panel.lengths))
+        found = Known.of(first)
+        same &= (found.sums == self.sums).all(axis=1)
+        return np.where(same, self.count, -1)
+
+
+def _bytes(y: Floats) -> memoryview:
+    """The values as they count: one missing value is like another, and -0 is 0."""
+    return memoryview(np.where(np.isnan(y), np.nan, y + 0.0).tobytes())

@@ -1,0 +1,105 @@
+"""Seasons of a panel: which there are, the smoothers that take them out, and the parts of each series."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from deepforecast.core.parallel import map_chunks
+from deepforecast.data.frames import Floats, Ints
+from deepforecast.data.frequency import seasons as usual_seasons
+from deepforecast.data.missing import filled
+from deepforecast.data.panel import Panel
+from deepforecast.errors import ParameterError, ParameterTypeError, shown
+
+CYCLES = 2  # of a season a series must have for it to be told from the trend
+
+
+@dataclass(frozen=True)
+class Smoothers:
+    """How the seasons are taken out: see `decompose` and `Loess` for what each means."""
+
+    seasonal_window: int | Sequence[int] | None = None
+    trend_window: int | Sequence[int] | None = None
+    low_pass_window: int | Sequence[int] | None = None
+    degrees: tuple[int, int, int] = (0, 1, 1)
+    jumps: tuple[int, int, int] = (1, 1, 1)
+    robust: bool = False
+    inner: int | None = None
+    outer: int | None = None
+    rounds: int = 2
+
+    def windows(self, lengths: Sequence[int]) -> Ints:
+        """For each season its length, and widths, degrees and jumps of the smoothers of season, trend and low-pass."""
+        usual = [7 + 4 * number for number in range(1, len(lengths) + 1)]
+        seasonal = _each(self.seasonal_window, usual, [2] * len(lengths), "seasonal_window")
+        wide = [math.ceil(1.5 * length / (1 - 1.5 / width)) | 1 for length, width in zip(lengths, seasonal, strict=True)]
+        trend = _each(self.trend_window, wide, lengths, "trend_window")
+        low = _each(self.low_pass_window, [(length + 1) | 1 for length in lengths], lengths, "low_pass_window")
+        rows = [(*each, *self.degrees, *self.jumps) for each in zip(lengths, seasonal, trend, low, strict=True)]
+        return np.array(rows, np.int64).reshape(-1, 10)
+
+    @property
+    def loops(self) -> tuple[int, int, int]:
+        """Inner and outer loops of STL, and rounds over the seasons: with weights against outliers fewer and more."""
+        inner, outer = (2, 15) if self.robust else (5, 0)
+        return inner if self.inner is None else self.inner, outer if self.outer is None else self.outer, self.rounds
+
+
+def season_lengths(given: Any, panel: Panel, who: str) -> tuple[int, ...]:
+    """The seasons asked for, the shortest first; "auto": those usual at the frequency. A season of 1 is none."""
+    if isinstance(given, str):
+        if given != "auto":
+            raise ParameterError(f"season_length is 'auto', a number of steps, or several; got {shown(given)!r}.")
+        frequency = panel.calendar.frequency
+        if not frequency.base:
+            raise ParameterError(
+                f"{who}: season_length='auto' follows from dates; integer time has no season to infer. Give season_length."
+            )
+        given = usual_seasons(frequency)
+    values = list(given) if isinstance(given, (list, tuple, np.ndarray)) else [given]
+    for value in values:
+        if isinstance(value, bool) or not hasattr(value, "__index__"):
+            raise ParameterTypeError(f"season_length is a whole number of steps, or several; got {shown(value)}.")
+        if value < 1:
+            raise ParameterError(f"season_length is at least 1; got {shown(value)}.")
+    return tuple(sorted({int(value) for value in values} - {1}))
+
+
+def taken_apart(panel: Panel, lengths: Sequence[int], smoothers: Smoothers) -> tuple[Floats, Floats]:
+    """Trend (rows,) and seasons (seasons, rows) of every series; what is missing is interpolated for it.
+
+    A series of less than two cycles of a season does without that one: its part is 0.
+    """
+    from deepforecast.kernels.stl import decomposed
+
+    windows, loops = smoothers.windows(lengths), smoothers.loops
+    y = panel.y if panel.complete else filled(panel.y, panel.indptr, "interpolate")
+    passes = loops[0] * (loops[1] + 1) * loops[2]
+    cost = 3e-9 * passes * panel.lengths * (10.0 + windows[:, 1:4].sum() * (10 if loops[1] else 1))
+
+    def part(one: slice) -> tuple[Floats, Floats]:
+        rows = slice(panel.indptr[one.start], panel.indptr[one.stop])
+        return decomposed(y[rows], panel.indptr[one.start : one.stop + 1] - panel.indptr[one.start], windows, loops)
+
+    parts = map_chunks(part, len(panel), cost=cost)
+    return np.concatenate([trend for trend, _ in parts]), np.concatenate([found for _, found in parts], axis=1)
+
+
+def _each(given: Any, usual: Sequence[int], above: Sequence[int], name: str) -> Sequence[int]:
+    """One width a season: as given, for all or for each, or the usual ones; odd and above a bound."""
+    if given is None:
+        return usual
+    widths = list(given) if isinstance(given, (list, tuple)) else [given] * len(usual)
+    if len(widths) != len(usual):
+        raise ParameterError(f"{name} is one number, or one for each of the {len(usual)} seasons; got {len(widths)}.")
+    for width, least in zip(widths, above, strict=True):
+        if isinstance(width, bool) or not hasattr(width, "__index__"):
+            raise ParameterTypeError(f"{name} is a whole number; got {shown(width)} ({type(width).__name__}).")
+        if width % 2 == 0 or width <= least:
+            raise ParameterError(f"{name} is an odd number above {least}; got {width}.")
+    return [int(width) for width in widths]

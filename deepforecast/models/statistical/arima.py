@@ -1,0 +1,102 @@
+"""An ARIMA of a given order."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from deepforecast.core.capabilities import Capabilities
+from deepforecast.core.params import param
+from deepforecast.core.registry import register
+from deepforecast.data.frames import Floats, Ints
+from deepforecast.data.panel import Panel
+from deepforecast.errors import ParameterError, shown
+from deepforecast.models.baselines._base import resolved_season
+from deepforecast.models.statistical._arima import ArimaFamily
+from deepforecast.models.statistical._arima_series import Fit, Order, Series
+from deepforecast.models.statistical._regressors import design
+
+
+@register
+class ARIMA(ArimaFamily):
+    """Past values and past errors, after differences, beside a regression: (p, d, q)(P, D, Q) with any regressors.
+
+        phi(B) Phi(B^s) (1 - B)^d (1 - B^s)^D (y - constant - x'beta) = theta(B) Theta(B^s) e
+
+    by exact maximum likelihood, stationary and invertible; missing values are stepped over. Columns known ahead are the
+    regressors; so an intervention is a column of zeros and ones. A list of lags in place of p or q has those alone: q=[1, 4].
+    sigma^2 counts n - k degrees of freedom; coefficients count as known in the bands, so with 30 values an 80 % band far ahead
+    holds about 73 %.
+    Reference: Box & Jenkins (1970), Time Series Analysis; Harvey (1989), Forecasting, Structural Time Series Models, 3.3.
+
+    >>> from deepforecast import datasets
+    >>> model = ARIMA(order=(0, 1, 1), seasonal_order=(0, 1, 1), horizon=3).fit(datasets.load("air_passengers"))
+    >>> model.predict()["ARIMA"].round(0).tolist()
+    [447.0, 422.0, 454.0]
+    """
+
+    order: tuple[int | list[int], int, int | list[int]] = param(
+        (1, 1, 1), at_least=0, positional=True, help="autoregressive order, differences, moving average order; or lists of lags"
+    )
+    seasonal_order: tuple[int, int, int] = param((0, 0, 0), at_least=0, positional=True, help="the same over seasons")
+    season_length: int | str = param("auto", at_least=1, choices=("auto",), help="steps after which the season repeats")
+    constant: bool | str = param(
+        "auto", choices=("auto",), help="a mean, or a drift where there is one difference; auto: a mean without differences"
+    )
+    method: str = param("exact", choices=("exact", "conditional"), help="likelihood: exact, or given zeros before it")
+    engine: str = param("kernels", choices=("kernels", "statsmodels"), help="who estimates")
+
+    @classmethod
+    def examples(cls) -> list[dict[str, Any]]:
+        """With which parameters the contract is checked."""
+        return [{}, {"order": (1, 0, 0), "seasonal_order": (0, 1, 1), "season_length": 7}]
+
+    def _narrow(self, declared: Capabilities) -> Capabilities:
+        order = self._given(1)
+        return replace(declared, shift_equivariant=bool(order.lost or order.constant))
+
+    def _needs(self, panel: Panel) -> int:
+        order = self._given(self._short_season(panel))
+        self._check(order)
+        columns = design(panel.covariates).shape[1] if panel.covariates else 0
+        return order.lost + order.coefficients + int(order.constant) + columns + 2
+
+    def _check(self, order: Order) -> None:
+        for name, lags in (("p", order.ar), ("q", order.ma)):
+            if len(set(lags)) < len(lags) or min(lags, default=1) < 1:
+                raise ParameterError(f"order: the lags of {name} are different and at least 1; got {shown(list(lags))}.")
+        if order.constant and order.d + order.seasonal[1] > 1:
+            raise ParameterError(
+                f"constant=True is a drift under one difference; order={self.order} with seasonal_order={self.seasonal_order} "
+                "takes more. Leave it out."
+            )
+        if any(order.seasonal) and order.season < 2:
+            raise ParameterError(f"seasonal_order={self.seasonal_order} takes a season_length above 1; got {order.season}.")
+
+    def _given(self, season: int) -> Order:
+        p, d, q = self.order
+        lags = tuple(tuple(int(i) for i in one) if isinstance(one, list) else tuple(range(1, one + 1)) for one in (p, q))
+        many_p, big_d, many_q = (int(one) for one in self.seasonal_order)
+        constant = d + big_d == 0 if self.constant == "auto" else bool(self.constant)
+        free = isinstance(p, list), isinstance(q, list)
+        return Order(tuple(sorted(lags[0])), int(d), tuple(sorted(lags[1])), (many_p, big_d, many_q), season, constant, free)
+
+    def _short_season(self, panel: Panel) -> int:
+        return resolved_season(self.season_length, panel, self, "season_length") if any(self.seasonal_order) else 1
+
+    def _widths(self, panel: Panel) -> tuple[int, int]:
+        order = self._given(self._short_season(panel))
+        return order.coefficients, order.size
+
+    def _order(self, row: Ints, season: int) -> Order:
+        return self._given(season)
+
+    def _one(self, y: Floats, columns: Floats, known: int, hint: float, season: int, waves: Any) -> tuple[Series, Fit, Ints]:
+        series, order, used = Series.of(y, columns), self._given(season), np.arange(known)
+        if self.engine == "statsmodels":
+            from deepforecast.models.statistical._sarimax import fitted
+
+            return series, fitted(series, order), used
+        return series, series.fit(order, conditional=self.method == "conditional", thorough=True), used

@@ -1,0 +1,171 @@
+"""An ARIMA whose order is chosen."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from deepforecast.core.params import param
+from deepforecast.core.registry import register
+from deepforecast.core.state import Learned
+from deepforecast.data.frames import Floats, Ints
+from deepforecast.data.panel import Panel
+from deepforecast.errors import say, some
+from deepforecast.models.statistical._arima import ArimaFamily
+from deepforecast.models.statistical._arima_search import Rules, Search, differences_of, waves_chosen
+from deepforecast.models.statistical._arima_series import Fit, Order, Series
+from deepforecast.models.statistical._regressors import design
+from deepforecast.models.statistical._seasons import CYCLES, Smoothers, season_lengths, taken_apart
+
+LONG_SERIES = 10_000
+"""From so many rows on a search compares likelihoods given zeros before the first row; the order found is fitted exactly."""
+
+
+@register
+class AutoARIMA(ArimaFamily):
+    """An ARIMA of the order that AICc finds best; of a long season Fourier terms beside it.
+
+    Seasonal differences by the strength of the season, others by repeated unit-root tests, then a stepwise search over the
+    rest with exact likelihoods (`stepwise=False`: all orders up to `max_order` coefficients). Columns known ahead are
+    regressors. A season of `long_season` steps or more, and any second season, is a sum of waves whose number AICc chooses,
+    with ARIMA errors: hourly data take well under a second. A season of which a series has less than two cycles is left out
+    there and said.
+    Reference: Hyndman & Khandakar (2008), Journal of Statistical Software 27(3).
+
+    >>> from deepforecast import datasets
+    >>> model = AutoARIMA(horizon=3).fit(datasets.load("air_passengers"))
+    >>> model.parameters()["order"].tolist()
+    ['(2,1,1)(0,1,0)[12]']
+    """
+
+    season_length: int | list[int] | str = param(
+        "auto", at_least=1, choices=("auto",), positional=True, help="steps after which a season repeats, or several of them"
+    )
+    d: int | None = param(None, at_least=0, at_most=3, help="differences; tested if not given")
+    seasonal_d: int | None = param(None, at_least=0, at_most=2, help="seasonal differences; by the strength of the season")
+    max_p: int = param(5, at_least=0, at_most=20, help="most autoregressive coefficients")
+    max_q: int = param(5, at_least=0, at_most=20, help="most moving average coefficients")
+    max_seasonal_p: int = param(2, at_least=0, at_most=5, help="most seasonal autoregressive coefficients")
+    max_seasonal_q: int = param(2, at_least=0, at_most=5, help="most seasonal moving average coefficients")
+    max_d: int = param(2, at_least=0, at_most=3, help="most differences by test")
+    max_seasonal_d: int = param(1, at_least=0, at_most=2, help="most seasonal differences by strength")
+    max_order: int = param(5, at_least=0, help="most coefficients together, in a search of all orders")
+    stepwise: bool = param(True, help="go from the best order to its neighbours; False: all orders")
+    constant: bool = param(True, help="look at orders with a mean, or a drift under one difference, too")
+    criterion: str = param("aicc", choices=("aicc", "aic", "bic"), search=("aicc", "bic"), help="what orders are compared by")
+    unit_root_test: str = param("kpss", choices=("kpss", "adf"), search=("kpss", "adf"), help="test for differences")
+    approximation: bool | str = param("auto", choices=("auto",), help="search by the conditional likelihood; auto: long series")
+    long_season: int = param(24, at_least=2, help="seasons of so many steps are Fourier terms")
+    max_waves: int = param(12, at_least=1, at_most=100, help="most Fourier waves of a long season")
+
+    @classmethod
+    def examples(cls) -> list[dict[str, Any]]:
+        """With which parameters the contract is checked."""
+        return [{"season_length": 7}, {"season_length": [3, 7], "long_season": 5, "stepwise": False, "max_order": 2}]
+
+    def _needs(self, panel: Panel) -> int:
+        self._lengths(panel)
+        columns = design(panel.covariates).shape[1] if panel.covariates else 0
+        return columns + 4 + (self.d or 0)
+
+    def _lengths(self, panel: Panel) -> tuple[int, ...]:
+        return season_lengths(self.season_length, panel, self.name)
+
+    def _short_season(self, panel: Panel) -> int:
+        lengths = self._lengths(panel)
+        return lengths[0] if lengths and lengths[0] < self.long_season else 1
+
+    def _waves(self, panel: Panel) -> list[tuple[int, int]]:
+        short = self._short_season(panel)
+        return [(length, min(length // 2, self.max_waves)) for length in self._lengths(panel) if length != short]
+
+    def _widths(self, panel: Panel) -> tuple[int, int]:
+        season = self._short_season(panel)
+        many_p, many_q, big_d = self.max_seasonal_p, self.max_seasonal_q, self._most_seasonal_d()
+        if season == 1:
+            many_p, many_q, big_d = 0, 0, 0
+        d = self.max_d if self.d is None else self.d
+        states = max(self.max_p + season * (many_p + big_d) + d, self.max_q + season * many_q + 1)
+        return self.max_p + self.max_q + many_p + many_q, states
+
+    def _most_seasonal_d(self) -> int:
+        return self.max_seasonal_d if self.seasonal_d is None else self.seasonal_d
+
+    def _fit(self, panel: Panel, monitor: Any) -> Learned:
+        lengths = self._lengths(panel)
+        short = np.flatnonzero(panel.observed < CYCLES * max(lengths, default=0))
+        if len(short):
+            lacking = [length for length in lengths if panel.observed[short].min() < CYCLES * length]
+            say(
+                f"{self.name} leaves a season out of which a series has less than {CYCLES} cycles (of {some(lacking)} steps): "
+                f"series {panel.series.labels(short)}."
+            )
+        return super()._fit(panel, monitor)
+
+    def _shared(self, panel: Panel) -> dict[str, Any]:
+        return {"waves": [list(one) for one in self._waves(panel)]}
+
+    def _hints(self, panel: Panel) -> Floats:
+        """The strength of each series' short season; NaN where there are too few cycles to tell."""
+        from deepforecast.kernels.unit_roots import strength
+
+        season = self._short_season(panel)
+        found = np.full(len(panel), np.nan)
+        long = np.flatnonzero(panel.observed > CYCLES * season)
+        if season == 1 or self.seasonal_d is not None or not len(long):
+            return np.where(panel.observed > CYCLES * season, 0.0, np.nan)
+        part = panel.take(long)
+        trend, seasons = taken_apart(part, [season], Smoothers())
+        for place, number in enumerate(long):
+            rows = slice(part.indptr[place], part.indptr[place + 1])
+            values, rest = part.y[rows], part.y[rows] - trend[rows] - seasons[0][rows]
+            seen = ~np.isnan(values)
+            found[number] = strength(seasons[0][rows][seen], rest[seen])
+        return found
+
+    def _one(self, y: Floats, columns: Floats, known: int, hint: float, season: int, waves: Any) -> tuple[Series, Fit, Ints]:
+        from deepforecast.kernels.unit_roots import STRONG
+
+        if np.isnan(hint):
+            season = 1
+        series = Series.of(y, columns[:, :known])
+        strong = int(season > 1 and hint > STRONG) if self.seasonal_d is None else self.seasonal_d * int(season > 1)
+        big_d = min(strong, self._most_seasonal_d())
+        used = np.arange(known)
+        usable = _usable(waves, int((~np.isnan(y)).sum()), known)
+        if usable:
+            every = np.concatenate([used, *usable])
+            d = self._d(Series.of(y, columns[:, every]), big_d, season)
+            base = Order((1, 2), d, (1, 2), (0, big_d, 0), season, False)
+            counts = waves_chosen(y, columns[:, used], [columns[:, one] for one in usable], base, self.criterion)
+            used = np.concatenate([used, *(one[: 2 * count] for one, count in zip(usable, counts, strict=True))])
+            series = Series.of(y, columns[:, used])
+        else:
+            d = self._d(series, big_d, season)
+        return series, Search(series, self._rules(len(y)), d, big_d, season).best_fit(), used
+
+    def _d(self, series: Series, big_d: int, season: int) -> int:
+        if self.d is not None:
+            return self.d
+        return differences_of(series, big_d, season, self.unit_root_test, self.max_d)
+
+    def _rules(self, rows: int) -> Rules:
+        most = (self.max_p, self.max_q, self.max_seasonal_p, self.max_seasonal_q)
+        conditional = rows > LONG_SERIES if self.approximation == "auto" else bool(self.approximation)
+        return Rules(most, self.max_order, self.stepwise, self.criterion, self.constant, conditional)
+
+
+def _usable(waves: list[tuple[int, int]], rows: int, first: int) -> list[Ints]:
+    """The columns of each season that a series has two cycles of, without waves that are another season's."""
+    found, taken = [], set()
+    for season, count in waves:
+        columns = []
+        for wave in range(1, count + 1):
+            if (frequency := round(wave / season, 12)) not in taken and rows >= CYCLES * season:
+                taken.add(frequency)
+                columns += [first + 2 * wave - 2, first + 2 * wave - 1]
+        first += 2 * count
+        if columns:
+            found.append(np.array(columns, np.int64))
+    return found

@@ -1,0 +1,58 @@
+"""Complex exponential smoothing with the form of season that fits a series best."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from deepforecast.core.monitor import Monitor
+from deepforecast.core.params import param
+from deepforecast.core.registry import register
+from deepforecast.core.state import Learned
+from deepforecast.data.frames import Floats, Ints
+from deepforecast.data.panel import Panel
+from deepforecast.models import _seasonality as seasonality
+from deepforecast.models.baselines._base import resolved_season
+from deepforecast.models.statistical._ces import FORMS, ComplexSmoothing, fitted_numbers
+
+
+@register
+class AutoCES(ComplexSmoothing):
+    """Complex exponential smoothing without season, or with a simple, partial or full one: whichever `CES` fits best.
+
+    A form needs two seasons and more values than it has numbers to fit; a series too short for every season is forecast
+    without one, and named in a `DataWarning`. Parameters counted are those of smoothing and the
+    variance, as Svetunkov, Kourentzes & Ord do. Interval: that of the model chosen. Missing values are stepped over (an error
+    of 0).
+    Reference: Svetunkov, Kourentzes & Ord (2022), Complex exponential smoothing, *Naval Research Logistics* 69.
+
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=12), "y": 6 * [10.0, 20.0]})
+    >>> AutoCES(horizon=2, season_length=2).fit(frame).predict().round({"AutoCES": 3})
+              ds  AutoCES
+    0 2024-01-13     10.0
+    1 2024-01-14     20.0
+    """
+
+    criterion: str = param("aicc", choices=("aicc", "aic", "bic"), help="what the form of a series is chosen by")
+
+    def _fit(self, panel: Panel, monitor: Monitor) -> Learned:
+        season = resolved_season(self.season_length, panel, self, "season_length")
+        seasonality.say_short(panel, season, self.name, int(_needed(season)[1:].min()), panel.observed)
+        return super()._fit(panel, monitor)
+
+    def _forms(self, counts: Ints, season: int) -> Any:
+        enough = counts[:, None] >= _needed(season) if season > 1 else False
+        return np.where(np.array(FORMS) == "none", True, np.broadcast_to(enough, (len(counts), len(FORMS))))
+
+    def _score(self, fit: Floats, number: Floats, count: Floats) -> Floats:
+        if self.criterion == "bic":
+            return np.asarray(fit + np.log(count) * number)
+        more = 2 * number * (number + 1) / np.maximum(count - number - 1, 1e-9) if self.criterion == "aicc" else 0.0
+        return np.asarray(fit + 2 * number + more)
+
+
+def _needed(season: int) -> Ints:
+    """How many values each form needs."""
+    return np.maximum(fitted_numbers(season) + 1, 2 * season)

@@ -1,0 +1,100 @@
+"""Exponential smoothing of the form that an information criterion chooses."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from deepforecast.core.capabilities import Capabilities
+from deepforecast.core.params import param
+from deepforecast.core.registry import register
+from deepforecast.data.frames import Floats
+from deepforecast.data.panel import Panel
+from deepforecast.errors import ParameterError
+from deepforecast.kernels.ets.forms import Form
+from deepforecast.models.baselines._base import resolved_season
+from deepforecast.models.statistical import _ets
+from deepforecast.models.statistical._exponential import Exponential
+
+ANY = ("auto", None, "additive", "multiplicative")
+
+
+@register
+class AutoETS(Exponential):
+    """Each series gets the form of exponential smoothing with the lowest AICc (AIC, BIC) among the stable ones.
+
+    15 candidates: additive errors with trend N, A, Ad and season N, A; multiplicative errors with trend N, A, Ad and season
+    N, A, M. Where values are not all positive the 6 with additive parts alone; without a season those without one. A candidate
+    whose criterion is not defined, as it has too many parameters for the values there are (n < k + 2, sigma counted in k), is
+    left out; with 3 or 4 values that leaves none, and ETS(A,N,N) is taken. `error`, `trend`, `damped`, `seasonal` restrict;
+    `multiplicative_trend` adds M and Md (with errors and season N or M). Likelihood, missing values, columns known ahead,
+    intervals and `box_cox` (additive candidates) as in `ETS`. A season longer than 60 begins as its first turns have it, and
+    counts in full. Each candidate is searched for once, from the optimum of the next smaller one, which forecasts better than
+    the best of several searches; `ETS` of one form looks further. Where errors or a season multiply, no forecast is below 0.
+    References: Hyndman, Koehler, Snyder & Grose (2002), *International Journal of Forecasting* 18; Hyndman & Khandakar (2008).
+
+    >>> from deepforecast import datasets
+    >>> model = AutoETS(horizon=3).fit(datasets.load("air_passengers"))
+    >>> model.parameters()["form"].item()
+    'ETS(M,A,M)'
+    """
+
+    season_length: int | str = param(
+        "auto", at_least=1, choices=("auto",), positional=True, help="steps after which the season repeats"
+    )
+    error: str = param("auto", choices=("auto", "additive", "multiplicative"), help="how errors enter; auto tries both")
+    trend: str | None = param("auto", choices=ANY, help="how the trend enters")
+    damped: bool | str = param("auto", choices=("auto", False, True), help="whether the trend dies away")
+    seasonal: str | None = param("auto", choices=ANY, help="how the season enters")
+    multiplicative_trend: bool = param(False, help="try trends that multiply, too")
+    criterion: str = param("aicc", choices=("aicc", "aic", "bic"), search=("aicc", "bic"), help="what the form is chosen by")
+    bounds: str = param(
+        "both",
+        choices=("usual", "admissible", "both"),
+        help="of the rates; usual: beta < alpha < 1, gamma < 1 - alpha, 0.8 < phi < 0.98; admissible: old errors are forgotten",
+    )
+
+    def _forms(self) -> list[Form]:
+        errors = [0, 1] if self.error == "auto" else [_ets.PARTS[self.error] - 1]
+        trends = [0, 1, 2] if self.trend == "auto" else [_ets.PARTS[self.trend]]
+        seasons = [0, 1, 2] if self.seasonal == "auto" else [_ets.PARTS[self.seasonal]]
+        damped = [0, 1] if self.damped == "auto" else [int(self.damped)]
+        if self.trend == "auto" and not self.multiplicative_trend:
+            trends.remove(2)
+        every = (Form(e, t, d if t else 0, s) for e, t, d, s in product(errors, trends, damped, seasons))
+        found = [form for form in dict.fromkeys(every) if form.stable]
+        if self.box_cox is not None:
+            found = [form for form in found if not form.multiplies]
+        if not found:
+            raise ParameterError(
+                f"{self.name}: no stable form is left by error={self.error!r}, trend={self.trend!r}, damped={self.damped!r}, "
+                f"seasonal={self.seasonal!r}, box_cox={self.box_cox!r}. Allow more, or name a form: ETS(...)."
+            )
+        return found
+
+    def _season(self, panel: Panel) -> int:
+        if all(form.season == 0 for form in self._forms()):
+            return 1
+        return resolved_season(self.season_length, panel, self, "season_length")
+
+    def _settings(self, panel: Panel, y: Floats, season: int) -> dict[str, Any]:
+        return {"bounds": self.bounds}
+
+    def _scores(self, fits: Any, counts: Floats, parameters: Floats) -> Floats:
+        found = _ets.criteria(fits.log_likelihood, parameters, counts)[self.criterion]
+        undecided = ~np.isfinite(found).any(axis=1)
+        found[undecided] = np.where(np.isfinite(fits.log_likelihood), parameters, np.inf)[undecided]
+        return found
+
+    def _narrow(self, able: Capabilities) -> Capabilities:
+        if self.box_cox is not None:
+            return replace(able, domain="positive", scale_equivariant=False)
+        return replace(able, domain="positive") if all(form.multiplies for form in self._forms()) else able
+
+    @classmethod
+    def examples(cls) -> list[dict[str, Any]]:
+        """With which parameters the contract is checked."""
+        return [{"season_length": 4}]

@@ -1,0 +1,57 @@
+"""Complex exponential smoothing with a given form of season."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from deepforecast.core.params import param
+from deepforecast.core.registry import register
+from deepforecast.data.frames import Floats, Ints
+from deepforecast.data.panel import Panel
+from deepforecast.errors import ParameterError
+from deepforecast.models.baselines._base import resolved_season
+from deepforecast.models.statistical._ces import FORMS, SHORTEST, ComplexSmoothing
+
+
+@register
+class CES(ComplexSmoothing):
+    """Complex exponential smoothing: level and error are one complex number, so that level and trend need not be told apart.
+
+    `season`: "none"; "simple", where a value follows that of a season before; "partial", with an additive season; "full", with
+    a complex one, additive or multiplicative as the data have it. Parameters minimise the sum of squared errors after
+    backcasting (forth, back and forth again), inside the region of stability.
+    Interval: from the linear state space form. Missing values are stepped over (an error of 0).
+    Reference: Svetunkov, Kourentzes & Ord (2022), Complex exponential smoothing, *Naval Research Logistics* 69.
+
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=12), "y": 6 * [10.0, 20.0]})
+    >>> CES(season="simple", horizon=2, season_length=2).fit(frame).predict().round({"CES": 3})
+              ds   CES
+    0 2024-01-13  10.0
+    1 2024-01-14  20.0
+    """
+
+    season: str = param("none", choices=FORMS, help="the form of the season")
+
+    @staticmethod
+    def examples() -> list[dict[str, Any]]:
+        """What the contract is checked with."""
+        return [{"season": season} for season in FORMS]
+
+    def _needs(self, panel: Panel) -> int:
+        if self.season == "none":
+            return SHORTEST
+        length = resolved_season(self.season_length, panel, self, "season_length")
+        if length == 1:
+            raise ParameterError(
+                f"{self.name}: season={self.season!r} needs a season_length of 2 or more; it is 1. Say season='none'."
+            )
+        return max(SHORTEST, 2 * length)
+
+    def _forms(self, counts: Ints, season: int) -> Any:
+        return np.tile(np.array(FORMS) == self.season, (len(counts), 1))
+
+    def _score(self, fit: Floats, number: Floats, count: Floats) -> Floats:
+        return fit

@@ -1,0 +1,85 @@
+"""Exponential smoothing of a form that is given."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from deepforecast.core.capabilities import Capabilities
+from deepforecast.core.params import param
+from deepforecast.core.registry import register
+from deepforecast.data.frames import Floats
+from deepforecast.data.panel import Panel
+from deepforecast.errors import ParameterError
+from deepforecast.kernels.ets.forms import Form
+from deepforecast.models.baselines._base import resolved_season
+from deepforecast.models.statistical import _ets
+from deepforecast.models.statistical._engine import by_statsmodels, without_regressors
+from deepforecast.models.statistical._smoothing import Smoothing
+
+PARTS = (None, "additive", "multiplicative")
+
+
+@register
+class ETS(Smoothing):
+    """Exponential smoothing in state-space form, ETS(error, trend, season), by maximum likelihood with all first states.
+
+    Every form of the taxonomy; those that are numerically unstable (additive errors with a multiplicative part, or a trend that
+    multiplies with a season that is added), which R refuses too, with `unstable=True`. Multiplicative parts need positive
+    values. Columns known ahead enter linearly: y = m + x'b + e, or (m + x'b)(1 + e); a missing value is stepped over (an error
+    of 0). Where errors or a season multiply, no forecast is below 0.
+    Intervals: by the formulae of classes 1 to 3, else by sample paths. `box_cox` with additive forms; the point is then the
+    mean, corrected for the bend, or with point="median" the plain inverse. `engine="statsmodels"` estimates by its `ETSModel`
+    (complete data, no regressors, usual bounds). A season longer than 60 begins as its first turns have it.
+    Reference: Hyndman, Koehler, Ord & Snyder (2008), *Forecasting with Exponential Smoothing: The State Space Approach*.
+
+    >>> from deepforecast import datasets
+    >>> model = ETS(error="multiplicative", trend="additive", seasonal="multiplicative", horizon=3)
+    >>> model.fit(datasets.load("air_passengers")).parameters()["form"].item()
+    'ETS(M,A,M)'
+    """
+
+    error: str = param(
+        "additive", choices=("additive", "multiplicative"), search=("additive", "multiplicative"), help="how errors enter"
+    )
+    trend: str | None = param("additive", choices=PARTS, search=(None, "additive"), help="how the trend enters")
+    damped: bool = param(False, help="let the trend die away")
+    seasonal: str | None = param(None, choices=PARTS, search=(None, "additive"), help="how the season enters")
+    season_length: int | str = param("auto", at_least=1, choices=("auto",), help="steps after which the season repeats")
+    unstable: bool = param(False, help="allow the forms that are numerically unstable")
+    alpha: float | None = param(None, at_least=0, at_most=1, help="how fast the level follows; estimated if not given")
+    beta: float | None = param(None, at_least=0, at_most=1, help="how fast the slope follows; estimated if not given")
+    gamma: float | None = param(None, at_least=0, at_most=1, help="how fast the season follows; estimated if not given")
+    phi: float | None = param(None, above=0, at_most=1, help="what is left of the trend after a step; estimated if not given")
+    engine: str = param("kernels", choices=("kernels", "statsmodels"), help="what estimates; forecasts are the same code")
+
+    def _forms(self) -> list[Form]:
+        parts = _ets.PARTS
+        form = Form(parts[self.error] - 1, parts[self.trend], int(self.damped), parts[self.seasonal])
+        if form.damped and not form.trend:
+            raise ParameterError(f"{self.name}: what is damped is the trend; trend is None. Say damped=False, or give a trend.")
+        if not form.stable and not self.unstable:
+            raise ParameterError(
+                f"{self.name}: {form} is numerically unstable (its variance is infinite, or states pass through 0). Choose "
+                "multiplicative errors with multiplicative parts, or say unstable=True."
+            )
+        return [form]
+
+    def _season(self, panel: Panel) -> int:
+        return 1 if self.seasonal is None else resolved_season(self.season_length, panel, self, "season_length")
+
+    def _rates(self) -> Sequence[float | None]:
+        return self.alpha, self.beta, self.gamma, self.phi
+
+    def _fits(self, panel: Panel, y: Floats, matrix: Floats, season: int, forms: list[Form]) -> Any:
+        if self.engine == "statsmodels":
+            return by_statsmodels(self, panel, y, season, forms)
+        return super()._fits(panel, y, matrix, season, forms)
+
+    def _narrow(self, able: Capabilities) -> Capabilities:
+        return without_regressors(self._additive(able)) if self.engine == "statsmodels" else self._additive(able)
+
+    @classmethod
+    def examples(cls) -> list[dict[str, Any]]:
+        """With which parameters the contract is checked."""
+        return [{"error": "multiplicative", "damped": True, "seasonal": "multiplicative", "season_length": 4}]

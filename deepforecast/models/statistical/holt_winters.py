@@ -1,0 +1,61 @@
+"""The Holt-Winters method: level, slope and season that follow the values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from deepforecast.core.capabilities import Capabilities
+from deepforecast.core.params import param
+from deepforecast.core.registry import register
+from deepforecast.data.panel import Panel
+from deepforecast.kernels.ets.forms import Form
+from deepforecast.models.baselines._base import resolved_season
+from deepforecast.models.statistical._ets import PARTS
+from deepforecast.models.statistical._smoothing import Smoothing
+
+
+@register
+class HoltWinters(Smoothing):
+    """The Holt-Winters method by least squares: ETS(A,A,A), or with a season that multiplies ETS(A,A,M); `damped` or not.
+
+    With q = level + phi slope and mu = q + s or q s: level' = q + alpha u, slope' = phi slope + beta u, s' = s + gamma v, where
+    u = v = y - mu for a season that is added, else u = (y - mu) / s and v = (y - mu) / q. All first states are estimated, of
+    the season all but one. Intervals: by formula where the season is added, else by sample paths; `ETS(error="multiplicative",
+    seasonal="multiplicative")` lets errors grow with the level and has a formula. A season longer than 60 begins as its first
+    turns have it. Reference: Hyndman & Athanasopoulos (2021), *Forecasting: Principles and Practice*, section 8.3.
+
+    >>> from deepforecast import datasets
+    >>> model = HoltWinters(horizon=3, seasonal="multiplicative").fit(datasets.load("air_passengers"))
+    >>> model.predict().shape
+    (3, 3)
+    """
+
+    season_length: int | str = param(
+        "auto", at_least=1, choices=("auto",), positional=True, help="steps after which the season repeats"
+    )
+    seasonal: str = param(
+        "additive", choices=("additive", "multiplicative"), search=("additive", "multiplicative"), help="how the season enters"
+    )
+    damped: bool = param(False, search=(False, True), help="let the slope die away")
+    alpha: float | None = param(None, at_least=0, at_most=1, help="how fast the level follows; estimated if not given")
+    beta: float | None = param(None, at_least=0, at_most=1, help="how fast the slope follows; estimated if not given")
+    gamma: float | None = param(None, at_least=0, at_most=1, help="how fast the season follows; estimated if not given")
+    phi: float | None = param(None, above=0, at_most=1, help="what is left of the slope after a step; estimated if not given")
+
+    def _forms(self) -> list[Form]:
+        return [Form(0, 1, int(self.damped), PARTS[self.seasonal])]
+
+    def _season(self, panel: Panel) -> int:
+        return resolved_season(self.season_length, panel, self, "season_length")
+
+    def _rates(self) -> Sequence[float | None]:
+        return self.alpha, self.beta, self.gamma, self.phi
+
+    def _narrow(self, able: Capabilities) -> Capabilities:
+        return self._additive(able)
+
+    @classmethod
+    def examples(cls) -> list[dict[str, Any]]:
+        """With which parameters the contract is checked."""
+        return [{"seasonal": "multiplicative"}]

@@ -1,0 +1,95 @@
+"""Level, trend, seasons, cycle and regressors as states that move: structural time series, estimated by statsmodels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from deepforecast.core.params import param
+from deepforecast.core.registry import register
+from deepforecast.core.state import Learned
+from deepforecast.data.frequency import seasons
+from deepforecast.data.panel import Panel
+from deepforecast.errors import ParameterError
+from deepforecast.models.statistical._structural import Structural
+
+LEVELS = (
+    "irregular", "fixed intercept", "deterministic constant", "local level", "random walk", "fixed slope",
+    "deterministic trend", "local linear deterministic trend", "random walk with drift", "local linear trend", "smooth trend",
+    "random trend",
+)  # fmt: skip
+
+
+@register
+class UnobservedComponents(Structural):
+    """Structural time series: level, trend, seasons, cycle and regressors, each a state that may move.
+
+    Estimated by maximum likelihood in statsmodels (`UnobservedComponents`, exact diffuse start), each series in a process of
+    its own; what is learned are plain matrices, and forecast, `update` and `load` go by them. `summary(unique_id)` gives
+    statsmodels' table. Missing values are filtered through; columns known ahead enter linearly. Intervals: variance of states
+    and noise, parameters taken as known. A series that never varies forecasts its value without calling statsmodels.
+    Reference: Harvey (1989), *Forecasting, Structural Time Series Models and the Kalman Filter*; Durbin & Koopman (2012).
+
+    >>> from deepforecast import datasets
+    >>> model = UnobservedComponents(horizon=3, level="smooth trend").fit(datasets.load("air_passengers"))
+    >>> sorted(set(model.explain()["component"]))
+    ['level', 'season', 'trend']
+    """
+
+    level: str = param("local linear trend", choices=LEVELS, search=LEVELS[3:], help="how level and trend move")
+    season_length: int | str = param(
+        "auto", at_least=1, choices=("auto",), help="steps after which the season of dummies repeats; 1 for none"
+    )
+    stochastic_season: bool = param(True, search=(False, True), help="let the season of dummies change")
+    trigonometric: list[int] | None = param(
+        None, at_least=2, help="seasons made of waves, for long ones or several; season_length='auto' is then none"
+    )
+    harmonics: int | None = param(None, at_least=1, help="most waves of a trigonometric season; half its length if not given")
+    cycle: bool = param(False, help="add a cycle of a length that is estimated")
+    stochastic_cycle: bool = param(False, help="let the cycle change")
+    damped_cycle: bool = param(False, help="let the cycle die away")
+    autoregressive: int | None = param(None, at_least=1, help="order of an autoregressive part")
+
+    @classmethod
+    def examples(cls) -> list[dict[str, Any]]:
+        """With which parameters the contract is checked."""
+        return [{"level": "local level", "season_length": 1}]
+
+    def _needs(self, panel: Panel) -> int:
+        waves = sum(one["harmonics"] * 2 for one in self._waves())
+        states = 2 + max(self._season(panel) - 1, 0) + waves + 2 * self.cycle + (self.autoregressive or 0)
+        return states + len(panel.series.columns.future) + 3
+
+    def _season(self, panel: Panel) -> int:
+        if self.season_length != "auto":
+            return int(self.season_length)
+        if self.trigonometric:
+            return 1
+        frequency = panel.calendar.frequency
+        if not frequency.base:
+            raise ParameterError(f"{self.name}: season_length='auto' follows from dates; give season_length (1 for none).")
+        return (seasons(frequency) or (1,))[0]
+
+    def _waves(self) -> list[dict[str, int]]:
+        most = self.harmonics or 10**6
+        return [{"period": one, "harmonics": min(one // 2, most)} for one in self.trigonometric or ()]
+
+    def _specification(self, panel: Panel) -> dict[str, Any]:
+        season = self._season(panel)
+        return {
+            "level": self.level,
+            "seasonal": season if season > 1 else None,
+            "stochastic_seasonal": self.stochastic_season,
+            "freq_seasonal": self._waves() or None,
+            "cycle": self.cycle,
+            "stochastic_cycle": self.stochastic_cycle,
+            "damped_cycle": self.damped_cycle,
+            "autoregressive": self.autoregressive,
+        }
+
+    def _blocks(self, learned: Learned) -> dict[str, int]:
+        waves = sum(2 * one["harmonics"] for one in self._waves())
+        rest = {"waves": waves, "cycle": 2 * self.cycle, "autoregressive": self.autoregressive or 0}
+        dummies = learned.shared["dummies"]
+        level = learned["state"].shape[1] - dummies - sum(rest.values())
+        found = {"level": level, "season": dummies, **rest}
+        return {name: width for name, width in found.items() if width}

@@ -1,0 +1,94 @@
+"""The optimum of every form: its likelihood by a plain loop, and nothing around it that scipy finds is more likely."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from deepforecast.kernels.ets.fitting import Settings, fit
+from deepforecast.kernels.ets.forms import Form
+from tests.kernels.ets_plain import log_likelihood
+
+FORMS = [Form(*one) for one in product((0, 1), (0, 1, 2), (0, 1), (0, 1, 2)) if not (one[2] and not one[1])]
+SEASON, ROWS = 4, 60
+SETTINGS = Settings(bounds="usual", tolerance=1e-9, thorough=True)
+
+
+def series(missing=False):
+    """A level that wanders, a slope, a season, growing noise; two covariates with effects 2 and -1."""
+    random = np.random.default_rng(5)
+    time = np.arange(ROWS)
+    design = np.column_stack([random.normal(size=ROWS), np.sin(time / 3.0)])
+    level = 40 + 0.4 * time + np.cumsum(random.normal(size=ROWS))
+    y = level * (1 + 0.2 * np.sin(2 * np.pi * time / SEASON)) * (1 + 0.03 * random.normal(size=ROWS)) + design @ [2.0, -1.0]
+    if missing:
+        y[[10, 11, 30]] = np.nan
+    return y, design
+
+
+def unpacked(point, form, coefficients):
+    """Rates, states and coefficients from coordinates of their own."""
+    values = list(point)
+    alpha = values.pop(0)
+    beta = values.pop(0) * alpha if form.trend else 0.0
+    gamma = values.pop(0) * (1 - alpha) if form.season else 0.0
+    phi = values.pop(0) if form.damped else 1.0
+    level = values.pop(0)
+    slope = values.pop(0) if form.trend else 0.0
+    factors = [0.0] * SEASON
+    if form.season:
+        free = [values.pop(0) for _ in range(SEASON - 1)]
+        factors = [*free, (SEASON if form.season == 2 else 0) - sum(free)]
+    return (alpha, beta, gamma, phi), np.array([level, slope, *factors]), np.array(values[:coefficients])
+
+
+def packed(rates, states, coefficients, form):
+    alpha, beta, gamma, phi = rates
+    found = [alpha]
+    found += [beta / alpha] if form.trend else []
+    found += [gamma / (1 - alpha)] if form.season else []
+    found += [phi] if form.damped else []
+    found += [states[0]] + ([states[1]] if form.trend else []) + (list(states[2:-1]) if form.season else [])
+    return np.array([*found, *coefficients])
+
+
+@pytest.mark.parametrize("missing", [False, True], ids=["whole", "missing"])
+@pytest.mark.parametrize("regressors", [0, 2], ids=["alone", "regressors"])
+@pytest.mark.parametrize("form", FORMS, ids=str)
+def test_no_point_nearby_is_more_likely(form, regressors, missing):
+    y, design = series(missing)
+    design = design[:, :regressors]
+    found = fit(y, np.array([0, ROWS]), SEASON, [form], design=design, settings=SETTINGS)
+    rates, states, effects = found.rates[0, 0], found.states[0, 0], found.coefficients[0, 0]
+    mine = found.log_likelihood[0, 0]
+    np.testing.assert_allclose(mine, log_likelihood(y, form, rates, states, design @ effects), rtol=1e-9)
+
+    def loss(point):
+        value = -log_likelihood(y, form, *(lambda r, s, b: (r, s, design @ b))(*unpacked(point, form, regressors)))
+        return value if np.isfinite(value) else 1e9
+
+    start = packed(rates, states, effects, form)
+    low, high = 1e-4, 1 - 1e-4
+    names = [(low, high)] + [(1e-8, 1.0)] * (bool(form.trend) + bool(form.season)) + [(0.8, 0.98)] * form.damped
+    bounds = names + [(None, None)] * (len(start) - len(names))
+    peer = minimize(loss, start, method="L-BFGS-B", bounds=bounds)
+    assert mine >= -peer.fun - 1e-4
+
+
+def test_a_form_is_no_less_likely_than_the_smaller_ones_in_it():
+    y, _ = series()
+    wanted = [Form(e, t, d, s) for e, t, d, s in product((0, 1), (0, 1), (0,), (0, 1))]
+    found = dict(zip(wanted, fit(y, np.array([0, ROWS]), SEASON, wanted, settings=SETTINGS).log_likelihood[0], strict=True))
+    for form in wanted:
+        assert found[form] >= found[form._replace(trend=0)] - 1e-3
+
+
+def test_values_that_are_not_positive_have_no_form_that_multiplies():
+    y, _ = series()
+    found = fit(y - y.mean(), np.array([0, ROWS]), SEASON, FORMS, settings=SETTINGS)
+    lost = np.array([form.multiplies for form in FORMS])
+    assert np.isneginf(found.log_likelihood[0, lost]).all()
+    assert np.isfinite(found.log_likelihood[0, ~lost]).all()
