@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -93,6 +93,38 @@ class SampledForecast(Forecast):
     def after(self, steps: int) -> SampledForecast:
         """The same without its first steps."""
         return SampledForecast(self.paths[:, :, steps:])
+
+
+@dataclass(frozen=True)
+class QuantileForecast(Forecast):
+    """Learned quantiles (series, steps, probabilities), straight lines between them; none outside of those learned."""
+
+    mean: Floats
+    probabilities: tuple[float, ...]
+    values: Floats
+    name: str = "The model"
+
+    def quantiles(self, probabilities: Sequence[float]) -> Floats:
+        """Any probability from the least learned to the largest."""
+        known, asked = np.array(self.probabilities), np.array(probabilities, dtype=np.float64)
+        outside = [one for one in probabilities if not known[0] - 1e-12 <= one <= known[-1] + 1e-12]
+        if outside:
+            raise CapabilityError(
+                f"{self.name} learned the quantiles {some([f'{one:g}' for one in known], most=20)}, so it gives those from "
+                f"{known[0]:g} to {known[-1]:g}; {some([f'{one:g}' for one in outside])} is asked for. Fit it with quantiles= "
+                "that reach so far."
+            )
+        rising = np.maximum.accumulate(self.values, axis=-1)
+        right = np.clip(np.searchsorted(known, asked), 1, max(len(known) - 1, 1))
+        if len(known) == 1:
+            return np.repeat(rising, len(asked), axis=-1)
+        left = right - 1
+        share = (asked - known[left]) / (known[right] - known[left])
+        return np.asarray(rising[..., left] + share * (rising[..., right] - rising[..., left]))
+
+    def after(self, steps: int) -> QuantileForecast:
+        """The same without its first steps."""
+        return replace(self, mean=self.mean[:, steps:], values=self.values[:, steps:])
 
 
 def no_distribution(name: str) -> CapabilityError:

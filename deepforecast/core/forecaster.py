@@ -117,7 +117,7 @@ class Forecaster:
             way_out = "`predict(level=...)` may give what you need."
             raise CapabilityError(f"{self.name} cannot simulate sample paths{why}. {way_out}")
         state = self._at_end_of(frame, static)
-        paths = self._simulate(state.learned, steps, samples, seed, self._ahead(state, steps, future))
+        paths = self._simulate(state.standing, steps, samples, seed, self._ahead(state, steps, future))
         positions = np.tile(state.series.calendar.following(state.series.last, steps), (1, samples))
         columns = state.series.rows(positions)
         refuse_taken(["sample", self.name], columns)
@@ -138,7 +138,7 @@ class Forecaster:
         if not self.capabilities.explains:
             raise CapabilityError(f"{self.name} has no components to show.")
         state = self._at_end_of(frame, static)
-        parts = self._explain(state.learned, steps, self._ahead(state, steps, future))
+        parts = self._explain(state.standing, steps, self._ahead(state, steps, future))
         positions = np.repeat(state.series.calendar.following(state.series.last, steps), len(parts), axis=1)
         columns = state.series.rows(positions)
         refuse_taken(["component", "value"], columns)
@@ -258,7 +258,7 @@ class Forecaster:
 
     def forecast_from(self, state: State, steps: int, future: Mapping[str, Covariate]) -> Forecast:
         """The forecast as arrays, with calibrated bands where there are; never a number that is not finite."""
-        forecast = self._forecast(state.learned, steps, future)
+        forecast = self._forecast(state.standing, steps, future)
         finite(forecast.mean, state, self.name)
         return forecast if state.calibration is None else state.calibration.around(forecast.point(self.point_kind))
 

@@ -59,7 +59,7 @@ def appended(model: Forecaster, state: State, frame: Frame) -> State:
     panel = _recoded(prepared(model, late, goes_on=True), state)
     last = series.last.copy()
     last[rows] = panel.series.last
-    learned = state.learned.put(rows, model._advance(state.learned.take(rows), panel, False))
+    learned = state.learned.put(rows, model._advance(state.standing.take(rows), panel, False))
     return replace(state, series=replace(series, last=last), learned=learned, undeclared=panel.undeclared)
 
 
@@ -77,14 +77,14 @@ def refined(model: Forecaster, state: State, frame: Frame, static: Frame | None)
 def _learned(model: Forecaster, state: State, panel: Panel, rows: Ints, act: Callable[[Learned, Panel], Learned]) -> Learned:
     """What a model knows of the series of a panel: `act` on what it learned; a local one fits the series it has not seen."""
     if not model.capabilities.by_series:
-        return act(state.learned, panel)
+        return act(state.standing, panel)
     known, new = np.flatnonzero(rows >= 0), np.flatnonzero(rows < 0)
     if not len(new):
-        return act(state.learned.take(rows), panel)
+        return act(state.standing.take(rows), panel)
     fresh = model._fit(panel.take(new), SILENT)
     if not len(known):
         return fresh
-    old = act(state.learned.take(rows[known]), panel.take(known))
+    old = act(state.standing.take(rows[known]), panel.take(known))
     return old.join(fresh).take(np.argsort(np.concatenate([known, new])))
 
 

@@ -16,6 +16,8 @@ MODELS: dict[str, str] = {
     "Holt": "deepforecast.models.statistical.holt",
     "HoltWinters": "deepforecast.models.statistical.holt_winters",
     "IMAPA": "deepforecast.models.statistical.imapa",
+    "LightGBM": "deepforecast.models.regression.light_gbm",
+    "LinearModel": "deepforecast.models.regression.linear_model",
     "MSTL": "deepforecast.models.statistical.mstl",
     "Mean": "deepforecast.models.baselines.mean",
     "Naive": "deepforecast.models.baselines.naive",

@@ -17,11 +17,12 @@ from deepforecast.data.panel import Panel, Series
 class Learned:
     """What a model's `_fit` returns. `by_series`: arrays whose first axis is the series; `shared`: arrays, numbers, text, and
     lists and dicts (with text as keys) of these. `history`: the rows it was learned from, where a model looks back at them; not
-    saved."""
+    saved. `series`: whose these are and where each stands, as the hooks of a model are given it; kept in the `State`."""
 
     by_series: Mapping[str, Any] = field(default_factory=dict)
     shared: Mapping[str, Any] = field(default_factory=dict)
     history: Panel | None = field(default=None, compare=False, repr=False)
+    series: Series | None = field(default=None, compare=False, repr=False)
 
     def __getitem__(self, name: str) -> Any:
         return self.by_series[name] if name in self.by_series else self.shared[name]
@@ -29,7 +30,9 @@ class Learned:
     def take(self, numbers: Ints) -> Learned:
         """Some of the series, in the order given."""
         history = None if self.history is None else self.history.take(numbers)
-        return replace(self, by_series={name: values[numbers] for name, values in self.by_series.items()}, history=history)
+        series = None if self.series is None else self.series.take(numbers)
+        held = {name: values[numbers] for name, values in self.by_series.items()}
+        return replace(self, by_series=held, history=history, series=series)
 
     def put(self, numbers: Ints, other: Learned) -> Learned:
         """These series' arrays replaced by another's."""
@@ -41,7 +44,7 @@ class Learned:
     def join(self, other: Learned) -> Learned:
         """Another's series after ours; what is shared stays ours."""
         held = {name: np.concatenate([values, other.by_series[name]]) for name, values in self.by_series.items()}
-        return replace(self, by_series=held, history=None)
+        return replace(self, by_series=held, history=None, series=None)
 
 
 @dataclass(frozen=True)
@@ -66,6 +69,11 @@ class State:
         """How many rows it was fitted on, as `data` says; 0 where it does not."""
         said = self.data.partition("-")[0]
         return int(said) if said.isdecimal() and len(said) < 19 else 0
+
+    @property
+    def standing(self) -> Learned:
+        """What was learned, with the series it was learned of."""
+        return replace(self.learned, series=self.series)
 
     def take(self, numbers: Ints) -> State:
         """Some of the series, in the order given."""

@@ -71,6 +71,16 @@ def begin_watch(y: Floats, indptr: Ints, features: Ints, levels: Floats, running
 
 
 @compiled
+def watch_on(y: Floats, indptr: Ints, known: int, features: Ints, levels: Floats, running: Floats) -> None:
+    """Go on with the values that come into sight when each series grows from its first `known` rows to all of them."""
+    for one in range(len(indptr) - 1):
+        for number in range(len(features)):
+            lag = features[number, 1]
+            for row in range(max(indptr[one] + known - lag + 1, indptr[one]), indptr[one + 1] - lag + 1):
+                _take(running[one, number], y[row], levels[number])
+
+
+@compiled
 def watch(past: Floats, held: int, features: Ints, levels: Floats, running: Floats) -> None:
     """Take the value that a row further on has come into sight of each feature."""
     for one in range(len(past)):

@@ -1,10 +1,11 @@
 """What the regression models share: features, transformed target, strategy, and one regressor over all series (or one for each).
 
-Regressive      a family member says how a regressor is made and trained on a `Sample`, kept as numbers and text, and revived
+Regressive      a family member says how a regressor is trained on a `Sample`, how it forecasts rows, and how it is written down
 """
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -12,56 +13,183 @@ from typing import Any, ClassVar
 import numpy as np
 
 from deepforecast.core.capabilities import Capabilities
-from deepforecast.core.forecast import Forecast, PointForecast
+from deepforecast.core.forecast import Forecast, PointForecast, QuantileForecast
 from deepforecast.core.forecaster import Forecaster
 from deepforecast.core.monitor import Monitor
 from deepforecast.core.params import param
+from deepforecast.core.preparing import refuse_short
 from deepforecast.core.state import Learned
-from deepforecast.data import calendar_features
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats, Ints
-from deepforecast.data.frequency import seasons
-from deepforecast.data.lags import Lagged, lagged, lags_of
 from deepforecast.data.panel import Panel
-from deepforecast.errors import ParameterError
-from deepforecast.models.regression._design import Design, known, table
-from deepforecast.models.regression._targets import Target
+from deepforecast.errors import ParameterError, some
+from deepforecast.models.regression import _held, _planning, _samples
+from deepforecast.models.regression._ahead import Ahead
+from deepforecast.models.regression._plan import Plan
+from deepforecast.models.regression._samples import Sample, Sampling
+
+STRATEGIES = ("recursive", "direct", "direct_multioutput", "blocks")
 
 
 @dataclass(frozen=True)
-class Sample:
-    """What a regressor learns from: rows of features, what follows each, how much each counts; the names of the columns, and
-    which of them are codes of categories. `times`: the place of each row in time, for a split that respects it."""
+class Made:
+    """Regressors: for each step of a block the one of the point, then those of the quantiles. `spread`: the deviation of what
+    the first left over, where a power bends it."""
 
-    rows: Any
-    target: Floats
-    weight: Floats | None
-    names: list[str]
-    categories: list[int]
-    times: Ints
+    models: list[list[Any]]
+    spread: float
 
 
 class Regressive(Forecaster):
-    """A regressor on features of the past, of the calendar, and of columns known ahead."""
+    """A regressor on features of the past, of the calendar, and of columns known ahead; one for all series unless
+    `per_series`."""
 
-    capabilities = Capabilities(
-        future=True, past=True, static=True, categorical=True, local=False, scale_equivariant=True, explains=True
-    )
+    capabilities = Capabilities(future=True, past=True, static=True, categorical=True, local=False, scale_equivariant=True,
+                                shift_equivariant=True, precision=1e-5)  # fmt: skip
 
+    number: ClassVar[type] = np.float32  # of what features are kept in
     adds_up: ClassVar[bool] = False  # a linear model: categories and what comes round get columns of their own
-    takes_missing: ClassVar[bool] = False
+    takes_missing: ClassVar[bool] = False  # features may be missing
+    gives_quantiles: ClassVar[bool] = False  # it can be trained for a quantile
+    gives_several: ClassVar[bool] = False  # one regressor can give several steps at once
 
-    lags: int | list[int] | str = param("auto", choices=("auto",), at_least=1, help="rows back that are features; 3 for 1 to 3")
-    windows: list[str] | str = param("auto", choices=("auto",), help="features of the past such as 'mean_28', 'std_28@7', 'ewm_0.3'")
+    lags: int | list[int] | str | None = param("auto", choices=("auto", None), at_least=1, help="rows back whose values are features; 3: the last three")
+    windows: list[str] | str | None = param("auto", choices=("auto", None), help="features of the past such as 'mean_28', 'std_28@7', 'ewm_0.3'")
     season_length: int | list[int] | str = param("auto", choices=("auto",), at_least=1, help="steps after which seasons repeat")
     calendar: list[str] | str | None = param("auto", choices=("auto", None), help="features of the date; auto: by the frequency")
     holidays: str | None = param(None, help="code of the country whose holidays are features")
-    fourier: int = param(0, at_least=0, low=0, high=10, help="pairs of sine and cosine for each season")
-    time_index: bool = param(False, help="whether the number of the row is a feature")
-    identity: bool = param(False, help="whether the number of the series is a feature")
-    strategy: str = param("recursive", choices=("recursive", "direct", "blocks"), help="one step after the other, or one model a step")
+    fourier: int = param(0, at_least=0, help="pairs of sine and cosine for each season")
+    time_index: bool = param(False, help="whether the number of the row in time is a feature")
+    identity: bool = param(False, help="whether the series is a feature")
+    past_lags: int | list[int] = param(1, at_least=1, help="rows back of columns known up to now alone, before the first step")
+    future_rows: list[int] | None = param(None, help="rows around a step at which columns known ahead are read; None: its own")
+    strategy: str = param("recursive", choices=STRATEGIES, help="one step after the other, a regressor for each step, for all together, or in blocks")
     block: int = param(7, at_least=1, help="steps in a block, for strategy='blocks'")
-    differences: list[int] | str = param("auto", choices=("auto",), at_least=1, help="lags of differences taken of the target")
-    scale: bool = param(True, help="whether each series is centred and scaled")
-    detrend: bool = param(False, help="whether the line of each series is taken out")
+    differences: list[int] | str | None = param("auto", choices=("auto", None), at_least=1, help="lags of differences taken of the target")
     power: str | None = param(None, choices=(None, "log", "box_cox"), help="power of the target that is learned")
+    detrend: bool = param(False, help="whether the straight line of each series is taken out")
+    scale: bool = param(True, help="whether each series is brought to the same spread")
+    bounds: tuple[float | None, float | None] | None = param(None, help="least and largest value of a forecast; (0, None)")
+    weight: str | None = param(None, help="declared column that says how much each row counts")
+    half_life: float | None = param(None, above=0, help="rows after which a row counts half; None: all the same")
+    quantiles: list[float] | None = param(None, above=0, below=1, help="quantiles that are learned too, for intervals")
+    per_series: bool = param(False, help="a regressor for each series instead of one for all")
+    seed: int = param(0, at_least=0, help="of what the regressor draws")
+
+    # -- hooks of the contract -------------------------------------------------------------------------------------------------
+
+    def _narrow(self, declared: Capabilities) -> Capabilities:
+        able = replace(declared, missing=self.takes_missing, local=self.per_series)
+        if self.quantiles:
+            able = replace(able, distribution="quantiles", learns_distribution=True)
+        if self.power or self.bounds:
+            able = replace(able, shift_equivariant=False, scale_equivariant=self.power == "log")
+        if self.power:
+            able = replace(able, domain="positive")
+        if not self.scale:
+            able = replace(able, scale_equivariant=False, shift_equivariant=False)
+        return able
+
+    def _needs(self, panel: Panel) -> int:
+        given = sum(self.differences) if isinstance(self.differences, list) else 0
+        return given + 3
+
+    def _fit(self, panel: Panel, monitor: Monitor) -> Learned:
+        plan = _planning.planned(self, panel)
+        z, scales = plan.target.learn(panel, self.name)
+        held = _held.begun(plan, panel, z, scales, panel.start, np.arange(len(panel), dtype=np.float64))
+        parts = [np.array([one]) for one in range(len(panel))] if self.per_series else [None]
+        made = [self._made(plan, panel, z, part) for part in parts]
+        every = {**panel.covariates, **panel.static}
+        shared = {"plan": plan.written(), "categories": {name: _listed(one.categories) for name, one in every.items()}}
+        if not self.per_series:
+            return Learned(held, {**shared, "regressors": made[0]})
+        held["regressors"] = np.empty(len(panel), dtype=object)
+        held["regressors"][:] = made
+        return Learned(held, shared)
+
+    def _made(self, plan: Plan, panel: Panel, z: Floats, part: Ints | None) -> Made:
+        """The regressors of a panel, or of one of its series."""
+        if part is not None:
+            z = z[panel.indptr[part[0]] : panel.indptr[part[0] + 1]]
+            panel = panel.take(part)
+        sampling = Sampling(plan, self._without_weights(panel), z, self.number, self.takes_missing)
+        sampling.weight = _samples.weights(panel, self.weight, self.half_life)
+        models, spread = [], 0.0
+        for step in range(1 if plan.together else plan.block):
+            sample = sampling.of(step)
+            models.append([self._train(sample, level) for level in (None, *sorted(set(self.quantiles or ())))])
+            if plan.target.power is not None and step == 0:
+                left = sample.target - self._values(models[0][0], sample.rows)
+                spread = float(np.sqrt(np.mean(left * left)))
+        return Made(models, spread)
+
+    def _advance(self, learned: Learned, panel: Panel, fresh: bool) -> Learned:
+        plan, panel = Plan.read(learned["plan"]), self._without_weights(panel)
+        if not fresh:
+            return replace(learned, by_series=_held.moved(plan, learned, panel))
+        refuse_short(self, panel, plan.target.reach + 1, "values of history")
+        rows = np.arange(len(panel)) if self.per_series else _held.known_rows(learned, panel)
+        _, scales = plan.target.learn(panel, self.name)
+        began, owners, known = panel.start, rows.astype(np.float64), rows >= 0
+        for name, values in scales.items():
+            values[known] = learned[name][rows[known]]
+        began[known] = learned["began"][rows[known]]
+        owners[known] = learned["owner"][rows[known]]
+        z = plan.target.apply(panel.y, panel.indptr, scales, (panel.start - began) // panel.calendar.step)
+        held = _held.begun(plan, panel, z, scales, began, owners)
+        if self.per_series:
+            held["regressors"] = learned["regressors"]
+        return replace(learned, by_series=held)
+
+    def _forecast(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> Forecast:
+        ahead = Ahead(Plan.read(learned["plan"]), learned, steps, future)
+        mean = self._bounded(ahead.back(self._stepped(ahead, 0), self._spread(learned) if self.point_kind == "mean" else None))
+        if not self.quantiles:
+            return PointForecast(mean, self.name)
+        levels = tuple(sorted(set(self.quantiles)))
+        bands = [self._bounded(ahead.back(self._stepped(ahead, place + 1))) for place in range(len(levels))]
+        return QuantileForecast(mean, levels, np.stack(bands, axis=-1), self.name)
+
+    def _stepped(self, ahead: Ahead, place: int) -> Floats:
+        """Forecasts on the scale that is learned, by the regressors at a place: 0 for the point, then one for each quantile."""
+        made = ahead.learned["regressors"]
+        if not self.per_series:
+            return ahead.run(made.models, place, self._values)
+        return np.concatenate([ahead.only(one).run(each.models, place, self._values) for one, each in enumerate(made)])
+
+    def _spread(self, learned: Learned) -> Floats | None:
+        """The deviation of one step's errors on the scale that is learned, where its power bends them."""
+        if self.power is None:
+            return None
+        made = learned["regressors"]
+        return np.array([one.spread for one in made]) if self.per_series else np.full(len(learned["began"]), made.spread)
+
+    def _bounded(self, found: Floats) -> Floats:
+        low, high = self.bounds or (None, None)
+        return found if low is None and high is None else np.clip(found, low, high)
+
+    def _without_weights(self, panel: Panel) -> Panel:
+        """The panel without the column of weights, which is no feature."""
+        if self.weight is None:
+            return panel
+        if self.weight not in panel.covariates:
+            raise ParameterError(
+                f"weight= names a declared column of the frame; {self.weight} is none of {some(list(panel.covariates)) or 'them'}. "
+                f"Say columns={{'past': ['{self.weight}']}}."
+            )
+        return replace(panel, covariates={name: one for name, one in panel.covariates.items() if name != self.weight})
+
+    # -- hooks of a family member ----------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def _train(self, sample: Sample, level: float | None) -> Any:
+        """A regressor that learned a sample: the mean, or the quantile `level`."""
+
+    @abstractmethod
+    def _values(self, regressor: Any, rows: Any) -> Floats:
+        """What it says of rows; each whatever stands beside it."""
+
+
+def _listed(categories: tuple[str, ...] | None) -> list[str] | None:
+    return None if categories is None else list(categories)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +21,8 @@ Table = NDArray[np.float32] | NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Design:
-    """What stands in which column. `past`: features of the target's past; `columns`: of each past covariate, its lags.
+    """What stands in which column. `past`: features of the target's past; `columns`: of each past covariate, its lags;
+    `future_rows`: how far from its own row a column known ahead is read (1: one row later).
 
     `cyclic`: what comes round stands as a point on a circle and categories as columns of their own, for models that add up;
     otherwise both stand as numbers of their kind. `first`: the position that `time_index` counts from.
@@ -28,6 +30,7 @@ class Design:
 
     past: tuple[Lagged, ...]
     columns: Mapping[str, tuple[Lagged, ...]]
+    future_rows: tuple[int, ...] = (0,)
     calendar: tuple[str, ...] = ()
     holidays: str | None = None
     fourier: tuple[tuple[int, int], ...] = ()  # (season, pairs)
@@ -38,13 +41,14 @@ class Design:
     @property
     def reach(self) -> int:
         """Rows before the first whole one."""
-        return max(one.reach for one in (*self.past, *(lag for lags in self.columns.values() for lag in lags)))
+        return max((one.reach for one in (*self.past, *(lag for lags in self.columns.values() for lag in lags))), default=1)
 
     def shifted(self, steps: int) -> Design:
         """The same, seen from `steps` rows earlier: what a forecast that far ahead of its origin may know."""
         if not steps:
             return self
-        return replace(self, past=tuple(replace(one, lag=one.lag + steps) for one in self.past))
+        past = tuple(replace(one, lag=one.lag + steps) for one in self.past)
+        return replace(self, past=past, columns={name: later(lags, steps) for name, lags in self.columns.items()})
 
     def names(self, future: Mapping[str, Covariate], static: Mapping[str, Covariate]) -> list[str]:
         """The names of the columns, in their order."""
@@ -56,10 +60,26 @@ class Design:
         for season, pairs in self.fourier:
             found += [f"{wave}_{season}_{k}" for k in range(1, pairs + 1) for wave in ("sin", "cos")]
         found += ["time_index"] if self.time_index else []
-        for name, one in {**future, **static}.items():
+        for name, one in {**self.read_around(future), **static}.items():
             spread = self.cyclic and one.categories is not None
             found += [f"{name}={category}" for category in one.categories or ()] if spread else [name]
         return [*found, *(["series"] if self.identity else [])]
+
+
+    def read_around(self, future: Mapping[str, Any]) -> dict[str, Any]:
+        """A name for each column known ahead and each row it is read at."""
+        return {f"{name}{f'{row:+d}' if row else ''}": one for name, one in future.items() for row in self.future_rows}
+
+    def categories(self, future: Mapping[str, Covariate], static: Mapping[str, Covariate]) -> list[int]:
+        """The places of columns that hold codes of categories, in the order of `names`."""
+        named = {name for name, one in {**self.read_around(future), **static}.items() if one.categories is not None}
+        named |= {"series"} if self.identity else set()
+        return [place for place, name in enumerate(self.names(future, static)) if name in named and not self.cyclic]
+
+
+def later(lags: tuple[Lagged, ...], steps: int) -> tuple[Lagged, ...]:
+    """Lags of what is known up to an origin alone, for a row so many steps further from it."""
+    return tuple(replace(one, lag=one.lag + steps) for one in lags)
 
 
 def coded(features: Sequence[Lagged]) -> tuple[Ints, Floats]:
@@ -93,13 +113,27 @@ def known(design: Design, calendar: Calendar, positions: Ints, owners: Ints, col
     return np.stack(parts, axis=1) if parts else np.empty((len(positions), 0))
 
 
-def table(design: Design, panel: Panel, z: Floats, owners: Ints, dtype: type) -> Table:
-    """The columns of every row of a panel; `z` is its target as it is learned, `owners` the number of each of its series."""
+def around(one: Covariate, indptr: Ints, row: int) -> Covariate:
+    """A column as each row sees it `row` rows later; missing past the ends of its series."""
+    if not row:
+        return one
+    place = np.arange(len(one.values)) + row
+    owner = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+    inside = (place >= indptr[owner]) & (place < indptr[owner + 1])
+    lost = np.nan if one.categories is None else -1.0
+    return replace(one, values=np.where(inside, one.values[np.where(inside, place, 0)], lost))
+
+
+def around_all(design: Design, future: Mapping[str, Covariate], indptr: Ints) -> dict[str, Covariate]:
+    """Every column known ahead, at every row it is read."""
+    rows = [row for _ in future for row in design.future_rows]
+    return {name: around(one, indptr, row) for (name, one), row in zip(design.read_around(future).items(), rows, strict=True)}
+
+
+def table(design: Design, panel: Panel, z: Floats, beside: Floats, dtype: type) -> Table:
+    """The columns of every row of a panel; `z` is its target as it is learned, `beside` the columns that need no past."""
     from deepforecast.kernels import features as kernel
 
-    future = {name: one for name, one in panel.covariates.items() if name in panel.series.columns.future}
-    static = {name: one.take(panel.row_series) for name, one in panel.static.items()}
-    beside = known(design, panel.calendar, panel.row_positions, owners[panel.row_series], {**future, **static})
     found = np.empty((len(z), len(design.past) + sum(map(len, design.columns.values())) + beside.shape[1]), dtype)
     start = 0
     for values, features in [(z, design.past), *((panel.covariates[name].values, lags) for name, lags in design.columns.items())]:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from deepforecast.data import missing as gaps
 from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.panel import Panel
 from deepforecast.errors import DataError
@@ -43,19 +44,29 @@ class Target:
         y = y - _on_line(held["line"], panel.lengths)
         for lag in self.differences:
             y = differenced(y, panel.indptr, lag)
+        level = self.scale and not self.differences and not self.detrend  # what is taken out already has no level
         held["scale"] = deviations(y, panel.indptr) if self.scale else np.ones(len(panel))
-        held["centre"] = means(y, panel.indptr) if self.scale else np.zeros(len(panel))
+        held["centre"] = means(y, panel.indptr) if level else np.zeros(len(panel))
         return (y - np.repeat(held["centre"], panel.lengths)) / np.repeat(held["scale"], panel.lengths), held
 
-    def apply(self, panel: Panel, held: Mapping[str, Any], passed: Ints) -> Floats:
-        """The target of other rows, by what the series keep; `passed`: rows since the first row of the fit."""
-        y = powered(panel.y, np.repeat(held["power"], panel.lengths)) - _on_line(held["line"], panel.lengths, passed)
+    def apply(self, y: Floats, indptr: Ints, held: Mapping[str, Any], passed: Ints) -> Floats:
+        """The target of other rows, by what the series keep; `passed`: rows of the fit and since before the first of these."""
+        lengths = np.diff(indptr)
+        y = powered(y, np.repeat(held["power"], lengths)) - _on_line(held["line"], lengths, passed)
         for lag in self.differences:
-            y = differenced(y, panel.indptr, lag)
-        return (y - np.repeat(held["centre"], panel.lengths)) / np.repeat(held["scale"], panel.lengths)
+            y = differenced(y, indptr, lag)
+        return (y - np.repeat(held["centre"], lengths)) / np.repeat(held["scale"], lengths)
+
+    def learned_tail(self, past: Floats, held: Mapping[str, Any], passed: Ints) -> Floats:
+        """The last values (series, rows) as they are learned; `passed`: rows up to the last of them."""
+        count, rows = past.shape
+        indptr = np.arange(count + 1) * rows
+        return self.apply(past.reshape(-1), indptr, held, passed - rows).reshape(count, rows)[:, self.reach :]
 
     def tails(self, past: Floats, held: Mapping[str, Any], passed: Ints) -> list[Floats]:
         """The last values that each difference goes on from, of `past` (series, rows): the newest rows of the target."""
+        indptr = np.arange(len(past) + 1) * past.shape[1]
+        past = gaps.filled(past.reshape(-1), indptr, "interpolate").reshape(past.shape)  # a difference goes on from a value
         y = powered(past, held["power"][:, None])
         rows = passed[:, None] - y.shape[1] + np.arange(y.shape[1])
         y = y - (held["line"][:, :1] + held["line"][:, 1:] * rows)
@@ -65,17 +76,26 @@ class Target:
             y = y[:, lag:] - y[:, :-lag]
         return kept
 
-    def back(self, found: Floats, held: Mapping[str, Any], tails: list[Floats], passed: Ints) -> Floats:
-        """Forecasts (series, steps) as values of the target again."""
+    def back(
+        self, found: Floats, held: Mapping[str, Any], tails: list[Floats], passed: Ints, spread: Floats | None = None
+    ) -> Floats:
+        """Forecasts (series, steps) as values of the target again. `spread`: the deviation of one step's errors as they are
+        learned, of a forecast that is to be the mean where a power bends them; undone differences add them up."""
         y = found * held["scale"][:, None] + held["centre"][:, None]
+        errors = np.ones(y.shape)
         for lag, tail in zip(reversed(self.differences), reversed(tails), strict=True):
             y = np.concatenate([tail, y], axis=1)
             for step in range(lag, y.shape[1]):
                 y[:, step] += y[:, step - lag]
             y = y[:, lag:]
+            errors = errors * (1 + np.arange(y.shape[1]) // lag)
         rows = passed[:, None] + np.arange(y.shape[1])
         y = y + held["line"][:, :1] + held["line"][:, 1:] * rows
-        return unpowered(y, held["power"][:, None])
+        power = held["power"][:, None]
+        if spread is None or self.power is None:
+            return unpowered(y, power)
+        away = (spread * held["scale"])[:, None] * np.sqrt(errors)
+        return np.asarray(np.mean([unpowered(y + node * away, power) for node in NODES], axis=0))
 
     def _powers(self, panel: Panel, name: str) -> Floats:
         if self.power is None:

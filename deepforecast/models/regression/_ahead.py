@@ -1,0 +1,108 @@
+"""The steps ahead of fitted series: their columns, the regressors' walk through them, and the way back to values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+
+from deepforecast.core.state import Learned
+from deepforecast.data.covariates import Covariate
+from deepforecast.data.frames import Floats
+from deepforecast.models.regression import _held, _stepping, _tails
+from deepforecast.models.regression._design import known
+from deepforecast.models.regression._plan import Plan
+
+Values = Callable[[Any, Floats], Floats]
+
+
+class Ahead:
+    """The next `steps` rows of every series. `future`: the columns known ahead, (series, steps)."""
+
+    def __init__(self, plan: Plan, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> None:
+        self.plan, self.learned, self.steps, self.future = plan, learned, steps, future
+        self._series = _held.standing(learned)
+        self._passed = _held.passed(learned, self._series)
+        self._scales = _held.scales_of(learned.by_series)
+
+    def only(self, one: int) -> Ahead:
+        """Of one series."""
+        future = {name: each.take(np.array([one])) for name, each in self.future.items()}
+        return Ahead(self.plan, self.learned.take(np.array([one])), self.steps, future)
+
+    def run(self, models: Sequence[Sequence[Any]], place: int, values: Values) -> Floats:
+        """Forecasts on the scale that is learned: those at `place` of the regressors of each step."""
+        plan = self.plan
+        tail = plan.target.learned_tail(self.learned["tail"], self._scales, self._passed)
+        if plan.together:
+            return self._together(tail, models[0][place], values)
+        designs = [plan.design.shifted(step) for step in range(plan.block)]
+        running = [_tails.whole(plan.design, step, self.learned["seen"]) for step in range(plan.block)]
+        predicts = [partial(values, one[place]) for one in models]
+        return _stepping.forecast(designs, tail, running, predicts, self._beside)
+
+    def back(self, found: Floats, spread: Floats | None = None) -> Floats:
+        """Forecasts as values of the target; with the `spread` of a step's errors, as their mean where a power bends them."""
+        return self.plan.target.back(found, self._scales, self._tails_kept, self._passed, spread)
+
+    @cached_property
+    def _tails_kept(self) -> list[Floats]:
+        return self.plan.target.tails(self.learned["tail"], self._scales, self._passed)
+
+    def _together(self, tail: Floats, regressor: Any, values: Values) -> Floats:
+        """Blocks of all steps at once; a horizon beyond them goes on from the forecasts."""
+        block, parts = self.plan.block, []
+        for start in range(0, self.steps, block):
+            running = [_tails.whole(self.plan.design, 0, self.learned["seen"])]
+            beside = self._beside[start : start + block]
+            lacking = block - len(beside)
+            beside = np.concatenate([beside, np.repeat(beside[-1:], lacking, axis=0)]) if lacking else beside
+            flat = beside.transpose(1, 0, 2).reshape(1, len(tail), -1)
+            design = self.plan.design
+            found = _stepping.row_values(design, tail, running[0], flat[0], partial(values, regressor))
+            parts.append(found)
+            tail = np.concatenate([tail, found], axis=1)
+        return np.concatenate(parts, axis=1)[:, : self.steps]
+
+    @cached_property
+    def _beside(self) -> Floats:
+        """The columns that need no past of the target, (steps, series, columns)."""
+        design, series, steps = self.plan.design, self._series, self.steps
+        count = len(series)
+        parts = [self._past_columns()]
+        positions = series.calendar.following(series.last, steps).reshape(-1)
+        static = {name.partition(":")[2]: values for name, values in self.learned.by_series.items() if name.startswith("static:")}
+        held: dict[str, Covariate] = {}
+        for name, one in self.future.items():
+            for row, label in zip(design.future_rows, design.read_around([name]), strict=True):
+                held[label] = replace(one, values=self._around(name, one, row).reshape(-1))
+        for name, values in static.items():
+            categories = self.learned["categories"].get(name)
+            held[name] = Covariate(np.repeat(values, steps), None if categories is None else tuple(categories))
+        owners = np.repeat(self.learned["owner"], steps)
+        found = known(design, series.calendar, positions, owners, held).reshape(count, steps, -1)
+        return np.ascontiguousarray(np.concatenate([*parts, found.transpose(1, 0, 2)], axis=2))
+
+    def _past_columns(self) -> Floats:
+        design, block = self.plan.design, self.plan.block
+        found = np.empty((self.steps, len(self._passed), sum(map(len, design.columns.values()))))
+        place = 0
+        for name, lags in design.columns.items():
+            tail = self.learned[f"past:{name}"]
+            for lag in lags:
+                for step in range(self.steps):
+                    back = tail.shape[1] + step - lag.lag - (0 if self.plan.together else step % block)
+                    found[step, :, place] = tail[:, back] if 0 <= back < tail.shape[1] else np.nan
+                place += 1
+        return found
+
+    def _around(self, name: str, one: Covariate, row: int) -> Floats:
+        """A column known ahead as the steps see it `row` rows later."""
+        lost = np.nan if one.categories is None else -1.0
+        before = self.learned.by_series.get(f"ahead:{name}", np.empty((len(self._passed), 0)))
+        whole = np.concatenate([before, one.values.reshape(-1, self.steps), np.full((len(before), max(row, 0)), lost)], axis=1)
+        start = before.shape[1] + row
+        return whole[:, start : start + self.steps]

@@ -1,0 +1,86 @@
+"""What each series keeps of a fit and of the rows since: tails of its columns, its scale, where it began, who it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from deepforecast.core.state import Learned
+from deepforecast.data.covariates import match
+from deepforecast.data.frames import Floats, Ints
+from deepforecast.data.panel import Panel, Series
+from deepforecast.errors import DeepForecastError
+from deepforecast.models.regression import _tails
+from deepforecast.models.regression._plan import Plan
+
+SCALES = ("power", "line", "scale", "centre")
+
+
+def begun(plan: Plan, panel: Panel, z: Floats, scales: Mapping[str, Any], began: Ints, owners: Floats) -> dict[str, Any]:
+    """All of it after a whole history. `z`: its target as it is learned."""
+    held: dict[str, Any] = {**scales, "began": began, "owner": owners}
+    held["tail"] = _tails.tail(panel.y, panel.indptr, plan.rows)
+    held["seen"] = _tails.seen(plan.design, plan.block, z, panel.indptr)
+    for name, lags in plan.design.columns.items():
+        rows = max(one.reach for one in lags) + plan.block
+        held[f"past:{name}"] = _tails.tail(panel.covariates[name].values, panel.indptr, rows)
+    before = max(0, -min(plan.design.future_rows))
+    for name in panel.series.columns.future:
+        if name in panel.covariates and before:
+            held[f"ahead:{name}"] = _tails.tail(panel.covariates[name].values, panel.indptr, before)
+    for name, one in panel.static.items():
+        held[f"static:{name}"] = one.values.astype(np.float64)
+    return held
+
+
+def moved(plan: Plan, learned: Learned, panel: Panel) -> dict[str, Any]:
+    """All of it after further rows of the same series."""
+    held = dict(learned.by_series)
+    held["tail"] = _tails.gone_on(held["tail"], panel.y, panel.indptr)
+    for name in [one for one in held if one.startswith(("past:", "ahead:"))]:
+        values = panel.covariates[name.partition(":")[2]].values
+        held[name] = _tails.gone_on(held[name], values, panel.indptr)
+    if held["seen"].shape[2]:
+        before = learned.by_series["tail"]
+        y, indptr = joined(before, panel)
+        z = plan.target.apply(y, indptr, scales_of(held), passed(learned, panel.series) - np.diff(indptr))
+        held["seen"] = _tails.seen_on(plan.design, held["seen"], z, indptr, before.shape[1])
+    return held
+
+
+def joined(before: Floats, panel: Panel) -> tuple[Floats, Ints]:
+    """The tails with the further rows behind them, as flat series."""
+    rows = before.shape[1]
+    indptr = panel.indptr + rows * np.arange(len(panel) + 1)
+    found = np.empty(indptr[-1])
+    into = np.arange(indptr[-1]) - np.repeat(indptr[:-1], np.diff(indptr))
+    found[into < rows] = before.reshape(-1)
+    found[into >= rows] = panel.y
+    return found, indptr
+
+
+def scales_of(held: Mapping[str, Any]) -> dict[str, Any]:
+    """What the target of each series is scaled by."""
+    return {name: held[name] for name in SCALES}
+
+
+def passed(learned: Learned, series: Series) -> Ints:
+    """Rows from the first one of the fit to the last one of each series."""
+    return np.asarray((series.last - learned.by_series["began"]) // series.calendar.step + 1)
+
+
+def standing(learned: Learned) -> Series:
+    """Whose numbers these are."""
+    if learned.series is None:
+        raise DeepForecastError("A regression model forecasts for series with stamps; the model around it hands none on.")
+    return learned.series
+
+
+def known_rows(learned: Learned, panel: Panel) -> Ints:
+    """The number of each series of a panel among those of the fit, -1 for an unknown one."""
+    ours, theirs = standing(learned).ids, panel.series.ids
+    if ours is None or theirs is None:
+        return np.zeros(len(panel), dtype=np.int64)
+    return match(theirs, ours, "fitted model", "")

@@ -1,0 +1,124 @@
+"""From the parameters of a regression model and a panel to its plan: what is "auto" is chosen, what does not go together refused."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from deepforecast.data import calendar_features
+from deepforecast.data.frequency import seasons
+from deepforecast.data.lags import LONGEST, Lagged, lagged, lags_of
+from deepforecast.data.panel import Panel
+from deepforecast.errors import ParameterError, shown, some
+from deepforecast.models.regression._design import Design, later
+from deepforecast.models.regression._plan import Plan, usual_differences, usual_lags, usual_windows
+from deepforecast.models.regression._targets import Target
+
+if TYPE_CHECKING:
+    from deepforecast.models.regression._base import Regressive
+
+
+def planned(model: Regressive, panel: Panel) -> Plan:
+    """The plan for a panel, without its column of weights."""
+    _refuse_combinations(model, panel)
+    periods = _seasons(model, panel)
+    length, least = int(np.median(panel.lengths)), int(panel.observed.min())
+    steps = _block(model)
+    differences = _differences(model, panel, periods, max(least // 2 - 1, 0), steps)
+    left = max(length - sum(differences), 1)
+    past = _past(model, periods, left)
+    target = Target(model.power, model.detrend, differences, model.scale)
+    design = Design(
+        past,
+        _columns(model, panel, steps),
+        tuple(model.future_rows or (0,)),
+        calendar_features.checked(model.calendar, panel.calendar),
+        model.holidays,
+        tuple((season, min(model.fourier, season // 2)) for season in periods if season > 1 and model.fourier),
+        model.time_index,
+        model.identity,
+        model.adds_up,
+    )
+    return Plan(design, target, steps, model.strategy == "direct_multioutput")
+
+
+def _refuse_combinations(model: Regressive, panel: Panel) -> None:
+    name, columns = model.name, panel.series.columns
+    if model.strategy in ("direct", "direct_multioutput") and model.own_horizon is None:
+        raise ParameterError(
+            f"strategy={model.strategy!r} learns each step apart, so {name} needs to know how many before it is fitted. Say "
+            f"{type(model).__name__}(horizon=...)."
+        )
+    if columns.past and model.own_horizon is None:
+        raise ParameterError(
+            f"Columns known up to now alone ({some(columns.past)}) are read from before the first step, so {name} needs a horizon "
+            f"before it is fitted. Say {type(model).__name__}(horizon=...)."
+        )
+    if model.strategy == "direct_multioutput" and not model.gives_several:
+        raise ParameterError(f"strategy='direct_multioutput' needs a regressor of several values; {name} gives one. Say 'direct'.")
+    if model.quantiles and not model.gives_quantiles:
+        raise ParameterError(f"quantiles= needs a regressor that learns them; {name} does not. Say intervals='conformal' instead.")
+    if model.quantiles and model.strategy != "direct":
+        raise ParameterError(
+            f"quantiles= are those of each step from its origin, so strategy='direct'; got {model.strategy!r}: one step after the "
+            "other, bands would not widen. Say strategy='direct', or intervals='conformal' in place of quantiles=."
+        )
+    if model.identity and model.adds_up:
+        raise ParameterError(f"identity=True is for trees; for {name} say per_series=True, or give a categorical static column.")
+    low, high = model.bounds or (None, None)
+    if low is not None and high is not None and not low < high:
+        raise ParameterError(f"bounds are a least value and a larger one, None for none; got {shown(model.bounds)}.")
+
+
+def _block(model: Regressive) -> int:
+    if model.strategy in ("direct", "direct_multioutput"):
+        return int(model.own_horizon or 1)
+    return model.block if model.strategy == "blocks" else 1
+
+
+def _seasons(model: Regressive, panel: Panel) -> tuple[int, ...]:
+    if model.season_length == "auto":
+        return seasons(panel.calendar.frequency) if panel.calendar.frequency.base else ()
+    given = model.season_length
+    return tuple(sorted({int(one) for one in (given if isinstance(given, list) else [given])}))
+
+
+def _differences(model: Regressive, panel: Panel, periods: tuple[int, ...], most: int, steps: int) -> tuple[int, ...]:
+    if model.differences is None:
+        return ()
+    if model.differences != "auto":
+        found = tuple(int(one) for one in model.differences)
+        if model.quantiles and (len(found) > 1 or found[0] < steps):
+            raise ParameterError(
+                f"With quantiles= a difference reaches back behind the origin of every step: one of at least {steps} rows; got "
+                f"{shown(list(found))}. Say differences='auto' or None."
+            )
+        return found
+    if model.detrend:
+        return ()
+    if not model.quantiles:
+        return usual_differences(panel, periods, most)
+    found = usual_differences(panel, periods, most)
+    season = max((one for one in found if one > 1), default=1)
+    whole = season * -(-steps // season)
+    return (whole,) if found and whole <= most else ()
+
+
+def _past(model: Regressive, periods: tuple[int, ...], length: int) -> tuple[Lagged, ...]:
+    lags = usual_lags(periods, length) if model.lags == "auto" else model.lags or []
+    windows = usual_windows(periods, length) if model.windows == "auto" else model.windows or []
+    found = (*(lags_of(lags) if lags else ()), *(lagged(one) for one in windows))
+    if len(set(found)) < len(found):
+        twice = some([str(one) for place, one in enumerate(found) if one in found[:place]])
+        raise ParameterError(f"Each feature of the past is named once; {twice} is there twice. Leave one out.")
+    if any(one.reach > LONGEST for one in found):
+        raise ParameterError(f"Features look back {LONGEST:,} rows at most; {some([str(o) for o in found if o.reach > LONGEST])} do not.")
+    return found
+
+
+def _columns(model: Regressive, panel: Panel, steps: int) -> dict[str, tuple[Lagged, ...]]:
+    """Lags of columns known up to now alone: a regressor that is called again and again sees what was there before the first."""
+    lags = lags_of(model.past_lags)
+    further = 0 if model.strategy in ("direct", "direct_multioutput") else int(model.own_horizon or 1) - 1
+    return {name: later(lags, further) for name in panel.series.columns.past if name != model.weight}

@@ -1,0 +1,121 @@
+"""What a regressor learns from: rows of features with what follows each, how much each counts, and when it was."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from deepforecast.data.frames import Floats, Ints
+from deepforecast.data.panel import Panel
+from deepforecast.errors import DataError
+from deepforecast.models.regression._design import around_all, known, table
+from deepforecast.models.regression._plan import Plan
+
+
+@dataclass(frozen=True)
+class Sample:
+    """`target`: one value a row, or one a step (rows, steps). `names`: of the columns; `categories`: which of them hold codes.
+    `ends`: how many rows of its series come after each row."""
+
+    rows: Any
+    target: Floats
+    weight: Floats | None
+    names: list[str]
+    categories: list[int]
+    ends: Ints
+
+    def __len__(self) -> int:
+        return len(self.target)
+
+    def take(self, rows: Any) -> Sample:
+        """Some of the rows."""
+        weight = None if self.weight is None else self.weight[rows]
+        return replace(self, rows=self.rows[rows], target=self.target[rows], weight=weight, ends=self.ends[rows])
+
+    def parted(self, last: int) -> tuple[Sample, Sample]:
+        """The rows before the last `last` of each series, and these: a validation that respects time."""
+        late = self.ends < last
+        return self.take(~late), self.take(late)
+
+
+class Sampling:
+    """The samples of a panel: one for each step of a block, of some of the series."""
+
+    def __init__(self, plan: Plan, panel: Panel, z: Floats, kind: type, takes_missing: bool) -> None:
+        self._plan, self._panel, self._z, self._kind, self._takes_missing = plan, panel, z, kind, takes_missing
+        self.weight: Floats | None = None
+        future = {name: one for name, one in panel.covariates.items() if name in panel.series.columns.future}
+        static = {name: one.take(panel.row_series) for name, one in panel.static.items()}
+        columns = {**around_all(plan.design, future, panel.indptr), **static}
+        self.beside = known(plan.design, panel.calendar, panel.row_positions, panel.row_series, columns)
+        self.names = plan.design.names(future, panel.static)
+        self.categories = plan.design.categories(future, panel.static)
+        if plan.together:
+            first = len(self.names) - self.beside.shape[1]
+            later = [f"{name} in {step}" for step in range(1, plan.block) for name in self.names[first:]]
+            width = self.beside.shape[1]
+            self.categories += [at + width * step for step in range(1, plan.block) for at in self.categories if at >= first]
+            self.names = [*self.names, *later]
+
+    def of(self, step: int) -> Sample:
+        """What the regressor of a step in a block learns from."""
+        plan, panel = self._plan, self._panel
+        beside, target = self.beside, self._z
+        if plan.together:
+            beside = np.concatenate([_later(beside, panel.indptr, ahead) for ahead in range(plan.block)], axis=1)
+            target = np.stack([_later(target, panel.indptr, ahead) for ahead in range(plan.block)], axis=1)
+        design = plan.design.shifted(step)
+        rows = table(design, panel, self._z, beside, self._kind)
+        good = usable(rows, target, panel.indptr, design.reach + plan.target.reach, self._takes_missing)
+        if self.weight is not None:
+            good &= self.weight > 0
+        if not good.any():
+            raise DataError(
+                f"No row of any series has all features: they look back {design.reach + plan.target.reach} rows, and the longest "
+                f"series has {int(panel.lengths.max())}. Say fewer lags=, windows= or differences=, or give longer series."
+            )
+        whole = Sample(rows, target, self.weight, self.names, self.categories, ends(panel.indptr))
+        return whole if good.all() else whole.take(good)
+
+
+def weights(panel: Panel, column: str | None, half_life: float | None) -> Floats | None:
+    """How much each row counts: its column's value, and less the older it is."""
+    found = np.ones(len(panel.y))
+    if column is not None:
+        found = panel.covariates[column].values.copy()
+        bad = np.flatnonzero(~(found >= 0))
+        if len(bad):
+            raise DataError(
+                f"Weights are numbers of at least 0; column {column} has {found[bad[0]]:g} at {panel.stamp(int(bad[0]))} in series "
+                f"{panel.series.labels(panel.row_series[bad[:1]])}. Fill or leave out such rows."
+            )
+    if half_life is not None:
+        found = found * 0.5 ** (ends(panel.indptr) / half_life)
+    return None if column is None and half_life is None else found
+
+
+def _later(values: Floats, indptr: Ints, rows: int) -> Floats:
+    """Values as they are some rows later; NaN past the ends of series."""
+    found = np.full(values.shape, np.nan)
+    if rows < len(values):
+        found[: len(values) - rows] = values[rows:]
+    found[ends(indptr) < rows] = np.nan
+    return found
+
+
+def usable(rows: Any, target: Floats, indptr: Ints, reach: int, takes_missing: bool) -> Any:
+    """Which rows can be learned from: those with a target and (where a regressor needs them) all features; the first rows of a
+    series, whose windows are not filled yet, only as far as it is too short to do without."""
+    found = np.isfinite(target) if target.ndim == 1 else np.isfinite(target).all(axis=1)
+    if not takes_missing:
+        return found & np.isfinite(rows).all(axis=1)
+    lengths = np.diff(indptr)
+    into = np.arange(len(target)) - np.repeat(indptr[:-1], lengths)
+    return found & (into >= np.repeat(np.minimum(reach, lengths // 2), lengths))
+
+
+def ends(indptr: Ints) -> Ints:
+    """How many rows of its series come after each row."""
+    return np.asarray(np.repeat(indptr[1:], np.diff(indptr)) - 1 - np.arange(indptr[-1]))

@@ -1,0 +1,54 @@
+"""A linear regression on features of the past, held small."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from deepforecast.core.params import param
+from deepforecast.core.registry import register
+from deepforecast.data.frames import Floats
+from deepforecast.models.regression._base import Regressive
+from deepforecast.models.regression._samples import Sample
+
+
+@register
+class LinearModel(Regressive):
+    """Ridge regression on lags, windows, the calendar and covariates; one for all series, exact and fast.
+
+    Features are centred and brought to unit spread; `ridge` is what is added to the diagonal of their correlations, so that it
+    means the same for any data. Categories and what comes round in the calendar get columns of their own.
+    Reference: Hoerl & Kennard (1970), Ridge Regression: Biased Estimation for Nonorthogonal Problems.
+
+    >>> from deepforecast import datasets
+    >>> model = LinearModel(horizon=3, power="log").fit(datasets.load("air_passengers"))
+    >>> model.predict()["LinearModel"].round(0).tolist()
+    [449.0, 425.0, 482.0]
+    """
+
+    number: ClassVar[type] = np.float64
+    adds_up: ClassVar[bool] = True
+    gives_several: ClassVar[bool] = True
+
+    ridge: float = param(1e-4, at_least=0, low=1e-6, high=1.0, log=True, help="weight of the penalty, on standardised features")
+
+    def _train(self, sample: Sample, level: float | None) -> Any:
+        weight = np.ones(len(sample)) if sample.weight is None else sample.weight
+        weight = weight / weight.sum()
+        centre = weight @ sample.rows
+        rows = sample.rows - centre
+        spread = np.sqrt(weight @ (rows * rows))
+        spread = np.where(spread > 1e-12 * np.maximum(np.abs(centre), 1e-300), spread, np.inf)
+        rows /= spread
+        target = sample.target.reshape(len(sample), -1)
+        middle = weight @ target
+        gram = rows.T @ (rows * weight[:, None])
+        found = np.linalg.lstsq(gram + self.ridge * np.eye(len(gram)), rows.T @ ((target - middle) * weight[:, None]), rcond=None)[0]
+        coefficients = found / spread[:, None]
+        return {"coefficients": coefficients, "constant": middle - centre @ coefficients, "centre": centre}
+
+    def _values(self, regressor: Any, rows: Any) -> Floats:
+        filled = np.where(np.isfinite(rows), rows, regressor["centre"])
+        found = np.einsum("rc,cs->rs", filled, regressor["coefficients"]) + regressor["constant"]
+        return found[:, 0] if found.shape[1] == 1 else found
