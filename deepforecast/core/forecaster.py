@@ -17,6 +17,7 @@ from deepforecast.core.capabilities import Capabilities, CapabilitiesOf
 from deepforecast.core.conformal import Calibration
 from deepforecast.core.declaring import collect
 from deepforecast.core.finite import finite
+from deepforecast.core.foreign import Foreign
 from deepforecast.core.forecast import Forecast, checked_horizon, checked_levels, checked_quantiles, columns_of, refuse_taken
 from deepforecast.core.monitor import SILENT, Monitor
 from deepforecast.core.params import param
@@ -169,11 +170,12 @@ class Forecaster:
         series = self.state_.series
         return frames.build(series.library, series.rows(series.calendar.following(series.last, steps)))
 
-    def save(self, path: Any) -> None:
-        """Write the fitted model to one file, atomically; `deepforecast.load(path)` reads it."""
+    def save(self, path: Any, *, allow_skops: bool = False) -> None:
+        """Write the fitted model to one file, atomically; `deepforecast.load(path)` reads it. `allow_skops`: also a regressor
+        of a type that is not the library's; `load` then has to be told to trust it."""
         from deepforecast.core.persistence import save
 
-        save(self, path)
+        save(self, path, allow_skops)
 
     # -- parameters: scikit-learn's meaning ------------------------------------------------------------------------------------
 
@@ -379,6 +381,14 @@ class Forecaster:
     def _explain(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> dict[str, Floats]:
         """Components that add up to the forecast, each of shape (series, steps)."""
         raise _lacks(self, "_explain")
+
+    def _kept(self, learned: Learned, foreign: Foreign) -> Learned:
+        """What was learned as a file can hold it: arrays, numbers and text."""
+        return learned
+
+    def _revive(self, learned: Learned, foreign: Foreign) -> Learned:
+        """Back from what a file held."""
+        return learned
 
     def _refine(self, learned: Learned, panel: Panel) -> Learned:
         """Go on learning; for closed forms that is a fit."""

@@ -18,6 +18,7 @@ import numpy as np
 
 from deepforecast.core import registry
 from deepforecast.core.conformal import METHODS, Calibration, OwnErrors, PooledErrors
+from deepforecast.core.foreign import Foreign
 from deepforecast.core.forecaster import Forecaster
 from deepforecast.core.state import Learned, State
 from deepforecast.data import calendar as calendars
@@ -35,16 +36,20 @@ LIBRARIES = ("pandas", "polars", "pyarrow")
 INTEGER_TIME = re.compile(r"u?int(8|16|32|64)(\[pyarrow\])?", re.IGNORECASE)
 ZONE = re.compile(r"(?!dateutil)[A-Za-z0-9_+:-]+(/[A-Za-z0-9_+-]+){0,2}")  # no path, and no scheme that would open one
 LARGEST = 2**63 - 1
+OURS = Foreign()
 
 
 class Unfit(Exception):
     """Why a value has no place in a file, or a file's value none in a model."""
 
 
-def written(model: Forecaster, state: State) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+def written(
+    model: Forecaster, state: State, foreign: Foreign = OURS
+) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """The manifest of a fitted model, and its arrays; `Unfit` for what cannot be said in one."""
     arrays: dict[str, np.ndarray] = {}
-    tree = _Writer(arrays)
+    tree = _Writer(arrays, foreign)
+    learned = model._kept(state.learned, foreign)
     named = tree.model(model)
     manifest = {
         **named,
@@ -52,7 +57,7 @@ def written(model: Forecaster, state: State) -> tuple[dict[str, Any], dict[str, 
         "versions": _versions(),
         "data": state.data,
         "series": tree.series(state.series),
-        "learned": {"by_series": tree.node(dict(state.learned.by_series)), "shared": tree.node(dict(state.learned.shared))},
+        "learned": {"by_series": tree.node(dict(learned.by_series)), "shared": tree.node(dict(learned.shared))},
         "categories": {name: tree.texts(held) for name, held in state.categories.items()},
         "static": {name: tree.array(one.values) for name, one in state.static.items()},
         "calibration": None if state.calibration is None else tree.calibration(state.calibration),
@@ -60,9 +65,9 @@ def written(model: Forecaster, state: State) -> tuple[dict[str, Any], dict[str, 
     return manifest, arrays
 
 
-def rebuilt(manifest: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Forecaster:
+def rebuilt(manifest: Mapping[str, Any], arrays: Mapping[str, np.ndarray], foreign: Foreign = OURS) -> Forecaster:
     """The model of a manifest; whatever does not fit raises, most of it `Unfit` or an error of the library."""
-    reader = _Reader(dict(arrays))
+    reader = _Reader(dict(arrays), foreign)
     model = reader.model(manifest)
     if reader.arrays:
         raise Unfit(f"nothing refers to its arrays {some(sorted(reader.arrays))}")
@@ -72,8 +77,8 @@ def rebuilt(manifest: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Fo
 class _Writer:
     """Values to plain ones; arrays go to the side under a number."""
 
-    def __init__(self, arrays: dict[str, np.ndarray]) -> None:
-        self.arrays = arrays
+    def __init__(self, arrays: dict[str, np.ndarray], foreign: Foreign) -> None:
+        self.arrays, self.foreign = arrays, foreign
 
     def array(self, values: np.ndarray) -> dict[str, str]:
         name = f"a{len(self.arrays)}"
@@ -112,7 +117,10 @@ class _Writer:
         try:
             return _plain(value)
         except Unfit:
-            raise Unfit(f"its parameter {name} holds {shown(value)}, which is no plain value. Give a name or number") from None
+            if not hasattr(value, "get_params"):
+                why = f"its parameter {name} holds {shown(value)}, which is no plain value. Give a name or number"
+                raise Unfit(why) from None
+        return {"object": self.array(self.foreign.written(value, f"its parameter {name}"))}
 
     def calibration(self, one: Calibration) -> dict[str, Any]:
         if isinstance(one, OwnErrors):
@@ -142,8 +150,8 @@ class _Writer:
 class _Reader:
     """Plain values back to what they were. Each array is taken once."""
 
-    def __init__(self, arrays: dict[str, np.ndarray]) -> None:
-        self.arrays = arrays
+    def __init__(self, arrays: dict[str, np.ndarray], foreign: Foreign) -> None:
+        self.arrays, self.foreign = arrays, foreign
 
     def model(self, said: Any) -> Forecaster:
         _exactly({"seed": None, **said} if isinstance(said, Mapping) else said, KEYS, "the manifest")
@@ -160,7 +168,7 @@ class _Reader:
         if set(categories) != set(roles.covariates) or set(static) != set(roles.static):
             raise Unfit("its covariates are not those of its columns")
         calibration = None if said["calibration"] is None else self.calibration(said["calibration"], len(series))
-        learned = self.learned(said["learned"], len(series))
+        learned = model._revive(self.learned(said["learned"], len(series)), self.foreign)
         model.state_ = State(series, learned, categories, static, calibration, _text(said["data"]))
         return model
 
@@ -174,6 +182,9 @@ class _Reader:
             return _scalar(value)
         if "model" in value:
             return self.forecaster(value)
+        if "object" in value:
+            _exactly(value, ("object",), "an object")
+            return self.foreign.revived(self.array(value["object"]), "a parameter of the model")
         if "list" in value:
             _exactly(value, ("list", "tuple"), "a list")
             items = [self.parameter(held) for held in _sequence(value["list"])]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from deepforecast.core.foreign import Foreign
 from deepforecast.core.manifest import Unfit, rebuilt, written
 from deepforecast.data.covariates import Covariate
 from deepforecast.errors import (
@@ -27,14 +28,14 @@ if TYPE_CHECKING:
 TRIED, STEPS = 16, 3  # series, and steps of each, that are forecast on loading
 
 
-def save(model: Forecaster, path: Any) -> None:
+def save(model: Forecaster, path: Any, allow_skops: bool = False) -> None:
     """Write a fitted model; at every instant `path` holds the file that was there or the new one."""
-    state = model.fitted()
+    state, foreign = model.fitted(), Foreign(allow=allow_skops)
     if model.calibrates and state.calibration is None:
         raise _not_saved(model, path, "it was told to calibrate bands after it was fitted. Fit it again")
     try:
-        manifest, arrays = written(model, state)
-        _try_out(rebuilt(manifest, arrays))  # what could not be loaded is not saved
+        manifest, arrays = written(model, state, foreign)
+        _try_out(rebuilt(manifest, arrays, foreign))  # what could not be loaded is not saved
     except (Unfit, DeepForecastError) as reason:
         raise _not_saved(model, path, str(reason)) from reason
     bundle.write(path, manifest, arrays)
@@ -45,8 +46,8 @@ def load(path: Any, *, trusted: Any = ()) -> Any:
 
     Nothing from the file is run or imported: a model is found by its name in the registry (the library's own, those of
     installed packages, those registered in this process), its parameters pass its constructor, all else is numbers and text.
-    `trusted` names further types, of your own, that may be built while loading, as "module.Class"; no model of the library
-    needs any. A file that is not whole, was altered, or does not fit together raises `ModelFileError`, which names it.
+    `trusted` names further types, of your own, that may be built while loading, as "module.Class": those of a regressor that
+    was saved with allow_skops=True; no model of the library needs any. A file that is not whole, was altered, or does not fit together raises `ModelFileError`, which names it.
 
     >>> import tempfile
     >>> from deepforecast import Naive, datasets
@@ -64,7 +65,7 @@ def load(path: Any, *, trusted: Any = ()) -> Any:
             raise ModelFileError(f"There is no file at {shown(str(path), 200)}. Save one first: model.save(path).") from error
         raise
     try:
-        model = rebuilt(manifest, arrays)
+        model = rebuilt(manifest, arrays, Foreign(trusted=tuple(trusted)))
         _try_out(model)
     except DependencyError:
         raise

@@ -10,6 +10,7 @@ from deepforecast.core.calibrating import own_errors, pooled_errors
 from deepforecast.core.capabilities import Capabilities
 from deepforecast.core.conformal import METHODS, Calibration
 from deepforecast.core.forecast import Forecast
+from deepforecast.core.foreign import Foreign
 from deepforecast.core.forecaster import Forecaster
 from deepforecast.core.monitor import Monitor
 from deepforecast.core.params import param
@@ -103,6 +104,12 @@ class Conformal(Forecaster):
 
     def _explain(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> dict[str, Floats]:
         return self._inner()._explain(learned, steps, future)
+
+    def _kept(self, learned: Learned, foreign: Foreign) -> Learned:
+        return self._inner()._kept(learned, foreign)
+
+    def _revive(self, learned: Learned, foreign: Foreign) -> Learned:
+        return self._inner()._revive(learned, foreign)
 
     def _refine(self, learned: Learned, panel: Panel) -> Learned:
         return self._inner()._refine(learned, panel)

@@ -14,6 +14,7 @@ import numpy as np
 
 from deepforecast.core.capabilities import Capabilities
 from deepforecast.core.forecast import Forecast, PointForecast, QuantileForecast
+from deepforecast.core.foreign import Foreign
 from deepforecast.core.forecaster import Forecaster
 from deepforecast.core.monitor import Monitor
 from deepforecast.core.params import param
@@ -180,6 +181,28 @@ class Regressive(Forecaster):
             )
         return replace(panel, covariates={name: one for name, one in panel.covariates.items() if name != self.weight})
 
+    def _kept(self, learned: Learned, foreign: Foreign) -> Learned:
+        made = learned["regressors"]
+        if self.per_series:
+            held = {name: values for name, values in learned.by_series.items() if name != "regressors"}
+            return replace(learned, by_series=held, shared={**learned.shared, "regressors": [self._plain(one, foreign) for one in made]})
+        return replace(learned, shared={**learned.shared, "regressors": self._plain(made, foreign)})
+
+    def _revive(self, learned: Learned, foreign: Foreign) -> Learned:
+        said = learned["regressors"]
+        shared = {name: value for name, value in learned.shared.items() if name != "regressors"}
+        if not self.per_series:
+            return replace(learned, shared={**shared, "regressors": self._living(said, foreign)})
+        regressors = np.empty(len(said), dtype=object)
+        regressors[:] = [self._living(one, foreign) for one in said]
+        return replace(learned, by_series={**learned.by_series, "regressors": regressors}, shared=shared)
+
+    def _plain(self, made: Made, foreign: Foreign) -> dict[str, Any]:
+        return {"spread": made.spread, "models": [[self._written(one, foreign) for one in step] for step in made.models]}
+
+    def _living(self, said: Mapping[str, Any], foreign: Foreign) -> Made:
+        return Made([[self._revived(one, foreign) for one in step] for step in said["models"]], said["spread"])
+
     # -- hooks of a family member ----------------------------------------------------------------------------------------------
 
     @abstractmethod
@@ -189,6 +212,14 @@ class Regressive(Forecaster):
     @abstractmethod
     def _values(self, regressor: Any, rows: Any) -> Floats:
         """What it says of rows; each whatever stands beside it."""
+
+    @abstractmethod
+    def _written(self, regressor: Any, foreign: Foreign) -> dict[str, Any]:
+        """A regressor as arrays, numbers and text."""
+
+    @abstractmethod
+    def _revived(self, said: Mapping[str, Any], foreign: Foreign) -> Any:
+        """A regressor back from them."""
 
 
 def _listed(categories: tuple[str, ...] | None) -> list[str] | None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
 
+from deepforecast.core.foreign import Foreign
 from deepforecast.core.params import param
 from deepforecast.core.registry import register
 from deepforecast.core.threads import allowed_threads, waiting_passively
@@ -61,6 +63,12 @@ class LightGBM(Regressive):
 
     def _values(self, regressor: Any, rows: Any) -> Floats:
         return np.asarray(regressor.predict(rows, num_threads=allowed_threads()), dtype=np.float64)
+
+    def _written(self, regressor: Any, foreign: Foreign) -> dict[str, Any]:
+        return {"text": np.frombuffer(regressor.model_to_string().encode(), dtype=np.uint8)}
+
+    def _revived(self, said: Mapping[str, Any], foreign: Foreign) -> Any:
+        return _imported().Booster(model_str=said["text"].tobytes().decode())
 
 
 def _imported() -> Any:

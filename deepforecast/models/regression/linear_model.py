@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
 
+from deepforecast.core.foreign import Foreign
 from deepforecast.core.params import param
 from deepforecast.core.registry import register
 from deepforecast.data.frames import Floats
@@ -52,3 +54,9 @@ class LinearModel(Regressive):
         filled = np.where(np.isfinite(rows), rows, regressor["centre"])
         found = np.einsum("rc,cs->rs", filled, regressor["coefficients"]) + regressor["constant"]
         return found[:, 0] if found.shape[1] == 1 else found
+
+    def _written(self, regressor: Any, foreign: Foreign) -> dict[str, Any]:
+        return dict(regressor)
+
+    def _revived(self, said: Mapping[str, Any], foreign: Foreign) -> Any:
+        return dict(said)
