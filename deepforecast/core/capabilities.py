@@ -17,6 +17,8 @@ class Capabilities:
     - `domain`: the values of the target it takes; others are refused by name.
     - `precision`: how exactly the forecast follows a scale or shift of the data, relative to it: but for rounding where it is a
       closed form, as far as an optimiser goes where there is one.
+    - `sign_equivariant`: it follows a change of sign too, where it follows scale and shift; trees do not, as what lies on a
+      threshold goes to one side of it.
     - `new_values`: what they do while parameters stay, in `update` and `predict(frame=...)`. A shift of all of them is
       "followed" whole; they are "heard"; or "ignored", where the forecast is made of what was learned in fit and of time alone.
     """
@@ -34,6 +36,7 @@ class Capabilities:
     domain: Literal["real", "nonnegative", "positive"] = "real"
     scale_equivariant: bool = False
     shift_equivariant: bool = False
+    sign_equivariant: bool = True
     precision: float = 1e-9
     new_values: Literal["followed", "heard", "ignored"] = "heard"
     simulates: bool = False

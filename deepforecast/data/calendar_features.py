@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from deepforecast.data.calendar import Calendar, distinct, to_local
+from deepforecast.data.calendar import PER_DAY, Calendar, distinct, to_local
 from deepforecast.data.frequency import TICKS
 from deepforecast.errors import DependencyError, ParameterError, shown, some
 
@@ -19,6 +19,7 @@ PERIODS = {"minute": 60, "hour": 24, "day_of_week": 7, "day_of_month": 31, "day_
 
 FLAGS = ("month_end", "business_day")
 NAMES = (*PERIODS, *FLAGS)
+MINUTES = 1440  # of a day
 DAILY = ("day_of_week", "day_of_month", "month")
 USUAL = {"D": DAILY, "B": DAILY, "C": DAILY, "W": ("week",)}
 
@@ -51,10 +52,12 @@ def checked(names: Any, calendar: Calendar) -> tuple[str, ...]:
 
 def features(calendar: Calendar, positions: Ints, names: tuple[str, ...]) -> Floats:
     """One column a name, one row a position, counted from 0."""
+    if not names:
+        return np.empty((positions.size, 0))
     few, rows = distinct(np.ascontiguousarray(positions.reshape(-1)))
-    index = local_index(calendar, few)
-    table = np.stack([_one(index, name) for name in names], axis=1) if names else np.empty((len(few), 0))
-    return np.asarray(table[rows])
+    days, within = local_days(calendar, few)
+    table = np.stack([_one(days, within, name) for name in names], axis=1)
+    return np.asarray(table[rows], dtype=np.float64)
 
 
 def cyclic(values: Floats, name: str) -> tuple[Floats, ...]:
@@ -72,7 +75,7 @@ def holiday_names(calendar: Calendar, positions: Ints, country: str) -> tuple[Fl
     except ImportError:
         raise DependencyError("Holidays come from the package holidays. Install it: pip install holidays.") from None
     few, rows = distinct(np.ascontiguousarray(positions.reshape(-1)))
-    days = local_index(calendar, few).to_numpy().astype("M8[D]").astype(np.int64)
+    days, _ = local_days(calendar, few)
     try:
         years = range(*(np.array([days.min() - 7, days.max() + 380]).astype("M8[D]").astype("M8[Y]").astype(int) + 1970))
         found = holidays.country_holidays(country, years=list(years) or [1970])
@@ -86,30 +89,32 @@ def holiday_names(calendar: Calendar, positions: Ints, country: str) -> tuple[Fl
     return (np.isin(days, known)).astype(np.float64)[rows], np.minimum(away, 7).astype(np.float64)[rows]
 
 
-def local_index(calendar: Calendar, positions: Ints) -> Any:
-    """Positions as what the wall clock shows there."""
-    import pandas as pd
-
+def local_days(calendar: Calendar, positions: Ints) -> tuple[Ints, Ints]:
+    """The day (since 1970) that the wall clock shows at each position, and the minutes since midnight."""
     raw = calendar.stamps(positions)
     if calendar.time.tz not in (None, "UTC"):
         raw = to_local(raw, calendar.time)
-    return pd.DatetimeIndex(np.ascontiguousarray(raw).view(f"M8[{calendar.time.unit}]").astype(_readable(calendar.time.unit)))
+    day = PER_DAY[calendar.time.unit]
+    days = raw // day
+    return np.asarray(days), np.asarray((raw - days * day) * MINUTES // day)
 
 
-def _readable(unit: str) -> str:
-    """pandas knows no days as a unit."""
-    return f"M8[{'s' if unit == 'D' else unit}]"
-
-
-def _one(index: Any, name: str) -> Floats:
-    if name == "business_day":
-        return np.asarray(index.dayofweek < 5, dtype=np.float64)
+def _one(days: Ints, minutes: Ints, name: str) -> Ints:
+    if name in ("minute", "hour"):
+        return minutes % 60 if name == "minute" else minutes // 60
+    weekday = (days + 3) % 7  # 1970 began on a Thursday
+    if name in ("day_of_week", "business_day"):
+        return weekday if name == "day_of_week" else np.asarray(weekday < 5, dtype=np.int64)
+    stamps = days.astype("M8[D]")
+    months = stamps.astype("M8[M]")
     if name == "month_end":
-        return np.asarray(index.is_month_end, dtype=np.float64)
-    if name == "week":
-        return np.asarray(index.isocalendar().week, dtype=np.float64) - 1
-    if name in ("day_of_month", "day_of_year"):
-        return np.asarray(index.day if name == "day_of_month" else index.dayofyear, dtype=np.float64) - 1
-    if name in ("month", "quarter"):
-        return np.asarray(getattr(index, name), dtype=np.float64) - 1
-    return np.asarray(getattr(index, {"day_of_week": "dayofweek"}.get(name, name)), dtype=np.float64)
+        return np.asarray((stamps + 1).astype("M8[M]") != months, dtype=np.int64)
+    if name == "day_of_month":
+        return np.asarray(days - months.astype("M8[D]").astype(np.int64))
+    if name == "day_of_year":
+        return np.asarray(days - stamps.astype("M8[Y]").astype("M8[D]").astype(np.int64))
+    if name == "week":  # that of its Thursday, as ISO 8601 counts
+        thursday = days - weekday + 3
+        return np.asarray((thursday - thursday.astype("M8[D]").astype("M8[Y]").astype("M8[D]").astype(np.int64)) // 7)
+    month = months.astype(np.int64) % 12
+    return np.asarray(month // 3 if name == "quarter" else month)

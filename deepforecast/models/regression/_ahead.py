@@ -77,7 +77,7 @@ class Ahead:
         static = {name.partition(":")[2]: values for name, values in self.learned.by_series.items() if name.startswith("static:")}
         held: dict[str, Covariate] = {}
         for name, one in self.future.items():
-            for row, label in zip(design.future_rows, design.read_around([name]), strict=True):
+            for row, label in zip(design.future_rows, design.read_around({name: one}), strict=True):
                 held[label] = replace(one, values=self._around(name, one, row).reshape(-1))
         for name, values in static.items():
             categories = self.learned["categories"].get(name)

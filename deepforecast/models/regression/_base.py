@@ -75,7 +75,10 @@ class Regressive(Forecaster):
     half_life: float | None = param(None, above=0, help="rows after which a row counts half; None: all the same")
     quantiles: list[float] | None = param(None, above=0, below=1, help="quantiles that are learned too, for intervals")
     per_series: bool = param(False, help="a regressor for each series instead of one for all")
-    seed: int = param(0, at_least=0, help="of what the regressor draws")
+
+    learning_example: ClassVar[dict[str, Any]] = {
+        "lags": None, "windows": None, "differences": None, "scale": False, "strategy": "direct"
+    }  # fmt: skip
 
     # -- hooks of the contract -------------------------------------------------------------------------------------------------
 

@@ -111,7 +111,9 @@ def _steady(values: Floats) -> Floats:
     seen = ~np.isnan(values)
     place = np.maximum.accumulate(np.where(seen, np.arange(len(values)), 0))
     found = values[place]
-    return found[~np.isnan(found)]
+    found = found[~np.isnan(found)]
+    largest = float(np.abs(found).max(initial=0.0))
+    return found / largest if largest > 0 else found  # near 1, so that squares neither overflow nor vanish
 
 
 def _strong(values: Floats, season: int) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -26,8 +27,16 @@ class LightGBM(Regressive):
     Reference: Ke et al. (2017), LightGBM: A Highly Efficient Gradient Boosting Decision Tree.
     """
 
+    capabilities = replace(Regressive.capabilities, sign_equivariant=False)
     takes_missing: ClassVar[bool] = True
     gives_quantiles: ClassVar[bool] = True
+
+    learning_example: ClassVar[dict[str, Any]] = {**Regressive.learning_example, "min_rows": 2, "n_trees": 100, "learning_rate": 0.3}
+
+    @classmethod
+    def examples(cls) -> list[dict[str, Any]]:
+        """What the contract checks try: small trees."""
+        return [{"n_trees": 10, "min_rows": 3}, {"n_trees": 10, "min_rows": 3, "strategy": "direct", "quantiles": [0.05, 0.5, 0.95]}]
 
     n_trees: int = param(200, at_least=1, low=50, high=1000, log=True, help="trees")
     learning_rate: float = param(0.05, above=0, low=0.01, high=0.3, log=True, help="how much each tree counts")
@@ -36,6 +45,7 @@ class LightGBM(Regressive):
     row_share: float = param(0.9, above=0, at_most=1, low=0.5, high=1.0, help="share of rows each tree is grown on")
     column_share: float = param(0.9, above=0, at_most=1, low=0.5, high=1.0, help="share of columns each tree looks at")
     penalty: float = param(0.0, at_least=0, low=0.0, high=10.0, help="of the squares of leaf values")
+    seed: int = param(0, at_least=0, help="of the rows and columns drawn")
     options: dict[str, Any] | None = param(None, help="anything else LightGBM takes, by its own names")
 
     def _train(self, sample: Sample, level: float | None) -> Any:

@@ -84,7 +84,7 @@ def the_forecast_follows_a_shift(subject: Subject) -> None:
             expect_close(column(found, name) - shift, column(wanted, name), subject.shift_precision * spread, what)
 
 
-@rule(able("scale_equivariant", "shift_equivariant"), _real)
+@rule(able("scale_equivariant", "shift_equivariant", "sign_equivariant"), _real)
 def the_forecast_follows_the_sign(subject: Subject) -> None:
     """Data with the other sign give the forecast with the other sign, as exactly as is declared; bounds change places."""
     wanted, spread = subject.fitted().predict(level=subject.levels), float(worlds.daily()["y"].std())
