@@ -55,22 +55,22 @@ class Ahead:
     def _together(self, tail: Floats, regressor: Any, values: Values) -> Floats:
         """Blocks of all steps at once; a horizon beyond them goes on from the forecasts."""
         block, parts = self.plan.block, []
+        width = sum(map(len, self.plan.design.columns.values()))
         for start in range(0, self.steps, block):
-            running = [_tails.whole(self.plan.design, 0, self.learned["seen"])]
-            beside = self._beside[start : start + block]
-            lacking = block - len(beside)
-            beside = np.concatenate([beside, np.repeat(beside[-1:], lacking, axis=0)]) if lacking else beside
-            flat = beside.transpose(1, 0, 2).reshape(1, len(tail), -1)
-            design = self.plan.design
-            found = _stepping.row_values(design, tail, running[0], flat[0], partial(values, regressor))
+            here = self._beside[start : start + block]
+            flat = here[:, :, width:].transpose(1, 0, 2).reshape(len(tail), -1)
+            beside = np.concatenate([here[0, :, :width], flat], axis=1)
+            running = _tails.whole(self.plan.design, 0, self.learned["seen"])
+            found = _stepping.row_values(self.plan.design, tail, running, beside, partial(values, regressor))
             parts.append(found)
             tail = np.concatenate([tail, found], axis=1)
         return np.concatenate(parts, axis=1)[:, : self.steps]
 
     @cached_property
     def _beside(self) -> Floats:
-        """The columns that need no past of the target, (steps, series, columns)."""
-        design, series, steps = self.plan.design, self._series, self.steps
+        """The columns that need no past of the target, (steps, series, columns): of whole blocks, where a regressor gives all
+        steps of one; columns known ahead then stay as they were last known."""
+        design, series, steps = self.plan.design, self._series, self._whole_steps
         count = len(series)
         parts = [self._past_columns()]
         positions = series.calendar.following(series.last, steps).reshape(-1)
@@ -88,12 +88,12 @@ class Ahead:
 
     def _past_columns(self) -> Floats:
         design, block = self.plan.design, self.plan.block
-        found = np.empty((self.steps, len(self._passed), sum(map(len, design.columns.values()))))
+        found = np.empty((self._whole_steps, len(self._passed), sum(map(len, design.columns.values()))))
         place = 0
         for name, lags in design.columns.items():
             tail = self.learned[f"past:{name}"]
             for lag in lags:
-                for step in range(self.steps):
+                for step in range(self._whole_steps):
                     back = tail.shape[1] + step - lag.lag - (0 if self.plan.together else step % block)
                     found[step, :, place] = tail[:, back] if 0 <= back < tail.shape[1] else np.nan
                 place += 1
@@ -105,4 +105,11 @@ class Ahead:
         before = self.learned.by_series.get(f"ahead:{name}", np.empty((len(self._passed), 0)))
         whole = np.concatenate([before, one.values.reshape(-1, self.steps), np.full((len(before), max(row, 0)), lost)], axis=1)
         start = before.shape[1] + row
-        return whole[:, start : start + self.steps]
+        found = whole[:, start : start + self.steps]
+        return np.concatenate([found, np.repeat(found[:, -1:], self._whole_steps - self.steps, axis=1)], axis=1)
+
+    @property
+    def _whole_steps(self) -> int:
+        """The steps, up to the end of the last block where it is forecast as a whole."""
+        block = self.plan.block if self.plan.together else 1
+        return -(-self.steps // block) * block

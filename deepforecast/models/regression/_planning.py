@@ -15,6 +15,8 @@ from deepforecast.models.regression._design import Design, later
 from deepforecast.models.regression._plan import Plan, usual_differences, usual_lags, usual_windows
 from deepforecast.models.regression._targets import Target
 
+ALWAYS = 10_000  # rows that lags are chosen for where a series may not know of others
+
 if TYPE_CHECKING:
     from deepforecast.models.regression._base import Regressive
 
@@ -24,6 +26,8 @@ def planned(model: Regressive, panel: Panel) -> Plan:
     _refuse_combinations(model, panel)
     periods = _seasons(model, panel)
     length, least = int(np.median(panel.lengths)), int(panel.observed.min())
+    if model.per_series:
+        length = ALWAYS
     steps = _block(model)
     differences = _differences(model, panel, periods, max(least // 2 - 1, 0), steps)
     left = max(length - sum(differences), 1)
@@ -95,7 +99,7 @@ def _differences(model: Regressive, panel: Panel, periods: tuple[int, ...], most
                 f"{shown(list(found))}. Say differences='auto' or None."
             )
         return found
-    if model.detrend:
+    if model.detrend or model.per_series:  # a choice by tests would hang on the series beside it
         return ()
     if not model.quantiles:
         return usual_differences(panel, periods, most)

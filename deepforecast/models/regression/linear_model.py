@@ -36,7 +36,7 @@ class LinearModel(Regressive):
     @classmethod
     def examples(cls) -> list[dict[str, Any]]:
         """What the contract checks try: every strategy, one for all and one for each."""
-        return [{}, {"strategy": "direct_multioutput", "per_series": True}, {"strategy": "blocks", "block": 2, "power": "log"}]
+        return [{}, {"strategy": "direct_multioutput", "per_series": True, "calendar": None}, {"strategy": "blocks", "block": 2, "power": "log"}]
 
     ridge: float = param(1e-4, at_least=0, low=1e-6, high=1.0, log=True, help="weight of the penalty, on standardised features")
 
