@@ -31,7 +31,14 @@ class LightGBM(Boosted):
     [450.0, 430.0, 460.0]
     """
 
+    small: ClassVar[dict[str, Any]] = {"min_rows": 3}
+    learning_example: ClassVar[dict[str, Any]] = {
+        **Boosted.learning_example, "calendar": ["day_of_week"], "min_rows": 3, "n_trees": 200, "learning_rate": 0.1,
+        "n_leaves": 4, "row_share": 1.0, "column_share": 1.0,
+    }  # fmt: skip
+
     n_leaves: int = param(31, at_least=2, low=7, high=127, log=True, help="leaves of a tree at most")
+    min_rows: int = param(20, at_least=1, low=5, high=100, log=True, help="rows in a leaf at least")
     row_share: float = param(0.9, above=0, at_most=1, low=0.5, high=1.0, help="share of rows each tree is grown on")
     column_share: float = param(0.9, above=0, at_most=1, low=0.5, high=1.0, help="share of columns each tree looks at")
     penalty: float = param(0.0, at_least=0, low=0.0, high=10.0, help="of the squares of leaf values")

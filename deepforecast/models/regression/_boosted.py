@@ -1,0 +1,80 @@
+"""What the boosted trees share: how many, how fast, when to stop, and where the library behind them comes from.
+
+Boosted     n_trees, learning_rate, early stopping on the last rows of each series
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from importlib import import_module
+from typing import Any, ClassVar
+
+import numpy as np
+
+from deepforecast.core.params import param
+from deepforecast.core.threads import waiting_passively
+from deepforecast.data.frames import Floats
+from deepforecast.errors import DataError, DependencyError
+from deepforecast.models.regression._base import Regressive
+from deepforecast.models.regression._samples import Sample
+
+
+class Boosted(Regressive):
+    """Trees that each learn what those before left over. Categories and missing values are the trees' own.
+
+    With `early_stopping` the last rows of each series are not learned from: trees are added until that many of them in a row
+    have not made the forecasts of these rows better, and those up to the best are kept.
+    """
+
+    capabilities = replace(Regressive.capabilities, missing=True, sign_equivariant=False)
+    takes_missing: ClassVar[bool] = True
+    gives_quantiles: ClassVar[bool] = True
+
+    small: ClassVar[dict[str, Any]] = {}  # what lets trees grow on a few rows
+    learning_example: ClassVar[dict[str, Any]] = {**Regressive.learning_example, "n_trees": 100, "learning_rate": 0.3}
+
+    n_trees: int = param(200, at_least=1, low=50, high=1000, log=True, help="trees; with early stopping, at most")
+    learning_rate: float = param(0.05, above=0, low=0.01, high=0.3, log=True, help="how much each tree counts")
+    early_stopping: int | None = param(None, at_least=1, help="trees without a gain on the last rows after which no more are grown")
+    validation: int | None = param(
+        None, at_least=1, help="how many last rows of each series these are; None: the horizon, or a tenth of the longest series"
+    )
+    seed: int = param(0, at_least=0, help="of what is drawn")
+    options: dict[str, Any] | None = param(None, help="anything else the learner takes, by its own names")
+
+    @classmethod
+    def examples(cls) -> list[dict[str, Any]]:
+        """What the contract checks try: few small trees."""
+        few = {"n_trees": 10, **cls.small}
+        return [few, {**few, "strategy": "direct", "quantiles": [0.05, 0.5, 0.95]}]
+
+    def _parted(self, sample: Sample) -> tuple[Sample, Sample | None]:
+        """What is learned from, and what tells when to stop."""
+        if self.early_stopping is None:
+            return sample, None
+        last = self.validation or max(self.own_horizon or 1, int(sample.ends.max() + 1) // 10)
+        before, late = sample.parted(last)
+        if not len(before) or not len(late):
+            what = f"the last {last} rows of each series" + ("" if self.validation else " (the horizon, or a tenth)")
+            raise DataError(
+                f"early_stopping= looks at {what} and learns from those before; of {len(sample)} rows with features that leaves "
+                f"{len(before)} to learn from and {len(late)} to look at. Say a smaller validation= or early_stopping=None, or "
+                "give longer series."
+            )
+        return before, late
+
+
+def imported(library: str, model: str) -> Any:
+    """An optional package; its idle threads sleep."""
+    try:
+        with waiting_passively(library):
+            return import_module(library)
+    except ImportError:
+        raise DependencyError(f"{model} needs the package {library}. Install it: pip install 'deepforecast[{library}]'.") from None
+
+
+def lossy(target: Floats, found: Floats, weight: Floats | None, level: float | None) -> float:
+    """How far forecasts are off: the mean square, or the pinball loss of a quantile."""
+    left = target - found
+    losses = left * left if level is None else np.maximum(level * left, (level - 1) * left)
+    return float(np.average(losses, weights=weight))

@@ -1,0 +1,114 @@
+"""Gradient boosted trees by CatBoost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+from deepforecast.core.foreign import Foreign
+from deepforecast.core.params import param
+from deepforecast.core.registry import register
+from deepforecast.core.threads import allowed_threads
+from deepforecast.data.frames import Floats
+from deepforecast.models.regression._boosted import Boosted, imported
+from deepforecast.models.regression._samples import Sample
+
+
+@register
+class CatBoost(Boosted):
+    """Gradient boosted trees by CatBoost, on lags, windows, the calendar and covariates; one model for all series.
+
+    Categories and missing values are the trees' own. Trees know no value beyond those they saw: differences of the target
+    (chosen by tests unless given) or `detrend=True` let forecasts go on. `explain` gives the exact Shapley values of the trees.
+    With `early_stopping` the trees up to the best are kept.
+    Reference: Prokhorenkova et al. (2018), CatBoost: unbiased boosting with categorical features.
+
+    >>> from deepforecast import datasets
+    >>> model = CatBoost(horizon=3, n_trees=50).fit(datasets.load("air_passengers"))  # doctest: +SKIP
+    """
+
+    n_trees: int = param(300, at_least=1, low=50, high=1000, log=True, help="trees; with early stopping, at most")
+    learning_rate: float = param(0.08, above=0, low=0.01, high=0.3, log=True, help="how much each tree counts")
+    depth: int = param(6, at_least=1, at_most=16, low=3, high=10, help="levels of a tree")
+    penalty: float = param(3.0, at_least=0, low=0.5, high=10.0, help="of the squares of leaf values")
+
+    def _train(self, sample: Sample, level: float | None) -> Any:
+        catboost = imported("catboost", "CatBoost")
+        before, late = self._parted(sample)
+        if not _varies(before.target[:, None]) or not _varies(before.rows):  # which CatBoost refuses
+            return {"constant": _typical(before, level)}
+        model, watched = catboost.CatBoost(self._options(level)), None if late is None else _known(late, before)
+        if watched is not None and len(watched):
+            more = {"eval_set": _pool(watched), "early_stopping_rounds": self.early_stopping, "use_best_model": True}
+            return {"model": model.fit(_pool(before), **more), "categories": sample.categories}
+        return {"model": model.fit(_pool(before)), "categories": sample.categories}
+
+    def _options(self, level: float | None) -> dict[str, Any]:
+        return {
+            "iterations": self.n_trees,
+            "learning_rate": self.learning_rate,
+            "depth": self.depth,
+            "l2_leaf_reg": self.penalty,
+            "random_seed": self.seed,
+            "loss_function": "RMSE" if level is None else f"Quantile:alpha={level!r}",
+            "thread_count": allowed_threads(),
+            "allow_writing_files": False,
+            "logging_level": "Silent",
+            **(self.options or {}),
+        }
+
+    def _values(self, regressor: Any, rows: Any) -> Floats:
+        if "constant" in regressor:
+            return np.full(len(rows), regressor["constant"])
+        return np.asarray(regressor["model"].predict(_pool_of(rows, regressor["categories"]), thread_count=allowed_threads()))
+
+    def _written(self, regressor: Any, foreign: Foreign) -> dict[str, Any]:
+        if "constant" in regressor:
+            return dict(regressor)
+        with TemporaryDirectory() as folder:  # CatBoost writes to files alone
+            path = Path(folder) / "trees"
+            regressor["model"].save_model(str(path), format="cbm")
+            return {"trees": np.frombuffer(path.read_bytes(), dtype=np.uint8), "categories": regressor["categories"]}
+
+    def _revived(self, said: Mapping[str, Any], foreign: Foreign) -> Any:
+        if "constant" in said:
+            return {"constant": float(said["constant"])}
+        model = imported("catboost", "CatBoost").CatBoost()
+        return {"model": model.load_model(blob=said["trees"].tobytes()), "categories": [int(one) for one in said["categories"]]}
+
+
+def _pool(sample: Sample) -> Any:
+    return _pool_of(sample.rows, sample.categories, sample.target, sample.weight)
+
+
+def _pool_of(rows: Any, categories: list[int], target: Any = None, weight: Any = None) -> Any:
+    """Rows as CatBoost takes them: numbers, and behind them categories as text."""
+    catboost = imported("catboost", "CatBoost")
+    others, texts = np.setdiff1d(np.arange(rows.shape[1]), categories), None
+    if categories:
+        codes = np.where(rows[:, categories] >= 0, rows[:, categories], -1).astype(np.int64)
+        texts = np.array([str(code).encode() for code in range(-1, codes.max() + 1)], dtype=object)[codes + 1]
+    numbers = np.ascontiguousarray(rows[:, others], dtype=np.float32) if len(others) else None
+    return catboost.Pool(catboost.FeaturesData(numbers, texts), label=target, weight=weight)
+
+
+def _varies(rows: Any) -> bool:
+    """Whether a column has two values."""
+    return bool((np.isfinite(rows).any(axis=0) & ((rows != rows[:1]) & ~(np.isnan(rows) & np.isnan(rows[:1]))).any(axis=0)).any())
+
+
+def _typical(sample: Sample, level: float | None) -> float:
+    """What to say where nothing can be told apart."""
+    if level is None:
+        return float(np.average(sample.target, weights=sample.weight))
+    return float(np.quantile(sample.target, level, weights=sample.weight, method="inverted_cdf"))
+
+
+def _known(late: Sample, before: Sample) -> Sample:
+    """Rows that lack no feature that is always there before: CatBoost has no way for these."""
+    always = ~np.isnan(before.rows).any(axis=0)
+    return late.take(~np.isnan(late.rows[:, always]).any(axis=1))

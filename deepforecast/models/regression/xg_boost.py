@@ -1,0 +1,100 @@
+"""Gradient boosted trees by XGBoost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+
+from deepforecast.core.foreign import Foreign
+from deepforecast.core.params import param
+from deepforecast.core.registry import register
+from deepforecast.core.threads import allowed_threads
+from deepforecast.data.frames import Floats
+from deepforecast.models.regression._boosted import Boosted, imported
+from deepforecast.models.regression._samples import Sample
+
+
+@register
+class XGBoost(Boosted):
+    """Gradient boosted trees by XGBoost, on lags, windows, the calendar and covariates; one model for all series.
+
+    Categories and missing values are the trees' own. Trees know no value beyond those they saw: differences of the target
+    (chosen by tests unless given) or `detrend=True` let forecasts go on. `explain` gives the exact Shapley values of the trees.
+    With `early_stopping` the trees up to the best are kept. `options={"device": "cuda"}` grows them on a GPU.
+    Reference: Chen & Guestrin (2016), XGBoost: A Scalable Tree Boosting System.
+
+    >>> from deepforecast import datasets
+    >>> model = XGBoost(horizon=3, n_trees=50).fit(datasets.load("air_passengers"))  # doctest: +SKIP
+    """
+
+    small: ClassVar[dict[str, Any]] = {"min_rows": 1}
+    learning_example: ClassVar[dict[str, Any]] = {**Boosted.learning_example, "min_rows": 1}
+
+    depth: int = param(6, at_least=1, low=3, high=10, help="levels of a tree at most")
+    row_share: float = param(0.9, above=0, at_most=1, low=0.5, high=1.0, help="share of rows each tree is grown on")
+    column_share: float = param(0.9, above=0, at_most=1, low=0.5, high=1.0, help="share of columns each tree looks at")
+    penalty: float = param(1.0, at_least=0, low=0.0, high=10.0, help="of the squares of leaf values")
+    min_rows: int = param(5, at_least=1, low=1, high=100, log=True, help="rows in a leaf at least")
+
+    def _train(self, sample: Sample, level: float | None) -> Any:
+        xgboost = imported("xgboost", "XGBoost")
+        before, late = self._parted(sample)
+        kinds = _kinds(sample)
+        data, options = _table(before.rows, kinds, before), self._options(level)
+        if late is None:
+            return xgboost.train(options, data, self.n_trees, verbose_eval=False)
+        watched = [(_table(late.rows, kinds, late), "late")]
+        stop = xgboost.callback.EarlyStopping(rounds=self.early_stopping, save_best=True)
+        return xgboost.train(options, data, self.n_trees, evals=watched, callbacks=[stop], verbose_eval=False)
+
+    def _options(self, level: float | None) -> dict[str, Any]:
+        aim = {"objective": "reg:squarederror"} if level is None else {"objective": "reg:quantileerror", "quantile_alpha": level}
+        return {
+            "learning_rate": self.learning_rate,
+            "max_depth": self.depth,
+            "min_child_weight": self.min_rows,
+            "subsample": self.row_share,
+            "colsample_bytree": self.column_share,
+            "lambda": self.penalty,
+            "seed": self.seed,
+            "tree_method": "hist",
+            "nthread": allowed_threads(),
+            "verbosity": 0,
+            **aim,
+            **(self.options or {}),
+        }
+
+    def _values(self, regressor: Any, rows: Any) -> Floats:
+        regressor.set_param({"nthread": allowed_threads()})
+        return np.asarray(regressor.inplace_predict(_lacking(rows, regressor.feature_types), validate_features=False), np.float64)
+
+    def _written(self, regressor: Any, foreign: Foreign) -> dict[str, Any]:
+        return {"trees": np.frombuffer(regressor.save_raw("ubj"), dtype=np.uint8)}
+
+    def _revived(self, said: Mapping[str, Any], foreign: Foreign) -> Any:
+        return imported("xgboost", "XGBoost").Booster(model_file=bytearray(said["trees"].tobytes()))
+
+
+def _kinds(sample: Sample) -> list[str]:
+    """Of each column, whether it holds categories (c) or numbers (q)."""
+    return ["c" if place in sample.categories else "q" for place in range(sample.rows.shape[1])]
+
+
+def _lacking(rows: Any, kinds: list[str]) -> Any:
+    """Rows whose unknown categories are missing."""
+    places = [place for place, kind in enumerate(kinds) if kind == "c"]
+    if not places or not (rows[:, places] < 0).any():
+        return rows
+    rows = rows.copy()
+    rows[:, places] = np.where(rows[:, places] < 0, np.nan, rows[:, places])
+    return rows
+
+
+def _table(rows: Any, kinds: list[str], sample: Sample | None = None) -> Any:
+    """Rows as XGBoost takes them; of a sample with its target."""
+    more = {} if sample is None else {"label": sample.target, "weight": sample.weight}
+    return imported("xgboost", "XGBoost").DMatrix(
+        _lacking(rows, kinds), feature_types=kinds, enable_categorical=True, nthread=allowed_threads(), **more
+    )
