@@ -100,9 +100,9 @@ class Regressive(Forecaster):
 
     def _fit(self, panel: Panel, monitor: Monitor) -> Learned:
         plan = _planning.planned(self, panel)
-        needed = plan.target.reach + (2 if self.takes_missing else plan.design.reach + 2)
+        needed = plan.target.reach + plan.block + 2
         if self.per_series or int(panel.observed.max()) < needed:
-            refuse_short(self, panel, needed, "values (what its features look back at and two rows to learn from)")
+            refuse_short(self, panel, needed, "values")
         z, scales = plan.target.learn(panel, self.name)
         held = _held.begun(plan, panel, z, scales, panel.start, np.arange(len(panel), dtype=np.float64))
         parts = [np.array([one]) for one in range(len(panel))] if self.per_series else [None]

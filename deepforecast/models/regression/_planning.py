@@ -83,7 +83,9 @@ def _block(model: Regressive) -> int:
 
 def _seasons(model: Regressive, panel: Panel) -> tuple[int, ...]:
     if model.season_length == "auto":
-        return seasons(panel.calendar.frequency) if panel.calendar.frequency.base else ()
+        if not panel.calendar.frequency.base:
+            raise ParameterError(f"Integer time tells no season; say {type(model).__name__}(season_length=...), 1 for none.")
+        return seasons(panel.calendar.frequency)
     given = model.season_length
     return tuple(sorted({int(one) for one in (given if isinstance(given, list) else [given])}))
 

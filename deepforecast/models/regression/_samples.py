@@ -68,6 +68,8 @@ class Sampling:
             target = np.stack([_later(target, panel.indptr, ahead) for ahead in range(plan.block)], axis=1)
         design = plan.design.shifted(step)
         rows = table(design, panel, self._z, beside, self._kind)
+        if not self._takes_missing:
+            _leave_out_short(rows, target)
         good = usable(rows, target, panel.indptr, design.reach + plan.target.reach, self._takes_missing)
         if self.weight is not None:
             good &= self.weight > 0
@@ -94,6 +96,15 @@ def weights(panel: Panel, column: str | None, half_life: float | None) -> Floats
     if half_life is not None:
         found = found * 0.5 ** (ends(panel.indptr) / half_life)
     return None if column is None and half_life is None else found
+
+
+def _leave_out_short(rows: Any, target: Floats) -> None:
+    """Set features to 0 that are known in fewer than half of the rows with a target: those that look back too far for series as
+    short as these. What is always the same is no feature to a regressor."""
+    there = np.isfinite(rows)
+    with_target = np.isfinite(target).reshape(len(target), -1).all(axis=1)
+    if with_target.any():
+        rows[:, there[with_target].mean(axis=0) < 0.5] = 0.0
 
 
 def _later(values: Floats, indptr: Ints, rows: int) -> Floats:

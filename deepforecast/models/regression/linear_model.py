@@ -15,12 +15,16 @@ from deepforecast.models.regression._base import Regressive
 from deepforecast.models.regression._samples import Sample
 
 
+RIDGES = 10.0 ** np.arange(2, -8.5, -0.5)  # tried, the largest first
+TINY = 1e-300
+
+
 @register
 class LinearModel(Regressive):
     """Ridge regression on lags, windows, the calendar and covariates; one for all series, exact and fast.
 
     Features are centred and brought to unit spread; `ridge` is what is added to the diagonal of their correlations, so that it
-    means the same for any data. Categories and what comes round in the calendar get columns of their own.
+    means the same for any data; unless given it is chosen by generalised cross-validation. Categories and what comes round in the calendar get columns of their own.
     Reference: Hoerl & Kennard (1970), Ridge Regression: Biased Estimation for Nonorthogonal Problems.
 
     >>> from deepforecast import datasets
@@ -38,7 +42,7 @@ class LinearModel(Regressive):
         """What the contract checks try: every strategy, one for all and one for each."""
         return [{}, {"strategy": "direct_multioutput", "per_series": True, "calendar": None}, {"strategy": "blocks", "block": 2, "power": "log"}]
 
-    ridge: float = param(1e-4, at_least=0, low=1e-6, high=1.0, log=True, help="weight of the penalty, on standardised features")
+    ridge: float | str = param("auto", choices=("auto",), at_least=0, low=1e-6, high=1.0, log=True, help="weight of the penalty on standardised features; auto: by generalised cross-validation")  # noqa: E501
 
     def _train(self, sample: Sample, level: float | None) -> Any:
         weight = np.ones(len(sample)) if sample.weight is None else sample.weight
@@ -50,10 +54,26 @@ class LinearModel(Regressive):
         rows /= spread
         target = sample.target.reshape(len(sample), -1)
         middle = weight @ target
-        gram = rows.T @ (rows * weight[:, None])
-        found = np.linalg.lstsq(gram + self.ridge * np.eye(len(gram)), rows.T @ ((target - middle) * weight[:, None]), rcond=None)[0]
-        coefficients = found / spread[:, None]
+        away = (target - middle) * weight[:, None]
+        sizes, turned = np.linalg.eigh(rows.T @ (rows * weight[:, None]))
+        along = turned.T @ (rows.T @ away)
+        ridge = self._ridge(sizes, along, ((target - middle) * away).sum(axis=0), len(sample))
+        coefficients = (turned @ (along / np.maximum(sizes[:, None] + ridge, TINY))) / spread[:, None]
         return {"coefficients": coefficients, "constant": middle - centre @ coefficients, "centre": centre}
+
+    def _ridge(self, sizes: Floats, along: Floats, total: Floats, count: int) -> float:
+        """The penalty given, or the one of least generalised cross-validation error (Golub, Heath & Wahba 1979)."""
+        if self.ridge != "auto":
+            return float(self.ridge)
+        best, chosen = np.inf, float(RIDGES[0])
+        for ridge in RIDGES:
+            shrunk = along / (sizes[:, None] + ridge)
+            left = total - (shrunk * (2 * along - sizes[:, None] * shrunk)).sum(axis=0)
+            free = 1 - (1 + np.sum(sizes / (sizes + ridge))) / count
+            error = float(np.maximum(left, 0).sum()) / free**2 if free > 0 else np.inf
+            if error < best:
+                best, chosen = error, float(ridge)
+        return chosen
 
     def _values(self, regressor: Any, rows: Any) -> Floats:
         filled = np.where(np.isfinite(rows), rows, regressor["centre"])
