@@ -25,8 +25,11 @@ from deepforecast.models.baselines.seasonal_mean import SeasonalMean as _Seasona
 from deepforecast.models.baselines.seasonal_naive import SeasonalNaive as _SeasonalNaive
 from deepforecast.models.baselines.window_mean import WindowMean as _WindowMean
 from deepforecast.models.combine.conformal import Conformal as _Conformal
+from deepforecast.models.regression.cat_boost import CatBoost as _CatBoost
+from deepforecast.models.regression.gradient_boosting import GradientBoosting as _GradientBoosting
 from deepforecast.models.regression.light_gbm import LightGBM as _LightGBM
 from deepforecast.models.regression.linear_model import LinearModel as _LinearModel
+from deepforecast.models.regression.xg_boost import XGBoost as _XGBoost
 from deepforecast.models.statistical.adida import ADIDA as _ADIDA
 from deepforecast.models.statistical.arima import ARIMA as _ARIMA
 from deepforecast.models.statistical.auto_arima import AutoARIMA as _AutoARIMA
@@ -61,6 +64,7 @@ __all__ = [
     "Backtest",
     "CES",
     "Capabilities",
+    "CatBoost",
     "Columns",
     "Conformal",
     "Croston",
@@ -68,6 +72,7 @@ __all__ = [
     "DynamicTheta",
     "ETS",
     "Forecaster",
+    "GradientBoosting",
     "Holt",
     "HoltWinters",
     "IMAPA",
@@ -87,6 +92,7 @@ __all__ = [
     "Theta",
     "UnobservedComponents",
     "WindowMean",
+    "XGBoost",
     "__version__",
     "check",
     "compare",
@@ -379,6 +385,89 @@ class CES(_CES):
         season: str = "none",
     ) -> None: ...
 
+class CatBoost(_CatBoost):
+    """Gradient boosted trees by CatBoost, on lags, windows, the calendar and covariates; one model for all series.
+
+    Categories and missing values are the trees' own. Trees know no value beyond those they saw: differences of the target
+    (chosen by tests unless given) or `detrend=True` let forecasts go on. `explain` gives the exact Shapley values of the trees.
+    With `early_stopping` the trees up to the best are kept.
+    Reference: Prokhorenkova et al. (2018), CatBoost: unbiased boosting with categorical features.
+
+    horizon: steps to forecast when predict is not told
+    alias: name of the forecast column, in place of the class name
+    missing: what to do with missing values
+    point: which point of the distribution is the forecast
+    intervals: calibrate bands on rolling forecasts during fit
+    lags: rows back whose values are features; 3: the last three
+    windows: features of the past such as 'mean_28', 'std_28@7', 'ewm_0.3'
+    season_length: steps after which seasons repeat
+    calendar: features of the date; auto: by the frequency
+    holidays: code of the country whose holidays are features
+    fourier: pairs of sine and cosine for each season
+    time_index: whether the number of the row in time is a feature
+    identity: whether the series is a feature
+    past_lags: rows back of columns known up to now alone, before the first step
+    future_rows: rows around a step at which columns known ahead are read; None: its own
+    strategy: one step after the other, a regressor for each step, for all together, or in blocks
+    block: steps in a block, for strategy='blocks'
+    differences: lags of differences taken of the target
+    power: power of the target that is learned
+    detrend: whether the straight line of each series is taken out
+    scale: whether each series is brought to the same spread
+    bounds: least and largest value of a forecast; (0, None)
+    weight: declared column that says how much each row counts
+    half_life: rows after which a row counts half; None: all the same
+    quantiles: quantiles that are learned too, for intervals
+    per_series: a regressor for each series instead of one for all
+    n_trees: trees; with early stopping, at most
+    learning_rate: how much each tree counts
+    early_stopping: trees without a gain on the last rows that end it
+    validation: how many last rows of a series these are; None: the horizon, or a tenth of the longest
+    seed: of what is drawn
+    options: anything else the learner takes, by its own names
+    depth: levels of a tree
+    penalty: of the squares of leaf values
+    """
+
+    def __init__(
+        self,
+        horizon: int | None = None,
+        *,
+        alias: str | None = None,
+        missing: str = "auto",
+        point: str = "auto",
+        intervals: str | None = None,
+        lags: int | list[int] | str | None = "auto",
+        windows: list[str] | str | None = "auto",
+        season_length: int | list[int] | str = "auto",
+        calendar: list[str] | str | None = "auto",
+        holidays: str | None = None,
+        fourier: int = 0,
+        time_index: bool = False,
+        identity: bool = False,
+        past_lags: int | list[int] = 1,
+        future_rows: list[int] | None = None,
+        strategy: str = "recursive",
+        block: int = 7,
+        differences: list[int] | str | None = "auto",
+        power: str | None = None,
+        detrend: bool = False,
+        scale: bool = True,
+        bounds: tuple[float | None, float | None] | None = None,
+        weight: str | None = None,
+        half_life: float | None = None,
+        quantiles: list[float] | None = None,
+        per_series: bool = False,
+        n_trees: int = 300,
+        learning_rate: float = 0.08,
+        early_stopping: int | None = None,
+        validation: int | None = None,
+        seed: int = 0,
+        options: dict[str, Any] | None = None,
+        depth: int = 6,
+        penalty: float = 3.0,
+    ) -> None: ...
+
 class Conformal(_Conformal):
     """Bands around another model's points, from the errors it made on rolling windows it was not fitted on.
 
@@ -569,6 +658,93 @@ class ETS(_ETS):
         engine: str = "kernels",
     ) -> None: ...
 
+class GradientBoosting(_GradientBoosting):
+    """Gradient boosted trees by scikit-learn, on lags, windows, the calendar and covariates; one model for all series.
+
+    It needs no further package. Categories (up to 255 of a column; more are numbers to it) and missing values are the trees'
+    own. Trees know no value beyond those they saw: differences of the target (chosen by tests unless given) or `detrend=True`
+    let forecasts go on. With `early_stopping` the trees up to the best are kept. The trees are held as arrays of our own.
+    Reference: Friedman (2001), Greedy Function Approximation: A Gradient Boosting Machine.
+
+    horizon: steps to forecast when predict is not told
+    alias: name of the forecast column, in place of the class name
+    missing: what to do with missing values
+    point: which point of the distribution is the forecast
+    intervals: calibrate bands on rolling forecasts during fit
+    lags: rows back whose values are features; 3: the last three
+    windows: features of the past such as 'mean_28', 'std_28@7', 'ewm_0.3'
+    season_length: steps after which seasons repeat
+    calendar: features of the date; auto: by the frequency
+    holidays: code of the country whose holidays are features
+    fourier: pairs of sine and cosine for each season
+    time_index: whether the number of the row in time is a feature
+    identity: whether the series is a feature
+    past_lags: rows back of columns known up to now alone, before the first step
+    future_rows: rows around a step at which columns known ahead are read; None: its own
+    strategy: one step after the other, a regressor for each step, for all together, or in blocks
+    block: steps in a block, for strategy='blocks'
+    differences: lags of differences taken of the target
+    power: power of the target that is learned
+    detrend: whether the straight line of each series is taken out
+    scale: whether each series is brought to the same spread
+    bounds: least and largest value of a forecast; (0, None)
+    weight: declared column that says how much each row counts
+    half_life: rows after which a row counts half; None: all the same
+    quantiles: quantiles that are learned too, for intervals
+    per_series: a regressor for each series instead of one for all
+    n_trees: trees; with early stopping, at most
+    learning_rate: how much each tree counts
+    early_stopping: trees without a gain on the last rows that end it
+    validation: how many last rows of a series these are; None: the horizon, or a tenth of the longest
+    seed: of what is drawn
+    options: anything else the learner takes, by its own names
+    n_leaves: leaves of a tree at most
+    min_rows: rows in a leaf at least
+    column_share: share of columns each split looks at
+    penalty: of the squares of leaf values
+    """
+
+    def __init__(
+        self,
+        horizon: int | None = None,
+        *,
+        alias: str | None = None,
+        missing: str = "auto",
+        point: str = "auto",
+        intervals: str | None = None,
+        lags: int | list[int] | str | None = "auto",
+        windows: list[str] | str | None = "auto",
+        season_length: int | list[int] | str = "auto",
+        calendar: list[str] | str | None = "auto",
+        holidays: str | None = None,
+        fourier: int = 0,
+        time_index: bool = False,
+        identity: bool = False,
+        past_lags: int | list[int] = 1,
+        future_rows: list[int] | None = None,
+        strategy: str = "recursive",
+        block: int = 7,
+        differences: list[int] | str | None = "auto",
+        power: str | None = None,
+        detrend: bool = False,
+        scale: bool = True,
+        bounds: tuple[float | None, float | None] | None = None,
+        weight: str | None = None,
+        half_life: float | None = None,
+        quantiles: list[float] | None = None,
+        per_series: bool = False,
+        n_trees: int = 200,
+        learning_rate: float = 0.05,
+        early_stopping: int | None = None,
+        validation: int | None = None,
+        seed: int = 0,
+        options: dict[str, Any] | None = None,
+        n_leaves: int = 31,
+        min_rows: int = 20,
+        column_share: float = 0.9,
+        penalty: float = 0.0,
+    ) -> None: ...
+
 class Holt(_Holt):
     """Holt's linear method, ETS(A,A,N), or with `damped` ETS(A,Ad,N), with `exponential` ETS(A,M,N): a line that is followed.
 
@@ -687,10 +863,11 @@ class IMAPA(_IMAPA):
     ) -> None: ...
 
 class LightGBM(_LightGBM):
-    """Gradient boosted trees on lags, windows, the calendar and covariates; one model for all series.
+    """Gradient boosted trees by LightGBM, on lags, windows, the calendar and covariates; one model for all series.
 
     Categories and missing values are the trees' own. Trees know no value beyond those they saw: differences of the target
-    (chosen by tests unless given) or `detrend=True` let forecasts go on.
+    (chosen by tests unless given) or `detrend=True` let forecasts go on. `explain` gives the exact Shapley values of the trees.
+    With `early_stopping` the trees up to the best are kept.
     Reference: Ke et al. (2017), LightGBM: A Highly Efficient Gradient Boosting Decision Tree.
 
     horizon: steps to forecast when predict is not told
@@ -719,15 +896,17 @@ class LightGBM(_LightGBM):
     half_life: rows after which a row counts half; None: all the same
     quantiles: quantiles that are learned too, for intervals
     per_series: a regressor for each series instead of one for all
-    seed: of what the regressor draws
-    n_trees: trees
+    n_trees: trees; with early stopping, at most
     learning_rate: how much each tree counts
+    early_stopping: trees without a gain on the last rows that end it
+    validation: how many last rows of a series these are; None: the horizon, or a tenth of the longest
+    seed: of what is drawn
+    options: anything else the learner takes, by its own names
     n_leaves: leaves of a tree at most
     min_rows: rows in a leaf at least
     row_share: share of rows each tree is grown on
     column_share: share of columns each tree looks at
     penalty: of the squares of leaf values
-    options: anything else LightGBM takes, by its own names
     """
 
     def __init__(
@@ -759,22 +938,24 @@ class LightGBM(_LightGBM):
         half_life: float | None = None,
         quantiles: list[float] | None = None,
         per_series: bool = False,
-        seed: int = 0,
         n_trees: int = 200,
         learning_rate: float = 0.05,
+        early_stopping: int | None = None,
+        validation: int | None = None,
+        seed: int = 0,
+        options: dict[str, Any] | None = None,
         n_leaves: int = 31,
         min_rows: int = 20,
         row_share: float = 0.9,
         column_share: float = 0.9,
         penalty: float = 0.0,
-        options: dict[str, Any] | None = None,
     ) -> None: ...
 
 class LinearModel(_LinearModel):
     """Ridge regression on lags, windows, the calendar and covariates; one for all series, exact and fast.
 
     Features are centred and brought to unit spread; `ridge` is what is added to the diagonal of their correlations, so that it
-    means the same for any data. Categories and what comes round in the calendar get columns of their own.
+    means the same for any data; unless given it is chosen by generalised cross-validation. Categories and what comes round in the calendar get columns of their own.
     Reference: Hoerl & Kennard (1970), Ridge Regression: Biased Estimation for Nonorthogonal Problems.
 
     horizon: steps to forecast when predict is not told
@@ -803,8 +984,7 @@ class LinearModel(_LinearModel):
     half_life: rows after which a row counts half; None: all the same
     quantiles: quantiles that are learned too, for intervals
     per_series: a regressor for each series instead of one for all
-    seed: of what the regressor draws
-    ridge: weight of the penalty, on standardised features
+    ridge: weight of the penalty on standardised features; auto: by generalised cross-validation
     """
 
     def __init__(
@@ -836,8 +1016,7 @@ class LinearModel(_LinearModel):
         half_life: float | None = None,
         quantiles: list[float] | None = None,
         per_series: bool = False,
-        seed: int = 0,
-        ridge: float = 0.0001,
+        ridge: float | str = "auto",
     ) -> None: ...
 
 class MSTL(_MSTL):
@@ -1213,4 +1392,93 @@ class WindowMean(_WindowMean):
         missing: str = "auto",
         point: str = "auto",
         intervals: str | None = None,
+    ) -> None: ...
+
+class XGBoost(_XGBoost):
+    """Gradient boosted trees by XGBoost, on lags, windows, the calendar and covariates; one model for all series.
+
+    Categories and missing values are the trees' own. Trees know no value beyond those they saw: differences of the target
+    (chosen by tests unless given) or `detrend=True` let forecasts go on. `explain` gives the exact Shapley values of the trees.
+    With `early_stopping` the trees up to the best are kept. `options={"device": "cuda"}` grows them on a GPU.
+    Reference: Chen & Guestrin (2016), XGBoost: A Scalable Tree Boosting System.
+
+    horizon: steps to forecast when predict is not told
+    alias: name of the forecast column, in place of the class name
+    missing: what to do with missing values
+    point: which point of the distribution is the forecast
+    intervals: calibrate bands on rolling forecasts during fit
+    lags: rows back whose values are features; 3: the last three
+    windows: features of the past such as 'mean_28', 'std_28@7', 'ewm_0.3'
+    season_length: steps after which seasons repeat
+    calendar: features of the date; auto: by the frequency
+    holidays: code of the country whose holidays are features
+    fourier: pairs of sine and cosine for each season
+    time_index: whether the number of the row in time is a feature
+    identity: whether the series is a feature
+    past_lags: rows back of columns known up to now alone, before the first step
+    future_rows: rows around a step at which columns known ahead are read; None: its own
+    strategy: one step after the other, a regressor for each step, for all together, or in blocks
+    block: steps in a block, for strategy='blocks'
+    differences: lags of differences taken of the target
+    power: power of the target that is learned
+    detrend: whether the straight line of each series is taken out
+    scale: whether each series is brought to the same spread
+    bounds: least and largest value of a forecast; (0, None)
+    weight: declared column that says how much each row counts
+    half_life: rows after which a row counts half; None: all the same
+    quantiles: quantiles that are learned too, for intervals
+    per_series: a regressor for each series instead of one for all
+    n_trees: trees; with early stopping, at most
+    learning_rate: how much each tree counts
+    early_stopping: trees without a gain on the last rows that end it
+    validation: how many last rows of a series these are; None: the horizon, or a tenth of the longest
+    seed: of what is drawn
+    options: anything else the learner takes, by its own names
+    depth: levels of a tree at most
+    row_share: share of rows each tree is grown on
+    column_share: share of columns each tree looks at
+    penalty: of the squares of leaf values
+    min_rows: rows in a leaf at least
+    """
+
+    def __init__(
+        self,
+        horizon: int | None = None,
+        *,
+        alias: str | None = None,
+        missing: str = "auto",
+        point: str = "auto",
+        intervals: str | None = None,
+        lags: int | list[int] | str | None = "auto",
+        windows: list[str] | str | None = "auto",
+        season_length: int | list[int] | str = "auto",
+        calendar: list[str] | str | None = "auto",
+        holidays: str | None = None,
+        fourier: int = 0,
+        time_index: bool = False,
+        identity: bool = False,
+        past_lags: int | list[int] = 1,
+        future_rows: list[int] | None = None,
+        strategy: str = "recursive",
+        block: int = 7,
+        differences: list[int] | str | None = "auto",
+        power: str | None = None,
+        detrend: bool = False,
+        scale: bool = True,
+        bounds: tuple[float | None, float | None] | None = None,
+        weight: str | None = None,
+        half_life: float | None = None,
+        quantiles: list[float] | None = None,
+        per_series: bool = False,
+        n_trees: int = 200,
+        learning_rate: float = 0.05,
+        early_stopping: int | None = None,
+        validation: int | None = None,
+        seed: int = 0,
+        options: dict[str, Any] | None = None,
+        depth: int = 6,
+        row_share: float = 0.9,
+        column_share: float = 0.9,
+        penalty: float = 1.0,
+        min_rows: int = 5,
     ) -> None: ...

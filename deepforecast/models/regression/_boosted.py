@@ -31,13 +31,15 @@ class Boosted(Regressive):
     gives_quantiles: ClassVar[bool] = True
 
     small: ClassVar[dict[str, Any]] = {}  # what lets trees grow on a few rows
-    learning_example: ClassVar[dict[str, Any]] = {**Regressive.learning_example, "n_trees": 100, "learning_rate": 0.3}
+    learning_example: ClassVar[dict[str, Any]] = {
+        **Regressive.learning_example, "calendar": ["day_of_week"], "n_trees": 200, "learning_rate": 0.1
+    }  # fmt: skip
 
     n_trees: int = param(200, at_least=1, low=50, high=1000, log=True, help="trees; with early stopping, at most")
     learning_rate: float = param(0.05, above=0, low=0.01, high=0.3, log=True, help="how much each tree counts")
-    early_stopping: int | None = param(None, at_least=1, help="trees without a gain on the last rows after which no more are grown")
+    early_stopping: int | None = param(None, at_least=1, help="trees without a gain on the last rows that end it")
     validation: int | None = param(
-        None, at_least=1, help="how many last rows of each series these are; None: the horizon, or a tenth of the longest series"
+        None, at_least=1, help="how many last rows of a series these are; None: the horizon, or a tenth of the longest"
     )
     seed: int = param(0, at_least=0, help="of what is drawn")
     options: dict[str, Any] | None = param(None, help="anything else the learner takes, by its own names")
@@ -57,7 +59,7 @@ class Boosted(Regressive):
         if not len(before) or not len(late):
             what = f"the last {last} rows of each series" + ("" if self.validation else " (the horizon, or a tenth)")
             raise DataError(
-                f"early_stopping= looks at {what} and learns from those before; of {len(sample)} rows with features that leaves "
+                f"early_stopping= looks at {what} and learns from those before; of {len(sample)} rows that leaves "
                 f"{len(before)} to learn from and {len(late)} to look at. Say a smaller validation= or early_stopping=None, or "
                 "give longer series."
             )
@@ -70,7 +72,8 @@ def imported(library: str, model: str) -> Any:
         with waiting_passively(library):
             return import_module(library)
     except ImportError:
-        raise DependencyError(f"{model} needs the package {library}. Install it: pip install 'deepforecast[{library}]'.") from None
+        way_out = f"Install it: pip install 'deepforecast[{library}]'."
+        raise DependencyError(f"{model} needs the package {library}. {way_out}") from None
 
 
 def lossy(target: Floats, found: Floats, weight: Floats | None, level: float | None) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -30,6 +30,8 @@ class CatBoost(Boosted):
     >>> from deepforecast import datasets
     >>> model = CatBoost(horizon=3, n_trees=50).fit(datasets.load("air_passengers"))  # doctest: +SKIP
     """
+
+    learning_example: ClassVar[dict[str, Any]] = {**Boosted.learning_example, "depth": 2, "penalty": 1.0}
 
     n_trees: int = param(300, at_least=1, low=50, high=1000, log=True, help="trees; with early stopping, at most")
     learning_rate: float = param(0.08, above=0, low=0.01, high=0.3, log=True, help="how much each tree counts")
@@ -98,7 +100,7 @@ def _pool_of(rows: Any, categories: list[int], target: Any = None, weight: Any =
 
 def _varies(rows: Any) -> bool:
     """Whether a column has two values."""
-    return bool((np.isfinite(rows).any(axis=0) & ((rows != rows[:1]) & ~(np.isnan(rows) & np.isnan(rows[:1]))).any(axis=0)).any())
+    return bool(((rows != rows[:1]) & ~(np.isnan(rows) & np.isnan(rows[:1]))).any())
 
 
 def _typical(sample: Sample, level: float | None) -> float:

@@ -33,8 +33,7 @@ class LightGBM(Boosted):
 
     small: ClassVar[dict[str, Any]] = {"min_rows": 3}
     learning_example: ClassVar[dict[str, Any]] = {
-        **Boosted.learning_example, "calendar": ["day_of_week"], "min_rows": 3, "n_trees": 200, "learning_rate": 0.1,
-        "n_leaves": 4, "row_share": 1.0, "column_share": 1.0,
+        **Boosted.learning_example, "min_rows": 3, "n_leaves": 4, "row_share": 1.0, "column_share": 1.0
     }  # fmt: skip
 
     n_leaves: int = param(31, at_least=2, low=7, high=127, log=True, help="leaves of a tree at most")
@@ -46,7 +45,8 @@ class LightGBM(Boosted):
     def _train(self, sample: Sample, level: float | None) -> Any:
         lightgbm = imported("lightgbm", "LightGBM")
         before, late = self._parted(sample)
-        data = lightgbm.Dataset(before.rows, before.target, weight=before.weight, categorical_feature=before.categories or "auto")
+        categories = before.categories or "auto"
+        data = lightgbm.Dataset(before.rows, before.target, weight=before.weight, categorical_feature=categories)
         options = self._options(level)
         if late is None:
             return lightgbm.train(options, data, num_boost_round=self.n_trees)

@@ -30,7 +30,9 @@ class XGBoost(Boosted):
     """
 
     small: ClassVar[dict[str, Any]] = {"min_rows": 1}
-    learning_example: ClassVar[dict[str, Any]] = {**Boosted.learning_example, "min_rows": 1}
+    learning_example: ClassVar[dict[str, Any]] = {
+        **Boosted.learning_example, "min_rows": 3, "depth": 2, "row_share": 1.0, "column_share": 1.0
+    }  # fmt: skip
 
     depth: int = param(6, at_least=1, low=3, high=10, help="levels of a tree at most")
     row_share: float = param(0.9, above=0, at_most=1, low=0.5, high=1.0, help="share of rows each tree is grown on")
@@ -50,7 +52,7 @@ class XGBoost(Boosted):
         return xgboost.train(options, data, self.n_trees, evals=watched, callbacks=[stop], verbose_eval=False)
 
     def _options(self, level: float | None) -> dict[str, Any]:
-        aim = {"objective": "reg:squarederror"} if level is None else {"objective": "reg:quantileerror", "quantile_alpha": level}
+        quantile = {"objective": "reg:quantileerror", "quantile_alpha": level}
         return {
             "learning_rate": self.learning_rate,
             "max_depth": self.depth,
@@ -62,13 +64,14 @@ class XGBoost(Boosted):
             "tree_method": "hist",
             "nthread": allowed_threads(),
             "verbosity": 0,
-            **aim,
+            **({"objective": "reg:squarederror"} if level is None else quantile),
             **(self.options or {}),
         }
 
     def _values(self, regressor: Any, rows: Any) -> Floats:
         regressor.set_param({"nthread": allowed_threads()})
-        return np.asarray(regressor.inplace_predict(_lacking(rows, regressor.feature_types), validate_features=False), np.float64)
+        found = regressor.inplace_predict(_lacking(rows, regressor.feature_types), validate_features=False)
+        return np.asarray(found, dtype=np.float64)
 
     def _written(self, regressor: Any, foreign: Foreign) -> dict[str, Any]:
         return {"trees": np.frombuffer(regressor.save_raw("ubj"), dtype=np.uint8)}

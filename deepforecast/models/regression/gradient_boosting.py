@@ -1,0 +1,101 @@
+"""Gradient boosted trees by scikit-learn."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+
+from deepforecast.core.foreign import Foreign
+from deepforecast.core.params import param
+from deepforecast.core.registry import register
+from deepforecast.core.threads import waiting_passively
+from deepforecast.data.frames import Floats
+from deepforecast.models.regression import _trees
+from deepforecast.models.regression._boosted import Boosted, lossy
+from deepforecast.models.regression._samples import Sample
+from deepforecast.models.regression._trees import Trees
+
+MOST = 255  # categories that its histograms tell apart
+
+
+@register
+class GradientBoosting(Boosted):
+    """Gradient boosted trees by scikit-learn, on lags, windows, the calendar and covariates; one model for all series.
+
+    It needs no further package. Categories (up to 255 of a column; more are numbers to it) and missing values are the trees'
+    own. Trees know no value beyond those they saw: differences of the target (chosen by tests unless given) or `detrend=True`
+    let forecasts go on. With `early_stopping` the trees up to the best are kept. The trees are held as arrays of our own.
+    Reference: Friedman (2001), Greedy Function Approximation: A Gradient Boosting Machine.
+
+    >>> from deepforecast import datasets
+    >>> model = GradientBoosting(horizon=3, n_trees=50).fit(datasets.load("air_passengers"))
+    >>> model.predict()["GradientBoosting"].round(-1).tolist()
+    [450.0, 430.0, 460.0]
+    """
+
+    small: ClassVar[dict[str, Any]] = {"min_rows": 3}
+    learning_example: ClassVar[dict[str, Any]] = {**Boosted.learning_example, "min_rows": 3, "n_leaves": 4, "column_share": 1.0}
+
+    n_leaves: int = param(31, at_least=2, low=7, high=127, log=True, help="leaves of a tree at most")
+    min_rows: int = param(20, at_least=1, low=5, high=100, log=True, help="rows in a leaf at least")
+    column_share: float = param(0.9, above=0, at_most=1, low=0.5, high=1.0, help="share of columns each split looks at")
+    penalty: float = param(0.0, at_least=0, low=0.0, high=10.0, help="of the squares of leaf values")
+
+    def _train(self, sample: Sample, level: float | None) -> Trees:
+        before, late = self._parted(sample)
+        categories = [one for one in before.categories if _countable(before.rows[:, one])]
+        model = self._learner(level, categories)
+        columns = before.rows.shape[1]
+        if late is None:
+            return _trees.of_boosting(_fitted(model.set_params(max_iter=self.n_trees), before), categories, columns)
+        return self._stopped(model, before, late, level, categories)
+
+    def _learner(self, level: float | None, categories: list[int]) -> Any:
+        with waiting_passively("sklearn.ensemble._hist_gradient_boosting"):
+            from sklearn.ensemble import HistGradientBoostingRegressor
+        aim = {} if level is None else {"loss": "quantile", "quantile": level}
+        given = {
+            "learning_rate": self.learning_rate,
+            "max_leaf_nodes": self.n_leaves,
+            "min_samples_leaf": self.min_rows,
+            "max_features": self.column_share,
+            "l2_regularization": self.penalty,
+            "categorical_features": categories or None,
+            "random_state": self.seed,
+            "early_stopping": False,
+        }
+        return HistGradientBoostingRegressor(**{**given, **aim, **(self.options or {})})
+
+    def _stopped(self, model: Any, before: Sample, late: Sample, level: float | None, categories: list[int]) -> Trees:
+        """Some trees at a time, until so many in a row have not made the last rows better; those up to the best."""
+        rounds, losses = int(self.early_stopping or 1), list[float]()
+        found = np.zeros(len(late))
+        model.set_params(warm_start=True)
+        while len(losses) < self.n_trees and len(losses) - int(np.argmin(losses or [0])) <= rounds:
+            known = len(losses)
+            _fitted(model.set_params(max_iter=min(known + rounds, self.n_trees)), before)
+            trees = _trees.of_boosting(model, categories, before.rows.shape[1])
+            for tree in range(known, len(trees.first) - 1):
+                found += (0.0 if tree else trees.base) + trees.each(tree, late.rows)
+                losses.append(lossy(late.target, found, late.weight, level))
+        return trees.until(int(np.argmin(losses)) + 1)
+
+    def _values(self, regressor: Any, rows: Any) -> Floats:
+        return np.asarray(regressor.values(rows))
+
+    def _written(self, regressor: Any, foreign: Foreign) -> dict[str, Any]:
+        return dict(regressor.written())
+
+    def _revived(self, said: Mapping[str, Any], foreign: Foreign) -> Trees:
+        return Trees.read(said)
+
+
+def _fitted(model: Any, sample: Sample) -> Any:
+    return model.fit(sample.rows, sample.target, sample_weight=sample.weight)
+
+
+def _countable(values: Any) -> bool:
+    """Whether a column has few enough categories."""
+    return len(np.unique(values[np.isfinite(values) & (values >= 0)])) <= MOST
