@@ -35,14 +35,14 @@ class Ahead:
 
     def run(self, models: Sequence[Sequence[Any]], place: int, values: Values) -> Floats:
         """Forecasts on the scale that is learned: those at `place` of the regressors of each step."""
-        plan = self.plan
+        plan, width = self.plan, sum(map(len, self.plan.design.columns.values()))
         tail = plan.target.learned_tail(self.learned["tail"], self._scales, self._passed)
-        if plan.together:
-            return self._together(tail, models[0][place], values)
-        designs = [plan.design.shifted(step) for step in range(plan.block)]
-        running = [_tails.whole(plan.design, step, self.learned["seen"]) for step in range(plan.block)]
+        designs = [plan.design.shifted(step) for step in range(1 if plan.together else plan.block)]
+        past = _stepping.Past(designs, tail, _tails.whole(plan.design, self.learned["seen"]), self._whole_steps)
         predicts = [partial(values, one[place]) for one in models]
-        return _stepping.forecast(designs, tail, running, predicts, self._beside)
+        if plan.together:
+            return _stepping.forecast_together(past, predicts[0], self._beside, plan.block, width)[:, : self.steps]
+        return _stepping.forecast(past, predicts, self._beside)
 
     def back(self, found: Floats, spread: Floats | None = None) -> Floats:
         """Forecasts as values of the target; with the `spread` of a step's errors, as their mean where a power bends them."""
@@ -51,20 +51,6 @@ class Ahead:
     @cached_property
     def _tails_kept(self) -> list[Floats]:
         return self.plan.target.tails(self.learned["tail"], self._scales, self._passed)
-
-    def _together(self, tail: Floats, regressor: Any, values: Values) -> Floats:
-        """Blocks of all steps at once; a horizon beyond them goes on from the forecasts."""
-        block, parts = self.plan.block, []
-        width = sum(map(len, self.plan.design.columns.values()))
-        for start in range(0, self.steps, block):
-            here = self._beside[start : start + block]
-            flat = here[:, :, width:].transpose(1, 0, 2).reshape(len(tail), -1)
-            beside = np.concatenate([here[0, :, :width], flat], axis=1)
-            running = _tails.whole(self.plan.design, 0, self.learned["seen"])
-            found = _stepping.row_values(self.plan.design, tail, running, beside, partial(values, regressor))
-            parts.append(found)
-            tail = np.concatenate([tail, found], axis=1)
-        return np.concatenate(parts, axis=1)[:, : self.steps]
 
     @cached_property
     def _beside(self) -> Floats:

@@ -22,7 +22,7 @@ def begun(plan: Plan, panel: Panel, z: Floats, scales: Mapping[str, Any], began:
     """All of it after a whole history. `z`: its target as it is learned."""
     held: dict[str, Any] = {**scales, "began": began, "owner": owners}
     held["tail"] = _tails.tail(panel.y, panel.indptr, plan.rows)
-    held["seen"] = _tails.seen(plan.design, plan.block, z, panel.indptr)
+    held["seen"] = _tails.seen(plan.design, z, panel.indptr)
     for name, lags in plan.design.columns.items():
         rows = max(one.reach for one in lags) + plan.block
         held[f"past:{name}"] = _tails.tail(panel.covariates[name].values, panel.indptr, rows)
@@ -42,7 +42,7 @@ def moved(plan: Plan, learned: Learned, panel: Panel) -> dict[str, Any]:
     for name in [one for one in held if one.startswith(("past:", "ahead:"))]:
         values = panel.covariates[name.partition(":")[2]].values
         held[name] = _tails.gone_on(held[name], values, panel.indptr)
-    if held["seen"].shape[2]:
+    if held["seen"].shape[1]:
         before = learned.by_series["tail"]
         y, indptr = joined(before, panel)
         z = plan.target.apply(y, indptr, scales_of(held), passed(learned, panel.series) - np.diff(indptr))

@@ -18,44 +18,51 @@ Predict = Callable[[Floats], Floats]
 
 
 class Past:
-    """The last values of every series, with room for those to come, as the regressor of one step of a block sees them."""
+    """The last values of every series, with room for those to come, and what growing windows have seen of them."""
 
-    def __init__(self, design: Design, values: Floats, running: Floats) -> None:
-        self.running = running
-        self._values, self._features = values, coded(design.past)
+    def __init__(self, designs: Sequence[Design], tail: Floats, running: Floats, steps: int) -> None:
+        self.values = np.concatenate([tail, np.full((len(tail), steps), np.nan)], axis=1)
+        self.held, self._running = tail.shape[1], running
+        self._features = [coded(one.past) for one in designs]
+        self._row = np.empty((len(tail), len(designs[0].past)))
 
-    def row(self, held: int, into: Floats) -> None:
-        """The features of the row after the first `held`."""
-        kernel.newest(self._values, held, *self._features, self.running, into)
+    def row(self, step: int) -> Floats:
+        """The features of the row `step` rows after the next one, as the regressor of that step in a block sees them."""
+        kernel.newest(self.values, self.held + step, *self._features[step], self._running, self._row)
+        return self._row
 
-    def watch(self, held: int) -> None:
-        """Take notice of what has come into sight with the latest of the first `held` rows."""
-        kernel.watch(self._values, held, *self._features, self.running)
+    def take(self, block: Floats) -> None:
+        """The values of the next rows."""
+        for value in block.T:
+            self.values[:, self.held] = value
+            self.held += 1
+            if self._running.shape[2]:
+                kernel.watch(self.values, self.held, *self._features[0], self._running)
 
 
-def forecast(designs: Sequence[Design], tail: Floats, running: Sequence[Floats], predicts: Sequence[Predict], beside: Floats) -> Floats:
-    """Forecasts (series, steps). `designs[k]`, `running[k]` and `predicts[k]` belong to step k of a block; `tail` holds the last
-    values of each series, `beside` (steps, series, columns) what needs no past of the target."""
+def forecast(past: Past, predicts: Sequence[Predict], beside: Floats) -> Floats:
+    """Forecasts (series, steps). `predicts[k]` belongs to step k of a block; `beside` (steps, series, columns) is what needs no
+    past of the target."""
     steps, series, _ = beside.shape
-    held, width, block = tail.shape[1], len(designs[0].past), len(designs)
-    values = np.concatenate([tail, np.full((series, steps), np.nan)], axis=1)
-    pasts = [Past(one, values, seen) for one, seen in zip(designs, running, strict=True)]
-    past, table = np.empty((series, width)), np.empty((series, width + beside.shape[2]))
-    grows = bool(running[0].shape[2])
+    block = len(predicts)
+    found = np.empty((series, steps))
     for start in range(0, steps, block):
         here = min(block, steps - start)
         for step in range(here):
-            pasts[step].row(held + start + step, past)
-            table[:, :width], table[:, width:] = past, beside[start + step]
-            values[:, held + start + step] = predicts[step](table)
-        for one in pasts if grows else ():
-            for step in range(here):
-                one.watch(held + start + step + 1)
-    return values[:, held:]
+            table = np.concatenate([past.row(step), beside[start + step]], axis=1)
+            found[:, start + step] = predicts[step](table)
+        past.take(found[:, start : start + here])
+    return found
 
 
-def row_values(design: Design, tail: Floats, running: Floats, beside: Floats, predict: Predict) -> Floats:
-    """What a regressor of several steps says of the next ones, all from the row after the tail."""
-    past = np.empty((len(tail), len(design.past)))
-    Past(design, np.ascontiguousarray(tail), running).row(tail.shape[1], past)
-    return predict(np.concatenate([past, beside], axis=1))
+def forecast_together(past: Past, predict: Predict, beside: Floats, block: int, first: int) -> Floats:
+    """The same by a regressor that says all steps of a block: of `beside` it sees the `first` columns at the begin of the block,
+    the others of each step."""
+    steps, series, _ = beside.shape
+    found = np.empty((series, steps))
+    for start in range(0, steps, block):
+        here = beside[start : start + block]
+        later = here[:, :, first:].transpose(1, 0, 2).reshape(series, -1)
+        found[:, start : start + block] = predict(np.concatenate([past.row(0), here[0, :, :first], later], axis=1))
+        past.take(found[:, start : start + block])
+    return found

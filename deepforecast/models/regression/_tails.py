@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from deepforecast.data.frames import Floats, Ints
-from deepforecast.data.lags import KINDS, Lagged
+from deepforecast.data.lags import KINDS
 from deepforecast.kernels import features as kernel
 from deepforecast.models.regression._design import Design, coded
 
@@ -28,40 +28,34 @@ def gone_on(before: Floats, values: Floats, indptr: Ints) -> Floats:
     return np.where(place < rows, old, values[index])
 
 
-def growing(design: Design, block: int) -> list[tuple[Lagged, ...]]:
-    """The growing windows among the features, as each step of a block sees them."""
-    return [
-        tuple(one for one in design.shifted(step).past if KINDS.index(one.kind) >= GROWING) for step in range(block)
-    ]
+def growing(design: Design) -> list[int]:
+    """The places of windows that grow with the series among its features of the past."""
+    return [place for place, one in enumerate(design.past) if KINDS.index(one.kind) >= GROWING]
 
 
-def seen(design: Design, block: int, z: Floats, indptr: Ints) -> Floats:
-    """What growing windows have seen at the end of each series: (series, block, windows, SUMMARY)."""
-    steps = growing(design, block)
-    found = np.zeros((len(indptr) - 1, block, len(steps[0]), kernel.SUMMARY))
-    for step, features in enumerate(steps):
-        if features:
-            part = np.zeros((len(found), len(features), kernel.SUMMARY))
-            kernel.begin_watch(z, indptr, *coded(features), part)
-            found[:, step] = part
+def seen(design: Design, z: Floats, indptr: Ints) -> Floats:
+    """What growing windows have seen for the row after each series: (series, windows, SUMMARY).
+
+    All steps of a block see the same: each looks as much further back as it lies further ahead.
+    """
+    features = [design.past[place] for place in growing(design)]
+    found = np.zeros((len(indptr) - 1, len(features), kernel.SUMMARY))
+    if features:
+        kernel.begin_watch(z, indptr, *coded(features), found)
     return found
 
 
 def seen_on(design: Design, before: Floats, z: Floats, indptr: Ints, known: int) -> Floats:
     """The same after further values: each series of `z` starts with `known` values that were there before."""
     found = before.copy()
-    for step, features in enumerate(growing(design, before.shape[1])):
-        if features:
-            part = np.ascontiguousarray(found[:, step])
-            kernel.watch_on(z, indptr, known, *coded(features), part)
-            found[:, step] = part
+    kernel.watch_on(z, indptr, known, *coded([design.past[place] for place in growing(design)]), found)
     return found
 
 
-def whole(design: Design, step: int, before: Floats) -> Floats:
+def whole(design: Design, before: Floats) -> Floats:
     """What windows have seen, one place for each feature, as the kernel takes it."""
-    places = [place for place, one in enumerate(design.past) if KINDS.index(one.kind) >= GROWING]
+    places = growing(design)
     found = np.zeros((len(before), len(design.past), kernel.SUMMARY if places else 0))
     if places:
-        found[:, places] = before[:, step]
+        found[:, places] = before
     return found
