@@ -100,12 +100,12 @@ def test_the_line_of_a_perfect_recursion_goes_on(strategy: str) -> None:
 @pytest.mark.parametrize("feature", ["lag_1", "lag_7", *FEATURES])
 def test_no_feature_of_a_row_moves_with_what_comes_after_its_origin(feature: str, ahead: int) -> None:
     design = Design((lagged(feature),), {}).shifted(ahead)
-    panel = Panel.from_frame(walks((40,)))
-    rows = table(design, panel, panel.y, np.empty((40, 0)), np.float64)
+    panel = Panel.from_frame(walks((60,)))
+    rows = table(design, panel, panel.y, np.empty((60, 0)), np.float64)
     for at in (20, 33):
         y = panel.y.copy()
-        y[at - ahead :] = 1e6 * np.random.default_rng(at).normal(size=40 - at + ahead)
-        other = table(design, panel, y, np.empty((40, 0)), np.float64)
+        y[at - ahead :] = 1e6 * np.random.default_rng(at).normal(size=60 - at + ahead)
+        other = table(design, panel, y, np.empty((60, 0)), np.float64)
         np.testing.assert_array_equal(other[: at + 1], rows[: at + 1])
         if feature not in ("expanding_min", "expanding_max"):
             assert not np.array_equal(other[at + 1 :], rows[at + 1 :], equal_nan=True)
