@@ -25,10 +25,12 @@ from deepforecast.models.baselines.seasonal_mean import SeasonalMean as _Seasona
 from deepforecast.models.baselines.seasonal_naive import SeasonalNaive as _SeasonalNaive
 from deepforecast.models.baselines.window_mean import WindowMean as _WindowMean
 from deepforecast.models.combine.conformal import Conformal as _Conformal
+from deepforecast.models.regression._objects import Regressor
 from deepforecast.models.regression.cat_boost import CatBoost as _CatBoost
 from deepforecast.models.regression.gradient_boosting import GradientBoosting as _GradientBoosting
 from deepforecast.models.regression.light_gbm import LightGBM as _LightGBM
 from deepforecast.models.regression.linear_model import LinearModel as _LinearModel
+from deepforecast.models.regression.regression import Regression as _Regression
 from deepforecast.models.regression.xg_boost import XGBoost as _XGBoost
 from deepforecast.models.statistical.adida import ADIDA as _ADIDA
 from deepforecast.models.statistical.arima import ARIMA as _ARIMA
@@ -85,6 +87,7 @@ __all__ = [
     "Naive2",
     "OptimizedTheta",
     "Panel",
+    "Regression",
     "SES",
     "SeasonalMean",
     "SeasonalNaive",
@@ -1166,6 +1169,79 @@ class OptimizedTheta(_OptimizedTheta):
         season_length: int | str = "auto",
         decomposition: str = "auto",
         objective: str = "likelihood",
+    ) -> None: ...
+
+class Regression(_Regression):
+    """A regressor by name, or your own, on lags, windows, the calendar and covariates; one model for all series.
+
+    By name: "linear", "ridge", "lasso", "elastic_net", "quantile" (linear, for quantiles too), "random_forest",
+    "hist_gradient_boosting", "knn", "svr" (for some ten thousand rows at most) and "mlp", with features and target scaled
+    where that matters; `options` are what scikit-learn's class takes. Your own: any object with fit, predict and get_params,
+    such as a pipeline. Copies of it are fitted, never itself; whether it takes missing values and gives several steps at once
+    is what its tags say. Trees get categories as numbers, all others as columns of their own.
+    Reference: Pedregosa et al. (2011), Scikit-learn: Machine Learning in Python.
+
+    regressor: a name, or a regressor of your own
+    horizon: steps to forecast when predict is not told
+    alias: name of the forecast column, in place of the class name
+    missing: what to do with missing values
+    point: which point of the distribution is the forecast
+    intervals: calibrate bands on rolling forecasts during fit
+    lags: rows back whose values are features; 3: the last three
+    windows: features of the past such as 'mean_28', 'std_28@7', 'ewm_0.3'
+    season_length: steps after which seasons repeat
+    calendar: features of the date; auto: by the frequency
+    holidays: code of the country whose holidays are features
+    fourier: pairs of sine and cosine for each season
+    time_index: whether the number of the row in time is a feature
+    identity: whether the series is a feature
+    past_lags: rows back of columns known up to now alone, before the first step
+    future_rows: rows around a step at which columns known ahead are read; None: its own
+    strategy: one step after the other, a regressor for each step, for all together, or in blocks
+    block: steps in a block, for strategy='blocks'
+    differences: lags of differences taken of the target
+    power: power of the target that is learned
+    detrend: whether the straight line of each series is taken out
+    scale: whether each series is brought to the same spread
+    bounds: least and largest value of a forecast; (0, None)
+    weight: declared column that says how much each row counts
+    half_life: rows after which a row counts half; None: all the same
+    quantiles: quantiles that are learned too, for intervals
+    per_series: a regressor for each series instead of one for all
+    options: what the named regressor takes, by its own names
+    """
+
+    def __init__(
+        self,
+        regressor: str | Regressor,
+        horizon: int | None = None,
+        *,
+        alias: str | None = None,
+        missing: str = "auto",
+        point: str = "auto",
+        intervals: str | None = None,
+        lags: int | list[int] | str | None = "auto",
+        windows: list[str] | str | None = "auto",
+        season_length: int | list[int] | str = "auto",
+        calendar: list[str] | str | None = "auto",
+        holidays: str | None = None,
+        fourier: int = 0,
+        time_index: bool = False,
+        identity: bool = False,
+        past_lags: int | list[int] = 1,
+        future_rows: list[int] | None = None,
+        strategy: str = "recursive",
+        block: int = 7,
+        differences: list[int] | str | None = "auto",
+        power: str | None = None,
+        detrend: bool = False,
+        scale: bool = True,
+        bounds: tuple[float | None, float | None] | None = None,
+        weight: str | None = None,
+        half_life: float | None = None,
+        quantiles: list[float] | None = None,
+        per_series: bool = False,
+        options: dict[str, Any] | None = None,
     ) -> None: ...
 
 class SES(_SES):

@@ -25,6 +25,7 @@ MODELS: dict[str, str] = {
     "Naive": "deepforecast.models.baselines.naive",
     "Naive2": "deepforecast.models.baselines.naive2",
     "OptimizedTheta": "deepforecast.models.statistical.optimized_theta",
+    "Regression": "deepforecast.models.regression.regression",
     "SES": "deepforecast.models.statistical.ses",
     "SeasonalMean": "deepforecast.models.baselines.seasonal_mean",
     "SeasonalNaive": "deepforecast.models.baselines.seasonal_naive",

@@ -1,0 +1,109 @@
+"""Any regressor of scikit-learn, or like one, on features of the past."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from deepforecast.core.capabilities import Capabilities
+from deepforecast.core.foreign import Foreign
+from deepforecast.core.params import param
+from deepforecast.core.registry import register
+from deepforecast.data.frames import Floats
+from deepforecast.data.panel import Panel
+from deepforecast.errors import ParameterError
+from deepforecast.models.regression import _objects
+from deepforecast.models.regression._base import Regressive
+from deepforecast.models.regression._named import NAMED
+from deepforecast.models.regression._objects import Regressor, Whole
+from deepforecast.models.regression._samples import Sample
+
+
+@register
+class Regression(Regressive):
+    """A regressor by name, or your own, on lags, windows, the calendar and covariates; one model for all series.
+
+    By name: "linear", "ridge", "lasso", "elastic_net", "quantile" (linear, for quantiles too), "random_forest",
+    "hist_gradient_boosting", "knn", "svr" (for some ten thousand rows at most) and "mlp", with features and target scaled
+    where that matters; `options` are what scikit-learn's class takes. Your own: any object with fit, predict and get_params,
+    such as a pipeline. Copies of it are fitted, never itself; whether it takes missing values and gives several steps at once
+    is what its tags say. Trees get categories as numbers, all others as columns of their own.
+    Reference: Pedregosa et al. (2011), Scikit-learn: Machine Learning in Python.
+
+    >>> from sklearn.linear_model import LinearRegression
+    >>> from deepforecast import datasets
+    >>> model = Regression(LinearRegression(), horizon=3, lags=[1, 12], differences=None)
+    >>> model.fit(datasets.load("air_passengers")).predict()["Regression"].round(0).tolist()
+    [452.0, 437.0, 476.0]
+    """
+
+    regressor: str | Regressor = param(positional=True, choices=tuple(NAMED), help="a name, or a regressor of your own")
+    options: dict[str, Any] | None = param(None, help="what the named regressor takes, by its own names")
+
+    number: ClassVar[type] = np.float64
+
+    @classmethod
+    def examples(cls) -> list[dict[str, Any]]:
+        """What the contract checks try: a line for all steps at once, lines for quantiles."""
+        lines = {"regressor": "quantile", "strategy": "direct", "quantiles": [0.05, 0.5, 0.95]}
+        return [{"regressor": "ridge", "strategy": "direct_multioutput"}, lines]
+
+    @property
+    def takes_missing(self) -> bool:  # type: ignore[override]
+        """Features may be missing."""
+        own = self.regressor
+        return NAMED[own].takes_missing if isinstance(own, str) else _objects.takes_missing(own)
+
+    @property
+    def gives_several(self) -> bool:  # type: ignore[override]
+        """One regressor can give several steps at once."""
+        own = self.regressor
+        return NAMED[own].gives_several if isinstance(own, str) else _objects.gives_several(own)
+
+    @property
+    def adds_up(self) -> bool:  # type: ignore[override]
+        """Categories and what comes round get columns of their own."""
+        own = self.regressor
+        return NAMED[own].adds_up if isinstance(own, str) else _objects.adds_up(own)
+
+    @property
+    def gives_quantiles(self) -> bool:  # type: ignore[override]
+        """It can be trained for a quantile."""
+        return isinstance(self.regressor, str) and NAMED[self.regressor].gives_quantiles
+
+    def _narrow(self, declared: Capabilities) -> Capabilities:
+        able, own = super()._narrow(declared), self.regressor
+        steady = isinstance(own, str) and NAMED[own].steady
+        even = steady and self.adds_up
+        return replace(
+            able,
+            scale_equivariant=able.scale_equivariant and steady,
+            shift_equivariant=able.shift_equivariant and steady,
+            sign_equivariant=able.sign_equivariant and even,
+        )
+
+    def _needs(self, panel: Panel) -> int:
+        if self.options and not isinstance(self.regressor, str):
+            raise ParameterError("options= are those of a regressor by name; your own has its own: Regression(Ridge(alpha=2)).")
+        return super()._needs(panel)
+
+    def _train(self, sample: Sample, level: float | None) -> Any:
+        if isinstance(self.regressor, str):
+            return NAMED[self.regressor].train(sample, level, self.options or {})
+        return _objects.learned(self.regressor, sample)
+
+    def _values(self, regressor: Any, rows: Any) -> Floats:
+        return np.asarray(regressor.values(rows))
+
+    def _written(self, regressor: Any, foreign: Foreign) -> dict[str, Any]:
+        if not isinstance(regressor, Whole):
+            return dict(regressor.written())
+        return {"object": foreign.written(regressor.estimator, "the fitted regressor"), "centre": regressor.centre}
+
+    def _revived(self, said: Mapping[str, Any], foreign: Foreign) -> Any:
+        if isinstance(self.regressor, str):
+            return NAMED[self.regressor].kind.read(said)
+        return Whole(foreign.revived(said["object"], "the fitted regressor"), said["centre"])
