@@ -11,7 +11,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from deepforecast.kernels.compiling import compiled
+from deepforecast.kernels.compiling import compiled, inner
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -89,18 +89,14 @@ def watch(past: Floats, held: int, features: Ints, levels: Floats, running: Floa
                 _take(running[one, number], past[one, held - features[number, 1]], levels[number])
 
 
-@compiled
+@inner
 def window(y: Floats, begin: int, row: int, kind: int, lag: int, size: int, stride: int, level: float) -> float:
     """One window, value by value."""
-    held = np.empty(size)
     count, total, low, high = 0, 0.0, np.inf, -np.inf
-    for step in range(size):
-        place = row - lag - step * stride
-        if place < begin:
-            break
-        value = y[place]
+    last = min(size, (row - lag - begin) // stride + 1) if row - lag >= begin else 0
+    for step in range(last):
+        value = y[row - lag - step * stride]
         if not math.isnan(value):
-            held[count] = value
             count += 1
             total += value
             low, high = min(low, value), max(high, value)
@@ -112,15 +108,24 @@ def window(y: Floats, begin: int, row: int, kind: int, lag: int, size: int, stri
         return low
     if kind == MAX:
         return high
-    if kind == STD:
-        squares = 0.0
-        for place in range(count):
-            squares += (held[place] - total / count) ** 2
-        return math.sqrt(squares / (count - 1))
-    return _quantile(held[:count], level)
+    if kind == QUANTILE:
+        held = np.empty(count)
+        place = 0
+        for step in range(last):
+            value = y[row - lag - step * stride]
+            if not math.isnan(value):
+                held[place] = value
+                place += 1
+        return _quantile(held, level)
+    squares = 0.0
+    for step in range(last):
+        value = y[row - lag - step * stride]
+        if not math.isnan(value):
+            squares += (value - total / count) ** 2
+    return math.sqrt(squares / (count - 1))
 
 
-@compiled
+@inner
 def _quantile(held: Floats, level: float) -> float:
     """Linear between order statistics."""
     for right in range(1, len(held)):
@@ -135,7 +140,7 @@ def _quantile(held: Floats, level: float) -> float:
     return held[low] + (place - low) * (held[high] - held[low])
 
 
-@compiled
+@inner
 def _shifts(y: Floats, begin: int, end: int, kind: int, lag: int, stride: int, out: NDArray[np.float32]) -> None:
     first = min(end, begin + lag + (stride if kind == DIFFERENCE else 0))
     for row in range(begin, first):
@@ -148,7 +153,7 @@ def _shifts(y: Floats, begin: int, end: int, kind: int, lag: int, stride: int, o
             out[row] = y[row - lag] - y[row - lag - stride]
 
 
-@compiled
+@inner
 def _moments(y: Floats, begin: int, end: int, kind: int, lag: int, size: int, stride: int, out: NDArray[np.float32]) -> None:
     """Running sums along each of the `stride` interleaved series, taken anew every `size` values so that nothing lingers."""
     for phase in range(stride):
@@ -183,7 +188,7 @@ def _moments(y: Floats, begin: int, end: int, kind: int, lag: int, size: int, st
                 out[row] = math.sqrt(max(squares - total * total / count, 0.0) / (count - 1))
 
 
-@compiled
+@inner
 def _extremes(y: Floats, begin: int, end: int, kind: int, lag: int, size: int, out: NDArray[np.float32]) -> None:
     """A queue of the values that may still become the extreme of a window."""
     sign = 1.0 if kind == MIN else -1.0
@@ -201,7 +206,7 @@ def _extremes(y: Floats, begin: int, end: int, kind: int, lag: int, size: int, o
         out[row] = y[queue[head]] if tail > head else np.nan
 
 
-@compiled
+@inner
 def _growing(y: Floats, begin: int, end: int, kind: int, lag: int, level: float, out: NDArray[np.float32]) -> None:
     seen = np.zeros(SUMMARY)
     for row in range(begin, end):
@@ -210,7 +215,7 @@ def _growing(y: Floats, begin: int, end: int, kind: int, lag: int, level: float,
         out[row] = _summed(seen, kind)
 
 
-@compiled
+@inner
 def _take(seen: Floats, value: float, level: float) -> None:
     """Welford's recursion, the extremes, and the exponentially weighted mean."""
     if math.isnan(value):
@@ -225,7 +230,7 @@ def _take(seen: Floats, value: float, level: float) -> None:
     seen[WEIGHTED] = value if first else level * value + (1.0 - level) * seen[WEIGHTED]
 
 
-@compiled
+@inner
 def _summed(seen: Floats, kind: int) -> float:
     if seen[COUNT] == 0.0 or (kind == ALL_STD and seen[COUNT] < 2.0):
         return np.nan
