@@ -18,11 +18,11 @@ from deepforecast.core.state import Learned
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats, Frame
 from deepforecast.data.panel import Panel
-from deepforecast.errors import DataError, TrainingError
+from deepforecast.errors import TrainingError
 from deepforecast.kernels.ets.forms import Form
 from deepforecast.models.statistical import _ets as ets
 from deepforecast.models.statistical._base import Statistical
-from deepforecast.models.statistical._box_cox import guerrero, refuse_nonpositive, transformed
+from deepforecast.models.statistical._box_cox import guerrero, transformed
 from deepforecast.models.statistical._ets_forecast import ExponentialForecast
 from deepforecast.models.statistical._regressors import centred, design
 
@@ -103,7 +103,6 @@ class Exponential(Statistical):
         power = self._powers(panel, season)
         y = transformed(panel.y, np.repeat(power, panel.lengths))
         forms = ets.possible(self._forms(), season)
-        self._refuse_values(panel, forms)
         matrix, centre, scale = self._regressors(panel)
         fits = self._fits(panel, y, matrix, season, forms)
         counts = np.maximum(ets.observed(y, matrix, panel.indptr), 1)
@@ -133,7 +132,6 @@ class Exponential(Statistical):
 
     def _advance(self, learned: Learned, panel: Panel, fresh: bool) -> Learned:
         known = dict(learned.by_series)
-        refuse_nonpositive(panel, known["power"], self.name)
         y = transformed(panel.y, np.repeat(known["power"], panel.lengths))
         offsets = self._offsets(known, panel.covariates, panel.row_series)
         if fresh:
@@ -207,23 +205,9 @@ class Exponential(Statistical):
         """Powers of the Box-Cox transformation; NaN for none."""
         if self.box_cox is None:
             return np.full(len(panel), np.nan)
-        power = np.zeros(len(panel)) if self.box_cox == "auto" else np.full(len(panel), float(self.box_cox))
-        refuse_nonpositive(panel, power, self.name)
-        return guerrero(panel.y, panel.indptr, season) if self.box_cox == "auto" else power
-
-    def _refuse_values(self, panel: Panel, forms: list[Form]) -> None:
-        """Where every form multiplies, values are positive; constant series need none of it."""
-        if not all(form.multiplies for form in forms):
-            return
-        seen = np.where(np.isnan(panel.y), np.inf, panel.y)
-        least = np.minimum.reduceat(seen, panel.indptr[:-1])
-        bad = np.flatnonzero((least <= 0) & np.isnan(ets.constant(panel.y, panel.indptr)))
-        if len(bad):
-            raise DataError(
-                f"{self.name} with a multiplicative part needs values above 0 in column {panel.series.columns.target}; series "
-                f"{panel.series.labels(bad)} holds {least[bad[0]]:g}. Choose an additive form, or AutoETS, which tries what "
-                "the values allow."
-            )
+        if self.box_cox == "auto":
+            return guerrero(panel.y, panel.indptr, season)
+        return np.full(len(panel), float(self.box_cox))
 
     def _regressors(self, panel: Panel) -> tuple[Floats, Floats, Floats]:
         """Columns known ahead, centred and scaled within each series; centres and scales."""
