@@ -116,7 +116,7 @@ def _estimate(
             lanes[k] = low[i] + (high[i] - low[i]) * (k * k / ((LANES - 1) * (LANES - 1)))
         for turn in range(REFINEMENTS + 2):
             _sums(values, lines, lanes, skip[i])
-            for k in range(LANES):
+            for k in range(LANES - 1, -1, -1):  # of those alike, as all are where nothing is left over, the one that moves most
                 losses[k] = _least(lanes, k, light[i], heavy[i], reach, power, best)
             if low[i] == high[i] or best[LOSS] == 0.0:
                 break
