@@ -214,6 +214,32 @@ def probe(module: str, folder: Path, home: str | None = None) -> dict[str, objec
     return {**json.loads(lines[-1]), "printed": lines[:-1]}
 
 
+STARRED = ["cli", "core", "data", "datasets", "evaluation", "io", "plotting", "testing", "models.baselines", "models.combine"]
+STAR = """
+import pkgutil, sys, types
+import deepforecast
+from deepforecast import *
+for one in pkgutil.walk_packages(deepforecast.__path__, "deepforecast."):
+    if not one.name.startswith(("deepforecast.kernels", "deepforecast.models.statistical", "deepforecast.__main__")):
+        __import__(one.name)
+for room in sys.argv[1:]:
+    names = {}
+    exec(f"from deepforecast.{room} import *", names)
+    for name, value in names.items():
+        if isinstance(value, types.ModuleType):
+            print(room, name, value)
+    if room == "evaluation":
+        own = ("Backtest", "compare", "cross_validate", "score")
+        print([name for name in own if names[name] is getattr(deepforecast, name)])
+"""
+
+
+def test_a_star_import_of_a_room_gives_functions_and_replaces_none_by_a_module() -> None:
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, "-c", STAR, *STARRED], env=env, capture_output=True, text=True, timeout=120)
+    assert done.stdout.splitlines() == ["['Backtest', 'compare', 'cross_validate', 'score']"], done.stdout + done.stderr
+
+
 @pytest.mark.parametrize("home", [None, "/dev/null/nowhere"], ids=["HOME unset", "HOME not writable"])
 def test_f35_import_is_light_and_quiet(tmp_path: Path, home: str | None) -> None:
     seen = probe("deepforecast", tmp_path, home)

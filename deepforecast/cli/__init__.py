@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+__all__ = ["main"]
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and give its exit code; `arguments` are those of the process if not given.

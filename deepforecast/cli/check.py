@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from deepforecast.cli.arguments import Reading, add_data, add_output, columns_of, frequency_of
@@ -34,6 +35,8 @@ def run(values: argparse.Namespace) -> Outcome:
     check_frame_target(values.output)
     data = read(values.data, columns_of(values), Reading.of(values))
     report = check(data.frame, freq=frequency_of(values.freq), columns=data.roles)
+    findings = (replace(one, where=values.worded(one.where), way_out=values.worded(one.way_out)) for one in report.findings)
+    report = replace(report, findings=tuple(findings))
     if values.output not in (None, "-") and report.series is not None:
         write_frame(report.series, values)
     table = csv_bytes(report.series, values.spreadsheet_safe) if values.output == "-" and report.series is not None else b""
@@ -50,7 +53,8 @@ def _text(report: Any) -> str:
     for finding in report.findings:
         head = paint(f"{finding.severity:8s}", styles.get(finding.severity, "dim"))
         lines.append(f"{head} {one_line(finding.what)} ({finding.count:,}): {one_line(finding.where)}")
-        lines.append(f"{'':8s} {paint('way out:', 'dim')} {one_line(finding.way_out)}")
+        if finding.way_out:
+            lines.append(f"{'':8s} {paint('way out:', 'dim')} {one_line(finding.way_out)}")
     errors = sum(finding.severity == "error" for finding in report.findings)
     verdict = (
         f"{errors} kind{'s' * (errors > 1)} of error: every fit would refuse these data."

@@ -28,6 +28,7 @@ def add_arguments(parser: Parser, arguments: Sequence[str]) -> None:
         default=["model"],
         help="rows of the scores: for each model and, if asked, series, cutoff or step ahead",
     )
+    parser.add_argument("--reference", metavar="MODEL", help="the model that relative metrics compare with, as owa: its column")
     add_output(parser, "the forecasts (id, time, cutoff, target, a column for each model)")
 
 
@@ -44,7 +45,7 @@ def run(values: argparse.Namespace) -> Outcome:
     forecasts = cross_validate(**given, step_size=values.step)
     scores = score(
         forecasts, metrics=values.metrics, train=given["frame"], by=values.by, season_length=values.season_length,
-        columns=given["columns"],
+        columns=given["columns"], reference=values.reference,
     )  # fmt: skip
     facts: dict[str, Any] = {"scores": records(scores), "rows": len(forecasts), "output": values.output}
     text = frame_text(scores)

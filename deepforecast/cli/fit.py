@@ -12,7 +12,7 @@ from typing import Any
 from deepforecast.cli.arguments import add_data, add_static, frequency_of
 from deepforecast.cli.outcome import Outcome
 from deepforecast.cli.parser import Parser
-from deepforecast.errors import shown
+from deepforecast.errors import ParameterError, shown
 
 USAGE = "DATA --model NAME --save FILE [options]"
 EPILOG = """\
@@ -38,6 +38,10 @@ def add_arguments(parser: Parser, arguments: Sequence[str]) -> None:
         from deepforecast.cli.flags import add_flags
         from deepforecast.cli.model_names import find
 
+        only, colon, said = name.partition(":")
+        if colon:
+            way_out = f"--model {shown(only)} --set {shown(said) or 'NAME=VALUE'}"
+            raise ParameterError(f"In fit a model is named by its name alone, and its parameters are options: {way_out}.")
         add_flags(parser, find(name))
 
 

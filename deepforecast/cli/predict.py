@@ -81,9 +81,10 @@ def _inputs(values: argparse.Namespace, model: Any) -> dict[str, Any]:
     if values.data is not None:
         found["frame"] = read(values.data, {**said, "static": columns.static}, reading, fitted=True).frame
     if values.future_data is not None:
-        found["future"] = read(values.future_data, {**said, "past": ()}, reading, target=False).frame
+        ahead = {**said, "past": ()}
+        found["future"] = read(values.future_data, ahead, reading, target=False, fitted=True, known=columns.all).frame
     if values.static_data is not None:
-        found["static"] = read_static(values.static_data, columns, reading)
+        found["static"] = read_static(values.static_data, columns, reading, fitted=True)
     return {name: like_ids(frame, model.state_.series) for name, frame in found.items()}
 
 

@@ -16,7 +16,7 @@ from deepforecast.cli.outcome import Outcome
 from deepforecast.cli.parser import Parser
 from deepforecast.cli.wording import Wording
 from deepforecast.core.progress import silent
-from deepforecast.errors import DataWarning, DeepForecastError, ParameterError, TrainingWarning, shown
+from deepforecast.errors import DataWarning, DeepForecastError, ParameterError, TrainingWarning, shown, some
 
 COMMANDS = {
     "check": "look a data file over: gaps, duplicates, frequency, missing values",
@@ -75,10 +75,9 @@ def command(given: Sequence[str], worded: Wording) -> int:
         return _without_command(given)
     name, rest = given[0].replace("_", "-"), given[1:]
     if name not in COMMANDS:
-        near = get_close_matches(name, COMMANDS, n=2, cutoff=0.5) or list(COMMANDS)
-        raise ParameterError(
-            f"There is no command {shown(given[0])!r}. Did you mean {' or '.join(near)}? See deepforecast --help."
-        )
+        near = get_close_matches(name, COMMANDS, n=2, cutoff=0.6)
+        hint = f"Did you mean {' or '.join(near)}?" if near else f"There is {some(COMMANDS, most=len(COMMANDS))}."
+        raise ParameterError(f"There is no command {shown(given[0])!r}. {hint} See deepforecast --help.")
     module: Any = import_module(f"deepforecast.cli.{name.replace('-', '_')}")
     parser = Parser(f"deepforecast {name}", module.USAGE, module.__doc__ or "", module.EPILOG)
     module.add_arguments(parser, rest)

@@ -7,7 +7,7 @@ import io
 import os
 import stat
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -39,10 +39,18 @@ def roles_of(columns: Columns) -> dict[str, Any]:
     return {field.name: getattr(columns, field.name) for field in fields(Columns)}
 
 
-def read(path: str, said: Mapping[str, Any], reading: Reading, *, target: bool = True, fitted: bool = False) -> Data:
+def read(
+    path: str,
+    said: Mapping[str, Any],
+    reading: Reading,
+    *,
+    target: bool = True,
+    fitted: bool = False,
+    known: Sequence[str] = (),
+) -> Data:
     """The rows of a file; `said` are the names of columns that were given. Columns without a role are left out, aloud.
 
-    fitted: the names are those of a fitted model, which are not to be changed here.
+    fitted: the names are those of a fitted model, which are not to be changed here. known: columns that may be left out unsaid.
     """
     table = raw_table(path, reading)
     try:
@@ -50,8 +58,8 @@ def read(path: str, said: Mapping[str, Any], reading: Reading, *, target: bool =
     except DataError as error:
         raise DataError(_lacking(path, said if target else {**said, "target": None}, table.column_names)) from error
     there = [name for name in columns.all if name in table.column_names]
-    left = [name for name in table.column_names if name not in columns.all]
-    if left and target:
+    left = [name for name in table.column_names if name not in (*columns.all, *known)]
+    if left and (target or columns.future):
         out = "The model was fitted without them" if fitted else "Declare them with --future, --past or --static"
         say(f"Columns without a role are left out: {some(left)}. {out}.")
     return Data(cells.frame(table.select(there), columns, reading), columns)
@@ -64,10 +72,14 @@ def read_all(values: argparse.Namespace) -> tuple[Data, Any]:
     return data, None if values.static_data is None else read_static(values.static_data, data.columns, reading)
 
 
-def read_static(path: str, columns: Columns, reading: Reading) -> Any:
+def read_static(path: str, columns: Columns, reading: Reading, *, fitted: bool = False) -> Any:
     """A frame with the static columns, one row a series."""
     table = raw_table(path, reading)
     wanted = [name for name in (columns.id, *columns.static) if name is not None and name in table.column_names]
+    left = [name for name in table.column_names if name not in columns.all]
+    if left:
+        out = "The model was fitted without them" if fitted else "Declare them with --static"
+        say(f"Columns of {_name(path)} without a role are left out: {some(left)}. {out}.")
     return cells.frame(table.select(wanted), columns, reading)
 
 

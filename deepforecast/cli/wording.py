@@ -1,6 +1,7 @@
 """What the library says in the words of Python, in those of a command line: `missing='ffill'` as `--missing ffill`.
 
-Only what the command has an option for is said so; the rest stays as it is, for it may be said of Python too.
+Only what the command has an option for is said so, or what every model takes and `deepforecast fit` therefore has one for; the
+rest stays as it is, for it may be said of Python too.
 """
 
 from __future__ import annotations
@@ -15,14 +16,24 @@ NAMES = {
     "n_windows": "--windows", "step_size": "--step", "frame": "--data", "static": "--static-data", "future": "--future-data",
     "columns": "--future, --past and --static",
 }  # fmt: skip
+IN_FIT = " (in deepforecast fit)"
+VALUE = r"'[^']*'|\"[^\"]*\"|\.\.\.|-?\d+(?:\.\d+)?|\[[\d., ]+\]|True|False|"
+SAID = re.compile(rf"(?<![\w.{{-])([a-z]+(?:_[a-z]+)*)=({VALUE})(?![\w(\[{{])")
 PHRASES = (
     (r"columns=\{'id': '([^']*)'\}", r"--id \1"),
-    (r"check\(frame, freq='?(\w+)'?\)", r"deepforecast check with --freq \1"),
-    (r"check\(frame\)", r"deepforecast check"),
-    (r"\b(?:predict|options=Backtest)\(([a-z_]+=(?:'[^']*'|[\w.]+))\)", r"\1"),
+    (r"\bcheck\(frame, freq='?(\w+)'?\)", r"deepforecast check with --freq \1"),
+    (r"\b(check|compare)\((?:frame)?\)", r"deepforecast \1"),
+    (r"\bscore\(board\.forecasts, metrics='(\w+)', train=frame, reference='(\w+)'\)",
+     r"deepforecast cross-validate with --metrics \1 --reference \2"),
+    (r"^(n_windows|step_size)(?= is at least)", r"\1="),
+    (r"\bmodel\.save\(path\)", "deepforecast fit with --save FILE"),
+    (r"\bmodel\.future_frame\(horizon\)", "--future-template FILE"),
+    (r"\ba model whose capabilities\.(future|past|static) is true", r"one of deepforecast models with \1 covariates"),
+    (r"\ba model whose capabilities\.(\w+) is '?(\w+)'?", r"one whose \1 is \2 in deepforecast models --json"),
+    (rf"\b(?:predict|options=Backtest)\(([a-z_]+=(?:{VALUE}))\)", r"\1"),
     (r"\b[A-Z]\w*\(([a-z_]+=\.\.\.)\)", r"\1"),
-)
-SAID = re.compile(r"(?<![\w.{-])([a-z]+(?:_[a-z]+)*)=('[^']*'|\"[^\"]*\"|\.\.\.|-?\d+(?:\.\d+)?|True|False|)(?![\w(\[{])")
+)  # fmt: skip
+WRAPPED = re.compile(r"\b([A-Z]\w*)\(model((?:, (?:or )?[a-z_]+=[^,()]+)*)\)")  # as `Conformal(model, pool=True)`
 NAMED = re.compile(r"\b(?:series|column|columns) [^.;:()]*$")  # names of the user's may follow, whatever they look like
 OTHERS = re.compile(r"((?:, '\w+')*)( or '\w+')")  # of a list of choices, the first of which was translated
 
@@ -46,31 +57,48 @@ class Wording:
             return text
         for written, said in PHRASES:
             text = re.sub(written, partial(self._phrase, said), text)
+        text = WRAPPED.sub(self._wrapped, text)
         done, at = "", 0
         for found in SAID.finditer(text):
             before = text[: found.start()]
             if found.start() < at or NAMED.search(before) or _inside_a_call(before):
                 continue
-            option = self._option(found[1], found[2])
+            option, after = self._option(found[1], found[2]), ""
+            if option is None:
+                option, after = self._of_every_model(found[1], found[2])
             if option is None:
                 continue
             done, at = done + text[at : found.start()] + option, found.end()
             others = OTHERS.match(text, at)
             if others and found[2].startswith("'"):
                 done, at = done + others[0].replace("'", ""), others.end()
+            done += after
         return done + text[at:]
 
     def _phrase(self, said: str, found: re.Match[str]) -> str:
         """A phrase in other words, if these hold nothing that the command has no option for."""
         words = found.expand(said)
         inner = SAID.fullmatch(words)
-        return found[0] if inner is not None and self._option(inner[1], inner[2]) is None else words
+        lacks = words.startswith("--") and words.split()[0] not in self.options
+        return found[0] if lacks or (inner is not None and self._option(inner[1], inner[2]) is None) else words
+
+    def _wrapped(self, found: re.Match[str]) -> str:
+        """A model around another: in `fit` by `--set`, or by what of it has an option; where models are named, as it is."""
+        if "--models" in self.options:
+            return found[0]
+        given = [(one[1], one[2]) for one in SAID.finditer(found[2])]
+        if given and None not in [self._option(*one) for one in given]:
+            return found[2].removeprefix(", ")  # and that is said as options anyway
+        flags = SAID.sub(lambda one: f"--{one[1].replace('_', '-')} {one[2]}".removesuffix(" True"), found[2])
+        words = f"--model {found[1]} --set model=NAME" + flags.replace(", ", " with ", 1)
+        return words + ("" if "--set" in self.options else IN_FIT)
 
     def _option(self, name: str, value: str) -> str | None:
         """`name=value` as an option, or None where the command has none for it."""
         if name == "model":  # a parameter of a model that wraps another; the option of this name says which model
             return "--set model=NAME" if "--set" in self.options else None
-        option = NAMES.get(name, f"--{name.replace('_', '-')}")
+        own = f"--{name.replace('_', '-')}"
+        option = own if "_" in name and own in self.options else NAMES.get(name, own)
         action = self.options.get(option.partition(",")[0])
         if action is None:
             return None
@@ -79,7 +107,22 @@ class Wording:
         word = value.strip("'\"")
         if word == "...":
             word = str(action.metavar or "...")
-        return f"{option} {word}".rstrip()
+        return f"{option} {_plain(word)}".rstrip()
+
+    def _of_every_model(self, name: str, value: str) -> tuple[str | None, str]:
+        """`name=value` of a parameter that every model has, where the command has no option for it, and what comes after."""
+        from deepforecast.core.forecaster import Forecaster
+        from deepforecast.core.params import declared
+
+        if name not in declared(Forecaster):
+            return None, ""
+        word = value.strip("'\"") or "..."
+        return (f"MODEL:{name}={word}", "") if "--models" in self.options else (f"--{name.replace('_', '-')} {word}", IN_FIT)
+
+
+def _plain(word: str) -> str:
+    """A list of numbers as it is given to an option."""
+    return word[1:-1].replace(",", "") if word.startswith("[") else word
 
 
 def _inside_a_call(before: str) -> bool:

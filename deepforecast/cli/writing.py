@@ -28,7 +28,8 @@ def check_target(path: str | None, *suffixes: str) -> None:
     if path is None or path == "-":
         return
     if suffixes and Path(path).suffix.lower() not in suffixes:
-        raise ParameterError(f"A file to write here ends in {' or '.join(suffixes)}; got {shown(path, 200)}.")
+        wanted = " or ".join(filter(None, (", ".join(suffixes[:-1]), suffixes[-1])))
+        raise ParameterError(f"A file to write here ends in {wanted}; got {shown(path, 200)}.")
     if "\0" in path:
         raise SaveError(f"{shown(path, 200)} cannot be written: no path holds a zero byte.")
     if os.path.isdir(path):

@@ -331,7 +331,7 @@ class Forecaster:
             )
         if future is None and not names:
             return {}
-        return ahead(future, state.series, steps, {name: state.categories[name] for name in names})
+        return ahead(future, state.series, steps, {name: state.categories[name] for name in names}, state.undeclared)
 
     # -- hooks of a family -----------------------------------------------------------------------------------------------------
 

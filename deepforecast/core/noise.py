@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from hashlib import blake2b
-from typing import Any
 
 import numpy as np
 
 from deepforecast.data.frames import Floats
-from deepforecast.errors import ParameterError, ParameterTypeError, shown
+from deepforecast.data.whole import whole_number
 
 
 def standard_normal(seed: int, keys: Floats, shape: tuple[int, ...]) -> Floats:
@@ -22,18 +21,10 @@ def standard_normal(seed: int, keys: Floats, shape: tuple[int, ...]) -> Floats:
            [0.68],
            [0.17]])
     """
-    number = _checked(seed)
+    number = whole_number(seed, "seed", least=0, most=2**64 - 1)
     keys = np.ascontiguousarray(keys + 0.0)  # -0.0 is 0.0
     draws = np.empty((len(keys), *shape))
     for row, key in zip(draws, keys, strict=True):
         digest = int.from_bytes(blake2b(key.tobytes(), digest_size=8).digest(), "little")
         np.random.Generator(np.random.Philox(key=[number, digest])).standard_normal(out=row)
     return draws
-
-
-def _checked(seed: Any) -> int:
-    if isinstance(seed, bool) or not hasattr(seed, "__index__"):
-        raise ParameterTypeError(f"seed is a whole number; got {shown(seed)} ({type(seed).__name__}).")
-    if not 0 <= int(seed) < 2**64:
-        raise ParameterError(f"seed is at least 0 and below 2^64; got {shown(seed)}.")
-    return int(seed)

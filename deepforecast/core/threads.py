@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -190,6 +190,7 @@ def _affinity() -> int:
     return os.cpu_count() or 1
 
 
+@cache  # read once: it takes as long as fitting a series
 def _quota(root: Path = Path("/")) -> float:
     """CPUs granted by the control groups, from that of this process up to the root; infinity without a quota."""
     granted = [math.inf]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from deepforecast.data import covariates, frames
-from deepforecast.data.columns import resolve
+from deepforecast.data.columns import resolve, say_undeclared
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Frame, Ints
 from deepforecast.data.panel import Series
@@ -19,8 +19,13 @@ Categories = Mapping[str, tuple[str, ...] | None]
 EXPECTED = "model.future_frame(horizon) gives the rows expected"
 
 
-def ahead(future: Frame | None, series: Series, steps: int, known: Categories) -> dict[str, Covariate]:
-    """Each future column as an array (series, steps); rows past the horizon, other series and a target in it are ignored."""
+def ahead(
+    future: Frame | None, series: Series, steps: int, known: Categories, undeclared: Sequence[str] = ()
+) -> dict[str, Covariate]:
+    """Each future column as an array (series, steps); rows past the horizon, other series and a target in it are ignored.
+
+    A column that has no role in the fit either is said, unless it was there: `undeclared` names those.
+    """
     if not known:
         if future is not None:
             say("future= is left out: the model was fitted without columns known ahead.")
@@ -37,6 +42,7 @@ def ahead(future: Frame | None, series: Series, steps: int, known: Categories) -
         target=False,
         what="future frame",
     )
+    say_undeclared([name for name in table.columns if name not in (*series.columns.all, *known)], undeclared)
     if not len(table):
         raise DataError(
             f"The future frame has rows; this one is empty. It needs {some(known)} for the next {steps} steps; {EXPECTED}."

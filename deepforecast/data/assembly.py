@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import narwhals.stable.v2 as nw
 import numpy as np
 
-from deepforecast.data import covariates
+from deepforecast.data import covariates, frames
 from deepforecast.data.columns import Columns
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats, Frame, Ints
 from deepforecast.data.reading import Keys
-from deepforecast.errors import DataError, shown
+from deepforecast.errors import DataError, say, shown
 
 if TYPE_CHECKING:
     from deepforecast.data.panel import Panel
@@ -91,7 +91,13 @@ def with_static(panel: Panel, table: nw.DataFrame[Any], static: Frame | None, ke
     held = {}
     for name in inside:
         held[name] = covariates.constant(covariate(table, name, keys), keys.indptr, name, series)
-    if static is not None and (outside or not inside):
+    others: list[str] = []
+    if static is not None and inside and not outside:
+        say("static= is left out: the static columns are in the frame itself.")
+    elif static is not None:
         held |= covariates.read_static(static, series, tuple(outside))
+        others = [name for name in frames.opened(static).columns if name not in (*held, *names.all, *panel.undeclared)]
     declared: Columns = replace(names, static=tuple(held))
-    return replace(panel, series=replace(series, columns=declared), static=held)
+    return replace(
+        panel, series=replace(series, columns=declared), static=held, undeclared=(*panel.undeclared, *others)
+    )

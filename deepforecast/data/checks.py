@@ -18,9 +18,9 @@ from deepforecast.data.columns import Columns, resolve
 from deepforecast.data.frames import Floats, Frame, Ints
 from deepforecast.data.frequency import parse, seasons
 from deepforecast.data.identity import Runs, runs_of
-from deepforecast.data.inference import infer
+from deepforecast.data.inference import infer, may_be_business_days
 from deepforecast.data.missing import METHODS, filled
-from deepforecast.data.panel import Panel
+from deepforecast.data.panel import EMPTY, Panel
 from deepforecast.data.reading import no_stamp, read_keys
 from deepforecast.errors import DataError, ParameterError, shown, some
 
@@ -59,7 +59,8 @@ class CheckReport:
         lines = [head]
         for one in self.findings:
             lines.append(f"{one.severity:8s} {one.what:{width}s} {one.count:>7,}  {one.where}")
-            lines.append(" " * (width + 19) + f"-> {one.way_out}")
+            if one.way_out:
+                lines.append(" " * (width + 19) + f"-> {one.way_out}")
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
@@ -74,7 +75,7 @@ def check(frame: Frame, *, freq: Any = None, columns: Columns | Mapping[str, Any
     >>> frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=30).delete(4), "y": 1.0})
     >>> print(check(frame))
     series 1, rows 29, freq D, from 2024-01-01, to 2024-01-30
-    warning  gaps           1  the series, first before 2024-01-06
+    warning  gaps           1  the series, first at 2024-01-05
                                -> a model that takes missing values, or missing='interpolate'
     note     constant       1  the series
                                -> forecasts will be that constant
@@ -83,7 +84,7 @@ def check(frame: Frame, *, freq: Any = None, columns: Columns | Mapping[str, Any
         table = frames.opened(frame)
         names = resolve(columns, table.columns)
         if not len(table):
-            raise DataError("A frame has rows; this one is empty.")
+            raise DataError(EMPTY)
         view = _View.of(table, names)
     except DataError as error:
         return CheckReport({"series": 0, "rows": 0}, (_refusal(error),), None)
@@ -148,7 +149,7 @@ def _source(table: nw.DataFrame[Any], panel: Panel) -> Ints:
 
 def _refusal(error: DataError) -> Finding:
     rule, _, way_out = str(error).partition(". ")
-    return Finding("error", "frame", 1, rule, way_out or "see the message")
+    return Finding("error", "frame", 1, rule, way_out)
 
 
 @dataclass(frozen=True)
@@ -182,15 +183,18 @@ class _View:
         doubled[self.indptr[:-1]] = False
         calendar, absent, trouble = self._on_calendar(doubled, freq)
         rows = [
-            ("error", "duplicates", doubled, "at", "drop the duplicates or aggregate them"),
-            ("error", "infinite", np.isinf(self.y), "at", "replace these values, e.g. by NaN"),
-            ("warning", "gaps", absent > 0, "before", "a model that takes missing values, or missing='interpolate'"),
-            ("warning", "missing", np.isnan(self.y), "at", "a model that takes missing values, or missing='interpolate'"),
+            ("error", "duplicates", doubled, "drop the duplicates or aggregate them"),
+            ("error", "infinite", np.isinf(self.y), "replace these values, e.g. by NaN"),
+            ("warning", "gaps", absent, "a model that takes missing values, or missing='interpolate'"),
+            ("warning", "missing", np.isnan(self.y), "a model that takes missing values, or missing='interpolate'"),
         ]
-        findings = trouble + [self._in_rows(*row) for row in rows if row[2].any()]
+        findings = trouble + [self._in_rows(*row, calendar) for row in rows if row[2].any()]
         table = self._table(doubled, absent)
         season = (seasons(calendar.frequency) or (1,))[0] if calendar is not None else 1
         findings += self._of_series(table, season, self._unseen_places(table, np.where(doubled, 0, 1 + absent), season))
+        if freq is None and calendar is not None and may_be_business_days(calendar.frequency, self.raw, self.indptr, self.time):
+            where, way_out = "no series goes on over a weekend; freq D is taken", "freq='B' if nothing happens on weekends"
+            findings.append(Finding("note", "days or business days", len(self.indptr) - 1, where, way_out))
         summary = {
             "series": len(self.indptr) - 1,
             "rows": len(self.raw),
@@ -224,7 +228,7 @@ class _View:
             wrong = np.zeros(len(self.raw), dtype=bool)
             wrong[kept[off]] = True
             what = f"off the grid of {calendar.freq!r}"
-            return None, absent, [self._in_rows("error", what, wrong, "at", "give the freq the data have")]
+            return None, absent, [self._in_rows("error", what, wrong, "give the freq the data have")]
         absent[kept] = steps // calendar.step - 1
         full = len(raw) + float(absent.sum(dtype=np.float64))
         if blown_up(full, len(raw)):
@@ -233,12 +237,17 @@ class _View:
             return None, np.zeros_like(absent), [Finding("error", "frequency", len(self.indptr) - 1, where, way_out)]
         return calendar, absent, []
 
-    def _in_rows(self, severity: str, what: str, rows: NDArray[np.bool_], at: str, way_out: str) -> Finding:
-        found = np.flatnonzero(rows)
+    def _in_rows(
+        self, severity: str, what: str, counts: NDArray[Any], way_out: str, calendar: Calendar | None = None
+    ) -> Finding:
+        """Rows with something: `counts` says how often. On a `calendar` integers count the steps absent before a row."""
+        found = np.flatnonzero(counts)
+        first = stamp_text(int(self.raw[found[0]]), self.time)
+        if calendar is not None and counts.dtype != bool:
+            first = calendar.text(int(calendar.positions(self.raw[found[0] - 1 : found[0]])[0]) + calendar.step)
         series = np.unique(np.searchsorted(self.indptr, found, side="right") - 1)
-        first = f"first {at} {stamp_text(int(self.raw[found[0]]), self.time)}"
         whose = f" ({self._labels(series[:1])})" if len(series) > 1 else ""
-        return Finding(severity, what, len(found), f"{self._labels(series)}, {first}{whose}", way_out)
+        return Finding(severity, what, int(counts.sum()), f"{self._labels(series)}, first at {first}{whose}", way_out)
 
     def _table(self, doubled: NDArray[np.bool_], absent: Ints) -> dict[str, Any]:
         """One row a series."""

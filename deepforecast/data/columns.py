@@ -42,7 +42,9 @@ class Columns:
             )
         twice = [name for name, count in Counter(self.all).items() if count > 1]
         if twice:
-            raise ParameterError(f"columns: a column has one role; {some(twice)} has more than one. Keep one of them.")
+            roles = [field.name for field in fields(self) if twice[0] in _names(getattr(self, field.name), field.name)]
+            found = f"{some(twice)} has more than one" + (f" ({some(roles)})" if len(twice) == 1 and len(roles) > 1 else "")
+            raise ParameterError(f"columns: a column has one role; {found}. Keep one of them.")
 
     @cached_property
     def all(self) -> tuple[str, ...]:

@@ -115,7 +115,7 @@ def _too_many(panel: Panel, plan: Plan, short: Ints, first_has: str) -> Paramete
     labels = panel.series.labels(short)
     who = f"{labels} has" if len(short) == 1 else f"{labels} have fewer: the first, {panel.series.label(int(short[0]))}, has"
     return ParameterError(
-        f"n_windows={plan.n_windows} windows of horizon {plan.horizon} (step {plan.step}, gap {plan.gap}) need {plan.needed} "
-        f"values to learn from and {span} rows after them; series {who} {first_has}. Ask for fewer windows "
-        "or a shorter horizon, or leave these series out."
+        f"n_windows={plan.n_windows} with horizon={plan.horizon} (step {plan.step}, gap {plan.gap}) needs {plan.needed} "
+        f"value{'s' * (plan.needed != 1)} to learn from and {span} rows after that; series {who} {first_has}. Ask for fewer "
+        "windows or a shorter horizon, or leave these series out."
     )

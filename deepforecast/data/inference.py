@@ -40,6 +40,16 @@ def infer(raw: Ints, indptr: Ints, time: TimeType) -> Frequency | None:
     return _uneven(raw, indptr, time, step)
 
 
+def may_be_business_days(found: Frequency, raw: Ints, indptr: Ints, time: TimeType) -> bool:
+    """Whether daily series each lie within one Monday to Friday: then nothing tells days from business days."""
+    if found != Frequency(1, "D"):
+        return False
+    days = (raw if time.tz in (None, "UTC") else to_local(raw, time)) // PER_DAY[time.unit]
+    weekday = (days + 3) % 7  # day 0 was a Thursday
+    monday = days - weekday
+    return bool((weekday < 5).all() and (monday == np.repeat(monday[indptr[:-1]], np.diff(indptr))).all())
+
+
 def _uneven(raw: Ints, indptr: Ints, time: TimeType, step: int) -> Frequency | None:
     """`infer` where gaps differ, are a week or longer, or local time counts."""
     near = Neighbours.of(indptr)

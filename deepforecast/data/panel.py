@@ -18,6 +18,8 @@ from deepforecast.data.frames import Floats, Frame, Ints
 from deepforecast.data.reading import read_keys, series_label
 from deepforecast.errors import DataError, some
 
+EMPTY = "A frame has rows; this one is empty (columns, no rows). Give the history of at least one series."
+
 
 @dataclass(frozen=True)
 class Series:
@@ -96,7 +98,7 @@ class Panel:
         table = frames.opened(frame)
         names = resolve(columns, table.columns)
         if not len(table):
-            raise DataError("A frame has rows; this one is empty (columns, no rows). Give the history of at least one series.")
+            raise DataError(EMPTY)
         keys = read_keys(table, names)
         calendar_found, position = keys.on_calendar(freq, calendar)
         series = Series(keys.library, names, calendar_found, keys.ids, position[keys.indptr[1:] - 1])

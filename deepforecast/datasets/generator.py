@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from deepforecast.data.whole import whole_number
 from deepforecast.datasets.parts import Covariate, Timeline, covariates, late_starts, regular_parts, stream, timeline
-from deepforecast.datasets.recipe import COVARIATES, Recipe, whole_number
+from deepforecast.datasets.recipe import COVARIATES, Recipe
 from deepforecast.errors import ParameterTypeError, shown
 
 if TYPE_CHECKING:
@@ -75,8 +76,8 @@ class _World:
     """All that one call draws: arrays of shape (series, step), or 1 in place of an axis that they do not vary along."""
 
     def __init__(self, n_series: int, length: int, freq: Any, seed: int, start: Any, recipe: Recipe | None) -> None:
-        self.shape = (whole_number("n_series", n_series, low=1), whole_number("length", length, low=1))
-        self.seed = whole_number("seed", seed, low=0)
+        self.shape = (whole_number(n_series, "n_series"), whole_number(length, "length"))
+        self.seed = whole_number(seed, "seed", least=0)
         self.recipe = Recipe() if recipe is None else recipe
         if not isinstance(self.recipe, Recipe):
             raise ParameterTypeError(f"recipe is a Recipe object; got {shown(recipe)} ({type(recipe).__name__}).")

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, fields
 from types import MappingProxyType
 from typing import Any, Literal
 
+from deepforecast.data.whole import whole_number
 from deepforecast.errors import ParameterError, ParameterTypeError, shown, some
 
 # name -> role and kind; a past covariate acts `lag` steps later, the others at once
@@ -89,8 +90,8 @@ class Recipe:
                 _finite(option.name, value, low=0.0, below=1.0)
             elif option.type == "float":
                 _finite(option.name, value, low=None if option.name in ("level", "trend", "shift") else 0.0)
-        whole_number("shifts", self.shifts, low=0)
-        whole_number("lag", self.lag, low=1)
+        whole_number(self.shifts, "shifts", least=0)
+        whole_number(self.lag, "lag")
         object.__setattr__(self, "seasons", _checked_seasons(self.seasons))
         object.__setattr__(self, "covariates", _checked_covariates(self.covariates))
         if not isinstance(self.effects, Effects):
@@ -107,7 +108,7 @@ def _checked_seasons(given: Any) -> tuple[int, ...] | Literal["auto"]:
         return "auto"
     if isinstance(given, str) or not isinstance(given, Iterable):
         raise ParameterTypeError(f"seasons is 'auto' or a sequence of periods; got {shown(given)}.")
-    return tuple(dict.fromkeys(whole_number("a season", period, low=2) for period in given))
+    return tuple(dict.fromkeys(whole_number(period, "a season", least=2) for period in given))
 
 
 def _checked_covariates(given: Any) -> tuple[str, ...]:
@@ -120,15 +121,6 @@ def _checked_covariates(given: Any) -> tuple[str, ...]:
     if unknown:
         raise ParameterError(f"covariates are among {', '.join(COVARIATES)}; got {some(unknown)}.")
     return tuple(name for name in COVARIATES if name in names)
-
-
-def whole_number(name: str, value: Any, low: int) -> int:
-    """`value` as an int that is at least `low`."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
-        raise ParameterTypeError(f"{name} is a whole number; got {shown(value)} ({type(value).__name__}).")
-    if int(value) < low:
-        raise ParameterError(f"{name} is at least {low}; got {int(value)}.")
-    return int(value)
 
 
 def _finite(name: str, value: Any, low: float | None = None, below: float | None = None) -> None:

@@ -18,14 +18,14 @@ from deepforecast.core.forecaster import Forecaster
 from deepforecast.core.preparing import usable
 from deepforecast.core.progress import Tick, uncounted
 from deepforecast.core.rolling import refit_every
-from deepforecast.data.columns import Columns
+from deepforecast.data.columns import Columns, say_undeclared
 from deepforecast.data.cutoffs import Plan
 from deepforecast.data.frames import Floats, Frame
 from deepforecast.data.panel import Panel
 from deepforecast.errors import DataError, TrainingError, shown
 from deepforecast.evaluation.backtesting import USUAL, Backtest, checked_models, checked_options, planned, seeded
 from deepforecast.evaluation.criteria import Criteria, check_names, settled
-from deepforecast.evaluation.cross_validation import Rows, backtest, say_undeclared, several, side_by_side
+from deepforecast.evaluation.cross_validation import Rows, backtest, several, side_by_side
 from deepforecast.evaluation.estimate import announce, seconds_to_run
 from deepforecast.evaluation.inputs import LARGEST
 from deepforecast.evaluation.leaderboard import Leaderboard
@@ -104,7 +104,7 @@ def compare(
     check_names(names, panel.series.columns, levels)
     rows = Rows.of(panel, plan)
     criteria = settled(metrics, names, panel, rows, levels, season_length)
-    say_undeclared(panel)
+    say_undeclared(panel.undeclared)
     ready = partial(_as_run, levels=levels, seed=options.seed)
     workers = options.workers if several(options, len(names)) else 1
     estimate = seconds_to_run(candidates, panel, plan, every, workers, ready)

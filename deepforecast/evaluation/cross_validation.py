@@ -15,7 +15,7 @@ from deepforecast.core.preparing import usable
 from deepforecast.core.progress import Tick, counting, uncounted
 from deepforecast.core.rolling import refit_every, roll
 from deepforecast.data import frames
-from deepforecast.data.columns import Columns
+from deepforecast.data.columns import Columns, say_undeclared
 from deepforecast.data.cutoffs import Plan, windows
 from deepforecast.data.frames import Floats, Frame, Ints
 from deepforecast.data.panel import Panel
@@ -55,7 +55,7 @@ def cross_validate(
     options = checked_options(options)
     candidates = [seeded(model, options.seed) for model in checked_models(models, horizon)]
     panel = Panel.from_frame(frame, columns=columns, freq=freq, static=static)
-    say_undeclared(panel)
+    say_undeclared(panel.undeclared)
     plan = planned(candidates, panel, n_windows, step_size, options)
     levels = checked_levels(level)
     _refuse_columns(candidates, panel, levels)
@@ -210,11 +210,5 @@ def _usable_aloud(models: Sequence[Forecaster], panel: Panel) -> list[Panel]:
         every.append(said)
     say_together([model.name for model in models], every)
     return panels
-
-
-def say_undeclared(panel: Panel) -> None:
-    """One warning that names the columns without a role."""
-    if panel.undeclared:
-        say(f"Columns without a role are left out: {some(panel.undeclared)}. Declare them in columns= or drop them.")
 
 

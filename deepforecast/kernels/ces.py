@@ -24,7 +24,7 @@ NONE, SIMPLE, PARTIAL, FULL = range(4)
 
 
 class Room(NamedTuple):
-    """Where a backcasting works."""
+    """Where a run works, and what it finds."""
 
     gains: Floats
     still: Floats  # two pairs without value
@@ -37,8 +37,7 @@ def starts(y: Floats, indptr: Ints, forms: Ints, parameters: Floats, index: Floa
     The recursion runs over the series from a rough start, back again, and what it arrives at is the start.
     """
     level, season = np.zeros((len(forms), 2)), np.zeros((*index.shape, 2))
-    with announced("complex exponential smoothing"):
-        _starts(y, indptr, forms, parameters, index, level, season, Room(np.empty(14), np.zeros((2, 2)), np.empty(len(y))))
+    _ran(y, indptr, forms, parameters, index, level, season)
     return level, season
 
 
@@ -46,9 +45,8 @@ def filtered(
     y: Floats, indptr: Ints, forms: Ints, parameters: Floats, level: Floats, season: Floats
 ) -> tuple[Floats, Floats, Floats]:
     """One-step-ahead forecasts of the rows, and level and season (the next row's first) after the last."""
-    fitted, level, season = np.empty(len(y)), level.copy(), season.copy()
-    with announced("complex exponential smoothing"):
-        _filter(y, indptr, forms, parameters, level, season, fitted, np.empty(14))
+    level, season = level.copy(), season.copy()
+    fitted = _ran(y, indptr, forms, parameters, np.empty((len(forms), 0)), level, season)
     turned = (np.arange(season.shape[1]) + np.diff(indptr)[:, None]) % season.shape[1]
     return fitted, level, np.take_along_axis(season, turned[:, :, None], axis=1)
 
@@ -56,11 +54,23 @@ def filtered(
 def ahead(forms: Ints, parameters: Floats, level: Floats, season: Floats, steps: int) -> tuple[Floats, Floats, Floats]:
     """The level's and the season's part of the forecasts (series, steps), and what a shock of 1 at the first step adds to it
     and to the later ones."""
-    levels, seasons, first, rest = np.zeros((4, len(forms), steps))
+    none, indptr, index = np.full((len(forms), steps), np.nan), np.arange(len(forms) + 1) * steps, np.empty((len(forms), 0))
+    shock = none.copy()
+    shock[:, 0] = 1.0  # the error of a first value that nothing was expected of
+    levels, seasons, response = (
+        _ran(y.reshape(-1), indptr, forms, parameters, index, begin.copy(), around.copy()).reshape(none.shape)
+        for y, begin, around in ((none, level, 0.0 * season), (none, 0.0 * level, season), (shock, 0.0 * level, 0.0 * season))
+    )
+    response[:, 0] = 1.0
+    return levels, seasons, response
+
+
+def _ran(y: Floats, indptr: Ints, forms: Ints, parameters: Floats, index: Floats, level: Floats, season: Floats) -> Floats:
+    """Move level and season: on over the rows, or, with an index, to their start. Forecasts of the rows."""
+    room = Room(np.empty(14), np.zeros((2, 2)), np.empty(len(y)))
     with announced("complex exponential smoothing"):
-        _ahead(forms, parameters, level.copy(), season.copy(), False, np.empty(14), levels, seasons)
-        _ahead(forms, parameters, 0.0 * level, 0.0 * season, True, np.empty(14), first, rest)
-    return levels, seasons, first + rest
+        _run(np.require(y, requirements="W"), indptr, forms, parameters, index, level, season, room)
+    return room.fitted
 
 
 @bare
@@ -69,35 +79,34 @@ def gains(form: int, parameters: Floats, found: Floats) -> None:
     for number in range(14):
         found[number] = 0.0
     for pair in range(2):
-        p0, p1, here = parameters[2 * pair], parameters[2 * pair + 1], found[7 * pair : 7 * pair + 7]
+        p0, p1, at = parameters[2 * pair], parameters[2 * pair + 1], 7 * pair
         if pair == 1 and form == PARTIAL:
-            here[1], here[5] = p0, 1.0
-        elif (pair == 0 and form != SIMPLE) or (pair == 1 and form != NONE):
-            here[0], here[1] = p1 - 1.0, p0 - p1
-            here[2], here[3], here[4] = 1.0, 1.0 - p0, p0 + p1
-            here[5], here[6] = 1.0, 1.0
+            found[8], found[12] = p0, 1.0
+        elif form >= PARTIAL or form == pair:  # NONE has the first alone, SIMPLE the second
+            found[at], found[at + 1], found[at + 2] = p1 - 1.0, p0 - p1, 1.0
+            found[at + 3], found[at + 4], found[at + 5], found[at + 6] = 1.0 - p0, p0 + p1, 1.0, 1.0
 
 
 @bare
 def rough_start(values: Floats, form: int, index: Floats, level: Floats, season: Floats) -> None:
     """Where the backcasting begins: means and seasonal indices, with the imaginary part 1/1.1 of the real one."""
-    period = len(index)
-    first = max(10, period) if form == NONE else period
-    total, count = 0.0, 0.0
-    for t in range(len(values)):
-        if not math.isnan(values[t]) and (t < first or count == 0.0):
+    period, rows = len(index), len(values)
+    first, total, count = period, 0.0, 0.0
+    if form == NONE and first < 10:
+        first = 10
+    for t in range(rows):
+        if (t < first or count == 0.0) and not math.isnan(values[t]):
             total, count = total + values[t], count + 1.0
     mean = total / count
-    level[0], level[1] = (mean, mean / 1.1) if form != SIMPLE else (0.0, 0.0)
+    level[0] = 0.0 if form == SIMPLE else mean
+    level[1] = level[0] / 1.1
     for place in range(period):
-        season[place, 0], season[place, 1] = 0.0, 0.0
+        value = 0.0 if form == NONE else index[place]
         if form == SIMPLE:
-            seen = place < len(values) and not math.isnan(values[place])
-            season[place, 0] = values[place] if seen else mean
-        elif form != NONE:
-            season[place, 0] = index[place]
-        if form in (SIMPLE, FULL):
-            season[place, 1] = season[place, 0] / 1.1
+            value = values[place] if place < rows else mean
+            if math.isnan(value):
+                value = mean
+        season[place, 0], season[place, 1] = value, 0.0 if form == PARTIAL else value / 1.1
 
 
 @bare
@@ -122,39 +131,20 @@ def _walk(values: Floats, back: bool, level: Floats, season: Floats, g: Floats, 
 
 
 @lean
-def _starts(
+def _run(
     y: Floats, indptr: Ints, forms: Ints, parameters: Floats, index: Floats, level: Floats, season: Floats, room: Room
 ) -> None:
     g, still, fitted = room
+    begins = index.shape[1] > 0
     for i in range(len(forms)):
-        values = y[indptr[i] : indptr[i + 1]]
+        begin, end = indptr[i], indptr[i + 1]
         gains(forms[i], parameters[i], g)
-        rough_start(values, forms[i], index[i], level[i], season[i])
-        for run in range(2):
-            _walk(values, run == 1, level[i], season[i], g, fitted)
+        if begins:
+            rough_start(y[begin:end], forms[i], index[i], level[i], season[i])
+        for run in range(2 if begins else 1):
+            _walk(y[begin:end], run == 1, level[i], season[i], g, fitted[begin:end])
+            if not begins:
+                continue
             _move(level[i], still[0], g, 0.0)  # one row more, without an error, and from there the other way
             for place in range(index.shape[1]):
                 _move(still[1], season[i, place], g, 0.0)
-
-
-@lean
-def _filter(
-    y: Floats, indptr: Ints, forms: Ints, parameters: Floats, level: Floats, season: Floats, fitted: Floats, g: Floats
-) -> None:
-    for i in range(len(forms)):
-        gains(forms[i], parameters[i], g)
-        begin, end = indptr[i], indptr[i + 1]
-        _walk(y[begin:end], end < begin, level[i], season[i], g, fitted[begin:end])
-
-
-@lean
-def _ahead(
-    forms: Ints, parameters: Floats, level: Floats, season: Floats, shock: bool, g: Floats, levels: Floats, seasons: Floats
-) -> None:
-    """Both parts of each step; with a shock, of 1, at the first one, which then is that itself."""
-    for i in range(len(forms)):
-        gains(forms[i], parameters[i], g)
-        for step in range(levels.shape[1]):
-            place, error = step % season.shape[1], 1.0 if shock and step == 0 else 0.0
-            levels[i, step], seasons[i, step] = level[i, 0] + error, season[i, place, 0]
-            _move(level[i], season[i, place], g, error)

@@ -106,7 +106,7 @@ def _walk(y: Floats, indptr: Ints, kind: int, bounds: Floats, alpha: Floats, sta
         demands, count, since = _demands(y, indptr[i], indptr[i + 1], kind, state[i, 2], seen, others)
         if len(bounds) > 0:
             alpha[i, 0] = smoothing_parameter(seen, demands, bounds[0, 0], bounds[0, 1], unit_of(seen, demands))
-            alpha[i, 1] = smoothing_parameter(others, count, bounds[1, 0], bounds[1, 1], unit_of(others, 0))
+            alpha[i, 1] = smoothing_parameter(others, count, bounds[1, 0], bounds[1, 1], 1.0)
         state[i, 0] = smoothed(seen, demands, state[i, 0], alpha[i, 0])
         state[i, 1], state[i, 2] = smoothed(others, count, state[i, 1], alpha[i, 1]), since
         held = sizes.shape[1]
@@ -177,14 +177,14 @@ def _fit_blocks(y: Floats, indptr: Ints, rows: Ints, bounds: Floats, alpha: Floa
         longest = max(longest, indptr[i + 1] - indptr[i])
     sums = np.empty(longest)
     for i in range(rows.shape[0]):
-        whole = True
+        missing = 0
         for row in range(indptr[i], indptr[i + 1]):
-            whole = whole and not np.isnan(y[row])
+            missing += np.isnan(y[row])
         for level in range(rows.shape[1]):
             width = rows[i, level]
             if width == 0:
                 continue
-            count = _block_sums(y, indptr[i] + (indptr[i + 1] - indptr[i]) % width, indptr[i + 1], width, whole, sums)
+            count = _block_sums(y, indptr[i] + (indptr[i + 1] - indptr[i]) % width, indptr[i + 1], width, missing == 0, sums)
             alpha[i, level] = smoothing_parameter(sums, count, bounds[0], bounds[1], unit_of(sums, count))
             state[i, level, 0] = smoothed(sums, count, sums[0] if count > 0 else np.nan, alpha[i, level])
 

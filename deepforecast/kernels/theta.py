@@ -113,10 +113,10 @@ def _estimate(
         reach, power = (3.0 * largest, 1.0 / max(count - 1.0, 1.0)) if skip[i] == 0 else (1e6 * largest, 0.0)
         best[LOSS] = np.inf
         for k in range(LANES):
-            lanes[k] = low[i] + (high[i] - low[i]) * (k / (LANES - 1)) ** 2
+            lanes[k] = low[i] + (high[i] - low[i]) * (k * k / ((LANES - 1) * (LANES - 1)))
         for turn in range(REFINEMENTS + 2):
             _sums(values, lines, lanes, skip[i])
-            for k in range(LANES):
+            for k in range(LANES - 1, -1, -1):  # of those alike, as all are where nothing is left over, the one that moves most
                 losses[k] = _least(lanes, k, light[i], heavy[i], reach, power, best)
             if low[i] == high[i] or best[LOSS] == 0.0:
                 break
@@ -227,7 +227,7 @@ def _closer(lanes: Floats, losses: Floats, last: bool) -> None:
     rise, fall = losses[after] - losses[place], losses[before] - losses[place]
     bend, bottom = rise * (best - left) + fall * (right - best), best
     if last and left < best < right and bend > 0.0:
-        bottom -= 0.5 * (rise * (best - left) ** 2 - fall * (right - best) ** 2) / bend
+        bottom -= 0.5 * (rise * (best - left) * (best - left) - fall * (right - best) * (right - best)) / bend
         bottom = min(max(bottom, left), right)
     for k in range(LANES):
         lanes[k] = bottom if last else left + (right - left) * k / (LANES - 1)

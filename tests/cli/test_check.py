@@ -20,7 +20,7 @@ def test_findings_and_exit_code(run, folder: Path) -> None:
     (folder / "double.csv").write_text("\n".join([*lines, lines[3]]))
     gap, double = run("check", "gap.csv"), run("check", "double.csv")
     assert gap.status == 0
-    assert "warning  gaps (1): 007, first before 2024-01-07" in gap.out
+    assert "warning  gaps (2): 007, first at 2024-01-05" in gap.out
     assert double.status == 1
     assert "error    duplicates (1): 007, first at 2024-01-03" in double.out
     assert double.out.splitlines()[-1] == "1 kind of error: every fit would refuse these data."
@@ -75,7 +75,7 @@ def test_s20_ids_do_not_reach_the_terminal_raw(run, folder: Path) -> None:
         (["sales.csv", "--date-format", "%d/%m/%Y"], "Column ds could not be read as --date-format %d/%m/%Y"),
         (["sales.csv", "--time-zone", "Mars/Olympus"], "--time-zone is a name such as"),
         (["sales.csv", "--separator", ";"], "has the one column"),
-        (["sales.csv", "--output", "x.xlsx"], "ends in .csv or .parquet"),
+        (["sales.csv", "--output", "x.xlsx"], "ends in .csv, .parquet or .pq"),
         (["sales.csv", "--output", "sales.csv/x.csv"], "cannot be written"),
     ],
 )

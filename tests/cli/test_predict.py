@@ -114,7 +114,7 @@ def test_future_data_for_a_model_without_covariates_is_left_out_aloud(run, folde
         (["bare.dfc"], "Naive was fitted without one. Say --horizon STEPS"),
         (["model.dfc", "--data", "nowhere.csv"], "nowhere.csv cannot be read"),
         (["model.dfc", "--data", "short.csv"], "SeasonalNaive needs at least 7 values of history"),
-        (["model.dfc", "--output", "forecast"], "ends in .csv or .parquet"),
+        (["model.dfc", "--output", "forecast"], "ends in .csv, .parquet or .pq"),
         (["model.dfc", "--output", "no\0way.csv"], "cannot be written"),
     ],
 )

@@ -52,6 +52,14 @@ def test_future_data_are_matched_by_key(run, fitted: Path) -> None:
     assert [row["Echo"] for row in ran.facts["forecasts"]] == [1000, 1001, 2100, 2101]
 
 
+def test_columns_that_the_model_was_fitted_without_are_left_out_aloud(run, fitted: Path) -> None:
+    rows = [f"0{shop},2024-01-{day:02d},0,1,7,8" for shop in (1, 2) for day in (9, 10)]
+    (fitted / "future.csv").write_text("unique_id,ds,promo,weather,y,promotion\n" + "\n".join(rows) + "\n")
+    ran = run("predict", "echo.dfc", "--future-data", "future.csv")
+    assert ran.status == 0
+    assert ran.err == "warning: Columns without a role are left out: promotion. The model was fitted without them.\n"
+
+
 def test_the_rows_needed_are_written_as_a_template(run, fitted: Path) -> None:
     ran = run("predict", "echo.dfc", "--future-template", "template.csv")
     assert ran.out == "4 rows written to template.csv: fill in promo, weather.\n"

@@ -113,7 +113,9 @@ def test_a_pipe_is_read_as_csv() -> None:
 
 def test_static_data() -> None:
     columns = Columns(id="shop", static=("size", "region"))
-    frame = read_static(written("shop,size,region,note\nA,3,north,x\nB,4,south,y\n"), columns, PLAIN)
+    path = written("shop,size,region,note\nA,3,north,x\nB,4,south,y\n")
+    with pytest.warns(DataWarning, match=r"of data.csv without a role are left out: note\. Declare them with --static\."):
+        frame = read_static(path, columns, PLAIN)
     assert frame.columns.tolist() == ["shop", "size", "region"]
     assert frame["size"].tolist() == [3, 4]
 

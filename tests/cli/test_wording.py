@@ -10,6 +10,7 @@ import pytest
 from deepforecast.cli.parser import Parser
 from deepforecast.cli.wording import Wording
 
+FIT = " (in deepforecast fit)"
 GAPS = "unique_id,ds,y\n" + "".join(f"a,2024-01-{day:02d},{day % 7}\n" for day in range(1, 31) if day != 9)
 
 
@@ -33,7 +34,21 @@ def wording(*options: str) -> Wording:
         ("e.g. freq='D' (check(frame, freq='D') shows", "e.g. --freq D (deepforecast check with --freq D shows"),
         ("See check(frame).", "See deepforecast check."),
         ("looks like freq='W-WED' from", "looks like --freq W-WED from"),
-        ("n_windows=50 windows of horizon 7 (step 7)", "--windows 50 windows of horizon 7 (step 7)"),
+        ("n_windows=50 with horizon=7 (step 7)", "--windows 50 with --horizon 7 (step 7)"),
+        ("step_size is at least 1; got 0.", "--step is at least 1; got 0."),
+        ("Say missing='zero' or 'ffill': filled", "Say --missing zero or ffill: filled"),
+        ("another alias=, or point='mean' there", f"another --alias ...{FIT}, or --point mean{FIT} there"),
+        ("wrap it: Conformal(model).", "wrap it: --model Conformal --set model=NAME (in deepforecast fit)."),
+        ("it needs a horizon: Conformal(model, horizon=...).", "it needs a horizon: --horizon STEPS."),
+        ("(Conformal(model, rate=0.1, or pool=True))",
+         "(--model Conformal --set model=NAME with --rate 0.1, or --pool (in deepforecast fit))"),
+        ("e.g. predict(level=[80, 95]).", "e.g. --level 80 95."),
+        ("Save one first: model.save(path).", "Save one first: deepforecast fit with --save FILE."),
+        ("; compare() runs models", "; deepforecast compare runs models"),
+        ("choose a model whose capabilities.future is true;", "choose one of deepforecast models with future covariates;"),
+        ("a model whose capabilities.domain is 'real'.", "one whose domain is real in deepforecast models --json."),
+        ("score(board.forecasts, metrics='owa', train=frame, reference='Naive2')",
+         "deepforecast cross-validate with --metrics owa --reference Naive2"),
         ("Say predict(horizon=...).", "Say --horizon STEPS."),
         ("it needs a horizon: Naive(horizon=...).", "it needs a horizon: --horizon STEPS."),
         ("pool=True is for all, pool=False for each", "--pool is for all, --no-pool for each"),
@@ -42,20 +57,80 @@ def wording(*options: str) -> Wording:
     ],
 )
 def test_ways_out_are_options(said: str, worded: str) -> None:
-    options = "--missing --align --future --past --static --static-data --freq --windows --id --workers"
+    options = "--missing --align --future --past --static --static-data --freq --windows --id --workers --step --level"
     assert wording(*options.split())(said) == worded
 
 
 @pytest.mark.parametrize(
     "said",
     [
-        "Naive(horizon=3, pool=True) was fitted", "(Conformal(model, pool=True))", "Say season_length=7",
+        "Naive(horizon=3, pool=True) was fitted", "Conformal(model=Naive(), pool=True)", "Say season_length=7",
         "needs future= with x", "series horizon=x", "a pool=x b", "Backtest(gap=1)", "columns=", "columns=['a']",
-        "x.pool=True", "-horizon=3",
+        "x.pool=True", "-horizon=3", "model.future_frame(horizon) gives", "later n_windows is at least 1",
     ],
 )  # fmt: skip
 def test_the_rest_stays_as_it_is(said: str) -> None:
     assert wording()(said) == said
+
+
+@pytest.mark.parametrize(
+    ("said", "worded"),
+    [
+        ("Give the model another alias=.", "Give the model another MODEL:alias=...."),
+        ("Say intervals='conformal', or Conformal(model).", "Say MODEL:intervals=conformal, or Conformal(model)."),
+        ("windows: Conformal(model, n_windows=..., or pool=True)", "windows: Conformal(model, n_windows=..., or pool=True)"),
+    ],
+)
+def test_where_models_are_named_with_their_parameters_the_way_out_is_so_written(said: str, worded: str) -> None:
+    assert wording("--models", "--windows")(said) == worded
+
+
+LINES = {  # what is done wrong -> a way out that a command line has
+    "predict nope.dfc": "Save one first: deepforecast fit with --save FILE.",
+    "fit sales.csv --model Conformal --set model=Naive --save m.dfc": "needs a horizon: --horizon VALUE.",
+    "fit sales.csv --model Conformal:model=Naive --save m.dfc": "options: --model Conformal --set model=Naive.",
+    "fit priced.csv --model AutoTheta --future price --save m.dfc": "; deepforecast compare runs models without",
+    "predict banded.dfc --level 99.9": "--set model=NAME with --n-windows ..., or --pool (in deepforecast fit).",
+    "cross-validate sales.csv --model Naive --horizon 7 --windows 30": "--windows 30 with --horizon 7 (step 7, gap 0) needs 1",
+    "cross-validate sales.csv --model Naive Naive --horizon 3": "Give MODEL:alias=... to one of them.",
+    "cross-validate sales.csv --model Naive --horizon 3 --step 0": "--step is at least 1; got 0.",
+    "cross-validate sales.csv --model Naive --horizon 3 --metrics coverage": "forecast with --level, e.g. --level 80 95.",
+    "cross-validate sales.csv --model Naive --horizon 3 --metrics owa": "give --reference, the name of a model column",
+    "compare sales.csv --horizon 3 --metrics owa": "deepforecast cross-validate with --metrics owa --reference Naive2.",
+    "compare sales.csv --horizon 3 --plot board.bmp": "ends in .png, .svg or .pdf; got board.bmp.",
+    "fit sales.csv --model Naive --target ds --save m.dfc": "ds has more than one (time, target).",
+    "frobnicate": "There is check, fit, predict, cross-validate, compare, models, doctor, demo.",
+}
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_no_way_out_is_one_of_python(line: str, run, folder: Path) -> None:
+    rows = (folder / "sales.csv").read_text().splitlines()
+    (folder / "priced.csv").write_text("\n".join([f"{rows[0]},price", *(f"{row},{at % 5}" for at, row in enumerate(rows[1:]))]))
+    if "banded.dfc" in line:
+        fit = "fit sales.csv --model Conformal --set model=Naive --horizon 3 --save banded.dfc"
+        assert run(*fit.split()).status == 0
+    refused = run(*line.split()).refusal()
+    assert LINES[line] in refused
+    assert not any(python in refused for python in ("()", "=...)", "model.", "n_windows", "step_size"))
+
+
+def test_findings_name_options_and_an_empty_file_a_way_out(run, folder: Path) -> None:
+    (folder / "gaps.csv").write_text(GAPS)
+    ran = run("check", "gaps.csv")
+    assert "or --missing interpolate (in deepforecast fit)" in ran.out
+    assert run("check", "gaps.csv", "--json").facts["findings"][0]["way_out"].endswith(f"--missing interpolate{FIT}")
+    (folder / "empty.csv").write_text("unique_id,ds,y\n")
+    ran = run("check", "empty.csv")
+    assert ran.status == 1
+    assert "see the message" not in ran.out
+    assert "way out: Give the history of at least one series." in ran.out
+
+
+def test_relative_metrics_have_their_reference(run) -> None:
+    base = ["cross-validate", "sales.csv", "--model", "Naive", "Naive2", "--horizon", "3", "--json"]
+    ran = run(*base, "--metrics", "owa", "--reference", "Naive2")
+    assert {row["model"]: row["owa"] for row in ran.facts["scores"]}["Naive2"] == 1.0
 
 
 def test_before_a_command_is_known_nothing_is_worded() -> None:

@@ -47,7 +47,8 @@ def test_a_single_series_needs_no_ids() -> None:
     future = rows_ahead(series, 2)
     assert list(future.columns) == ["ds", "x"]
     assert ahead(future, series, 2, {"x": None})["x"].values.tolist() == [[0, 1]]
-    assert ahead(future.assign(unique_id="A"), series, 2, {"x": None})["x"].values.tolist() == [[0, 1]]
+    with pytest.warns(DataWarning, match="without a role are left out: unique_id"):
+        assert ahead(future.assign(unique_id="A"), series, 2, {"x": None})["x"].values.tolist() == [[0, 1]]
 
 
 def test_integer_time() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from deepforecast.data.frequency import parse
 from deepforecast.data.panel import Panel
-from deepforecast.errors import DataError
+from deepforecast.errors import DataError, DataWarning
 from tests.frames import FREQUENCIES, LIBRARIES, D, P, converted, joined, plain, same
 
 UNIT = {"ms": "ms"}
@@ -192,7 +192,12 @@ def test_static_columns_inside_and_beside_the_frame() -> None:
     assert panel.series.columns.static == ("region", "size")
     undeclared = Panel.from_frame(P(2, 5), static=beside)
     assert undeclared.series.columns.static == ("size",)
-    assert Panel.from_frame(frame, columns={"static": "region"}, static=beside.assign(region="x")).static.keys() == {"region"}
+    more = Panel.from_frame(frame.assign(note=1), columns={"static": "size"}, static=beside.assign(colour=3, note=2))
+    assert (tuple(more.static), more.undeclared) == (("size",), ("region", "note", "colour"))
+    with pytest.warns(DataWarning, match=r"static= is left out: the static columns are in the frame itself\."):
+        inside = Panel.from_frame(frame, columns={"static": "region"}, static=beside.assign(region="x"))
+    assert inside.static.keys() == {"region"}
+    assert inside.static["region"].categories == ("n", "s")
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deepforecast import Naive, check, fill_gaps
+from deepforecast.data.panel import Panel
 from deepforecast.errors import DataError, ParameterError
 from tests.frames import LIBRARIES, D, P, converted, joined, plain, same
 
@@ -40,12 +41,12 @@ def test_every_kind_is_counted_and_named(library: str) -> None:
     assert findings(report) == {
         "duplicates": ("error", 3),
         "infinite": ("error", 1),
-        "gaps": ("warning", 1),
+        "gaps": ("warning", 2),
         "missing": ("warning", 1),
         "constant": ("note", 1),
     }
     text = repr(report)
-    for part in ("s004, first at 2024-01-21", "s002, first before 2024-02-12", "s001, first at 2024-01-06"):
+    for part in ("s004, first at 2024-01-21", "s002, first at 2024-02-10", "s001, first at 2024-01-06"):
         assert part in text
     table = plain(report.series).set_index("unique_id")
     assert table.loc["s002", "gaps"] == 2
@@ -92,6 +93,48 @@ def test_ok_means_that_a_fit_takes_it(values: list[float], steps: list[int]) -> 
     except DataError:
         taken = False
     assert check(frame, freq="D").ok == taken
+
+
+@given(
+    st.lists(st.lists(st.integers(1, 3), max_size=7).map(lambda rest: [1, 1, *rest]), min_size=1, max_size=3),
+    st.sampled_from([None, "Europe/Berlin"]),
+    st.booleans(),
+)
+def test_gaps_are_counted_and_named_as_a_fit_does(steps: list[list[int]], zone: str | None, doubled: bool) -> None:
+    ids = [f"s{number}" for number, one in enumerate(steps) for _ in one]
+    days = np.concatenate([np.cumsum(one) for one in steps])
+    stamps = pd.to_datetime("2024-03-25") + pd.to_timedelta(days, unit="D")
+    frame = pd.DataFrame({"unique_id": ids, "ds": stamps.tz_localize(zone), "y": 1.0})
+    panel = Panel.from_frame(frame, freq="D")
+    report = check(joined(frame, frame.iloc[[0, -1]]) if doubled else frame, freq="D")
+    gaps = [one for one in report.findings if one.what == "gaps"]
+    assert sum(one.count for one in gaps) == panel.missing().sum()
+    assert report.series["gaps"].tolist() == np.add.reduceat(panel.missing().astype(int), panel.indptr[:-1]).tolist()
+    if gaps:
+        assert f"first at {panel.stamp(int(np.argmax(panel.missing())))}" in gaps[0].where
+
+
+@pytest.mark.parametrize(
+    ("starts", "periods", "told"),
+    [
+        (["2024-01-01"], 5, True),
+        (["2024-01-01", "2024-01-09", "2024-01-15"], 3, True),  # Tuesday to Thursday, too, and each in a week of its own
+        (["2024-01-01", "2024-01-12"], 3, False),  # one that goes on over a weekend tells it for all
+        (["2024-01-06"], 2, False),  # a weekend
+        (["2024-01-01"], 6, False),
+    ],
+)
+@pytest.mark.parametrize("zone", [None, "Asia/Tokyo", "America/New_York"])
+def test_days_of_one_working_week_may_be_business_days(starts: list[str], periods: int, told: bool, zone: str | None) -> None:
+    frame = joined(*(D(f"s{number}", periods, start=start) for number, start in enumerate(starts)))
+    frame["ds"] = frame["ds"].dt.tz_localize(zone)
+    report = check(frame)
+    assert findings(report).get("days or business days") == (("note", len(starts)) if told else None)
+    assert report.ok
+    assert report.summary["freq"] == "D"
+    for freq in ("D", "B") if told else ("D",):
+        assert "days or business days" not in findings(check(frame, freq=freq))
+    Naive(horizon=1).fit(frame)  # where it is not said: a warning would be an error here
 
 
 def test_the_frequency_said_is_held_against_the_data() -> None:

@@ -121,7 +121,7 @@ def test_ready(lengths: list[int], missing: Any, needed: int) -> None:
 
 def test_B112_too_many_windows_for_the_shortest_series() -> None:
     panel = panel_of([30, 9, 30, 8])
-    with pytest.raises(ParameterError, match=r"n_windows=3 .* need 1 .*series 1, 3 have fewer: the first, 1, has 9 rows"):
+    with pytest.raises(ParameterError, match=r"n_windows=3 .* needs 1 value .*eries 1, 3 have fewer: the first, 1, has 9 rows"):
         windows(panel, Plan(3, 3, 3))
     with pytest.raises(ParameterError, match=r"series 3 has 8 rows\. Ask for fewer"):
         windows(panel.take(np.array([0, 2, 3])), Plan(3, 3, 3))

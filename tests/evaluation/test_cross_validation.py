@@ -178,11 +178,11 @@ def test_B112_numbers_of_windows(name: str, wrong: Any) -> None:
 def test_B112_too_many_windows_name_the_series_and_what_a_model_needs() -> None:
     frame = joined(noisy(), D("short", 16))
     assert len(cross_validate(Naive(), frame, horizon=5, n_windows=3)) == 4 * 15
-    with pytest.raises(ParameterError, match=r"n_windows=4 windows of horizon 5 .* series short has 16 rows\. Ask for fewer"):
+    with pytest.raises(ParameterError, match=r"n_windows=4 with horizon=5 .* series short has 16 rows\. Ask for fewer"):
         cross_validate(Naive(), frame, horizon=5, n_windows=4)
-    with pytest.raises(ParameterError, match=r"n_windows=3 .* need 7 values to learn from and 15 rows after them; .* short"):
+    with pytest.raises(ParameterError, match=r"n_windows=3 .* needs 7 values to learn from and 15 rows after that; .* short"):
         cross_validate([Naive(), SeasonalNaive(season_length=7)], frame, horizon=5, n_windows=3)
-    with pytest.raises(ParameterError, match=r"n_windows=2 .* need 7 values to learn from .* series short has 16 rows"):
+    with pytest.raises(ParameterError, match=r"n_windows=2 .* needs 7 values to learn from .* series short has 16 rows"):
         cross_validate(Conformal(Naive()), frame, horizon=5, n_windows=2, options=Backtest(gap=1))
 
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from deepforecast.kernels.compiling import bare
 from deepforecast.kernels.ets.coordinates import FACTORS, LEVEL, RATES, TREND_STATE, angle, bounds, to_lane
 from deepforecast.kernels.ets.desk import (
+    AGAIN,
     ATTEMPT,
     CANDIDATE,
     ERROR,
@@ -28,6 +29,7 @@ from deepforecast.kernels.ets.desk import (
     SLOT,
     START,
     STARTS,
+    STILL,
     TREND,
     VALUE_OF,
     WIDE,
@@ -80,19 +82,23 @@ def begin_lane(data: Data, plan: Plan, desk: Desk, search: Search, found: Floats
     parameters, season = desk.work[ROOM], len(has) - FACTORS - data.design.shape[1]
     for j in range(len(has)):
         parameters[j] = data.guesses[series, form[SEASON] // 2, j]
+        if start == AGAIN:
+            parameters[j] = _found(search, desk.held, season, len(has), j, k)
         if start >= 0 and plan.has[start, j] == 1 and (j < FACTORS or plan.forms[start, SEASON] == form[SEASON]):
             parameters[j] = found[series, start, j]
-        elif start < 0 and j < RATES and free[j] == 1:
+        elif AGAIN < start < 0 and j < RATES and free[j] == 1:
             parameters[j] = RATES_AT[-1 - start][j]
         elif j == TREND_STATE and free[j] == 1 and (start >= 0 or start == FLAT):
             parameters[j] = 0.0
         elif j >= FACTORS and j < FACTORS + season and free[j] == 1 and start == FLAT:
             parameters[j] = 1.0 if form[SEASON] == 2 else 0.0
-    if form[TREND] == 2 and free[TREND_STATE] == 1 and (start < 0 or plan.forms[start, TREND] < 2):
+    if form[TREND] == 2 and free[TREND_STATE] == 1 and start != AGAIN and (start < 0 or plan.forms[start, TREND] < 2):
         parameters[TREND_STATE] = min(max(1.0 + parameters[TREND_STATE] / parameters[LEVEL], 0.8), 1.25)
-    if start < 0 and form[TREND] == 0 and free[LEVEL] == 1:
+    if AGAIN < start < 0 and form[TREND] == 0 and free[LEVEL] == 1:
         parameters[LEVEL] += MIDDLE * data.guesses[series, form[SEASON] // 2, TREND_STATE]  # without a slope, among the values
-    if adds_up(form):
+    if start == AGAIN:
+        pass
+    elif adds_up(form):
         parameters[LEVEL] -= data.centre[series]
     elif not parameters[LEVEL] > 0.0 and free[LEVEL] == 1:
         parameters[LEVEL] = data.centre[series]
@@ -102,11 +108,22 @@ def begin_lane(data: Data, plan: Plan, desk: Desk, search: Search, found: Floats
         if j < FACTORS + season:
             desk.anchor[j * LANES + k] = parameters[j]
     size = _point(form, free, parameters, season, desk.sums[COUNT * LANES + k], desk.work)
+    if AGAIN < start <= STILL:  # no way leads off the rates
+        for j in range(free[0] + free[1] + free[2] + free[3]):
+            desk.work[LIKELY, j] = 0.0
     begin(search, k, desk.work[START, :size], desk.work[LIKELY, :size])
     if start >= 0 and plan.forms[start, SEASON] == form[SEASON] and plan.forms[start, SLOT] >= 0:
         _recall(free, plan.free[start], season, desk.memory[desk.crew[PLACE, k], plan.forms[start, SLOT]], search.inverse[k])
     elif free[FACTORS] == 1 and season > 1:
         _linked(free, season, desk.work[LIKELY], search.inverse[k])
+
+
+@bare
+def _found(search: Search, held: Floats, season: int, parameters: int, j: int, k: int) -> float:
+    """A parameter where the lane's last search ended, which was laid in the lane."""
+    if j < FACTORS + season:
+        return float(held[j * LANES + k])
+    return float(search.point[k, search.size[k] - parameters + j])
 
 
 @bare

@@ -16,16 +16,24 @@ ERROR, TREND, DAMPED, SEASON, WIDE, FENCE, SLOT, STARTS = range(8)
 """Columns of `forms`. Error: 0 added, 1 multiplied · trend, season: 0 none, 1 added, 2 multiplied · WIDE: within the wide
 bounds · FENCE: kept in the admissible region 0 not, 1 always, 2 if the optimum lies outside · SLOT: where the curvature at
 the optimum is kept, -1 nowhere · from STARTS on: where searches begin, at the optimum of another form or at a guess."""
-GUESS, BOLD, CALM, QUICK, FLAT, NOWHERE = -1, -2, -3, -4, -5, -9
+GUESS, BOLD, CALM, QUICK, FLAT, STILL, TIED, LOOSE, FIRM, FADING, STEADY = range(-1, -12, -1)
+AGAIN, NOWHERE = -12, -13
 RATES_AT = (
     (0.2, 0.02, 0.05, 0.95),
     (0.5, 0.2, 0.3, 0.85),
     (0.02, 0.0005, 0.005, 0.97),
     (0.9, 0.01, 0.01, 0.9),
     (0.3, 0.01, 0.01, 0.9),
+    (0.005, 0.0025, 0.005, 0.975),
+    (0.04, 0.038, 0.02, 0.97),
+    (0.1, 0.01, 0.15, 0.975),
+    (0.015, 0.0147, 0.001, 0.979),
+    (0.1, 0.05, 0.001, 0.85),
+    (0.02, 0.001, 0.001, 0.975),
 )
-"""Rates of the guesses, in that order; FLAT has no slope and no season to begin with."""
-MOST_STARTS = 4
+"""Rates of the guesses, in that order. FLAT has no slope and no season to begin with. From STILL on, rates stay until their
+states are found, and AGAIN goes on from there with rates that move: with slow rates far states lead astray."""
+MOST_STARTS = 18
 LAST_RESORT, WITH_FENCE = MOST_STARTS, MOST_STARTS + 1  # attempts beyond the starts listed
 SERIES, PLACE, CANDIDATE, ATTEMPT, LENGTH, FENCED = range(6)  # rows of `crew`; PLACE: in the order of the call
 START, LIKELY, GRADIENT, ROOM = range(4)  # rows of `work`

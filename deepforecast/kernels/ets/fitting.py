@@ -11,10 +11,14 @@ from numpy.typing import NDArray
 from deepforecast.kernels.compiling import announced
 from deepforecast.kernels.ets.coordinates import FACTORS
 from deepforecast.kernels.ets.desk import (
+    AGAIN,
     BOLD,
     CALM,
     ERROR,
+    FADING,
+    FIRM,
     GUESS,
+    LOOSE,
     MOST_STARTS,
     NOWHERE,
     QUICK,
@@ -22,6 +26,9 @@ from deepforecast.kernels.ets.desk import (
     ROUNDS_OF,
     SEASON,
     STARTS,
+    STEADY,
+    STILL,
+    TIED,
     TREND,
     VALUE_OF,
     Data,
@@ -42,6 +49,7 @@ LONGEST_FREE_SEASON = 60
 """The factors a longer season begins with are those of a decomposition: a search for more of them takes too long."""
 PERFECT = 1e-10  # an error this small beside the spread is none
 MEMORY = 2**21  # numbers kept of the curvatures of a block of series
+SLOW_DAMPING = 0.975  # at which a thorough search goes on from a form without damping
 MOST = 600  # evaluations of a search
 
 
@@ -83,7 +91,7 @@ def fit(
     scaled, centre, units = _scaled(y, indptr)
     magnitude = np.add.reduceat(np.abs(np.where(np.isnan(scaled), 0.0, scaled)), indptr[:-1]) / units.counts
     floors = PERFECT**2 / np.column_stack([np.ones(len(centre)), np.maximum(magnitude, 1.0) ** 2])
-    guesses = _guesses(scaled, indptr, season, design.shape[1], units, settings)
+    guesses = _guesses(scaled, indptr, season, design.shape[1], units, settings, forms[0].trend == 2)
     plan = _plan(every, season, design.shape[1], settings)
     found = np.full((len(indptr) - 1, len(every), guesses.shape[2] + 2), np.inf)
     found[:, :, ROUNDS_OF] = 0.0
@@ -125,6 +133,8 @@ def starts_of(form: Form, every: list[Form], thorough: bool) -> list[int]:
     if form.error == 1 and twin in every:
         near.append(every.index(twin))
     guesses = [BOLD, GUESS, CALM, QUICK] if near else [GUESS, BOLD, CALM, QUICK]
+    for slow in (STILL, TIED, LOOSE, FIRM, FADING, STEADY):
+        guesses += [slow, AGAIN]
     return [*near, *guesses][: MOST_STARTS if thorough else 1]
 
 
@@ -182,18 +192,23 @@ def _scaled(y: Floats, indptr: Ints) -> tuple[Floats, Floats, _Units]:
     return np.where(seen, small / size[rows], np.nan), centre / size, units
 
 
-def _guesses(scaled: Floats, indptr: Ints, season: int, regressors: int, units: _Units, settings: Settings) -> Floats:
-    """Where searches begin unless another form tells; what is given stays."""
+def _guesses(
+    scaled: Floats, indptr: Ints, season: int, regressors: int, units: _Units, settings: Settings, growth: bool
+) -> Floats:
+    """Where searches begin unless another form tells; what is given stays. `growth`: a given slope multiplies."""
     seen = ~np.isnan(scaled)
     guesses = np.zeros((len(indptr) - 1, 2, FACTORS + season + regressors))
     given = _given(settings)[:, None, :]
-    guesses[:, :, :4] = np.where(np.isnan(given), RATES_AT[0], given)
+    usual = (*RATES_AT[0][:3], SLOW_DAMPING) if settings.thorough else RATES_AT[0]
+    guesses[:, :, :4] = np.where(np.isnan(given), usual, given)
     states = np.zeros((len(guesses), 2, 2 + season))
     if settings.states is None:
         guess_all(np.where(seen, scaled, 0.0), seen.astype(np.float64), indptr, season, states)
     else:
         states[:] = np.ldexp(settings.states, -units.power[:, None, None]) / units.size[:, None, None]
-        states[:, 1, 2:] = settings.states[:, 1, 2:]
+        states[:, 1, 2:] = settings.states[:, 1, 2:]  # what multiplies has no unit
+        if growth:
+            states[:, :, 1] = settings.states[:, :, 1]
     guesses[:, :, 4 : FACTORS + season] = states
     return guesses
 

@@ -18,9 +18,13 @@ PERFECT = 1e-10
 STARTS = ((0.1, 0.1), (0.5, -0.5), (1.2, 1.4), (-0.5, 0.5), (0.01, 0.01), (1.2, -1.2), (0.9, -0.3), (0.5, 0.5))
 """Coordinates to begin a search from beside estimated ones: of ar and ma. A quick one compares the first two only."""
 
-GROUPS, EACH, WIDE = 3, 8, 1.5
+GROUPS, EACH, WIDE = 6, 4, 1.5
 """A thorough search begins from the best of each of so many groups of starts a coefficient (of four at most), beside estimated
 ones; how many there are in a group, and how far they go."""
+
+ANGLES, RADII = 16, ((0.99, 0.9), (0.9, 0.999))
+"""Where p and q are 2 or more: phi and theta with roots at the same of so many angles, one of them nearer to the unit circle.
+Such a narrow peak or notch of the spectrum is a maximum of its own, and no other start leads to it."""
 
 
 @dataclass(frozen=True)
@@ -281,7 +285,21 @@ def _spread(order: Order) -> list[Floats]:
     free = (*order.free, False, False)
     limits = np.repeat([0.3 if one else WIDE for one in free], _counts(order))
     every = np.vstack([[_plain(order, *pair) for pair in STARTS], (2.0 * points - 1.0) * limits])
-    return [np.ascontiguousarray(every[place::groups]) for place in range(groups)]
+    return [np.ascontiguousarray(every[place::groups]) for place in range(groups)] + _resonant(order)
+
+
+def _resonant(order: Order) -> list[Floats]:
+    """Groups of starts with roots of phi and theta at the same angle, two angles in each."""
+    p, q, _, _ = _counts(order)
+    if min(p, q) < 2 or any(order.free):
+        return []
+    points = np.zeros((ANGLES, len(RADII), order.coefficients))
+    angles = np.pi * (np.arange(ANGLES) + 0.5) / ANGLES
+    for place, pair in enumerate(RADII):
+        for begin, radius in zip((0, p), pair, strict=True):  # phi_1 = 2 r cos, phi_2 = -r^2, as partial autocorrelations
+            points[:, place, begin] = np.arcsin(2 * radius * np.cos(angles) / (1 + radius**2))
+            points[:, place, begin + 1] = np.arcsin(-(radius**2))
+    return list(points.reshape(ANGLES // 2, 2 * len(RADII), -1))
 
 
 def power(value: float) -> float:

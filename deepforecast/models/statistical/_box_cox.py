@@ -7,8 +7,6 @@ from typing import Any
 import numpy as np
 
 from deepforecast.data.frames import Floats, Ints
-from deepforecast.data.panel import Panel
-from deepforecast.errors import DataError
 
 GOLDEN = (np.sqrt(5.0) - 1.0) / 2.0
 ROUNDS = 40
@@ -39,18 +37,6 @@ def corrected(mean: Floats, deviation: Floats, power: Floats) -> Floats:
         bend = 1.0 + 0.5 * (1.0 - power) * (deviation / (power * mean + 1.0)) ** 2
     usable = ~np.isnan(power) & np.isfinite(bend)
     return np.where(usable, middle * np.where(usable, bend, 1.0), middle)
-
-
-def refuse_nonpositive(panel: Panel, power: Floats, name: str) -> None:
-    """A transformed series has positive values alone."""
-    seen = np.where(np.isnan(panel.y), np.inf, panel.y)
-    least = np.minimum.reduceat(seen, panel.indptr[:-1])
-    bad = np.flatnonzero(~np.isnan(power) & (least <= 0))
-    if len(bad):
-        raise DataError(
-            f"{name} with box_cox needs values above 0 in column {panel.series.columns.target}; series "
-            f"{panel.series.labels(bad)} holds {least[bad[0]]:g}. Say box_cox=None, or leave these series out."
-        )
 
 
 def guerrero(y: Floats, indptr: Ints, season: int) -> Floats:

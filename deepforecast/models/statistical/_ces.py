@@ -22,6 +22,7 @@ from deepforecast.models import _seasonality as seasonality
 from deepforecast.models.baselines._arrays import reduced
 from deepforecast.models.baselines._base import resolved_season
 from deepforecast.models.statistical._base import Statistical
+from deepforecast.models.statistical._since import spread_since, told
 
 FORMS = ("none", "simple", "partial", "full")
 PARAMETERS = np.array([2, 2, 3, 4])
@@ -69,7 +70,7 @@ class ComplexSmoothing(Statistical):
         form, rows = np.argmin(score, axis=1), np.arange(len(panel))
         free = count[:, 0] - fitted_numbers(season)[form]
         deviation = np.where(free > 0, np.sqrt(squares[rows, form] / np.maximum(free, 1.0)), np.nan)
-        known = {"form": form, "parameters": parameters[rows, form], "deviation": np.ldexp(deviation, power)}
+        known = {"form": form, "parameters": parameters[rows, form], **told(panel, np.ldexp(deviation, power))}
         none = np.full(len(panel), np.iinfo(np.int64).min)
         return self._advance(Learned({**known, "began": none, **_nowhere(len(panel), season)}), panel, True)
 
@@ -85,9 +86,10 @@ class ComplexSmoothing(Statistical):
                     known[name][elsewhere] = found
                 known["began"] = panel.start
             known["level"], known["season"] = known["first_level"], known["first_season"]
-        _, known["level"], known["season"] = ces.filtered(
+        fitted, known["level"], known["season"] = ces.filtered(
             panel.y, panel.indptr, known["form"], known["parameters"], known["level"], known["season"]
         )
+        known |= spread_since(known, panel, panel.y - fitted, fresh)
         return Learned(known, history=panel if fresh else None)
 
     def _fitted(self, learned: Learned, panel: Panel) -> Floats:

@@ -24,6 +24,12 @@ def possible(forms: Sequence[Form], season: int) -> list[Form]:
     return list(dict.fromkeys(form._replace(season=0) if season == 1 else form for form in forms))
 
 
+def adding(forms: Sequence[Form]) -> list[Form]:
+    """Those of the forms in which nothing multiplies; if there are none, what the forms are with additive parts."""
+    found = [form for form in forms if not form.multiplies]
+    return found or list(dict.fromkeys(Form(0, min(form.trend, 1), form.damped, min(form.season, 1)) for form in forms))
+
+
 def parameters_of(form: Form, season: int, given: Sequence[bool] = (False,) * 5) -> int:
     """How many numbers are estimated, initial states among them, as R counts them without sigma."""
     rates = (True, form.trend > 0, form.season > 0, form.damped == 1)

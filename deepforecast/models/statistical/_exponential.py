@@ -12,19 +12,22 @@ import numpy as np
 
 from deepforecast.core.capabilities import Capabilities
 from deepforecast.core.forecast import Forecast
+from deepforecast.core.monitor import Monitor
 from deepforecast.core.noise import standard_normal
 from deepforecast.core.params import param
 from deepforecast.core.state import Learned
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats, Frame
 from deepforecast.data.panel import Panel
-from deepforecast.errors import DataError, TrainingError
+from deepforecast.errors import TrainingError, say
 from deepforecast.kernels.ets.forms import Form
+from deepforecast.models._seasonality import say_short
 from deepforecast.models.statistical import _ets as ets
 from deepforecast.models.statistical._base import Statistical
-from deepforecast.models.statistical._box_cox import guerrero, refuse_nonpositive, transformed
+from deepforecast.models.statistical._box_cox import guerrero, transformed
 from deepforecast.models.statistical._ets_forecast import ExponentialForecast
 from deepforecast.models.statistical._regressors import centred, design
+from deepforecast.models.statistical._soundness import unsound
 
 
 class Exponential(Statistical):
@@ -78,7 +81,7 @@ class Exponential(Statistical):
         """Steps after which the season repeats; 1 without."""
         return 1
 
-    def _settings(self, panel: Panel, y: Floats, season: int) -> dict[str, Any]:
+    def _settings(self, panel: Panel, y: Floats, season: int, forms: list[Form]) -> dict[str, Any]:
         """Of the kernel: what is given and how thoroughly to look."""
         return {"thorough": True, "tolerance": 1e-9}
 
@@ -98,12 +101,53 @@ class Exponential(Statistical):
         """Which of alpha, beta, gamma, phi and the states are given."""
         return (False,) * 5
 
+    def _fit(self, panel: Panel, monitor: Monitor) -> Learned:
+        season = self._season(panel)
+        forms = ets.possible(self._forms(), season)
+        seasonal = [ets.parameters_of(form, season, self._settings_given()) for form in forms if form.season]
+        if 0 < len(seasonal) < len(forms):  # else `_needs` has refused
+            needed = min(seasonal) + len(panel.series.columns.future) + 3
+            say_short(panel, season, self.name, needed, panel.observed)
+        learned = super()._fit(panel, monitor)
+        self._say_replaced(panel, learned, forms)
+        return learned
+
+    def _say_replaced(self, panel: Panel, learned: Learned, forms: list[Form]) -> None:
+        """Name the series that got another form than was asked for."""
+        kept = np.isnan(learned["criteria"][:, 0])
+        for form in forms:
+            kept |= (learned["form"] == form).all(axis=1)
+        other = np.flatnonzero(~kept)
+        if len(other):
+            say(
+                f"{self.name}: a form that multiplies, as {forms[0]}, has no sound forecast of series "
+                f"{panel.series.labels(other)}: none is likely, its errors are as large as the mean, or it leaves all values "
+                "far behind. They got the form that adds instead, see parameters(). Look for outliers and values near 0, or "
+                "choose additive parts."
+            )
+
     def _estimate(self, panel: Panel) -> Learned:
         season = self._season(panel)
+        forms = ets.possible(self._forms(), season)
+        learned = self._learned(panel, season, forms)
+        wrong = unsound(learned, panel)
+        if len(wrong):
+            part = panel.take(wrong)
+            replaced = self._learned(part, season, ets.adding(forms))
+            for name, values in replaced.by_series.items():
+                learned.by_series[name][wrong] = values
+        lost = np.flatnonzero(np.isneginf(learned["criteria"][:, 0]))
+        if len(lost):
+            raise TrainingError(
+                f"{self.name} found no parameters under which series {panel.series.labels(lost)} is likely at all. Choose "
+                "other parts, or AutoETS."
+            )
+        return learned
+
+    def _learned(self, panel: Panel, season: int, forms: list[Form]) -> Learned:
+        """The best of some forms for each series."""
         power = self._powers(panel, season)
         y = transformed(panel.y, np.repeat(power, panel.lengths))
-        forms = ets.possible(self._forms(), season)
-        self._refuse_values(panel, forms)
         matrix, centre, scale = self._regressors(panel)
         fits = self._fits(panel, y, matrix, season, forms)
         counts = np.maximum(ets.observed(y, matrix, panel.indptr), 1)
@@ -111,12 +155,6 @@ class Exponential(Statistical):
         known = ets.chosen(fits, forms, self._scores(fits, counts[:, None], np.array(each, np.float64)[None, :]), season)
         flat = ets.constant(y, panel.indptr)
         ets.lay_constant(known, flat, forms[0])
-        lost = np.flatnonzero(~np.isfinite(known["log_likelihood"]) & np.isnan(flat))
-        if len(lost):
-            raise TrainingError(
-                f"{self.name} found no parameters under which series {panel.series.labels(lost)} is likely at all. Choose a "
-                "form with additive errors, or AutoETS."
-            )
         best = known.pop("best")
         likelihood = np.where(np.isnan(flat), known.pop("log_likelihood"), np.nan)
         known |= {"centre": centre, "scale": scale, "power": power, "began": panel.start}
@@ -128,12 +166,11 @@ class Exponential(Statistical):
     def _fits(self, panel: Panel, y: Floats, matrix: Floats, season: int, forms: list[Form]) -> Any:
         from deepforecast.kernels.ets.fitting import Settings, fit
 
-        settings = Settings(**self._settings(panel, y, season))
+        settings = Settings(**self._settings(panel, y, season, forms))
         return fit(y, panel.indptr, season, forms, design=matrix, settings=settings)
 
     def _advance(self, learned: Learned, panel: Panel, fresh: bool) -> Learned:
         known = dict(learned.by_series)
-        refuse_nonpositive(panel, known["power"], self.name)
         y = transformed(panel.y, np.repeat(known["power"], panel.lengths))
         offsets = self._offsets(known, panel.covariates, panel.row_series)
         if fresh:
@@ -207,23 +244,9 @@ class Exponential(Statistical):
         """Powers of the Box-Cox transformation; NaN for none."""
         if self.box_cox is None:
             return np.full(len(panel), np.nan)
-        power = np.zeros(len(panel)) if self.box_cox == "auto" else np.full(len(panel), float(self.box_cox))
-        refuse_nonpositive(panel, power, self.name)
-        return guerrero(panel.y, panel.indptr, season) if self.box_cox == "auto" else power
-
-    def _refuse_values(self, panel: Panel, forms: list[Form]) -> None:
-        """Where every form multiplies, values are positive; constant series need none of it."""
-        if not all(form.multiplies for form in forms):
-            return
-        seen = np.where(np.isnan(panel.y), np.inf, panel.y)
-        least = np.minimum.reduceat(seen, panel.indptr[:-1])
-        bad = np.flatnonzero((least <= 0) & np.isnan(ets.constant(panel.y, panel.indptr)))
-        if len(bad):
-            raise DataError(
-                f"{self.name} with a multiplicative part needs values above 0 in column {panel.series.columns.target}; series "
-                f"{panel.series.labels(bad)} holds {least[bad[0]]:g}. Choose an additive form, or AutoETS, which tries what "
-                "the values allow."
-            )
+        if self.box_cox == "auto":
+            return guerrero(panel.y, panel.indptr, season)
+        return np.full(len(panel), float(self.box_cox))
 
     def _regressors(self, panel: Panel) -> tuple[Floats, Floats, Floats]:
         """Columns known ahead, centred and scaled within each series; centres and scales."""

@@ -14,6 +14,7 @@ from deepforecast.core.params import param
 from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.panel import Panel
 from deepforecast.errors import ParameterError
+from deepforecast.kernels.ets.forms import Form
 from deepforecast.models.statistical._exponential import Exponential
 
 
@@ -38,11 +39,11 @@ class Smoothing(Exponential):
     def _settings_given(self) -> tuple[bool, ...]:
         return (*(rate is not None for rate in self._rates()), self.initial == "simple")
 
-    def _settings(self, panel: Panel, y: Floats, season: int) -> dict[str, Any]:
+    def _settings(self, panel: Panel, y: Floats, season: int, forms: list[Form]) -> dict[str, Any]:
         fixed = [np.nan if rate is None else float(rate) for rate in self._rates()]
         found: dict[str, Any] = {"thorough": True, "tolerance": 1e-9, "bounds": self.bounds, "fixed": tuple(fixed)}
         if self.initial == "simple":
-            found["states"] = simple_states(y, panel.indptr, season, self._forms()[0].trend == 2)
+            found["states"] = simple_states(y, panel.indptr, season, forms[0].trend == 2)
         return found
 
     def _additive(self, able: Capabilities) -> Capabilities:

@@ -25,6 +25,7 @@ from deepforecast.models import _seasonality as seasonality
 from deepforecast.models.baselines._arrays import reduced
 from deepforecast.models.baselines._base import resolved_season
 from deepforecast.models.statistical._base import Statistical
+from deepforecast.models.statistical._since import spread_since, told
 
 LONG = 10  # rows from which on the first errors may be left out
 
@@ -52,7 +53,8 @@ class ThetaFamily(Statistical):
     """A Theta model: y = season * x or season + x, and the recursion is that of x.
 
     Learned of each series: `alpha`, `weight` (1 - 1/theta), `dynamic`; `start` and `state`, before the first row and after the
-    last, of x - `centre`; `index` of the season by the place on the calendar, `phase` (the place of the first step ahead).
+    last, of x - `centre`; `index` of the season by the place on the calendar, `phase` (the place of the first step ahead); and
+    what `_since` tells the spread by.
     """
 
     capabilities = Capabilities(distribution="analytic", missing=True, simulates=True, explains=True, scale_equivariant=True)
@@ -93,7 +95,7 @@ class ThetaFamily(Statistical):
         known["centre"] = x[_first_rows(x, panel.indptr)]
         x, power = _near_one(x - np.repeat(known["centre"], panel.lengths), panel.indptr)
         known |= self._chosen(x, panel.indptr, np.where((index != index[:, :1]).any(axis=1), length - 1, 0))
-        known["deviation"] = np.ldexp(known["deviation"], power)
+        known |= told(panel, np.ldexp(known["deviation"], power))
         known["start"] = _rescaled(known["start"], power)
         return self._advance(Learned(known), panel, True)
 
@@ -115,15 +117,18 @@ class ThetaFamily(Statistical):
 
     def _advance(self, learned: Learned, panel: Panel, fresh: bool) -> Learned:
         known = {**learned.by_series, "phase": _next_phase(panel, learned["index"].shape[1])}
-        x = _without_season(panel, known) - np.repeat(known["centre"], panel.lengths)
-        if fresh:
-            elsewhere = np.flatnonzero(panel.start != known["began"])
-            if len(elsewhere):
-                known["start"] = known["start"].copy()
-                known["start"][elsewhere] = _restarted(x, panel.indptr, known, elsewhere)
-                known["began"] = panel.start
+        x = _without_season(panel, known)
+        elsewhere = np.flatnonzero((panel.start != known["began"]) & fresh)
+        if len(elsewhere):
+            known |= {name: known[name].copy() for name in ("centre", "start")}
+            known["centre"][elsewhere] = x[_first_rows(x, panel.indptr)[elsewhere]]
+        x = x - np.repeat(known["centre"], panel.lengths)
+        if len(elsewhere):
+            known["start"][elsewhere] = _restarted(x, panel.indptr, known, elsewhere)
+            known["began"] = panel.start
         begin = known["start" if fresh else "state"]
-        _, known["state"] = _kernel().filtered(x, panel.indptr, begin, known["alpha"], known["weight"], known["dynamic"])
+        fitted, known["state"] = _kernel().filtered(x, panel.indptr, begin, known["alpha"], known["weight"], known["dynamic"])
+        known |= spread_since(known, panel, x - fitted, fresh)
         return Learned(known, history=panel if fresh else None)
 
     def _fitted(self, learned: Learned, panel: Panel) -> Floats:

@@ -26,14 +26,16 @@ ANY = ("auto", None, "additive", "multiplicative")
 class AutoETS(Exponential):
     """Each series gets the form of exponential smoothing with the lowest AICc (AIC, BIC) among the stable ones.
 
-    15 candidates: additive errors with trend N, A, Ad and season N, A; multiplicative errors with trend N, A, Ad and season
-    N, A, M. Where values are not all positive the 6 with additive parts alone; without a season those without one. A candidate
+    15 candidates: additive errors with trend N, A, Ad and season N, A; multiplicative errors with trend N, A, Ad and season N,
+    A, M. Where values are not all positive the 6 with additive parts alone; without a season those without one. A candidate
     whose criterion is not defined, as it has too many parameters for the values there are (n < k + 2, sigma counted in k), is
-    left out; with 3 or 4 values that leaves none, and ETS(A,N,N) is taken. `error`, `trend`, `damped`, `seasonal` restrict;
-    `multiplicative_trend` adds M and Md (with errors and season N or M). Likelihood, missing values, columns known ahead,
-    intervals and `box_cox` (additive candidates) as in `ETS`. A season longer than 60 begins as its first turns have it, and
-    counts in full. Each candidate is searched for once, from the optimum of the next smaller one, which forecasts better than
-    the best of several searches; `ETS` of one form looks further. Where errors or a season multiply, no forecast is below 0.
+    left out; with 3 or 4 values that leaves none, and ETS(A,N,N) is taken; series too short for their season are named in a
+    warning. Where the best form multiplies and fails a series (see `ETS`), the best of those that add is taken. `error`,
+    `trend`, `damped`, `seasonal` restrict; `multiplicative_trend` adds M and Md (with errors and season N or M). Likelihood,
+    missing values, columns known ahead, intervals and `box_cox` (additive candidates) as in `ETS`. A season longer than 60
+    begins as its first turns have it, and counts in full. Each candidate is searched for once, from the optimum of the next
+    smaller one, which forecasts better than the best of several searches; `ETS` of one form looks further. Where errors or a
+    season multiply, no forecast is below 0.
     References: Hyndman, Koehler, Snyder & Grose (2002), *International Journal of Forecasting* 18; Hyndman & Khandakar (2008).
 
     >>> from deepforecast import datasets
@@ -80,7 +82,7 @@ class AutoETS(Exponential):
             return 1
         return resolved_season(self.season_length, panel, self, "season_length")
 
-    def _settings(self, panel: Panel, y: Floats, season: int) -> dict[str, Any]:
+    def _settings(self, panel: Panel, y: Floats, season: int, forms: list[Form]) -> dict[str, Any]:
         return {"bounds": self.bounds}
 
     def _scores(self, fits: Any, counts: Floats, parameters: Floats) -> Floats:

@@ -10,7 +10,7 @@ import numpy as np
 
 from deepforecast.core.forecast import refuse_taken
 from deepforecast.data import frames
-from deepforecast.data.columns import Columns
+from deepforecast.data.columns import Columns, say_undeclared
 from deepforecast.data.frames import Frame
 from deepforecast.data.missing import METHODS, filled
 from deepforecast.data.panel import Panel
@@ -68,8 +68,7 @@ def decompose(
     ['unique_id', 'ds', 'y', 'trend', 'season_12', 'remainder']
     """
     panel = Panel.from_frame(frame, columns=columns, freq=freq)
-    if panel.undeclared:
-        say(f"Columns without a role are left out: {some(panel.undeclared)}. Declare them in columns= or drop them.")
+    say_undeclared(panel.undeclared)
     lengths = season_lengths(season_length, panel, "decompose")
     if not lengths:
         raise ParameterError("decompose takes seasons out: season_length is at least 2; there is none here.")

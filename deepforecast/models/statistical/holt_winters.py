@@ -23,7 +23,8 @@ class HoltWinters(Smoothing):
     u = v = y - mu for a season that is added, else u = (y - mu) / s and v = (y - mu) / q. All first states are estimated, of
     the season all but one. Intervals: by formula where the season is added, else by sample paths; `ETS(error="multiplicative",
     seasonal="multiplicative")` lets errors grow with the level and has a formula. A season longer than 60 begins as its first
-    turns have it. Reference: Hyndman & Athanasopoulos (2021), *Forecasting: Principles and Practice*, section 8.3.
+    turns have it; one of 1 step is none. Where a season that multiplies fails a series, one that adds is taken and the series
+    is named in a warning. Reference: Hyndman & Athanasopoulos (2021), *Forecasting: Principles and Practice*, section 8.3.
 
     >>> from deepforecast import datasets
     >>> model = HoltWinters(horizon=3, seasonal="multiplicative").fit(datasets.load("air_passengers"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from deepforecast.data.frames import Floats, Frame
-from deepforecast.errors import DataError
+from deepforecast.errors import DataError, shown
 from deepforecast.testing import worlds
 from deepforecast.testing.check import able, rule
 from deepforecast.testing.expect import column, expect, expect_close, expect_finite, expect_same, forecasts, heard, refused
@@ -33,7 +33,10 @@ def constants_stay_constant(subject: Subject) -> None:
 
 @rule()
 def odd_histories_give_finite_forecasts(subject: Subject) -> None:
-    """A step at the end, one value among zeros, seldom counts, alternating or negative values, an outlier: finite, in reach."""
+    """A step at the end, one value among zeros, seldom counts, alternating or negative values, an outlier: finite, in reach.
+
+    A model may fall back on a simpler one, and says so by the name of the series.
+    """
     random, y = np.random.default_rng(0), np.zeros(ROWS)
     histories = {
         "a step at the last row": np.where(np.arange(ROWS) < ROWS - 1, 5.0, 50.0),
@@ -45,7 +48,11 @@ def odd_histories_give_finite_forecasts(subject: Subject) -> None:
         "a straight line": np.arange(ROWS, dtype=np.float64),
     }
     histories = {what: values for what, values in histories.items() if subject.takes(values)}
-    for what, found in _forecasts(subject, histories).items():
+    with heard() as messages:
+        forecast = _forecasts(subject, histories)
+    for message in messages:
+        expect(any(what in message for what in histories), f"a warning names no series: {shown(message, 300)}")
+    for what, found in forecast.items():
         expect_finite(found, subject.fitted().name, f"the forecast of {what}")
         values, points = histories[what], column(found, subject.fitted().name)
         width = np.ptp(values) * (HORIZON if what == "a step at the last row" else 1)  # a trend may go on by it, step by step
@@ -91,10 +98,17 @@ def small_moves_on_a_high_level_are_seen(subject: Subject) -> None:
 
 @rule(able("local"))
 def an_outlier_stays_in_its_series(subject: Subject) -> None:
-    """A value of 1e9 in one series changes nothing in the others, where each series is learned by itself."""
+    """A value of 1e9 in one series changes nothing in the others, where each series is learned by itself.
+
+    What is said of it names it.
+    """
     frame = worlds.daily()
     wild = worlds.with_y(frame, np.where(frame.index == 20, 1e9, frame["y"]))
-    found, wanted = subject.forecast(wild, level=subject.levels), subject.fitted().predict(level=subject.levels)
+    with heard() as messages:
+        found = subject.forecast(wild, level=subject.levels)
+    for message in messages:
+        expect(f"series {frame['unique_id'][20]}:" in message, f"a warning is not of the series: {shown(message, 300)}")
+    wanted = subject.fitted().predict(level=subject.levels)
     others = wanted["unique_id"] != frame["unique_id"][20]
     expect_same(found[others], wanted[others], "the forecast of other series")
 

@@ -1,0 +1,68 @@
+"""Where forms that multiply go wrong: states near 0 divide, growth is raised to powers, an outlier is a factor of millions.
+
+unsound     the series whose forecast by such a form is none
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from deepforecast.core.noise import standard_normal
+from deepforecast.core.state import Learned
+from deepforecast.data.frames import Floats, Ints
+from deepforecast.data.panel import Panel
+from deepforecast.models.baselines._arrays import reduced
+from deepforecast.models.statistical import _ets as ets
+
+LARGEST_ERROR = 1.0
+"""Of errors that multiply, one standard deviation: beyond it every sixth value of the model would be negative."""
+SMALLEST_FACTOR = 1e-3  # of their mean; errors are divided by it
+BEYOND = 100.0  # times the largest value, and times what the series has grown by
+STEPS = (12, 48)  # ahead that are looked at: two seasons, within these bounds
+PATHS = 64
+FAR = 100.0  # times as far may sample paths go
+
+
+def unsound(learned: Learned, panel: Panel) -> Ints:
+    """The series, of those with a form that multiplies, for which no parameters were found, errors are as large as the mean,
+    a factor of the season is about 0 or less, or the forecast or the middle 95 % of its sample paths leave what the series
+    suggests far behind."""
+    form, likelihood = learned["form"], learned["criteria"][:, 0]
+    multiplies = (form[:, 0] == 1) | (form[:, 1] == 2) | (form[:, 3] == 2)
+    some = np.flatnonzero(multiplies & ~np.isnan(likelihood))
+    bad = np.isneginf(likelihood[some]) | ((form[some, 0] == 1) & (learned["sigma"][some] >= LARGEST_ERROR))
+    factors = learned["state"][some, 2:]
+    bad |= (form[some, 3] == 2) & ~(factors.min(axis=1) > SMALLEST_FACTOR * factors.mean(axis=1))
+    left = some[~bad]
+    reach = _reach(learned.take(left))
+    largest = reduced(np.abs(np.where(np.isnan(panel.y), 0.0, panel.y)), panel.indptr[left], panel.indptr[left + 1], np.maximum)
+    far = np.flatnonzero(~(reach <= BEYOND * largest))
+    far = far[~(reach[far] <= BEYOND * largest[far] * np.array([_growth(panel, number) for number in left[far]]))]
+    return np.sort(np.concatenate([some[bad], left[far]]))
+
+
+def _reach(learned: Learned) -> Floats:
+    """The largest size the forecast of each series comes to, its sample paths counting less."""
+    from deepforecast.kernels.ets.forecasting import has_formula, means, paths
+
+    steps = int(np.clip(2 * (learned["state"].shape[1] - 2), *STEPS))
+    with np.errstate(over="ignore", invalid="ignore"):
+        found = np.abs(means(ets.model(learned.by_series, "state"), steps)[0]).max(axis=1, initial=0.0)
+        sampled = np.flatnonzero(~has_formula(learned["form"], False) & ~np.isnan(learned["sigma"]))
+        if len(sampled):
+            mine = learned.take(sampled)
+            draws = standard_normal(0, np.zeros((1, 1)), (int(mine["age"].max()) + steps, PATHS))
+            draws = draws * mine["sigma"][:, None, None]
+            sizes = paths(ets.model(mine.by_series, "state"), draws, np.zeros((len(sampled), steps)))
+            band = np.sort(np.where(np.isnan(sizes), np.inf, np.abs(sizes)), axis=1)[:, int(0.95 * PATHS)]
+            found[sampled] = np.maximum(found[sampled], band.max(axis=1) / FAR)
+    return np.asarray(found)
+
+
+def _growth(panel: Panel, number: int) -> float:
+    """By what a series has grown from the median of its first third to that of the last; 1 if it has not."""
+    y = panel.y[panel.indptr[number] : panel.indptr[number + 1]]
+    y = y[~np.isnan(y)]
+    third = max(len(y) // 3, 1)
+    first, last = float(np.median(y[:third])), float(np.median(y[-third:]))
+    return max(last / first, 1.0) if first > 0.0 else 1.0
