@@ -31,6 +31,12 @@ def moved(model: Forecaster, state: State, frame: Frame, static: Frame | None) -
     return moved_panel(model, state, panel, rows)
 
 
+def looked_at(model: Forecaster, state: State, frame: Frame, static: Frame | None) -> tuple[Panel, Ints]:
+    """A frame as a model in this state sees it, and the number of each of its series in the state, -1 for an unknown one."""
+    panel, rows = _read(state, frame, static, freq=state.series.calendar.frequency)
+    return _recoded(prepared(model, panel), state), rows
+
+
 def moved_panel(model: Forecaster, state: State, panel: Panel, rows: Ints) -> State:
     """`moved` for a panel; `rows` is the number of each of its series in the state, -1 for an unknown one."""
     whole = _recoded(prepared(model, panel), state)

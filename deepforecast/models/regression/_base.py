@@ -21,7 +21,8 @@ from deepforecast.core.params import param
 from deepforecast.core.preparing import refuse_short
 from deepforecast.core.state import Learned
 from deepforecast.data.covariates import Covariate
-from deepforecast.data.frames import Floats, Ints
+from deepforecast.data import frames
+from deepforecast.data.frames import Floats, Frame, Ints
 from deepforecast.data.panel import Panel
 from deepforecast.errors import ParameterError, some
 from deepforecast.models.regression import _held, _planning, _samples
@@ -53,6 +54,7 @@ class Regressive(Forecaster):
     takes_missing: ClassVar[bool] = False  # features may be missing
     gives_quantiles: ClassVar[bool] = False  # it can be trained for a quantile
     gives_several: ClassVar[bool] = False  # one regressor can give several steps at once
+    gives_shares: ClassVar[bool] = False  # it can say what each feature adds
 
     lags: int | list[int] | str | None = param("auto", choices=("auto", None), at_least=1, help="rows back whose values are features; 3: the last three")
     windows: list[str] | str | None = param("auto", choices=("auto", None), help="features of the past such as 'mean_28', 'std_28@7', 'ewm_0.3'")
@@ -80,12 +82,26 @@ class Regressive(Forecaster):
         "lags": None, "windows": None, "differences": None, "scale": False, "strategy": "direct"
     }  # fmt: skip
 
+    def importance(self, frame: Frame | None = None, *, static: Frame | None = None) -> Frame:
+        """How much each feature counts, as shares of the whole, the largest first: columns `feature` and `importance`.
+
+        Of trees it is what splits on a feature gained in fit, of linear models how far its usual change moves the forecast. With
+        a `frame` (of data that were not learned from, best) it is for any regressor what the squared errors of one step grow by
+        when that feature is shuffled.
+        """
+        from deepforecast.models.regression import _importance
+
+        state = self.fitted()
+        return frames.build(state.series.library, _importance.importances(self, state, frame, static))
+
     # -- hooks of the contract -------------------------------------------------------------------------------------------------
 
     def _narrow(self, declared: Capabilities) -> Capabilities:
         able = replace(declared, missing=self.takes_missing, local=self.per_series, static=not self.per_series)
         if self.quantiles:
             able = replace(able, distribution="quantiles", learns_distribution=True)
+        explained = not self.quantiles or 0.5 in self.quantiles or self.point == "mean"
+        able = replace(able, explains=self.gives_shares and self.power is None and explained)
         if self.power or self.bounds:
             able = replace(able, shift_equivariant=False, scale_equivariant=self.power == "log")
         if self.power:
@@ -104,7 +120,8 @@ class Regressive(Forecaster):
         if self.per_series or int(panel.observed.max()) < needed:
             refuse_short(self, panel, needed, "values")
         z, scales = plan.target.learn(panel, self.name)
-        held = _held.begun(plan, panel, z, scales, panel.start, np.arange(len(panel), dtype=np.float64))
+        owners = np.arange(len(panel), dtype=np.float64)
+        held = _held.begun(plan, self._without_weights(panel), z, scales, panel.start, owners)
         parts = [np.array([one]) for one in range(len(panel))] if self.per_series else [None]
         made = [self._made(plan, panel, z, part) for part in parts]
         every = {**panel.covariates, **panel.static}
@@ -150,13 +167,21 @@ class Regressive(Forecaster):
         return replace(learned, by_series=held)
 
     def _forecast(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> Forecast:
-        ahead = Ahead(Plan.read(learned["plan"]), learned, steps, future)
+        ahead = self._ahead_of(learned, steps, future)
         mean = self._bounded(ahead.back(self._stepped(ahead, 0), self._spread(learned) if self.point_kind == "mean" else None))
         if not self.quantiles:
             return PointForecast(mean, self.name)
         levels = tuple(sorted(set(self.quantiles)))
         bands = [self._bounded(ahead.back(self._stepped(ahead, place + 1))) for place in range(len(levels))]
         return QuantileForecast(mean, levels, np.stack(bands, axis=-1), self.name)
+
+    def _ahead_of(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> Ahead:
+        return Ahead(Plan.read(learned["plan"]), learned, steps, {name: future[name] for name in future if name != self.weight})
+
+    def _explain(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> dict[str, Floats]:
+        from deepforecast.models.regression import _explaining
+
+        return _explaining.components(self, learned, steps, future)
 
     def _stepped(self, ahead: Ahead, place: int) -> Floats:
         """Forecasts on the scale that is learned, by the regressors at a place: 0 for the point, then one for each quantile."""
@@ -218,6 +243,15 @@ class Regressive(Forecaster):
     @abstractmethod
     def _values(self, regressor: Any, rows: Any) -> Floats:
         """What it says of rows; each whatever stands beside it."""
+
+    def _shares(self, regressor: Any, rows: Any) -> Floats:
+        """What each column adds to what it says of rows, and last what it says without any: (rows, columns + 1), of several
+        values a row (rows, columns + 1, values)."""
+        raise NotImplementedError
+
+    def _gains(self, regressor: Any) -> Floats | None:
+        """What each column was worth to it, if it knows."""
+        return None
 
     @abstractmethod
     def _written(self, regressor: Any, foreign: Foreign) -> dict[str, Any]:

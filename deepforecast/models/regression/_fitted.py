@@ -107,8 +107,10 @@ class Line(Held):
         return self.scaled.back(np.einsum("rc,cs->rs", self.scaled.rows(rows), self.weights) + self.constant)
 
     def shares(self, rows: Any) -> Floats:
-        """What each column adds to the mean of the target (rows, columns, values)."""
-        return np.asarray(self.scaled.rows(rows)[:, :, None] * self.weights * self.scale)
+        """What each column adds, and last the mean of the target: (rows, columns + 1, values)."""
+        base = self.constant * self.scale + self.middle
+        shares = self.scaled.rows(rows)[:, :, None] * (self.weights * self.scale)
+        return np.concatenate([shares, np.broadcast_to(base, (len(rows), 1, len(base)))], axis=1)
 
     @property
     def gains(self) -> Floats:

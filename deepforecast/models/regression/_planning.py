@@ -54,7 +54,7 @@ def _refuse_combinations(model: Regressive, panel: Panel) -> None:
             f"strategy={model.strategy!r} learns each step apart, so {name} needs to know how many before it is fitted. Say "
             f"{type(model).__name__}(horizon=...)."
         )
-    if columns.past and model.own_horizon is None:
+    if set(columns.past) - {model.weight} and model.own_horizon is None:
         raise ParameterError(
             f"Columns known up to now alone ({some(columns.past)}) are read from before the first step, so {name} needs a horizon "
             f"before it is fitted. Say {type(model).__name__}(horizon=...)."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, ClassVar
@@ -31,6 +32,8 @@ class CatBoost(Boosted):
     >>> model = CatBoost(horizon=3, n_trees=50).fit(datasets.load("air_passengers"))  # doctest: +SKIP
     """
 
+    capabilities = replace(Boosted.capabilities, explains=True)
+    gives_shares: ClassVar[bool] = True
     learning_example: ClassVar[dict[str, Any]] = {**Boosted.learning_example, "depth": 2, "penalty": 1.0}
 
     n_trees: int = param(300, at_least=1, low=50, high=1000, log=True, help="trees; with early stopping, at most")
@@ -42,7 +45,7 @@ class CatBoost(Boosted):
         catboost = imported("catboost", "CatBoost")
         before, late = self._parted(sample)
         if not _varies(before.target[:, None]) or not _varies(before.rows):  # which CatBoost refuses
-            return {"constant": _typical(before, level)}
+            return {"constant": _typical(before, level), "columns": before.rows.shape[1]}
         model, watched = catboost.CatBoost(self._options(level)), None if late is None else _known(late, before)
         if watched is not None and len(watched):
             more = {"eval_set": _pool(watched), "early_stopping_rounds": self.early_stopping, "use_best_model": True}
@@ -68,6 +71,22 @@ class CatBoost(Boosted):
             return np.full(len(rows), regressor["constant"])
         return np.asarray(regressor["model"].predict(_pool_of(rows, regressor["categories"]), thread_count=allowed_threads()))
 
+    def _shares(self, regressor: Any, rows: Any) -> Floats:
+        found = np.zeros((len(rows), rows.shape[1] + 1))
+        if "constant" in regressor:
+            found[:, -1] = regressor["constant"]
+            return found
+        pool = _pool_of(rows, regressor["categories"])
+        shares = regressor["model"].get_feature_importance(pool, type="ShapValues", thread_count=allowed_threads())
+        found[:, [*_order(rows.shape[1], regressor["categories"]), -1]] = shares
+        return found
+
+    def _gains(self, regressor: Any) -> Floats:
+        if "constant" in regressor:
+            return np.zeros(int(regressor["columns"]))
+        gains = np.asarray(regressor["model"].get_feature_importance(type="PredictionValuesChange"), dtype=np.float64)
+        return gains[np.argsort(_order(len(gains), regressor["categories"]))]
+
     def _written(self, regressor: Any, foreign: Foreign) -> dict[str, Any]:
         if "constant" in regressor:
             return dict(regressor)
@@ -78,7 +97,7 @@ class CatBoost(Boosted):
 
     def _revived(self, said: Mapping[str, Any], foreign: Foreign) -> Any:
         if "constant" in said:
-            return {"constant": float(said["constant"])}
+            return dict(said)
         model = imported("catboost", "CatBoost").CatBoost()
         return {"model": model.load_model(blob=said["trees"].tobytes()), "categories": [int(one) for one in said["categories"]]}
 
@@ -90,12 +109,17 @@ def _pool(sample: Sample) -> Any:
 def _pool_of(rows: Any, categories: list[int], target: Any = None, weight: Any = None) -> Any:
     """Rows as CatBoost takes them: numbers, and behind them categories as text."""
     catboost = imported("catboost", "CatBoost")
-    others, texts = np.setdiff1d(np.arange(rows.shape[1]), categories), None
+    others, texts = _order(rows.shape[1], categories)[: rows.shape[1] - len(categories)], None
     if categories:
         codes = np.where(rows[:, categories] >= 0, rows[:, categories], -1).astype(np.int64)
         texts = np.array([str(code).encode() for code in range(-1, codes.max() + 1)], dtype=object)[codes + 1]
     numbers = np.ascontiguousarray(rows[:, others], dtype=np.float32) if len(others) else None
     return catboost.Pool(catboost.FeaturesData(numbers, texts), label=target, weight=weight)
+
+
+def _order(count: int, categories: list[int]) -> list[int]:
+    """Columns as CatBoost takes them: those of numbers first."""
+    return [*(place for place in range(count) if place not in set(categories)), *categories]
 
 
 def _varies(rows: Any) -> bool:

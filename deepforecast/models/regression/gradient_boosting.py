@@ -85,6 +85,9 @@ class GradientBoosting(Boosted):
     def _values(self, regressor: Any, rows: Any) -> Floats:
         return np.asarray(regressor.values(rows))
 
+    def _gains(self, regressor: Any) -> Floats:
+        return np.asarray(regressor.gains)
+
     def _written(self, regressor: Any, foreign: Foreign) -> dict[str, Any]:
         return dict(regressor.written())
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -31,6 +32,8 @@ class LightGBM(Boosted):
     [450.0, 430.0, 460.0]
     """
 
+    capabilities = replace(Boosted.capabilities, explains=True)
+    gives_shares: ClassVar[bool] = True
     small: ClassVar[dict[str, Any]] = {"min_rows": 3}
     learning_example: ClassVar[dict[str, Any]] = {
         **Boosted.learning_example, "min_rows": 3, "n_leaves": 4, "row_share": 1.0, "column_share": 1.0
@@ -76,6 +79,12 @@ class LightGBM(Boosted):
 
     def _values(self, regressor: Any, rows: Any) -> Floats:
         return np.asarray(regressor.predict(rows, num_threads=allowed_threads()), dtype=np.float64)
+
+    def _shares(self, regressor: Any, rows: Any) -> Floats:
+        return np.asarray(regressor.predict(rows, pred_contrib=True, num_threads=allowed_threads()), dtype=np.float64)
+
+    def _gains(self, regressor: Any) -> Floats:
+        return np.asarray(regressor.feature_importance("gain"), dtype=np.float64)
 
     def _written(self, regressor: Any, foreign: Foreign) -> dict[str, Any]:
         return {"text": np.frombuffer(regressor.model_to_string().encode(), dtype=np.uint8)}

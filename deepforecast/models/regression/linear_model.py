@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -33,9 +34,11 @@ class LinearModel(Regressive):
     [449.0, 425.0, 482.0]
     """
 
+    capabilities = replace(Regressive.capabilities, explains=True)
     number: ClassVar[type] = np.float64
     adds_up: ClassVar[bool] = True
     gives_several: ClassVar[bool] = True
+    gives_shares: ClassVar[bool] = True
 
     @classmethod
     def examples(cls) -> list[dict[str, Any]]:
@@ -52,6 +55,7 @@ class LinearModel(Regressive):
         spread = np.sqrt(weight @ (rows * rows))
         spread = np.where(spread > 1e-12 * np.maximum(np.abs(centre), 1e-300), spread, np.inf)
         rows /= spread
+        usual = np.where(np.isfinite(spread), spread, 0.0)
         target = sample.target.reshape(len(sample), -1)
         middle = weight @ target
         away = (target - middle) * weight[:, None]
@@ -59,7 +63,7 @@ class LinearModel(Regressive):
         along = turned.T @ (rows.T @ away)
         ridge = self._ridge(sizes, along, ((target - middle) * away).sum(axis=0), len(sample))
         coefficients = (turned @ (along / np.maximum(sizes[:, None] + ridge, TINY))) / spread[:, None]
-        return {"coefficients": coefficients, "constant": middle - centre @ coefficients, "centre": centre}
+        return {"coefficients": coefficients, "constant": middle - centre @ coefficients, "centre": centre, "spread": usual}
 
     def _ridge(self, sizes: Floats, along: Floats, total: Floats, count: int) -> float:
         """The penalty given, or the one of least generalised cross-validation error (Golub, Heath & Wahba 1979)."""
@@ -79,6 +83,15 @@ class LinearModel(Regressive):
         filled = np.where(np.isfinite(rows), rows, regressor["centre"])
         found = np.einsum("rc,cs->rs", filled, regressor["coefficients"]) + regressor["constant"]
         return found[:, 0] if found.shape[1] == 1 else found
+
+    def _shares(self, regressor: Any, rows: Any) -> Floats:
+        away = np.where(np.isfinite(rows), rows - regressor["centre"], 0.0)
+        base = regressor["constant"] + regressor["centre"] @ regressor["coefficients"]
+        shares = away[:, :, None] * regressor["coefficients"]
+        return np.concatenate([shares, np.broadcast_to(base, (len(rows), 1, len(base)))], axis=1)
+
+    def _gains(self, regressor: Any) -> Floats:
+        return np.asarray(np.abs(regressor["coefficients"]).sum(axis=1) * regressor["spread"])
 
     def _written(self, regressor: Any, foreign: Foreign) -> dict[str, Any]:
         return dict(regressor)

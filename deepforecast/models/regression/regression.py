@@ -17,6 +17,7 @@ from deepforecast.data.panel import Panel
 from deepforecast.errors import ParameterError
 from deepforecast.models.regression import _objects
 from deepforecast.models.regression._base import Regressive
+from deepforecast.models.regression._fitted import Line
 from deepforecast.models.regression._named import NAMED
 from deepforecast.models.regression._objects import Regressor, Whole
 from deepforecast.models.regression._samples import Sample
@@ -39,6 +40,8 @@ class Regression(Regressive):
     >>> model.fit(datasets.load("air_passengers")).predict()["Regression"].round(0).tolist()
     [452.0, 437.0, 476.0]
     """
+
+    capabilities = replace(Regressive.capabilities, explains=True)
 
     regressor: str | Regressor = param(positional=True, choices=tuple(NAMED), help="a name, or a regressor of your own")
     options: dict[str, Any] | None = param(None, help="what the named regressor takes, by its own names")
@@ -74,6 +77,11 @@ class Regression(Regressive):
         """It can be trained for a quantile."""
         return isinstance(self.regressor, str) and NAMED[self.regressor].gives_quantiles
 
+    @property
+    def gives_shares(self) -> bool:  # type: ignore[override]
+        """It can say what each feature adds."""
+        return isinstance(self.regressor, str) and NAMED[self.regressor].kind is Line
+
     def _narrow(self, declared: Capabilities) -> Capabilities:
         able, own = super()._narrow(declared), self.regressor
         steady = isinstance(own, str) and NAMED[own].steady
@@ -97,6 +105,12 @@ class Regression(Regressive):
 
     def _values(self, regressor: Any, rows: Any) -> Floats:
         return np.asarray(regressor.values(rows))
+
+    def _shares(self, regressor: Any, rows: Any) -> Floats:
+        return np.asarray(regressor.shares(rows))
+
+    def _gains(self, regressor: Any) -> Floats | None:
+        return getattr(regressor, "gains", None)
 
     def _written(self, regressor: Any, foreign: Foreign) -> dict[str, Any]:
         if not isinstance(regressor, Whole):

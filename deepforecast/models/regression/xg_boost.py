@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -29,6 +30,8 @@ class XGBoost(Boosted):
     >>> model = XGBoost(horizon=3, n_trees=50).fit(datasets.load("air_passengers"))  # doctest: +SKIP
     """
 
+    capabilities = replace(Boosted.capabilities, explains=True)
+    gives_shares: ClassVar[bool] = True
     small: ClassVar[dict[str, Any]] = {"min_rows": 1}
     learning_example: ClassVar[dict[str, Any]] = {
         **Boosted.learning_example, "min_rows": 3, "depth": 2, "row_share": 1.0, "column_share": 1.0
@@ -72,6 +75,13 @@ class XGBoost(Boosted):
         regressor.set_param({"nthread": allowed_threads()})
         found = regressor.inplace_predict(_lacking(rows, regressor.feature_types), validate_features=False)
         return np.asarray(found, dtype=np.float64)
+
+    def _shares(self, regressor: Any, rows: Any) -> Floats:
+        return np.asarray(regressor.predict(_table(rows, regressor.feature_types), pred_contribs=True), dtype=np.float64)
+
+    def _gains(self, regressor: Any) -> Floats:
+        found = regressor.get_score(importance_type="total_gain")
+        return np.array([found.get(f"f{place}", 0.0) for place in range(regressor.num_features())])
 
     def _written(self, regressor: Any, foreign: Foreign) -> dict[str, Any]:
         return {"trees": np.frombuffer(regressor.save_raw("ubj"), dtype=np.uint8)}
