@@ -151,9 +151,13 @@ def row(y: np.ndarray, at: int, day: Any) -> np.ndarray:
 
 def steps(frame: pd.DataFrame) -> dict[str, float]:
     """predict of many series beside the bare calls of booster.predict it consists of, in turn: medians of five."""
-    fitted = model().fit(frame)
+    from deepforecast import LightGBM
+
+    fitted, tables, values = model().fit(frame), [], LightGBM._values
     trees = fitted.state_.learned["regressors"].models[0][0]
-    tables = [np.random.default_rng(step).normal(size=(frame["unique_id"].nunique(), trees.num_feature())) for step in range(24)]
+    LightGBM._values = lambda self, regressor, rows: (tables.append(rows), values(self, regressor, rows))[1]  # type: ignore[method-assign]
+    fitted.predict()
+    LightGBM._values = values  # type: ignore[method-assign]
     whole, calls = [], []
     for _ in range(5):
         start = time.process_time()

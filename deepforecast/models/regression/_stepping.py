@@ -24,12 +24,14 @@ class Past:
         self.values = np.concatenate([tail, np.full((len(tail), steps), np.nan)], axis=1)
         self.held, self._running = tail.shape[1], running
         self._features = [coded(one.past) for one in designs]
-        self._row = np.empty((len(tail), len(designs[0].past)))
 
-    def row(self, step: int) -> Floats:
-        """The features of the row `step` rows after the next one, as the regressor of that step in a block sees them."""
-        kernel.newest(self.values, self.held + step, *self._features[step], self._running, self._row)
-        return self._row
+    def table(self, step: int, beside: Floats) -> Floats:
+        """The row `step` rows after the next one, as the regressor of that step in a block sees it; `beside`: its last columns."""
+        features, levels = self._features[step]
+        found = np.empty((len(beside), len(levels) + beside.shape[1]))
+        kernel.newest(self.values, self.held + step, features, levels, self._running, found)
+        found[:, len(levels) :] = beside
+        return found
 
     def take(self, block: Floats) -> None:
         """The values of the next rows."""
@@ -49,8 +51,7 @@ def forecast(past: Past, predicts: Sequence[Predict], beside: Floats) -> Floats:
     for start in range(0, steps, block):
         here = min(block, steps - start)
         for step in range(here):
-            table = np.concatenate([past.row(step), beside[start + step]], axis=1)
-            found[:, start + step] = predicts[step](table)
+            found[:, start + step] = predicts[step](past.table(step, beside[start + step]))
         past.take(found[:, start : start + here])
     return found
 
@@ -63,6 +64,6 @@ def forecast_together(past: Past, predict: Predict, beside: Floats, block: int, 
     for start in range(0, steps, block):
         here = beside[start : start + block]
         later = here[:, :, first:].transpose(1, 0, 2).reshape(series, -1)
-        found[:, start : start + block] = predict(np.concatenate([past.row(0), here[0, :, :first], later], axis=1))
+        found[:, start : start + block] = predict(past.table(0, np.concatenate([here[0, :, :first], later], axis=1)))
         past.take(found[:, start : start + block])
     return found

@@ -65,6 +65,8 @@ class Target:
 
     def tails(self, past: Floats, held: Mapping[str, Any], passed: Ints) -> list[Floats]:
         """The last values that each difference goes on from, of `past` (series, rows): the newest rows of the target."""
+        if not self.differences:
+            return []
         indptr = np.arange(len(past) + 1) * past.shape[1]
         past = gaps.filled(past.reshape(-1), indptr, "interpolate").reshape(past.shape)  # a difference goes on from a value
         y = powered(past, held["power"][:, None])
