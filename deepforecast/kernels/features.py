@@ -92,52 +92,67 @@ def watch(past: Floats, held: int, features: Ints, levels: Floats, running: Floa
 @inner
 def window(y: Floats, begin: int, row: int, kind: int, lag: int, size: int, stride: int, level: float) -> float:
     """One window, value by value."""
-    count, total, low, high = 0, 0.0, np.inf, -np.inf
-    last = min(size, (row - lag - begin) // stride + 1) if row - lag >= begin else 0
-    for step in range(last):
-        value = y[row - lag - step * stride]
-        if not math.isnan(value):
+    newest_place = row - lag
+    if newest_place < begin:
+        return np.nan
+    stop = max(newest_place - size * stride, begin - 1)
+    if kind == MIN or kind == MAX:
+        return _extreme(y, newest_place, stop, stride, 1.0 if kind == MIN else -1.0)
+    if kind == QUANTILE:
+        return _quantile(y, newest_place, stop, stride, level, size)
+    count, total, place = 0, 0.0, newest_place
+    while place > stop:  # a range with a stride would divide to know its length, which takes as long as a small window
+        value = y[place]
+        if value == value:
             count += 1
             total += value
-            low, high = min(low, value), max(high, value)
+        place -= stride
     if count == 0 or (kind == STD and count < 2):
         return np.nan
     if kind == MEAN:
         return total / count
-    if kind == MIN:
-        return low
-    if kind == MAX:
-        return high
-    if kind == QUANTILE:
-        held = np.empty(count)
-        place = 0
-        for step in range(last):
-            value = y[row - lag - step * stride]
-            if not math.isnan(value):
-                held[place] = value
-                place += 1
-        return _quantile(held, level)
-    squares = 0.0
-    for step in range(last):
-        value = y[row - lag - step * stride]
-        if not math.isnan(value):
-            squares += (value - total / count) ** 2
+    squares, mean, place = 0.0, total / count, newest_place
+    while place > stop:
+        value = y[place]
+        if value == value:
+            squares += (value - mean) ** 2
+        place -= stride
     return math.sqrt(squares / (count - 1))
 
 
 @inner
-def _quantile(held: Floats, level: float) -> float:
+def _extreme(y: Floats, first: int, stop: int, stride: int, sign: float) -> float:
+    """The smallest value of a window times `sign`; missing ones are never smaller."""
+    best, place = np.inf, first
+    while place > stop:
+        value = sign * y[place]
+        if value < best:
+            best = value
+        place -= stride
+    return sign * best if best < np.inf else np.nan
+
+
+@inner
+def _quantile(y: Floats, first: int, stop: int, stride: int, level: float, size: int) -> float:
     """Linear between order statistics."""
-    for right in range(1, len(held)):
-        value, place = held[right], right
-        while place > 0 and held[place - 1] > value:
-            held[place] = held[place - 1]
-            place -= 1
-        held[place] = value
-    place = level * (len(held) - 1)
-    low = int(place)
-    high = min(low + 1, len(held) - 1)
-    return held[low] + (place - low) * (held[high] - held[low])
+    held = np.empty(size)
+    count, at = 0, first
+    while at > stop:
+        value = y[at]
+        at -= stride
+        if value == value:
+            place = count
+            while place > 0 and held[place - 1] > value:
+                held[place] = held[place - 1]
+                place -= 1
+            held[place] = value
+            count += 1
+    if count == 0:
+        return np.nan
+    spot = level * (count - 1)
+    low = int(spot)
+    high = min(low + 1, count - 1)
+    return held[low] + (spot - low) * (held[high] - held[low])
 
 
 @inner

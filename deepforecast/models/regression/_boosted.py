@@ -48,7 +48,7 @@ class Boosted(Regressive):
     def examples(cls) -> list[dict[str, Any]]:
         """What the contract checks try: few small trees."""
         few = {"n_trees": 10, **cls.small}
-        return [few, {**few, "strategy": "direct", "quantiles": [0.05, 0.5, 0.95]}]
+        return [few, {**few, "n_trees": 3, "strategy": "direct", "quantiles": [0.1, 0.5, 0.9]}]
 
     def _parted(self, sample: Sample) -> tuple[Sample, Sample | None]:
         """What is learned from, and what tells when to stop."""
