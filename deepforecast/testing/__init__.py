@@ -19,6 +19,7 @@ A declaration is held to: a model that says it ignores new values may not hear o
 What a model may say of itself to the checks, each if it needs to:
 
 - `examples()`, a class method: a list of parameters, small and fast ones, to check it with; for a parameter without a default
+- `package`, a name: what has to be installed for the model, if that does not come with its library; else all is skipped
 - `learning_example`, a dict: what to change of these where a check needs a model that has learnt an effect in the data
 - `device_step(device)`: a forward and a backward step of its network on a device, tensors only pretending (FakeTensorMode)
 """

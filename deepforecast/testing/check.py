@@ -32,7 +32,7 @@ class Check:
 
     def skipped(self, subject: Subject) -> str | None:
         """Why the rule does not apply to a model, or None if it does."""
-        reasons = (condition(subject) for condition in self.conditions)
+        reasons = (condition(subject) for condition in (_there, *self.conditions))
         return next((reason for reason in reasons if reason is not None), None)
 
     def run(self, subject: Subject) -> None:
@@ -91,6 +91,12 @@ def unable(name: str) -> Condition:
         return f"capabilities.{name} is {value}" if value else None
 
     return condition
+
+
+def _there(subject: Subject) -> str | None:
+    """A model may stand on a package that not everybody has: its class names it."""
+    package = getattr(subject.cls, "package", None)
+    return installed(package)(subject) if package else None
 
 
 def installed(package: str) -> Condition:

@@ -30,6 +30,7 @@ class Boosted(Regressive):
     takes_missing: ClassVar[bool] = True
     gives_quantiles: ClassVar[bool] = True
 
+    package: ClassVar[str] = ""  # what it needs that does not come with the library
     small: ClassVar[dict[str, Any]] = {}  # what lets trees grow on a few rows
     learning_example: ClassVar[dict[str, Any]] = {
         **Regressive.learning_example, "calendar": ["day_of_week"], "n_trees": 200, "learning_rate": 0.1
@@ -48,7 +49,7 @@ class Boosted(Regressive):
     def examples(cls) -> list[dict[str, Any]]:
         """What the contract checks try: few small trees."""
         few = {"n_trees": 10, **cls.small}
-        return [few, {**few, "n_trees": 3, "strategy": "direct", "quantiles": [0.1, 0.5, 0.9]}]
+        return [few, {**few, "n_trees": 3, "strategy": "direct", "quantiles": [0.05, 0.5, 0.95]}]
 
     def _parted(self, sample: Sample) -> tuple[Sample, Sample | None]:
         """What is learned from, and what tells when to stop."""
