@@ -5,6 +5,8 @@ Boosted     n_trees, learning_rate, early stopping on the last rows of each seri
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from collections.abc import Iterable
 from dataclasses import replace
 from importlib import import_module
 from typing import Any, ClassVar
@@ -14,7 +16,7 @@ import numpy as np
 from deepforecast.core.params import param
 from deepforecast.core.threads import waiting_passively
 from deepforecast.data.frames import Floats
-from deepforecast.errors import DataError, DependencyError
+from deepforecast.errors import DataError, DeepForecastError, DependencyError, ParameterError, shown, some
 from deepforecast.models.regression._base import Regressive
 from deepforecast.models.regression._samples import Sample
 
@@ -51,6 +53,21 @@ class Boosted(Regressive):
         few = {"n_trees": 10, **cls.small}
         return [few, {**few, "n_trees": 3, "strategy": "direct", "quantiles": [0.05, 0.5, 0.95]}]
 
+    def _train(self, sample: Sample, level: float | None) -> Any:
+        try:
+            return self._grown(sample, level)
+        except DeepForecastError:
+            raise
+        except Exception as error:  # whatever class a library refuses an option with
+            if not self.options:
+                raise
+            text = f"{type(error).__name__}: {shown(str(error), 300)}"
+            raise ParameterError(f"{type(self).__name__} could not learn with options={shown(self.options)}: {text}") from error
+
+    @abstractmethod
+    def _grown(self, sample: Sample, level: float | None) -> Any:
+        """Trees that learned a sample: the mean, or the quantile `level`."""
+
     def _parted(self, sample: Sample) -> tuple[Sample, Sample | None]:
         """What is learned from, and what tells when to stop."""
         if self.early_stopping is None:
@@ -65,6 +82,13 @@ class Boosted(Regressive):
                 "give longer series."
             )
         return before, late
+
+
+    def _refuse_unknown(self, known: Iterable[str]) -> None:
+        """Of `options` those that the learner would pass over in silence."""
+        unknown = sorted(set(self.options or ()) - set(known))
+        if unknown:
+            raise ParameterError(f"options= of {type(self).__name__} are those of its library, which has no {some(unknown)}.")
 
 
 def imported(library: str, model: str) -> Any:

@@ -42,7 +42,7 @@ class CatBoost(Boosted):
     depth: int = param(6, at_least=1, at_most=16, low=3, high=10, help="levels of a tree")
     penalty: float = param(3.0, at_least=0, low=0.5, high=10.0, help="of the squares of leaf values")
 
-    def _train(self, sample: Sample, level: float | None) -> Any:
+    def _grown(self, sample: Sample, level: float | None) -> Any:
         catboost = imported("catboost", "CatBoost")
         before, late = self._parted(sample)
         if not _varies(before.target[:, None]) or not _varies(before.rows):  # which CatBoost refuses

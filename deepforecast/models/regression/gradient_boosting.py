@@ -43,7 +43,7 @@ class GradientBoosting(Boosted):
     column_share: float = param(0.9, above=0, at_most=1, low=0.5, high=1.0, help="share of columns each split looks at")
     penalty: float = param(0.0, at_least=0, low=0.0, high=10.0, help="of the squares of leaf values")
 
-    def _train(self, sample: Sample, level: float | None) -> Trees:
+    def _grown(self, sample: Sample, level: float | None) -> Trees:
         before, late = self._parted(sample)
         categories = [one for one in before.categories if _countable(before.rows[:, one])]
         model = self._learner(level, categories)

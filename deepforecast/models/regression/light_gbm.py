@@ -46,12 +46,15 @@ class LightGBM(Boosted):
     column_share: float = param(0.9, above=0, at_most=1, low=0.5, high=1.0, help="share of columns each tree looks at")
     penalty: float = param(0.0, at_least=0, low=0.0, high=10.0, help="of the squares of leaf values")
 
-    def _train(self, sample: Sample, level: float | None) -> Any:
+    def _grown(self, sample: Sample, level: float | None) -> Any:
         lightgbm = imported("lightgbm", "LightGBM")
         before, late = self._parted(sample)
         categories = before.categories or "auto"
         data = lightgbm.Dataset(before.rows, before.target, weight=before.weight, categorical_feature=categories)
         options = self._options(level)
+        if self.options:
+            aliases = lightgbm.basic._ConfigAliases._get_all_param_aliases()
+            self._refuse_unknown({"seed", *aliases, *(one for several in aliases.values() for one in several)})
         if late is None:
             return lightgbm.train(options, data, num_boost_round=self.n_trees)
         watched = data.create_valid(late.rows, late.target, weight=late.weight)

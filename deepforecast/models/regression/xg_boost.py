@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
@@ -44,11 +45,14 @@ class XGBoost(Boosted):
     penalty: float = param(1.0, at_least=0, low=0.0, high=10.0, help="of the squares of leaf values")
     min_rows: int = param(5, at_least=1, low=1, high=100, log=True, help="rows in a leaf at least")
 
-    def _train(self, sample: Sample, level: float | None) -> Any:
+    def _grown(self, sample: Sample, level: float | None) -> Any:
         xgboost = imported("xgboost", "XGBoost")
         before, late = self._parted(sample)
         kinds = _kinds(sample)
         data, options = _table(before.rows, kinds, before), self._options(level)
+        if self.options:
+            said = xgboost.train(options, data, 1, verbose_eval=False).save_config()
+            self._refuse_unknown({"verbosity", "eval_metric", *re.findall(r'"(\w+)":', said)})
         if late is None:
             return xgboost.train(options, data, self.n_trees, verbose_eval=False)
         watched = [(_table(late.rows, kinds, late), "late")]
