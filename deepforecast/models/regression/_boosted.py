@@ -16,8 +16,9 @@ import numpy as np
 from deepforecast.core.params import param
 from deepforecast.core.threads import waiting_passively
 from deepforecast.data.frames import Floats
-from deepforecast.errors import DataError, DeepForecastError, DependencyError, ParameterError, shown, some
+from deepforecast.errors import DataError, DependencyError, ParameterError, some
 from deepforecast.models.regression._base import Regressive
+from deepforecast.models.regression._options import handed_on
 from deepforecast.models.regression._samples import Sample
 
 
@@ -54,15 +55,8 @@ class Boosted(Regressive):
         return [few, {**few, "n_trees": 3, "strategy": "direct", "quantiles": [0.05, 0.5, 0.95]}]
 
     def _train(self, sample: Sample, level: float | None) -> Any:
-        try:
+        with handed_on(self.options, type(self).__name__):
             return self._grown(sample, level)
-        except DeepForecastError:
-            raise
-        except Exception as error:  # whatever class a library refuses an option with
-            if not self.options:
-                raise
-            text = f"{type(error).__name__}: {shown(str(error), 300)}"
-            raise ParameterError(f"{type(self).__name__} could not learn with options={shown(self.options)}: {text}") from error
 
     @abstractmethod
     def _grown(self, sample: Sample, level: float | None) -> Any:

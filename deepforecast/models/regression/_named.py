@@ -96,7 +96,8 @@ def _boosting(sample: Sample, level: float | None, options: Options) -> Fitted:
 
     rest = {name: value for name, value in options.items() if name != "max_iter"}
     own: dict[str, Any] = {"n_trees": options.get("max_iter", 200), "options": rest}
-    return GradientBoosting(**own)._train(sample, level)
+    found: Fitted = GradientBoosting(**own)._train(sample, level)
+    return found
 
 
 def _neighbours(level: float | None, options: Options) -> Any:

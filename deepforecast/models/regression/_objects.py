@@ -75,7 +75,7 @@ def innermost(regressor: Any) -> Any:
 
 def _says(one: Any, tag: str) -> bool:
     """A tag, as scikit-learn before 1.6 and since has them; False where an object has none."""
-    if hasattr(one, "__sklearn_tags__"):
+    if callable(getattr(one, "__sklearn_tags__", None)):
         tags = one.__sklearn_tags__()
         return bool(getattr(tags.input_tags if tag == "allow_nan" else tags.target_tags, tag))
     old = one._get_tags() if hasattr(one, "_get_tags") else one._more_tags() if hasattr(one, "_more_tags") else {}

@@ -20,6 +20,7 @@ from deepforecast.models.regression._base import Regressive
 from deepforecast.models.regression._fitted import Line
 from deepforecast.models.regression._named import NAMED
 from deepforecast.models.regression._objects import Regressor, Whole
+from deepforecast.models.regression._options import handed_on
 from deepforecast.models.regression._samples import Sample
 
 
@@ -100,7 +101,8 @@ class Regression(Regressive):
 
     def _train(self, sample: Sample, level: float | None) -> Any:
         if isinstance(self.regressor, str):
-            return NAMED[self.regressor].train(sample, level, self.options or {})
+            with handed_on(self.options, f"Regression({self.regressor!r})"):
+                return NAMED[self.regressor].train(sample, level, self.options or {})
         return _objects.learned(self.regressor, sample)
 
     def _values(self, regressor: Any, rows: Any) -> Floats:

@@ -1,0 +1,13 @@
+"""The libraries of trees are loaded once, by the rule that their idle threads sleep."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.util import find_spec
+
+from deepforecast.core.threads import waiting_passively
+
+for name in ("sklearn.ensemble", "lightgbm"):
+    if find_spec(name.partition(".")[0]) is not None:
+        with waiting_passively(name):
+            import_module(name)

@@ -1,0 +1,44 @@
+"""What is CatBoost's own: categories stand behind the numbers, and it refuses what never varies."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from deepforecast import CatBoost
+from deepforecast.core.foreign import Foreign
+from deepforecast.models.regression import cat_boost
+from deepforecast.models.regression._samples import Sample
+
+pytest.importorskip("catboost", reason="the package catboost is not installed")
+
+
+def test_importance_and_shares_stand_in_the_order_of_the_columns() -> None:
+    random = np.random.default_rng(0)
+    rows = random.normal(size=(300, 3))
+    rows[:, 1] = random.integers(0, 3, 300)
+    target = 40.0 * (rows[:, 1] == 1) + rows[:, 0]
+    model = CatBoost(n_trees=40, learning_rate=0.2)
+    regressor = model._train(Sample(rows, target, None, ["a", "kind", "b"], [1], np.zeros(300, dtype=np.int64)), None)
+    assert model._gains(regressor).argmax() == 1
+    shares = model._shares(regressor, rows)
+    np.testing.assert_allclose(shares.sum(axis=1), model._values(regressor, rows), atol=1e-9)
+    assert np.abs(shares[:, 1]).mean() > 5 * np.abs(shares[:, 2]).mean()
+
+
+def test_what_never_varies_is_forecast_without_trees() -> None:
+    model, rows = CatBoost(n_trees=5), np.ones((20, 2))
+    sample = Sample(rows, np.arange(20.0), None, ["a", "b"], [], np.zeros(20, dtype=np.int64))
+    mean, high = model._train(sample, None), model._train(sample, 0.9)
+    assert model._values(mean, rows[:3]).tolist() == [9.5] * 3
+    assert model._values(high, rows[:1])[0] == pytest.approx(17, abs=1)
+    again = model._revived(model._written(mean, Foreign()), Foreign())
+    assert model._values(again, rows[:1]) == 9.5
+    assert model._gains(mean).tolist() == [0, 0]
+    np.testing.assert_array_equal(model._shares(mean, rows[:1]), [[0, 0, 9.5]])
+
+
+def test_rows_that_lack_what_never_lacked_before_do_not_say_when_to_stop() -> None:
+    before = Sample(np.ones((4, 2)), np.ones(4), None, ["a", "b"], [], np.arange(4))
+    late = Sample(np.array([[1.0, np.nan], [1.0, 2.0]]), np.ones(2), None, ["a", "b"], [], np.arange(2))
+    assert len(cat_boost._known(late, before)) == 1
