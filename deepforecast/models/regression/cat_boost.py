@@ -30,6 +30,8 @@ class CatBoost(Boosted):
 
     >>> from deepforecast import datasets
     >>> model = CatBoost(horizon=3, n_trees=50).fit(datasets.load("air_passengers"))  # doctest: +SKIP
+    >>> model.predict()["CatBoost"].round(-1).tolist()  # doctest: +SKIP
+    [450.0, 420.0, 460.0]
     """
 
     capabilities = replace(Boosted.capabilities, explains=True)

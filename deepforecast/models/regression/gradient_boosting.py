@@ -30,9 +30,9 @@ class GradientBoosting(Boosted):
     Reference: Friedman (2001), Greedy Function Approximation: A Gradient Boosting Machine.
 
     >>> from deepforecast import datasets
-    >>> model = GradientBoosting(horizon=3, n_trees=50).fit(datasets.load("air_passengers"))
+    >>> model = GradientBoosting(horizon=3, n_trees=50, learning_rate=0.1).fit(datasets.load("air_passengers"))
     >>> model.predict()["GradientBoosting"].round(-1).tolist()
-    [450.0, 430.0, 460.0]
+    [460.0, 430.0, 470.0]
     """
 
     small: ClassVar[dict[str, Any]] = {"min_rows": 3}

@@ -27,9 +27,9 @@ class LightGBM(Boosted):
     Reference: Ke et al. (2017), LightGBM: A Highly Efficient Gradient Boosting Decision Tree.
 
     >>> from deepforecast import datasets
-    >>> model = LightGBM(horizon=3, n_trees=50).fit(datasets.load("air_passengers"))
+    >>> model = LightGBM(horizon=3, n_trees=50, learning_rate=0.1).fit(datasets.load("air_passengers"))
     >>> model.predict()["LightGBM"].round(-1).tolist()
-    [450.0, 430.0, 460.0]
+    [460.0, 430.0, 470.0]
     """
 
     capabilities = replace(Boosted.capabilities, explains=True)

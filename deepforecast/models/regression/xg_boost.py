@@ -28,7 +28,9 @@ class XGBoost(Boosted):
     Reference: Chen & Guestrin (2016), XGBoost: A Scalable Tree Boosting System.
 
     >>> from deepforecast import datasets
-    >>> model = XGBoost(horizon=3, n_trees=50).fit(datasets.load("air_passengers"))  # doctest: +SKIP
+    >>> model = XGBoost(horizon=3).fit(datasets.load("air_passengers"))  # doctest: +SKIP
+    >>> model.predict()["XGBoost"].round(-1).tolist()  # doctest: +SKIP
+    [470.0, 440.0, 480.0]
     """
 
     capabilities = replace(Boosted.capabilities, explains=True)
