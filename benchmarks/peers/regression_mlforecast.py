@@ -11,14 +11,16 @@ import time
 import lightgbm
 import pandas as pd
 from mlforecast import MLForecast
-from mlforecast.lag_transforms import RollingMax, RollingMean, RollingMin, RollingStd
+from mlforecast.lag_transforms import RollingMax, RollingMean, RollingMin, RollingStd, SeasonalRollingMean
 from mlforecast.target_transforms import Differences, LocalStandardScaler
 
 panel, settings, out = sys.argv[1:]
 told = json.loads(settings)
 frame = pd.read_parquet(panel)
 kinds = {"mean": RollingMean, "std": RollingStd, "min": RollingMin, "max": RollingMax}
-windows = [kinds[kind](window_size=size) for kind, size in told["windows"]]
+transforms = {1: [kinds[kind](window_size=size) for kind, size in told["windows"]]}
+for size, season in told.get("seasonal", []):
+    transforms.setdefault(season, []).append(SeasonalRollingMean(season_length=season, window_size=size))
 targets = [Differences(told["differences"])] if told["differences"] else []
 targets += [LocalStandardScaler()] if told["scale"] else []
 model = lightgbm.LGBMRegressor(**told["lightgbm"])
@@ -27,7 +29,7 @@ freq = told["freq"]
 
 def forecaster():
     return MLForecast(
-        models={"peer": model}, freq=freq, lags=told["lags"], lag_transforms={1: windows}, date_features=told["calendar"],
+        models={"peer": model}, freq=freq, lags=told["lags"], lag_transforms=transforms, date_features=told["calendar"],
         target_transforms=targets, num_threads=1,
     )
 

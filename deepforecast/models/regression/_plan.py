@@ -17,6 +17,7 @@ from deepforecast.models.regression._targets import Target
 
 SAMPLED = 100  # series that are looked at to choose differences
 LATEST = 400  # of each, so many of its last values
+SELDOM = 0.2  # of the values are 0 in a series of seldom demand
 LONG = 24  # a season up to this has a lag for each of its steps
 
 
@@ -87,15 +88,18 @@ def usual_windows(seasons: tuple[int, ...], length: int) -> list[str]:
     if short < 2:
         return []
     found = [f"mean_{short}", f"std_{short}"]
+    found += [f"mean_{4 * short}"] if 4 * short <= most else []
     found += [f"mean_4x{one}" for one in seasons if one > 1 and 4 * one <= most]
     long = max((one for one in seasons if one <= most), default=short)
-    return [*found, *([f"mean_{long}"] if long > short else [])]
+    return [*found, *([f"mean_{long}"] if long > 4 * short else [])]
 
 
 def usual_differences(panel: Panel, seasons: tuple[int, ...], most: int) -> tuple[int, ...]:
     """Differences that make most series of a sample steady: over a strong season, then over one step by KPSS; in all no more
-    than `most` rows long."""
+    than `most` rows long. None for series that are often 0, whose changes tell less than their level."""
     chosen = np.unique(np.linspace(0, len(panel) - 1, min(SAMPLED, len(panel))).astype(int))
+    if np.median([np.mean(panel.y[panel.indptr[one] : panel.indptr[one + 1]] == 0) for one in chosen]) > SELDOM:
+        return ()
     series = [_steady(panel.y[panel.indptr[one] : panel.indptr[one + 1]][-LATEST:]) for one in chosen]
     found: list[int] = []
     for season in sorted((one for one in seasons if 1 < one <= most), reverse=True):

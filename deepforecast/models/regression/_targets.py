@@ -44,9 +44,8 @@ class Target:
         y = y - _on_line(held["line"], panel.lengths)
         for lag in self.differences:
             y = differenced(y, panel.indptr, lag)
-        level = self.scale and not self.differences and not self.detrend  # what is taken out already has no level
         held["scale"] = deviations(y, panel.indptr) if self.scale else np.ones(len(panel))
-        held["centre"] = means(y, panel.indptr) if level else np.zeros(len(panel))
+        held["centre"] = means(y, panel.indptr) if self.scale else np.zeros(len(panel))
         return (y - np.repeat(held["centre"], panel.lengths)) / np.repeat(held["scale"], panel.lengths), held
 
     def apply(self, y: Floats, indptr: Ints, held: Mapping[str, Any], passed: Ints) -> Floats:
