@@ -34,6 +34,8 @@ class Trees:
 
     def values(self, rows: Any) -> Floats:
         """What they say of rows; of several values a row, one column each."""
+        if rows.shape[1] != len(self.gains):
+            raise DataError(f"The trees saw {len(self.gains)} columns, and rows have {rows.shape[1]}. Fit again.")
         rows = rows.astype(np.float32) if self.coarse else rows
         found = np.full((len(rows), self.value.shape[1]), self.base)
         nodes = (self.column, self.threshold, self.left, self.right, self.missing_left, self.table)

@@ -13,6 +13,7 @@ from deepforecast.core.params import param
 from deepforecast.core.registry import register
 from deepforecast.core.threads import allowed_threads
 from deepforecast.data.frames import Floats
+from deepforecast.models.regression import _tree_files
 from deepforecast.models.regression._boosted import Boosted, imported
 from deepforecast.models.regression._samples import Sample
 
@@ -91,7 +92,8 @@ class LightGBM(Boosted):
         return np.asarray(regressor.feature_importance("gain"), dtype=np.float64)
 
     def _written(self, regressor: Any, foreign: Foreign) -> dict[str, Any]:
-        return {"text": np.frombuffer(regressor.model_to_string().encode(), dtype=np.uint8)}
+        return {"text": np.frombuffer(_tree_files.plain(regressor.model_to_string()).encode(), dtype=np.uint8)}
 
     def _revived(self, said: Mapping[str, Any], foreign: Foreign) -> Any:
-        return imported("lightgbm", "LightGBM").Booster(model_str=said["text"].tobytes().decode())
+        text = _tree_files.checked_text(said["text"].tobytes().decode("ascii"))
+        return imported("lightgbm", "LightGBM").Booster(model_str=text)

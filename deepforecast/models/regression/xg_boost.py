@@ -14,6 +14,8 @@ from deepforecast.core.params import param
 from deepforecast.core.registry import register
 from deepforecast.core.threads import allowed_threads
 from deepforecast.data.frames import Floats
+from deepforecast.errors import DataError
+from deepforecast.models.regression import _tree_files
 from deepforecast.models.regression._boosted import Boosted, imported
 from deepforecast.models.regression._samples import Sample
 
@@ -79,6 +81,8 @@ class XGBoost(Boosted):
         }
 
     def _values(self, regressor: Any, rows: Any) -> Floats:
+        if regressor.num_features() != rows.shape[1]:
+            raise DataError(f"Its trees saw {regressor.num_features()} columns, and rows have {rows.shape[1]}. Fit it again.")
         regressor.set_param({"nthread": allowed_threads()})
         found = regressor.inplace_predict(_lacking(rows, regressor.feature_types), validate_features=False)
         return np.asarray(found, dtype=np.float64)
@@ -91,10 +95,10 @@ class XGBoost(Boosted):
         return np.array([found.get(f"f{place}", 0.0) for place in range(regressor.num_features())])
 
     def _written(self, regressor: Any, foreign: Foreign) -> dict[str, Any]:
-        return {"trees": np.frombuffer(regressor.save_raw("ubj"), dtype=np.uint8)}
+        return {"trees": np.frombuffer(regressor.save_raw("json"), dtype=np.uint8)}
 
     def _revived(self, said: Mapping[str, Any], foreign: Foreign) -> Any:
-        return imported("xgboost", "XGBoost").Booster(model_file=bytearray(said["trees"].tobytes()))
+        return imported("xgboost", "XGBoost").Booster(model_file=_tree_files.checked_json(said["trees"].tobytes()))
 
 
 def _kinds(sample: Sample) -> list[str]:

@@ -31,7 +31,7 @@ def make(request: pytest.FixtureRequest) -> Any:
     return MODELS[request.param]
 
 
-@pytest.mark.parametrize("given", [{}, {"strategy": "direct"}, {"per_series": True}], ids=str)
+@pytest.mark.parametrize("given", [{}, {"strategy": "direct"}, {"per_series": True, "calendar": None}], ids=str)
 def test_the_feature_that_matters_comes_first(make: Any, given: dict[str, Any]) -> None:
     history, _ = sales(2, 80)
     model = make(horizon=2, **given).fit(history.drop(columns="weather"), columns={"future": ["promotion"]})
