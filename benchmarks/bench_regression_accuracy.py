@@ -87,7 +87,8 @@ def run(name: str, data: Data) -> list[str]:
         seconds[model.name] = time.perf_counter() - start
         forecasts = forecasts.merge(found, on=["unique_id", "ds"], validate="1:1")
     start = time.perf_counter()
-    whole = fill_gaps(train, freq=data.freq, columns=columns).fillna({"y": 0.0, **dict.fromkeys(data.future, 0)})  # it takes no gaps
+    whole = fill_gaps(train, freq=data.freq, columns=columns)  # it takes none
+    whole = whole.fillna({name: 0 if pd.api.types.is_numeric_dtype(whole[name]) else whole[name].mode()[0] for name in train.columns})
     theirs = peer(whole, ahead, settings(ours, data, horizon))
     seconds["mlforecast"] = time.perf_counter() - start
     theirs = theirs.rename(columns={"forecast": "mlforecast"})

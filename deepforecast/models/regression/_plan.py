@@ -88,10 +88,10 @@ def usual_windows(seasons: tuple[int, ...], length: int) -> list[str]:
     if short < 2:
         return []
     found = [f"mean_{short}", f"std_{short}"]
-    found += [f"mean_{4 * short}"] if 4 * short <= most else []
+    found += [f"mean_{4 * short}"] if short in seasons and 4 * short <= most else []
     found += [f"mean_4x{one}" for one in seasons if one > 1 and 4 * one <= most]
     long = max((one for one in seasons if one <= most), default=short)
-    return [*found, *([f"mean_{long}"] if long > 4 * short else [])]
+    return list(dict.fromkeys([*found, *([f"mean_{long}"] if long > short else [])]))
 
 
 def usual_differences(panel: Panel, seasons: tuple[int, ...], most: int) -> tuple[int, ...]:

@@ -37,9 +37,10 @@ class Regression(Regressive):
 
     >>> from sklearn.linear_model import LinearRegression
     >>> from deepforecast import datasets
-    >>> model = Regression(LinearRegression(), horizon=3, lags=[1, 12], differences=None)
+    >>> plain = {"windows": None, "calendar": None, "differences": None}
+    >>> model = Regression(LinearRegression(), horizon=3, lags=[1, 12], **plain)
     >>> model.fit(datasets.load("air_passengers")).predict()["Regression"].round(0).tolist()
-    [452.0, 437.0, 476.0]
+    [457.0, 437.0, 460.0]
     """
 
     capabilities = replace(Regressive.capabilities, explains=True)
