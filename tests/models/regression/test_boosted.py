@@ -12,7 +12,9 @@ import pytest
 
 from deepforecast import CatBoost, GradientBoosting, LightGBM, XGBoost
 from deepforecast.core.foreign import Foreign
+from deepforecast.core.monitor import SILENT
 from deepforecast.core.threads import as_worker
+from deepforecast.data.panel import Panel
 from deepforecast.errors import DataError, DependencyError, ParameterError
 from deepforecast.models.regression._boosted import Boosted, lossy
 from tests.models.regression.promoted import PLAIN, PROMOTION, WEATHER, sales, walks
@@ -129,17 +131,19 @@ def test_early_stopping_ends_before_the_last_tree_and_keeps_the_best(boosted: An
     kept = trees(model)
     assert 0 < kept < 400
 
-    def late(count: int) -> float:
-        """The squared errors of the last rows by so many trees, learned from the rows before."""
-        other = small(boosted, n_trees=count, **given)
-        other_fit = other.clone()
-        sampled: list[Any] = []
-        other_fit.__dict__["_train"] = lambda sample, level: sampled.append(sample) or other._train(sample, level)
-        regressor = other_fit.fit(frame).state_.learned["regressors"].models[0][0]
-        rows = sampled[0].parted(15)[1]
-        return lossy(rows.target, other._values(regressor, rows.rows), None, None)
+    sampled: list[Any] = []
+    model.__dict__["_train"] = lambda sample, level: sampled.append(sample)
+    model._fit(Panel.from_frame(frame), SILENT)
+    before, last = sampled[0].parted(15)
 
-    assert late(kept) <= min(late(max(kept - 3, 1)), late(kept + 10)) + 1e-12
+    def late(count: int) -> float:
+        """The squared errors on the last rows of so many trees that learned the rows before."""
+        other = small(boosted, n_trees=count, **{**given, "early_stopping": None, "validation": None})
+        return lossy(last.target, other._values(other._train(before, None), last.rows), None, None)
+
+    losses = {count: late(count) for count in (max(kept - 4, 1), max(kept - 1, 1), kept, kept + 1, kept + 4, kept + 9)}
+    assert losses[kept] == min(losses.values())
+    assert losses[kept + 9] > losses[kept]
 
 
 def test_early_stopping_refuses_series_too_short_for_it(boosted: Any) -> None:
