@@ -101,4 +101,4 @@ class ARIMA(ArimaFamily):
             from deepforecast.models.statistical._sarimax import fitted
 
             return series, fitted(series, order), used
-        return series, series.fit(order, conditional=self.method == "conditional", thorough=True), used
+        return series, series.fits(order, conditional=self.method == "conditional")[0], used
