@@ -28,7 +28,8 @@ Key = tuple[int, int, int, int, bool]  # p, q, P, Q, constant
 
 @dataclass(frozen=True)
 class Rules:
-    """What orders are looked through, and how. `most`: of p, q, P, Q; `most_together`: their sum, in a full search."""
+    """What orders are looked through, and how. `most`: of p, q, P, Q; `most_together`: their sum, in a full search; `follows`:
+    a series that is constant may be differenced, which foresees the same and follows it where it moves later."""
 
     most: tuple[int, int, int, int] = (5, 5, 2, 2)
     most_together: int = 5
@@ -36,6 +37,7 @@ class Rules:
     criterion: str = "aicc"
     constant: bool = True
     conditional: bool = False
+    follows: bool = True
 
 
 class Search:
@@ -57,7 +59,8 @@ class Search:
     def best_fit(self) -> Fit:
         """The order with the least criterion, fitted from several starts."""
         if self._nothing_left():
-            return self.series.fit(replace(self.plain, constant=self.constants[0]))
+            constant = self.plain.lost == 0 and self.rules.follows
+            return self.series.fit(replace(self.plain, d=1) if constant else replace(self.plain, constant=self.constants[0]))
         if self.rules.stepwise:
             self._step()
         else:

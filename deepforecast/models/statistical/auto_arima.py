@@ -155,7 +155,8 @@ class AutoARIMA(ArimaFamily):
     def _rules(self, rows: int) -> Rules:
         most = (self.max_p, self.max_q, self.max_seasonal_p, self.max_seasonal_q)
         conditional = rows > LONG_SERIES if self.approximation == "auto" else bool(self.approximation)
-        return Rules(most, self.max_order, self.stepwise, self.criterion, self.constant, conditional)
+        follows = self.d is None and self.max_d > 0
+        return Rules(most, self.max_order, self.stepwise, self.criterion, self.constant, conditional, follows)
 
 
 def _usable(waves: list[tuple[int, int]], rows: int, first: int) -> list[Ints]:
