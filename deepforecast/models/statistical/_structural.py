@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -89,7 +90,8 @@ class Structural(Statistical):
             task = self._task(panel)
             found = [task.one(number, _of(learned, number)) for number in range(len(panel))]
             kept = [{**one, "converged": learned["converged"][number]} for number, one in enumerate(found)]
-            return self._gathered(kept, panel)
+            learned_anew = self._gathered(kept, panel)
+            return replace(learned_anew, by_series={**learned.by_series, **learned_anew.by_series})
         effect = self._effects(learned, panel.covariates, panel.row_series)
         y = (panel.y - np.repeat(learned["centre"], panel.lengths)) / np.repeat(_unit(learned), panel.lengths) - effect
         state, covariance, errors, spreads = _space(learned).filtered(y, panel.indptr)
