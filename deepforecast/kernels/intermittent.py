@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deepforecast.kernels.compiling import announced, bare, compiled, lean
-from deepforecast.kernels.smoothing import smoothed, smoothing_parameter, unit_of
+from deepforecast.kernels.smoothing import both_smoothed, smoothed, smoothing_parameter, unit_of
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -107,8 +107,8 @@ def _walk(y: Floats, indptr: Ints, kind: int, bounds: Floats, alpha: Floats, sta
         if len(bounds) > 0:
             alpha[i, 0] = smoothing_parameter(seen, demands, bounds[0, 0], bounds[0, 1], unit_of(seen, demands))
             alpha[i, 1] = smoothing_parameter(others, count, bounds[1, 0], bounds[1, 1], 1.0)
-        state[i, 0] = smoothed(seen, demands, state[i, 0], alpha[i, 0])
-        state[i, 1], state[i, 2] = smoothed(others, count, state[i, 1], alpha[i, 1]), since
+        both_smoothed(seen, demands, others, count, state[i], alpha[i])
+        state[i, 2] = since
         held = sizes.shape[1]
         new = min(demands, held)
         for place in range(held - new):

@@ -22,17 +22,30 @@ def smoothed(values: Floats, count: int, level: float, alpha: float) -> float:
     if np.isnan(level) and count > 0:
         level = values[0]
         first = 1
-    keep = 1.0 - alpha
-    keep_2 = keep * keep
-    keep_4 = keep_2 * keep_2
-    while first + 8 <= count:  # eight at a time: what they add does not wait for one another; exact where they are the level
-        a, b, c, d = values[first] - level, values[first + 1] - level, values[first + 2] - level, values[first + 3] - level
-        e, f, g, h = values[first + 4] - level, values[first + 5] - level, values[first + 6] - level, values[first + 7] - level
-        level += alpha * (((a * keep + b) * keep_2 + (c * keep + d)) * keep_4 + ((e * keep + f) * keep_2 + (g * keep + h)))
-        first += 8
     for row in range(first, count):
         level += alpha * (values[row] - level)
     return level
+
+
+@bare
+def both_smoothed(ones: Floats, count: int, others: Floats, number: int, levels: Floats, alphas: Floats) -> None:
+    """The same of two series at once, neither of which waits for the other; the levels are moved."""
+    one, other, first, second = levels[0], levels[1], 0, 0
+    if np.isnan(one) and count > 0:
+        one = ones[0]
+        first = 1
+    if np.isnan(other) and number > 0:
+        other = others[0]
+        second = 1
+    common = min(count - first, number - second)
+    for row in range(common):
+        one += alphas[0] * (ones[first + row] - one)
+        other += alphas[1] * (others[second + row] - other)
+    for row in range(first + common, count):
+        one += alphas[0] * (ones[row] - one)
+    for row in range(second + common, number):
+        other += alphas[1] * (others[row] - other)
+    levels[0], levels[1] = one, other
 
 
 @bare

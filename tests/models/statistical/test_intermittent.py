@@ -298,7 +298,20 @@ def test_odd_demand(model: Any, y: np.ndarray) -> None:
     np.testing.assert_array_equal(fitted.explain()["value"], found[model.name])
     assert not np.isinf(fitted.fitted_values()[model.name]).any()
     wanted = fitted.predict(level=80, frame=rest)
-    pd.testing.assert_frame_equal(fitted.update(rest.iloc[len(y) :]).predict(level=80), wanted, rtol=1e-12)
+    pd.testing.assert_frame_equal(fitted.update(rest.iloc[len(y) :]).predict(level=80), wanted, check_exact=True)
+
+
+@EVERY
+def test_histories_give_the_same_bits_however_they_come(model: Any) -> None:
+    """At once, as a frame, or piece by piece: one row is added after another."""
+    whole = panel({name: counts(seed, 90) for seed, name in enumerate("abc")})
+    place = whole.groupby("unique_id").cumcount()
+    fitted = model.clone(horizon=3).fit(whole[place < 50])
+    pd.testing.assert_frame_equal(fitted.predict(frame=whole[place < 50]), fitted.predict(), check_exact=True)
+    wanted = fitted.predict(frame=whole, level=80)
+    for begin, end in ((50, 51), (51, 70), (70, 90)):
+        fitted.update(whole[(place >= begin) & (place < end)])
+    pd.testing.assert_frame_equal(fitted.predict(level=80), wanted, check_exact=True)
 
 
 @EVERY
