@@ -74,6 +74,11 @@ def limited(threads: int) -> Iterator[None]:
                 pool.set(left[-1] if left else before)
 
 
+def numbers() -> list[tuple[str, int]]:
+    """How many threads each library uses that has threads of its own."""
+    return [(pool.name, pool.get()) for pool in _pools()]
+
+
 @contextmanager
 def as_worker() -> Iterator[None]:
     """Be one of several workers inside the block: one thread for every library, and nothing nested starts more."""
