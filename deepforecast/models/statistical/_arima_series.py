@@ -53,10 +53,20 @@ class Order:
         return self.d + self.season * self.seasonal[1]
 
     @property
+    def reach(self) -> tuple[int, int]:
+        """The longest lags of phi and theta."""
+        many_p, _, many_q = self.seasonal
+        return max(self.ar, default=0) + self.season * many_p, max(self.ma, default=0) + self.season * many_q
+
+    @property
+    def longest(self) -> int:
+        """The longest lag without the differences."""
+        return max(self.reach)
+
+    @property
     def size(self) -> int:
         """States of the filter: the longest lag."""
-        many_p, _, many_q = self.seasonal
-        ar, ma = max(self.ar, default=0) + self.season * many_p, max(self.ma, default=0) + self.season * many_q
+        ar, ma = self.reach
         return max(ar + self.lost, ma + 1)
 
     @property
