@@ -47,7 +47,7 @@ class Exponential(Statistical):
         missing=True,
         distribution="analytic",
         scale_equivariant=True,
-        precision=1e-5,
+        precision=1e-6,
         simulates=True,
         explains=True,
     )
