@@ -56,9 +56,9 @@ def main() -> int:
     lines = [
         "# The first use of a classical model",
         "",
-        "CPU seconds of `fit` and `predict` of one series of 120 values: in a process with an empty cache folder, in the next one",
-        "(numba itself is loaded there, too), and the difference, which is compilation; in the last column the same where the",
-        "models use one folder one after another, from top to bottom.",
+        "CPU seconds of `fit` and `predict` of one series of 120 values: in a process with an empty cache folder, in the next",
+        "one (numba itself is loaded there, too), and the difference, which is compilation; in the last column the same where",
+        "the models use one folder one after another, from top to bottom.",
         "",
         "| model | first | second | compiled | compiled, those above used |",
         "|---|---|---|---|---|",

@@ -29,8 +29,9 @@ def beside(name: str, models: dict[str, Any], losses: Losses, series: int, round
     """Rows of the table, how many times faster the first model is than the peer's, and what it ran on."""
     train, test = monthly(series)
     python, spent, found, lost = peer_python(), dict[str, list[float]](), dict[str, pd.DataFrame](), dict[str, np.ndarray]()
+    few = train[train["unique_id"].isin(train["unique_id"].unique()[:4])]
     for model in models.values():
-        model.clone().fit(train.head(1000), freq=1).predict()  # compiles
+        model.clone().fit(few, freq=1).predict()  # compiles
     for turn in range(rounds):
         for label, model in models.items():
             start = time.process_time()

@@ -191,7 +191,9 @@ class AutoARIMA(_AutoARIMA):
     rest with exact likelihoods (`stepwise=False`: all orders up to `max_order` coefficients). Columns known ahead are
     regressors. A season of `long_season` steps or more, and any second season, is a sum of waves whose number AICc chooses,
     with ARIMA errors: hourly data take well under a second. A season of which a series has less than two cycles is left out
-    there and said.
+    there and said. Orders with a root within 1 % of the unit circle, of seasonal polynomials counted in seasons, are passed
+    over. Bands take order and coefficients as known, and are narrow where values are few: with 30 of them an 80 % band holds
+    about 73 % one step ahead, and of a random walk 63 % twelve steps ahead.
     Reference: Hyndman & Khandakar (2008), Journal of Statistical Software 27(3).
 
     horizon: steps to forecast when predict is not told
@@ -1413,7 +1415,9 @@ class UnobservedComponents(_UnobservedComponents):
     Estimated by maximum likelihood in statsmodels (`UnobservedComponents`, exact diffuse start), each series in a process of
     its own; what is learned are plain matrices, and forecast, `update` and `load` go by them. `summary(unique_id)` gives
     statsmodels' table. Missing values are filtered through; columns known ahead enter linearly. Intervals: variance of states
-    and noise, parameters taken as known. A series that never varies forecasts its value without calling statsmodels.
+    and noise, parameters taken as known. A series that never varies forecasts its value without calling statsmodels; should it
+    move later, as a random walk. Columns that are far from 0, large, small, or nearly alike are centred, scaled and set at
+    right angles for the optimiser. Where that stops decides how exactly a forecast follows the scale of the data: to 1e-4.
     Reference: Harvey (1989), *Forecasting, Structural Time Series Models and the Kalman Filter*; Durbin & Koopman (2012).
 
     horizon: steps to forecast when predict is not told

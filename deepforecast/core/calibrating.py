@@ -10,6 +10,7 @@ import numpy as np
 from deepforecast.core.conformal import OwnErrors, PooledErrors, scale_of
 from deepforecast.core.histories import moved_panel
 from deepforecast.core.preparing import as_seen, fewer, prepared
+from deepforecast.core.progress import counting
 from deepforecast.core.rolling import Fold, forecast_at, refuse_unknown_ahead
 from deepforecast.data.cutoffs import Window, ready
 from deepforecast.data.frames import Floats, Ints
@@ -21,14 +22,17 @@ if TYPE_CHECKING:
 
 MOST_WINDOWS = 100  # of a series; beyond this more errors change a band by less than the noise in them
 MOST_POOLED = 1000  # of all series together
+BAR = "calibration windows"
 
 
 def own_errors(model: Forecaster, panel: Panel, horizon: int, n_windows: int | None = None) -> OwnErrors:
     """The errors of each series, as many windows as it can give and at most `n_windows`; NaN where it has fewer than others."""
     count = _windows(model, panel, horizon, model._needs(panel), MOST_WINDOWS if n_windows is None else n_windows)
     found = np.full((len(panel), int(count.max()), horizon), np.nan)
-    for fold, _ in _folds(model, panel, horizon, count):
-        found[fold.window.series, fold.window.number] = _error(model, fold)
+    with counting(int(count.max()), BAR) as tick:
+        for fold, _ in _folds(model, panel, horizon, count):
+            found[fold.window.series, fold.window.number] = _error(model, fold)
+            tick(1)
     return OwnErrors(found)
 
 
@@ -42,11 +46,13 @@ def pooled_errors(model: Forecaster, panel: Panel, horizon: int, n_windows: int 
     wanted = -(-MOST_POOLED // max(int(np.count_nonzero(scale)), 1)) if n_windows is None else n_windows
     count = _windows(model, panel, horizon, max(model._needs(panel), 2), wanted)  # of one value alone no scale is known
     scores = []
-    for fold, history in _folds(model, panel, horizon, count):
-        size, before = np.abs(_error(model, fold)), _scale(model, history)
-        moved = before > 0
-        with np.errstate(over="ignore"):
-            scores.append(size[moved] / before[moved, None])
+    with counting(int(count.max()), BAR) as tick:
+        for fold, history in _folds(model, panel, horizon, count):
+            size, before = np.abs(_error(model, fold)), _scale(model, history)
+            moved = before > 0
+            with np.errstate(over="ignore"):
+                scores.append(size[moved] / before[moved, None])
+            tick(1)
     return PooledErrors(np.sort(np.concatenate(scores), axis=0), scale)
 
 

@@ -63,14 +63,17 @@ def is_one_of(value: Any, choices: Sequence[Any]) -> bool:
 def name_of(kind: Any, bounds: str = "") -> str:
     """A kind as it is called in messages; `bounds` are said of its numbers.
 
-    >>> name_of(list[int], " of at least 1"), name_of(str), name_of(tuple[float, float])
-    ('a list of integers of at least 1', 'text', 'a tuple of 2 finite numbers')
+    >>> name_of(list[int], " of at least 1"), name_of(str), name_of(tuple[float, float]), name_of(tuple[int | str, int])
+    ('a list of integers of at least 1', 'text', 'a tuple of 2 finite numbers', 'a tuple (an integer or text, an integer)')
     """
     origin, inner = typing.get_origin(kind) or kind, typing.get_args(kind)
     if origin in (int, float):
         return NAMES[origin] + bounds
     if origin is typing.Literal:
         return listed(inner)
+    if origin is tuple and Ellipsis not in inner and len(set(inner)) > 1:
+        places = (" or ".join(map(name_of, alternatives(one))) for one in inner)
+        return f"a tuple ({', '.join(places)})" + (f", its numbers{bounds}" if bounds else "")
     if origin in (list, tuple, Sequence):
         items = [one for one in inner if one is not Ellipsis]
         count = f"{len(items)} " if origin is tuple and Ellipsis not in inner and inner else ""

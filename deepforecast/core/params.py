@@ -137,7 +137,13 @@ def values(cls: type, args: tuple[Any, ...], given: Mapping[str, Any]) -> dict[s
     refuse_unknown(cls, held)
     for name, one in params.items():
         if name in held:
-            one.check(held[name])
+            try:
+                one.check(held[name])
+            except ParameterError as error:
+                meant = [other for other in places if name in places[: len(args)] and _legal(params[other], held[name])]
+                if not meant:
+                    raise
+                raise type(error)(f"{error} By position comes {name} first; say {meant[0]}={_told(held[name])}.") from None
         elif one.required:
             what = f"{name} ({one.help})" if one.help else name
             raise ParameterTypeError(f"{cls.__name__} needs {what}. Say {cls.__name__}({name}=...).")
@@ -220,6 +226,14 @@ class Draws:
         if log:
             return round(self.suggest_float(name, low, high, log=True))
         return self._random.randrange(low, high + 1, step)
+
+
+def _legal(one: Param, value: Any) -> bool:
+    try:
+        one.check(value)
+    except ParameterError:
+        return False
+    return True
 
 
 def _same(value: Any, default: Any) -> bool:

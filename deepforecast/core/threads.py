@@ -18,6 +18,8 @@ from functools import cache, partial
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from deepforecast.core.libraries import loaded
+
 PASSIVE = {"OMP_WAIT_POLICY": "PASSIVE", "KMP_BLOCKTIME": "0"}
 """What `waiting_passively` sets: the first is read by every OpenMP, the second by Intel's and LLVM's only."""
 
@@ -70,6 +72,11 @@ def limited(threads: int) -> Iterator[None]:
             for pool, before in _limits.before:
                 left = mine if pool.of_a_thread else everyone
                 pool.set(left[-1] if left else before)
+
+
+def numbers() -> list[tuple[str, int]]:
+    """How many threads each library uses that has threads of its own."""
+    return [(pool.name, pool.get()) for pool in _pools()]
 
 
 @contextmanager
@@ -248,15 +255,32 @@ class _Limits:
     before: list[tuple[_Pool, int]] = field(default_factory=list)
 
 
+@dataclass
+class _Seen:
+    """The libraries found by the last look, and how many had been loaded then."""
+
+    when: tuple[int, int] | None = None
+    libraries: list[Any] = field(default_factory=list)
+
+
 def _pools() -> list[_Pool]:
     found = []
     torch = sys.modules.get("torch")
     if hasattr(torch, "set_num_threads"):  # not while another thread is still importing it
         found.append(_Pool("torch", True, torch.get_num_threads, torch.set_num_threads))  # type: ignore[union-attr]
-    for library in _threadpoolctl().ThreadpoolController().lib_controllers:
+    for library in _controllers():
         name = f"{library.user_api} {_short(library.filepath)}"
         found.append(_Pool(name, library.user_api == "openmp", library.get_num_threads, partial(_set, library)))
     return found
+
+
+def _controllers() -> list[Any]:
+    """threadpoolctl's handles of the libraries with threads. It goes through all that is loaded: only if that has changed."""
+    now = loaded()
+    if now is None or now != _seen.when:
+        _seen.libraries = _threadpoolctl().ThreadpoolController().lib_controllers
+        _seen.when = now  # if the look itself loaded something, there will be another
+    return _seen.libraries
 
 
 def _set(library: Any, threads: int) -> None:
@@ -344,5 +368,6 @@ def _cannot_keep() -> str:
 
 _share: ContextVar[int | None] = ContextVar("deepforecast_share", default=None)
 _limits = _Limits()
+_seen = _Seen()
 _waiting = _Waiting()
 _buffers = _Buffers()

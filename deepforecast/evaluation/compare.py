@@ -89,6 +89,11 @@ def compare(
     A model that fails is a row with its error, not the end of the run. A model that cannot use a declared covariate runs
     without it (the column `unused` says so); one without a distribution of its own gets conformal bands if `level` is given.
 
+    Before a run of half a minute and more a line in the terminal estimates it, by trials on a few series; what has to be
+    compiled is compiled then. `options=Backtest(workers=2)` runs models side by side, each on one thread in a process of its
+    own: it pays for several long models that use one core, not for those whose kernels use all cores already (AutoETS,
+    AutoARIMA and the other classical ones), nor for short runs, which wait for the processes to start.
+
     >>> from deepforecast import Naive, SeasonalNaive, datasets
     >>> board = compare([Naive(), SeasonalNaive()], datasets.load("air_passengers"), horizon=12, n_windows=2)
     >>> board.table["model"].tolist()
@@ -107,7 +112,7 @@ def compare(
     say_undeclared(panel.undeclared)
     ready = partial(_as_run, levels=levels, seed=options.seed)
     workers = options.workers if several(options, len(names)) else 1
-    estimate = seconds_to_run(candidates, panel, plan, every, workers, ready)
+    estimate = seconds_to_run(candidates, panel, plan, every, workers, ready, levels)
     announce(estimate, len(candidates), plan, panel, options.progress)
     here = os.getpid()
 

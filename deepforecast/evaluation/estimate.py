@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from deepforecast.core.forecast import columns_of
 from deepforecast.core.forecaster import Forecaster
 from deepforecast.core.monitor import FOLD, Monitor
 from deepforecast.core.parallel import beside_others
@@ -55,16 +56,23 @@ def as_it_is(model: Forecaster) -> Forecaster:
 
 
 def seconds_to_run(
-    models: Sequence[Forecaster], panel: Panel, plan: Plan, every: Sequence[int], workers: int | None, ready: Ready = as_it_is
+    models: Sequence[Forecaster],
+    panel: Panel,
+    plan: Plan,
+    every: Sequence[int],
+    workers: int | None,
+    ready: Ready = as_it_is,
+    levels: Sequence[float] = (),
 ) -> Seconds | None:
     """Seconds until the board is there; None where trials would be most of the work.
 
     Each model, made `ready` as for the run, is tried on one window of a few series, then, if the whole would be long, on more
-    of them, until the trials tell what a series costs and what the call. `workers`: None for as many as there are CPUs.
+    of them, until the trials tell what a series costs and what the call. A first trial in which kernels were compiled or read
+    does not count: that is over when the run begins. `workers`: None for as many as there are CPUs.
     """
     if len(panel) * plan.n_windows < WORTH_TRYING:
         return None
-    trials = [_Trials(model, panel, plan, often, ready) for model, often in zip(models, every, strict=True)]
+    trials = [_Trials(model, panel, plan, often, ready, levels) for model, often in zip(models, every, strict=True)]
     scoring = SCORING * len(models) * len(panel) * (plan.horizon * plan.n_windows + 5)
     alone = workers == 1 or len(models) == 1
     surroundings: AbstractContextManager[None] = silent() if alone else beside_others()
@@ -102,41 +110,57 @@ def _told(seconds: float) -> str:
 class _Trials:
     """One model on the last window of more and more series; `seen` holds (series, seconds) of each trial."""
 
-    def __init__(self, model: Forecaster, panel: Panel, plan: Plan, every: int, ready: Ready) -> None:
-        self.model, self.panel, self.ready = model, panel, ready
+    def __init__(
+        self, model: Forecaster, panel: Panel, plan: Plan, every: int, ready: Ready, levels: Sequence[float]
+    ) -> None:
+        self.model, self.panel, self.ready, self.levels = model, panel, ready, levels
         self.plan = replace(plan, n_windows=1)
         self.fits = 1 if every == 0 else -(-plan.n_windows // every)
         self.seen: list[tuple[int, float]] = []
         self.spent = 0.0
+        self.warm = False
 
     def run(self, count: int) -> float:
         """Seconds of a fit and a forecast on `count` series; of a fit told to end, what its own reports say it would take."""
         if not self.model.capabilities.by_series and len(self.panel) * self.fits < WORTH_TRYING:
             self.seen.append((count, 0.0))  # one fit is much of the work: better no estimate than twice the time
             return 0.0
-        some_series = self.panel.take(np.linspace(0, len(self.panel) - 1, count).astype(np.int64))
-        done: list[int] = [0]
-        monitor = Monitor(lambda value, place: done.append(place), deadline=time.monotonic() + PATIENCE)
-        started = time.perf_counter()
-        try:
-            own, _ = usable(some_series, self.model.capabilities)
-            for _fold in roll(self.ready(self.model), own, self.plan, every=1, monitor=monitor):
-                pass
-        except Exception:  # it will fail in the run too, and there be told; what it took until then is what it takes
-            done = [FOLD]
-        spent = time.perf_counter() - started
-        stopped = spent >= PATIENCE and 0 < done[-1] < FOLD
-        took = spent * FOLD / done[-1] if stopped else spent
+        spent, took = self._tried(count)
+        if not self.seen and not self.warm and spent >= LONG_ENOUGH and self._has_kernels:
+            self.warm = True
+            spent, took = self._tried(count)
         if self.seen and took * (1 + NOISE) < self.seen[-1][1] * (1 - NOISE):
             self.seen, self.spent = [], 0.0  # fewer series took longer: what was loaded or compiled then is there now
         self.seen.append((count, took))
         self.spent += spent
         return spent
 
+    @property
+    def _has_kernels(self) -> bool:
+        """Whether a first trial may have compiled something: only series by series, and only with what compiles."""
+        return self.model.capabilities.by_series and "numba" in sys.modules
+
+    def _tried(self, count: int) -> tuple[float, float]:
+        """Seconds spent in a trial, and seconds that it takes if it is not told to end."""
+        some_series = self.panel.take(np.linspace(0, len(self.panel) - 1, count).astype(np.int64))
+        done: list[int] = [0]
+        monitor = Monitor(lambda value, place: done.append(place), deadline=time.monotonic() + PATIENCE)
+        started = time.perf_counter()
+        try:
+            own, _ = usable(some_series, self.model.capabilities)
+            model = self.ready(self.model)
+            for fold in roll(model, own, self.plan, every=1, monitor=monitor):
+                columns_of(fold.forecast, model.name, model.point_kind, self.levels, [])
+        except Exception:  # it will fail in the run too, and there be told; what it took until then is what it takes
+            done = [FOLD]
+        spent = time.perf_counter() - started
+        stopped = spent >= PATIENCE and 0 < done[-1] < FOLD
+        return spent, spent * FOLD / done[-1] if stopped else spent
+
     def refine(self) -> None:
         """Try more series until the trials tell; the first once more if it had much to load."""
         count, took = self.seen[0]
-        if LONG_ENOUGH <= took < PATIENCE:
+        if LONG_ENOUGH <= took < PATIENCE and not self.warm:
             self.seen.clear()
             self.run(count)
         # What does not depend on the number of series in one trial may do so in the next, unless the model said how far it was.

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from deepforecast.kernels.arrays import only_read
 from deepforecast.kernels.compiling import announced, bare, lean
 
 Floats = NDArray[np.float64]
@@ -69,7 +70,7 @@ def _ran(y: Floats, indptr: Ints, forms: Ints, parameters: Floats, index: Floats
     """Move level and season: on over the rows, or, with an index, to their start. Forecasts of the rows."""
     room = Room(np.empty(14), np.zeros((2, 2)), np.empty(len(y)))
     with announced("complex exponential smoothing"):
-        _run(np.require(y, requirements="W"), indptr, forms, parameters, index, level, season, room)
+        _run(only_read(y), indptr, forms, parameters, index, level, season, room)
     return room.fitted
 
 

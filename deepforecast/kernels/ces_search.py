@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from deepforecast.kernels.arrays import only_read
 from deepforecast.kernels.ces import FULL, NONE, PARTIAL, SIMPLE, gains, rough_start
 from deepforecast.kernels.ces_rows import LANES, QUANTITIES, ROUGH, STATE, evaluate
 from deepforecast.kernels.compiling import announced, bare, lean
@@ -71,7 +72,7 @@ def estimate(y: Floats, indptr: Ints, index: Floats, forms: Bools) -> tuple[Floa
     plan = np.column_stack([queue, plan[queue]])[plan[queue, 0] >= 0]
     room = _room(int(lengths.max()), index.shape[1])
     with announced("complex exponential smoothing"):
-        _search(np.require(y, requirements="W"), indptr, index, plan, room, found)
+        _search(only_read(y), indptr, index, plan, room, found)
     return np.ascontiguousarray(found[:, :, :4]), found[:, :, 4]
 
 

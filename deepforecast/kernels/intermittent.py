@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from deepforecast.kernels.arrays import only_read
 from deepforecast.kernels.compiling import announced, bare, compiled, lean
-from deepforecast.kernels.smoothing import smoothed, smoothing_parameter, unit_of
+from deepforecast.kernels.smoothing import both_smoothed, smoothed, smoothing_parameter, unit_of
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -30,7 +31,7 @@ def fitted(y: Floats, indptr: Ints, kind: int, bounds: Floats, held: int) -> tup
     alpha, state, sizes = np.zeros((count, 2)), np.full((count, 3), np.nan), np.full((count, held), np.nan)
     state[:, 2] = 0.0
     with announced(WORD):
-        _walk(_plain(y), _whole(indptr), kind, _plain(bounds), alpha, state, sizes)
+        _walk(only_read(y), _whole(indptr), kind, _plain(bounds), alpha, state, sizes)
     return alpha, state, sizes
 
 
@@ -40,7 +41,7 @@ def walked(y: Floats, indptr: Ints, kind: int, alpha: Floats, state: Floats, siz
     """
     state, sizes = np.array(state, order="C"), np.array(sizes, order="C")
     with announced(WORD):
-        _walk(_plain(y), _whole(indptr), kind, np.empty((0, 2)), _plain(alpha), state, sizes)
+        _walk(only_read(y), _whole(indptr), kind, np.empty((0, 2)), _plain(alpha), state, sizes)
     return state, sizes
 
 
@@ -48,7 +49,7 @@ def levels(y: Floats, indptr: Ints, kind: int, alpha: Floats) -> tuple[Floats, F
     """The two levels before each row, from a start of which nothing is known."""
     found = np.empty((2, len(y)))
     with announced(WORD):
-        _levels(_plain(y), _whole(indptr), kind, _plain(alpha), found)
+        _levels(only_read(y), _whole(indptr), kind, _plain(alpha), found)
     return found[0], found[1]
 
 
@@ -56,7 +57,7 @@ def mean_intervals(y: Floats, indptr: Ints) -> Ints:
     """The mean of the periods from one demand to the next, a whole number; 1 where there is none."""
     found = np.empty(len(indptr) - 1, np.int64)
     with announced(WORD):
-        _mean_intervals(_plain(y), _whole(indptr), found)
+        _mean_intervals(only_read(y), _whole(indptr), found)
     return found
 
 
@@ -65,7 +66,7 @@ def blocks_fitted(y: Floats, indptr: Ints, rows: Ints, low: float, high: float) 
     with them the state after the last one: see `blocks_walked`."""
     alpha, state = np.zeros(rows.shape), np.zeros((*rows.shape, 4))
     with announced(WORD):
-        _fit_blocks(_plain(y), _whole(indptr), _whole(rows), np.array([low, high]), alpha, state)
+        _fit_blocks(only_read(y), _whole(indptr), _whole(rows), np.array([low, high]), alpha, state)
     return alpha, state
 
 
@@ -78,7 +79,7 @@ def blocks_walked(y: Floats, indptr: Ints, rows: Ints, alpha: Floats, skip: Ints
     state = np.array(state, order="C")
     found = np.empty(len(y))
     with announced(WORD):
-        _walk_blocks(_plain(y), _whole(indptr), _whole(rows), _plain(alpha), _whole(skip), state, found)
+        _walk_blocks(only_read(y), _whole(indptr), _whole(rows), _plain(alpha), _whole(skip), state, found)
     return state, found
 
 
@@ -107,8 +108,8 @@ def _walk(y: Floats, indptr: Ints, kind: int, bounds: Floats, alpha: Floats, sta
         if len(bounds) > 0:
             alpha[i, 0] = smoothing_parameter(seen, demands, bounds[0, 0], bounds[0, 1], unit_of(seen, demands))
             alpha[i, 1] = smoothing_parameter(others, count, bounds[1, 0], bounds[1, 1], 1.0)
-        state[i, 0] = smoothed(seen, demands, state[i, 0], alpha[i, 0])
-        state[i, 1], state[i, 2] = smoothed(others, count, state[i, 1], alpha[i, 1]), since
+        both_smoothed(seen, demands, others, count, state[i], alpha[i])
+        state[i, 2] = since
         held = sizes.shape[1]
         new = min(demands, held)
         for place in range(held - new):

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from deepforecast.kernels.compiling import bare, lean
+from deepforecast.kernels.compiling import bare, lean, part
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -76,46 +76,48 @@ def advance(search: Search, lane: int, value: float, gradient: Floats, tolerance
     if first and not finite:
         return STUCK
     limit = search.value[lane] + ENOUGH_DESCENT * search.stride[lane] * search.descent[lane]
-    if not first and not (finite and value <= limit):
-        return _shorten(search, lane, value, finite, most)
-    gain = search.value[lane] - value
-    if not first:
-        _learn(search, lane, gradient)
-    search.value[lane] = value
-    search.renewed[lane] += 1
-    for i in range(search.size[lane]):
-        search.point[lane, i], search.slopes[lane, i] = search.trial[lane, i], gradient[i]
-    _head(search, lane)
-    if -search.descent[lane] < 2.0 * tolerance and (first or gain < 10.0 * tolerance or search.descent[lane] == 0.0):
-        return FOUND
-    if search.rounds[lane] >= most:
-        return STUCK
-    _try(search, lane, 1.0)
+    descends = first or (finite and value <= limit)
+    stride, gain = 1.0, search.value[lane] - value
+    if descends:
+        if not first:
+            _learn(search, lane, gradient)
+        search.value[lane] = value
+        search.renewed[lane] += 1
+        for i in range(search.size[lane]):
+            search.point[lane, i], search.slopes[lane, i] = search.trial[lane, i], gradient[i]
+    else:
+        if search.rounds[lane] >= most:
+            return STUCK
+        stride = _shorter(search, lane, value, finite)
+    if stride == 0.0:
+        if search.renewed[lane] == 0:
+            return STUCK
+        _renew(search, lane)
+    if descends or stride == 0.0:
+        _head(search, lane)
+    if descends:
+        near = -search.descent[lane] < 2.0 * tolerance
+        if near and (first or gain < 10.0 * tolerance or search.descent[lane] == 0.0):
+            return FOUND
+        if search.rounds[lane] >= most:
+            return STUCK
+    _try(search, lane, stride if stride > 0.0 else 1.0)
     return GO_ON
 
 
-@bare
-def _shorten(search: Search, lane: int, value: float, finite: bool, most: int) -> int:
-    """A shorter step along the same heading; from steepest descent again where the heading leads nowhere."""
-    if search.rounds[lane] >= most:
-        return STUCK
-    stride, descent = search.stride[lane], search.descent[lane]
-    factor = 0.25
+@part
+def _shorter(search: Search, lane: int, value: float, finite: bool) -> float:
+    """A shorter step along the same heading; 0 where the heading leads nowhere."""
+    stride, descent, factor = search.stride[lane], search.descent[lane], 0.25
     if finite:
         bend = value - search.value[lane] - stride * descent
         factor = min(max(-0.5 * stride * descent / bend, 0.1), 0.5) if bend > 0.0 else 0.5
     if stride * factor > SHORTEST and -stride * factor * descent > 1e-15 * (1.0 + abs(search.value[lane])):
-        _try(search, lane, stride * factor)
-        return GO_ON
-    if search.renewed[lane] == 0:
-        return STUCK
-    _renew(search, lane)
-    _head(search, lane)
-    _try(search, lane, 1.0)
-    return GO_ON
+        return float(stride * factor)
+    return 0.0
 
 
-@bare
+@part
 def _learn(search: Search, lane: int, gradient: Floats) -> None:
     """Take the change of the gradient over the step into the inverse Hessian. Loops run along rows: it is symmetric."""
     size, inverse = search.size[lane], search.inverse[lane]
@@ -147,7 +149,7 @@ def _learn(search: Search, lane: int, gradient: Floats) -> None:
             row[j] += along * (trial[j] - point[j]) - across * turned[j]
 
 
-@bare
+@part
 def _times(matrix: Floats, vector: Floats, less: Floats, size: int, out: Floats) -> None:
     """A symmetric matrix times (vector - less), row by row so that it becomes vector instructions."""
     for i in range(size):
@@ -158,7 +160,7 @@ def _times(matrix: Floats, vector: Floats, less: Floats, size: int, out: Floats)
             out[i] += row[i] * value
 
 
-@bare
+@part
 def _head(search: Search, lane: int) -> None:
     """The direction to go, downhill."""
     size, heading, slopes = search.size[lane], search.heading[lane], search.slopes[lane]
@@ -192,7 +194,7 @@ def _renew(search: Search, lane: int) -> None:
     search.renewed[lane] = 0
 
 
-@bare
+@part
 def _try(search: Search, lane: int, stride: float) -> None:
     search.stride[lane] = stride
     for i in range(search.size[lane]):

@@ -28,6 +28,27 @@ def smoothed(values: Floats, count: int, level: float, alpha: float) -> float:
 
 
 @bare
+def both_smoothed(ones: Floats, count: int, others: Floats, number: int, levels: Floats, alphas: Floats) -> None:
+    """The same of two series at once, neither of which waits for the other; the levels are moved."""
+    one, other, first, second = levels[0], levels[1], 0, 0
+    if np.isnan(one) and count > 0:
+        one = ones[0]
+        first = 1
+    if np.isnan(other) and number > 0:
+        other = others[0]
+        second = 1
+    common = min(count - first, number - second)
+    for row in range(common):
+        one += alphas[0] * (ones[first + row] - one)
+        other += alphas[1] * (others[second + row] - other)
+    for row in range(first + common, count):
+        one += alphas[0] * (ones[row] - one)
+    for row in range(second + common, number):
+        other += alphas[1] * (others[row] - other)
+    levels[0], levels[1] = one, other
+
+
+@bare
 def unit_of(values: Floats, count: int) -> float:
     """What values are multiplied by so that their squares neither overflow nor vanish."""
     largest = 0.0

@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from deepforecast.core import threads
+
 DRAWN = 101  # numbers
 KEPT = (  # by which programs, files and devices are found; what else a model sets was not there before
     "PATH", "HOME", "PYTHONPATH", "LD_", "DYLD_", "XDG_", "CUDA", "TMP", "TEMP", "SYSTEM", "USER", "APPDATA", "LOCALAPPDATA",
@@ -23,10 +25,11 @@ KEPT = (  # by which programs, files and devices are found; what else a model se
 
 def surroundings() -> dict[str, Any]:
     """What a caller may have set up in the process, as far as it can be seen."""
-    state = np.random.get_state(legacy=False)  # noqa: NPY002
+    state: Any = np.random.get_state(legacy=False)  # noqa: NPY002
+    key, place = state["state"]["key"].tobytes(), state["state"]["pos"]
     found: dict[str, Any] = {
         "the generator of random": random.getstate(),
-        "the generator of numpy": str(state) + str(state["state"]["key"].tobytes()),
+        "the generator of numpy": (state["bit_generator"], key, place, state["has_gauss"], state["gauss"]),
         "numpy's handling of errors": np.geterr(),
         "the environment": dict(os.environ),
         "the working folder": os.getcwd(),
@@ -42,9 +45,8 @@ def surroundings() -> dict[str, Any]:
             torch.is_grad_enabled(),
             torch.are_deterministic_algorithms_enabled(),
         )
-    threads = sys.modules.get("threadpoolctl")
-    if threads is not None:
-        found["the threads of libraries"] = [(one["filepath"], one["num_threads"]) for one in threads.threadpool_info()]
+    if "threadpoolctl" in sys.modules:
+        found["the threads of libraries"] = threads.numbers()
     return found
 
 

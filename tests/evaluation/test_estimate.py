@@ -92,6 +92,28 @@ def test_what_a_call_costs_is_told_from_what_a_series_costs(first: float, each: 
 
 
 @pytest.mark.usefixtures("soon")
+def test_a_first_trial_that_compiles_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "numba", sys)  # whatever else was imported before
+    SIZES.clear()
+    panel, plan = Panel.from_frame(seasonal(30)), Plan(4, 3, 4)  # too few series for a trial that tells it to be an exception
+    found = estimate.seconds_to_run([Loader(horizon=4, load=0.0, first=0.8, pause=0.005)], panel, plan, [1], 1)
+    assert SIZES[:2] == [4, 4]
+    assert 0.3 < found.likely <= found.high < 0.9  # 3 windows of 30 series take 0.45
+
+
+def test_trials_make_the_bands_that_the_run_makes(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, make = [], estimate.columns_of
+
+    def noted(*given: Any) -> Any:
+        asked.append(given[3])
+        return make(*given)
+
+    monkeypatch.setattr(estimate, "columns_of", noted)
+    compare([Naive()], FRAME, horizon=4, n_windows=3, level=[80, 95])
+    assert asked == [[80.0, 95.0]]
+
+
+@pytest.mark.usefixtures("soon")
 def test_what_trials_cannot_tell_is_told_as_a_range(capsys: pytest.CaptureFixture[str]) -> None:
     SIZES.clear()
     panel, plan = Panel.from_frame(seasonal(120)), Plan(4, 3, 4)

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from deepforecast.kernels.compiling import bare
+from deepforecast.kernels.compiling import bare, part
 from deepforecast.kernels.ets.coordinates import FACTORS, LEVEL, RATES, TREND_STATE, angle, bounds, to_lane
 from deepforecast.kernels.ets.desk import (
     AGAIN,
@@ -118,7 +118,7 @@ def begin_lane(data: Data, plan: Plan, desk: Desk, search: Search, found: Floats
         _linked(free, season, desk.work[LIKELY], search.inverse[k])
 
 
-@bare
+@part
 def _found(search: Search, held: Floats, season: int, parameters: int, j: int, k: int) -> float:
     """A parameter where the lane's last search ended, which was laid in the lane."""
     if j < FACTORS + season:
@@ -126,7 +126,7 @@ def _found(search: Search, held: Floats, season: int, parameters: int, j: int, k
     return float(search.point[k, search.size[k] - parameters + j])
 
 
-@bare
+@part
 def _start(form: Ints, found: Floats, attempt: int) -> int:
     """Where the attempt begins; at a guess if the other form was not found."""
     if attempt == LAST_RESORT:
@@ -135,7 +135,7 @@ def _start(form: Ints, found: Floats, attempt: int) -> int:
     return start if start < 0 or math.isfinite(found[start, found.shape[1] + VALUE_OF]) else GUESS
 
 
-@bare
+@part
 def _point(form: Ints, free: Ints, parameters: Floats, season: int, count: float, work: Floats) -> int:
     """The point of parameters and the squares of likely distances to the optimum; the number of coordinates."""
     at, alpha, beta, gamma = 0, max(parameters[0], 0.01), max(parameters[1], 0.001), max(parameters[2], 0.01)
@@ -161,7 +161,7 @@ def _point(form: Ints, free: Ints, parameters: Floats, season: int, count: float
     return at
 
 
-@bare
+@part
 def _linked(free: Ints, season: int, likely: Floats, inverse: Floats) -> None:
     """The factors of a season move against each other: the last one takes up what the others do."""
     first = 0
@@ -172,7 +172,7 @@ def _linked(free: Ints, season: int, likely: Floats, inverse: Floats) -> None:
             inverse[first + i, first + j] -= likely[first + i] / season
 
 
-@bare
+@part
 def _recall(free: Ints, known: Ints, season: int, memory: Floats, inverse: Floats) -> None:
     """The inverse Hessian another form ended with, as far as it goes."""
     i = 0

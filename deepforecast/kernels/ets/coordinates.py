@@ -14,8 +14,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from deepforecast.kernels.compiling import bare
-from deepforecast.kernels.ets.lanes import LANES
+from deepforecast.kernels.compiling import bare, part
+from deepforecast.kernels.ets.lanes import LANES, NOTHING
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -46,7 +46,7 @@ def angle(value: float, number: int, alpha: float, wide: bool) -> float:
     return math.asin(2.0 * min(max((value - low) / (high - low), EDGE), 1.0 - EDGE) - 1.0)
 
 
-@bare
+@part
 def to_lane(free: Ints, wide: bool, total: float, season: int, point: Floats, held: Floats, lane: int) -> bool:
     """Lay what is free of a point in a lane, where the rest lies already; whether all factors that multiply are positive.
 
@@ -71,7 +71,7 @@ def to_lane(free: Ints, wide: bool, total: float, season: int, point: Floats, he
     return legal
 
 
-@bare
+@part
 def to_gradient(
     free: Ints, wide: bool, season: int, point: Floats, held: Floats, pulls: Floats, lane: int, gradient: Floats
 ) -> int:
@@ -92,6 +92,6 @@ def to_gradient(
         gradient[at] = pull
         at += 1
     if free[0] == 1:
-        low, high = bounds(0, 0.0, wide)
+        low, high = bounds(NOTHING, 0.0, wide)
         gradient[0] = by_alpha * (high - low) * 0.5 * math.cos(point[0])
     return at

@@ -11,7 +11,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from deepforecast.kernels.compiling import bare, lean
+from deepforecast.kernels.compiling import bare, lean, part
 from deepforecast.kernels.ets.admissible import distance
 from deepforecast.kernels.ets.beginning import begin_lane, lay, seat
 from deepforecast.kernels.ets.coordinates import FACTORS, LEVEL, to_gradient
@@ -44,6 +44,7 @@ from deepforecast.kernels.ets.desk import (
 )
 from deepforecast.kernels.ets.lanes import (
     LANES,
+    NOTHING,
     PULL,
     STATES,
     backward_product,
@@ -70,38 +71,32 @@ def fit_group(
     `found` (series, forms, parameters + 2): parameters, minus the log-likelihood, evaluations. `limits`: tolerance and most
     evaluations of a search.
     """
-    crew, queue = desk.crew, 0
+    crew, queue, steps = desk.crew, NOTHING, NOTHING
     for k in range(LANES):
         crew[SERIES, k] = -1
-        if queue < len(order):
-            seat(data, plan, desk, order, queue, group, k)
-            begin_lane(data, plan, desk, search, found, k)
-            queue += 1
     while True:
-        steps = 0
+        if steps > 0:
+            _evaluate(plan.forms[group[0]], desk, steps, group[2], found.shape[2] - 2 - data.design.shape[1] - FACTORS)
+        steps = NOTHING
         for k in range(LANES):
-            if crew[SERIES, k] >= 0:
-                steps = max(steps, crew[LENGTH, k])
-                lay(data, plan, desk, search.trial[k], group[2], k)
+            going = crew[SERIES, k] >= 0 and _judge(data, plan, desk, search, limits, group[2], k) == GO_ON
+            if not going:
+                if crew[SERIES, k] >= 0:
+                    _keep(data, plan, desk, search, found, k)
+                if crew[SERIES, k] < 0 or not _turn(plan, desk, found, group[1], k):
+                    crew[SERIES, k] = -1
+                    if queue == len(order):
+                        continue
+                    seat(data, plan, desk, order, queue, group, k)
+                    queue += 1
+                begin_lane(data, plan, desk, search, found, k)
+            lay(data, plan, desk, search.trial[k], group[2], k)
+            steps = max(steps, crew[LENGTH, k])
         if steps == 0:
             return
-        _evaluate(plan.forms[group[0]], desk, steps, group[2], found.shape[2] - 2 - data.design.shape[1] - FACTORS)
-        for k in range(LANES):
-            if crew[SERIES, k] < 0:
-                continue
-            if _judge(data, plan, desk, search, limits, group[2], k) == GO_ON:
-                continue
-            _keep(data, plan, desk, search, found, k)
-            if not _turn(plan, desk, found, group[1], k):
-                if queue == len(order):
-                    crew[SERIES, k] = -1
-                    continue
-                seat(data, plan, desk, order, queue, group, k)
-                queue += 1
-            begin_lane(data, plan, desk, search, found, k)
 
 
-@bare
+@part
 def _evaluate(form: Ints, desk: Desk, steps: int, width: int, season: int) -> None:
     """The likelihood of all lanes and its gradient."""
     turn, product = season if form[SEASON] > 0 else 1, form[SEASON] == 2
@@ -126,7 +121,7 @@ def _evaluate(form: Ints, desk: Desk, steps: int, width: int, season: int) -> No
         backward_sum(desk.trail, steps, width, desk.held, desk.pulls, back)
 
 
-@bare
+@part
 def _judge(data: Data, plan: Plan, desk: Desk, search: Search, limits: Floats, width: int, k: int) -> int:
     """Tell the search what a point is worth."""
     series, c = desk.crew[SERIES, k], desk.crew[CANDIDATE, k]
@@ -134,7 +129,7 @@ def _judge(data: Data, plan: Plan, desk: Desk, search: Search, limits: Floats, w
     season = len(free) - FACTORS - regressors
     value, gradient = desk.sums[FOUND * LANES + k], desk.work[GRADIENT]
     if desk.crew[FENCED, k] == 1:
-        value += FENCE_WEIGHT * _fence(form, season, desk, k, True)
+        value += FENCE_WEIGHT * _fence(form, season, desk, k, FENCE_WEIGHT)
     first = to_gradient(free, form[WIDE] == 1, season, search.trial[k], desk.held, desk.pulls, k, gradient)
     for r in range(regressors):
         gradient[first + r] = 0.0
@@ -144,14 +139,14 @@ def _judge(data: Data, plan: Plan, desk: Desk, search: Search, limits: Floats, w
 
 
 @bare
-def _fence(form: Ints, season: int, desk: Desk, k: int, pull: bool) -> float:
-    """The distance that grows towards the edge of the admissible region; with `pull`, its derivatives are added to `pulls`."""
+def _fence(form: Ints, season: int, desk: Desk, k: int, weight: float) -> float:
+    """The distance that grows towards the edge of the admissible region; its derivatives, times `weight`, go to `pulls`."""
     turn, room, held, h = season if form[SEASON] > 0 else 1, desk.work[ROOM], desk.held, 1e-6
     alpha, beta, gamma = held[k], held[LANES + k], held[2 * LANES + k]
     phi = held[3 * LANES + k] if form[TREND] > 0 else 0.0
     middle = distance(alpha, beta, gamma, phi, turn, room)
-    if pull and math.isfinite(middle):
-        weight = FENCE_WEIGHT / h
+    if weight > 0.0 and math.isfinite(middle):
+        weight /= h
         desk.pulls[k] += weight * (distance(alpha + h, beta, gamma, phi, turn, room) - middle)
         desk.pulls[LANES + k] += weight * (distance(alpha, beta + h, gamma, phi, turn, room) - middle)
         desk.pulls[2 * LANES + k] += weight * (distance(alpha, beta, gamma + h, phi, turn, room) - middle)
@@ -159,7 +154,7 @@ def _fence(form: Ints, season: int, desk: Desk, k: int, pull: bool) -> float:
     return middle
 
 
-@bare
+@part
 def _turn(plan: Plan, desk: Desk, found: Floats, last: int, k: int) -> bool:
     """Turn to the next search of a lane's series; False where it was the last."""
     crew = desk.crew
@@ -191,17 +186,17 @@ def _outside(form: Ints, mine: Floats, desk: Desk) -> bool:
     return True
 
 
-@bare
+@part
 def _keep(data: Data, plan: Plan, desk: Desk, search: Search, found: Floats, k: int) -> None:
     """Keep what a search has found, if it is better than what was there."""
     series, c = desk.crew[SERIES, k], desk.crew[CANDIDATE, k]
     form, free, mine = plan.forms[c], plan.free[c], found[series, c]
     mine[len(mine) + ROUNDS_OF] += search.rounds[k]
     season = len(free) - FACTORS - data.design.shape[1]
-    lay(data, plan, desk, search.point[k], 0, k)
+    lay(data, plan, desk, search.point[k], NOTHING, k)
     value = search.value[k]
     if desk.crew[FENCED, k] == 1:
-        value -= FENCE_WEIGHT * _fence(form, season, desk, k, False)
+        value -= FENCE_WEIGHT * _fence(form, season, desk, k, 0.0)
     if not value < mine[len(mine) + VALUE_OF]:
         return
     mine[len(mine) + VALUE_OF] = value

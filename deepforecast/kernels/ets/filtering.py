@@ -12,7 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from deepforecast.kernels.compiling import announced, bare, lean
+from deepforecast.kernels.compiling import announced, bare, lean, part
+from deepforecast.kernels.ets.lanes import NOTHING
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -107,12 +108,12 @@ def _away(value: float) -> float:
     return SMALLEST if value >= 0.0 else -SMALLEST
 
 
-@bare
+@part
 def _rotate(ring: Floats, count: int) -> None:
     """Turn the ring so that place `count` comes first: three reversals, no room needed."""
-    _reverse(ring, 0, count)
+    _reverse(ring, NOTHING, count)
     _reverse(ring, count, len(ring))
-    _reverse(ring, 0, len(ring))
+    _reverse(ring, NOTHING, len(ring))
 
 
 @bare

@@ -49,6 +49,7 @@ LONGEST_FREE_SEASON = 60
 """The factors a longer season begins with are those of a decomposition: a search for more of them takes too long."""
 PERFECT = 1e-10  # an error this small beside the spread is none
 MEMORY = 2**21  # numbers kept of the curvatures of a block of series
+GRID = 36  # binary places of a spread that are looked at
 SLOW_DAMPING = 0.975  # at which a thorough search goes on from a form without damping
 MOST = 600  # evaluations of a search
 
@@ -176,7 +177,7 @@ class _Units(NamedTuple):
 
 def _scaled(y: Floats, indptr: Ints) -> tuple[Floats, Floats, _Units]:
     """The series in units of their spread, their centres in these units, and the units. The same series at another scale
-    looks the same up to rounding, so that searches take the same way."""
+    or (if everything adds up) height looks the same, so that searches take the same way."""
     begin, rows = indptr[:-1], np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
     seen = ~np.isnan(y)
     counts = np.maximum(np.add.reduceat(seen.astype(np.float64), begin), 1.0)
@@ -189,7 +190,13 @@ def _scaled(y: Floats, indptr: Ints) -> tuple[Floats, Floats, _Units]:
     varies = (most > least) & (spread > 0)
     size = np.where(varies, spread, 1.0)
     units = _Units(size, power.astype(np.int64), counts, varies, least > 0)
-    return np.where(seen, small / size[rows], np.nan), centre / size, units
+    middle = _rounded(centre / size)
+    return np.where(seen, _rounded((small - centre[rows]) / size[rows]) + middle[rows], np.nan), middle, units
+
+
+def _rounded(values: Floats) -> Floats:
+    """To a grid that is finer than any error that counts and coarser than what another scale or shift changes."""
+    return np.asarray(np.ldexp(np.rint(np.ldexp(values, GRID)), -GRID))
 
 
 def _guesses(
@@ -204,6 +211,7 @@ def _guesses(
     states = np.zeros((len(guesses), 2, 2 + season))
     if settings.states is None:
         guess_all(np.where(seen, scaled, 0.0), seen.astype(np.float64), indptr, season, states)
+        states = _rounded(states)
     else:
         states[:] = np.ldexp(settings.states, -units.power[:, None, None]) / units.size[:, None, None]
         states[:, 1, 2:] = settings.states[:, 1, 2:]  # what multiplies has no unit

@@ -18,7 +18,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from deepforecast.kernels.compiling import announced, bare, lean
+from deepforecast.kernels.compiling import announced, lean, part
 from deepforecast.kernels.ets.filtering import Model, ahead, combined, moved
 
 Floats = NDArray[np.float64]
@@ -89,7 +89,7 @@ def _deviations(model: Model, sigma: Floats, offsets: Floats, found: Floats, roo
             _relative(model, i, sigma[i], offsets[i], found[i], room)
 
 
-@bare
+@part
 def _weights(model: Model, i: int, count: int, weights: Floats) -> None:
     """c_1 and on; without the season where it multiplies."""
     form, rates, season = model.forms[i], model.rates[i], model.states.shape[1] - 2
@@ -102,7 +102,7 @@ def _weights(model: Model, i: int, count: int, weights: Floats) -> None:
             weights[j - 1] += rates[2]
 
 
-@bare
+@part
 def _relative(model: Model, i: int, sigma: float, offsets: Floats, found: Floats, room: Floats) -> None:
     """Of errors that multiply."""
     age, season, steps = model.age[i], model.states.shape[1] - 2, len(found)

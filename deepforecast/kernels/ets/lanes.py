@@ -10,6 +10,8 @@ pulls     derivatives by all these
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -18,6 +20,8 @@ from deepforecast.kernels.compiling import bare
 Floats = NDArray[np.float64]
 
 LANES = 16
+NOTHING: Any = np.int64(0)
+"""0, but no literal: a function is compiled once more for each literal it is called with."""
 _1 = np.uint64(LANES)
 _2, _3, _4, _5, _6, _7, _8, _9 = (np.uint64(LANES * number) for number in range(2, 10))
 STATES = 6 * LANES  # where the factors begin in `held`

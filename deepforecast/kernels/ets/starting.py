@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from deepforecast.kernels.compiling import bare, lean
+from deepforecast.kernels.compiling import bare, lean, part
+from deepforecast.kernels.ets.lanes import NOTHING
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -25,7 +26,7 @@ def guess_all(y: Floats, seen: Floats, indptr: Ints, season: int, guesses: Float
             _line(y[begin:end], seen[begin:end], season, product == 1, states)
 
 
-@bare
+@part
 def _season(y: Floats, seen: Floats, season: int, product: bool, factors: Floats) -> None:
     """The mean distance of each place of the season from its turn's mean, which moves along a line from turn to turn."""
     for j in range(season):
@@ -37,7 +38,7 @@ def _season(y: Floats, seen: Floats, season: int, product: bool, factors: Floats
             break
     if season == 1 or turns < 1:
         return
-    rise = (_mean(y, season, turns - 1) - _mean(y, season, 0)) / (max(turns - 1, 1) * season)
+    rise = (_mean(y, season, turns - 1) - _mean(y, season, NOTHING)) / (max(turns - 1, 1) * season)
     total = 0.0
     for turn in range(turns):
         middle = _mean(y, season, turn)
@@ -60,7 +61,7 @@ def _mean(y: Floats, season: int, turn: int) -> float:
     return total / season
 
 
-@bare
+@part
 def _line(y: Floats, seen: Floats, season: int, product: bool, states: Floats) -> None:
     """Least squares through the first values without their season; the level is that before the first."""
     most = max(FEWEST, 2 * season)

@@ -22,6 +22,7 @@ from deepforecast.models.statistical._arima_parts import parts_of, sampled
 from deepforecast.models.statistical._arima_series import Fit, Order, Series, power
 from deepforecast.models.statistical._base import Statistical
 from deepforecast.models.statistical._regressors import design
+from deepforecast.models.statistical._since import spread_since, told
 
 
 class ArimaFamily(Statistical):
@@ -98,11 +99,16 @@ class ArimaFamily(Statistical):
         for one in range(len(panel)):
             rows = slice(panel.indptr[one], panel.indptr[one + 1])
             _keep(held, one, *self._one(panel.y[rows], x[rows], known, float(hints[one]), season, waves))
+        still = told(panel, np.where(held["sigma"] > 0.0, np.inf, 0.0))
+        held |= {name: still[name] for name in ("ripple", "since")}
         learned = Learned(held, {"season": season, "size": size, **self._shared(panel)})
         return Learned({**held, **self._filtered(learned, panel, x, True)[0]}, dict(learned.shared), panel)
 
     def _advance(self, learned: Learned, panel: Panel, fresh: bool) -> Learned:
-        moved, _ = self._filtered(learned, panel, self._columns(panel, learned), fresh)
+        moved, ahead = self._filtered(learned, panel, self._columns(panel, learned), fresh)
+        known = {"deviation": learned["sigma"], "ripple": learned["ripple"], "since": learned["since"]}
+        if since := spread_since(known, panel, panel.y - ahead, fresh):
+            moved |= {"sigma": since["deviation"], "since": since["since"]}
         return Learned({**learned.by_series, **moved}, learned.shared, panel if fresh else None)
 
     def _fitted(self, learned: Learned, panel: Panel) -> Floats:

@@ -12,7 +12,8 @@ from deepforecast.data.frames import Floats
 from deepforecast.models.statistical._arima_series import Fit, Order, Series, differenced
 
 NEAR_UNIT = 1.01
-"""Orders with a root of phi or theta nearer to the unit circle than this are passed over, as in forecast::auto.arima."""
+"""Orders with a root nearer to the unit circle than this are passed over. As in forecast::auto.arima, but that here the roots
+of seasonal polynomials are those in B^s: in B a seasonal coefficient of 0.89 would have one, and strong seasons no model."""
 
 MOST_MODELS = 94
 
@@ -27,7 +28,8 @@ Key = tuple[int, int, int, int, bool]  # p, q, P, Q, constant
 
 @dataclass(frozen=True)
 class Rules:
-    """What orders are looked through, and how. `most`: of p, q, P, Q; `most_together`: their sum, in a full search."""
+    """What orders are looked through, and how. `most`: of p, q, P, Q; `most_together`: their sum, in a full search; `follows`:
+    a series that is constant may be differenced, which foresees the same and follows it where it moves later."""
 
     most: tuple[int, int, int, int] = (5, 5, 2, 2)
     most_together: int = 5
@@ -35,6 +37,7 @@ class Rules:
     criterion: str = "aicc"
     constant: bool = True
     conditional: bool = False
+    follows: bool = True
 
 
 class Search:
@@ -56,15 +59,16 @@ class Search:
     def best_fit(self) -> Fit:
         """The order with the least criterion, fitted from several starts."""
         if self._nothing_left():
-            return self.series.fit(replace(self.plain, constant=self.constants[0]))
+            constant = self.plain.lost == 0 and self.rules.follows
+            return self.series.fit(replace(self.plain, d=1) if constant else replace(self.plain, constant=self.constants[0]))
         if self.rules.stepwise:
             self._step()
         else:
             self._look_at(self._all())
         if self.best is None:  # every order was passed over
             return self.series.fit(replace(self.plain, constant=self.constants[0]))
-        thorough = self.series.fit(self.best.order, near=self.best, thorough=True)
-        return thorough if not near_unit_root(thorough) else self.best
+        fits = self.series.fits(self.best.order, near=self.best, groups=1)
+        return next((one for one in fits if not near_unit_root(one)), self.best)
 
     def _nothing_left(self) -> bool:
         order = replace(self.plain, constant=self.constants[0])
@@ -114,20 +118,17 @@ class Search:
         columns = self.series.columns.shape[1]
         if len(self.series.y) - order.lost <= order.coefficients + columns + 2:
             return None
-        fit = self.series.fit(order, near=self.best, conditional=self.rules.conditional)
+        fit = self.series.fit(order, near=self.best, conditional=self.rules.conditional, rough=True)
         return None if near_unit_root(fit) or not np.isfinite(fit.log_likelihood) else fit
 
 
 def near_unit_root(fit: Fit) -> bool:
-    """Whether a root of one of the four polynomials, in B, lies within `NEAR_UNIT` of the unit circle."""
+    """Whether a root of one of the four polynomials, seasonal ones in B^s, lies within `NEAR_UNIT` of the unit circle."""
     order, begin = fit.order, 0
-    for count, season, sign in (
-        (len(order.ar), 1, 1.0), (len(order.ma), 1, -1.0), (order.seasonal[0], order.season, 1.0),
-        (order.seasonal[2], order.season, -1.0),
-    ):  # fmt: skip
+    for count, sign in ((len(order.ar), 1.0), (len(order.ma), -1.0), (order.seasonal[0], 1.0), (order.seasonal[2], -1.0)):
         part = fit.factors[begin : begin + count].tolist()
         begin += count
-        if not stable([sign * one * NEAR_UNIT ** (season * (lag + 1)) for lag, one in enumerate(part)]):
+        if not stable([sign * one * NEAR_UNIT ** (lag + 1) for lag, one in enumerate(part)]):
             return True
     return False
 
@@ -172,7 +173,7 @@ def waves_chosen(y: Floats, known: Floats, waves: list[Floats], order: Order, cr
         if key not in scores:
             columns = np.hstack([known, *(part[:, : 2 * count] for part, count in zip(waves, tried, strict=True))])
             enough = len(y) - order.lost > columns.shape[1] + order.coefficients + 2
-            scores[key] = Series.of(y, columns).fit(order).criterion(criterion) if enough else np.inf
+            scores[key] = Series.of(y, columns).fit(order, rough=True).criterion(criterion) if enough else np.inf
         return scores[key]
 
     for _ in range(2):

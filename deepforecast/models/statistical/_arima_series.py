@@ -18,6 +18,9 @@ PERFECT = 1e-10
 STARTS = ((0.1, 0.1), (0.5, -0.5), (1.2, 1.4), (-0.5, 0.5), (0.01, 0.01), (1.2, -1.2), (0.9, -0.3), (0.5, 0.5))
 """Coordinates to begin a search from beside estimated ones: of ar and ma. A quick one compares the first two only."""
 
+FINE, ROUGH = 1e-6, 1e-5
+"""Gains of likelihood that end a search: of a fit, and of one that is compared with other orders (1e-4 ends in saddles)."""
+
 GROUPS, EACH, WIDE = 6, 4, 1.5
 """A thorough search begins from the best of each of so many groups of starts a coefficient (of four at most), beside estimated
 ones; how many there are in a group, and how far they go."""
@@ -50,10 +53,20 @@ class Order:
         return self.d + self.season * self.seasonal[1]
 
     @property
+    def reach(self) -> tuple[int, int]:
+        """The longest lags of phi and theta."""
+        many_p, _, many_q = self.seasonal
+        return max(self.ar, default=0) + self.season * many_p, max(self.ma, default=0) + self.season * many_q
+
+    @property
+    def longest(self) -> int:
+        """The longest lag without the differences."""
+        return max(self.reach)
+
+    @property
     def size(self) -> int:
         """States of the filter: the longest lag."""
-        many_p, _, many_q = self.seasonal
-        ar, ma = max(self.ar, default=0) + self.season * many_p, max(self.ma, default=0) + self.season * many_q
+        ar, ma = self.reach
         return max(ar + self.lost, ma + 1)
 
     @property
@@ -187,30 +200,39 @@ class Series:
             self.held[key] = with_shocks(values, long), long, float(values @ values / max(len(values), 1))
         return self.held[key]  # type: ignore[no-any-return]
 
-    def fit(self, order: Order, *, near: Fit | None = None, conditional: bool = False, thorough: bool = False) -> Fit:
-        """Maximum likelihood. `near`: a fit of a neighbouring order to begin from; thorough: search from every start."""
+    def fit(self, order: Order, *, near: Fit | None = None, conditional: bool = False, rough: bool = False) -> Fit:
+        """Maximum likelihood. `near`: a fit of a neighbouring order to begin from; rough: to be compared with others only."""
         from deepforecast.kernels.arima.fitting import estimate
         from deepforecast.kernels.arima.starting import start
 
         problem, form = self.problem(order), order.form
         shocks, long, variance = self.shocks(order)
         if variance <= problem.floor or order.coefficients == 0:  # nothing is left to explain
-            found = estimate(problem, form, np.zeros((1, form.size)), most=0)
-            return self._fit(order, found, problem.unknown)
-        first = start(form, shocks, long)
-        if thorough:
-            nested = [self.fit(one, conditional=conditional) for one in _smaller(order)]
-            groups = [first[None], *(carried(one, order)[None] for one in (*nested, *([] if near is None else [near])))]
-            groups += [] if order.coefficients == 1 else _spread(order)
-            tried = [estimate(problem, form, one, conditional=conditional) for one in groups]
-            return self._fit(order, min(tried, key=lambda one: one.value), problem.unknown)
-        starts = [first, *(_plain(order, *pair) for pair in STARTS[:2])]
-        found = estimate(problem, form, np.array(starts), conditional=conditional)
+            return self._fit(order, estimate(problem, form, np.zeros((1, form.size)), most=0), problem.unknown)
+        starts, near_enough = [start(form, shocks, long)], ROUGH if rough else FINE
+        starts += [_plain(order, *pair) for pair in STARTS[:2]]
+        found = estimate(problem, form, np.array(starts), conditional=conditional, tolerance=near_enough)
         if near is not None:  # not worse than a neighbour that is a case of this order
             at = carried(near, order)[None]
             if estimate(problem, form, at, conditional=conditional, most=0).value < found.value:
-                found = estimate(problem, form, at, conditional=conditional)
+                found = estimate(problem, form, at, conditional=conditional, tolerance=near_enough)
         return self._fit(order, found, problem.unknown)
+
+    def fits(self, order: Order, *, near: Fit | None = None, conditional: bool = False, groups: int = GROUPS) -> list[Fit]:
+        """What a search from each of many starts ends at, the best first. `groups`: of starts, for each coefficient."""
+        from deepforecast.kernels.arima.fitting import estimate
+        from deepforecast.kernels.arima.starting import start
+
+        problem, form = self.problem(order), order.form
+        shocks, long, variance = self.shocks(order)
+        if variance <= problem.floor or order.coefficients == 0:
+            return [self.fit(order)]
+        nested = [self.fit(one, conditional=conditional) for one in _smaller(order)]
+        starts = [start(form, shocks, long)[None]]
+        starts += [carried(one, order)[None] for one in (*nested, *([] if near is None else [near]))]
+        starts += [] if order.coefficients == 1 else _spread(order, groups)
+        tried = [estimate(problem, form, one, conditional=conditional, tolerance=FINE) for one in starts]
+        return [self._fit(order, one, problem.unknown) for one in sorted(tried, key=lambda one: one.value)]
 
     def _fit(self, order: Order, found: Any, unknown: int) -> Fit:
         seen, beta = found.seen, found.beta[unknown:]
@@ -273,10 +295,10 @@ def _plain(order: Order, ar: float, ma: float) -> Floats:
 
 
 @lru_cache(maxsize=256)
-def _spread(order: Order) -> list[Floats]:
+def _spread(order: Order, each: int) -> list[Floats]:
     """Groups of starts all over the coordinates: the plain ones, and points of a sequence that leaves no large gaps."""
     size = order.coefficients
-    groups = GROUPS * min(size, 4)
+    groups = each * min(size, 4)
     count = EACH * groups - len(STARTS)
     ratio = 2.0
     for _ in range(50):  # the root of x^(size + 1) = x + 1
@@ -285,7 +307,8 @@ def _spread(order: Order) -> list[Floats]:
     free = (*order.free, False, False)
     limits = np.repeat([0.3 if one else WIDE for one in free], _counts(order))
     every = np.vstack([[_plain(order, *pair) for pair in STARTS], (2.0 * points - 1.0) * limits])
-    return [np.ascontiguousarray(every[place::groups]) for place in range(groups)] + _resonant(order)
+    found = [np.ascontiguousarray(every[place::groups]) for place in range(groups)]
+    return found + (_resonant(order) if each >= GROUPS else [])
 
 
 def _resonant(order: Order) -> list[Floats]:

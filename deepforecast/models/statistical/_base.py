@@ -17,15 +17,17 @@ import numpy as np
 from deepforecast.core.capabilities import Capabilities
 from deepforecast.core.forecast import checked_horizon, refuse_taken
 from deepforecast.core.forecaster import Forecaster
-from deepforecast.core.monitor import Monitor
+from deepforecast.core.monitor import SILENT, Monitor
 from deepforecast.core.parallel import map_chunks
-from deepforecast.core.state import Learned
+from deepforecast.core.state import Learned, State
 from deepforecast.data import frames
+from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats, Frame
 from deepforecast.data.frequency import seasons
 from deepforecast.data.panel import Panel
 from deepforecast.errors import DataError, say
 from deepforecast.models.statistical._diagnostics import diagnosed
+from deepforecast.models.statistical._regressors import say_untold, unvaried
 
 
 class Statistical(Forecaster):
@@ -90,6 +92,19 @@ class Statistical(Forecaster):
             usual = seasons(panel.calendar.frequency)
             return usual[0] if usual else 1
         return int(max(season) if isinstance(season, (list, tuple)) else season)
+
+    def _learn(self, panel: Panel, monitor: Monitor = SILENT) -> State:
+        state = super()._learn(panel, monitor)
+        if not panel.series.columns.future:
+            return state
+        learned = state.learned
+        return replace(state, learned=replace(learned, by_series={**learned.by_series, "unvaried": unvaried(panel)}))
+
+    def _ahead(self, state: State, steps: int, future: Frame | None) -> Mapping[str, Covariate]:
+        found = super()._ahead(state, steps, future)
+        if found and "unvaried" in state.learned.by_series:
+            say_untold(self.name, state.learned["unvaried"], found, state.series)
+        return found
 
     def _fit(self, panel: Panel, monitor: Monitor) -> Learned:
         parts = map_chunks(

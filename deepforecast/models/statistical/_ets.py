@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from deepforecast.core.state import Learned
 from deepforecast.data import frames
 from deepforecast.data.frames import Floats, Frame, Ints
-from deepforecast.data.panel import Series
+from deepforecast.data.panel import Panel, Series
 from deepforecast.kernels.ets.forms import Form
 
 if TYPE_CHECKING:
@@ -122,6 +123,13 @@ def _first(y: Floats, indptr: Ints) -> Floats:
     """The first value of each series that is there."""
     seen = np.flatnonzero(~np.isnan(y))
     return np.asarray(y[seen[np.searchsorted(seen, indptr[:-1])]])
+
+
+def in_units_of_errors(panel: Panel, y: Floats, forms: Ints) -> Panel:
+    """The rows with values as the errors are: of the largest value where errors multiply."""
+    size = np.maximum.reduceat(np.where(np.isnan(y), 0.0, np.abs(y)), panel.indptr[:-1])
+    size = np.where((forms[:, 0] == 1) & (size > 0.0), size, 1.0)
+    return replace(panel, y=y / np.repeat(size, panel.lengths))
 
 
 def root_mean_square(errors: Floats, indptr: Ints, free: Floats) -> Floats:

@@ -6,6 +6,7 @@ Exponential     `_forms` says which forms are tried, `_settings` what is given; 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ from deepforecast.models.statistical._base import Statistical
 from deepforecast.models.statistical._box_cox import guerrero, transformed
 from deepforecast.models.statistical._ets_forecast import ExponentialForecast
 from deepforecast.models.statistical._regressors import centred, design
+from deepforecast.models.statistical._since import spread_since, told
 from deepforecast.models.statistical._soundness import unsound
 
 
@@ -36,7 +38,7 @@ class Exponential(Statistical):
     Learned of each series: `form` (error, trend, damped, season), `rates` (alpha, beta, gamma, phi), `start` and `state`
     (level, slope, factors of the steps that follow; before the first row, and after the last value seen, `age` rows ago),
     `effects` of regressors with their `centre` and `scale`, `sigma`, `criteria` (log-likelihood, estimated parameters,
-    values), `power` of the Box-Cox transformation.
+    values), `power` of the Box-Cox transformation, and what `_since` tells the spread by.
     """
 
     capabilities = Capabilities(
@@ -45,7 +47,7 @@ class Exponential(Statistical):
         missing=True,
         distribution="analytic",
         scale_equivariant=True,
-        precision=1e-5,
+        precision=1e-6,
         simulates=True,
         explains=True,
     )
@@ -161,6 +163,9 @@ class Exponential(Statistical):
         known["criteria"] = np.column_stack([likelihood, np.array(each, np.float64)[best] + (self.box_cox == "auto"), counts])
         learned = Learned({**known, "sigma": np.zeros(len(panel)), "state": known["start"], "age": np.zeros(len(panel), int)})
         learned.by_series["sigma"][:] = self._sigma(learned, panel)
+        spread = told(ets.in_units_of_errors(panel, y, learned["form"]), learned["sigma"])
+        known = {**learned.by_series, "sigma": spread.pop("deviation"), **spread}
+        learned = replace(learned, by_series=known)
         return self._advance(learned, panel, True)
 
     def _fits(self, panel: Panel, y: Floats, matrix: Floats, season: int, forms: list[Form]) -> Any:
@@ -180,8 +185,13 @@ class Exponential(Statistical):
                 known["start"][elsewhere] = ets.restarted(known, y - offsets, panel.indptr, elsewhere)
                 known["began"] = panel.start
         begin = ets.model(known, "start" if fresh else "state", None if fresh else known["age"])
-        _, end = ets.follow(begin, y, offsets, panel.indptr)
+        found, end = ets.follow(begin, y, offsets, panel.indptr)
         known |= {"state": end.states, "age": end.age}
+        if not np.isnan(known["ripple"]).all():
+            errors = self._errors(known, panel, y, found)
+            before, rows = {**known, "deviation": known["sigma"]}, ets.in_units_of_errors(panel, y, known["form"])
+            spread = spread_since(before, rows, errors, fresh)
+            known |= {"sigma": spread["deviation"], "since": spread["since"]}
         return Learned(known, learned.shared, panel if fresh else None)
 
     def _fitted(self, learned: Learned, panel: Panel) -> Floats:
@@ -198,11 +208,15 @@ class Exponential(Statistical):
     def _sigma(self, learned: Learned, panel: Panel) -> Floats:
         """Deviation of the errors with n - k degrees of freedom; NaN where there are none."""
         mean, y = self._one_step(learned, panel)
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            errors = np.where(np.repeat(learned["form"][:, 0], panel.lengths) == 1, (y - mean) / mean, y - mean)
+        errors = self._errors(learned.by_series, panel, y, mean)
         free = learned["criteria"][:, 2] - learned["criteria"][:, 1]
         flat = np.isnan(learned["criteria"][:, 0])
         return np.where(flat, 0.0, ets.root_mean_square(errors, panel.indptr, free))
+
+    def _errors(self, known: Mapping[str, Any], panel: Panel, y: Floats, mean: Floats) -> Floats:
+        """What forecasts of rows missed, as a share of them where errors multiply."""
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            return np.where(np.repeat(known["form"][:, 0], panel.lengths) == 1, (y - mean) / mean, y - mean)
 
     def _forecast(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> Forecast:
         return ExponentialForecast.of(learned, self._offsets_ahead(learned, steps, future))

@@ -133,6 +133,11 @@ def since_seen(rate: Floats, panel: Panel) -> Floats:
     return np.where(before == 0, np.nan, np.where(np.isnan(rate), 0.0, rate))
 
 
+def without_demand(rate: Floats) -> Floats:
+    """0 where nothing is known; what is too large stays so, and is refused by name on its way out."""
+    return np.where(np.isnan(rate), 0.0, rate)
+
+
 def positions(panel: Panel) -> tuple[Ints, Ints]:
     """The places of the first and the last row of each series, counted in steps."""
     step = panel.calendar.step

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
+from numpy.typing import NDArray
 
-from deepforecast.data.covariates import Covariate
+from deepforecast.data.covariates import UNKNOWN, Covariate
 from deepforecast.data.frames import Floats, Ints
+from deepforecast.data.panel import Panel, Series
+from deepforecast.errors import say, some
 
 
 def design(covariates: Mapping[str, Covariate]) -> Floats:
@@ -33,6 +36,41 @@ def centred(matrix: Floats, indptr: Ints) -> tuple[Floats, Floats, Floats]:
     flat = scale <= 1e-12 * np.maximum(np.abs(centre), np.finfo(float).tiny)
     scale = np.where(flat, np.inf, scale)
     return away / np.repeat(scale, counts[:, 0], axis=0), centre, scale
+
+
+def unvaried(panel: Panel) -> Floats:
+    """The value of each column known ahead that a series never sees another of beside a value of its own, (series, columns).
+
+    NaN where there are others, or none. Categories count by their code.
+    """
+    found = np.full((len(panel), len(panel.series.columns.future)), np.nan)
+    for place, name in enumerate(panel.series.columns.future):
+        values = panel.covariates[name].values
+        known = ~(np.isnan(panel.y) | _missing(panel.covariates[name], values))
+        low = np.minimum.reduceat(np.where(known, values, np.inf), panel.indptr[:-1])
+        high = np.maximum.reduceat(np.where(known, values, -np.inf), panel.indptr[:-1])
+        found[:, place] = np.where(low == high, low, np.nan)
+    return found
+
+
+def say_untold(name: str, held: Floats, future: Mapping[str, Covariate], series: Series) -> None:
+    """Warn of columns that were `unvaried` in fit and differ ahead."""
+    said = []
+    for place, (column, one) in enumerate(future.items()):
+        ahead = one.values.reshape(len(held), -1)
+        before = held[:, place : place + 1]
+        away = (ahead != before) & ~_missing(one, ahead) & ~np.isnan(before)
+        which = np.flatnonzero(away.any(axis=1))
+        said += [f"{column} of series {series.labels(which)}"] if len(which) else []
+    if said:
+        say(
+            f"{name} learns what a column does from its changes, and in fit these never changed: {some(said)}. Their changes "
+            "ahead count as nothing. Fit on histories in which they change, or leave them out."
+        )
+
+
+def _missing(one: Covariate, values: Floats) -> NDArray[np.bool_]:
+    return np.isnan(values) if one.categories is None else values == UNKNOWN
 
 
 def _coded(one: Covariate) -> list[Floats]:

@@ -41,16 +41,21 @@ class StateSpace:
             covariance = self._predicted(covariance)
         return np.sqrt(np.maximum(found, 0.0))
 
-    def filtered(self, y: Floats, indptr: Ints) -> tuple[Floats, Floats]:
-        """State and covariance ahead of the row after those of `y`; a missing value moves time alone."""
+    def filtered(self, y: Floats, indptr: Ints) -> tuple[Floats, Floats, Floats, Floats]:
+        """State and covariance ahead of the row after those of `y`; a missing value moves time alone. And the rows' errors and
+        their variances."""
         state, covariance = self.state.copy(), self.covariance.copy()
+        errors, spreads = np.empty((2, len(y)))
         lengths = np.diff(indptr)
         for row in range(int(lengths.max(initial=0))):
             here = np.flatnonzero(lengths > row)
             part = self._take(here)
-            found, spread = _corrected(part, state[here], covariance[here], y[indptr[here] + row])
+            at = indptr[here] + row
+            spreads[at] = _quadratic(part.design, covariance[here]) + part.irregular
+            errors[at] = y[at] - np.sum(part.design * state[here], axis=1)
+            found, spread = _corrected(part, state[here], covariance[here], y[at])
             state[here], covariance[here] = _times(part.transition, found), part._predicted(spread)
-        return state, covariance
+        return state, covariance, errors, spreads
 
     def paths(self, first: Floats, shocks: Floats, noise: Floats) -> Floats:
         """Sample paths (series, samples, steps) from standard normal draws: of the state at the start (series, samples,

@@ -11,6 +11,8 @@ import numpy as np
 from statsmodels.tsa.statespace.structural import UnobservedComponents
 
 from deepforecast.data.frames import Floats, Ints
+from deepforecast.models.statistical._basis import basis
+from deepforecast.models.statistical._still import FITTED, last_seen, swollen
 
 FAILED = "failed"
 ORDINARY = (1e-3, 1e6)
@@ -33,10 +35,10 @@ class Task:
 
     def one(self, number: int, held: Mapping[str, Floats] | None = None) -> dict[str, Floats]:
         """Fit a series, or only filter it with the parameters of an earlier fit; what went wrong under the key `FAILED`."""
-        y, x = self._rows(number)
+        y, x, base = self._rows(number, held)
         scale = scale_of(y) if held is None else float(held["scale"])
         if scale == 0.0:
-            return self._constant(y, x)
+            return {**self._walk(y, x), **base}
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")  # what statsmodels warns of follows from the model asked for, or is in `converged`
             try:
@@ -44,17 +46,17 @@ class Task:
                     model = self._model(y / scale, x, exact=True)
                     result = self._found(model, held)
                     if result.nobs_diffuse < len(y):
-                        return _arrays(model, result, scale, 0.0)
-                return self._about_its_mean(y, x, held)
+                        return {**_arrays(model, result, scale, 0.0), **base, **spread_of(y, scale, result, held)}
+                return {**self._about_its_mean(y, x, held), **base}
             except (np.linalg.LinAlgError, ValueError, IndexError) as error:
                 return {FAILED: np.array(f"{type(error).__name__}: {error}")}
 
     def fitted_values(self, number: int, held: Mapping[str, Floats]) -> Floats:
         """One-step-ahead forecasts; NaN while the first states are not known."""
-        y, x = self._rows(number)
+        y, x, _ = self._rows(number, held)
         scale, centre = float(held["scale"]), float(held["centre"])
         if scale == 0.0:
-            return np.asarray(np.where(np.arange(len(y)) == 0, np.nan, y[~np.isnan(y)][0]))
+            return np.append(np.nan, last_seen(y)[:-1])
         model = self._model((y - centre) / scale, x, bool(held["exact"]))
         result = model.filter(held["params"])
         found = np.asarray(result.fittedvalues, np.float64) * scale + centre
@@ -63,7 +65,7 @@ class Task:
 
     def result(self, number: int, held: Mapping[str, Floats]) -> Any:
         """statsmodels' own results object, with its summary and tests."""
-        y, x = self._rows(number)
+        y, x, _ = self._rows(number, held)
         return self._model((y - held["centre"]) / held["scale"], x, bool(held["exact"])).smooth(held["params"])
 
     def _about_its_mean(self, y: Floats, x: Floats, held: Mapping[str, Floats] | None) -> dict[str, Floats]:
@@ -72,7 +74,8 @@ class Task:
         centre = float(np.nanmean(y))
         scale = near(float(np.nanstd(y))) if held is None else float(held["scale"])
         model = self._model((y - centre) / scale, x, exact=False)
-        return _arrays(model, self._found(model, held), scale, centre)
+        result = self._found(model, held)
+        return {**_arrays(model, result, scale, centre), **spread_of(y, scale, result, held)}
 
     def _model(self, y: Floats, x: Floats, exact: bool) -> Any:
         return UnobservedComponents(y, exog=x if x.shape[1] else None, use_exact_diffuse=exact, **self.specification)
@@ -82,31 +85,37 @@ class Task:
             return model.filter(held["params"])
         return model.fit(disp=False, maxiter=self.iterations, warn_convergence=False, cov_type="none")
 
-    def _rows(self, number: int) -> tuple[Floats, Floats]:
-        """Values and regressors; a row without a regressor counts as one without a value."""
+    def _rows(self, number: int, held: Mapping[str, Floats] | None) -> tuple[Floats, Floats, dict[str, Floats]]:
+        """Values; regressors as they are worked with, and by what; a row without a regressor counts as one without a value."""
         rows = slice(self.indptr[number], self.indptr[number + 1])
         y, x = np.array(self.y[rows]), np.array(self.regressors[rows])
         lacking = np.isnan(x).any(axis=1)
+        centres, matrix = basis(x[~lacking]) if held is None else (held["centres"], held["basis"])
+        x = (x - centres) @ matrix
         y[lacking], x[lacking] = np.nan, 0.0
-        return y, x
+        return y, x, {"centres": centres, "basis": matrix}
 
-    def _constant(self, y: Floats, x: Floats) -> dict[str, Floats]:
-        """A series that does not vary: no shocks, no effects, the value itself."""
+    def _walk(self, y: Floats, x: Floats) -> dict[str, Floats]:
+        """A series that does not vary, or did not in the fit: a random walk, of as much as it has moved. No effects."""
         shape = self._model(np.arange(float(len(y))), x, exact=True)
         states = int(shape.k_states)
+        values, one = y[~np.isnan(y)], np.zeros(states)
+        one[0] = 1.0
         return {
             "params": np.zeros(len(shape.param_names)),
             "converged": np.array(True),
             "exact": np.array(True),
             "scale": np.array(0.0),
-            "centre": np.array(y[~np.isnan(y)][0]),
-            "design": np.zeros(states),
+            "centre": np.array(values[0]),
+            "design": one,
             "transition": np.eye(states),
-            "shocks": np.zeros(states),
+            "shocks": one,
             "irregular": np.array(0.0),
-            "state": np.zeros(states),
-            "covariance": np.zeros((states, states)),
+            "state": one * (values[-1] - values[0]),
+            "covariance": np.diag(one),
             "effects": np.zeros(x.shape[1]),
+            "ripple": np.array(0.0),
+            **swollen(np.diff(values), np.ones(len(values) - 1), 0.0, (0, 0.0)),
         }
 
 
@@ -146,5 +155,21 @@ def _arrays(model: Any, result: Any, scale: float, centre: float) -> dict[str, F
         "irregular": np.array(float(np.asarray(space["obs_cov"]).reshape(-1)[0])),
         "state": np.array(filtered.predicted_state[:, -1]),
         "covariance": np.array(filtered.predicted_state_cov[:, :, -1]),
-        "effects": np.asarray(effects, np.float64),
+        "effects": np.asarray(effects, np.float64),  # of the regressors as they were worked with
     }
+
+
+def spread_of(y: Floats, scale: float, result: Any, held: Mapping[str, Floats] | None) -> dict[str, Floats]:
+    """`ripple`, `since` and `swell`, as `_still` has them."""
+    filtered = result.filter_results
+    errors, spreads = np.asarray(filtered.forecasts_error[0]), np.asarray(filtered.forecasts_error_cov[0, 0])
+    known = max(int(result.nobs_diffuse), int(result.model.loglikelihood_burn))
+    errors, spreads = np.where(np.isnan(y), np.nan, errors)[known:], spreads[known:]
+    if held is None:
+        seen = y[~np.isnan(y)]
+        limit = FITTED * float(np.max(seen / scale) - np.min(seen / scale))
+        exact = len(errors) > 0 and bool(np.all(~(np.abs(errors) > limit)))
+        ripple = limit if exact else np.nan
+    else:
+        ripple = float(held["ripple"])
+    return {"ripple": np.array(ripple), **swollen(errors, spreads, ripple, (0, 1.0))}

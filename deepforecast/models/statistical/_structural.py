@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from deepforecast.errors import DataError, ParameterError, TrainingError, Traini
 from deepforecast.models.statistical._base import Statistical
 from deepforecast.models.statistical._regressors import design
 from deepforecast.models.statistical._state_space import StateSpace
+from deepforecast.models.statistical._still import swollen_since
 
 MATRICES = ("design", "transition", "shocks", "irregular", "state", "covariance")
 
@@ -40,7 +42,7 @@ class Structural(Statistical):
         panel = self._history(state.learned)
         number = self._number(panel, unique_id)
         held = _of(state.learned, number)
-        if held["scale"] == 0.0:
+        if held["scale"] == 0.0:  # in the fit
             raise DataError(f"Series {panel.series.label(number)} never varies: there is nothing to sum up.")
         return self._task(panel).result(number, held).summary()
 
@@ -88,11 +90,13 @@ class Structural(Statistical):
             task = self._task(panel)
             found = [task.one(number, _of(learned, number)) for number in range(len(panel))]
             kept = [{**one, "converged": learned["converged"][number]} for number, one in enumerate(found)]
-            return self._gathered(kept, panel)
+            learned_anew = self._gathered(kept, panel)
+            return replace(learned_anew, by_series={**learned.by_series, **learned_anew.by_series})
         effect = self._effects(learned, panel.covariates, panel.row_series)
         y = (panel.y - np.repeat(learned["centre"], panel.lengths)) / np.repeat(_unit(learned), panel.lengths) - effect
-        state, covariance = _space(learned).filtered(y, panel.indptr)
-        return Learned({**learned.by_series, "state": state, "covariance": covariance}, learned.shared)
+        state, covariance, errors, spreads = _space(learned).filtered(y, panel.indptr)
+        moved = {"state": state, "covariance": covariance, **swollen_since(learned, errors, spreads, panel.indptr)}
+        return Learned({**learned.by_series, **moved}, learned.shared)
 
     def _fitted(self, learned: Learned, panel: Panel) -> Floats:
         task = self._task(panel)
@@ -100,12 +104,13 @@ class Structural(Statistical):
 
     def _forecast(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> Forecast:
         mean = sum(self._explain(learned, steps, future).values(), np.zeros((len(learned["params"]), steps)))
-        return NormalForecast(mean, _space(learned).deviations_ahead(steps) * _unit(learned)[:, None])
+        return NormalForecast(mean, _space(learned).deviations_ahead(steps) * (_unit(learned) * learned["swell"])[:, None])
 
     def _simulate(self, learned: Learned, steps: int, samples: int, seed: int, future: Mapping[str, Covariate]) -> Floats:
         space, known = _space(learned), self._known(learned, steps, future)
         states = space.state.shape[1]
         draws = standard_normal(seed, np.column_stack([space.state, learned["params"]]), (1 + steps, samples, 1 + states))
+        draws *= learned["swell"][:, None, None, None]
         first, rest = draws[:, 0, :, 1:], draws[:, 1:].swapaxes(1, 2)  # by step: a longer path goes on
         paths = space.paths(first, rest[..., 1:], rest[..., 0]) * _unit(learned)[:, None, None]
         return np.asarray(paths + known[:, None, :])
@@ -139,7 +144,8 @@ class Structural(Statistical):
         """The sum of effects at each row, in the same order, in units of the scale."""
         if not held or learned["effects"].shape[1] == 0:
             return np.zeros(len(rows))
-        return np.asarray(np.sum(design(held) * learned["effects"][rows], axis=1))
+        away = (design(held) - learned["centres"][rows])[:, None, :] @ learned["basis"][rows]
+        return np.asarray(np.sum(away[:, 0] * learned["effects"][rows], axis=1))
 
     # -- hooks of a model ------------------------------------------------------------------------------------------------------
 

@@ -18,6 +18,8 @@ from deepforecast.models.statistical._arima import ArimaFamily
 from deepforecast.models.statistical._arima_series import Fit, Order, Series
 from deepforecast.models.statistical._regressors import design
 
+MOST_D, MOST_SEASONAL_D, LONGEST = 3, 2, 500
+
 
 @register
 class ARIMA(ArimaFamily):
@@ -40,9 +42,12 @@ class ARIMA(ArimaFamily):
     """
 
     order: tuple[int | list[int], int, int | list[int]] = param(
-        (1, 1, 1), at_least=0, positional=True, help="autoregressive order, differences, moving average order; or lists of lags"
+        (1, 1, 1), at_least=0, at_most=LONGEST, positional=True,
+        help="autoregressive order, differences, moving average order; or lists of lags",
+    )  # fmt: skip
+    seasonal_order: tuple[int, int, int] = param(
+        (0, 0, 0), at_least=0, at_most=LONGEST, positional=True, help="the same over seasons"
     )
-    seasonal_order: tuple[int, int, int] = param((0, 0, 0), at_least=0, positional=True, help="the same over seasons")
     season_length: int | str = param("auto", at_least=1, choices=("auto",), help="steps after which the season repeats")
     constant: bool | str = param(
         "auto", choices=("auto",), help="a mean, or a drift where there is one difference; auto: a mean without differences"
@@ -63,27 +68,43 @@ class ARIMA(ArimaFamily):
         order = self._given(self._short_season(panel))
         self._check(order)
         columns = design(panel.covariates).shape[1] if panel.covariates else 0
-        return order.lost + order.coefficients + int(order.constant) + columns + 2
+        return order.lost + max(order.coefficients + int(order.constant) + columns + 2, order.longest + 1)
 
     def _check(self, order: Order) -> None:
+        if order.d > MOST_D or order.seasonal[1] > MOST_SEASONAL_D:
+            raise ParameterError(
+                f"order takes at most {MOST_D} differences and seasonal_order at most {MOST_SEASONAL_D}: more make noise of "
+                f"any series; got order={self.order}, seasonal_order={self.seasonal_order}. Take one or two in all."
+            )
+        if order.longest > LONGEST:
+            raise ParameterError(
+                f"The longest lag of order and seasonal_order together is at most {LONGEST}, as the work grows with its cube; "
+                f"got {order.longest}. For a long season take AutoARIMA, which has waves for it."
+            )
         for name, lags in (("p", order.ar), ("q", order.ma)):
             if len(set(lags)) < len(lags) or min(lags, default=1) < 1:
-                raise ParameterError(f"order: the lags of {name} are different and at least 1; got {shown(list(lags))}.")
+                raise ParameterError(
+                    f"order: the lags in the list of {name} are different and at least 1; got {shown(list(lags))}. "
+                    f"All lags up to a number are that number: {name}={max(lags, default=1)}."
+                )
         if order.constant and order.d + order.seasonal[1] > 1:
             raise ParameterError(
                 f"constant=True is a drift under one difference; order={self.order} with seasonal_order={self.seasonal_order} "
                 "takes more. Leave it out."
             )
         if any(order.seasonal) and order.season < 2:
-            raise ParameterError(f"seasonal_order={self.seasonal_order} takes a season_length above 1; got {order.season}.")
+            raise ParameterError(
+                f"seasonal_order={self.seasonal_order} takes a season_length above 1; got {order.season}. Give season_length=, "
+                "as 12 for months, or leave seasonal_order out."
+            )
 
     def _given(self, season: int) -> Order:
         p, d, q = self.order
-        lags = tuple(tuple(int(i) for i in one) if isinstance(one, list) else tuple(range(1, one + 1)) for one in (p, q))
+        free = isinstance(p, (list, tuple)), isinstance(q, (list, tuple))
+        lags = [tuple(sorted(map(int, one if isinstance(one, (list, tuple)) else range(1, one + 1)))) for one in (p, q)]
         many_p, big_d, many_q = (int(one) for one in self.seasonal_order)
         constant = d + big_d == 0 if self.constant == "auto" else bool(self.constant)
-        free = isinstance(p, list), isinstance(q, list)
-        return Order(tuple(sorted(lags[0])), int(d), tuple(sorted(lags[1])), (many_p, big_d, many_q), season, constant, free)
+        return Order(lags[0], int(d), lags[1], (many_p, big_d, many_q), season, constant, free)
 
     def _short_season(self, panel: Panel) -> int:
         return resolved_season(self.season_length, panel, self, "season_length") if any(self.seasonal_order) else 1
@@ -101,4 +122,4 @@ class ARIMA(ArimaFamily):
             from deepforecast.models.statistical._sarimax import fitted
 
             return series, fitted(series, order), used
-        return series, series.fit(order, conditional=self.method == "conditional", thorough=True), used
+        return series, series.fits(order, conditional=self.method == "conditional")[0], used

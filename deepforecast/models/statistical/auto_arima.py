@@ -30,7 +30,9 @@ class AutoARIMA(ArimaFamily):
     rest with exact likelihoods (`stepwise=False`: all orders up to `max_order` coefficients). Columns known ahead are
     regressors. A season of `long_season` steps or more, and any second season, is a sum of waves whose number AICc chooses,
     with ARIMA errors: hourly data take well under a second. A season of which a series has less than two cycles is left out
-    there and said.
+    there and said. Orders with a root within 1 % of the unit circle, of seasonal polynomials counted in seasons, are passed
+    over. Bands take order and coefficients as known, and are narrow where values are few: with 30 of them an 80 % band holds
+    about 73 % one step ahead, and of a random walk 63 % twelve steps ahead.
     Reference: Hyndman & Khandakar (2008), Journal of Statistical Software 27(3).
 
     >>> from deepforecast import datasets
@@ -153,7 +155,8 @@ class AutoARIMA(ArimaFamily):
     def _rules(self, rows: int) -> Rules:
         most = (self.max_p, self.max_q, self.max_seasonal_p, self.max_seasonal_q)
         conditional = rows > LONG_SERIES if self.approximation == "auto" else bool(self.approximation)
-        return Rules(most, self.max_order, self.stepwise, self.criterion, self.constant, conditional)
+        follows = self.d is None and self.max_d > 0
+        return Rules(most, self.max_order, self.stepwise, self.criterion, self.constant, conditional, follows)
 
 
 def _usable(waves: list[tuple[int, int]], rows: int, first: int) -> list[Ints]:

@@ -9,7 +9,7 @@ from deepforecast.core.registry import register
 from deepforecast.core.state import Learned
 from deepforecast.data.frames import Floats
 from deepforecast.data.panel import Panel
-from deepforecast.models.statistical._intermittent import BOUNDS, Intermittent, found, moved, since_seen
+from deepforecast.models.statistical._intermittent import BOUNDS, Intermittent, found, moved, since_seen, without_demand
 
 INTERVALS = 0
 
@@ -57,7 +57,7 @@ class Croston(Intermittent):
 
     def _rate(self, learned: Learned) -> Floats:
         state, alpha = learned["state"], learned["alpha"]
-        return np.nan_to_num(self._ratio(state[:, 0], state[:, 1], alpha[:, 1]), nan=0.0)
+        return without_demand(self._ratio(state[:, 0], state[:, 1], alpha[:, 1]))
 
     def _fitted(self, learned: Learned, panel: Panel) -> Floats:
         from deepforecast.kernels.intermittent import levels

@@ -9,7 +9,7 @@ from deepforecast.core.registry import register
 from deepforecast.core.state import Learned
 from deepforecast.data.frames import Floats
 from deepforecast.data.panel import Panel
-from deepforecast.models.statistical._intermittent import Intermittent, found, moved, since_seen
+from deepforecast.models.statistical._intermittent import Intermittent, found, moved, since_seen, without_demand
 
 PROBABILITY = 1
 SIZE_BOUNDS, PROBABILITY_BOUNDS = (0.1, 0.3), (0.01, 0.3)
@@ -51,10 +51,10 @@ class TSB(Intermittent):
 
     def _rate(self, learned: Learned) -> Floats:
         state = learned["state"]
-        return np.asarray(np.nan_to_num(state[:, 0] * state[:, 1], nan=0.0))
+        return without_demand(state[:, 0] * state[:, 1])
 
     def _occurrence(self, learned: Learned) -> Floats:
-        return np.asarray(np.nan_to_num(learned["state"][:, 1], nan=0.0))
+        return without_demand(learned["state"][:, 1])
 
     def _fitted(self, learned: Learned, panel: Panel) -> Floats:
         from deepforecast.kernels.intermittent import levels

@@ -26,7 +26,9 @@ class UnobservedComponents(Structural):
     Estimated by maximum likelihood in statsmodels (`UnobservedComponents`, exact diffuse start), each series in a process of
     its own; what is learned are plain matrices, and forecast, `update` and `load` go by them. `summary(unique_id)` gives
     statsmodels' table. Missing values are filtered through; columns known ahead enter linearly. Intervals: variance of states
-    and noise, parameters taken as known. A series that never varies forecasts its value without calling statsmodels.
+    and noise, parameters taken as known. A series that never varies forecasts its value without calling statsmodels; should it
+    move later, as a random walk. Columns that are far from 0, large, small, or nearly alike are centred, scaled and set at
+    right angles for the optimiser. Where that stops decides how exactly a forecast follows the scale of the data: to 1e-4.
     Reference: Harvey (1989), *Forecasting, Structural Time Series Models and the Kalman Filter*; Durbin & Koopman (2012).
 
     >>> from deepforecast import datasets

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from deepforecast.data.frames import Frame
@@ -25,21 +27,21 @@ not_filled: Condition = _filled
 @rule(able("missing"), not_filled)
 def missing_values_are_forecast_through(subject: Subject) -> None:
     """Missing values are said once, move no stamp, and the forecast stays within the noise of that of the whole series."""
-    whole = subject.fitted().predict()
-    whole = whole[whole["unique_id"] != "s2"].reset_index(drop=True)
+    name, whole = subject.fitted().name, subject.fitted().predict()
+    beside, alone = (whole[whole["unique_id"] == one].reset_index(drop=True) for one in ("s0", "s1"))
     spread = float(worlds.daily()["y"].std())
-    for place in PLACES:
-        frame = without("s1", place)
+    for frame, places in _with_holes(subject):
         with heard() as messages:
-            found = subject.forecast(frame[frame["unique_id"] != "s2"], level=subject.levels)
-        said_once(messages, "y", "s1")
-        expect_finite(found, subject.fitted().name, f"the forecast with the {place} value missing")
-        expect(found["ds"].equals(whole["ds"]), f"the stamps move when the {place} value is missing")
-        points = column(found, subject.fitted().name)
-        expect_close(points, column(whole, subject.fitted().name), 3 * spread, f"the forecast with the {place} value missing")
+            found = subject.forecast(frame, level=subject.levels)
+        said_once(messages, "y", *places)
+        for series, place in places.items():
+            what, ours = f"the forecast with the {place} value missing", found[found["unique_id"] == series]
+            expect_finite(ours, name, what)
+            expect(ours["ds"].tolist() == alone["ds"].tolist(), f"the stamps move when the {place} value is missing")
+            expect_close(column(ours, name), column(alone, name), 3 * spread, what)
         if subject.capabilities.local:
-            others = whole["unique_id"] != "s1"
-            expect_same(found.loc[others, whole.columns], whole[others], "the forecast of the series without missing values")
+            ours = found.loc[found["unique_id"] == "s0", beside.columns].reset_index(drop=True)
+            expect_same(ours, beside, "the forecast of the series without missing values")
 
 
 @rule(unable("missing"), not_filled)
@@ -86,6 +88,17 @@ def missing_values_are_filled_when_asked(subject: Subject) -> None:
             continue
         found = subject.forecast(frame, model=subject.make(missing=method), level=subject.levels)
         expect_same(found, subject.forecast(filled, level=subject.levels), f"the forecast with missing={method!r}")
+
+
+def _with_holes(subject: Subject) -> Iterator[tuple[Frame, dict[str, str]]]:
+    """Frames of s0, which is whole, and s1 with values missing: in every place at once, as several series, where each series is
+    learned by itself, else one after the other. With them the ids of s1 and what it lacks."""
+    holed = {place: _alone(place).assign(unique_id=f"s1-{place}") for place in PLACES}
+    if subject.capabilities.by_series:
+        yield worlds.together(worlds.one(), *holed.values()), {f"s1-{place}": place for place in PLACES}
+        return
+    for place, frame in holed.items():
+        yield worlds.together(worlds.one(), frame), {f"s1-{place}": place}
 
 
 def _alone(place: str) -> Frame:

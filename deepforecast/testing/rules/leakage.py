@@ -65,7 +65,7 @@ def cross_validation_never_looks_ahead(subject: Subject) -> None:
 def covariates_past_the_horizon_never_matter(subject: Subject) -> None:
     """Rolling forecasts are equal to the bit whatever the covariates known ahead are beyond the steps forecast."""
     history, _, columns = worlds.world("price")
-    panel = Panel.from_frame(history, columns=columns)
+    panel = Panel.from_frame(history[history["unique_id"].isin(worlds.ids()[:2])], columns=columns)  # each goes its own way
 
     def changed(y: Floats, after: Floats, change: Callable[[Floats], Floats]) -> Panel:
         beyond = np.concatenate([np.zeros(HORIZON, dtype=bool), after[:-HORIZON]]) & after

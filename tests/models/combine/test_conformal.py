@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from deepforecast.data.panel import Panel
 from deepforecast.errors import CapabilityError, DataWarning, ParameterError
 from tests.frames import P, same
 from tests.helpers_models import FutureRegression, PooledRegression
+from tests.screen import opened
 
 MODELS: list[Forecaster] = [Naive(), SeasonalNaive(season_length=7), Drift(), Mean(), WindowMean(window=5)]
 
@@ -298,3 +300,33 @@ def test_what_else_the_model_can_do_is_passed_on() -> None:
     with pytest.raises(CapabilityError, match="cannot simulate"):  # paths would not be those of the bands
         model.simulate(3, seed=7)
     assert model.explain().value.tolist() == [4.0] * 6
+
+
+class Slow(Naive):
+    """Naive that takes its time at every window."""
+
+    pause: float = param(0.01, help="seconds of a forecast")
+
+    def _forecast(self, *given: Any) -> Forecast:
+        time.sleep(self.pause)
+        return super()._forecast(*given)
+
+
+CALIBRATED = [Conformal(Slow(), horizon=3), Conformal(Slow(), horizon=3, pool=True), Slow(3, intervals="conformal")]
+
+
+@pytest.mark.parametrize("model", CALIBRATED)
+def test_windows_that_take_their_time_are_counted_in_a_terminal(model: Forecaster, monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = opened(monkeypatch)
+    model.fit(noisy())
+    assert "calibration windows: 100%" in screen.getvalue()
+    assert "/29" in screen.getvalue()
+    for quick in (Conformal(Naive(), horizon=3), Conformal(Naive(), horizon=3, pool=True)):
+        screen = opened(monkeypatch)
+        quick.fit(noisy())
+        assert screen.getvalue() == ""
+
+
+def test_no_window_is_counted_outside_of_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    Conformal(Slow(), horizon=3).fit(noisy())
+    assert capsys.readouterr() == ("", "")

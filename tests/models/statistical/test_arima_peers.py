@@ -82,7 +82,7 @@ def test_on_no_series_is_the_likelihood_below_that_of_statsmodels(pool, form):
             warnings.simplefilter("ignore")
             theirs = model.fit(disp=False, maxiter=500).llf
         theirs += 0.5 * np.log(2 * np.pi) * order.lost if missing else 0.0
-        found = series.fit(order, thorough=True)
+        found = series.fits(order)[0]
         gains.append(found.log_likelihood + found.seen * np.log(series.scale) - theirs)
     assert len(gains) == SERIES
     assert min(gains) > -1e-4

@@ -56,7 +56,7 @@ def test_the_order_chosen_is_the_best_of_those_visited_and_each_is_its_own_fit()
     assert best.criterion("aicc") <= min(scores) + 1e-6
     for fit in search.visited.values():
         if fit is not None:
-            alone = series.fit(fit.order, thorough=True)
+            alone = series.fits(fit.order)[0]
             assert fit.log_likelihood <= alone.log_likelihood + 1e-3
             if near_unit_root(alone):
                 continue
@@ -188,3 +188,26 @@ def test_c1_c2_coverage(kind, rows, limit):
         assert abs(inside[0] - level) < allowed
         # the mean of a short series counts as known: the docstring says that its bands are narrow
         assert abs(inside[11] - level) < (5.0 if rows > 100 else 8.0)
+
+
+@pytest.mark.parametrize(
+    ("model", "moves"),
+    [(AutoARIMA(4), True), (ARIMA(4, (1, 1, 1)), True), (ARIMA(4, (0, 2, 1)), True), (ARIMA(4, (1, 0, 1)), False)],
+    ids=["auto", "differenced", "twice", "mean"],
+)
+def test_a_constant_that_moves_gets_bands_from_its_errors_since_and_a_level_that_follows(model, moves):
+    new = 7 + np.random.default_rng(0).normal(size=40).cumsum()
+    whole = daily(np.r_[np.full(60, 7.0), new])
+    fitted = model.clone().fit(whole[:60])
+    np.testing.assert_array_equal(fitted.predict(level=80).iloc[:, 1:], np.full((4, 3), 7.0))
+    through = fitted.predict(level=80, frame=whole)
+    errors = (whole["y"] - fitted.fitted_values(whole)[model.name]).to_numpy()[60:]
+    found = fitted.update(whole[60:80]).update(whole[80:]).predict(level=80)
+    pd.testing.assert_frame_equal(found, through, rtol=1e-9)
+    width = (found[f"{model.name}-hi-80"] - found[f"{model.name}-lo-80"]).to_numpy()
+    assert width[0] == pytest.approx(2 * 1.2815515655446004 * np.sqrt(np.mean(errors**2)), rel=1e-9)
+    assert (found[model.name][0] != 7.0) == moves
+    noisy = model.clone().fit(daily(new))
+    before = noisy.state_.learned["sigma"].copy()
+    after = daily(np.r_[new, 100, 90])
+    assert noisy.update(after[40:]).state_.learned["sigma"] == before

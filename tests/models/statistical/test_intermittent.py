@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 from deepforecast import ADIDA, IMAPA, TSB, Croston
+from deepforecast.errors import DataError
 from deepforecast.plotting import plot_residuals
 
 GOLDEN = json.loads((Path(__file__).parents[2] / "golden" / "intermittent.json").read_text("utf-8"))
@@ -251,3 +252,83 @@ def test_residual_diagnostics_say_where_there_is_too_little() -> None:
     assert found["statistic"].isna().tolist() == 3 * [False] + 3 * [True]
     with pytest.raises(ValueError, match="lags"):
         fitted.residual_diagnostics(lags=0)
+
+
+def single(at: dict[int, float], n: int = 40) -> np.ndarray:
+    y = np.zeros(n)
+    y[list(at)] = list(at.values())
+    return y
+
+
+ODD = {
+    "first": single({0: 5}),
+    "last": single({39: 5}),
+    "first and last": single({0: 5, 39: 3}),
+    "two": np.array([0.0, 3.0]),
+    "one": np.array([3.0]),
+    "no demand": np.array([0.0]),
+    "every": 1.0 + counts(1, 40),
+    "alike": np.full(40, 4.0),
+    "negative": -counts(2, 40, 0.4),
+    "both signs": counts(4, 40, 0.4) - counts(5, 40, 0.4),
+    "huge": single({3: 1e200, 20: 5e200, 30: 1e199}),
+    "largest": np.full(40, 1.7e308),
+    "tiny": single({3: 1e-300, 20: 5e-300, 30: 2e-300}),
+    "least": single({3: 5e-324, 10: 1e-320, 30: 1e-310}),
+    "of any size": single({3: 1e200, 20: 1e-200}),
+}
+
+
+@EVERY
+@pytest.mark.parametrize("y", ODD.values(), ids=ODD)
+def test_odd_demand(model: Any, y: np.ndarray) -> None:
+    """Finite, in the range of the data and 0, bands in order and never on the other side of 0; components add up; what follows
+    moves the forecast as if it had been there."""
+    low, high = min(0.0, y.min()), max(0.0, y.max())
+    frame, rest = panel({"a": y}), panel({"a": np.append(y, [0.0, 0.0, 2.0, 0.0])})
+    fitted = model.clone(horizon=3).fit(frame, freq="D")
+    found = fitted.predict(level=[80, 95])
+    paths = fitted.simulate(20)[model.name]
+    for values in (found.iloc[:, 2:].to_numpy(), paths.to_numpy()):
+        assert np.isfinite(values).all()
+        assert (values >= low * (1 + 1e-12)).all()
+        assert (values <= high * (1 + 1e-12)).all()
+    bands = found[[f"{model.name}-{end}" for end in ("lo-95", "lo-80", "hi-80", "hi-95")]].to_numpy()
+    assert (bands[:, 1:] >= bands[:, :-1]).all()
+    np.testing.assert_array_equal(fitted.explain()["value"], found[model.name])
+    assert not np.isinf(fitted.fitted_values()[model.name]).any()
+    wanted = fitted.predict(level=80, frame=rest)
+    pd.testing.assert_frame_equal(fitted.update(rest.iloc[len(y) :]).predict(level=80), wanted, check_exact=True)
+
+
+@EVERY
+def test_histories_give_the_same_bits_however_they_come(model: Any) -> None:
+    """At once, as a frame, or piece by piece: one row is added after another."""
+    whole = panel({name: counts(seed, 90) for seed, name in enumerate("abc")})
+    place = whole.groupby("unique_id").cumcount()
+    fitted = model.clone(horizon=3).fit(whole[place < 50])
+    pd.testing.assert_frame_equal(fitted.predict(frame=whole[place < 50]), fitted.predict(), check_exact=True)
+    wanted = fitted.predict(frame=whole, level=80)
+    for begin, end in ((50, 51), (51, 70), (70, 90)):
+        fitted.update(whole[(place >= begin) & (place < end)])
+    pd.testing.assert_frame_equal(fitted.predict(level=80), wanted, check_exact=True)
+
+
+@EVERY
+def test_series_without_demand_beside_others(model: Any) -> None:
+    """30 % of a thousand series are 0 throughout, and stay 0; the others are as if they stood alone."""
+    series = {f"s{one:03d}": np.zeros(30) if one % 10 < 3 else counts(one, 30) for one in range(1000)}
+    found = model.clone().fit(panel(series)).predict(level=80).set_index("unique_id").drop(columns="ds")
+    nothing = np.array([one % 10 < 3 for one in range(1000)])
+    assert (found[nothing] == 0).all(axis=None)
+    assert (found[~nothing].iloc[:, 0] > 0).mean() > 0.99
+    alone = model.clone().fit(panel({"s003": series["s003"]})).predict(level=80)
+    assert found.loc["s003"].tolist() == alone.iloc[0, 2:].tolist()
+
+
+def test_demand_whose_differences_are_too_large_for_numbers_is_refused() -> None:
+    """Not cut to the largest number there is."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        fitted = Croston(1).fit(panel({"a": single({3: -1.7e308, 10: 1.7e308})}))
+        with pytest.raises(DataError, match="a"):
+            fitted.predict()

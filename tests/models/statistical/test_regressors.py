@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-import numpy as np
+import warnings
 
+import numpy as np
+import pandas as pd
+import pytest
+
+from deepforecast import ARIMA, ETS, AutoARIMA, UnobservedComponents
 from deepforecast.data.covariates import UNKNOWN, Covariate
+from deepforecast.errors import DataWarning
 from deepforecast.models.statistical._regressors import centred, design
 
 
@@ -35,3 +41,53 @@ def test_a_column_that_never_varies_counts_as_nothing_and_a_missing_one_stays_mi
 
 def test_no_columns():
     assert design({}).shape == (0, 0)
+
+
+def series(x, shop, ids=("a", "b")):
+    rows = [
+        pd.DataFrame({"id": one, "ds": pd.date_range("2024-01-01", periods=40), "y": noise(place), "x": x[place], "shop": shop})
+        for place, one in enumerate(ids)
+    ]
+    return shops(pd.concat(rows))
+
+
+def shops(frame):
+    return frame.assign(shop=pd.Categorical(frame["shop"], ["open", "shut"]))
+
+
+def noise(seed):
+    return np.random.default_rng(seed).normal(10, 1, 40)
+
+
+def beside(frame, **columns):
+    stamps = pd.date_range("2024-02-10", periods=3)
+    return shops(pd.concat([pd.DataFrame({"id": one, "ds": stamps, **columns}) for one in frame["id"].unique()]))
+
+
+MODELS = [ARIMA(3, (1, 0, 0)), AutoARIMA(3, season_length=1), ETS(3, season_length=1), UnobservedComponents(3, season_length=1)]
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda one: one.name)
+def test_a_column_that_never_varied_in_fit_and_does_ahead_is_said_once(model):
+    frame = series([np.zeros(40), np.arange(40.0) % 3], "open")
+    model = model.clone().fit(frame, columns={"id": "id", "future": ["x", "shop"]})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.predict(future=beside(frame, x=[0.0] * 3, shop="open"))
+    with pytest.warns(DataWarning, match=r"x of series '?a'?\. Their") as said:
+        model.predict(future=beside(frame, x=[0.0, 1.0, 0.0], shop="open"))
+    assert len(said) == 1
+    new = beside(frame, x=[0.0] * 3, shop="open").assign(y=10.0)
+    model.update(new)
+    with pytest.warns(DataWarning, match="x of series"):
+        model.predict(1, future=new.groupby("id").head(1).drop(columns="y").assign(ds=pd.Timestamp("2024-02-13"), x=5.0))
+
+
+def test_a_category_that_stays_the_same_in_fit_is_said_too():
+    frame = series([np.arange(40.0) % 3] * 2, ["open"] * 39 + ["shut"])
+    frame.loc[frame["shop"] == "shut", "y"] = np.nan
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = ARIMA(3, (1, 0, 0)).fit(frame, columns={"id": "id", "future": ["x", "shop"]})
+    with pytest.warns(DataWarning, match="shop of series"):
+        model.predict(future=beside(frame, x=[0.0] * 3, shop="shut"))

@@ -240,6 +240,64 @@ def test_values_out_of_the_ordinary_are_scaled(factor: float) -> None:
     np.testing.assert_allclose(ours.iloc[:, -1] / factor, theirs.iloc[:, -1], rtol=1e-3)
 
 
+def with_columns(**columns: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Forecasts and regressors' part of a series that follows a column, given as these columns."""
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=100)
+    frame = monthly(1, 100).assign(y=50 + np.cumsum(rng.normal(size=100)) / 2 + 3 * x + rng.normal(size=100))
+    frame = frame.assign(**{name: one(x) for name, one in columns.items()})
+    model = UnobservedComponents(6, level="local level", season_length=1)
+    model.fit(frame.head(94), columns={"future": list(columns)}).update(frame.iloc[94:97])
+    found = model.predict(3, future=frame.tail(3).drop(columns="y"), level=80)
+    part = model.explain(3, future=frame.tail(3).drop(columns="y")).query("component == 'regressors'")["value"].to_numpy()
+    return found.iloc[:, 2:].to_numpy(), part - part[0]
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        {"x": lambda x: 1e9 * x},
+        {"x": lambda x: 1e-9 * x},
+        {"x": lambda x: 1e9 + x},
+        {"x": lambda x: 1e200 * x},
+        {"x": lambda x: x, "again": lambda x: 1e6 * x},
+        {"x": lambda x: x, "constant": lambda x: 0 * x + 5},
+        {"x": lambda x: x, "nothing": lambda x: 0 * x},
+    ],
+    ids=["large", "small", "far", "huge", "twice", "constant", "nothing"],
+)
+def test_columns_of_any_size_and_place_have_the_effect_of_ordinary_ones(columns: dict[str, Any]) -> None:
+    wanted, effects = with_columns(x=lambda x: x)
+    found, part = with_columns(**columns)
+    np.testing.assert_allclose(found, wanted, atol=1e-3)
+    np.testing.assert_allclose(part, effects, atol=1e-3)
+
+
+@pytest.mark.parametrize("level", [7.0, 1e200])
+def test_a_constant_that_moves_is_a_random_walk(level: float) -> None:
+    frame = monthly(1, 40)
+    frame["y"] = level * np.append(np.ones(35), [1, 1.5, 0.5, 2, 3])
+    model = UnobservedComponents(3).fit(frame.head(35)).update(frame.iloc[35:37]).update(frame.tail(3))
+    found = model.predict(level=80)
+    np.testing.assert_allclose(found["UnobservedComponents"], 3 * level)
+    sigma = level * np.sqrt(np.mean(np.square([0.5, 1, 1.5, 1])))
+    np.testing.assert_allclose(found.iloc[:, 4] - found.iloc[:, 2], 1.2815515655 * sigma * np.sqrt([1, 2, 3]), rtol=1e-9)
+    pd.testing.assert_frame_equal(model.predict(level=80, frame=frame), found, rtol=1e-12)
+    assert (model.simulate(50)["UnobservedComponents"] / level).std() > sigma / level
+    assert model.fitted_values(frame)["UnobservedComponents"].tolist()[1:] == frame["y"].tolist()[:-1]
+
+
+@pytest.mark.filterwarnings("ignore:.*found no maximum")
+def test_a_line_that_bends_gets_bands_too() -> None:
+    frame = monthly(1, 40)
+    frame["y"] = np.append(np.arange(35.0), [34, 37, 32, 39, 43])
+    model = UnobservedComponents(3, season_length=1).fit(frame.head(35))
+    before = model.predict(level=80)
+    assert (before.iloc[:, 4] - before.iloc[:, 3] < 1e-3).all()
+    found = model.update(frame.tail(5)).predict(level=80)
+    assert (found.iloc[:, 4] - found.iloc[:, 3] > 2).all()
+
+
 def test_workers_give_the_same_bits() -> None:
     import joblib
 
