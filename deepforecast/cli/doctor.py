@@ -15,9 +15,9 @@ USAGE = "[options]"
 EPILOG = "examples:\n  deepforecast doctor --json"
 NEEDED = (
     "numpy", "pandas", "narwhals", "pyarrow", "scipy", "joblib", "threadpoolctl", "safetensors", "matplotlib", "plotly", "tqdm",
-    "statsmodels", "scikit-learn", "numba", "optuna", "torch", "pytorch-lightning",
+    "statsmodels", "scikit-learn", "numba", "optuna", "torch", "pytorch-lightning", "skops",
 )  # fmt: skip
-OPTIONAL = ("polars", "lightgbm", "ray", "dask")
+OPTIONAL = ("polars", "lightgbm", "xgboost", "catboost", "holidays", "ray", "dask")
 MISSING = "missing"
 GPU_SECONDS = 30
 ASK_GPU = """

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from deepforecast.cli.models import family_of
@@ -15,7 +17,8 @@ def test_the_table_has_every_model(run, monkeypatch: pytest.MonkeyPatch, columns
     ran = run("models")
     assert (ran.status, ran.err) == (0, "")
     assert max(map(len, ran.out.splitlines())) <= int(columns)
-    rows = [line.split() for line in ran.out.splitlines() if line[:1].strip()]  # what a model is stands below it, indented
+    lines = [line for line in ran.out.splitlines() if line[:1].strip()]  # what a model is stands below it, indented
+    rows = [re.split(" {2,}", line.strip()) for line in lines]
     for name in registry.names():
         row = next(row for row in rows if row[0] == name)
         assert row[1] == family_of(name)

@@ -33,7 +33,7 @@ class Boosted(Regressive):
     takes_missing: ClassVar[bool] = True
     gives_quantiles: ClassVar[bool] = True
 
-    package: ClassVar[str] = ""  # what it needs that does not come with the library
+    package: ClassVar[str | None] = None  # what it needs that does not come with the library
     small: ClassVar[dict[str, Any]] = {}  # what lets trees grow on a few rows
     learning_example: ClassVar[dict[str, Any]] = {
         **Regressive.learning_example, "calendar": ["day_of_week"], "n_trees": 200, "learning_rate": 0.1

@@ -36,7 +36,7 @@ class CatBoost(Boosted):
 
     capabilities = replace(Boosted.capabilities, explains=True)
     gives_shares: ClassVar[bool] = True
-    package: ClassVar[str] = "catboost"
+    package: ClassVar[str | None] = "catboost"
     learning_example: ClassVar[dict[str, Any]] = {**Boosted.learning_example, "depth": 2, "penalty": 1.0}
 
     n_trees: int = param(300, at_least=1, low=50, high=1000, log=True, help="trees; with early stopping, at most")

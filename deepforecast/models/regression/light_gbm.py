@@ -35,7 +35,7 @@ class LightGBM(Boosted):
 
     capabilities = replace(Boosted.capabilities, explains=True)
     gives_shares: ClassVar[bool] = True
-    package: ClassVar[str] = "lightgbm"
+    package: ClassVar[str | None] = "lightgbm"
     small: ClassVar[dict[str, Any]] = {"min_rows": 3}
     learning_example: ClassVar[dict[str, Any]] = {
         **Boosted.learning_example, "min_rows": 3, "n_leaves": 4, "row_share": 1.0, "column_share": 1.0

@@ -37,7 +37,7 @@ class XGBoost(Boosted):
 
     capabilities = replace(Boosted.capabilities, explains=True)
     gives_shares: ClassVar[bool] = True
-    package: ClassVar[str] = "xgboost"
+    package: ClassVar[str | None] = "xgboost"
     small: ClassVar[dict[str, Any]] = {"min_rows": 1}
     learning_example: ClassVar[dict[str, Any]] = {
         **Boosted.learning_example, "min_rows": 3, "depth": 2, "row_share": 1.0, "column_share": 1.0
