@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -11,10 +12,25 @@ import pytest
 from deepforecast import SeasonalNaive
 from deepforecast.core import params
 from deepforecast.core.forecaster import Forecaster
+from deepforecast.core.kinds import alternatives
 from deepforecast.errors import DataError
 from deepforecast.testing.expect import heard
 from deepforecast.testing.subject import Subject, subjects
 from tests.frames import plain
+
+
+def lacking(subject: Subject) -> str | None:
+    """The package that the model stands on and that is not installed here."""
+    package = getattr(subject.cls, "package", None)
+    return package if package and find_spec(package) is None else None
+
+
+def marked(every: list[Subject]) -> list[Any]:
+    """As parameters of a test; what cannot run here is skipped aloud."""
+    return [
+        pytest.param(one, marks=[pytest.mark.skip(reason=f"{package} is not installed")] if (package := lacking(one)) else [])
+        for one in every
+    ]
 
 
 def one_of_each_kind(every: list[Subject]) -> list[Subject]:
@@ -23,13 +39,13 @@ def one_of_each_kind(every: list[Subject]) -> list[Subject]:
     What the model itself makes of such data, the contract's checks try with every one.
     """
     kinds: dict[Any, Subject] = {}
-    for subject in every:
+    for subject in sorted(every, key=lambda one: lacking(one) is not None):
         kinds.setdefault(subject.capabilities, subject)
     return list(kinds.values())
 
 
-ALL = pytest.mark.parametrize("subject", subjects(), ids=repr)
-KINDS = pytest.mark.parametrize("subject", one_of_each_kind(subjects()), ids=repr)
+ALL = pytest.mark.parametrize("subject", marked(subjects()), ids=repr)
+KINDS = pytest.mark.parametrize("subject", marked(one_of_each_kind(subjects())), ids=repr)
 
 
 def sn(h: int = 5) -> SeasonalNaive:
@@ -47,7 +63,7 @@ def weekly(model: Forecaster) -> Forecaster:
         value = getattr(model, name)
         if isinstance(value, Forecaster):
             changed[name] = weekly(value)
-        elif value == "auto" and one.at_least == 1:
+        elif value == "auto" and one.at_least == 1 and int in alternatives(one.annotation):
             changed[name] = 7
     return model.clone(**changed)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from operator import attrgetter
 from typing import Any, ClassVar, Self, dataclass_transform
 
@@ -17,8 +18,8 @@ from deepforecast.core.capabilities import Capabilities, CapabilitiesOf
 from deepforecast.core.conformal import Calibration
 from deepforecast.core.declaring import collect
 from deepforecast.core.finite import finite
-from deepforecast.core.foreign import Foreign
 from deepforecast.core.forecast import Forecast, checked_horizon, checked_levels, checked_quantiles, columns_of, refuse_taken
+from deepforecast.core.foreign import Foreign
 from deepforecast.core.monitor import SILENT, Monitor
 from deepforecast.core.params import param
 from deepforecast.core.state import Learned, State
@@ -118,7 +119,7 @@ class Forecaster:
             way_out = "`predict(level=...)` may give what you need."
             raise CapabilityError(f"{self.name} cannot simulate sample paths{why}. {way_out}")
         state = self._at_end_of(frame, static)
-        paths = self._simulate(state.standing, steps, samples, seed, self._ahead(state, steps, future))
+        paths = self._simulate(replace(state.learned, series=state.series), steps, samples, seed, self._ahead(state, steps, future))
         positions = np.tile(state.series.calendar.following(state.series.last, steps), (1, samples))
         columns = state.series.rows(positions)
         refuse_taken(["sample", self.name], columns)
@@ -139,7 +140,7 @@ class Forecaster:
         if not self.capabilities.explains:
             raise CapabilityError(f"{self.name} has no components to show.")
         state = self._at_end_of(frame, static)
-        parts = self._explain(state.standing, steps, self._ahead(state, steps, future))
+        parts = self._explain(replace(state.learned, series=state.series), steps, self._ahead(state, steps, future))
         positions = np.repeat(state.series.calendar.following(state.series.last, steps), len(parts), axis=1)
         columns = state.series.rows(positions)
         refuse_taken(["component", "value"], columns)
@@ -171,8 +172,8 @@ class Forecaster:
         return frames.build(series.library, series.rows(series.calendar.following(series.last, steps)))
 
     def save(self, path: Any, *, allow_skops: bool = False) -> None:
-        """Write the fitted model to one file, atomically; `deepforecast.load(path)` reads it. `allow_skops`: also a regressor
-        of a type that is not the library's; `load` then has to be told to trust it."""
+        """Write the fitted model to one file, atomically; `deepforecast.load(path)` reads it, and has to be told to `trust` a
+        regressor of a type that is not the library's, written with `allow_skops`."""
         from deepforecast.core.persistence import save
 
         save(self, path, allow_skops)
@@ -260,7 +261,7 @@ class Forecaster:
 
     def forecast_from(self, state: State, steps: int, future: Mapping[str, Covariate]) -> Forecast:
         """The forecast as arrays, with calibrated bands where there are; never a number that is not finite."""
-        forecast = self._forecast(state.standing, steps, future)
+        forecast = self._forecast(replace(state.learned, series=state.series), steps, future)
         finite(forecast.mean, state, self.name)
         return forecast if state.calibration is None else state.calibration.around(forecast.point(self.point_kind))
 
@@ -344,8 +345,7 @@ class Forecaster:
         return self._needs(panel) + ((self.own_horizon or 0) if self.calibrates else 0)
 
     def _needs_to_spread(self, learned: Learned) -> int | None:
-        """The fewest values a series must have in fit for the spread of its errors to be known, where these are just one more
-        than it needs at all."""
+        """The fewest values of a series for the spread of its errors to be known, where it takes just one more than it needs."""
         return None
 
     def _calibrated(self, panel: Panel) -> Calibration | None:
@@ -383,12 +383,10 @@ class Forecaster:
         raise _lacks(self, "_explain")
 
     def _kept(self, learned: Learned, foreign: Foreign) -> Learned:
-        """What was learned as a file can hold it: arrays, numbers and text."""
+        """What was learned as a file can hold it: arrays, numbers and text. `_revive` brings it back."""
         return learned
 
-    def _revive(self, learned: Learned, foreign: Foreign) -> Learned:
-        """Back from what a file held."""
-        return learned
+    _revive = _kept
 
     def _refine(self, learned: Learned, panel: Panel) -> Learned:
         """Go on learning; for closed forms that is a fit."""
@@ -399,5 +397,4 @@ collect(Forecaster)
 
 
 def _lacks(model: Forecaster, hook: str) -> CapabilityError:
-    name = type(model).__name__
-    return CapabilityError(f"{name} cannot do this: its class does not define {hook}. Define it, or use another model.")
+    return CapabilityError(f"{type(model).__name__} cannot do this: its class does not define {hook}. Define it, or use another model.")

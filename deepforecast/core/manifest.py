@@ -18,8 +18,8 @@ import numpy as np
 
 from deepforecast.core import registry
 from deepforecast.core.conformal import METHODS, Calibration, OwnErrors, PooledErrors
-from deepforecast.core.foreign import Foreign
 from deepforecast.core.forecaster import Forecaster
+from deepforecast.core.foreign import Foreign
 from deepforecast.core.state import Learned, State
 from deepforecast.data import calendar as calendars
 from deepforecast.data.calendar import Calendar

@@ -250,11 +250,11 @@ def _summed(seen: Floats, kind: int) -> float:
     if seen[COUNT] == 0.0 or (kind == ALL_STD and seen[COUNT] < 2.0):
         return np.nan
     if kind == ALL_MEAN:
-        return seen[TOTAL]
+        return float(seen[TOTAL])
     if kind == ALL_STD:
         return math.sqrt(seen[SQUARES] / (seen[COUNT] - 1.0))
     if kind == ALL_MIN:
-        return seen[LOW]
+        return float(seen[LOW])
     if kind == ALL_MAX:
-        return seen[HIGH]
-    return seen[WEIGHTED]
+        return float(seen[HIGH])
+    return float(seen[WEIGHTED])

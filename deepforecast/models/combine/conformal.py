@@ -10,8 +10,8 @@ from deepforecast.core.calibrating import own_errors, pooled_errors
 from deepforecast.core.capabilities import Capabilities
 from deepforecast.core.conformal import METHODS, Calibration
 from deepforecast.core.forecast import Forecast
-from deepforecast.core.foreign import Foreign
 from deepforecast.core.forecaster import Forecaster
+from deepforecast.core.foreign import Foreign
 from deepforecast.core.monitor import Monitor
 from deepforecast.core.params import param
 from deepforecast.core.registry import register

@@ -14,14 +14,14 @@ import numpy as np
 
 from deepforecast.core.capabilities import Capabilities
 from deepforecast.core.forecast import Forecast, PointForecast, QuantileForecast
-from deepforecast.core.foreign import Foreign
 from deepforecast.core.forecaster import Forecaster
+from deepforecast.core.foreign import Foreign
 from deepforecast.core.monitor import Monitor
 from deepforecast.core.params import param
 from deepforecast.core.preparing import refuse_short
 from deepforecast.core.state import Learned
-from deepforecast.data.covariates import Covariate
 from deepforecast.data import frames
+from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats, Frame, Ints
 from deepforecast.data.panel import Panel
 from deepforecast.errors import ParameterError, some

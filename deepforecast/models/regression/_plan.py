@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from deepforecast.data.frames import Floats
-from deepforecast.data.lags import Lagged, lagged
+from deepforecast.data.lags import lagged
 from deepforecast.data.panel import Panel
 from deepforecast.kernels import unit_roots
 from deepforecast.models.regression._design import Design

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -112,7 +112,7 @@ def _differences(model: Regressive, panel: Panel, periods: tuple[int, ...], most
 
 
 def _past(model: Regressive, periods: tuple[int, ...], length: int) -> tuple[Lagged, ...]:
-    lags = usual_lags(periods, length) if model.lags == "auto" else model.lags or []
+    lags: Any = usual_lags(periods, length) if model.lags == "auto" else model.lags or []
     windows = usual_windows(periods, length) if model.windows == "auto" else model.windows or []
     found = (*(lags_of(lags) if lags else ()), *(lagged(one) for one in windows))
     if len(set(found)) < len(found):

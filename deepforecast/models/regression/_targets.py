@@ -54,7 +54,7 @@ class Target:
         y = powered(y, np.repeat(held["power"], lengths)) - _on_line(held["line"], lengths, passed)
         for lag in self.differences:
             y = differenced(y, indptr, lag)
-        return (y - np.repeat(held["centre"], lengths)) / np.repeat(held["scale"], lengths)
+        return np.asarray((y - np.repeat(held["centre"], lengths)) / np.repeat(held["scale"], lengths))
 
     def learned_tail(self, past: Floats, held: Mapping[str, Any], passed: Ints) -> Floats:
         """The last values (series, rows) as they are learned; `passed`: rows up to the last of them."""

@@ -15,7 +15,6 @@ from deepforecast.data.frames import Floats
 from deepforecast.models.regression._base import Regressive
 from deepforecast.models.regression._samples import Sample
 
-
 RIDGES = 10.0 ** np.arange(2, -8.5, -0.5)  # tried, the largest first
 TINY = 1e-300
 
@@ -82,7 +81,7 @@ class LinearModel(Regressive):
     def _values(self, regressor: Any, rows: Any) -> Floats:
         filled = np.where(np.isfinite(rows), rows, regressor["centre"])
         found = np.einsum("rc,cs->rs", filled, regressor["coefficients"]) + regressor["constant"]
-        return found[:, 0] if found.shape[1] == 1 else found
+        return np.asarray(found[:, 0] if found.shape[1] == 1 else found)
 
     def _shares(self, regressor: Any, rows: Any) -> Floats:
         away = np.where(np.isfinite(rows), rows - regressor["centre"], 0.0)

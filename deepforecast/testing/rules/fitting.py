@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from deepforecast.core.foreign import Foreign
 from deepforecast.core.forecaster import Forecaster
+from deepforecast.core.foreign import Foreign
 from deepforecast.data.frames import Frame
 from deepforecast.errors import DataError, NotFittedError
 from deepforecast.testing import worlds
