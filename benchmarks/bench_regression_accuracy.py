@@ -79,7 +79,8 @@ def run(name: str, data: Data) -> list[str]:
     ahead = test.drop(columns="y") if data.future else None
     forecasts, seconds = test[["unique_id", "ds"]], {}
     ours = LightGBM(horizon=horizon, season_length=data.seasons)
-    for model, declared in ((ours, columns), (SeasonalNaive(horizon, season_length=season), {}), (AutoETS(horizon, season_length=season), {})):
+    others = [(SeasonalNaive(horizon, season_length=season), {}), (AutoETS(horizon, season_length=season), {})]
+    for model, declared in [(ours, columns), *others]:
         start = time.perf_counter()
         history = train if declared else train[keys]
         model.fit(history, freq=data.freq, columns=declared or None)
@@ -88,7 +89,8 @@ def run(name: str, data: Data) -> list[str]:
         forecasts = forecasts.merge(found, on=["unique_id", "ds"], validate="1:1")
     start = time.perf_counter()
     whole = fill_gaps(train, freq=data.freq, columns=columns)  # it takes none
-    whole = whole.fillna({name: 0 if pd.api.types.is_numeric_dtype(whole[name]) else whole[name].mode()[0] for name in train.columns})
+    numbers = pd.api.types.is_numeric_dtype
+    whole = whole.fillna({name: 0 if numbers(whole[name]) else whole[name].mode()[0] for name in train.columns})
     theirs = peer(whole, ahead, settings(ours, data, horizon))
     seconds["mlforecast"] = time.perf_counter() - start
     theirs = theirs.rename(columns={"forecast": "mlforecast"})

@@ -418,7 +418,7 @@ class CatBoost(_CatBoost):
     identity: whether the series is a feature
     past_lags: rows back of columns known up to now alone, before the first step
     future_rows: rows around a step at which columns known ahead are read; None: its own
-    strategy: one step after the other, a regressor for each step, for all together, or in blocks
+    strategy: step after step, by a regressor for each step, by one for all, or in blocks
     block: steps in a block, for strategy='blocks'
     differences: lags of differences taken of the target
     power: power of the target that is learned
@@ -436,6 +436,7 @@ class CatBoost(_CatBoost):
     seed: of what is drawn
     options: anything else the learner takes, by its own names
     depth: levels of a tree
+    row_share: share of rows each tree is grown on
     penalty: of the squares of leaf values
     """
 
@@ -475,6 +476,7 @@ class CatBoost(_CatBoost):
         seed: int = 0,
         options: dict[str, Any] | None = None,
         depth: int = 6,
+        row_share: float = 0.8,
         penalty: float = 3.0,
     ) -> None: ...
 
@@ -694,7 +696,7 @@ class GradientBoosting(_GradientBoosting):
     identity: whether the series is a feature
     past_lags: rows back of columns known up to now alone, before the first step
     future_rows: rows around a step at which columns known ahead are read; None: its own
-    strategy: one step after the other, a regressor for each step, for all together, or in blocks
+    strategy: step after step, by a regressor for each step, by one for all, or in blocks
     block: steps in a block, for strategy='blocks'
     differences: lags of differences taken of the target
     power: power of the target that is learned
@@ -899,7 +901,7 @@ class LightGBM(_LightGBM):
     identity: whether the series is a feature
     past_lags: rows back of columns known up to now alone, before the first step
     future_rows: rows around a step at which columns known ahead are read; None: its own
-    strategy: one step after the other, a regressor for each step, for all together, or in blocks
+    strategy: step after step, by a regressor for each step, by one for all, or in blocks
     block: steps in a block, for strategy='blocks'
     differences: lags of differences taken of the target
     power: power of the target that is learned
@@ -969,7 +971,8 @@ class LinearModel(_LinearModel):
     """Ridge regression on lags, windows, the calendar and covariates; one for all series, exact and fast.
 
     Features are centred and brought to unit spread; `ridge` is what is added to the diagonal of their correlations, so that it
-    means the same for any data; unless given it is chosen by generalised cross-validation. Categories and what comes round in the calendar get columns of their own.
+    means the same for any data; unless given it is chosen by generalised cross-validation. Categories and what comes
+    round in the calendar get columns of their own.
     Reference: Hoerl & Kennard (1970), Ridge Regression: Biased Estimation for Nonorthogonal Problems.
 
     horizon: steps to forecast when predict is not told
@@ -987,7 +990,7 @@ class LinearModel(_LinearModel):
     identity: whether the series is a feature
     past_lags: rows back of columns known up to now alone, before the first step
     future_rows: rows around a step at which columns known ahead are read; None: its own
-    strategy: one step after the other, a regressor for each step, for all together, or in blocks
+    strategy: step after step, by a regressor for each step, by one for all, or in blocks
     block: steps in a block, for strategy='blocks'
     differences: lags of differences taken of the target
     power: power of the target that is learned
@@ -1208,7 +1211,7 @@ class Regression(_Regression):
     identity: whether the series is a feature
     past_lags: rows back of columns known up to now alone, before the first step
     future_rows: rows around a step at which columns known ahead are read; None: its own
-    strategy: one step after the other, a regressor for each step, for all together, or in blocks
+    strategy: step after step, by a regressor for each step, by one for all, or in blocks
     block: steps in a block, for strategy='blocks'
     differences: lags of differences taken of the target
     power: power of the target that is learned
@@ -1506,7 +1509,7 @@ class XGBoost(_XGBoost):
     identity: whether the series is a feature
     past_lags: rows back of columns known up to now alone, before the first step
     future_rows: rows around a step at which columns known ahead are read; None: its own
-    strategy: one step after the other, a regressor for each step, for all together, or in blocks
+    strategy: step after step, by a regressor for each step, by one for all, or in blocks
     block: steps in a block, for strategy='blocks'
     differences: lags of differences taken of the target
     power: power of the target that is learned

@@ -31,7 +31,8 @@ fitted.fit(series=wide, exog=exog, store_in_sample_residuals=False)
 fit, fit_wall = time.process_time() - start, time.perf_counter() - wall
 start, wall = time.process_time(), time.perf_counter()
 steps = pd.date_range(wide.index[-1], periods=told["horizon"] + 1, freq=told["freq"])[1:]
-found = fitted.predict(told["horizon"], exog=pd.DataFrame({name: getattr(steps, name) for name in told["calendar"]}, index=steps))
+ahead = pd.DataFrame({name: getattr(steps, name) for name in told["calendar"]}, index=steps)
+found = fitted.predict(told["horizon"], exog=ahead)
 predict, predict_wall = time.process_time() - start, time.perf_counter() - wall
 found = found.rename_axis("ds").reset_index().rename(columns={"level": "unique_id", "pred": "forecast"})
 found.to_parquet(out)

@@ -109,11 +109,11 @@ class QuantileForecast(Forecast):
         known, asked = np.array(self.probabilities), np.array(probabilities, dtype=np.float64)
         outside = [one for one in probabilities if not known[0] - 1e-12 <= one <= known[-1] + 1e-12]
         if outside:
-            levels = sorted({number_text(round(100 * abs(1 - 2 * one), 9)) for one in outside})
+            levels = some(sorted({number_text(round(100 * abs(1 - 2 * one), 9)) for one in outside}))
             raise CapabilityError(
-                f"{self.name} learned the quantiles {some([f'{one:g}' for one in known], most=20)}, so it gives those from "
-                f"{known[0]:g} to {known[-1]:g}; {some([f'{one:g}' for one in outside])} is asked for (level {some(levels)}). Fit it "
-                "with quantiles= that reach so far."
+                f"{self.name} learned the quantiles {some([f'{one:g}' for one in known], most=20)}, so it gives those "
+                f"from {known[0]:g} to {known[-1]:g}; {some([f'{one:g}' for one in outside])} is asked for (level {levels}). "
+                "Fit it with quantiles= that reach so far."
             )
         rising = np.maximum.accumulate(self.values, axis=-1)
         right = np.clip(np.searchsorted(known, asked), 1, max(len(known) - 1, 1))

@@ -119,7 +119,7 @@ class Forecaster:
             way_out = "`predict(level=...)` may give what you need."
             raise CapabilityError(f"{self.name} cannot simulate sample paths{why}. {way_out}")
         state = self._at_end_of(frame, static)
-        paths = self._simulate(replace(state.learned, series=state.series), steps, samples, seed, self._ahead(state, steps, future))
+        paths = self._simulate(state.standing, steps, samples, seed, self._ahead(state, steps, future))
         positions = np.tile(state.series.calendar.following(state.series.last, steps), (1, samples))
         columns = state.series.rows(positions)
         refuse_taken(["sample", self.name], columns)
@@ -140,7 +140,7 @@ class Forecaster:
         if not self.capabilities.explains:
             raise CapabilityError(f"{self.name} has no components to show.")
         state = self._at_end_of(frame, static)
-        parts = self._explain(replace(state.learned, series=state.series), steps, self._ahead(state, steps, future))
+        parts = self._explain(state.standing, steps, self._ahead(state, steps, future))
         positions = np.repeat(state.series.calendar.following(state.series.last, steps), len(parts), axis=1)
         columns = state.series.rows(positions)
         refuse_taken(["component", "value"], columns)
@@ -172,8 +172,7 @@ class Forecaster:
         return frames.build(series.library, series.rows(series.calendar.following(series.last, steps)))
 
     def save(self, path: Any, *, allow_skops: bool = False) -> None:
-        """Write the fitted model to one file, atomically; `deepforecast.load(path)` reads it, and has to be told to `trust` a
-        regressor of a type that is not the library's, written with `allow_skops`."""
+        """Write the fitted model to one file, atomically; `load(path)` reads it; types of `allow_skops` it has to `trust`."""
         from deepforecast.core.persistence import save
 
         save(self, path, allow_skops)
@@ -345,7 +344,7 @@ class Forecaster:
         return self._needs(panel) + ((self.own_horizon or 0) if self.calibrates else 0)
 
     def _needs_to_spread(self, learned: Learned) -> int | None:
-        """The fewest values of a series for the spread of its errors to be known, where it takes just one more than it needs."""
+        """The fewest values of a series for the spread of its errors to be known, where that is just one more than it needs."""
         return None
 
     def _calibrated(self, panel: Panel) -> Calibration | None:
@@ -397,4 +396,5 @@ collect(Forecaster)
 
 
 def _lacks(model: Forecaster, hook: str) -> CapabilityError:
-    return CapabilityError(f"{type(model).__name__} cannot do this: its class does not define {hook}. Define it, or use another model.")
+    name = type(model).__name__
+    return CapabilityError(f"{name} cannot do this: its class does not define {hook}. Define it, or use another model.")

@@ -1,4 +1,4 @@
-"""Objects of scikit-learn in model files: written by skops, read back as nothing but types that are listed or named by the user.
+"""Objects of scikit-learn in model files: written by skops, read back as nothing but types listed or named by the user.
 
 Skops takes an object apart into a description and arrays; reading it, it builds the types that it is allowed and no others.
 """

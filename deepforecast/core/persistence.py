@@ -47,7 +47,8 @@ def load(path: Any, *, trusted: Any = ()) -> Any:
     Nothing from the file is run or imported: a model is found by its name in the registry (the library's own, those of
     installed packages, those registered in this process), its parameters pass its constructor, all else is numbers and text.
     `trusted` names further types, of your own, that may be built while loading, as "module.Class": those of a regressor that
-    was saved with allow_skops=True; no model of the library needs any. A file that is not whole, was altered, or does not fit together raises `ModelFileError`, which names it.
+    was saved with allow_skops=True; no model of the library needs any. A file that is not whole, was altered, or does not fit
+    together raises `ModelFileError`, which names it.
 
     >>> import tempfile
     >>> from deepforecast import Naive, datasets

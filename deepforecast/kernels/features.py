@@ -96,7 +96,7 @@ def window(y: Floats, begin: int, row: int, kind: int, lag: int, size: int, stri
     if newest_place < begin:
         return np.nan
     stop = max(newest_place - size * stride, begin - 1)
-    if kind == MIN or kind == MAX:
+    if kind in (MIN, MAX):
         return _extreme(y, newest_place, stop, stride, 1.0 if kind == MIN else -1.0)
     if kind == QUANTILE:
         return _quantile(y, newest_place, stop, stride, level, size)
@@ -152,7 +152,7 @@ def _quantile(y: Floats, first: int, stop: int, stride: int, level: float, size:
     spot = level * (count - 1)
     low = int(spot)
     high = min(low + 1, count - 1)
-    return held[low] + (spot - low) * (held[high] - held[low])
+    return float(held[low] + (spot - low) * (held[high] - held[low]))
 
 
 @inner

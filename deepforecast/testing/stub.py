@@ -35,7 +35,9 @@ def stub(public: Mapping[str, str], models: Mapping[str, str]) -> str:
     lines += [f"from {module} import {', '.join(names)}" for module, names in sorted(plain.items()) if names]
     every = sorted({*public, *models, "__version__"})
     listed = "__all__ = [\n" + "".join(f'    "{name}",\n' for name in every) + "]\n"
-    return HEAD + "\n".join(sorted(lines, key=_order)) + f"\n\n__version__: str\n\n{listed}\n" + "\n".join(bodies)
+    ours = sorted(line for line in lines if _is_ours(line))
+    imports = "\n".join([*sorted({*lines} - {*ours}), *[""] * (len(ours) < len(lines)), *ours])
+    return HEAD + imports + f"\n\n__version__: str\n\n{listed}\n" + "\n".join(bodies)
 
 
 def _export(name: str, module: str) -> str:
@@ -44,8 +46,8 @@ def _export(name: str, module: str) -> str:
     return f"from deepforecast.{module} import {name} as {name}"
 
 
-def _order(line: str) -> tuple[bool, str]:
-    return line.startswith("from deepforecast"), line
+def _is_ours(line: str) -> bool:
+    return line.startswith("from deepforecast")
 
 
 def _class(module: str, name: str) -> type[Forecaster]:

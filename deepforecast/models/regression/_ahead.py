@@ -60,7 +60,8 @@ class Ahead:
         count = len(series)
         parts = [self._past_columns()]
         positions = series.calendar.following(series.last, steps).reshape(-1)
-        static = {name.partition(":")[2]: values for name, values in self.learned.by_series.items() if name.startswith("static:")}
+        learned = self.learned.by_series
+        static = {name.partition(":")[2]: values for name, values in learned.items() if name.startswith("static:")}
         held: dict[str, Covariate] = {}
         for name, one in self.future.items():
             for row, label in zip(design.future_rows, design.read_around({name: one}), strict=True):

@@ -1,4 +1,4 @@
-"""What the regression models share: features, transformed target, strategy, and one regressor over all series (or one for each).
+"""What the regression models share: features, transformed target, strategy, one regressor over all series (or one for each).
 
 Regressive      a family member says how a regressor is trained on a `Sample`, how it forecasts rows, and how it is written down
 """
@@ -56,19 +56,29 @@ class Regressive(Forecaster):
     gives_several: ClassVar[bool] = False  # one regressor can give several steps at once
     gives_shares: ClassVar[bool] = False  # it can say what each feature adds
 
-    lags: int | list[int] | str | None = param("auto", choices=("auto", None), at_least=1, help="rows back whose values are features; 3: the last three")
-    windows: list[str] | str | None = param("auto", choices=("auto", None), help="features of the past such as 'mean_28', 'std_28@7', 'ewm_0.3'")
+    lags: int | list[int] | str | None = param(
+        "auto", choices=("auto", None), at_least=1, help="rows back whose values are features; 3: the last three"
+    )
+    windows: list[str] | str | None = param(
+        "auto", choices=("auto", None), help="features of the past such as 'mean_28', 'std_28@7', 'ewm_0.3'"
+    )
     season_length: int | list[int] | str = param("auto", choices=("auto",), at_least=1, help="steps after which seasons repeat")
-    calendar: list[str] | str | None = param("auto", choices=("auto", None), help="features of the date; auto: by the frequency")
+    calendar: list[str] | str | None = param(
+        "auto", choices=("auto", None), help="features of the date; auto: by the frequency"
+    )
     holidays: str | None = param(None, help="code of the country whose holidays are features")
     fourier: int = param(0, at_least=0, help="pairs of sine and cosine for each season")
     time_index: bool = param(False, help="whether the number of the row in time is a feature")
     identity: bool = param(False, help="whether the series is a feature")
     past_lags: int | list[int] = param(1, at_least=1, help="rows back of columns known up to now alone, before the first step")
     future_rows: list[int] | None = param(None, help="rows around a step at which columns known ahead are read; None: its own")
-    strategy: str = param("recursive", choices=STRATEGIES, help="one step after the other, a regressor for each step, for all together, or in blocks")
+    strategy: str = param(
+        "recursive", choices=STRATEGIES, help="step after step, by a regressor for each step, by one for all, or in blocks"
+    )
     block: int = param(7, at_least=1, help="steps in a block, for strategy='blocks'")
-    differences: list[int] | str | None = param("auto", choices=("auto", None), at_least=1, help="lags of differences taken of the target")
+    differences: list[int] | str | None = param(
+        "auto", choices=("auto", None), at_least=1, help="lags of differences taken of the target"
+    )
     power: str | None = param(None, choices=(None, "log", "box_cox"), help="power of the target that is learned")
     detrend: bool = param(False, help="whether the straight line of each series is taken out")
     scale: bool = param(True, help="whether each series is brought to the same spread")
@@ -85,9 +95,9 @@ class Regressive(Forecaster):
     def importance(self, frame: Frame | None = None, *, static: Frame | None = None) -> Frame:
         """How much each feature counts, as shares of the whole, the largest first: columns `feature` and `importance`.
 
-        Of trees it is what splits on a feature gained in fit, of linear models how far its usual change moves the forecast. With
-        a `frame` (of data that were not learned from, best) it is for any regressor what the squared errors of one step grow by
-        when that feature is shuffled.
+        Of trees it is what splits on a feature gained in fit, of linear models how far its usual change moves the forecast.
+        With a `frame` (of data that were not learned from, best) it is for any regressor what the squared errors of one step
+        grow by when that feature is shuffled.
         """
         from deepforecast.models.regression import _importance
 
@@ -206,8 +216,9 @@ class Regressive(Forecaster):
         if self.weight is None:
             return panel
         if self.weight not in panel.covariates:
+            declared = some(list(panel.covariates)) or "them"
             raise ParameterError(
-                f"weight= names a declared column of the frame; {self.weight} is none of {some(list(panel.covariates)) or 'them'}. "
+                f"weight= names a declared column of the frame; {self.weight} is none of {declared}. "
                 f"Say columns={{'past': ['{self.weight}']}}."
             )
         return replace(panel, covariates={name: one for name, one in panel.covariates.items() if name != self.weight})
@@ -216,7 +227,8 @@ class Regressive(Forecaster):
         made = learned["regressors"]
         if self.per_series:
             held = {name: values for name, values in learned.by_series.items() if name != "regressors"}
-            return replace(learned, by_series=held, shared={**learned.shared, "regressors": [self._plain(one, foreign) for one in made]})
+            plain = [self._plain(one, foreign) for one in made]
+            return replace(learned, by_series=held, shared={**learned.shared, "regressors": plain})
         return replace(learned, shared={**learned.shared, "regressors": self._plain(made, foreign)})
 
     def _revive(self, learned: Learned, foreign: Foreign) -> Learned:

@@ -136,7 +136,8 @@ def table(design: Design, panel: Panel, z: Floats, beside: Floats, dtype: type) 
 
     found = np.empty((len(z), len(design.past) + sum(map(len, design.columns.values())) + beside.shape[1]), dtype)
     start = 0
-    for values, features in [(z, design.past), *((panel.covariates[name].values, lags) for name, lags in design.columns.items())]:
+    others = [(panel.covariates[name].values, lags) for name, lags in design.columns.items()]
+    for values, features in [(z, design.past), *others]:
         kernel.table(np.ascontiguousarray(values), panel.indptr, *coded(features), start, found)
         start += len(features)
     found[:, start:] = beside

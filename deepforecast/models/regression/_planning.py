@@ -1,4 +1,4 @@
-"""From the parameters of a regression model and a panel to its plan: what is "auto" is chosen, what does not go together refused."""
+"""From the parameters of a regression model and a panel to its plan: "auto" is chosen, what does not go together refused."""
 
 from __future__ import annotations
 
@@ -56,20 +56,27 @@ def _refuse_combinations(model: Regressive, panel: Panel) -> None:
         )
     if set(columns.past) - {model.weight} and model.own_horizon is None:
         raise ParameterError(
-            f"Columns known up to now alone ({some(columns.past)}) are read from before the first step, so {name} needs a horizon "
-            f"before it is fitted. Say {type(model).__name__}(horizon=...)."
+            f"Columns known up to now alone ({some(columns.past)}) are read from before the first step, so {name} needs a "
+            f"horizon before it is fitted. Say {type(model).__name__}(horizon=...)."
         )
     if model.strategy == "direct_multioutput" and not model.gives_several:
-        raise ParameterError(f"strategy='direct_multioutput' needs a regressor of several values; {name} gives one. Say 'direct'.")
+        raise ParameterError(
+            f"strategy='direct_multioutput' needs a regressor of several values; {name} gives one. Say strategy='direct'."
+        )
     if model.quantiles and not model.gives_quantiles:
-        raise ParameterError(f"quantiles= needs a regressor that learns them; {name} does not. Say intervals='conformal' instead.")
+        raise ParameterError(
+            f"quantiles= needs a regressor that learns them; {name} does not. Say intervals='conformal' instead."
+        )
     if model.quantiles and model.strategy != "direct":
         raise ParameterError(
-            f"quantiles= are those of each step from its origin, so strategy='direct'; got {model.strategy!r}: one step after the "
-            "other, bands would not widen. Say strategy='direct', or intervals='conformal' in place of quantiles=."
+            f"quantiles= are those of each step from its origin, so strategy='direct'; got {model.strategy!r}: one step after "
+            "the other, bands would not widen. Say strategy='direct', or intervals='conformal' in place of quantiles=."
         )
     if model.identity and model.adds_up:
-        raise ParameterError(f"identity=True is for trees; for {name} say per_series=True, or give a categorical static column.")
+        raise ParameterError(
+            f"identity=True is for trees; {name} adds its features up. Say per_series=True, or give a categorical static "
+            "column."
+        )
     low, high = model.bounds or (None, None)
     if low is not None and high is not None and not low < high:
         raise ParameterError(f"bounds are a least value and a larger one, None for none; got {shown(model.bounds)}.")
@@ -118,13 +125,14 @@ def _past(model: Regressive, periods: tuple[int, ...], length: int) -> tuple[Lag
     if len(set(found)) < len(found):
         twice = some([str(one) for place, one in enumerate(found) if one in found[:place]])
         raise ParameterError(f"Each feature of the past is named once; {twice} is there twice. Leave one out.")
-    if any(one.reach > LONGEST for one in found):
-        raise ParameterError(f"Features look back {LONGEST:,} rows at most; {some([str(o) for o in found if o.reach > LONGEST])} do not.")
+    far = [str(one) for one in found if one.reach > LONGEST]
+    if far:
+        raise ParameterError(f"Features look back {LONGEST:,} rows at most; {some(far)} do not. Say shorter ones.")
     return found
 
 
 def _columns(model: Regressive, panel: Panel, steps: int) -> dict[str, tuple[Lagged, ...]]:
-    """Lags of columns known up to now alone: a regressor that is called again and again sees what was there before the first."""
+    """Lags of columns known up to now alone: a regressor called again and again sees what was there before the first."""
     lags = lags_of(model.past_lags)
     further = 0 if model.strategy in ("direct", "direct_multioutput") else int(model.own_horizon or 1) - 1
     return {name: later(lags, further) for name in panel.series.columns.past if name != model.weight}

@@ -75,8 +75,9 @@ class Sampling:
             good &= self.weight > 0
         if not good.any():
             raise DataError(
-                f"No row of any series has all features: they look back {design.reach + plan.target.reach} rows, and the longest "
-                f"series has {int(panel.lengths.max())}. Say fewer lags=, windows= or differences=, or give longer series."
+                f"No row of any series has all features: they look back {design.reach + plan.target.reach} rows, and the "
+                f"longest series has {int(panel.lengths.max())}. Say fewer lags=, windows= or differences=, or give longer "
+                "series."
             )
         whole = Sample(rows, target, self.weight, self.names, self.categories, ends(panel.indptr))
         return whole if good.all() else whole.take(good)
@@ -90,8 +91,8 @@ def weights(panel: Panel, column: str | None, half_life: float | None) -> Floats
         bad = np.flatnonzero(~(found >= 0))
         if len(bad):
             raise DataError(
-                f"Weights are numbers of at least 0; column {column} has {found[bad[0]]:g} at {panel.stamp(int(bad[0]))} in series "
-                f"{panel.series.labels(panel.row_series[bad[:1]])}. Fill or leave out such rows."
+                f"Weights are numbers of at least 0; column {column} has {found[bad[0]]:g} at {panel.stamp(int(bad[0]))} in "
+                f"series {panel.series.labels(panel.row_series[bad[:1]])}. Fill or leave out such rows."
             )
     if half_life is not None:
         found = found * 0.5 ** (ends(panel.indptr) / half_life)

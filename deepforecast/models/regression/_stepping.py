@@ -26,7 +26,7 @@ class Past:
         self._features = [coded(one.past) for one in designs]
 
     def table(self, step: int, beside: Floats) -> Floats:
-        """The row `step` rows after the next one, as the regressor of that step in a block sees it; `beside`: its last columns."""
+        """The row `step` rows after the next one, as that step's regressor in a block sees it; `beside`: its last columns."""
         features, levels = self._features[step]
         found = np.empty((len(beside), len(levels) + beside.shape[1]))
         kernel.newest(self.values, self.held + step, features, levels, self._running, found)
@@ -57,7 +57,7 @@ def forecast(past: Past, predicts: Sequence[Predict], beside: Floats) -> Floats:
 
 
 def forecast_together(past: Past, predict: Predict, beside: Floats, block: int, first: int) -> Floats:
-    """The same by a regressor that says all steps of a block: of `beside` it sees the `first` columns at the begin of the block,
+    """The same by a regressor that says all steps of a block: of `beside` it sees `first` columns at the begin of the block,
     the others of each step."""
     steps, series, _ = beside.shape
     found = np.empty((series, steps))

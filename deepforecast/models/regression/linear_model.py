@@ -24,7 +24,8 @@ class LinearModel(Regressive):
     """Ridge regression on lags, windows, the calendar and covariates; one for all series, exact and fast.
 
     Features are centred and brought to unit spread; `ridge` is what is added to the diagonal of their correlations, so that it
-    means the same for any data; unless given it is chosen by generalised cross-validation. Categories and what comes round in the calendar get columns of their own.
+    means the same for any data; unless given it is chosen by generalised cross-validation. Categories and what comes
+    round in the calendar get columns of their own.
     Reference: Hoerl & Kennard (1970), Ridge Regression: Biased Estimation for Nonorthogonal Problems.
 
     >>> from deepforecast import datasets
@@ -42,7 +43,8 @@ class LinearModel(Regressive):
     @classmethod
     def examples(cls) -> list[dict[str, Any]]:
         """What the contract checks try: every strategy, one for all and one for each."""
-        return [{}, {"strategy": "direct_multioutput", "per_series": True, "calendar": None}, {"strategy": "blocks", "block": 2, "power": "log"}]
+        several = {"strategy": "direct_multioutput", "per_series": True, "calendar": None}
+        return [{}, several, {"strategy": "blocks", "block": 2, "power": "log"}]
 
     ridge: float | str = param("auto", choices=("auto",), at_least=0, low=1e-6, high=1.0, log=True, help="weight of the penalty on standardised features; auto: by generalised cross-validation")  # noqa: E501
 
