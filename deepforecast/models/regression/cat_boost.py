@@ -18,6 +18,9 @@ from deepforecast.data.frames import Floats
 from deepforecast.models.regression._boosted import Boosted, imported
 from deepforecast.models.regression._samples import Sample
 
+FEW = 100  # rows of which none is left out: CatBoost has to find some in every draw
+WHOLE = {"bootstrap_type": "No"}
+
 
 @register
 class CatBoost(Boosted):
@@ -42,20 +45,22 @@ class CatBoost(Boosted):
     n_trees: int = param(300, at_least=1, low=50, high=1000, log=True, help="trees; with early stopping, at most")
     learning_rate: float = param(0.08, above=0, low=0.01, high=0.3, log=True, help="how much each tree counts")
     depth: int = param(6, at_least=1, at_most=16, low=3, high=10, help="levels of a tree")
+    row_share: float = param(0.8, above=0, at_most=1, low=0.5, high=1.0, help="share of rows each tree is grown on")
     penalty: float = param(3.0, at_least=0, low=0.5, high=10.0, help="of the squares of leaf values")
 
     def _grown(self, sample: Sample, level: float | None) -> Any:
         catboost = imported("catboost", "CatBoost")
         before, late = self._parted(sample)
-        if not _varies(before.target[:, None]) or not _varies(before.rows):  # which CatBoost refuses
+        if not _varies(before.target[:, None].astype(np.float32)) or not _varies(before.rows):  # which CatBoost refuses
             return {"constant": _typical(before, level), "columns": before.rows.shape[1]}
-        model, watched = catboost.CatBoost(self._options(level)), None if late is None else _known(late, before)
+        model, watched = catboost.CatBoost(self._options(level, len(before))), None if late is None else _known(late, before)
         if watched is not None and len(watched):
             more = {"eval_set": _pool(watched), "early_stopping_rounds": self.early_stopping, "use_best_model": True}
             return {"model": model.fit(_pool(before), **more), "categories": sample.categories}
         return {"model": model.fit(_pool(before)), "categories": sample.categories}
 
-    def _options(self, level: float | None) -> dict[str, Any]:
+    def _options(self, level: float | None, rows: int) -> dict[str, Any]:
+        drawn = {"bootstrap_type": "Bernoulli", "subsample": self.row_share}
         return {
             "iterations": self.n_trees,
             "learning_rate": self.learning_rate,
@@ -66,6 +71,7 @@ class CatBoost(Boosted):
             "thread_count": allowed_threads(),
             "allow_writing_files": False,
             "logging_level": "Silent",
+            **(drawn if self.row_share < 1 and rows >= FEW and "bootstrap_type" not in (self.options or {}) else WHOLE),
             **(self.options or {}),
         }
 

@@ -110,7 +110,7 @@ def test_quantiles_rise_and_cover(boosted: Any) -> None:
 
 def test_the_same_seed_gives_the_same_bits_and_another_does_not(boosted: Any) -> None:
     frame = walks(2, 80)
-    more = {"options": {"bootstrap_type": "Bernoulli", "subsample": 0.7}} if boosted is CatBoost else {"column_share": 0.6}
+    more = {"row_share" if boosted is CatBoost else "column_share": 0.6}
     first, again, other = (small(boosted, seed=seed, **more).fit(frame).predict() for seed in (1, 1, 2))
     pd.testing.assert_frame_equal(first, again)
     assert not first.equals(other)
@@ -169,6 +169,14 @@ def test_written_and_revived_it_says_the_same_to_the_bit(boosted: Any) -> None:
 def test_what_cannot_be_told_apart_is_forecast_as_it_was(boosted: Any) -> None:
     frame = walks(2, 40).assign(y=7.0)
     assert (small(boosted).fit(frame).predict().iloc[:, -1] == 7).all()
+    line = frame.assign(y=0.1 * frame.groupby("unique_id").cumcount())  # its changes differ by rounding alone
+    found = small(boosted, differences=[1]).fit(line).predict().iloc[:4, -1]
+    np.testing.assert_allclose(found, [4.0, 4.1, 4.2, 4.3], rtol=1e-4)
+
+
+def test_few_rows_are_enough(boosted: Any) -> None:
+    frame = walks(1, 14)
+    assert np.isfinite(small(boosted, lags=1, windows=None, differences=None).fit(frame).predict().iloc[:, -1]).all()
 
 
 def test_options_of_the_learner_are_handed_on(boosted: Any) -> None:
