@@ -14,6 +14,7 @@ from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import replace
 from functools import cache
 from hashlib import sha256
+from importlib.util import find_spec
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -57,13 +58,17 @@ def settled() -> Said:
 
 
 def representatives() -> list[Any]:
-    """All baselines and models in models, and two of each other family: enough for what concerns the process."""
+    """All baselines and models in models, and two of each other family that can run here: enough for what concerns the
+    process."""
+    from deepforecast.core import registry
     from deepforecast.core.index import MODELS
     from deepforecast.testing.subject import subjects
 
     families: dict[str, list[str]] = {}
     for name, module in MODELS.items():
-        families.setdefault(module.rpartition(".")[0], []).append(name)
+        package = getattr(registry.get(name), "package", None)
+        if package is None or find_spec(package) is not None:
+            families.setdefault(module.rpartition(".")[0], []).append(name)
     whole = ("deepforecast.models.baselines", "deepforecast.models.combine")
     return subjects([name for family, names in families.items() for name in (names if family in whole else names[:2])])
 

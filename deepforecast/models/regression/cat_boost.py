@@ -56,8 +56,8 @@ class CatBoost(Boosted):
         model, watched = catboost.CatBoost(self._options(level, len(before))), None if late is None else _known(late, before)
         if watched is not None and len(watched):
             more = {"eval_set": _pool(watched), "early_stopping_rounds": self.early_stopping, "use_best_model": True}
-            return {"model": model.fit(_pool(before), **more), "categories": sample.categories}
-        return {"model": model.fit(_pool(before)), "categories": sample.categories}
+            return {"model": _timeless(model.fit(_pool(before), **more)), "categories": sample.categories}
+        return {"model": _timeless(model.fit(_pool(before))), "categories": sample.categories}
 
     def _options(self, level: float | None, rows: int) -> dict[str, Any]:
         drawn = {"bootstrap_type": "Bernoulli", "subsample": self.row_share}
@@ -109,6 +109,14 @@ class CatBoost(Boosted):
             return dict(said)
         model = imported("catboost", "CatBoost").CatBoost()
         return {"model": model.load_model(blob=said["trees"].tobytes()), "categories": [int(one) for one in said["categories"]]}
+
+
+def _timeless(model: Any) -> Any:
+    """Without the moment it was trained and the random number that names it: the same trees make the same file."""
+    notes = model.get_metadata()
+    for name in ("train_finish_time", "model_guid"):
+        notes[name] = ""
+    return model
 
 
 def _pool(sample: Sample) -> Any:

@@ -42,3 +42,10 @@ def test_rows_that_lack_what_never_lacked_before_do_not_say_when_to_stop() -> No
     before = Sample(np.ones((4, 2)), np.ones(4), None, ["a", "b"], [], np.arange(4))
     late = Sample(np.array([[1.0, np.nan], [1.0, 2.0]]), np.ones(2), None, ["a", "b"], [], np.arange(2))
     assert len(cat_boost._known(late, before)) == 1
+
+
+def test_the_same_trees_make_the_same_bytes_whenever_they_are_grown() -> None:
+    rows = np.random.default_rng(0).normal(size=(60, 2))
+    sample = Sample(rows, rows[:, 0], None, ["a", "b"], [], np.zeros(60, dtype=np.int64))
+    made = [CatBoost(n_trees=5)._written(CatBoost(n_trees=5)._train(sample, None), Foreign()) for _ in range(2)]
+    np.testing.assert_array_equal(made[0]["trees"], made[1]["trees"])
