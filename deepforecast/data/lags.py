@@ -10,6 +10,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from deepforecast.errors import ParameterError, shown
 
 WINDOWS = ("mean", "std", "min", "max", "quantile")
@@ -42,11 +44,11 @@ class Lagged:
         if self.kind == "difference":
             return f"difference_{self.stride}{end}"
         if self.kind == "ewm":
-            return f"ewm_{self.level:g}{end}"
+            return f"ewm_{_digits(self.level)}{end}"
         if self.kind.startswith("expanding"):
             return f"{self.kind}{end}"
         apart = f"x{self.stride}" if self.stride > 1 else ""
-        return f"{self.kind}_{self.size}{apart}{f'_{self.level:g}' if self.kind == 'quantile' else ''}{end}"
+        return f"{self.kind}_{self.size}{apart}{f'_{_digits(self.level)}' if self.kind == 'quantile' else ''}{end}"
 
 
 def lagged(name: str) -> Lagged:
@@ -64,9 +66,12 @@ def lagged(name: str) -> Lagged:
 
 def lags_of(given: int | Sequence[int]) -> tuple[Lagged, ...]:
     """The lags 1 to `given`, or those of a list: distinct whole numbers, at least 1."""
-    numbers = list(range(1, given + 1)) if isinstance(given, int) else [int(one) for one in given]
+    numbers = list(range(1, min(given, LONGEST + 1) + 1)) if isinstance(given, int) else [int(one) for one in given]
     if not numbers or min(numbers) < 1 or max(numbers) > LONGEST or len(set(numbers)) < len(numbers):
-        raise ParameterError(f"lags are distinct whole numbers of at least 1, at least one of them; got {shown(given)}.")
+        raise ParameterError(
+            f"Lags are distinct whole numbers from 1 to {LONGEST:,}, at least one of them; got {shown(given)}. Say how many, "
+            "or a list: 7, [1, 7]."
+        )
     return tuple(Lagged("lag", one) for one in numbers)
 
 
@@ -92,6 +97,11 @@ def _plain(body: str) -> Lagged | None:
     if kind == "ewm" and re.fullmatch(r"(0?\.\d+|1)", number) and 0 < float(number) <= 1:
         return Lagged("ewm", level=float(number))
     return None
+
+
+def _digits(level: float) -> str:
+    """All its digits and no more, so that the name says the feature."""
+    return np.format_float_positional(level, trim="-")
 
 
 def _counts(text: str) -> bool:
