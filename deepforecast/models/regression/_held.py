@@ -15,7 +15,7 @@ from deepforecast.errors import DeepForecastError
 from deepforecast.models.regression import _tails
 from deepforecast.models.regression._plan import Plan
 
-SCALES = ("power", "line", "scale", "centre")
+SCALES = ("power", "unit", "line", "scale", "centre")
 
 
 def begun(plan: Plan, panel: Panel, z: Floats, scales: Mapping[str, Any], began: Ints, owners: Floats) -> dict[str, Any]:

@@ -37,8 +37,8 @@ class Target:
 
     def learn(self, panel: Panel, name: str) -> tuple[Floats, dict[str, Any]]:
         """The target as it is learned (NaN at the begin, where differences have none), and what each series keeps of it."""
-        held = {"power": self._powers(panel, name), "line": np.zeros((len(panel), 2))}
-        y = powered(panel.y, np.repeat(held["power"], panel.lengths))
+        held = {"power": self._powers(panel, name), "unit": self._units(panel), "line": np.zeros((len(panel), 2))}
+        y = self._bent(panel.y, held, panel.lengths)
         if self.detrend:
             held["line"] = lines(y, panel.indptr)
         y = y - _on_line(held["line"], panel.lengths)
@@ -51,7 +51,7 @@ class Target:
     def apply(self, y: Floats, indptr: Ints, held: Mapping[str, Any], passed: Ints) -> Floats:
         """The target of other rows, by what the series keep; `passed`: rows of the fit and since before the first of these."""
         lengths = np.diff(indptr)
-        y = powered(y, np.repeat(held["power"], lengths)) - _on_line(held["line"], lengths, passed)
+        y = self._bent(y, held, lengths) - _on_line(held["line"], lengths, passed)
         for lag in self.differences:
             y = differenced(y, indptr, lag)
         return np.asarray((y - np.repeat(held["centre"], lengths)) / np.repeat(held["scale"], lengths))
@@ -68,7 +68,7 @@ class Target:
             return []
         indptr = np.arange(len(past) + 1) * past.shape[1]
         past = gaps.filled(past.reshape(-1), indptr, "interpolate").reshape(past.shape)  # a difference goes on from a value
-        y = powered(past, held["power"][:, None])
+        y = powered(past / held["unit"][:, None], held["power"][:, None])
         rows = passed[:, None] - y.shape[1] + np.arange(y.shape[1])
         y = y - (held["line"][:, :1] + held["line"][:, 1:] * rows)
         kept = []
@@ -92,11 +92,21 @@ class Target:
             errors = errors * (1 + np.arange(y.shape[1]) // lag)
         rows = passed[:, None] + np.arange(y.shape[1])
         y = y + held["line"][:, :1] + held["line"][:, 1:] * rows
-        power = held["power"][:, None]
+        power, unit = held["power"][:, None], held["unit"][:, None]
         if spread is None or self.power is None:
-            return unpowered(y, power)
+            return unpowered(y, power) * unit
         away = (spread * held["scale"])[:, None] * np.sqrt(errors)
-        return np.asarray(np.mean([unpowered(y + node * away, power) for node in NODES], axis=0))
+        return np.asarray(np.mean([unpowered(y + node * away, power) for node in NODES], axis=0) * unit)
+
+    def _bent(self, y: Floats, held: Mapping[str, Any], lengths: Ints) -> Floats:
+        """The values under the power of their series."""
+        if self.power is None:
+            return y
+        return powered(y / np.repeat(held["unit"], lengths), np.repeat(held["power"], lengths))
+
+    def _units(self, panel: Panel) -> Floats:
+        """What values are counted in before a power is taken: near 1 the power of Box and Cox loses no digits."""
+        return np.exp(means(np.log(panel.y), panel.indptr)) if self.power == "box_cox" else np.ones(len(panel))
 
     def _powers(self, panel: Panel, name: str) -> Floats:
         if self.power is None:

@@ -12,6 +12,7 @@ from deepforecast import LinearModel
 from deepforecast.data.lags import lagged
 from deepforecast.data.panel import Panel
 from deepforecast.models.regression._design import Design, known, table
+from deepforecast.models.regression._held import SCALES
 from deepforecast.models.regression._plan import Plan
 
 FEATURES = ["difference_2", "mean_5", "std_6@2", "min_4", "max_3x4", "quantile_9_0.8", "expanding_mean", "expanding_std@3",
@@ -51,7 +52,7 @@ def by_hand(model: LinearModel, frame: pd.DataFrame) -> np.ndarray:
         from_end = hidden.groupby("unique_id").cumcount(ascending=False)
         hidden.loc[(from_end > 0) & (from_end <= at), "y"] = np.nan
         panel = Panel.from_frame(hidden.assign(y=hidden["y"]), freq="D", calendar=model.state_.series.calendar)
-        scales = {name: learned[name] for name in ("power", "line", "scale", "centre")}
+        scales = {name: learned[name] for name in SCALES}
         z = plan.target.apply(panel.y, panel.indptr, scales, np.zeros(len(panel), dtype=np.int64))
         beside = known(plan.design, panel.calendar, panel.row_positions, panel.row_series, {})
         rows = table(plan.design.shifted(at), panel, z, beside, np.float64)[panel.indptr[1:] - 1]

@@ -1,0 +1,102 @@
+"""Objects in model files: what is harmless goes through, any other type is named, packed archives are refused."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.linear_model import Ridge
+
+from deepforecast import Regression, load
+from deepforecast.core.foreign import Foreign, NotTrusted
+from deepforecast.errors import ModelFileError, SaveError
+from tests.models.regression.promoted import walks
+
+
+class Middle(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+    """A type that neither the library nor skops knows: the mean of what it learned."""
+
+    def fit(self, X: Any, y: Any) -> Middle:
+        self.mean_ = np.asarray(y).mean(axis=0)
+        return self
+
+    def predict(self, X: Any) -> Any:
+        return np.full(len(X), self.mean_)
+
+
+class Closed(Middle):
+    """Its state is not told."""
+
+    def __getstate__(self) -> Any:
+        raise RuntimeError("closed")
+
+
+NAME = f"{Middle.__module__}.Middle"
+
+
+def packed(data: np.ndarray) -> np.ndarray:
+    """The same archive, its members compressed."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(data.tobytes())) as old, zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as new:
+        for one in old.infolist():
+            new.writestr(one.filename, old.read(one))
+    return np.frombuffer(out.getvalue(), dtype=np.uint8)
+
+
+def test_what_is_harmless_goes_through_unasked() -> None:
+    rows = np.random.default_rng(0).normal(size=(20, 3))
+    fitted = Ridge().fit(rows, rows[:, 0])
+    again = Foreign().revived(Foreign().written(fitted, "it"), "it")
+    np.testing.assert_array_equal(again.predict(rows), fitted.predict(rows))
+
+
+def test_a_compressed_archive_is_refused() -> None:
+    data = Foreign().written(Ridge(), "it")
+    for one in (Foreign(), Foreign(trusted=(NAME,)), Foreign(allow=True)):
+        with pytest.raises(NotTrusted, match="it is compressed, which no file of the library is"):
+            one.revived(packed(data), "it")
+
+
+def test_an_archive_whose_members_are_said_to_be_larger_than_it_is_refused() -> None:
+    raw = bytearray(Foreign().written(Ridge(), "it").tobytes())
+    place = raw.index(b"PK\x01\x02")  # the first entry of the directory at the end; its size stands 24 bytes in
+    raw[place + 24 : place + 28] = (2**31).to_bytes(4, "little")
+    with pytest.raises(NotTrusted, match="compressed"):
+        Foreign().revived(np.frombuffer(bytes(raw), dtype=np.uint8), "it")
+
+
+def test_a_type_nobody_named_is_refused_by_name() -> None:
+    with pytest.raises(NotTrusted, match=rf"it holds {NAME}, not of the library.*allow_skops=True.*load\(path, trusted="):
+        Foreign().written(Middle(), "it")
+    data = Foreign(allow=True).written(Middle(), "it")
+    for trusted in ((), ("somewhere.Else",)):
+        with pytest.raises(NotTrusted, match=rf"it holds {NAME}; if you trust .* load\(path, trusted=\['{NAME}'\]"):
+            Foreign(trusted=trusted).revived(data, "it")
+    assert type(Foreign(trusted=(NAME,)).revived(data, "it")) is Middle
+
+
+def test_what_cannot_be_taken_apart_is_told() -> None:
+    with pytest.raises(NotTrusted, match="it cannot be written by skops: RuntimeError: closed"):
+        Foreign(allow=True).written(Closed(), "it")
+
+
+def test_a_model_with_a_class_of_ones_own_is_read_by_who_trusts_it(tmp_path: Path) -> None:
+    path = tmp_path / "model.dfc"
+    model = Regression(Middle(), horizon=3, season_length=7).fit(walks(2, 60))
+    with pytest.raises(SaveError, match=rf"Regression cannot be saved to .*{NAME}.*allow_skops=True"):
+        model.save(path)
+    assert not path.exists()
+    model.save(path, allow_skops=True)
+    with pytest.raises(ModelFileError, match=rf"{NAME}; if you trust its origin"):
+        load(path)
+    with pytest.raises(ModelFileError, match=NAME):
+        load(path, trusted=["somewhere.Else"])
+    again = load(path, trusted=[NAME])
+    pd.testing.assert_frame_equal(again.predict(), model.predict())
+    assert type(again.regressor) is Middle
