@@ -14,6 +14,7 @@ from deepforecast import Naive
 from deepforecast.core.forecast import (
     NormalForecast,
     PointForecast,
+    QuantileForecast,
     SampledForecast,
     checked_horizon,
     checked_levels,
@@ -141,6 +142,40 @@ def test_quantiles_of_normals_and_of_paths() -> None:
     for forecast in (NORMAL, paths):
         assert (forecast.after(1).quantiles([0.2]) == forecast.quantiles([0.2])[:, 1:]).all()
         np.testing.assert_allclose(forecast.after(2).mean, forecast.mean[:, 2:], rtol=1e-12)
+
+
+LEARNED = QuantileForecast(np.array([[5.0, 6.0]]), (0.1, 0.5, 0.9), np.array([[[1.0, 4.0, 9.0], [2.0, 8.0, 7.0]]]), "Mine")
+
+
+def test_between_learned_quantiles_lie_straight_lines() -> None:
+    found = LEARNED.quantiles([0.9, 0.1, 0.3, 0.5, 0.6])
+    np.testing.assert_allclose(found[0, 0], [9, 1, 2.5, 4, 5.25], rtol=1e-12)
+    assert LEARNED.point("median").tolist() == [[4, 8]]
+    assert LEARNED.point("mean").tolist() == [[5, 6]]
+
+
+def test_learned_quantiles_that_cross_are_made_to_rise() -> None:
+    found = LEARNED.quantiles([0.1, 0.5, 0.7, 0.9])[0, 1]
+    np.testing.assert_allclose(found, [2, 8, 8, 8])
+
+
+def test_later_steps_of_learned_quantiles_stay_what_they_were() -> None:
+    np.testing.assert_array_equal(LEARNED.after(1).quantiles([0.2]), LEARNED.quantiles([0.2])[:, 1:])
+    assert LEARNED.after(1).mean.tolist() == [[6]]
+
+
+@pytest.mark.parametrize(("asked", "level"), [([0.05, 0.95], "90"), ([0.5, 0.91], "82")])
+def test_outside_of_those_learned_none_is_invented(asked: list[float], level: str) -> None:
+    said = rf"Mine learned the quantiles 0\.1, 0\.5, 0\.9, .* from 0\.1 to 0\.9; .*\(level {level}\)\. Fit it with quantiles="
+    with pytest.raises(CapabilityError, match=said):
+        LEARNED.quantiles(asked)
+
+
+def test_a_single_quantile_gives_itself_alone() -> None:
+    median = QuantileForecast(np.array([[5.0]]), (0.5,), np.array([[[4.0]]]), "Mine")
+    assert median.quantiles([0.5, 0.5]).tolist() == [[[4, 4]]]
+    with pytest.raises(CapabilityError, match="level 80"):
+        median.quantiles([0.1])
 
 
 @pytest.mark.parametrize("alias", ["ds", "unique_id"])

@@ -94,6 +94,11 @@ def weights(panel: Panel, column: str | None, half_life: float | None) -> Floats
                 f"Weights are numbers of at least 0; column {column} has {found[bad[0]]:g} at {panel.stamp(int(bad[0]))} in "
                 f"series {panel.series.labels(panel.row_series[bad[:1]])}. Fill or leave out such rows."
             )
+        if not found.any():
+            raise DataError(
+                f"Weights are numbers of at least 0, some of them above; column {column} is 0 in every row of series "
+                f"{panel.series.labels(np.arange(len(panel)))}. Give the rows that count a weight."
+            )
     if half_life is not None:
         found = found * 0.5 ** (ends(panel.indptr) / half_life)
     return None if column is None and half_life is None else found

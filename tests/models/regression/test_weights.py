@@ -9,8 +9,10 @@ import pandas as pd
 import pytest
 
 from deepforecast import LinearModel
+from deepforecast.data.panel import Panel
 from deepforecast.errors import DataError, ParameterError
-from tests.models.regression.promoted import walks
+from deepforecast.models.regression import _samples
+from tests.models.regression.promoted import PLAIN, walks
 
 GIVEN: dict[str, Any] = {"season_length": 7, "weight": "counts"}
 
@@ -53,3 +55,38 @@ def test_what_is_no_weight_is_refused() -> None:
         bad = frame.assign(counts=frame["counts"].where(frame.index != 7, wrong))
         with pytest.raises(DataError, match=r"counts.*s0|missing"):
             LinearModel(horizon=2, **GIVEN).fit(bad, columns={"past": ["counts"]})
+    with pytest.raises(DataError, match=r"column counts is 0 in every row of series s0.*Give the rows that count a weight"):
+        LinearModel(horizon=2, **GIVEN).fit(frame.assign(counts=0.0), columns={"past": ["counts"]})
+
+
+def test_half_life_halves_what_a_row_counts() -> None:
+    panel = Panel.from_frame(walks(2, 9))
+    found = _samples.weights(panel, None, 4.0)
+    assert found is not None
+    np.testing.assert_allclose(found[[8, 4, 0, 17, 13, 9]], [1, 0.5, 0.25] * 2)
+    assert _samples.weights(panel, None, None) is None
+
+
+def test_a_column_and_a_half_life_multiply() -> None:
+    panel = Panel.from_frame(weighted(9), columns={"past": ["counts"]})
+    both, column, life = (_samples.weights(panel, *one) for one in (("counts", 2.0), ("counts", None), (None, 2.0)))
+    np.testing.assert_allclose(both, column * life)
+
+
+def test_the_newest_rows_rule_where_older_ones_are_forgotten() -> None:
+    """The level moved 60 rows ago: with a short half-life the forecast is the new one."""
+    y = np.where(np.arange(120) < 60, 10.0, 30.0) + 0.1 * np.random.default_rng(0).normal(size=120)
+    frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=120), "y": y})
+    given = {**PLAIN, "calendar": ["day_of_week"]}
+    found = [LinearModel(2, half_life=life, **given).fit(frame).predict()["LinearModel"].mean() for life in (None, 5.0)]
+    np.testing.assert_allclose(found, [20, 30], atol=1.5)
+
+
+def test_a_row_of_weight_zero_counts_for_nothing() -> None:
+    frame = weighted()
+    frame["counts"] = np.where(frame.index % 5 == 0, 0.0, frame["counts"])
+    wild = frame.assign(y=np.where(frame["counts"] == 0, 1e4, frame["y"]))
+    columns = {"past": ["counts"]}
+    given = {**PLAIN, "calendar": ["day_of_week"]}
+    found = [LinearModel(3, weight="counts", **given).fit(one, columns=columns).predict() for one in (frame, wild)]
+    pd.testing.assert_frame_equal(*found)

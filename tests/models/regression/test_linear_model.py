@@ -1,0 +1,102 @@
+"""The options that all regression models share, seen on the exact one: bounds, rows around a step, strategies, one for each."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import Ridge
+from sklearn.preprocessing import StandardScaler
+
+from deepforecast import LinearModel
+from deepforecast.models.regression._samples import Sample
+from tests.models.regression.promoted import PLAIN, sales, walks
+
+
+def sample(rows: np.ndarray, target: np.ndarray, weight: np.ndarray | None = None) -> Sample:
+    names = [str(place) for place in range(rows.shape[1])]
+    return Sample(rows, target, weight, names, [], np.zeros(len(rows), dtype=np.int64))
+
+
+def test_it_is_the_ridge_regression_of_standardised_features() -> None:
+    random = np.random.default_rng(0)
+    rows = random.normal(size=(80, 4)) * [1, 100, 0.01, 1] + [0, 1e4, 5, 0]
+    target, weight = rows[:, 0] + rows[:, 1] / 100 + random.normal(size=80), random.random(80)
+    model = LinearModel(ridge=0.3)
+    found = model._values(model._train(sample(rows, target), None), rows)
+    standard = StandardScaler().fit_transform(rows)
+    np.testing.assert_allclose(found, Ridge(alpha=0.3 * 80).fit(standard, target).predict(standard), rtol=1e-8)
+    exact = LinearModel(ridge=0.0)
+    weighed = exact._values(exact._train(sample(rows, target, weight), None), rows)
+    np.testing.assert_allclose(weighed, Ridge(alpha=1e-12).fit(standard, target, weight).predict(standard), rtol=1e-6)
+
+
+def test_the_penalty_is_that_of_the_least_error_left_out() -> None:
+    """Generalised cross-validation: next to nothing where features say all, all there is where they say nothing."""
+    random = np.random.default_rng(1)
+    rows = random.normal(size=(60, 10))
+    model = LinearModel()
+    told = model._values(model._train(sample(rows, rows @ np.arange(10.0)), None), rows)
+    np.testing.assert_allclose(told, rows @ np.arange(10.0), atol=1e-3)
+    noise = random.normal(size=60)
+    assert np.std(model._values(model._train(sample(rows, noise), None), rows)) < 0.5 * np.std(noise)
+
+
+def test_bounds_hold_and_change_nothing_inside() -> None:
+    frame = walks(2, 60)
+    free = LinearModel(7, season_length=7).fit(frame).predict()["LinearModel"].to_numpy()
+    low, high = np.quantile(free, [0.3, 0.7])
+    for bounds in ((low, high), (low, None), (None, high)):
+        found = LinearModel(7, season_length=7, bounds=bounds).fit(frame).predict()["LinearModel"]
+        np.testing.assert_array_equal(found, np.clip(free, *bounds))
+
+
+@pytest.mark.parametrize("row", [-2, 1])
+def test_a_neighbour_of_a_step_has_its_effect(row: int) -> None:
+    """What a column known ahead says of another row moves this one, as far as it is read there."""
+    history, future = sales(2, 120)
+    whole = pd.concat([history, future], ignore_index=True).sort_values(["unique_id", "ds"], kind="stable")
+    moved = whole.groupby("unique_id")["promotion"].shift(-row)
+    whole["heat"] = np.random.default_rng(1).normal(size=len(whole))
+    whole["y"] = 100 + 30 * moved.fillna(0.0) + 40 * whole["heat"]
+    whole = whole.drop(columns="weather")
+    late = whole["ds"] >= future["ds"].min()
+    model = LinearModel(4, future_rows=[row, 0], ridge=0.0, **PLAIN)
+    model.fit(whole[~late], columns={"future": ["promotion", "heat"]})
+    seen = model.predict(future=whole[late].drop(columns="y"))
+    wanted = whole[late]["y"].to_numpy()
+    inside = np.tile(np.arange(4) + row < 4, 2)  # what lies behind the horizon is not known
+    np.testing.assert_allclose(seen["LinearModel"].to_numpy()[inside], wanted[inside], atol=1e-6)
+    assert np.isfinite(seen["LinearModel"]).all()
+
+
+STRATEGIES: list[dict[str, Any]] = [
+    {"strategy": "recursive"},
+    {"strategy": "direct"},
+    {"strategy": "direct_multioutput"},
+    {"strategy": "blocks", "block": 3},
+]
+WAYS: list[dict[str, Any]] = [{}, {"differences": [7]}, {"power": "log", "detrend": True}, {"scale": False, "fourier": 2}]
+
+
+@pytest.mark.parametrize(("strategy", "way"), [*product(STRATEGIES, WAYS)], ids=str)
+def test_every_strategy_finds_the_week_in_every_way_for_all_and_for_each(strategy: dict[str, Any], way: dict[str, Any]) -> None:
+    frame = walks(3, 100)
+    early, late = frame.groupby("unique_id").head(93), frame.groupby("unique_id").tail(7)["y"].to_numpy()
+    for per_series in (False, True):
+        model = LinearModel(7, season_length=7, per_series=per_series, **strategy, **way).fit(early)
+        assert np.abs(model.predict()["LinearModel"].to_numpy() - late).mean() < 1.6  # noise alone: 0.8
+        pd.testing.assert_frame_equal(model.predict(frame=early), model.predict())
+
+
+def test_one_for_each_is_what_each_gets_alone() -> None:
+    frame = walks(3, 70)
+    together = LinearModel(5, season_length=7, per_series=True).fit(frame).predict()
+    for name, part in frame.groupby("unique_id"):
+        alone = LinearModel(5, season_length=7, per_series=True).fit(part).predict()
+        mine = together[together["unique_id"] == name]["LinearModel"]
+        np.testing.assert_allclose(mine, alone["LinearModel"], rtol=1e-9)
+    assert not np.allclose(together["LinearModel"], LinearModel(5, season_length=7).fit(frame).predict()["LinearModel"])

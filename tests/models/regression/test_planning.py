@@ -1,0 +1,125 @@
+"""From parameters to a plan: what "auto" chooses, what is refused and with which way out, and that a plan comes back."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from deepforecast import GradientBoosting, LinearModel, Regression
+from deepforecast.core.forecaster import Forecaster
+from deepforecast.data.panel import Panel
+from deepforecast.errors import DeepForecastError, ParameterError
+from deepforecast.models.regression._plan import Plan, usual_differences, usual_lags, usual_windows
+from deepforecast.models.regression._planning import planned
+from tests.models.regression.promoted import sales, walks
+
+PLANS: list[dict[str, Any]] = [
+    {},
+    {"lags": [1, 28], "windows": ["ewm_0.1234567", "quantile_9_0.123456789", "expanding_std@3", "max_3x4@9"]},
+    {"lags": None, "windows": None, "calendar": None, "differences": None},
+    {"strategy": "direct", "horizon": 5, "past_lags": [1, 3]},
+    {"strategy": "blocks", "block": 3, "differences": [7, 1], "power": "log", "detrend": True, "scale": False},
+    {"strategy": "direct_multioutput", "horizon": 4, "season_length": [7, 30], "fourier": 2, "time_index": True},
+    {"future_rows": [-1, 0, 2], "calendar": ["week", "month_end"], "holidays": "DE", "per_series": True},
+]
+
+
+@pytest.mark.parametrize("given", PLANS, ids=str)
+def test_a_plan_comes_back_from_plain_values(given: dict[str, Any]) -> None:
+    history, _ = sales()
+    panel = Panel.from_frame(history, columns={"future": ["promotion"], "past": ["weather"]})
+    plan = planned(LinearModel(**{"horizon": 3, **given}), panel)
+    assert Plan.read(plan.written()) == plan
+    assert Plan.read(json.loads(json.dumps(plan.written()))) == plan
+    assert (planned(GradientBoosting(horizon=3, identity=True), panel)).design.identity
+
+
+def plan_of(frame: pd.DataFrame, model: Any = LinearModel, **given: Any) -> Plan:
+    return planned(model(**{"horizon": 3, **given}), Panel.from_frame(frame))
+
+
+def test_auto_takes_a_season_step_by_step_and_what_the_frequency_tells() -> None:
+    plan = plan_of(walks(3, 120))
+    names = [str(one) for one in plan.design.past]
+    assert {"lag_1", "lag_7", "lag_14", "mean_7", "std_7", "mean_4x7"} <= set(names)
+    assert plan.design.calendar == ("day_of_week", "day_of_month", "month")
+    assert (plan.block, plan.together, plan.design.future_rows) == (1, False, (0,))
+
+
+@pytest.mark.parametrize("length", [1, 3, 10, 30, 400])
+@pytest.mark.parametrize("seasons", [(1,), (7,), (12,), (24, 168), (7, 365)])
+def test_usual_features_are_names_that_a_series_can_fill(seasons: tuple[int, ...], length: int) -> None:
+    from deepforecast.data.lags import lagged, lags_of
+
+    lags = lags_of(usual_lags(seasons, length))
+    assert max(one.lag for one in lags) <= max(length // 3, 1, *(one for one in seasons if one <= length // 3))
+    assert all(lagged(one).reach <= max(4 * max(length // 3, 1), 2) for one in usual_windows(seasons, length))
+
+
+def test_differences_are_chosen_for_what_moves_and_not_for_seldom_demand() -> None:
+    random = np.random.default_rng(0)
+    drifting = np.cumsum(random.normal(1, 1, 200))
+    week = 50 * np.sin(2 * np.pi * np.arange(200) / 7) + random.normal(size=200)
+
+    def chosen(y: np.ndarray, most: int = 50) -> tuple[int, ...]:
+        frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=len(y)), "y": y})
+        return usual_differences(Panel.from_frame(frame), (7,), most)
+
+    assert chosen(drifting) == (1,)
+    assert chosen(week) == (7,)
+    assert chosen(random.normal(size=200)) == ()
+    assert chosen(drifting * (random.random(200) < 0.3)) == ()
+    assert chosen(week, most=6) == ()
+
+
+def test_a_step_far_from_its_origin_reads_past_columns_as_they_were_then() -> None:
+    history, _ = sales()
+    panel = Panel.from_frame(history, columns={"past": ["promotion"]})
+    recursive = planned(LinearModel(horizon=5, past_lags=2), panel).design.columns["promotion"]
+    direct = planned(LinearModel(horizon=5, past_lags=2, strategy="direct"), panel).design.columns["promotion"]
+    assert ([one.lag for one in recursive], [one.lag for one in direct]) == ([5, 6], [1, 2])
+
+
+PAST = {"past": ["promotion"]}
+REFUSED: list[tuple[Forecaster, dict[str, Any], str]] = [
+    (LinearModel(strategy="direct"), {}, r"strategy='direct' learns each step apart, .*Say LinearModel\(horizon=\.\.\.\)"),
+    (LinearModel(), PAST, r"Columns known up to now alone \(promotion\) .*LinearModel needs a horizon .*Say LinearModel\(hor"),
+    (
+        GradientBoosting(2, strategy="direct_multioutput"),
+        {},
+        r"'direct_multioutput' needs a regressor of several values; GradientBoosting gives one\. Say strategy='direct'",
+    ),
+    (LinearModel(2, quantiles=[0.1]), {}, r"quantiles= needs a regressor that learns them; LinearModel .*'conformal'"),
+    (GradientBoosting(2, quantiles=[0.1]), {}, r"so strategy='direct'; got 'recursive': .*Say strategy='direct', or"),
+    (LinearModel(2, identity=True), {}, r"identity=True is for trees; LinearModel adds .*Say per_series=True, or give a categ"),
+    (LinearModel(2, bounds=(3.0, 3.0)), {}, r"bounds are a least value and a larger one, None for none; got \(3\.0, 3\.0\)"),
+    (
+        GradientBoosting(5, quantiles=[0.5], strategy="direct", differences=[1]),
+        {},
+        r"one of at least 5 rows; got \[1\]\. Say differences='auto' or None",
+    ),
+    (LinearModel(2, lags=[1, 7], windows=["lag_7"]), {}, r"named once; lag_7 is there twice\. Leave one out"),
+    (LinearModel(2, windows=["mean_1000000@2"]), {}, r"look back 1,000,000 rows at most; mean_1000000@2 do not\. Say shorter"),
+    (LinearModel(2, windows=["mean"]), {}, r"A feature of the past is named like 'lag_7'.*got mean"),
+    (LinearModel(2, calendar=["easter"]), {}, r"calendar is a list of .*; easter is none of them"),
+    (Regression("ridge", 2, weight="shops"), PAST, r"weight= names a declared column .*; shops is none of promotion"),
+]
+
+
+@pytest.mark.parametrize(("model", "columns", "words"), REFUSED, ids=[repr(one[0]) for one in REFUSED])
+def test_what_does_not_go_together_is_refused_with_a_way_out(model: Forecaster, columns: dict[str, Any], words: str) -> None:
+    history, _ = sales(2, 60)
+    with pytest.raises(DeepForecastError, match=words):
+        model.fit(history[["unique_id", "ds", "y", *columns.get("past", [])]], columns=columns)
+
+
+def test_integer_time_tells_no_season() -> None:
+    frame = pd.DataFrame({"ds": np.arange(40), "y": np.arange(40) % 5 + 0.5})
+    with pytest.raises(ParameterError, match=r"Integer time tells no season; say LinearModel\(season_length="):
+        LinearModel(2).fit(frame)
+    found = LinearModel(5, season_length=5, lags=[5], windows=None, differences=None).fit(frame).predict()
+    np.testing.assert_allclose(found["LinearModel"], [0.5, 1.5, 2.5, 3.5, 4.5], atol=0.05)
