@@ -94,7 +94,7 @@ class Target:
         y = y + held["line"][:, :1] + held["line"][:, 1:] * rows
         power, unit = held["power"][:, None], held["unit"][:, None]
         if spread is None or self.power is None:
-            return unpowered(y, power) * unit
+            return np.asarray(unpowered(y, power) * unit)
         away = (spread * held["scale"])[:, None] * np.sqrt(errors)
         return np.asarray(np.mean([unpowered(y + node * away, power) for node in NODES], axis=0) * unit)
 
