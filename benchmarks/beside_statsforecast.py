@@ -70,7 +70,9 @@ def scores(forecast: np.ndarray, test: pd.DataFrame, scale: pd.Series, error: Ca
 
 
 def machine(versions: str) -> str:
-    """What it ran on."""
+    """What it ran on, when, and how many processes wanted to run at the end: beside others everything takes more."""
     import deepforecast
 
-    return f"deepforecast {deepforecast.__version__}; {versions}; Python {platform.python_version()}, {os.cpu_count()} cores."
+    python, when = platform.python_version(), time.strftime("%Y-%m-%d %H:%M")
+    busy = f"{os.cpu_count()} cores, {os.getloadavg()[1]:.0f} processes wanting them"
+    return f"deepforecast {deepforecast.__version__}; {versions}; Python {python}; {when}; {busy}."

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from deepforecast.kernels.compiling import bare
+from deepforecast.kernels.compiling import bare, part
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -24,7 +24,7 @@ ROUGH, LIVE, START, STILL = range(4)
 and none."""
 
 
-@bare
+@part
 def evaluate(rows: Floats, begins: Ints, states: Floats, gains: Floats, errors: Floats, products: Floats) -> None:
     """Products of errors and derivatives of the last of three runs, all lanes: on, back, and on again.
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from deepforecast.kernels.arrays import only_read
 from deepforecast.kernels.ces import FULL, NONE, PARTIAL, SIMPLE, gains, rough_start
 from deepforecast.kernels.ces_rows import LANES, QUANTITIES, ROUGH, STATE, evaluate
-from deepforecast.kernels.compiling import announced, bare, lean
+from deepforecast.kernels.compiling import announced, bare, lean, part
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -175,7 +175,7 @@ def _put_down(own: Floats, found: Floats) -> None:
 # -- an evaluation of all lanes ------------------------------------------------------------------------------------------------
 
 
-@bare
+@part
 def _is_done(form: int, products: Floats, own: Floats) -> bool:
     """Take in what was found at a lane's trial and set the next one; True when there is nothing to gain."""
     squares, pace, trial, found = products[0], own[PACE], own[TRIAL], own[FOUND]
@@ -240,7 +240,7 @@ def _learn(products: Floats, own: Floats) -> None:
                 own[LACKING + one, other] += wrong[one] * wrong[other] / along
 
 
-@bare
+@part
 def _descend(form: int, own: Floats) -> None:
     """A damped Gauss-Newton step, along the edge of the region of stability where it would leave it."""
     again = own[SYSTEM + 4 :]

@@ -78,9 +78,9 @@ def test_target_is_not_needed_ahead() -> None:
     ("given", "error", "word"),
     [
         ({"tgt": "y"}, ParameterError, "tgt"),
-        ({"future": ["y"], "target": "y"}, ParameterError, r"y has more than one \(target, future\)"),
-        ({"future": ["a"], "past": ["a"]}, ParameterError, r"a has more than one \(future, past\)"),
-        ({"id": "ds", "time": "ds"}, ParameterError, r"ds has more than one \(id, time\)"),
+        ({"future": ["y"], "target": "y"}, ParameterError, "y has more than one (target, future)"),
+        ({"future": ["a"], "past": ["a"]}, ParameterError, "a has more than one (future, past)"),
+        ({"id": "ds", "time": "ds"}, ParameterError, "ds has more than one (id, time)"),
         ({"target": 3}, ParameterTypeError, "3 (int)"),
         ({"time": None}, ParameterTypeError, "None (NoneType)"),
         ({"future": [0]}, ParameterTypeError, "0 (int)"),

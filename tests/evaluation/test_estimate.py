@@ -30,6 +30,7 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(estimate, "WORTH_SAYING", 0.1)
     monkeypatch.setattr(estimate, "LONG_ENOUGH", 0.02)
     monkeypatch.setattr(estimate, "PATIENCE", 0.2)
+    monkeypatch.setattr(estimate._Trials, "_has_kernels", False)  # whatever other tests have imported
 
 
 @pytest.mark.usefixtures("soon")
@@ -93,12 +94,21 @@ def test_what_a_call_costs_is_told_from_what_a_series_costs(first: float, each: 
 
 @pytest.mark.usefixtures("soon")
 def test_a_first_trial_that_compiles_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "numba", sys)  # whatever else was imported before
+    monkeypatch.setattr(estimate._Trials, "_has_kernels", True)
     SIZES.clear()
     panel, plan = Panel.from_frame(seasonal(30)), Plan(4, 3, 4)  # too few series for a trial that tells it to be an exception
     found = estimate.seconds_to_run([Loader(horizon=4, load=0.0, first=0.8, pause=0.005)], panel, plan, [1], 1)
     assert SIZES[:2] == [4, 4]
     assert 0.3 < found.likely <= found.high < 0.9  # 3 windows of 30 series take 0.45
+
+
+def test_kernels_may_be_there_once_their_compiler_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    panel, plan = Panel.from_frame(FRAME), Plan(4, 2, 4)
+    local, shared = (estimate._Trials(model, panel, plan, 1, estimate.as_it_is, ()) for model in (Naive(), Trainer()))
+    monkeypatch.setitem(sys.modules, "numba", sys)
+    assert (local._has_kernels, shared._has_kernels) == (True, False)
+    monkeypatch.delitem(sys.modules, "numba")
+    assert not local._has_kernels
 
 
 def test_trials_make_the_bands_that_the_run_makes(monkeypatch: pytest.MonkeyPatch) -> None:

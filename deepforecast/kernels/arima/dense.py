@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from deepforecast.kernels.arima.layout import AFTER, COVARIANCE, GRAM, INNER, KEPT, LOWER, MIDDLE
 from deepforecast.kernels.arima.least_squares import product
-from deepforecast.kernels.compiling import bare
+from deepforecast.kernels.compiling import bare, part
 
 Floats = NDArray[np.float64]
 
@@ -22,7 +22,8 @@ def innovate(used: int, rows: int, length: int, tracks: Floats, weights: int, de
     never near singular: V - Z'Z with Z = chol(M)^-1 L' V, and Y'Y with Y = chol(M)^-1 L'.
     """
     _products(used, rows, length, tracks, weights, dense)
-    if not _cholesky(GRAM, used, dense, LOWER):
+    nothing = used - used  # with plain constants it would be compiled for each of them
+    if not _cholesky(nothing + GRAM, used, dense, nothing + LOWER):
         return np.inf
     for i in range(used):
         for j in range(used):
@@ -37,7 +38,7 @@ def innovate(used: int, rows: int, length: int, tracks: Floats, weights: int, de
             for k in range(j, used):
                 total += dense[MIDDLE, i, k] * dense[LOWER, k, j]
             dense[AFTER, i, j] = total
-    if not _cholesky(AFTER, used, dense, INNER):
+    if not _cholesky(nothing + AFTER, used, dense, nothing + INNER):
         return np.inf
     determinant = 0.0
     for i in range(used):
@@ -59,7 +60,7 @@ def innovate(used: int, rows: int, length: int, tracks: Floats, weights: int, de
     return determinant
 
 
-@bare
+@part
 def _halves(used: int, dense: Floats) -> None:
     """Z into dense[MIDDLE], Y into dense[KEPT]."""
     for i in range(used):
@@ -95,7 +96,7 @@ def _cholesky(source: int, size: int, dense: Floats, out: int) -> bool:
     return True
 
 
-@bare
+@part
 def _products(used: int, rows: int, length: int, tracks: Floats, weights: int, dense: Floats) -> None:
     """dense[GRAM][i, j] = sum over t < rows of weights[t - i] weights[t - j]."""
     for lag in range(used):

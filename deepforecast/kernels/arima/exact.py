@@ -84,7 +84,7 @@ def exact(form: Ints, lags: Ints, data: Floats, floor: float, conditional: bool,
     return float(0.5 * (rows * math.log(total / rows) + determinant))
 
 
-@bare
+@part
 def _responses(form: Ints, lags: Ints, rows: int, vectors: Floats, tracks: Floats, out: int) -> int:
     """The weights of 1 / theta, and how many of them matter."""
     longest, last, t = form[R], 0, 1
@@ -151,7 +151,7 @@ def _divide_back(form: Ints, lags: Ints, rows: int, vectors: Floats, tracks: Flo
         tracks[out, t] = total
 
 
-@bare
+@part
 def _pasts(used: int, rows: int, length: int, columns: int, tracks: Floats, dense: Floats, past: Floats) -> None:
     """X'e0 of each column into past[0], the best past V (I + G V)^-1 X'e0 into past[1]."""
     for column in range(columns):

@@ -80,14 +80,14 @@ def prepare(form: Ints, delta: Floats, data: Floats, vectors: Floats, dense: Flo
 
 
 @bare
-def run(size: int, data: Floats, begin: int, quiet: bool, arrays: Arrays) -> float:
+def run(size: int, data: Floats, begin: int, arrays: Arrays) -> float:
     """Filter the rows from `begin`; the sum of the logarithms of their variances. A row is seen where data[0] is not NaN.
 
-    quiet: nothing is left of the past's uncertainty at `begin`. Each column's prediction goes to its track, the covariance of
-    the states with the row (by columns) to `against`.
+    Each column's prediction goes to its track, the covariance of the states with the row (by columns) to `against`.
     """
     vectors, tracks, _, _, _, states, square, against = arrays
     logs, product, columns = 0.0, 1.0, len(data)
+    quiet = begin < 0  # whether nothing is left of the past's uncertainty; no constant, for which more would be compiled
     for t in range(begin, data.shape[1]):
         for i in range(size):
             against[t, i] = vectors[RHO, i] if quiet else square[EXCESS, i, 0] + vectors[RHO, i]
@@ -158,7 +158,7 @@ def with_holes(form: Ints, data: Floats, delta: Floats, unknown: int, floor: flo
     begin, (columns, rows) = len(delta) - 1, data.shape
     if not prepare(form, delta, data, vectors, dense, states, square):
         return np.inf
-    determinant = run(state_size(form, delta), data, begin, False, arrays)
+    determinant = run(state_size(form, delta), data, begin, arrays)
     count = _sums(data, begin, tracks, gram, against)
     for one in range(unknown):
         for other in range(one + 1):

@@ -155,7 +155,7 @@ def _yule_walker(p: int, vectors: Floats, dense: Floats) -> None:
             dense[SYSTEM, j, 0] -= vectors[F, k] * vectors[F, j + k]
 
 
-@bare
+@part
 def _invert(size: int, vectors: Floats, dense: Floats) -> bool:
     """The system by its inverse (Gauss & Jordan, rows exchanged for the largest pivot)."""
     for k in range(size):

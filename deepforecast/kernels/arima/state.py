@@ -106,7 +106,7 @@ def _follow(form: Ints, lags: Ints, delta: Floats, data: Floats, begin: int, arr
         for one in range(2):
             multiply(form, lags, one, vectors)
         prepare(form, delta, data, vectors, dense, states, square)
-    run(state_size(form, delta), data, begin, False, arrays)
+    run(state_size(form, delta), data, begin, arrays)
 
 
 @lean

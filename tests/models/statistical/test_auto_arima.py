@@ -211,3 +211,13 @@ def test_a_constant_that_moves_gets_bands_from_its_errors_since_and_a_level_that
     before = noisy.state_.learned["sigma"].copy()
     after = daily(np.r_[new, 100, 90])
     assert noisy.update(after[40:]).state_.learned["sigma"] == before
+
+
+@pytest.mark.parametrize("scale", [1e200, -1e200, 1e-300])
+def test_b067_sizes_near_the_ends_of_what_numbers_hold(scale):
+    model = AutoARIMA(horizon=12).fit(air().assign(y=air()["y"] * scale))
+    plain = AutoARIMA(horizon=12).fit(air()).predict(level=80).iloc[:, 2:].to_numpy()
+    found = model.predict(level=80).iloc[:, 2:].to_numpy() / scale
+    found[:, 1:] = np.sort(found[:, 1:], axis=1)
+    np.testing.assert_allclose(found, plain, rtol=1e-4)
+    assert np.isfinite(model.explain()["value"]).all()

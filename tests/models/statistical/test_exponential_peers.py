@@ -79,6 +79,13 @@ def test_statsmodels_finds_nothing_more_likely(form):
     assert compared(form, panel(3)).min() >= -1e-4
 
 
+@pytest.mark.parametrize(("form", "name"), [(Form(0, 1, 0, 1), "s26"), (Form(0, 1, 1, 1), "s39"), (Form(1, 1, 0, 1), "s47")])
+def test_slow_rates_are_found_with_their_states(form, name):
+    """Where the likelihood has several maxima, the highest at rates near 0."""
+    frame = panel(50, seed=1)
+    assert compared(form, frame[frame["unique_id"] == name]).min() >= -1e-4
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS, ids=str)
 def test_statsmodels_finds_nothing_more_likely_on_fifty_series(form):
