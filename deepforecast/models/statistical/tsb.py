@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from deepforecast.core.params import param
 from deepforecast.core.registry import register
 from deepforecast.core.state import Learned
