@@ -1,4 +1,4 @@
-"""Run by the peer's Python: statsforecast's AutoTheta or AutoCES on a parquet file by series; prints CPU seconds (JSON).
+"""Run by the peer's Python: statsforecast's AutoTheta or AutoCES on parquet, series by series; prints CPU seconds (JSON).
 
     python smoothing_statsforecast.py PANEL SEASON HORIZON MODEL OUT
 
