@@ -68,6 +68,18 @@ def weekly(model: Forecaster) -> Forecaster:
     return model.clone(**changed)
 
 
+def undated(model: Forecaster) -> Forecaster:
+    """The model, and the models in it, without features of the date: on other days these are others."""
+    changed: dict[str, Any] = {}
+    for name in params.declared(type(model)):
+        value = getattr(model, name)
+        if isinstance(value, Forecaster):
+            changed[name] = undated(value)
+        elif name == "calendar":
+            changed[name] = None
+    return model.clone(**changed)
+
+
 def within(subject: Subject, values: Any) -> Any:
     """The values, or their distances from 0 and a little more where the model takes those above 0 alone."""
     return values if subject.capabilities.domain == "real" else abs(values) + 0.5

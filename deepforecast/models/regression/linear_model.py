@@ -31,7 +31,7 @@ class LinearModel(Regressive):
     >>> from deepforecast import datasets
     >>> model = LinearModel(horizon=3, power="log").fit(datasets.load("air_passengers"))
     >>> model.predict()["LinearModel"].round(0).tolist()
-    [449.0, 425.0, 482.0]
+    [453.0, 425.0, 472.0]
     """
 
     capabilities = replace(Regressive.capabilities, explains=True)
