@@ -172,7 +172,8 @@ class Forecaster:
         return frames.build(series.library, series.rows(series.calendar.following(series.last, steps)))
 
     def save(self, path: Any, *, allow_skops: bool = False) -> None:
-        """Write the fitted model to one file, atomically; `load(path)` reads it; types of `allow_skops` it has to `trust`."""
+        """Write the fitted model to one file, atomically; `deepforecast.load(path)` reads it. With `allow_skops` it may hold a
+        regressor of any type, by skops; who loads it then names the types in `trusted`."""
         from deepforecast.core.persistence import save
 
         save(self, path, allow_skops)
@@ -282,19 +283,18 @@ class Forecaster:
         learned = self._fit(whole, monitor)
         if kept:
             say_kept(kept)
-        categories = {n: one.categories for n, one in {**whole.covariates, **whole.static}.items()} if held else {}
+        kinds = {n: one.categories for n, one in {**whole.covariates, **whole.static}.items()} if held else {}
         series, calendar, last = panel.series, panel.series.calendar, panel.series.last
         day = 1 if calendar.frequency.base in GRIDS else PER_DAY.get(calendar.time.unit, 1)  # the unit of time does not count
         clock = (*calendar.frequency, calendar.step / day, int(last[0]) // day, int(last[0]) % day / day)
         names = [] if series.ids is None else series.ids.to_list()
-        words = (*names, *clock, series.columns.future, series.columns.past, categories)
+        words = (*names, *clock, series.columns.future, series.columns.past, kinds)
         check = zlib.crc32("\0".join(map(str, words)).encode("utf-8", "surrogatepass"))
         steps, rest = np.divmod(last - last[0], calendar.step)
         numbers = map(attrgetter("values"), (*panel.covariates.values(), *panel.static.values()))
         for part in (panel.y, panel.indptr, steps, rest / calendar.step, *numbers):
             check = zlib.crc32(np.ascontiguousarray(part).data, check)
-        data = f"{len(panel.y)}-{check:08x}"
-        return State(whole.series, learned, categories, whole.static, calibration, data, panel.undeclared)
+        return State(whole.series, learned, kinds, whole.static, calibration, f"{len(panel.y)}-{check:08x}", panel.undeclared)
 
     def _at_end_of(self, frame: Frame | None, static: Frame | None) -> State:
         if frame is None:
