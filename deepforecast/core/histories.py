@@ -178,7 +178,8 @@ def _refuse_off_grid(state: State, panel: Panel, rows: Ints) -> None:
         raise DataError(
             f"The history of a known series lies on the grid of time of the fit, {calendar.freq!r} through "
             f"{calendar.text(int(state.series.last[rows[one]]))}; series {panel.series.labels(off)} has stamps beside it, "
-            f"the last of {panel.series.label(one)} at {calendar.text(int(panel.series.last[one]))}. Shift the stamps, or fit again."
+            f"the last of {panel.series.label(one)} at {calendar.text(int(panel.series.last[one]))}. Shift the "
+            "stamps, or fit again."
         )
 
 
