@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 def moved(model: Forecaster, state: State, frame: Frame, static: Frame | None) -> State:
     """The state at the end of other histories: known series keep their parameters, unknown ones are fitted if they must be."""
-    panel, rows = _read(state, frame, static, freq=state.series.calendar.frequency)
+    panel, rows = _read(state, frame, static, calendar=state.series.calendar)
+    _refuse_off_grid(state, panel, rows)
     return moved_panel(model, state, panel, rows)
 
 
@@ -71,7 +72,8 @@ def appended(model: Forecaster, state: State, frame: Frame) -> State:
 
 def refined(model: Forecaster, state: State, frame: Frame, static: Frame | None) -> State:
     """Learning goes on from the state on these histories; the model then stands at their end."""
-    panel, rows = _read(state, frame, static, freq=state.series.calendar.frequency)
+    panel, rows = _read(state, frame, static, calendar=state.series.calendar)
+    _refuse_off_grid(state, panel, rows)
     whole = _recoded(prepared(model, panel), state)
     refuse_short(model, whole, model._needs_to_fit(whole))
     calibration = model._calibrated(panel)
@@ -171,6 +173,20 @@ def _skipped(model: Forecaster, last: Ints, panel: Panel) -> Ints:
             f"{_stand(panel, last, late)}. Give the rows between, or fit again."
         )
     return skipped - 1
+
+
+def _refuse_off_grid(state: State, panel: Panel, rows: Ints) -> None:
+    """Histories of known series lie on the grid of time of the fit: their season is counted on it."""
+    known = np.flatnonzero(rows >= 0)
+    off = known[(panel.series.last[known] - state.series.last[rows[known]]) % panel.calendar.step != 0]
+    if len(off):
+        calendar, one = panel.calendar, int(off[0])
+        raise DataError(
+            f"The history of a known series lies on the grid of time of the fit, {calendar.freq!r} through "
+            f"{calendar.text(int(state.series.last[rows[one]]))}; series {panel.series.labels(off)} has stamps beside it, "
+            f"the last of {panel.series.label(one)} at {calendar.text(int(panel.series.last[one]))}. Shift the "
+            "stamps, or fit again."
+        )
 
 
 def _refuse_far(panel: Panel, last: Ints, skipped: Ints, known: int) -> None:

@@ -72,6 +72,8 @@ class Keys(NamedTuple):
         if calendar is not None:
             raw = _in_units_of(calendar, self)
         else:
+            if freq is None and not self.time.unit:
+                _refuse_dates(self)
             frequency = infer(raw, self.indptr, self.time) if freq is None else parse(freq)
             if frequency is None:
                 raise _not_inferred(self)
@@ -150,6 +152,21 @@ def _check_doubled(keys: Keys, same: Any) -> None:
         f"({shown(keys.names.id)}, {time}) is unique in the {keys.what}; it is doubled in series {keys.place(rows)} "
         f"(row {keys.caller_row(int(rows[0]))}). Drop the duplicates or aggregate them."
     )
+
+
+def _refuse_dates(keys: Keys) -> None:
+    """Whole numbers that are all dates as 20240131 or 202401 are hardly meant to be counted on to 20240132."""
+    for form, unit in (("%Y%m%d", 10_000), ("%Y%m", 100)):
+        year, rest = np.divmod(keys.raw, unit)
+        month, day = np.divmod(rest, 100) if unit > 100 else (rest, np.ones_like(rest))
+        inside = (year >= 1800) & (year < 2200) & (month >= 1) & (month <= 12) & (day >= 1) & (day <= 31)
+        if inside.all():
+            name = shown(keys.names.time)
+            raise DataError(
+                f"The time column {name} of the {keys.what} holds dates, or numbers that count steps; its numbers look like "
+                f"dates written as {form}, the first {keys.raw[0]}. Convert them, e.g. by pandas.to_datetime with "
+                f"format={form!r}, or say freq=1 if they count steps."
+            )
 
 
 def _in_units_of(calendar: Calendar, keys: Keys) -> Ints:

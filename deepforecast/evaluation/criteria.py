@@ -12,14 +12,14 @@ from numpy.typing import ArrayLike
 from deepforecast.core.forecast import band_columns
 from deepforecast.data import frames
 from deepforecast.data.columns import Columns
-from deepforecast.data.forecast_names import CUTOFF, SAMPLE, STEP, SUFFIX
+from deepforecast.data.forecast_names import CUTOFF, SAMPLE, STEP
 from deepforecast.data.frames import Floats
 from deepforecast.data.frequency import season_length, seasons
 from deepforecast.data.panel import Panel
 from deepforecast.errors import ParameterError, shown
 from deepforecast.evaluation.cross_validation import Rows
 from deepforecast.evaluation.definition import Metric
-from deepforecast.evaluation.forecast_columns import find_models
+from deepforecast.evaluation.forecast_columns import find_models, refuse_lookalikes
 from deepforecast.evaluation.forecast_rows import read_rows
 from deepforecast.evaluation.grouping import MODEL
 from deepforecast.evaluation.material import Material
@@ -125,13 +125,7 @@ def check_names(models: Sequence[str], columns: Columns, levels: Sequence[float]
                     "Give the model another alias=."
                 )
         taken |= dict.fromkeys(own, f"column of model {shown(name)}")
-    for name in models:
-        match = SUFFIX.fullmatch(name)
-        if match is not None and match["model"] in models:
-            raise ParameterError(
-                f"A model's name does not read like a column of another; {shown(name)} does, of {shown(match['model'])}. "
-                "Give it another alias=."
-            )
+    refuse_lookalikes(models)
 
 
 def _refuse(asked: Sequence[Any], scaled: bool) -> None:

@@ -17,10 +17,12 @@ from deepforecast.core.rolling import refit_every, roll
 from deepforecast.data import frames
 from deepforecast.data.columns import Columns, say_undeclared
 from deepforecast.data.cutoffs import Plan, windows
+from deepforecast.data.forecast_names import SAMPLE, STEP
 from deepforecast.data.frames import Floats, Frame, Ints
 from deepforecast.data.panel import Panel
 from deepforecast.errors import say, some
 from deepforecast.evaluation.backtesting import USUAL, Backtest, checked_models, checked_options, planned, seeded
+from deepforecast.evaluation.forecast_columns import refuse_lookalikes
 from deepforecast.evaluation.hearing import Said, heard, say_together
 
 T = TypeVar("T")
@@ -192,7 +194,10 @@ def _refuse_columns(models: Sequence[Forecaster], panel: Panel, levels: Sequence
     """No column would stand twice, and every model can give its bands."""
     names = panel.series.columns
     keys = [*([] if names.id is None or panel.series.ids is None else [names.id]), names.time, names.target]
-    refuse_taken(["cutoff", *(column for model in models for column in column_names(model.name, levels))], keys)
+    own = [column for model in models for column in column_names(model.name, levels)]
+    refuse_taken(["cutoff", *own], keys)
+    refuse_taken(own, [STEP, SAMPLE])  # which `score` takes for keys of the forecasts
+    refuse_lookalikes([model.name for model in models])
     for model in models:
         if levels and model.capabilities.distribution is None and not model.calibrates:
             raise no_distribution(model.name)

@@ -8,7 +8,7 @@ from typing import Any
 
 import narwhals.stable.v2 as nw
 
-from deepforecast.data.forecast_names import CUTOFF, SAMPLE, STEP, ModelColumns, models_of, number_text
+from deepforecast.data.forecast_names import CUTOFF, SAMPLE, STEP, SUFFIX, ModelColumns, models_of, number_text
 from deepforecast.errors import DataError, ParameterError, say, shown, some
 
 
@@ -29,6 +29,17 @@ def find_models(table: nw.DataFrame[Any], keys: Collection[str], *, quiet: bool 
         there = some(table.columns, most=12)
         raise DataError(f"Forecasts have a numeric column for each model; the columns found are {there}.")
     return found
+
+
+def refuse_lookalikes(models: Sequence[str]) -> None:
+    """No model's name reads like a column of another, so that it would be taken for one."""
+    for name in models:
+        match = SUFFIX.fullmatch(name)
+        if match is not None and match["model"] in models:
+            raise ParameterError(
+                f"A model's name does not read like a column of another; {shown(name)} does, of {shown(match['model'])}. "
+                "Give it another alias=."
+            )
 
 
 def chosen(found: Sequence[ModelColumns], models: str | Iterable[str] | None) -> list[ModelColumns]:

@@ -80,19 +80,29 @@ def filtered(
     return fitted, states
 
 
-def ahead(states: Floats, alpha: Floats, weight: Floats, dynamic: Bools, shocks: Floats) -> Floats:
-    """Paths from the states on, one for each row of shocks (series, paths, steps): forecasts where these are 0."""
+def ahead(
+    states: Floats, alpha: Floats, weight: Floats, dynamic: Bools, shocks: Floats, away: Floats | None = None
+) -> Floats:
+    """Paths from the states on, one for each row of shocks (series, paths, steps): forecasts where these are 0.
+
+    away: how far the level that a path begins at is from that of its state (series, paths).
+    """
     paths = np.empty(shocks.shape)
+    away = np.zeros(shocks.shape[:2]) if away is None else np.ascontiguousarray(away)
     with announced("the Theta models"):
-        _ahead(states, alpha, weight, dynamic, shocks, paths, np.empty(WIDTH))
+        _ahead(states, alpha, weight, dynamic, shocks, away, paths, np.empty(WIDTH))
     return paths
 
 
-def deviations(states: Floats, alpha: Floats, weight: Floats, dynamic: Bools, steps: int) -> Floats:
-    """Standard deviations (series, steps) of such paths where shocks have deviation 1."""
+def deviations(
+    states: Floats, alpha: Floats, weight: Floats, dynamic: Bools, steps: int, age: Ints | None = None
+) -> Floats:
+    """Standard deviations (series, steps) of such paths where shocks have deviation 1, also those of the `age` rows before
+    the state that were stepped over: each has moved the level by alpha times its own, and nothing else."""
     found = np.empty((len(states), steps))
+    missed = np.zeros(len(states)) if age is None else age.astype(np.float64)
     with announced("the Theta models"):
-        _deviations(states.copy(), alpha, weight, dynamic, found, np.empty((5, 3, 3)))
+        _deviations(states.copy(), alpha, weight, dynamic, missed, found, np.empty((5, 3, 3)))
     return found
 
 
@@ -279,24 +289,30 @@ def _filter(
 
 
 @lean
-def _ahead(states: Floats, alpha: Floats, weight: Floats, dynamic: Bools, shocks: Floats, paths: Floats, state: Floats) -> None:
+def _ahead(
+    states: Floats, alpha: Floats, weight: Floats, dynamic: Bools, shocks: Floats, away: Floats, paths: Floats, state: Floats
+) -> None:
     for i in range(shocks.shape[0]):
         for path in range(shocks.shape[1]):
             for number in range(WIDTH):
                 state[number] = states[i, number]
+            state[LEVEL] += away[i, path]
             for step in range(shocks.shape[2]):
                 paths[i, path, step] = _expected(state, weight[i]) + shocks[i, path, step]
                 _move(state, alpha[i], paths[i, path, step], dynamic[i])
 
 
 @lean
-def _deviations(states: Floats, alpha: Floats, weight: Floats, dynamic: Bools, found: Floats, work: Floats) -> None:
+def _deviations(
+    states: Floats, alpha: Floats, weight: Floats, dynamic: Bools, missed: Floats, found: Floats, work: Floats
+) -> None:
     """By the covariance of level, mean and sum of products, which follow the shocks linearly."""
     spread, moved, half, onto, expected = work[0], work[1], work[2], work[3, 0], work[4, 0]
     for i in range(found.shape[0]):
         state = states[i]
         for number in range(9):
             spread[number // 3, number % 3] = 0.0
+        spread[0, 0] = missed[i] * alpha[i] * alpha[i]
         for step in range(found.shape[1]):
             expected[0], expected[1], expected[2] = 1.0, weight[i] * state[POWER], 0.0
             if state[SQUARES] > 0.0:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import re
 import warnings
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deepforecast import Conformal, Drift, Mean, Naive, SeasonalNaive, WindowMean
+from deepforecast import Conformal, Drift, Mean, Naive, Naive2, SeasonalNaive, WindowMean
 from deepforecast.core.forecaster import Forecaster
 from deepforecast.core.state import Learned
 from deepforecast.data.panel import Panel
@@ -367,3 +368,27 @@ def test_B098_a_fit_that_fails_leaves_the_model_as_it_was() -> None:
             model.fine_tune(bad)
         same(model.predict(), before)
     same(plain(model.fit(noisy(2)).predict()), before[before.unique_id < "s003"])
+
+
+@pytest.mark.parametrize("act", ["predict", "fine_tune"])
+@pytest.mark.parametrize(
+    ("moved", "words"),
+    [
+        (lambda ds: ds.dt.tz_localize("America/New_York"), "type and time zone"),
+        (lambda ds: ds + pd.Timedelta(hours=3), "grid of time of the fit"),
+        (lambda ds: ds + pd.Timedelta(hours=12), "grid of time of the fit"),
+    ],
+)
+def test_K5_K6_histories_keep_the_kind_of_time_and_the_grid_of_the_fit(act: str, moved: Any, words: str) -> None:
+    frame = D("A", 35)
+    model = Naive2(3).fit(frame)
+    other = frame.assign(ds=moved(frame["ds"]))
+    with pytest.raises(DataError, match=words):
+        model.predict(frame=other) if act == "predict" else model.fine_tune(other)
+
+
+def test_K5_the_same_instants_in_another_zone_are_those_of_the_fit() -> None:
+    frame = D("A", 35)
+    frame["ds"] = frame["ds"].dt.tz_localize("Europe/Berlin")
+    model = Naive2(3).fit(frame)
+    same(model.predict(frame=frame.assign(ds=frame["ds"].dt.tz_convert("UTC"))), model.predict())

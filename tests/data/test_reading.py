@@ -10,6 +10,7 @@ from deepforecast.data.calendar import Calendar
 from deepforecast.data.columns import Columns
 from deepforecast.data.frames import opened
 from deepforecast.data.frequency import parse
+from deepforecast.data.panel import Panel
 from deepforecast.data.reading import Keys, read_keys
 from deepforecast.errors import DataError
 from tests.frames import LIBRARIES, D, P, converted, joined
@@ -198,3 +199,13 @@ def test_calendars_keep_the_time_of_day(tz: str | None) -> None:
     assert calendar.text(int(calendar.positions(keys_of(D("A", 1, "ME", start="2024-05-31 06:30", tz=tz)).raw)[0])).startswith(
         "2024-05-31 06:30:00"
     )
+
+
+@pytest.mark.parametrize(("form", "freq"), [("%Y%m%d", "D"), ("%Y%m", "MS")])
+def test_whole_numbers_that_look_like_dates_are_refused_unless_they_are_said_to_count(form: str, freq: str) -> None:
+    stamps = pd.date_range("2024-01-01", periods=9, freq=freq).strftime(form).astype(int)
+    frame = pd.DataFrame({"ds": stamps, "y": 1.0})
+    with pytest.raises(DataError, match=f"written as {form}"):
+        Panel.from_frame(frame)
+    assert len(Panel.from_frame(frame, freq=1)) == 1
+    assert len(Panel.from_frame(frame.assign(ds=range(1990, 1999)))) == 1

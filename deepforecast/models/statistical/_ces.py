@@ -22,7 +22,7 @@ from deepforecast.models import _seasonality as seasonality
 from deepforecast.models.baselines._arrays import reduced
 from deepforecast.models.baselines._base import resolved_season
 from deepforecast.models.statistical._base import Statistical
-from deepforecast.models.statistical._since import spread_since, told
+from deepforecast.models.statistical._since import rows_since, spread_since, told
 
 FORMS = ("none", "simple", "partial", "full")
 PARAMETERS = np.array([2, 2, 3, 4])
@@ -36,7 +36,7 @@ class ComplexSmoothing(Statistical):
 
     Learned of each series: `form` (its place in FORMS), `parameters` (real and imaginary part of the level's, then of the
     season's); `level` and `season` (the next row's place first) after the last row, and before the first: `first_level` and
-    `first_season`, where `began` says.
+    `first_season`, where `began` says; `age`, how many rows at the end are missing.
     """
 
     capabilities = Capabilities(distribution="analytic", missing=True, simulates=True, explains=True, scale_equivariant=True)
@@ -89,6 +89,7 @@ class ComplexSmoothing(Statistical):
         fitted, known["level"], known["season"] = ces.filtered(
             panel.y, panel.indptr, known["form"], known["parameters"], known["level"], known["season"]
         )
+        known["age"] = rows_since(panel, None if fresh else known["age"])
         known |= spread_since(known, panel, panel.y - fitted, fresh)
         return Learned(known, history=panel if fresh else None)
 
@@ -101,18 +102,22 @@ class ComplexSmoothing(Statistical):
     def _forecast(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> Forecast:
         level, season, response = _ahead(learned, steps)
         with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused by name on its way out
-            spread = np.sqrt(np.cumsum(np.square(response), axis=1)) * learned["deviation"][:, None]
-            return NormalForecast(level + season, spread)
+            variance = np.take_along_axis(np.cumsum(np.square(response), axis=1), _lags(learned, steps), axis=1)
+            return NormalForecast(level + season, np.sqrt(variance) * learned["deviation"][:, None])
 
     def _simulate(self, learned: Learned, steps: int, samples: int, seed: int, future: Mapping[str, Covariate]) -> Floats:
         level, season, response = _ahead(learned, steps)
         keys = [learned[name].reshape(len(level), -1) for name in ("parameters", "level", "season", "deviation")]
-        shocks = standard_normal(seed, np.concatenate(keys, axis=1), (steps, samples)).swapaxes(1, 2)
+        lags, oldest = _lags(learned, steps), response.shape[1] - steps
+        shocks = standard_normal(seed, np.concatenate(keys, axis=1), (oldest + steps, samples)).swapaxes(1, 2)
         shocks = shocks * learned["deviation"][:, None, None]
         paths = np.repeat((level + season)[:, None, :], samples, axis=1)
         with np.errstate(over="ignore", invalid="ignore"):
-            for step in range(steps):
-                paths[:, :, step:] += shocks[:, :, step, None] * response[:, None, : steps - step]
+            for row in range(oldest + steps):  # first those that were stepped over
+                first = max(row - oldest, 0)
+                lag = lags[:, first:] - row
+                added = np.where(lag >= 0, np.take_along_axis(response, np.maximum(lag, 0), axis=1), 0.0)
+                paths[:, :, first:] += shocks[:, :, row, None] * added[:, None, :]
         return paths
 
     def _explain(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> dict[str, Floats]:
@@ -168,7 +173,15 @@ def _starts(panel: Panel, known: Mapping[str, Any], some: Ints) -> tuple[Floats,
 
 
 def _ahead(learned: Learned, steps: int) -> tuple[Floats, Floats, Floats]:
+    """Level and season at the steps ahead; and what a shock adds to its row and to those that follow."""
     from deepforecast.kernels import ces
 
+    rows = int(learned["age"].max()) + steps
     with np.errstate(over="ignore", invalid="ignore"):
-        return ces.ahead(learned["form"], learned["parameters"], learned["level"], learned["season"], steps)
+        found = ces.ahead(learned["form"], learned["parameters"], learned["level"], learned["season"], rows)
+    return found[0][:, :steps], found[1][:, :steps], found[2]
+
+
+def _lags(learned: Learned, steps: int) -> Ints:
+    """How many rows each step ahead lies behind the first row without a value (series, steps)."""
+    return np.asarray(learned["age"][:, None] + np.arange(steps))

@@ -123,16 +123,16 @@ class Exponential(Statistical):
         if len(other):
             say(
                 f"{self.name}: a form that multiplies, as {forms[0]}, has no sound forecast of series "
-                f"{panel.series.labels(other)}: none is likely, its errors are as large as the mean, or it leaves all values "
-                "far behind. They got the form that adds instead, see parameters(). Look for outliers and values near 0, or "
-                "choose additive parts."
+                f"{panel.series.labels(other)}: none is likely, its errors are as large as the mean, or it leaves all "
+                "values, or the last two seasons, far behind. They got the form that adds instead, see parameters(). Look for "
+                "outliers, shifts of the level and values near 0, or choose additive parts."
             )
 
     def _estimate(self, panel: Panel) -> Learned:
         season = self._season(panel)
         forms = ets.possible(self._forms(), season)
         learned = self._learned(panel, season, forms)
-        wrong = unsound(learned, panel)
+        wrong = unsound(learned, panel, panel.y - self._offsets(learned.by_series, panel.covariates, panel.row_series))
         if len(wrong):
             part = panel.take(wrong)
             replaced = self._learned(part, season, ets.adding(forms))

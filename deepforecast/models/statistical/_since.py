@@ -1,4 +1,5 @@
-"""The spread of series whose fit left nothing over: 0 as long as they go on so, and from the errors since they do not."""
+"""What happened since: the spread of series whose fit left nothing over, 0 as long as they go on so, and from the errors since
+they do not; and the rows since the last value seen."""
 
 from __future__ import annotations
 
@@ -46,6 +47,14 @@ def spread_since(known: Mapping[str, Any], panel: Panel, errors: Floats, fresh: 
         since[number] += len(own)
         deviation[number] = np.hypot.reduce(np.append(before, own)) / np.sqrt(since[number])  # whose squares never overflow
     return {"deviation": deviation, "since": since}
+
+
+def rows_since(panel: Panel, age: Ints | None) -> Ints:
+    """How many rows at the end of each series are missing: `age` is that before these rows, None where there are none."""
+    seen = np.flatnonzero(~np.isnan(panel.y))
+    last = np.concatenate([[-1], seen])[np.searchsorted(seen, panel.indptr[1:])]
+    before = np.zeros(len(panel), np.int64) if age is None else age
+    return np.where(last >= panel.indptr[:-1], panel.indptr[1:] - 1 - last, before + panel.lengths)
 
 
 def _by_series(values: Floats, indptr: Ints, which: Any) -> Floats:

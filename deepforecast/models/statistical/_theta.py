@@ -25,7 +25,7 @@ from deepforecast.models import _seasonality as seasonality
 from deepforecast.models.baselines._arrays import reduced
 from deepforecast.models.baselines._base import resolved_season
 from deepforecast.models.statistical._base import Statistical
-from deepforecast.models.statistical._since import spread_since, told
+from deepforecast.models.statistical._since import rows_since, spread_since, told
 
 LONG = 10  # rows from which on the first errors may be left out
 
@@ -53,8 +53,8 @@ class ThetaFamily(Statistical):
     """A Theta model: y = season * x or season + x, and the recursion is that of x.
 
     Learned of each series: `alpha`, `weight` (1 - 1/theta), `dynamic`; `start` and `state`, before the first row and after the
-    last, of x - `centre`; `index` of the season by the place on the calendar, `phase` (the place of the first step ahead); and
-    what `_since` tells the spread by.
+    last, of x - `centre`; `age`, how many rows at the end are missing; `index` of the season by the place on the calendar,
+    `phase` (the place of the first step ahead); and what `_since` tells the spread by.
     """
 
     capabilities = Capabilities(distribution="analytic", missing=True, simulates=True, explains=True, scale_equivariant=True)
@@ -128,6 +128,7 @@ class ThetaFamily(Statistical):
             known["began"] = panel.start
         begin = known["start" if fresh else "state"]
         fitted, known["state"] = _kernel().filtered(x, panel.indptr, begin, known["alpha"], known["weight"], known["dynamic"])
+        known["age"] = rows_since(panel, None if fresh else known["age"])
         known |= spread_since(known, panel, x - fitted, fresh)
         return Learned(known, history=panel if fresh else None)
 
@@ -142,16 +143,19 @@ class ThetaFamily(Statistical):
 
     def _forecast(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> Forecast:
         parameters = learned["state"], learned["alpha"], learned["weight"], learned["dynamic"]
-        spread = _kernel().deviations(*parameters, steps) * learned["deviation"][:, None]
+        spread = _kernel().deviations(*parameters, steps, learned["age"]) * learned["deviation"][:, None]
         with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused by name on its way out
             mean = _with_season(_paths(learned, np.zeros((len(spread), 1, steps))), learned)[:, 0]
             return NormalForecast(mean, np.where(learned["additive"][:, None], spread, spread * _ahead(learned, steps)))
 
     def _simulate(self, learned: Learned, steps: int, samples: int, seed: int, future: Mapping[str, Covariate]) -> Floats:
         keys = np.column_stack([learned[name] for name in ("state", "alpha", "weight", "deviation", "index")])
-        shocks = standard_normal(seed, keys, (steps, samples)).swapaxes(1, 2) * learned["deviation"][:, None, None]
+        draws = standard_normal(seed, keys, (1 + steps, samples)).swapaxes(1, 2) * learned["deviation"][:, None, None]
+        age = learned["age"][:, None]  # the errors of rows stepped over have moved the level, by alpha times each
+        shocks = np.where(age[:, :, None] > 0, draws[:, :, 1:], draws[:, :, :-1])
+        away = draws[:, :, 0] * learned["alpha"][:, None] * np.sqrt(age)
         with np.errstate(over="ignore", invalid="ignore"):
-            return _with_season(_paths(learned, np.ascontiguousarray(shocks)), learned)
+            return _with_season(_paths(learned, np.ascontiguousarray(shocks), away), learned)
 
     def _explain(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> dict[str, Floats]:
         plain = _paths(learned, np.zeros((len(learned["alpha"]), 1, steps)))
@@ -263,7 +267,7 @@ def _with_season(paths: Floats, learned: Learned) -> Floats:
     return np.where(learned["additive"][:, None, None], paths + index, paths * index)
 
 
-def _paths(learned: Learned, shocks: Floats) -> Floats:
+def _paths(learned: Learned, shocks: Floats, away: Floats | None = None) -> Floats:
     """Paths without season."""
-    found = _kernel().ahead(learned["state"], learned["alpha"], learned["weight"], learned["dynamic"], shocks)
+    found = _kernel().ahead(learned["state"], learned["alpha"], learned["weight"], learned["dynamic"], shocks, away)
     return np.asarray(found + learned["centre"][:, None, None])

@@ -92,3 +92,15 @@ def test_a_season_longer_than_the_series_is_named_once():
         AutoETS().fit(frame[frame["unique_id"] != "s0"])
     with pytest.raises(ValueError, match=r"needs at least 17 values a series; series s0 has 16"):
         HoltWinters().fit(frame)
+
+
+@pytest.mark.parametrize("shift", [1e3, 1e4, 1e6])
+def test_a_shift_of_the_level_leads_no_choice_away(shift):
+    t = np.arange(120)
+    y = 100 + 0.3 * t + 10 * np.sin(t * np.pi / 6) + np.random.default_rng(0).normal(0, 3, 120)
+    y[70:] += shift
+    frame = pd.DataFrame({"ds": pd.date_range("2010-01-01", periods=120, freq="MS"), "y": y})
+    model = AutoETS().fit(frame)
+    found = model.predict(24, level=80)
+    np.testing.assert_allclose(found["AutoETS"], y[-1], rtol=0.05)
+    assert found[found.columns[2:]].abs().to_numpy().max() < 2 * y[-1]

@@ -71,3 +71,49 @@ def test_another_constant_has_no_bands_either(model):
     found = model.clone().fit(of(np.full(30, 7.0))).predict(level=80, frame=of(np.full(12, 1e6 / 3), "2021-05-01"))
     np.testing.assert_allclose(found[model.name], 1e6 / 3, rtol=1e-12)
     assert (widths(found, model.name) == 0).all()
+
+
+SEASONAL = [CES(3, season_length=4, season=form) for form in ("simple", "partial", "full")]
+STEADY = [Theta(3, season_length=4, decomposition="multiplicative"), *SEASONAL, *MODELS]
+
+
+def walks(model):
+    y = 100 + np.cumsum(np.random.default_rng(3).normal(size=60))
+    y += np.tile([3.0, -3.0, 1.0, -1.0], 15) * (model.season_length > 1)
+    return of(y), of(y, name="b")
+
+
+@pytest.mark.filterwarnings("ignore::deepforecast.errors.DataWarning")
+@pytest.mark.parametrize("model", STEADY, ids=lambda one: f"{one.name}-{getattr(one, 'season', '')}-{one.season_length}")
+def test_bands_widen_over_missing_rows_at_the_end(model):
+    one, other = walks(model)
+    fitted = model.clone().fit(pd.concat([one, other]))
+    ahead = fitted.predict(12, level=80)
+    gap = of(np.full(9, np.nan), "2020-03-01")
+    fitted.update(gap.head(4)).update(gap.tail(5))
+    found = fitted.predict(3, level=80)
+    of_a, of_b = (widths(found[found["unique_id"] == name], model.name) for name in "ab")
+    wide = widths(ahead[ahead["unique_id"] == "a"], model.name)
+    np.testing.assert_allclose(of_b, wide[:3], rtol=1e-9)  # who has all rows keeps its own
+    if not model.name.endswith(("DynamicTheta", "AutoTheta")):  # whose line takes in forecasts
+        np.testing.assert_allclose(of_a, wide[9:], rtol=1e-9)
+    assert (of_a > of_b).all()
+    whole = pd.concat([one, gap, other])
+    pd.testing.assert_frame_equal(fitted.predict(3, level=80, frame=whole), found, rtol=1e-9)
+    paths = fitted.simulate(4000, 3)
+    spread = paths.groupby(["unique_id", "ds"])[model.name].std().to_numpy() * 2 * 1.2815515655446004
+    np.testing.assert_allclose(spread, np.concatenate([of_a, of_b]), rtol=0.06)
+    fitted.update(of([100.0], "2020-03-10"))
+    assert fitted.state_.learned["age"].tolist() == [0, 0]
+
+
+@pytest.mark.filterwarnings("ignore::deepforecast.errors.DataWarning")
+def test_bands_after_two_years_without_values_are_those_of_as_many_steps():
+    y = np.cumsum(np.random.default_rng(0).normal(size=96))
+    known = Theta(1, season_length=1, theta=1.0).fit(of(y))
+    holed = of(np.append(y, np.full(24, np.nan)))
+    fitted = Theta(1, season_length=1, theta=1.0).fit(holed)
+    first, last = widths(known.predict(25, level=80), "Theta")[[0, -1]]
+    assert last > 4 * first
+    np.testing.assert_allclose(widths(fitted.predict(level=80), "Theta"), last, rtol=1e-6)
+    np.testing.assert_allclose(widths(known.predict(1, level=80, frame=holed), "Theta"), last, rtol=1e-9)
