@@ -34,7 +34,8 @@ def moved(model: Forecaster, state: State, frame: Frame, static: Frame | None) -
 
 def looked_at(model: Forecaster, state: State, frame: Frame, static: Frame | None) -> tuple[Panel, Ints]:
     """A frame as a model in this state sees it, and the number of each of its series in the state, -1 for an unknown one."""
-    panel, rows = _read(state, frame, static, freq=state.series.calendar.frequency)
+    panel, rows = _read(state, frame, static, calendar=state.series.calendar)
+    _refuse_off_grid(state, panel, rows)
     return _recoded(prepared(model, panel), state), rows
 
 
