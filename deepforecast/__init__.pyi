@@ -254,7 +254,8 @@ class AutoCES(_AutoCES):
     A form needs two seasons and more values than it has numbers to fit; a series too short for every season is forecast
     without one, and named in a `DataWarning`. Parameters counted are those of smoothing and the
     variance, as Svetunkov, Kourentzes & Ord do. Interval: that of the model chosen. Missing values are stepped over (an error
-    of 0).
+    of 0); bands of the steps after such rows at the end count them. Bands take parameters as known: after about 30 values an
+    80 % band 12 steps ahead holds about two thirds.
     Reference: Svetunkov, Kourentzes & Ord (2022), Complex exponential smoothing, *Naval Research Logistics* 69.
 
     horizon: steps to forecast when predict is not told
@@ -335,7 +336,8 @@ class AutoTheta(_AutoTheta):
     such ("mse": only those two are fitted); so the error is that of a degree of freedom ("variance"): alpha, the first level
     and an estimated theta take one each. "aicc" weighs them more.
     A season is looked for in series of two or more; a shorter one is named in a `DataWarning`.
-    Interval: that of the model chosen. Missing values are stepped over (an error of 0).
+    Interval: that of the model chosen. Missing values are stepped over (an error of 0); bands of the steps after such rows at
+    the end count them. Bands take parameters as known: after about 30 values an 80 % band 12 steps ahead holds about 66 %.
     Reference: Fiorucci, Pellegrini, Louzada, Petropoulos & Koehler (2016), Models for optimising the theta method and their
     relationship to state space models, *International Journal of Forecasting* 32.
 
@@ -371,7 +373,9 @@ class CES(_CES):
     `season`: "none"; "simple", where a value follows that of a season before; "partial", with an additive season; "full", with
     a complex one, additive or multiplicative as the data have it. Parameters minimise the sum of squared errors after
     backcasting (forth, back and forth again), inside the region of stability.
-    Interval: from the linear state space form. Missing values are stepped over (an error of 0).
+    Interval: from the linear state space form. Missing values are stepped over (an error of 0); bands of the steps after such
+    rows at the end count them. Bands take parameters as known: after about 30 values an 80 % band 12 steps ahead holds
+    about 67 %.
     Reference: Svetunkov, Kourentzes & Ord (2022), Complex exponential smoothing, *Naval Research Logistics* 69.
 
     horizon: steps to forecast when predict is not told
@@ -485,7 +489,8 @@ class Conformal(_Conformal):
 
     For each series and step the band of level L is the finite-sample L-quantile of the absolute errors at that step: it
     covers at least L % if errors to come are exchangeable with those. `method="adaptive"` follows the misses of the
-    calibration windows and widens bands whose errors have grown (Gibbs & Candès 2021). A level that the number of errors
+    calibration windows and widens bands whose errors have grown (Gibbs & Candès 2021); on few windows that costs some of the
+    level (34 rows, no change at all: 76 % for 80). A level that the number of errors
     cannot carry is refused; `pool=True` shares the errors of all series, each over the mean absolute change of its series
     before the cutoff, so that many short series carry high levels: coverage then holds over all series that move, not for
     each (a constant one has no scale: its band has width 0, and its errors are not shared). Bands are those of the fit:
@@ -582,8 +587,10 @@ class DynamicTheta(_DynamicTheta):
     The line is that through the values so far, and it moves on with every row and every step ahead. theta is estimated unless
     it is given; alpha lies in 0.1 to 0.99, as in R's forecTheta.
     A season is looked for in series of two or more; a shorter one is named in a `DataWarning`.
-    Interval: the model is linear in its errors, so the variance of each step follows from that of the state. Missing values
-    are stepped over: the level moves as if the error were 0, the line is that through the values seen.
+    Interval: the model is linear in its errors, so the variance of each step follows from that of the state. Missing values are
+    stepped over: the level moves as if the error were 0, the line is that through the values seen; bands of the steps after
+    such rows at the end count them. Bands take parameters as known: after about 30 values an 80 % band 12 steps ahead holds
+    about two thirds.
     Reference: Fiorucci, Pellegrini, Louzada, Petropoulos & Koehler (2016), Models for optimising the theta method and their
     relationship to state space models, *International Journal of Forecasting* 32.
 
@@ -1040,10 +1047,11 @@ class MSTL(_MSTL):
     """Take the seasons out by loess, forecast the rest by another model, and carry the last cycle of each season on.
 
     One season is STL, several are MSTL (hourly data: a day and a week), the shortest first, twice over. Intervals are those of
-    the model of the rest: the seasons count as known. Missing values are interpolated for the decomposition and stay missing
-    for the model. A series of less than two cycles of a season that the frequency suggests does without it, and is named.
-    `update` goes on with the seasons of the fit, as does predict(frame=...) on histories that begin with the rows known; any
-    other history is decomposed anew, the parameters of the model of the rest as they are.
+    the model of the rest: the seasons count as known, and so do parameters: after 36 values of white noise an 80 % band 12
+    steps ahead holds about 63 %. Missing values are interpolated for the decomposition, season by season, and stay missing for
+    the model. A series of less than two cycles of a season that the frequency suggests does without it, and is named. `update`
+    goes on with the seasons of the fit, as does predict(frame=...) on histories that begin with the rows known; any other
+    history is decomposed anew, the parameters of the model of the rest as they are.
     Reference: Bandara, Hyndman & Bergmeir (2021), MSTL, arXiv:2107.13462.
 
     horizon: steps to forecast when predict is not told
@@ -1157,7 +1165,9 @@ class OptimizedTheta(_OptimizedTheta):
     theta is at least 1 and may be infinite: then the line's whole drift goes on. alpha lies in 0.1 to 0.99, as in
     R's forecTheta.
     A season is looked for in series of two or more; a shorter one is named in a `DataWarning`.
-    Interval: sigma^2 * (1 + (h - 1) * alpha^2), times the index. Missing values are stepped over (an error of 0).
+    Interval: sigma^2 * (1 + (h - 1) * alpha^2), times the index. Missing values are stepped over (an error of 0); bands of the
+    steps after such rows at the end count them. Bands take parameters as known: after about 30 values an 80 % band 12 steps
+    ahead holds about 64 %.
     Reference: Fiorucci, Pellegrini, Louzada, Petropoulos & Koehler (2016), Models for optimising the theta method and their
     relationship to state space models, *International Journal of Forecasting* 32.
 
@@ -1385,7 +1395,9 @@ class Theta(_Theta):
     of the organisers' script takes the best first level for the true one, and so alpha too often for 0). A season,
     multiplicative where values are above 0, is taken out if the series has three of them (a shorter one is named in a
     `DataWarning`) and passes the 90 % test.
-    Interval: sigma^2 * (1 + (h - 1) * alpha^2), times the index. Missing values are stepped over (an error of 0).
+    Interval: sigma^2 * (1 + (h - 1) * alpha^2), times the index. Missing values are stepped over (an error of 0); bands of the
+    steps after such rows at the end count them. Bands take parameters as known: after about 30 values an 80 % band 12 steps
+    ahead holds about 67 %.
     References: Assimakopoulos & Nikolopoulos (2000), *International Journal of Forecasting* 16; Hyndman & Billah (2003),
     Unmasking the Theta method, *International Journal of Forecasting* 19.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
 
 import numpy as np
@@ -25,7 +26,8 @@ def test_kpss_is_that_of_statsmodels(lags):
 @pytest.mark.parametrize("lags", [0, 1, 4])
 def test_adf_is_that_of_statsmodels(lags):
     values = np.random.default_rng(lags).normal(size=80).cumsum()
-    wanted = adfuller(values, maxlag=lags, autolag=None, result_object=False)
+    newer = {"result_object": False} if "result_object" in inspect.signature(adfuller).parameters else {}  # statsmodels 0.15
+    wanted = adfuller(values, maxlag=lags, autolag=None, **newer)
     statistic, critical = adf(values, lags)
     assert statistic == pytest.approx(wanted[0], rel=1e-9)
     assert critical == pytest.approx(mackinnoncrit(1, "c", wanted[3])[1], rel=1e-9)

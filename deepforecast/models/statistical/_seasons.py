@@ -12,9 +12,9 @@ import numpy as np
 from deepforecast.core.parallel import map_chunks
 from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.frequency import seasons as usual_seasons
-from deepforecast.data.missing import filled
 from deepforecast.data.panel import Panel
 from deepforecast.errors import ParameterError, ParameterTypeError, shown
+from deepforecast.models.statistical._gaps import filled_by_seasons
 
 CYCLES = 2  # of a season a series must have for it to be told from the trend
 
@@ -71,14 +71,14 @@ def season_lengths(given: Any, panel: Panel, who: str) -> tuple[int, ...]:
 
 
 def taken_apart(panel: Panel, lengths: Sequence[int], smoothers: Smoothers) -> tuple[Floats, Floats]:
-    """Trend (rows,) and seasons (seasons, rows) of every series; what is missing is interpolated for it.
+    """Trend (rows,) and seasons (seasons, rows) of every series; what is missing is filled for it, by seasons and line.
 
     A series of less than two cycles of a season does without that one: its part is 0.
     """
     from deepforecast.kernels.stl import decomposed
 
     windows, loops = smoothers.windows(lengths), smoothers.loops
-    y = panel.y if panel.complete else filled(panel.y, panel.indptr, "interpolate")
+    y = panel.y if panel.complete else filled_by_seasons(panel.y, panel.indptr, lengths, CYCLES)
     passes = loops[0] * (loops[1] + 1) * loops[2]
     cost = 3e-9 * passes * panel.lengths * (10.0 + windows[:, 1:4].sum() * (10 if loops[1] else 1))
 

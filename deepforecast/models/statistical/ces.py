@@ -22,7 +22,9 @@ class CES(ComplexSmoothing):
     `season`: "none"; "simple", where a value follows that of a season before; "partial", with an additive season; "full", with
     a complex one, additive or multiplicative as the data have it. Parameters minimise the sum of squared errors after
     backcasting (forth, back and forth again), inside the region of stability.
-    Interval: from the linear state space form. Missing values are stepped over (an error of 0).
+    Interval: from the linear state space form. Missing values are stepped over (an error of 0); bands of the steps after such
+    rows at the end count them. Bands take parameters as known: after about 30 values an 80 % band 12 steps ahead holds
+    about 67 %.
     Reference: Svetunkov, Kourentzes & Ord (2022), Complex exponential smoothing, *Naval Research Logistics* 69.
 
     >>> import pandas as pd

@@ -57,9 +57,9 @@ def decompose(
     One season is STL, several are MSTL. season_length: one or several numbers of steps, or those usual at the frequency.
     seasonal_window: how many cycles a season is smoothed over, odd, one or one for each season (None: 11, 15, 19, ..., as R's
     `mstl`); the larger, the less it changes. trend_window: odd, in rows (None: 1.5 * season / (1 - 1.5 / seasonal_window)).
-    robust: outliers count for little. Missing values are interpolated for it (said; missing= says how, quietly) and have no
-    remainder. Equal to statsmodels' `STL` and `MSTL` with the same settings (its defaults are seasonal_window=7,
-    seasonal_degree=1).
+    robust: outliers count for little. Missing values are interpolated for it, season by season (said; missing= says how,
+    quietly), and have no remainder. Equal to statsmodels' `STL` and `MSTL` with the same settings (its defaults are
+    seasonal_window=7, seasonal_degree=1).
     Reference: Cleveland, Cleveland, McRae & Terpenning (1990), *Journal of Official Statistics* 6; Bandara, Hyndman & Bergmeir
     (2021), arXiv:2107.13462.
 
@@ -74,7 +74,7 @@ def decompose(
         raise ParameterError("decompose takes seasons out: season_length is at least 2; there is none here.")
     _refuse_short(panel, lengths if season_length != "auto" else lengths[:1])
     smoothers = _smoothers(options or Loess(), seasonal_window, trend_window, seasonal_degree, robust)
-    trend, seasons = taken_apart(_whole(panel, missing), lengths, smoothers)
+    trend, seasons = taken_apart(_prepared(panel, missing), lengths, smoothers)
     say_short(panel, max(lengths, default=1), "decompose", CYCLES * max(lengths, default=1))
     return frames.build(panel.series.library, _columns(panel, trend, dict(zip(lengths, seasons, strict=True))))
 
@@ -91,8 +91,8 @@ def _columns(panel: Panel, trend: Any, seasons: Mapping[int, Any]) -> dict[str, 
     return {**held, **parts, "remainder": panel.y - sum(parts.values())}
 
 
-def _whole(panel: Panel, missing: str) -> Panel:
-    """The panel without missing values."""
+def _prepared(panel: Panel, missing: str) -> Panel:
+    """The panel without missing values, or with those that are interpolated when it is taken apart."""
     if missing not in ("auto", *METHODS):
         raise ParameterError(f"missing is 'auto' or one of {some(METHODS)}; got {shown(missing)}.")
     if panel.complete:
@@ -109,7 +109,7 @@ def _whole(panel: Panel, missing: str) -> Panel:
             f"decompose interpolates missing values: column {panel.series.columns.target} is missing in "
             f"{int(panel.missing().sum())} rows of series {panel.series.labels(holed)}."
         )
-    return replace(panel, y=filled(panel.y, panel.indptr, "interpolate" if missing == "auto" else missing))
+    return panel if missing in ("auto", "interpolate") else replace(panel, y=filled(panel.y, panel.indptr, missing))
 
 
 def _refuse_short(panel: Panel, lengths: Sequence[int]) -> None:

@@ -14,8 +14,10 @@ class DynamicTheta(Fiorucci):
     The line is that through the values so far, and it moves on with every row and every step ahead. theta is estimated unless
     it is given; alpha lies in 0.1 to 0.99, as in R's forecTheta.
     A season is looked for in series of two or more; a shorter one is named in a `DataWarning`.
-    Interval: the model is linear in its errors, so the variance of each step follows from that of the state. Missing values
-    are stepped over: the level moves as if the error were 0, the line is that through the values seen.
+    Interval: the model is linear in its errors, so the variance of each step follows from that of the state. Missing values are
+    stepped over: the level moves as if the error were 0, the line is that through the values seen; bands of the steps after
+    such rows at the end count them. Bands take parameters as known: after about 30 values an 80 % band 12 steps ahead holds
+    about two thirds.
     Reference: Fiorucci, Pellegrini, Louzada, Petropoulos & Koehler (2016), Models for optimising the theta method and their
     relationship to state space models, *International Journal of Forecasting* 32.
 

@@ -34,10 +34,11 @@ class MSTL(Statistical):
     """Take the seasons out by loess, forecast the rest by another model, and carry the last cycle of each season on.
 
     One season is STL, several are MSTL (hourly data: a day and a week), the shortest first, twice over. Intervals are those of
-    the model of the rest: the seasons count as known. Missing values are interpolated for the decomposition and stay missing
-    for the model. A series of less than two cycles of a season that the frequency suggests does without it, and is named.
-    `update` goes on with the seasons of the fit, as does predict(frame=...) on histories that begin with the rows known; any
-    other history is decomposed anew, the parameters of the model of the rest as they are.
+    the model of the rest: the seasons count as known, and so do parameters: after 36 values of white noise an 80 % band 12
+    steps ahead holds about 63 %. Missing values are interpolated for the decomposition, season by season, and stay missing for
+    the model. A series of less than two cycles of a season that the frequency suggests does without it, and is named. `update`
+    goes on with the seasons of the fit, as does predict(frame=...) on histories that begin with the rows known; any other
+    history is decomposed anew, the parameters of the model of the rest as they are.
     Reference: Bandara, Hyndman & Bergmeir (2021), MSTL, arXiv:2107.13462.
 
     >>> from deepforecast import Drift, datasets

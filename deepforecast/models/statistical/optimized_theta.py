@@ -13,7 +13,9 @@ class OptimizedTheta(Fiorucci):
     theta is at least 1 and may be infinite: then the line's whole drift goes on. alpha lies in 0.1 to 0.99, as in
     R's forecTheta.
     A season is looked for in series of two or more; a shorter one is named in a `DataWarning`.
-    Interval: sigma^2 * (1 + (h - 1) * alpha^2), times the index. Missing values are stepped over (an error of 0).
+    Interval: sigma^2 * (1 + (h - 1) * alpha^2), times the index. Missing values are stepped over (an error of 0); bands of the
+    steps after such rows at the end count them. Bands take parameters as known: after about 30 values an 80 % band 12 steps
+    ahead holds about 64 %.
     Reference: Fiorucci, Pellegrini, Louzada, Petropoulos & Koehler (2016), Models for optimising the theta method and their
     relationship to state space models, *International Journal of Forecasting* 32.
 

@@ -17,7 +17,9 @@ class Theta(ThetaFamily):
     of the organisers' script takes the best first level for the true one, and so alpha too often for 0). A season,
     multiplicative where values are above 0, is taken out if the series has three of them (a shorter one is named in a
     `DataWarning`) and passes the 90 % test.
-    Interval: sigma^2 * (1 + (h - 1) * alpha^2), times the index. Missing values are stepped over (an error of 0).
+    Interval: sigma^2 * (1 + (h - 1) * alpha^2), times the index. Missing values are stepped over (an error of 0); bands of the
+    steps after such rows at the end count them. Bands take parameters as known: after about 30 values an 80 % band 12 steps
+    ahead holds about 67 %.
     References: Assimakopoulos & Nikolopoulos (2000), *International Journal of Forecasting* 16; Hyndman & Billah (2003),
     Unmasking the Theta method, *International Journal of Forecasting* 19.
 

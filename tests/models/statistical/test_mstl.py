@@ -12,7 +12,9 @@ from statsmodels.tsa.seasonal import MSTL as TheirMSTL
 from statsmodels.tsa.seasonal import STL
 
 from deepforecast import MSTL, AutoETS, Conformal, Drift, Naive, SeasonalNaive, datasets, decompose
+from deepforecast.data.missing import filled
 from deepforecast.errors import CapabilityError, DataError, ParameterError, ParameterTypeError
+from deepforecast.models.statistical._gaps import filled_by_seasons
 from deepforecast.models.statistical.decomposition import Loess
 
 
@@ -74,10 +76,50 @@ def test_decompose_interpolates_what_is_missing_and_says_so() -> None:
     assert found[["trend", "season_7"]].notna().all(axis=None)
     quietly = decompose(holed, missing="interpolate")
     pd.testing.assert_frame_equal(quietly, found)
-    filled = decompose(holed.assign(y=holed["y"].interpolate()))
-    np.testing.assert_array_equal(filled["trend"], found["trend"])
+    straight = decompose(holed.assign(y=holed["y"].interpolate()))
+    apart = [np.abs(one["season_7"] - decompose(whole)["season_7"]).mean() for one in (found, straight)]
+    assert apart[0] < apart[1]
     gaps = decompose(holed.dropna(), missing="ffill")
     assert len(gaps) == len(whole)
+
+
+def test_a_season_goes_on_through_gaps_and_beyond_the_values_seen() -> None:
+    """Exact for seasons on a line, wherever the gap is; and a series is filled as if it stood alone."""
+    rng, parts = np.random.default_rng(4), []
+    cases = [(96, [12], slice(60, 96)), (96, [12], slice(0, 30)), (96, [12], slice(30, 66)), (140, [3, 7], slice(60, 100))]
+    cases += [(24 * 28, [24, 168], slice(300, 500)), (140, [4, 6], slice(80, 140))]
+    for n, lengths, gap in cases:
+        whole = 5 + 0.3 * np.arange(n) + sum(np.resize(rng.normal(size=length) * 10, n) for length in lengths)
+        y = whole.copy()
+        y[gap] = np.nan
+        found = filled_by_seasons(y, np.array([0, n]), lengths, 2)
+        np.testing.assert_allclose(found, whole, atol=1e-8)
+        np.testing.assert_array_equal(found[~np.isnan(y)], whole[~np.isnan(y)])
+        parts.append(y[:90] + rng.normal(size=90))
+    together = filled_by_seasons(np.concatenate(parts), 90 * np.arange(len(parts) + 1), [3, 7], 2)
+    for y, found in zip(parts, together.reshape(-1, 90), strict=True):
+        np.testing.assert_array_equal(filled_by_seasons(y, np.array([0, 90]), [3, 7], 2), found)
+
+
+def test_what_has_no_season_to_fill_by_is_filled_on_straight_lines() -> None:
+    short = np.array([1.0, 5.0, 2.0, np.nan, 3.0, np.nan, 4.0, 6.0, np.nan])
+    holed = np.where(np.arange(40) % 7 < 6, 0.1, np.nan)  # and never seen on one day of the week
+    y, bounds = np.concatenate([short, holed, np.full(20, np.nan)]), np.array([0, 9, 49, 69])
+    found = filled_by_seasons(y, bounds, [7], 2)
+    np.testing.assert_array_equal(found, filled(y, bounds, "interpolate"))
+    week = np.where(np.arange(42) % 7 == 6, np.nan, np.resize([0.0, 1.0, 5.0, 9.0, 3.0, 2.0, 0.0], 42))
+    np.testing.assert_allclose(filled_by_seasons(week, np.array([0, 42]), [7], 2)[6::7], 1.0, atol=1e-9)
+
+
+def test_mstl_keeps_its_season_through_a_long_gap() -> None:
+    season = 10 * np.sin(np.arange(12) * np.pi / 6)
+    stamps = pd.date_range("2010-01-01", periods=108, freq="MS")
+    y = 50 + np.tile(season, 9)
+    held = pd.DataFrame({"unique_id": "a", "ds": stamps, "y": y})
+    frame = held.head(96).assign(y=np.where(np.arange(96) < 60, y[:96], np.nan))
+    with pytest.warns(match="missing"):
+        found = MSTL(12, season_length=12, trend_model=Naive()).fit(frame).predict()
+    np.testing.assert_allclose(found["MSTL"], y[96:], atol=1e-6)
 
 
 def test_decompose_refuses_by_name() -> None:
