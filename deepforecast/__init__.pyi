@@ -290,8 +290,10 @@ class AutoETS(_AutoETS):
     `trend`, `damped`, `seasonal` restrict; `multiplicative_trend` adds M and Md (with errors and season N or M). Likelihood,
     missing values, columns known ahead, intervals and `box_cox` (additive candidates) as in `ETS`. A season longer than 60
     begins as its first turns have it, and counts in full. Each candidate is searched for once, from the optimum of the next
-    smaller one, which forecasts better than the best of several searches; `ETS` of one form looks further. Where errors or a
-    season multiply, no forecast is below 0.
+    smaller one, and those within 4 of the best, at most three, once more from elsewhere; `ETS` of one form looks further. Where
+    errors or a season multiply, no forecast is below 0. Bands take the form and its parameters as known: with about 30 values
+    an 80 % band 12 steps ahead holds about 63 %. Errors across a gap count as those of one step: with many missing values bands
+    are a little wide.
     References: Hyndman, Koehler, Snyder & Grose (2002), *International Journal of Forecasting* 18; Hyndman & Khandakar (2008).
 
     horizon: steps to forecast when predict is not told
@@ -300,7 +302,8 @@ class AutoETS(_AutoETS):
     missing: what to do with missing values
     point: which point of the distribution is the forecast
     intervals: calibrate bands on rolling forecasts during fit
-    box_cox: power of a Box-Cox transformation, 0 for logarithms; auto: Guerrero's, between 0 and 1; additive forms alone
+    box_cox: power of a Box-Cox transformation, 0 for logarithms, below 0 forecasts may be infinite; auto: Guerrero's, 0 to
+        1; additive forms alone
     error: how errors enter; auto tries both
     trend: how the trend enters
     damped: whether the trend dies away
@@ -627,12 +630,15 @@ class ETS(_ETS):
     multiplies with a season that is added), which R refuses too, with `unstable=True`. Multiplicative parts need positive
     values. Columns known ahead enter linearly: y = m + x'b + e, or (m + x'b)(1 + e); a missing value is stepped over (an error
     of 0). Where errors or a season multiply, no forecast is below 0. A form that multiplies and fails a series - no parameters
-    are likely, errors are as large as the mean, or forecasts leave all values far behind, as after an outlier - is replaced by
-    the form that adds, and the series is named in a warning. A season of 1 step is none.
-    Intervals: by the formulae of classes 1 to 3, else by sample paths. `box_cox` with additive forms; the point is then the
-    mean, corrected for the bend, or with point="median" the plain inverse. `engine="statsmodels"` estimates by its `ETSModel`
-    (complete data, no regressors, usual bounds; its season that multiplies follows value / new level, ours, as the book's and
-    R's, value / forecast level). A season longer than 60 begins as its first turns have it.
+    are likely, errors are as large as the mean, or forecasts leave all values, or the last two seasons, far behind, as after an
+    outlier or a shift of the level - is replaced by the form that adds, and the series is named in a warning. A season of 1
+    step is none.
+    Intervals: by the formulae of classes 1 to 3, else by sample paths. Bands take parameters as known: with about 30 values an
+    80 % band 12 steps ahead holds about 70 %; errors across a gap count as those of one step, so with many missing values bands
+    are a little wide. `box_cox` with additive forms; the point is then the mean, corrected for the bend, or with point="median"
+    the plain inverse. `engine="statsmodels"` estimates by its `ETSModel` (complete data, no regressors, usual bounds; its
+    season that multiplies follows value / new level, ours, as the book's and R's, value / forecast level). A season longer than
+    60 begins as its first turns have it.
     Reference: Hyndman, Koehler, Ord & Snyder (2008), *Forecasting with Exponential Smoothing: The State Space Approach*.
 
     horizon: steps to forecast when predict is not told
@@ -640,7 +646,8 @@ class ETS(_ETS):
     missing: what to do with missing values
     point: which point of the distribution is the forecast
     intervals: calibrate bands on rolling forecasts during fit
-    box_cox: power of a Box-Cox transformation, 0 for logarithms; auto: Guerrero's, between 0 and 1; additive forms alone
+    box_cox: power of a Box-Cox transformation, 0 for logarithms, below 0 forecasts may be infinite; auto: Guerrero's, 0 to
+        1; additive forms alone
     initial: where the states begin; simple: first value, first difference, first season (R's initial='simple')
     bounds: of the rates; usual: beta < alpha < 1, gamma < 1 - alpha, 0.8 < phi < 0.98; admissible: old errors are forgotten
     error: how errors enter
@@ -772,15 +779,19 @@ class Holt(_Holt):
 
     mu = level + phi slope; level' = mu + alpha (y - mu), slope' = phi slope + beta (y - mu): `beta` is alpha times the beta* of
     textbooks. Estimated by least squares, which here is maximum likelihood, unless given. Intervals by formula; those of an
-    exponential trend by sample paths. References: Holt (1957); Gardner & McKenzie (1985); Hyndman & Athanasopoulos (2021),
-    *Forecasting: Principles and Practice*, section 8.2.
+    exponential trend by sample paths.
+    Bands take parameters as known: with about 30 values an 80 % band 12 steps ahead holds about 70 %; errors across a gap count
+    as those of one step, so with many missing values bands are a little wide.
+    References: Holt (1957); Gardner & McKenzie (1985); Hyndman & Athanasopoulos (2021), *Forecasting: Principles and Practice*,
+    section 8.2.
 
     horizon: steps to forecast when predict is not told
     alias: name of the forecast column, in place of the class name
     missing: what to do with missing values
     point: which point of the distribution is the forecast
     intervals: calibrate bands on rolling forecasts during fit
-    box_cox: power of a Box-Cox transformation, 0 for logarithms; auto: Guerrero's, between 0 and 1; additive forms alone
+    box_cox: power of a Box-Cox transformation, 0 for logarithms, below 0 forecasts may be infinite; auto: Guerrero's, 0 to
+        1; additive forms alone
     initial: where the states begin; simple: first value, first difference, first season (R's initial='simple')
     bounds: of the rates; usual: beta < alpha < 1, gamma < 1 - alpha, 0.8 < phi < 0.98; admissible: old errors are forgotten
     damped: let the slope die away
@@ -816,7 +827,10 @@ class HoltWinters(_HoltWinters):
     the season all but one. Intervals: by formula where the season is added, else by sample paths; `ETS(error="multiplicative",
     seasonal="multiplicative")` lets errors grow with the level and has a formula. A season longer than 60 begins as its first
     turns have it; one of 1 step is none. Where a season that multiplies fails a series, one that adds is taken and the series
-    is named in a warning. Reference: Hyndman & Athanasopoulos (2021), *Forecasting: Principles and Practice*, section 8.3.
+    is named in a warning.
+    Bands take parameters as known: with about 30 values an 80 % band 12 steps ahead holds about 70 %; errors across a gap count
+    as those of one step, so with many missing values bands are a little wide.
+    Reference: Hyndman & Athanasopoulos (2021), *Forecasting: Principles and Practice*, section 8.3.
 
     horizon: steps to forecast when predict is not told
     season_length: steps after which the season repeats
@@ -824,7 +838,8 @@ class HoltWinters(_HoltWinters):
     missing: what to do with missing values
     point: which point of the distribution is the forecast
     intervals: calibrate bands on rolling forecasts during fit
-    box_cox: power of a Box-Cox transformation, 0 for logarithms; auto: Guerrero's, between 0 and 1; additive forms alone
+    box_cox: power of a Box-Cox transformation, 0 for logarithms, below 0 forecasts may be infinite; auto: Guerrero's, 0 to
+        1; additive forms alone
     initial: where the states begin; simple: first value, first difference, first season (R's initial='simple')
     bounds: of the rates; usual: beta < alpha < 1, gamma < 1 - alpha, 0.8 < phi < 0.98; admissible: old errors are forgotten
     seasonal: how the season enters
@@ -1272,15 +1287,19 @@ class SES(_SES):
     """Simple exponential smoothing, ETS(A,N,N): the forecast is a weighted mean of the past, old values counting less.
 
     level' = level + alpha (y - level). alpha and the first level by maximum likelihood, which here is least squares, unless
-    they are given. Interval: sigma^2 (1 + (h - 1) alpha^2). Missing values are stepped over (an error of 0); columns known
-    ahead enter linearly. Reference: Hyndman & Athanasopoulos (2021), *Forecasting: Principles and Practice*, section 8.1.
+    they are given. Interval: sigma^2 (1 + (h - 1) alpha^2).
+    Bands take parameters as known: with about 30 values an 80 % band 12 steps ahead holds about 70 %; errors across a gap count
+    as those of one step, so with many missing values bands are a little wide.
+    Missing values are stepped over (an error of 0); columns known ahead enter linearly.
+    Reference: Hyndman & Athanasopoulos (2021), *Forecasting: Principles and Practice*, section 8.1.
 
     horizon: steps to forecast when predict is not told
     alias: name of the forecast column, in place of the class name
     missing: what to do with missing values
     point: which point of the distribution is the forecast
     intervals: calibrate bands on rolling forecasts during fit
-    box_cox: power of a Box-Cox transformation, 0 for logarithms; auto: Guerrero's, between 0 and 1; additive forms alone
+    box_cox: power of a Box-Cox transformation, 0 for logarithms, below 0 forecasts may be infinite; auto: Guerrero's, 0 to
+        1; additive forms alone
     initial: where the states begin; simple: first value, first difference, first season (R's initial='simple')
     bounds: of the rates; usual: beta < alpha < 1, gamma < 1 - alpha, 0.8 < phi < 0.98; admissible: old errors are forgotten
     alpha: how fast the level follows; estimated if not given

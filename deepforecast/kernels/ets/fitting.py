@@ -25,6 +25,7 @@ from deepforecast.kernels.ets.desk import (
     RATES_AT,
     ROUNDS_OF,
     SEASON,
+    SLOT,
     STARTS,
     STEADY,
     STILL,
@@ -52,6 +53,8 @@ MEMORY = 2**21  # numbers kept of the curvatures of a block of series
 GRID = 36  # binary places of a spread that are looked at
 SLOW_DAMPING = 0.975  # at which a thorough search goes on from a form without damping
 MOST = 600  # evaluations of a search
+CLOSE, CLOSEST, POLISHED = 4.0, 3, 1
+"""Forms so close to the best, at most so many, are searched for again, each from so many starts."""
 
 
 class Fits(NamedTuple):
@@ -67,13 +70,15 @@ class Fits(NamedTuple):
 class Settings(NamedTuple):
     """`bounds`: "usual", "admissible" or "both", which means "usual" where rates are given. `fixed` (4,) or (series, 4): rates
     that are given, NaN where they are sought, of all series alike. `states` (series, 2, 2 + season): given ones, factors to be
-    added or multiplied. `tolerance`: of the log-likelihood. `thorough`: from more starts than one."""
+    added or multiplied. `tolerance`: of the log-likelihood. `thorough`: from more starts than one.
+    `penalties` (series, forms): what a choice adds to -2 log-likelihood; those it is between are then searched for again."""
 
     bounds: str = "both"
     fixed: Floats | tuple[float, ...] = (np.nan, np.nan, np.nan, np.nan)
     states: Floats | None = None
     tolerance: float = 1e-5
     thorough: bool = False
+    penalties: Floats | None = None
 
 
 def fit(
@@ -98,7 +103,12 @@ def fit(
     found[:, :, ROUNDS_OF] = 0.0
     limits = np.array([settings.tolerance, MOST])
     with announced("exponential smoothing"):
-        _run(Data(scaled, indptr, centre, floors, design, guesses), plan, _groups(every), units, found, limits)
+        data = Data(scaled, indptr, centre, floors, design, guesses)
+        _run(data, plan, _groups(every), units, found, limits)
+        if settings.penalties is not None:
+            penalties = np.full(found.shape[:2], np.inf)
+            penalties[:, [every.index(form) for form in forms]] = settings.penalties
+            _polish(data, _again(plan, every), units, found, limits, penalties)
     return _unscaled(found[:, [every.index(form) for form in forms]], forms, season, units)
 
 
@@ -240,6 +250,33 @@ def _run(data: Data, plan: Plan, groups: list[tuple[int, int]], units: _Units, f
                 desk = _desk(int(lengths[able[0]]), slots, FACTORS + season, parameters, memory[fits])
                 fit_group(data, plan, desk, search, found, able, np.array([first, last, slots * LANES]), limits)
                 memory[fits] = desk.memory
+
+
+def _again(plan: Plan, every: list[Form]) -> Plan:
+    """The plan with other starts, of searches that keep no curvature."""
+    forms = plan.forms.copy()
+    forms[:, SLOT], forms[:, STARTS:] = -1, NOWHERE
+    for number, form in enumerate(every):
+        starts = starts_of(form, every, True)[1 : 1 + POLISHED]
+        forms[number, STARTS : STARTS + len(starts)] = starts
+    return plan._replace(forms=forms)
+
+
+def _polish(data: Data, plan: Plan, units: _Units, found: Floats, limits: Floats, penalties: Floats) -> None:
+    """Search again for the forms a choice is between; what is not better than before does not count."""
+    scores = 2.0 * found[:, :, VALUE_OF] + penalties
+    scores[~np.isfinite(scores) | ~units.varies[:, None]] = np.inf
+    places = np.argsort(np.argsort(scores, axis=1, kind="stable"), axis=1, kind="stable")
+    close = (places < CLOSEST) & (scores <= scores.min(axis=1, keepdims=True) + CLOSE) & np.isfinite(scores)
+    lengths, before, width = np.diff(data.indptr), found[close], plan.has.shape[1]
+    search, memory = new_search(LANES, width), np.zeros((1, 1, width, width))
+    for form in np.flatnonzero(close.any(axis=0)):
+        some = np.flatnonzero(close[:, form])
+        some = some[np.argsort(-lengths[some], kind="stable")]
+        slots = _slots(plan.forms[form])
+        desk = _desk(int(lengths[some[0]]), slots, width - data.design.shape[1], width, memory)
+        fit_group(data, plan, desk, search, found, some, np.array([form, form + 1, slots * LANES]), limits)
+    found[close] = np.where(found[close][:, VALUE_OF:ROUNDS_OF] <= before[:, VALUE_OF:ROUNDS_OF], found[close], before)
 
 
 def _slots(form: Ints) -> int:

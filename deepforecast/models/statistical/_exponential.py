@@ -58,7 +58,8 @@ class Exponential(Statistical):
         at_least=-1,
         at_most=2,
         choices=(None, "auto"),
-        help="power of a Box-Cox transformation, 0 for logarithms; auto: Guerrero's, between 0 and 1; additive forms alone",
+        help="power of a Box-Cox transformation, 0 for logarithms, below 0 forecasts may be infinite; auto: Guerrero's, 0 to 1;"
+        " additive forms alone",
     )
 
     def parameters(self) -> Frame:

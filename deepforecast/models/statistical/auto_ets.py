@@ -34,8 +34,10 @@ class AutoETS(Exponential):
     `trend`, `damped`, `seasonal` restrict; `multiplicative_trend` adds M and Md (with errors and season N or M). Likelihood,
     missing values, columns known ahead, intervals and `box_cox` (additive candidates) as in `ETS`. A season longer than 60
     begins as its first turns have it, and counts in full. Each candidate is searched for once, from the optimum of the next
-    smaller one, which forecasts better than the best of several searches; `ETS` of one form looks further. Where errors or a
-    season multiply, no forecast is below 0.
+    smaller one, and those within 4 of the best, at most three, once more from elsewhere; `ETS` of one form looks further. Where
+    errors or a season multiply, no forecast is below 0. Bands take the form and its parameters as known: with about 30 values
+    an 80 % band 12 steps ahead holds about 63 %. Errors across a gap count as those of one step: with many missing values bands
+    are a little wide.
     References: Hyndman, Koehler, Snyder & Grose (2002), *International Journal of Forecasting* 18; Hyndman & Khandakar (2008).
 
     >>> from deepforecast import datasets
@@ -83,7 +85,10 @@ class AutoETS(Exponential):
         return resolved_season(self.season_length, panel, self, "season_length")
 
     def _settings(self, panel: Panel, y: Floats, season: int, forms: list[Form]) -> dict[str, Any]:
-        return {"bounds": self.bounds}
+        matrix = self._regressors(panel)[0]
+        counts = np.maximum(_ets.observed(y, matrix, panel.indptr), 1)[:, None]
+        each = np.array([_ets.parameters_of(form, season) + matrix.shape[1] for form in forms], np.float64)[None, :]
+        return {"bounds": self.bounds, "penalties": _ets.criteria(np.zeros(1), each, counts)[self.criterion]}
 
     def _scores(self, fits: Any, counts: Floats, parameters: Floats) -> Floats:
         found = _ets.criteria(fits.log_likelihood, parameters, counts)[self.criterion]

@@ -28,12 +28,15 @@ class ETS(Smoothing):
     multiplies with a season that is added), which R refuses too, with `unstable=True`. Multiplicative parts need positive
     values. Columns known ahead enter linearly: y = m + x'b + e, or (m + x'b)(1 + e); a missing value is stepped over (an error
     of 0). Where errors or a season multiply, no forecast is below 0. A form that multiplies and fails a series - no parameters
-    are likely, errors are as large as the mean, or forecasts leave all values far behind, as after an outlier - is replaced by
-    the form that adds, and the series is named in a warning. A season of 1 step is none.
-    Intervals: by the formulae of classes 1 to 3, else by sample paths. `box_cox` with additive forms; the point is then the
-    mean, corrected for the bend, or with point="median" the plain inverse. `engine="statsmodels"` estimates by its `ETSModel`
-    (complete data, no regressors, usual bounds; its season that multiplies follows value / new level, ours, as the book's and
-    R's, value / forecast level). A season longer than 60 begins as its first turns have it.
+    are likely, errors are as large as the mean, or forecasts leave all values, or the last two seasons, far behind, as after an
+    outlier or a shift of the level - is replaced by the form that adds, and the series is named in a warning. A season of 1
+    step is none.
+    Intervals: by the formulae of classes 1 to 3, else by sample paths. Bands take parameters as known: with about 30 values an
+    80 % band 12 steps ahead holds about 70 %; errors across a gap count as those of one step, so with many missing values bands
+    are a little wide. `box_cox` with additive forms; the point is then the mean, corrected for the bend, or with point="median"
+    the plain inverse. `engine="statsmodels"` estimates by its `ETSModel` (complete data, no regressors, usual bounds; its
+    season that multiplies follows value / new level, ours, as the book's and R's, value / forecast level). A season longer than
+    60 begins as its first turns have it.
     Reference: Hyndman, Koehler, Ord & Snyder (2008), *Forecasting with Exponential Smoothing: The State Space Approach*.
 
     >>> from deepforecast import datasets

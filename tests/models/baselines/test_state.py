@@ -99,7 +99,7 @@ def test_k7_an_update_without_a_value_moves_the_clock(patient: Forecaster, daily
     assert (found["ds"] == fresh["ds"]).all()
     np.testing.assert_allclose(found[patient.name][:4], fresh[patient.name][:4], rtol=1e-12)
     for call in (lambda: patient.predict(4, frame=daily(A=[np.nan] * 9)), lambda: patient.fine_tune(daily(A=[np.nan] * 9))):
-        with pytest.raises(DataError, match=r"at least one value in column y; it is missing throughout in series A"):
+        with pytest.raises(DataError, match=r"at least one value.* is missing throughout in series A"):
             call()
 
 

@@ -12,7 +12,7 @@ import statsmodels.api as sm
 from statsmodels.tsa.exponential_smoothing.ets import ETSModel
 from statsmodels.tsa.statespace.exponential_smoothing import ExponentialSmoothing as StateSpace
 
-from deepforecast import ETS, SES, HoltWinters
+from deepforecast import ETS, SES, AutoETS, HoltWinters
 from deepforecast.errors import CapabilityError, DataWarning
 from deepforecast.kernels.ets.forms import Form
 from deepforecast.models.statistical._ets_statsmodels import made, params_of
@@ -228,3 +228,12 @@ def test_the_summary_is_statsmodels_at_our_parameters():
     assert f"{model.parameters()['log_likelihood'][1]:.3f}" in text
     with pytest.raises(ValueError, match="s00"):
         model.summary("nobody")
+
+
+@pytest.mark.parametrize(("seed", "one"), [(1, "s39"), (3, "s19")])
+def test_a_choice_is_as_likely_as_its_forms_alone(seed, one):
+    frame = panel(60, seed)
+    frame = frame[frame["unique_id"] == one]
+    chosen = AutoETS(season_length=SEASON).fit(frame).parameters()["aicc"].item()
+    forms = [form for form in FORMS if form.stable and form.trend < 2 and form.error == 1]
+    assert chosen <= min(model_of(form).fit(frame).parameters()["aicc"].item() for form in forms) + 0.1
