@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import tqdm  # before any clock goes back: it keeps the clock that is there when it is imported
+import tqdm  # noqa: F401  # before any clock goes back: it keeps the clock that is there when it is imported
 
 from deepforecast import Backtest, Conformal, Naive, SeasonalNaive, compare, load
 from deepforecast.core.parallel import map_chunks
