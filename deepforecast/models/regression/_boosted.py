@@ -91,7 +91,7 @@ def imported(library: str, model: str) -> Any:
         with waiting_passively(library):
             return import_module(library)
     except ImportError:
-        way_out = f"Install it: pip install 'deepforecast[{library}]'."
+        way_out = f"Install it: pip install {library}."
         raise DependencyError(f"{model} needs the package {library}. {way_out}") from None
 
 

@@ -10,7 +10,7 @@ from deepforecast.data import calendar_features
 from deepforecast.data.frequency import seasons
 from deepforecast.data.lags import LONGEST, Lagged, lagged, lags_of
 from deepforecast.data.panel import Panel
-from deepforecast.errors import ParameterError, shown, some
+from deepforecast.errors import DataError, ParameterError, shown, some
 from deepforecast.models.regression._design import Design, later
 from deepforecast.models.regression._plan import Plan, usual_differences, usual_lags, usual_windows
 from deepforecast.models.regression._targets import Target
@@ -32,6 +32,7 @@ def planned(model: Regressive, panel: Panel) -> Plan:
     differences = _differences(model, panel, periods, max(least // 2 - 1, 0), steps)
     left = max(length - sum(differences), 1)
     past = _past(model, periods, left)
+    _refuse_far(model, panel, past, sum(differences) + steps - 1)
     target = Target(model.power, model.detrend, differences, model.scale)
     design = Design(
         past,
@@ -129,6 +130,21 @@ def _past(model: Regressive, periods: tuple[int, ...], length: int) -> tuple[Lag
     if far:
         raise ParameterError(f"Features look back {LONGEST:,} rows at most; {some(far)} do not. Say shorter ones.")
     return found
+
+
+def _refuse_far(model: Regressive, panel: Panel, past: tuple[Lagged, ...], further: int) -> None:
+    """A feature asked for by name is known somewhere; those chosen by "auto" suit the series."""
+    rows = int(panel.lengths.min() if model.per_series else panel.lengths.max())
+    asked = {"lag"} if model.lags != "auto" else set()
+    asked |= {one.kind for one in past} - {"lag"} if model.windows != "auto" else set()
+    far = [one for one in past if one.kind in asked and one.reach + further >= rows]
+    if far:
+        whose = "shortest" if model.per_series else "longest"
+        raise DataError(
+            f"Features look back no further than series reach; {some([str(one) for one in far])} needs "
+            f"{far[0].reach + further + 1} rows and the {whose} series has {rows}. Say fewer lags= or windows=, or give longer "
+            "series."
+        )
 
 
 def _columns(model: Regressive, panel: Panel, steps: int) -> dict[str, tuple[Lagged, ...]]:

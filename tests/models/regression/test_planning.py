@@ -12,9 +12,10 @@ import pytest
 from deepforecast import GradientBoosting, LinearModel, Regression
 from deepforecast.core.forecaster import Forecaster
 from deepforecast.data.panel import Panel
-from deepforecast.errors import DeepForecastError, ParameterError
+from deepforecast.errors import DataError, DeepForecastError, ParameterError
 from deepforecast.models.regression._plan import Plan, usual_differences, usual_lags, usual_windows
 from deepforecast.models.regression._planning import planned
+from tests.frames import P
 from tests.models.regression.promoted import sales, walks
 
 PLANS: list[dict[str, Any]] = [
@@ -123,3 +124,11 @@ def test_integer_time_tells_no_season() -> None:
         LinearModel(2).fit(frame)
     found = LinearModel(5, season_length=5, lags=[5], windows=None, differences=None).fit(frame).predict()
     np.testing.assert_allclose(found["LinearModel"], [0.5, 1.5, 2.5, 3.5, 4.5], atol=0.05)
+
+
+@pytest.mark.parametrize("given", [{"lags": [1, 500]}, {"windows": ["mean_500"]}, {"lags": [38], "strategy": "direct"}])
+def test_a_feature_asked_for_that_no_series_reaches_is_refused(given: dict[str, Any]) -> None:
+    model = LinearModel(3, **given)
+    with pytest.raises(DataError, match=r"(lag|mean)_\d+ needs \d+ rows and the longest series has 40"):
+        model.fit(P(2, 40))
+    model.clone(lags="auto", windows="auto").fit(P(2, 40))
