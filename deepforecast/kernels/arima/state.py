@@ -15,6 +15,9 @@ from deepforecast.kernels.compiling import announced, lean
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
+TOLD = 1e-9
+"""Of what a row says of the unknown early values: if less than this share is not told by those before, nothing is."""
+
 
 class State(NamedTuple):
     """Where a filter stands: the state before the next row has covariance sigma^2 (excess + ma ma')."""
@@ -29,7 +32,8 @@ def follow(form: Form, factors: Floats, delta: Floats, values: Floats) -> tuple[
     """The state after all of `values` (NaN where missing), each value as it was foreseen, and the variance of that.
 
     The first m = len(delta) - 1 values are what it starts from: foreseen by nothing (NaN). Those missing among them are
-    estimated from all values, and their uncertainty is part of the state's.
+    estimated, for the state from all values, and their uncertainty is part of the state's; for what was foreseen from those
+    before, and it is NaN as long as these do not tell.
     """
     m = len(delta) - 1
     early = np.flatnonzero(np.isnan(values[:m]))
@@ -95,8 +99,38 @@ def _after(arrays: Arrays, data: Floats, m: int, size: int) -> tuple[State, Floa
         responses = arrays.states[MEAN, 1 : len(data), :size]
         mean -= found @ responses
         excess += responses.T @ known @ responses
-        ahead[m:] -= found @ arrays.tracks[1 : len(data), m : data.shape[1]]
+        tracks = arrays.tracks[: len(data), m : data.shape[1]]
+        ahead[m:], variance[m:] = _by_those_before(data[0, m:], tracks, variance[m : data.shape[1]])
     return State(arrays.vectors[FULL_PHI, :size].copy(), arrays.vectors[RHO, :size].copy(), mean, excess), ahead, variance
+
+
+def _by_those_before(y: Floats, tracks: Floats, variance: Floats) -> tuple[Floats, Floats]:
+    """Each value as it is foreseen, and the variance of that, where the unknown early values are told by the rows before alone.
+
+    Of those, `sure` is the covariance as far as it is told and `open_` spans what is not: the exact diffuse filter.
+    """
+    size = len(tracks) - 1
+    known, sure, open_ = np.zeros(size), np.zeros((size, size)), np.eye(size)
+    ahead, spread = np.full((2, len(y)), np.nan)
+    for t in range(len(y)):
+        response = tracks[1:, t]
+        untold, told = open_ @ response, sure @ response
+        far, near = float(response @ untold), float(response @ told) + variance[t]
+        new = far > TOLD * float(response @ response)
+        if not new:
+            ahead[t], spread[t] = tracks[0, t] - known @ response, near
+        if np.isnan(y[t]):
+            continue
+        error = tracks[0, t] - known @ response - y[t]
+        if new:
+            gain = untold / far
+            sure += near * np.outer(gain, gain) - np.outer(gain, told) - np.outer(told, gain)
+            open_ -= np.outer(gain, untold)
+        else:
+            gain = told / near
+            sure -= np.outer(gain, told)
+        known += gain * error
+    return ahead, spread
 
 
 @lean

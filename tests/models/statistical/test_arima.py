@@ -80,6 +80,24 @@ def test_p2_friedman_forecasts():
     np.testing.assert_allclose(dynamic, source["dynamic_predict"][-16:], rtol=1e-3)
 
 
+@pytest.mark.filterwarnings("ignore::deepforecast.errors.DataWarning")
+@pytest.mark.parametrize(
+    ("order", "seasonal", "holes"), [((0, 1, 1), (0, 1, 1), [3]), ((1, 2, 1), (0,) * 3, [1]), ((1, 0, 1), (1, 1, 0), [1, 2, 7])]
+)
+def test_what_was_foreseen_hangs_on_earlier_rows_alone(order, seasonal, holes):
+    """Also where the first values are missing, which the forecast of what comes after estimates from all rows."""
+    rng = np.random.default_rng(3)
+    y = np.cumsum(rng.normal(size=48)) + np.resize([0.0, 5.0, 9.0, 3.0], 48)
+    y[holes] = np.nan
+    model = ARIMA(order=order, seasonal_order=seasonal, season_length=4 if any(seasonal) else "auto").fit(framed(y))
+    seen = model.fitted_values()["ARIMA"].to_numpy()
+    for row in (20, 21, 33, 47):
+        assert seen[row] == pytest.approx(model.predict(1, frame=framed(y[:row]))["ARIMA"][0], abs=1e-9)
+    moved = np.where(np.arange(48) >= 30, y + 1000.0, y)
+    np.testing.assert_array_equal(model.fitted_values(framed(moved))["ARIMA"][:31], seen[:31])
+    assert np.isfinite(seen[10:]).all()
+
+
 # -- statsmodels' maxima -------------------------------------------------------------------------------------------------------
 
 
