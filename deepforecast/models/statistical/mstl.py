@@ -25,6 +25,7 @@ from deepforecast.models.statistical import _carried
 from deepforecast.models.statistical._base import Statistical
 from deepforecast.models.statistical._carried import together, unpacked
 from deepforecast.models.statistical._known import Known
+from deepforecast.models.statistical._one_step import foreseen
 from deepforecast.models.statistical._seasons import CYCLES, Smoothers, season_lengths, taken_apart
 from deepforecast.models.statistical._shifted import Shifted
 
@@ -38,7 +39,8 @@ class MSTL(Statistical):
     steps ahead holds about 63 %. Missing values are interpolated for the decomposition, season by season, and stay missing for
     the model. A series of less than two cycles of a season that the frequency suggests does without it, and is named. `update`
     goes on with the seasons of the fit, as does predict(frame=...) on histories that begin with the rows known; any other
-    history is decomposed anew, the parameters of the model of the rest as they are.
+    history is decomposed anew, the parameters of the model of the rest as they are. `fitted_values` foresee each row by seasons
+    that are taken anew every cycle (of a long series up to 50 times) from the rows before it: none of the first two cycles.
     Reference: Bandara, Hyndman & Bergmeir (2021), MSTL, arXiv:2107.13462.
 
     >>> from deepforecast import Drift, datasets
@@ -89,8 +91,7 @@ class MSTL(Statistical):
                 "that kind. Say intervals='conformal' on MSTL instead, or choose another model."
             )
         lengths = season_lengths(self.season_length, panel, self.name)
-        least = lengths[:1] if self.season_length == "auto" else lengths[-1:]
-        return max(inner._needs(panel), *(CYCLES * length for length in least), 1)
+        return max(inner._needs(panel), CYCLES * self._told(lengths) if lengths else 1)
 
     def _fit(self, panel: Panel, monitor: Monitor) -> Learned:
         lengths = season_lengths(self.season_length, panel, self.name)
@@ -149,5 +150,17 @@ class MSTL(Statistical):
         inner = self._inner()
         if not isinstance(inner, Statistical):
             raise CapabilityError(f"{type(inner).__name__} has no fitted values. Choose a trend_model that has, as AutoETS.")
-        _, seasons = taken_apart(panel, season_lengths(self.season_length, panel, self.name), self._smoothers())
-        return np.asarray(inner._fitted(unpacked(learned), self._rest(panel, seasons)) + seasons.sum(axis=0))
+        lengths, rest = season_lengths(self.season_length, panel, self.name), unpacked(learned)
+        if not lengths:
+            return inner._fitted(rest, panel)
+        return foreseen(
+            panel,
+            lengths,
+            CYCLES * self._told(lengths),
+            lambda rows: taken_apart(rows, lengths, self._smoothers())[1],
+            lambda rows, numbers: inner._fitted(rest.take(numbers), rows),
+        )
+
+    def _told(self, lengths: tuple[int, ...]) -> int:
+        """The season of which every series has whole cycles: those that the frequency suggests a short one does without."""
+        return lengths[0] if self.season_length == "auto" else lengths[-1]

@@ -11,7 +11,7 @@ import pytest
 from statsmodels.tsa.seasonal import MSTL as TheirMSTL
 from statsmodels.tsa.seasonal import STL
 
-from deepforecast import MSTL, AutoETS, Conformal, Drift, Naive, SeasonalNaive, datasets, decompose
+from deepforecast import MSTL, SES, AutoETS, Conformal, Drift, Naive, SeasonalNaive, datasets, decompose
 from deepforecast.data.missing import filled
 from deepforecast.errors import CapabilityError, DataError, ParameterError, ParameterTypeError
 from deepforecast.models.statistical._gaps import filled_by_seasons
@@ -186,8 +186,35 @@ def test_the_rest_is_autoets_without_a_season_if_nothing_is_said() -> None:
     usual, said = MSTL(7), MSTL(7, trend_model=AutoETS(season_length=1))
     pd.testing.assert_frame_equal(usual.fit(frame).predict(level=80), said.fit(frame).predict(level=80))
     values = usual.fitted_values()["MSTL"].to_numpy()
-    assert np.abs(values[10:] - frame["y"].to_numpy()[10:]).std() < frame["y"].std()
+    assert np.isnan(values[:14]).all()
+    assert np.abs(values[14:] - frame["y"].to_numpy()[14:]).std() < frame["y"].std()
     assert np.isfinite(usual.residual_diagnostics()["p_value"]).all()
+
+
+@pytest.mark.parametrize("lengths", [7, [3, 7]])
+def test_fitted_values_hang_on_earlier_rows_alone(lengths: int | list[int]) -> None:
+    """Each cycle begins as predict(frame=...) of the rows before it; a smoother that looks to both sides foresees nothing."""
+    frame = pd.concat([daily(70, 1, "a"), daily(45, 2, "b")], ignore_index=True)
+    model = MSTL(season_length=lengths, trend_model=SES()).fit(frame)
+    seen = model.fitted_values()
+    cycle = np.min(lengths)
+    for name, rows in seen.groupby("unique_id"):
+        values = rows["MSTL"].to_numpy()
+        assert np.isnan(values[:14]).all()
+        for row in range(14, len(rows), cycle):
+            before = frame[frame["unique_id"] == name].head(row)
+            assert values[row] == pytest.approx(model.predict(1, frame=before)["MSTL"].item(), abs=1e-9)
+    moved = frame.assign(y=np.where(frame.index == 33, frame["y"] + 100, frame["y"]))
+    np.testing.assert_array_equal(model.fitted_values(moved)["MSTL"][:34], seen["MSTL"][:34])
+    alone = model.fitted_values(frame[frame["unique_id"] == "b"])["MSTL"]
+    np.testing.assert_array_equal(alone, seen.loc[seen["unique_id"] == "b", "MSTL"])
+
+
+def test_what_is_left_over_of_white_noise_is_no_smaller_than_it() -> None:
+    rng, stamps = np.random.default_rng(0), pd.date_range("2020-01-01", periods=36, freq="MS")
+    parts = [pd.DataFrame({"unique_id": f"{n:02}", "ds": stamps, "y": rng.normal(size=36)}) for n in range(40)]
+    found = MSTL(season_length=12).fit(pd.concat(parts)).fitted_values()
+    assert np.sqrt(np.nanmean((found["y"] - found["MSTL"]) ** 2)) > 1.0
 
 
 def test_auto_takes_the_seasons_of_the_frequency() -> None:
