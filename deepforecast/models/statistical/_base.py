@@ -8,7 +8,7 @@ follow from the model's parameters and the season, never from the data, so that 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -27,6 +27,7 @@ from deepforecast.data.frequency import seasons
 from deepforecast.data.panel import Panel
 from deepforecast.errors import DataError, say
 from deepforecast.models.statistical._diagnostics import diagnosed
+from deepforecast.models.statistical._idle import refuse_idle
 from deepforecast.models.statistical._regressors import say_untold, unvaried
 
 
@@ -94,6 +95,7 @@ class Statistical(Forecaster):
         return int(max(season) if isinstance(season, (list, tuple)) else season)
 
     def _learn(self, panel: Panel, monitor: Monitor = SILENT) -> State:
+        refuse_idle(self, self._idle())
         state = super()._learn(panel, monitor)
         if not panel.series.columns.future:
             return state
@@ -124,6 +126,10 @@ class Statistical(Forecaster):
         return learned.history
 
     # -- hooks of a model ------------------------------------------------------------------------------------------------------
+
+    def _idle(self) -> Iterable[tuple[str, str]]:
+        """Parameters that have no effect beside the others as they are: names, and why, with the way out."""
+        return ()
 
     def _estimate(self, panel: Panel) -> Learned:
         """Learn from a panel; called for slices of it, in threads."""

@@ -67,7 +67,10 @@ def season_lengths(given: Any, panel: Panel, who: str) -> tuple[int, ...]:
             raise ParameterTypeError(f"season_length is a whole number of steps, or several; got {shown(value)}.")
         if value < 1:
             raise ParameterError(f"season_length is at least 1; got {shown(value)}.")
-    return tuple(sorted({int(value) for value in values} - {1}))
+    lengths = sorted(int(value) for value in values)
+    if len(set(lengths)) < len(lengths) or (len(lengths) > 1 and lengths[0] == 1):
+        raise ParameterError(f"Several seasons have different lengths above 1; got {shown(given)}. Name each once.")
+    return tuple(length for length in lengths if length > 1)
 
 
 def taken_apart(panel: Panel, lengths: Sequence[int], smoothers: Smoothers) -> tuple[Floats, Floats]:

@@ -6,7 +6,7 @@ ThetaFamily     `_forms` says which recursions are tried, `_score` what the best
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +25,7 @@ from deepforecast.models import _seasonality as seasonality
 from deepforecast.models.baselines._arrays import reduced
 from deepforecast.models.baselines._base import resolved_season
 from deepforecast.models.statistical._base import Statistical
+from deepforecast.models.statistical._idle import NO_SEASON
 from deepforecast.models.statistical._since import rows_since, spread_since, told
 
 LONG = 10  # rows from which on the first errors may be left out
@@ -75,6 +76,12 @@ class ThetaFamily(Statistical):
     def _score(self, form: Form, loss: Floats, count: Ints) -> Floats:
         """What the recursion of a series is chosen by, the lower the better: here the objective it minimises."""
         return loss
+
+    def _idle(self) -> Iterator[tuple[str, str]]:
+        if self.decomposition == "none":
+            yield "season_length", "with decomposition='none'. Say decomposition='auto', or leave it out"
+        if self.season_length == NO_SEASON and self.decomposition != "none":
+            yield "decomposition", "without a season. Give a season_length above 1, or leave it out"
 
     def _needs(self, panel: Panel) -> int:
         return 4

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -63,6 +64,12 @@ class ARIMA(ArimaFamily):
     def _narrow(self, declared: Capabilities) -> Capabilities:
         order = self._given(1)
         return replace(declared, shift_equivariant=bool(order.lost or order.constant))
+
+    def _idle(self) -> Iterator[tuple[str, str]]:
+        if not any(self.seasonal_order):
+            yield "season_length", "without a seasonal order. Give seasonal_order=(P, D, Q), or leave it out"
+        if self.engine == "statsmodels":
+            yield "method", "with engine='statsmodels', which has the exact likelihood. Leave one of them out"
 
     def _needs(self, panel: Panel) -> int:
         order = self._given(self._short_season(panel))

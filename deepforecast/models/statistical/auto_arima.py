@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from deepforecast.errors import say, some
 from deepforecast.models.statistical._arima import ArimaFamily
 from deepforecast.models.statistical._arima_search import Rules, Search, differences_of, waves_chosen
 from deepforecast.models.statistical._arima_series import Fit, Order, Series
+from deepforecast.models.statistical._idle import NO_SEASON
 from deepforecast.models.statistical._regressors import design
 from deepforecast.models.statistical._seasons import CYCLES, Smoothers, season_lengths, taken_apart
 
@@ -65,6 +67,18 @@ class AutoARIMA(ArimaFamily):
     def examples(cls) -> list[dict[str, Any]]:
         """With which parameters the contract is checked."""
         return [{"season_length": 7}, {"season_length": [3, 7], "long_season": 5, "stepwise": False, "max_order": 2}]
+
+    def _idle(self) -> Iterator[tuple[str, str]]:
+        if self.d is not None:
+            for name in ("max_d", "unit_root_test"):
+                yield name, f"beside d={self.d}. Leave d out to have it tested, or leave this out"
+        if self.seasonal_d is not None:
+            yield "max_seasonal_d", f"beside seasonal_d={self.seasonal_d}. Leave one of them out"
+        if self.stepwise:
+            yield "max_order", "in a stepwise search. Say stepwise=False, or bound each with max_p, max_q and so on"
+        if self.season_length == NO_SEASON:
+            for name in ("seasonal_d", "max_seasonal_p", "max_seasonal_q", "max_seasonal_d", "long_season", "max_waves"):
+                yield name, "without a season. Give a season_length above 1, or leave it out"
 
     def _needs(self, panel: Panel) -> int:
         self._lengths(panel)

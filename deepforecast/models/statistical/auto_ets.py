@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
 from typing import Any
@@ -78,6 +79,16 @@ class AutoETS(Exponential):
                 f"seasonal={self.seasonal!r}, box_cox={self.box_cox!r}. Allow more, or name a form: ETS(...)."
             )
         return found
+
+    def _idle(self) -> Iterator[tuple[str, str]]:
+        if self.seasonal is None:
+            yield "season_length", "with seasonal=None. Allow a season, or leave it out"
+        if self.trend is None and self.damped is True:
+            yield "damped", "with trend=None. Allow a trend, or leave it out"
+        if self.trend != "auto":
+            yield "multiplicative_trend", f"beside trend={self.trend!r}. Say trend='auto', or leave it out"
+        if self.box_cox is not None:
+            yield "multiplicative_trend", "beside box_cox, which leaves forms that add alone. Leave one of them out"
 
     def _season(self, panel: Panel) -> int:
         if all(form.season == 0 for form in self._forms()):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,10 @@ class CES(ComplexSmoothing):
     def examples() -> list[dict[str, Any]]:
         """What the contract is checked with."""
         return [{"season": season} for season in FORMS]
+
+    def _idle(self) -> Iterator[tuple[str, str]]:
+        if self.season == "none":
+            yield "season_length", "with season='none'. Say season='full' (or 'simple', 'partial'), or leave it out"
 
     def _needs(self, panel: Panel) -> int:
         if self.season == "none":

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from deepforecast.core.params import param
@@ -46,6 +48,10 @@ class Croston(Intermittent):
         when=lambda drawn: drawn["variant"] != "optimized",
         help="smoothing parameter of sizes and periods; not of variant='optimized', which finds its own",
     )
+
+    def _idle(self) -> Iterator[tuple[str, str]]:
+        if self.variant == "optimized":
+            yield "alpha", "with variant='optimized', which finds its own. Say variant='classic' or 'sba', or leave it out"
 
     def _estimate(self, panel: Panel) -> Learned:
         bounds = BOUNDS if self.variant == "optimized" else (self.alpha, self.alpha)

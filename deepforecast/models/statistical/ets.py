@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from deepforecast.core.capabilities import Capabilities
@@ -70,6 +70,15 @@ class ETS(Smoothing):
                 "multiplicative errors with multiplicative parts, or say unstable=True."
             )
         return [form]
+
+    def _idle(self) -> Iterator[tuple[str, str]]:
+        if self.seasonal is None:
+            for name in ("season_length", "gamma"):
+                yield name, "without a season. Say seasonal='additive' or 'multiplicative', or leave it out"
+        if self.trend is None:
+            yield "beta", "without a trend. Say trend='additive' or 'multiplicative', or leave it out"
+        if not self.damped:
+            yield "phi", "on a trend that is not damped. Say damped=True, or leave it out"
 
     def _season(self, panel: Panel) -> int:
         return 1 if self.seasonal is None else resolved_season(self.season_length, panel, self, "season_length")

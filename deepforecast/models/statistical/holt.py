@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from deepforecast.core.capabilities import Capabilities
@@ -40,6 +40,10 @@ class Holt(Smoothing):
 
     def _forms(self) -> list[Form]:
         return [Form(0, 2 if self.exponential else 1, int(self.damped), 0)]
+
+    def _idle(self) -> Iterator[tuple[str, str]]:
+        if not self.damped:
+            yield "phi", "on a trend that is not damped. Say damped=True, or leave it out"
 
     def _rates(self) -> Sequence[float | None]:
         return self.alpha, self.beta, None, self.phi

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from deepforecast.core.capabilities import Capabilities
@@ -52,6 +52,12 @@ class HoltWinters(Smoothing):
 
     def _season(self, panel: Panel) -> int:
         return resolved_season(self.season_length, panel, self, "season_length")
+
+    def _idle(self) -> Iterator[tuple[str, str]]:
+        if not self.damped:
+            yield "phi", "on a trend that is not damped. Say damped=True, or leave it out"
+        if self.season_length == 1:
+            yield "gamma", "without a season. Give a season_length above 1, or leave it out"
 
     def _rates(self) -> Sequence[float | None]:
         return self.alpha, self.beta, self.gamma, self.phi

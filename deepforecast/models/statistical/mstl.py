@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -24,6 +24,7 @@ from deepforecast.models._seasonality import say_short
 from deepforecast.models.statistical import _carried
 from deepforecast.models.statistical._base import Statistical
 from deepforecast.models.statistical._carried import together, unpacked
+from deepforecast.models.statistical._idle import NO_SEASON, refuse_idle
 from deepforecast.models.statistical._known import Known
 from deepforecast.models.statistical._one_step import foreseen
 from deepforecast.models.statistical._seasons import CYCLES, Smoothers, season_lengths, taken_apart
@@ -83,6 +84,11 @@ class MSTL(Statistical):
             self.seasonal_window, self.trend_window, degrees=(self.seasonal_degree, 1, 1), robust=self.robust
         )
 
+    def _idle(self) -> Iterator[tuple[str, str]]:
+        if self.season_length == NO_SEASON:
+            for name in ("seasonal_window", "trend_window", "seasonal_degree", "robust"):
+                yield name, "without a season. Give a season_length above 1, or leave it out"
+
     def _needs(self, panel: Panel) -> int:
         inner = self._inner()
         if inner.calibrates or not inner.capabilities.by_series:
@@ -90,6 +96,8 @@ class MSTL(Statistical):
                 f"trend_model learns each series by itself and makes no calibrated bands; {type(inner).__name__} is not of "
                 "that kind. Say intervals='conformal' on MSTL instead, or choose another model."
             )
+        if isinstance(inner, Statistical):
+            refuse_idle(inner.clone(alias=type(inner).__name__), inner._idle())
         lengths = season_lengths(self.season_length, panel, self.name)
         return max(inner._needs(panel), CYCLES * self._told(lengths) if lengths else 1)
 

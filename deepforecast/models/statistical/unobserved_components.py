@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from deepforecast.core.params import param
@@ -10,6 +11,7 @@ from deepforecast.core.state import Learned
 from deepforecast.data.frequency import seasons
 from deepforecast.data.panel import Panel
 from deepforecast.errors import ParameterError
+from deepforecast.models.statistical._idle import NO_SEASON
 from deepforecast.models.statistical._structural import Structural
 
 LEVELS = (
@@ -55,6 +57,15 @@ class UnobservedComponents(Structural):
     def examples(cls) -> list[dict[str, Any]]:
         """With which parameters the contract is checked."""
         return [{"level": "local level", "season_length": 1}]
+
+    def _idle(self) -> Iterator[tuple[str, str]]:
+        if not self.trigonometric:
+            yield "harmonics", "without a trigonometric season. Give trigonometric=[...], or leave it out"
+        if not self.cycle:
+            for name in ("stochastic_cycle", "damped_cycle"):
+                yield name, "without a cycle. Say cycle=True, or leave it out"
+        if self.season_length == NO_SEASON:
+            yield "stochastic_season", "without a season of dummies. Give a season_length above 1, or leave it out"
 
     def _needs(self, panel: Panel) -> int:
         waves = sum(one["harmonics"] * 2 for one in self._waves())

@@ -147,7 +147,7 @@ def test_seasons_that_are_not_taken_out_or_cannot_be():
     found = Theta(4, season_length=4).fit(frame).predict()["Theta"].to_numpy().reshape(2, 4)
     np.testing.assert_allclose(found[0], [3, -3, 1, -1], atol=0.3)
     np.testing.assert_allclose(found[1] - found[0], 20, atol=0.3)
-    flat = Theta(4, season_length=4, decomposition="none").fit(frame).predict()["Theta"].to_numpy()
+    flat = Theta(4, decomposition="none").fit(frame).predict()["Theta"].to_numpy()
     assert np.ptp(flat.reshape(2, 4), axis=1).max() < 0.5
 
 
