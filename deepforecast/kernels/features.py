@@ -59,6 +59,18 @@ def newest(past: Floats, held: int, features: Ints, levels: Floats, running: Flo
 
 
 @compiled
+def carry(y: Floats, indptr: Ints, lag: int, drift: Floats) -> None:
+    """In the place of each missing value put the one `lag` rows before and the `drift` of its series, or else the last one."""
+    for one in range(len(indptr) - 1):
+        for row in range(indptr[one], indptr[one + 1]):
+            if math.isnan(y[row]) and row > indptr[one]:
+                before = row - lag
+                y[row] = y[row - 1]
+                if before >= indptr[one] and not math.isnan(y[before]):
+                    y[row] = y[before] + drift[one]
+
+
+@compiled
 def begin_watch(y: Floats, indptr: Ints, features: Ints, levels: Floats, running: Floats) -> None:
     """Take the whole history of every series into `running`, but for the rows a lag leaves out."""
     running[:] = 0.0

@@ -50,7 +50,7 @@ class Ahead:
 
     @cached_property
     def _tails_kept(self) -> list[Floats]:
-        return self.plan.target.tails(self.learned["tail"], self._scales, self._passed)
+        return self.plan.target.tails(self.learned["ends"])
 
     @cached_property
     def _beside(self) -> Floats:

@@ -166,8 +166,11 @@ class Regressive(Forecaster):
         rows = np.arange(len(panel)) if self.per_series else _held.known_rows(learned, panel)
         _, scales = plan.target.learn(panel, self.name)
         began, owners, known = panel.start, rows.astype(np.float64), rows >= 0
+        varied = known.copy()
+        varied[known] = learned["scale"][rows[known]] > 0
         for name, values in scales.items():
-            values[known] = learned[name][rows[known]]
+            kept = varied if name in ("scale", "centre", "drift") else known
+            values[kept] = learned[name][rows[kept]]
         began[known] = learned["began"][rows[known]]
         owners[known] = learned["owner"][rows[known]]
         z = plan.target.apply(panel.y, panel.indptr, scales, (panel.start - began) // panel.calendar.step)

@@ -15,7 +15,7 @@ from deepforecast.errors import DeepForecastError
 from deepforecast.models.regression import _tails
 from deepforecast.models.regression._plan import Plan
 
-SCALES = ("power", "unit", "line", "scale", "centre")
+SCALES = ("power", "unit", "line", "scale", "centre", "drift")
 
 
 def begun(plan: Plan, panel: Panel, z: Floats, scales: Mapping[str, Any], began: Ints, owners: Floats) -> dict[str, Any]:
@@ -23,6 +23,8 @@ def begun(plan: Plan, panel: Panel, z: Floats, scales: Mapping[str, Any], began:
     held: dict[str, Any] = {**scales, "began": began, "owner": owners}
     held["tail"] = _tails.tail(panel.y, panel.indptr, plan.rows)
     held["seen"] = _tails.seen(plan.design, z, panel.indptr)
+    straight = plan.target.straight(panel.y, panel.indptr, scales, (panel.start - began) // panel.calendar.step)
+    held["ends"] = plan.target.ends(straight, panel.indptr, scales["drift"])
     for name, lags in plan.design.columns.items():
         rows = max(one.reach for one in lags) + plan.block
         held[f"past:{name}"] = _tails.tail(panel.covariates[name].values, panel.indptr, rows)
@@ -42,22 +44,27 @@ def moved(plan: Plan, learned: Learned, panel: Panel) -> dict[str, Any]:
     for name in [one for one in held if one.startswith(("past:", "ahead:"))]:
         values = panel.covariates[name.partition(":")[2]].values
         held[name] = _tails.gone_on(held[name], values, panel.indptr)
+    before, rows, last = learned.by_series["tail"], np.diff(panel.indptr), passed(learned, panel.series)
+    y, indptr = joined(before, panel.y, panel.indptr)
+    if not held["scale"].all():  # some never varied in the fit: they may have begun to
+        found = plan.target.measured(plan.target.straight(y, indptr, held, last - np.diff(indptr)), indptr)
+        held.update({name: np.where(held["scale"] > 0, held[name], found[name]) for name in found})
     if held["seen"].shape[1]:
-        before = learned.by_series["tail"]
-        y, indptr = joined(before, panel)
-        z = plan.target.apply(y, indptr, scales_of(held), passed(learned, panel.series) - np.diff(indptr))
+        z = plan.target.apply(y, indptr, scales_of(held), last - np.diff(indptr))
         held["seen"] = _tails.seen_on(plan.design, held["seen"], z, indptr, before.shape[1])
+    straight = plan.target.straight(panel.y, panel.indptr, held, last - rows)
+    held["ends"] = plan.target.ends(*joined(held["ends"], straight, panel.indptr), held["drift"])
     return held
 
 
-def joined(before: Floats, panel: Panel) -> tuple[Floats, Ints]:
+def joined(before: Floats, y: Floats, indptr: Ints) -> tuple[Floats, Ints]:
     """The tails with the further rows behind them, as flat series."""
-    rows = before.shape[1]
-    indptr = panel.indptr + rows * np.arange(len(panel) + 1)
+    rows, more = before.shape[1], np.diff(indptr)
+    indptr = indptr + rows * np.arange(len(indptr))
     found = np.empty(indptr[-1])
-    into = np.arange(indptr[-1]) - np.repeat(indptr[:-1], np.diff(indptr))
+    into = np.arange(indptr[-1]) - np.repeat(indptr[:-1], rows + more)
     found[into < rows] = before.reshape(-1)
-    found[into >= rows] = panel.y
+    found[into >= rows] = y
     return found, indptr
 
 

@@ -11,13 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from deepforecast.data import missing as gaps
 from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.panel import Panel
 from deepforecast.errors import DataError
+from deepforecast.models.regression import _tails
 
 POWERS = np.linspace(-1.0, 2.0, 61)  # where the power of Box and Cox is looked for
 SAMPLES = np.array([-1.6448536, -1.0364334, -0.6744898, -0.3853205, -0.1256613])
+NOISE = 1e-13  # of the largest value: what differences leave of a series that repeats itself
 NODES = np.concatenate([SAMPLES, -SAMPLES])  # normal quantiles, to take a mean over a distribution
 
 
@@ -35,6 +36,11 @@ class Target:
         """Values at the begin of a series that differences cost."""
         return sum(self.differences)
 
+    @property
+    def longest(self) -> int:
+        """The longest difference: a season, if there is one."""
+        return max(self.differences, default=1)
+
     def learn(self, panel: Panel, name: str) -> tuple[Floats, dict[str, Any]]:
         """The target as it is learned (NaN at the begin, where differences have none), and what each series keeps of it."""
         held = {"power": self._powers(panel, name), "unit": self._units(panel), "line": np.zeros((len(panel), 2))}
@@ -42,19 +48,43 @@ class Target:
         if self.detrend:
             held["line"] = lines(y, panel.indptr)
         y = y - _on_line(held["line"], panel.lengths)
+        held.update(self.measured(y, panel.indptr))
+        return self._scaled(y, panel.indptr, held), held
+
+    def measured(self, y: Floats, indptr: Ints) -> dict[str, Floats]:
+        """Of such values before their differences: the usual change over the longest of these, and centre and scale after them,
+        a scale of 0 for a series that never varies."""
+        count = len(indptr) - 1
+        largest = _reduced(np.maximum, np.where(np.isnan(y), 0.0, np.abs(y)), indptr)
+        drift = means(differenced(y, indptr, self.longest), indptr) if self.differences else np.zeros(count)
         for lag in self.differences:
-            y = differenced(y, panel.indptr, lag)
-        held["scale"] = deviations(y, panel.indptr) if self.scale else np.ones(len(panel))
-        held["centre"] = means(y, panel.indptr) if self.scale else np.zeros(len(panel))
-        return (y - np.repeat(held["centre"], panel.lengths)) / np.repeat(held["scale"], panel.lengths), held
+            y = differenced(y, indptr, lag)
+        if not self.scale:
+            return {"drift": drift, "centre": np.zeros(count), "scale": np.ones(count)}
+        return {"drift": drift, "centre": means(y, indptr), "scale": deviations(y, indptr, 0.0, NOISE * largest)}
 
     def apply(self, y: Floats, indptr: Ints, held: Mapping[str, Any], passed: Ints) -> Floats:
         """The target of other rows, by what the series keep; `passed`: rows of the fit and since before the first of these."""
+        return self._scaled(self.straight(y, indptr, held, passed), indptr, held)
+
+    def straight(self, y: Floats, indptr: Ints, held: Mapping[str, Any], passed: Ints) -> Floats:
+        """The target of such rows before differences are taken."""
         lengths = np.diff(indptr)
-        y = self._bent(y, held, lengths) - _on_line(held["line"], lengths, passed)
-        for lag in self.differences:
-            y = differenced(y, indptr, lag)
-        return np.asarray((y - np.repeat(held["centre"], lengths)) / np.repeat(held["scale"], lengths))
+        return np.asarray(self._bent(y, held, lengths) - _on_line(held["line"], lengths, passed))
+
+    def ends(self, y: Floats, indptr: Ints, drift: Floats) -> Floats:
+        """What differences go on from: of each series the last `reach` of such values. In the place of a missing one stands the
+        one of the longest difference before, moved on by the usual change since; before a series began, its first value."""
+        from deepforecast.kernels import features as kernel
+
+        if not self.reach:
+            return np.empty((len(drift), 0))
+        if np.isnan(y).any():
+            y = y.copy()
+            kernel.carry(y, indptr, self.longest, drift)
+        found = _tails.tail(y, indptr, self.reach)
+        first = np.argmax(~np.isnan(found), axis=1)[:, None]
+        return np.where(np.isnan(found), np.take_along_axis(found, first, axis=1), found)
 
     def learned_tail(self, past: Floats, held: Mapping[str, Any], passed: Ints) -> Floats:
         """The last values (series, rows) as they are learned; `passed`: rows up to the last of them."""
@@ -62,19 +92,12 @@ class Target:
         indptr = np.arange(count + 1) * rows
         return self.apply(past.reshape(-1), indptr, held, passed - rows).reshape(count, rows)[:, self.reach :]
 
-    def tails(self, past: Floats, held: Mapping[str, Any], passed: Ints) -> list[Floats]:
-        """The last values that each difference goes on from, of `past` (series, rows): the newest rows of the target."""
-        if not self.differences:
-            return []
-        indptr = np.arange(len(past) + 1) * past.shape[1]
-        past = gaps.filled(past.reshape(-1), indptr, "interpolate").reshape(past.shape)  # a difference goes on from a value
-        y = powered(past / held["unit"][:, None], held["power"][:, None])
-        rows = passed[:, None] - y.shape[1] + np.arange(y.shape[1])
-        y = y - (held["line"][:, :1] + held["line"][:, 1:] * rows)
+    def tails(self, ends: Floats) -> list[Floats]:
+        """The last values that each difference goes on from."""
         kept = []
         for lag in self.differences:
-            kept.append(y[:, -lag:])
-            y = y[:, lag:] - y[:, :-lag]
+            kept.append(ends[:, -lag:])
+            ends = ends[:, lag:] - ends[:, :-lag]
         return kept
 
     def back(
@@ -97,6 +120,13 @@ class Target:
             return np.asarray(unpowered(y, power) * unit)
         away = (spread * held["scale"])[:, None] * np.sqrt(errors)
         return np.asarray(np.mean([unpowered(y + node * away, power) for node in NODES], axis=0) * unit)
+
+    def _scaled(self, y: Floats, indptr: Ints, held: Mapping[str, Any]) -> Floats:
+        """Differences around their centre, in deviations; 0 where a series never varied."""
+        for lag in self.differences:
+            y = differenced(y, indptr, lag)
+        lengths, scale = np.diff(indptr), np.where(held["scale"] > 0, held["scale"], np.inf)
+        return np.asarray((y - np.repeat(held["centre"], lengths)) / np.repeat(scale, lengths))
 
     def _bent(self, y: Floats, held: Mapping[str, Any], lengths: Ints) -> Floats:
         """The values under the power of their series."""
@@ -192,8 +222,8 @@ def means(y: Floats, indptr: Ints) -> Floats:
     return np.where(count > 0, base + total / np.maximum(count, 1), 0.0)
 
 
-def deviations(y: Floats, indptr: Ints) -> Floats:
-    """The standard deviation of each series; 1 where it never varies."""
+def deviations(y: Floats, indptr: Ints, flat: float = 1.0, noise: Floats | float = 0.0) -> Floats:
+    """The standard deviation of each series; `flat` where it never varies by more than last digits, or than `noise`."""
     lengths = np.diff(indptr)
     centre = means(y, indptr)
     seen = ~np.isnan(y)
@@ -202,7 +232,7 @@ def deviations(y: Floats, indptr: Ints) -> Floats:
     away = np.ldexp(away, -np.repeat(power, lengths))  # near 1, so that squares neither overflow nor vanish
     count = np.add.reduceat(seen, indptr[:-1], dtype=np.float64)
     spread = np.ldexp(np.sqrt(np.add.reduceat(away * away, indptr[:-1]) / np.maximum(count, 1)), power)
-    return np.where(spread > 1e-12 * np.abs(centre), spread, 1.0)
+    return np.where(spread > np.maximum(1e-12 * np.abs(centre), noise), spread, flat)
 
 
 def _reduced(act: Any, y: Floats, indptr: Ints) -> Floats:

@@ -53,7 +53,8 @@ def test_forward_and_back_are_inverses(target: Target, seed: int, level: float, 
     np.testing.assert_allclose(begun, z, rtol=1e-9, atol=1e-9)
     ahead = np.stack([applied[end - H : end] for end in grown.indptr[1:]])
     past, passed = np.stack([y[-16:] for y in early]), np.array([len(y) for y in early])
-    found = target.back(ahead, held, target.tails(past, held, passed), passed)
+    ends = target.ends(target.straight(panel.y, panel.indptr, held, np.zeros(3, dtype=np.int64)), panel.indptr, held["drift"])
+    found = target.back(ahead, held, target.tails(ends), passed)
     np.testing.assert_allclose(found, [y[-H:] for y in whole], rtol=1e-7)
     tail = target.learned_tail(past, held, passed)
     wanted = [z[end - tail.shape[1] : end] for end in panel.indptr[1:]]
@@ -103,10 +104,26 @@ def test_differences_stay_within_a_series() -> None:
 
 
 def test_a_difference_goes_on_from_the_last_value_where_some_lack() -> None:
-    target, panel = Target(differences=(1,), scale=False), panel_of([np.array([1.0, 2.0, 4.0, 7.0])])
-    _, held = target.learn(panel, "it")
-    tails = target.tails(np.array([[1.0, 2.0, 4.0, np.nan]]), held, np.array([4]))
-    assert tails[0].tolist() == [[4.0]]
+    ends = Target(differences=(1,)).ends(np.array([1.0, 2.0, 4.0, np.nan]), np.array([0, 4]), np.array([1.5]))
+    assert ends.tolist() == [[5.5]]
+
+
+def test_a_season_goes_on_from_its_own_places_where_some_lack() -> None:
+    y = np.array([1.0, 5.0, 9.0, 2.0, 6.0, np.nan, np.nan, 8.0, np.nan, np.nan])
+    ends = Target(differences=(3,)).ends(y, np.array([0, len(y)]), np.array([1.0]))
+    assert ends.tolist() == [[8.0, 11.0, 4.0]]
+
+
+def test_before_a_series_began_stands_its_first_value() -> None:
+    ends = Target(differences=(3, 1)).ends(np.array([np.nan, 5.0, 6.0]), np.array([0, 3]), np.zeros(1))
+    assert ends.tolist() == [[5.0, 5.0, 5.0, 6.0]]
+
+
+def test_last_digits_of_what_repeats_itself_are_no_spread() -> None:
+    week = np.tile(np.sqrt(np.arange(1.0, 8.0)), 6) + 0.1 * np.arange(42)
+    z, held = Target(differences=(7, 1)).learn(panel_of([week, np.zeros(42)]), "it")
+    assert held["scale"].tolist() == [0, 0]
+    assert np.nanmax(np.abs(z)) == 0
 
 
 def test_the_mean_of_a_bent_target_lies_above_its_median() -> None:
@@ -118,7 +135,7 @@ def test_the_mean_of_a_bent_target_lies_above_its_median() -> None:
     assert raised[0, 0] == pytest.approx(np.exp(1 + 0.4**2 / 2), rel=0.02)
     walk = Target("log", differences=(1,), scale=False)
     _, kept = walk.learn(panel, "it")
-    tails = walk.tails(np.exp([[2.0, 1.0]]), kept, passed)
+    tails = walk.tails(np.array([[1.0]]))
     means = walk.back(np.zeros((1, 2)), kept, tails, passed, np.array([0.4]))[0]
     assert means[1] > means[0] > np.e  # errors of a walk add up
 
