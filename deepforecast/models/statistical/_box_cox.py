@@ -6,10 +6,16 @@ from typing import Any
 
 import numpy as np
 
+from deepforecast.core.state import Learned
 from deepforecast.data.frames import Floats, Ints
+from deepforecast.errors import DataError
 
 GOLDEN = (np.sqrt(5.0) - 1.0) / 2.0
 ROUNDS = 40
+NODES = 64  # of a quadrature
+FAR = 9.0  # deviations about the peak of what is integrated
+MIDDLE, SHARE = 2.5758293035489004, 0.99
+"""Of a normal distribution: the middle, in deviations, and what lies within."""
 
 
 def transformed(y: Floats, power: Any, *, back: bool = False) -> Floats:
@@ -31,12 +37,51 @@ def transformed(y: Floats, power: Any, *, back: bool = False) -> Floats:
 
 
 def corrected(mean: Floats, deviation: Floats, power: Floats) -> Floats:
-    """The mean of what is normal when transformed, to the second order (Hyndman & Athanasopoulos, section 5.6)."""
-    middle = transformed(mean, power, back=True)
+    """The mean of what is normal when transformed: of exp(normal) by its formula, else by quadrature.
+
+    Values below the range count as 0. With a power below 0 there is no mean, as values so high are likely that none leads to:
+    then it is that of the middle 99 %.
+    """
+    shape = np.broadcast_shapes(mean.shape, deviation.shape, power.shape)
+    mean, deviation, power = (np.broadcast_to(one, shape) for one in (mean, deviation, power))
+    found = np.array(transformed(mean, power, back=True), np.float64)
+    bends = ~np.isnan(power) & (deviation > 0.0) & np.isfinite(mean)
+    exponential = bends & (power == 0.0)
     with np.errstate(all="ignore"):
-        bend = 1.0 + 0.5 * (1.0 - power) * (deviation / (power * mean + 1.0)) ** 2
-    usable = ~np.isnan(power) & np.isfinite(bend)
-    return np.where(usable, middle * np.where(usable, bend, 1.0), middle)
+        found[exponential] = np.exp(mean[exponential] + 0.5 * deviation[exponential] ** 2)
+    rest = bends & (power != 0.0)
+    found[rest] = _mean_back(mean[rest], deviation[rest], power[rest])
+    return found
+
+
+def _mean_back(mean: Floats, deviation: Floats, power: Floats) -> Floats:
+    """The integral of (power (mean + deviation z) + 1)^(1 / power) over the normal density of z, about its peak."""
+    at, weight = np.polynomial.legendre.leggauss(NODES)
+    edge, slope = power * mean + 1.0, power * deviation
+    with np.errstate(all="ignore"):
+        root = np.sqrt(np.maximum(edge**2 + 4.0 * slope * deviation, 0.0))
+        peak = np.where(edge > 0.0, 2.0 * deviation / (edge + root), (root - edge) / (2.0 * slope))
+        low = np.where(power > 0.0, np.maximum(peak - FAR, -edge / slope), -MIDDLE)
+        high = np.where(power > 0.0, np.maximum(peak, low) + FAR, MIDDLE)
+        z = 0.5 * (high + low)[:, None] + 0.5 * (high - low)[:, None] * at
+        inside = slope[:, None] * z + edge[:, None]
+        logs = np.log(np.maximum(inside, 0.0)) / power[:, None] - 0.5 * z**2
+        top = logs.max(axis=1)
+        total = (weight * np.exp(logs - top[:, None])).sum(axis=1) * 0.5 * (high - low)
+        mass = np.where(power > 0.0, 1.0, SHARE)
+        return np.asarray(np.where(np.isfinite(top), np.exp(top + np.log(total / (mass * np.sqrt(2.0 * np.pi)))), np.exp(top)))
+
+
+def refuse_beyond(values: Floats, learned: Learned) -> Floats:
+    """The values, transformed back, if they are finite; else a `DataError` that names the series and the way out."""
+    bad = np.flatnonzero(~np.isnan(learned["power"]) & np.isinf(values).any(axis=tuple(range(1, values.ndim))))
+    if len(bad) and learned.series is not None:
+        raise DataError(
+            f"A forecast is finite; that of series {learned.series.labels(bad)} is not once its Box-Cox transformation, of "
+            f"power {learned['power'][bad[0]]:.3g}, is taken back. Say box_cox=0 or above (or 'auto'), leave it out, or forecast "
+            "less far ahead."
+        )
+    return values
 
 
 def guerrero(y: Floats, indptr: Ints, season: int) -> Floats:

@@ -13,7 +13,7 @@ from deepforecast.core.noise import standard_normal
 from deepforecast.core.state import Learned
 from deepforecast.data.frames import Floats, Ints
 from deepforecast.models.statistical import _ets as ets
-from deepforecast.models.statistical._box_cox import corrected, transformed
+from deepforecast.models.statistical._box_cox import corrected, refuse_beyond, transformed
 
 PATHS = 5000
 AT_ONCE = 2_000_000  # numbers of sample paths held at a time
@@ -44,7 +44,7 @@ class ExponentialForecast(Forecast):
         if np.isnan(power).all():
             return found
         deviation = self._deviations()[:, self.first :]
-        return corrected(found, np.where(np.isnan(deviation), 0.0, deviation), power)
+        return refuse_beyond(corrected(found, np.where(np.isnan(deviation), 0.0, deviation), power), self.learned)
 
     def quantiles(self, probabilities: Sequence[float]) -> Floats:
         """Any probability."""
@@ -54,7 +54,8 @@ class ExponentialForecast(Forecast):
         for at in range(0, len(sampled), size):
             some = sampled[at : at + size]
             normal[some] = np.moveaxis(np.quantile(self._paths(some), list(probabilities), axis=1), 0, -1)
-        return transformed(normal, self.learned["power"][:, None, None], back=True)[:, self.first :]
+        back = transformed(normal, self.learned["power"][:, None, None], back=True)
+        return refuse_beyond(back[:, self.first :], self.learned)
 
     def after(self, steps: int) -> ExponentialForecast:
         """The same without its first steps."""

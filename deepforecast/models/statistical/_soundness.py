@@ -42,8 +42,9 @@ def unsound(learned: Learned, panel: Panel, alone: Floats) -> Ints:
     left = some[~bad]
     reach = _reach(learned.take(left))
     largest = reduced(np.abs(np.where(np.isnan(panel.y), 0.0, panel.y)), panel.indptr[left], panel.indptr[left + 1], np.maximum)
-    far = np.flatnonzero(~(reach <= BEYOND * largest))
-    far = far[~(reach[far] <= BEYOND * largest[far] * np.array([_growth(panel, number) for number in left[far]]))]
+    with np.errstate(over="ignore"):
+        far = np.flatnonzero(~(reach <= BEYOND * largest))
+        far = far[~(reach[far] <= BEYOND * largest[far] * np.array([_growth(panel, number) for number in left[far]]))]
     astray = np.setdiff1d(_astray(learned.take(left), alone, panel.indptr[left], panel.indptr[left + 1]), far)
     return np.sort(np.concatenate([some[bad], left[far], left[astray]]))
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import optimize, stats
+from scipy import integrate, optimize, stats
 
 from deepforecast import ETS, AutoETS, datasets
 from deepforecast.errors import DataError, ParameterError
@@ -44,14 +46,50 @@ def test_guerreros_power_is_the_minimum_of_the_variation():
 
 
 def test_the_mean_is_corrected_and_the_median_is_not():
-    """The mean of exp(normal) to the second order; with a power of 0 and a spread of 0.3 that is exact to 1 in 1,000."""
-    found = corrected(np.array([2.0]), np.array([0.3]), np.array([0.0]))
-    np.testing.assert_allclose(found, np.exp(2.0 + 0.3**2 / 2), rtol=1.1e-3)
+    found = corrected(np.array([2.0, 9.0]), np.array([0.3, 4.0]), np.zeros(2))
+    np.testing.assert_allclose(found, np.exp([2.0 + 0.3**2 / 2, 9.0 + 8.0]), rtol=1e-12)
     model = ETS(seasonal="additive", box_cox=0, horizon=6).fit(monthly())
     middle = model.clone(point="median").fit(monthly()).predict()["ETS"]
     assert (model.predict()["ETS"] > middle).all()
     plain = ETS(seasonal="additive", horizon=6).fit(monthly().assign(y=lambda frame: np.log(frame["y"]))).predict()["ETS"]
     np.testing.assert_allclose(middle, np.exp(plain), rtol=1e-6)
+
+
+@pytest.mark.parametrize("power", [-0.3, 1e-9, 0.1, 0.5, 1.0, 2.0])
+@pytest.mark.parametrize(("mean", "deviation"), [(2.0, 0.3), (1.0, 0.8), (0.5, 2.0), (12.0, 8.0), (-1.0, 0.5)])
+def test_the_mean_is_the_integral(power, mean, deviation):
+    """Of the middle 99 % where the power is below 0; infinite, in both, where a value is that none leads to."""
+    low, high = stats.norm.ppf([0.005, 0.995]) if power < 0 else (-40.0, 60.0)
+
+    def weighed(z):
+        return float(transformed(np.array([mean + deviation * z]), power, back=True)[0]) * stats.norm.pdf(z)
+
+    edge = (-1.0 / power - mean) / deviation
+    points = sorted({low, high, *(one for one in (edge, -3.0, 0.0, 3.0, 6.0, 12.0) if low < one < high)})
+    found = corrected(*(np.array([one]) for one in (mean, deviation, power)))[0]
+    if power < 0 and edge < high:
+        assert found == np.inf
+        return
+    wanted = sum(integrate.quad(weighed, *pair, limit=500)[0] for pair in pairwise(points)) / (0.99 if power < 0 else 1.0)
+    assert found == pytest.approx(wanted, rel=1e-4)
+
+
+def test_far_ahead_the_mean_stays_within_its_bands():
+    rng = np.random.default_rng(0)
+    y = np.maximum(20 + np.cumsum(rng.normal(size=60)), 1.0) ** 2
+    frame = pd.DataFrame({"ds": pd.date_range("2015-01-01", periods=60, freq="MS"), "y": y})
+    for power in (0.3, 0.5, 1.0, 2.0):
+        found = ETS(trend=None, box_cox=power, alpha=0.9, horizon=400).fit(frame).predict(level=[80])
+        assert (found["ETS"] > 0).all()
+        assert ((found["ETS-lo-80"] < found["ETS"]) & (found["ETS"] < found["ETS-hi-80"])).all()
+
+
+def test_what_is_infinite_names_the_transformation():
+    rng = np.random.default_rng(0)
+    y = np.exp(np.cumsum(rng.normal(size=40)) * 0.5 + 2)
+    frame = pd.DataFrame({"ds": pd.date_range("2015-01-01", periods=40, freq="MS"), "y": y})
+    with pytest.raises(DataError, match=r"power -0\.5.*box_cox=0"):
+        ETS(box_cox=-0.5, horizon=60).fit(frame).predict(level=95)
 
 
 def test_components_of_a_transformed_series_add_up():

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from deepforecast import ETS, AutoETS, HoltWinters
+from deepforecast import ETS, AutoETS, Holt, HoltWinters
 from deepforecast.errors import DataWarning
 
 PRODUCTS = [
@@ -104,3 +104,11 @@ def test_a_shift_of_the_level_leads_no_choice_away(shift):
     found = model.predict(24, level=80)
     np.testing.assert_allclose(found["AutoETS"], y[-1], rtol=0.05)
     assert found[found.columns[2:]].abs().to_numpy().max() < 2 * y[-1]
+
+
+def test_values_near_the_largest_number_say_nothing():
+    rng = np.random.default_rng(0)
+    y = (1 + 0.2 * rng.random(60) + 0.1 * np.tile(np.arange(12) / 12, 5)) * 1e307
+    frame = pd.DataFrame({"ds": pd.date_range("2010-01-01", periods=60, freq="MS"), "y": y})
+    for model in (HoltWinters(3, seasonal="multiplicative"), Holt(3, exponential=True)):
+        assert np.isfinite(model.fit(frame).predict()[model.name]).all()
