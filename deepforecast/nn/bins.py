@@ -1,0 +1,85 @@
+"""Values as words: a categorical distribution over bins, learned as language models learn, by softmax and cross-entropy."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar, final
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from deepforecast.data.whole import whole_number
+from deepforecast.errors import ParameterError, shown
+from deepforecast.nn.head import Head
+from deepforecast.nn.scaling import Scale
+
+BEND = 3.0  # widths grow as |z| from about 1 / BEND on
+
+
+@final
+class Bins(Head):
+    """`n` bins of z from `low` to `high`; what lies outside falls into the outermost. Within a bin all values are as likely.
+
+    `spacing`: "dense" (narrow near 0, farther out in proportion to the value) or "uniform". (Ansari et al. 2024, Chronos.)
+    """
+
+    name: ClassVar[str] = "bins"
+    edges: Tensor
+
+    def __init__(self, n: int = 256, low: float = -15.0, high: float = 15.0, spacing: str = "dense") -> None:
+        super().__init__()
+        self.n = self.width = whole_number(n, "n", least=2, most=2**20)
+        if not (math.isfinite(low) and math.isfinite(high) and low < high):
+            raise ParameterError(f"low and high are numbers, low below high; got {shown(low)} and {shown(high)}.")
+        if spacing not in ("dense", "uniform"):
+            raise ParameterError(f'spacing is "dense" or "uniform"; got {shown(spacing)}.')
+        self.low, self.high, self.spacing = float(low), float(high), spacing
+        self.register_buffer("edges", _edges(self.n, self.low, self.high, spacing), persistent=False)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """How many, from where to where, how spaced."""
+        return {"n": self.n, "low": self.low, "high": self.high, "spacing": self.spacing}
+
+    def values(self) -> Tensor:
+        """The middles of the bins, (n,)."""
+        return (self.edges[1:] + self.edges[:-1]) / 2
+
+    def encode(self, z: Tensor) -> Tensor:
+        """The number of the bin each value falls into, int64; an edge belongs to the bin above it."""
+        return torch.bucketize(z, self.edges[1:-1].to(z.dtype), right=True)
+
+    def log_probabilities(self, raw: Tensor) -> Tensor:
+        """Of each bin, (..., n)."""
+        return raw.log_softmax(-1)
+
+    def loss(self, raw: Tensor, target: Tensor, scale: Scale) -> Tensor:
+        """The cross-entropy: the negative log probability of the target's bin."""
+        codes = self.encode(target)
+        return functional.cross_entropy(raw.flatten(0, 1), codes.flatten(), reduction="none").view_as(target)
+
+    def median(self, raw: Tensor) -> Tensor:
+        """Within its bin."""
+        return self.quantiles(raw, raw.new_full((1,), 0.5)).squeeze(-1).to(raw)
+
+    def _mean(self, raw: Tensor) -> Tensor:
+        return raw.softmax(-1) @ self.values().to(raw)
+
+    def _quantiles(self, raw: Tensor, p: Tensor, spread: Tensor) -> Tensor:
+        chance, edges = raw.softmax(-1), self.edges.to(raw)
+        total = chance.cumsum(-1)
+        total = total / total[..., -1:]
+        code = torch.searchsorted(total.contiguous(), p.contiguous()).clamp_max(self.n - 1)
+        before = torch.where(code > 0, total.gather(-1, (code - 1).clamp_min(0)), 0.0)
+        share = ((p - before) / (total.gather(-1, code) - before)).clamp(0, 1)
+        low, high = edges[code], edges[code + 1]
+        return torch.minimum(low + share * (high - low), high)
+
+
+def _edges(n: int, low: float, high: float, spacing: str) -> Tensor:
+    """The n + 1 ends of the bins."""
+    if spacing == "uniform":
+        return torch.linspace(low, high, n + 1, dtype=torch.float64).float()
+    ends = [math.asinh(BEND * one) for one in (low, high)]
+    return (torch.linspace(ends[0], ends[1], n + 1, dtype=torch.float64).sinh() / BEND).float()

@@ -1,0 +1,55 @@
+"""One number a step: its loss says whether it is a median, a mean, or something between."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, final
+
+from torch import Tensor
+
+from deepforecast.core.forecast import no_distribution
+from deepforecast.errors import ParameterError, shown, some
+from deepforecast.nn.head import Head
+from deepforecast.nn.losses import LOSSES
+from deepforecast.nn.scaling import Scale
+
+
+@final
+class Point(Head):
+    """A point that makes a loss small: "mae", "mse", "huber", "mase", "smape" or "owa" (of M4)."""
+
+    name: ClassVar[str] = "point"
+    distribution: ClassVar[bool] = False
+    width = 1
+
+    def __init__(self, loss: str = "mae") -> None:
+        super().__init__()
+        if loss not in LOSSES:
+            raise ParameterError(f"loss is one of {some(LOSSES, most=20)}; got {shown(loss)}.")
+        self.kind = loss
+        self._loss = LOSSES[loss]
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The name of its loss."""
+        return {"loss": self.kind}
+
+    def loss(self, raw: Tensor, target: Tensor, scale: Scale) -> Tensor:
+        """The loss named."""
+        return self._loss(raw.squeeze(-1), target, scale)
+
+    @property
+    def location(self) -> slice:
+        """All there is."""
+        return slice(0, 1)
+
+    def median(self, raw: Tensor) -> Tensor:
+        """The point."""
+        return raw.squeeze(-1)
+
+    def _mean(self, raw: Tensor) -> Tensor:
+        return raw.squeeze(-1)
+
+    def _quantiles(self, raw: Tensor, p: Tensor, spread: Tensor) -> Tensor:
+        if bool((p != 0.5).any()):
+            raise no_distribution("The model")
+        return raw.expand_as(p)
