@@ -6,21 +6,31 @@ ComplexSmoothing    `_forms` says which kinds of season a series may have, `_sco
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from deepforecast.core.capabilities import Capabilities
-from deepforecast.core.forecast import Forecast, NormalForecast
+from deepforecast.core.forecast import Forecast
 from deepforecast.core.noise import standard_normal
 from deepforecast.core.params import param
-from deepforecast.core.state import Learned
+from deepforecast.core.state import Learned, State
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.panel import Panel
 from deepforecast.models import _seasonality as seasonality
 from deepforecast.models.baselines._arrays import reduced
 from deepforecast.models.baselines._base import resolved_season
+from deepforecast.models.statistical._bands import (
+    StudentForecast,
+    correlated,
+    freedom_of,
+    in_proportion,
+    mixed,
+    persistence,
+    variances,
+)
 from deepforecast.models.statistical._base import Statistical
 from deepforecast.models.statistical._since import rows_since, spread_since, told
 
@@ -71,8 +81,13 @@ class ComplexSmoothing(Statistical):
         free = count[:, 0] - fitted_numbers(season)[form]
         deviation = np.where(free > 0, np.sqrt(squares[rows, form] / np.maximum(free, 1.0)), np.nan)
         known = {"form": form, "parameters": parameters[rows, form], **told(panel, np.ldexp(deviation, power))}
+        known["freedom"], known["wider"] = freedom_of(count[:, 0], fitted_numbers(season)[form], known["ripple"])
         none = np.full(len(panel), np.iinfo(np.int64).min)
-        return self._advance(Learned({**known, "began": none, **_nowhere(len(panel), season)}), panel, True)
+        learned = self._advance(Learned({**known, "began": none, **_nowhere(len(panel), season)}), panel, True)
+        fitted = self._fitted(learned, panel)
+        known = {**learned.by_series, "persistence": persistence(panel.y - fitted, panel.indptr)}
+        known["deviation"] = known["deviation"] * in_proportion(panel.y - fitted, fitted, panel.indptr, season)
+        return replace(learned, by_series=known)
 
     def _advance(self, learned: Learned, panel: Panel, fresh: bool) -> Learned:
         from deepforecast.kernels import ces
@@ -93,6 +108,14 @@ class ComplexSmoothing(Statistical):
         known |= spread_since(known, panel, panel.y - fitted, fresh)
         return Learned(known, history=panel if fresh else None)
 
+    def _estimated(self, learned: Learned, state: State) -> dict[str, Any]:
+        """The form of the season, and real and imaginary parts of the smoothing of level and season (NaN: not of this form)."""
+        which = np.array([[1, 1, 0, 0], [0, 0, 1, 1], [1, 1, 1, 0], [1, 1, 1, 1]], bool)[learned["form"]]
+        held = np.where(which, learned["parameters"], np.nan)
+        names = ("level_real", "level_imaginary", "season_real", "season_imaginary")
+        columns: dict[str, Any] = {"form": np.array(FORMS, dtype=object)[learned["form"]]}
+        return columns | {name: held[:, place] for place, name in enumerate(names)} | {"sigma": learned["deviation"]}
+
     def _fitted(self, learned: Learned, panel: Panel) -> Floats:
         from deepforecast.kernels import ces
 
@@ -102,15 +125,17 @@ class ComplexSmoothing(Statistical):
     def _forecast(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> Forecast:
         level, season, response = _ahead(learned, steps)
         with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused by name on its way out
-            variance = np.take_along_axis(np.cumsum(np.square(response), axis=1), _lags(learned, steps), axis=1)
-            return NormalForecast(level + season, np.sqrt(variance) * learned["deviation"][:, None])
+            variance = np.take_along_axis(variances(response, learned["persistence"]), _lags(learned, steps), axis=1)
+            deviation = np.sqrt(variance) * (learned["deviation"] * learned["wider"])[:, None]
+            return StudentForecast(level + season, deviation, learned["freedom"])
 
     def _simulate(self, learned: Learned, steps: int, samples: int, seed: int, future: Mapping[str, Covariate]) -> Floats:
         level, season, response = _ahead(learned, steps)
         keys = [learned[name].reshape(len(level), -1) for name in ("parameters", "level", "season", "deviation")]
         lags, oldest = _lags(learned, steps), response.shape[1] - steps
-        shocks = standard_normal(seed, np.concatenate(keys, axis=1), (oldest + steps, samples)).swapaxes(1, 2)
-        shocks = shocks * learned["deviation"][:, None, None]
+        draws = standard_normal(seed, np.concatenate(keys, axis=1), (1 + oldest + steps, samples)).swapaxes(1, 2)
+        mixing = mixed(draws[:, :, 0], learned["freedom"]) * (learned["deviation"] * learned["wider"])[:, None]
+        shocks = correlated(draws[:, :, 1:], learned["persistence"]) * mixing[:, :, None]
         paths = np.repeat((level + season)[:, None, :], samples, axis=1)
         with np.errstate(over="ignore", invalid="ignore"):
             for row in range(oldest + steps):  # first those that were stepped over

@@ -1,18 +1,19 @@
-"""The forecast of exponential smoothing: normal where there is a formula, sample paths elsewhere, transformed back."""
+"""The forecast of exponential smoothing: Student's t where there is a formula, sample paths elsewhere, transformed back."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from deepforecast.core.forecast import Forecast, NormalForecast
+from deepforecast.core.forecast import Forecast
 from deepforecast.core.noise import standard_normal
 from deepforecast.core.state import Learned
 from deepforecast.data.frames import Floats, Ints
 from deepforecast.models.statistical import _ets as ets
+from deepforecast.models.statistical._bands import StudentForecast, freedom_of, mixed
 from deepforecast.models.statistical._box_cox import corrected, refuse_beyond, transformed
 
 PATHS = 5000
@@ -48,13 +49,14 @@ class ExponentialForecast(Forecast):
 
     def quantiles(self, probabilities: Sequence[float]) -> Floats:
         """Any probability."""
-        normal = NormalForecast(self._height(), self._deviations()).quantiles(probabilities)
+        freedom, wider = _freedom(self.learned.by_series)
+        found = StudentForecast(self._height(), self._deviations() * wider[:, None], freedom).quantiles(probabilities)
         sampled = np.flatnonzero(~self._has_formula() & ~(self.learned["sigma"] == 0.0))
         size = max(1, AT_ONCE // (PATHS * self.offsets.shape[1]))
         for at in range(0, len(sampled), size):
             some = sampled[at : at + size]
-            normal[some] = np.moveaxis(np.quantile(self._paths(some), list(probabilities), axis=1), 0, -1)
-        back = transformed(normal, self.learned["power"][:, None, None], back=True)
+            found[some] = np.moveaxis(np.quantile(self._paths(some), list(probabilities), axis=1), 0, -1)
+        back = transformed(found, self.learned["power"][:, None, None], back=True)
         return refuse_beyond(back[:, self.first :], self.learned)
 
     def after(self, steps: int) -> ExponentialForecast:
@@ -97,6 +99,18 @@ class ExponentialForecast(Forecast):
         """Sample paths of some series, from the same draws for all: whatever the units, and whatever stands beside them."""
         from deepforecast.kernels.ets.forecasting import paths
 
-        known = {name: self.learned[name][some] for name in ("form", "rates", "state", "age", "sigma")}
-        draws = standard_normal(0, np.zeros((1, 1)), (int(known["age"].max()) + self.offsets.shape[1], PATHS))
-        return paths(ets.model(known, "state"), draws * known["sigma"][:, None, None], self.offsets[some])
+        known = {name: self.learned[name][some] for name in ("form", "rates", "state", "age", "sigma", "criteria", "ripple")}
+        draws = standard_normal(0, np.zeros((1, 1)), (1 + int(known["age"].max()) + self.offsets.shape[1], PATHS))
+        return paths(ets.model(known, "state"), errors_of(known, draws), self.offsets[some])
+
+
+def errors_of(known: Mapping[str, Any], draws: Floats) -> Floats:
+    """Errors of sample paths (series, rows, samples): of Student's t, those of a path by the first row of normal draws."""
+    freedom, wider = _freedom(known)
+    mixing = mixed(np.broadcast_to(draws[:, 0], (len(freedom), draws.shape[2])), freedom)
+    return np.asarray(draws[:, 1:] * (mixing * (known["sigma"] * wider)[:, None])[:, None, :])
+
+
+def _freedom(known: Mapping[str, Any]) -> tuple[Floats, Floats]:
+    _, parameters, count = known["criteria"].T
+    return freedom_of(count, parameters, known["ripple"])

@@ -16,7 +16,7 @@ from deepforecast.core.forecast import Forecast
 from deepforecast.core.monitor import Monitor
 from deepforecast.core.noise import standard_normal
 from deepforecast.core.params import param
-from deepforecast.core.state import Learned
+from deepforecast.core.state import Learned, State
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats, Frame
 from deepforecast.data.panel import Panel
@@ -26,8 +26,8 @@ from deepforecast.models._seasonality import say_short
 from deepforecast.models.statistical import _ets as ets
 from deepforecast.models.statistical._base import Statistical
 from deepforecast.models.statistical._box_cox import guerrero, transformed
-from deepforecast.models.statistical._ets_forecast import ExponentialForecast
-from deepforecast.models.statistical._regressors import centred, design
+from deepforecast.models.statistical._ets_forecast import ExponentialForecast, errors_of
+from deepforecast.models.statistical._regressors import centred, design, effects_of
 from deepforecast.models.statistical._since import spread_since, told
 from deepforecast.models.statistical._soundness import unsound
 
@@ -63,9 +63,12 @@ class Exponential(Statistical):
     )
 
     def parameters(self) -> Frame:
-        """The form of each series with its parameters and criteria, a row each."""
-        state = self.fitted()
-        return ets.table(state.series, state.learned)
+        """The form of each series with its parameters and criteria, a row each; with columns known ahead what one unit of each
+        adds (`effect_<column>`), `level` then as it is where they are at their means. Transformed where `box_cox` transforms."""
+        return super().parameters()
+
+    def _estimated(self, learned: Learned, state: State) -> dict[str, Any]:
+        return {**ets.table(learned), **effects_of(state, learned["effects"] / learned["scale"])}
 
     def summary(self, unique_id: Any = None) -> str:
         """statsmodels' summary of a series of the fit at the parameters found: a text."""
@@ -224,14 +227,14 @@ class Exponential(Statistical):
 
     def _simulate(self, learned: Learned, steps: int, samples: int, seed: int, future: Mapping[str, Covariate]) -> Floats:
         keys = np.column_stack([learned[name] for name in ("rates", "state", "sigma", "age")])
-        draws = standard_normal(seed, keys, (int(learned["age"].max()) + steps, samples))
+        draws = standard_normal(seed, keys, (1 + int(learned["age"].max()) + steps, samples))
         return self._forecast_paths(learned, draws, self._offsets_ahead(learned, steps, future))
 
     def _forecast_paths(self, learned: Learned, draws: Floats, offsets: Floats) -> Floats:
         from deepforecast.kernels.ets.forecasting import paths
 
         with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused by name on its way out
-            found = paths(ets.model(learned.by_series, "state"), draws * learned["sigma"][:, None, None], offsets)
+            found = paths(ets.model(learned.by_series, "state"), errors_of(learned.by_series, draws), offsets)
             return transformed(found, learned["power"][:, None, None], back=True)
 
     def _explain(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> dict[str, Floats]:

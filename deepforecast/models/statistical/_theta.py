@@ -7,16 +7,17 @@ ThetaFamily     `_forms` says which recursions are tried, `_score` what the best
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from deepforecast.core.capabilities import Capabilities
-from deepforecast.core.forecast import Forecast, NormalForecast
+from deepforecast.core.forecast import Forecast
 from deepforecast.core.monitor import Monitor
 from deepforecast.core.noise import standard_normal
 from deepforecast.core.params import param
-from deepforecast.core.state import Learned
+from deepforecast.core.state import Learned, State
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.panel import Panel
@@ -24,6 +25,15 @@ from deepforecast.errors import DataError
 from deepforecast.models import _seasonality as seasonality
 from deepforecast.models.baselines._arrays import reduced
 from deepforecast.models.baselines._base import resolved_season
+from deepforecast.models.statistical._bands import (
+    StudentForecast,
+    correlated,
+    freedom_of,
+    in_proportion,
+    mixed,
+    persistence,
+    variances,
+)
 from deepforecast.models.statistical._base import Statistical
 from deepforecast.models.statistical._idle import NO_SEASON
 from deepforecast.models.statistical._since import rows_since, spread_since, told
@@ -104,7 +114,17 @@ class ThetaFamily(Statistical):
         known |= self._chosen(x, panel.indptr, np.where((index != index[:, :1]).any(axis=1), length - 1, 0))
         known |= told(panel, np.ldexp(known["deviation"], power))
         known["start"] = _rescaled(known["start"], power)
-        return self._advance(Learned(known), panel, True)
+        known |= _freedom(known)
+        learned = self._advance(Learned(known), panel, True)
+        return replace(learned, by_series={**learned.by_series, **self._left_over(learned, panel)})
+
+    def _left_over(self, learned: Learned, panel: Panel) -> dict[str, Floats]:
+        """The deviation of x at the end of each series, where errors may have grown with the forecasts, and `persistence`."""
+        known, fitted = learned.by_series, self._fitted(learned, panel)
+        rows = np.where(np.repeat(known["additive"], panel.lengths), 1.0, _index_of_rows(panel, known))
+        errors, sizes = (panel.y - fitted) / rows, fitted / rows
+        deviation = known["deviation"] * in_proportion(errors, sizes, panel.indptr, known["index"].shape[1])
+        return {"deviation": deviation, "persistence": persistence(errors, panel.indptr)}
 
     def _chosen(self, x: Floats, indptr: Ints, lost: Ints) -> dict[str, Any]:
         """Parameters and start of the best recursion of each series; `lost`: degrees of freedom that the season took."""
@@ -117,7 +137,7 @@ class ThetaFamily(Statistical):
             free = count - form.parameters - (not form.dynamic) - lost  # the slope of the whole series' line was estimated too
             deviation = np.where(free > 0, np.sqrt(squares / np.maximum(free, 1)), np.nan)
             tried.append({"alpha": alpha, "weight": weight, "start": start, "deviation": deviation})
-            tried[-1]["dynamic"] = np.full(len(count), form.dynamic)
+            tried[-1] |= {"dynamic": np.full(len(count), form.dynamic), "free": free, "count": count}
             scores.append(self._score(form, loss, count))
         best, rows = np.argmin(scores, axis=0), np.arange(len(indptr) - 1)
         return {name: np.stack([one[name] for one in tried])[best, rows] for name in tried[0]}
@@ -139,8 +159,22 @@ class ThetaFamily(Statistical):
         known |= spread_since(known, panel, x - fitted, fresh)
         return Learned(known, history=panel if fresh else None)
 
+    def _estimated(self, learned: Learned, state: State) -> dict[str, Any]:
+        """theta, alpha, first level and slope of the line as it begins, and how the season is taken out; sigma is of the rest."""
+        kernel, start = _kernel(), learned["start"]
+        seasonal = (learned["index"] != learned["index"][:, :1]).any(axis=1)
+        kinds = np.where(seasonal, np.where(learned["additive"], "additive", "multiplicative"), "none")
+        with np.errstate(divide="ignore"):
+            theta = 1.0 / (1.0 - learned["weight"])
+        return {
+            "dynamic": learned["dynamic"], "theta": theta, "alpha": learned["alpha"],
+            "level": start[:, kernel.LEVEL] + learned["centre"],
+            "slope": start[:, kernel.PRODUCTS] / np.where(start[:, kernel.SQUARES] > 0, start[:, kernel.SQUARES], 1.0),
+            "season": kinds.astype(object), "sigma": learned["deviation"],
+        }  # fmt: skip
+
     def _fitted(self, learned: Learned, panel: Panel) -> Floats:
-        known = learned.by_series
+        known = {**learned.by_series, "phase": _next_phase(panel, learned["index"].shape[1])}
         centre = np.repeat(known["centre"], panel.lengths)
         x = _without_season(panel, known) - centre
         found, _ = _kernel().filtered(x, panel.indptr, known["start"], known["alpha"], known["weight"], known["dynamic"])
@@ -150,19 +184,24 @@ class ThetaFamily(Statistical):
 
     def _forecast(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> Forecast:
         parameters = learned["state"], learned["alpha"], learned["weight"], learned["dynamic"]
-        spread = _kernel().deviations(*parameters, steps, learned["age"]) * learned["deviation"][:, None]
+        spread = _kernel().deviations(*parameters, steps, learned["age"]) * _persistent(learned, steps)
+        spread = np.hypot(spread, _of_slope(learned, steps)) * learned["deviation"][:, None]
         with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused by name on its way out
             mean = _with_season(_paths(learned, np.zeros((len(spread), 1, steps))), learned)[:, 0]
-            return NormalForecast(mean, np.where(learned["additive"][:, None], spread, spread * _ahead(learned, steps)))
+            spread = np.where(learned["additive"][:, None], spread, spread * _ahead(learned, steps))
+            return StudentForecast(mean, spread, learned["freedom"])
 
     def _simulate(self, learned: Learned, steps: int, samples: int, seed: int, future: Mapping[str, Covariate]) -> Floats:
         keys = np.column_stack([learned[name] for name in ("state", "alpha", "weight", "deviation", "index")])
-        draws = standard_normal(seed, keys, (1 + steps, samples)).swapaxes(1, 2) * learned["deviation"][:, None, None]
+        draws = standard_normal(seed, keys, (3 + steps, samples)).swapaxes(1, 2)
+        scale = mixed(draws[:, :, 0], learned["freedom"]) * learned["deviation"][:, None]
+        slope = (scale * draws[:, :, 1])[:, :, None] * _of_slope(learned, steps)[:, None, :]
+        draws = correlated(draws[:, :, 2:], learned["persistence"]) * (scale * learned["wider"][:, None])[:, :, None]
         age = learned["age"][:, None]  # the errors of rows stepped over have moved the level, by alpha times each
         shocks = np.where(age[:, :, None] > 0, draws[:, :, 1:], draws[:, :, :-1])
         away = draws[:, :, 0] * learned["alpha"][:, None] * np.sqrt(age)
         with np.errstate(over="ignore", invalid="ignore"):
-            return _with_season(_paths(learned, np.ascontiguousarray(shocks), away), learned)
+            return _with_season(_paths(learned, np.ascontiguousarray(shocks), away) + slope, learned)
 
     def _explain(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> dict[str, Floats]:
         plain = _paths(learned, np.zeros((len(learned["alpha"]), 1, steps)))
@@ -197,6 +236,49 @@ class Fiorucci(ThetaFamily):
     def _form(self, *, dynamic: bool, theta: float | None = None) -> Form:
         weight = (0.0, 1.0) if theta is None else (weight_of(theta), weight_of(theta))
         return Form(dynamic, weight, skip=3 if self.objective == "squares" else 0)
+
+
+def _freedom(known: Mapping[str, Any]) -> dict[str, Any]:
+    """Degrees of freedom, and what deviations are multiplied by for what is estimated beside first level and slope, whose part
+    `_of_slope` tells; all of it where the slope has no part in the forecast."""
+    count, estimated = known["count"], known["count"] - known["free"]
+    apart = np.where(known["weight"] > 0.0, np.where(known["dynamic"], 1, 2), 0)
+    freedom, _ = freedom_of(count, estimated, known["ripple"])
+    return {"freedom": freedom, "wider": freedom_of(count, estimated - apart, known["ripple"])[1]}
+
+
+def _persistent(learned: Learned, steps: int) -> Floats:
+    """What deviations are multiplied by: `wider`, and more where errors follow each other and so add up in the level."""
+    rows = int(learned["age"].max(initial=0)) + steps
+    responses = np.repeat(learned["alpha"][:, None], rows, axis=1)
+    responses[:, 0] = 1.0
+    ratio = variances(responses, learned["persistence"]) / variances(responses, np.zeros(len(responses)))
+    ahead = np.take_along_axis(ratio, learned["age"][:, None] + np.arange(steps), axis=1)
+    return np.asarray(np.sqrt(ahead) * learned["wider"][:, None])
+
+
+def _of_slope(learned: Learned, steps: int) -> Floats:
+    """How far the steps ahead are off by error of the first level and of the slope, in deviations of an error.
+
+    Row t is forecast with (1 - alpha)^(t-1) of the first level and s_t = (1 - (1 - alpha)^t) / alpha of the slope; with both
+    unknown their covariance is the inverse of the sums of squares and products of these over the n values. Step h has
+    (1 - alpha)^n and s_{n+h} + alpha (s_{n+1} + ... + s_{n+h-1}) of them: for long series (1 + alpha (h - 1))^2 / n, that of a
+    drift.
+    """
+    alpha, n, age = learned["alpha"], learned["count"].astype(np.float64), learned["age"]
+    keep = 1.0 - alpha
+    ones, twos = (1.0 - keep**n) / alpha, (1.0 - keep ** (2 * n)) / (1.0 - keep * keep)  # sums of keep^(t-1), keep^(2 t-2)
+    cross = (ones - keep * twos) / alpha
+    slopes = (n - 2 * keep * ones + keep * keep * twos) / alpha**2
+    rows = np.arange(1, int(age.max(initial=0)) + steps + 1)
+    reach = (1.0 - keep[:, None] ** (n[:, None] + rows)) / alpha[:, None]
+    reach[:, 1:] += alpha[:, None] * np.cumsum(reach, axis=1)[:, :-1]
+    reach = np.take_along_axis(reach, age[:, None] + np.arange(steps), axis=1)
+    first = np.broadcast_to((keep**n)[:, None], reach.shape)
+    inside = np.maximum(twos * slopes - cross**2, 1e-12 * twos * slopes)[:, None]
+    variance = (slopes[:, None] * first**2 - 2 * cross[:, None] * first * reach + twos[:, None] * reach**2) / inside
+    known = (learned["weight"] > 0.0) & np.isfinite(learned["freedom"])
+    return np.sqrt(np.maximum(np.where(known[:, None], variance, 0.0), 0.0))
 
 
 def _kernel() -> Any:
