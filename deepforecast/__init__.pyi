@@ -419,7 +419,7 @@ class CatBoost(_CatBoost):
     windows: features of the past such as 'mean_28', 'std_28@7', 'ewm_0.3'
     season_length: steps after which seasons repeat
     calendar: features of the date; auto: by the frequency
-    holidays: code of the country whose holidays are features
+    holidays: country (or part of it: 'DE-BY') whose holidays are features
     fourier: pairs of sine and cosine for each season
     time_index: whether the number of the row in time is a feature
     identity: whether the series is a feature
@@ -704,7 +704,7 @@ class GradientBoosting(_GradientBoosting):
     windows: features of the past such as 'mean_28', 'std_28@7', 'ewm_0.3'
     season_length: steps after which seasons repeat
     calendar: features of the date; auto: by the frequency
-    holidays: code of the country whose holidays are features
+    holidays: country (or part of it: 'DE-BY') whose holidays are features
     fourier: pairs of sine and cosine for each season
     time_index: whether the number of the row in time is a feature
     identity: whether the series is a feature
@@ -917,7 +917,7 @@ class LightGBM(_LightGBM):
     windows: features of the past such as 'mean_28', 'std_28@7', 'ewm_0.3'
     season_length: steps after which seasons repeat
     calendar: features of the date; auto: by the frequency
-    holidays: code of the country whose holidays are features
+    holidays: country (or part of it: 'DE-BY') whose holidays are features
     fourier: pairs of sine and cosine for each season
     time_index: whether the number of the row in time is a feature
     identity: whether the series is a feature
@@ -1006,7 +1006,7 @@ class LinearModel(_LinearModel):
     windows: features of the past such as 'mean_28', 'std_28@7', 'ewm_0.3'
     season_length: steps after which seasons repeat
     calendar: features of the date; auto: by the frequency
-    holidays: code of the country whose holidays are features
+    holidays: country (or part of it: 'DE-BY') whose holidays are features
     fourier: pairs of sine and cosine for each season
     time_index: whether the number of the row in time is a feature
     identity: whether the series is a feature
@@ -1230,7 +1230,7 @@ class Regression(_Regression):
     windows: features of the past such as 'mean_28', 'std_28@7', 'ewm_0.3'
     season_length: steps after which seasons repeat
     calendar: features of the date; auto: by the frequency
-    holidays: code of the country whose holidays are features
+    holidays: country (or part of it: 'DE-BY') whose holidays are features
     fourier: pairs of sine and cosine for each season
     time_index: whether the number of the row in time is a feature
     identity: whether the series is a feature
@@ -1534,7 +1534,7 @@ class XGBoost(_XGBoost):
     windows: features of the past such as 'mean_28', 'std_28@7', 'ewm_0.3'
     season_length: steps after which seasons repeat
     calendar: features of the date; auto: by the frequency
-    holidays: code of the country whose holidays are features
+    holidays: country (or part of it: 'DE-BY') whose holidays are features
     fourier: pairs of sine and cosine for each season
     time_index: whether the number of the row in time is a feature
     identity: whether the series is a feature

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -47,7 +48,20 @@ def checked(names: Any, calendar: Calendar) -> tuple[str, ...]:
         raise ParameterError(f"calendar is a list of {some(list(NAMES), most=20)}; {shown(unknown[0])} is none of them.")
     if names and not calendar.frequency.base:
         raise ParameterError(f"calendar features need dates; time is counted in integers. Leave out {some(list(names))}.")
+    twice = [one for place, one in enumerate(names or ()) if one in names[:place]]
+    if twice:
+        raise ParameterError(f"Each feature of calendar= is named once; {some(twice)} is there twice. Leave one out.")
     return tuple(names or ())
+
+
+def checked_country(country: str | None, calendar: Calendar) -> str | None:
+    """The code of a country whose holidays are asked for, if it is one and time is counted in dates."""
+    if country is None:
+        return None
+    if not calendar.frequency.base:
+        raise ParameterError("holidays= needs dates; time is counted in integers. Say holidays=None.")
+    _days_of(country, [1970])
+    return country
 
 
 def features(calendar: Calendar, positions: Ints, names: tuple[str, ...]) -> Floats:
@@ -69,24 +83,33 @@ def cyclic(values: Floats, name: str) -> tuple[Floats, ...]:
 
 
 def holiday_names(calendar: Calendar, positions: Ints, country: str) -> tuple[Floats, Floats]:
-    """For each position: whether its local day is a holiday of a country, and the days to the nearest one, at most 7."""
-    try:
-        import holidays
-    except ImportError:
-        raise DependencyError("Holidays come from the package holidays. Install it: pip install holidays.") from None
+    """For each position: whether its local day is a holiday of a country ("DE") or of a part of it ("DE-BY"), and the days to
+    the nearest one, at most 7."""
     few, rows = distinct(np.ascontiguousarray(positions.reshape(-1)))
     days, _ = local_days(calendar, few)
-    try:
-        years = range(*(np.array([days.min() - 7, days.max() + 380]).astype("M8[D]").astype("M8[Y]").astype(int) + 1970))
-        found = holidays.country_holidays(country, years=list(years) or [1970])
-    except NotImplementedError:
-        known_codes = "holidays is the code of a country that the package holidays knows ('DE', 'US')"
-        raise ParameterError(f"{known_codes}; got {shown(country)}.") from None
+    years = range(*(np.array([days.min() - 7, days.max() + 380]).astype("M8[D]").astype("M8[Y]").astype(int) + 1970))
+    found = _days_of(country, list(years) or [1970])
     known = np.array(sorted(np.datetime64(day, "D").astype(np.int64) for day in found), dtype=np.int64)
     known = np.concatenate([[-(2**40)], known, [2**40]])
     after = np.searchsorted(known, days)
     away = np.minimum(known[np.minimum(after, len(known) - 1)] - days, days - known[after - 1])
     return (np.isin(days, known)).astype(np.float64)[rows], np.minimum(away, 7).astype(np.float64)[rows]
+
+
+def _days_of(country: str, years: list[int]) -> Any:
+    """The holidays of these years."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # of the package, on its own versions
+            import holidays
+    except ImportError:
+        raise DependencyError("Holidays come from the package holidays. Install it: pip install holidays.") from None
+    code, _, part = country.partition("-")
+    parts = holidays.list_supported_countries().get(code)
+    if parts is None or (part and part not in parts):
+        kinds = "the code of a country that the package holidays knows ('DE', 'US') or of a part of it ('DE-BY', 'US-CA')"
+        raise ParameterError(f"holidays is {kinds}; got {shown(country) or 'nothing'}.")
+    return holidays.country_holidays(code, subdiv=part or None, years=years)
 
 
 def local_days(calendar: Calendar, positions: Ints) -> tuple[Ints, Ints]:

@@ -80,7 +80,7 @@ def _window(body: str) -> Lagged | None:
     if match is None or not _counts(match[2]) or (match[3] and not _counts(match[3])):
         return None
     level = float(match[4] or 0)
-    if (match[1] == "quantile") != (0 < level < 1):
+    if (match[1] == "quantile") != (0 < level < 1) or (match[1] == "std" and int(match[2]) == 1):
         return None
     stride = int(match[3] or 1)
     return Lagged(match[1], stride, int(match[2]), stride, level)

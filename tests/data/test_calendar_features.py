@@ -11,7 +11,17 @@ import pandas as pd
 import pytest
 
 from deepforecast.data.calendar import Calendar, make
-from deepforecast.data.calendar_features import FLAGS, NAMES, PERIODS, checked, cyclic, features, holiday_names, usual
+from deepforecast.data.calendar_features import (
+    FLAGS,
+    NAMES,
+    PERIODS,
+    checked,
+    checked_country,
+    cyclic,
+    features,
+    holiday_names,
+    usual,
+)
 from deepforecast.data.frequency import parse
 from deepforecast.data.times import TimeType
 from deepforecast.errors import DependencyError, ParameterError
@@ -120,6 +130,33 @@ def test_names_that_are_none_and_dates_that_are_none_are_refused() -> None:
         checked(["month"], counted)
 
 
+def test_a_feature_named_twice_is_refused() -> None:
+    _, calendar, _ = timed("2024-01-01", 4, "D")
+    with pytest.raises(ParameterError, match=r"named once; month is there twice"):
+        checked(["month", "week", "month"], calendar)
+
+
+@pytest.mark.parametrize("wrong", ["", "XX", "DE-ZZ", "-BY", "list_supported_countries", "__class__", "Germany"])
+def test_what_is_no_country_is_refused(wrong: str) -> None:
+    pytest.importorskip("holidays", reason="the package holidays is not installed")
+    _, calendar, _ = timed("2024-01-01", 4, "D")
+    with pytest.raises(ParameterError, match=rf"the code of a country .*'DE-BY'.*; got {wrong or 'nothing'}\."):
+        checked_country(wrong, calendar)
+    assert [checked_country(one, calendar) for one in (None, "DE", "US-CA")] == [None, "DE", "US-CA"]
+
+
+def test_holidays_of_integer_time_are_refused() -> None:
+    with pytest.raises(ParameterError, match=r"holidays= needs dates; time is counted in integers\. Say holidays=None"):
+        checked_country("DE", make(parse(1), TimeType(""), np.array([0, 1])))
+
+
+def test_a_part_of_a_country_has_more_holidays() -> None:
+    pytest.importorskip("holidays", reason="the package holidays is not installed")
+    _, calendar, positions = timed("2024-01-05", 3, "D")
+    assert holiday_names(calendar, positions, "DE")[0].tolist() == [0, 0, 0]
+    assert holiday_names(calendar, positions, "DE-BY")[0].tolist() == [0, 1, 0]  # Epiphany
+
+
 def test_holidays_of_a_country_and_the_days_to_the_nearest() -> None:
     pytest.importorskip("holidays", reason="the package holidays is not installed")
     index, calendar, positions = timed("2023-12-20", 24, "D", "Europe/Berlin")
@@ -157,5 +194,5 @@ def test_an_unknown_country_and_a_package_that_is_not_there_are_told(monkeypatch
         holiday_names(calendar, positions, "DE")
     monkeypatch.undo()
     pytest.importorskip("holidays", reason="the package holidays is not installed")
-    with pytest.raises(ParameterError, match=r"holidays is the code of a country .*'DE', 'US'\); got Atlantis"):
+    with pytest.raises(ParameterError, match=r"holidays is the code of a country .*'DE', 'US'\) .*; got Atlantis"):
         holiday_names(calendar, positions, "Atlantis")

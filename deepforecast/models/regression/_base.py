@@ -66,7 +66,7 @@ class Regressive(Forecaster):
     calendar: list[str] | str | None = param(
         "auto", choices=("auto", None), help="features of the date; auto: by the frequency"
     )
-    holidays: str | None = param(None, help="code of the country whose holidays are features")
+    holidays: str | None = param(None, help="country (or part of it: 'DE-BY') whose holidays are features")
     fourier: int = param(0, at_least=0, help="pairs of sine and cosine for each season")
     time_index: bool = param(False, help="whether the number of the row in time is a feature")
     identity: bool = param(False, help="whether the series is a feature")

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from deepforecast.data.frames import Floats
+from deepforecast.errors import DeepForecastError, TrainingError, shown
 from deepforecast.models.regression._named import fitted
-from deepforecast.models.regression._samples import Sample
+from deepforecast.models.regression._samples import Sample, without_empty
 
 
 class Regressor(ABC):  # noqa: B024  # a shape, not a base
@@ -39,7 +40,16 @@ def learned(regressor: Any, sample: Sample) -> Whole:
     """A copy that learned a sample; the user's own object stays as it is."""
     from sklearn.base import clone
 
-    copy = fitted(clone(regressor), sample.rows, sample.target, sample.weight)
+    try:
+        copy = fitted(clone(regressor), without_empty(sample.rows), sample.target, sample.weight)
+    except DeepForecastError:
+        raise
+    except Exception as error:  # whatever one's own object may raise
+        text = f"{type(error).__name__}: {shown(str(error), 300)}"
+        raise TrainingError(
+            f"{shown(regressor)} could not learn: {text}. It is given differences of the target, scaled: "
+            "differences=None, scale=False hands it the target as it is."
+        ) from error
     return Whole(copy, None if takes_missing(regressor) else np.average(sample.rows, axis=0, weights=sample.weight))
 
 

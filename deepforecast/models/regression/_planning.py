@@ -37,9 +37,9 @@ def planned(model: Regressive, panel: Panel) -> Plan:
     design = Design(
         past,
         _columns(model, panel, steps),
-        tuple(model.future_rows or (0,)),
+        _future_rows(model, panel),
         calendar_features.checked(model.calendar, panel.calendar),
-        model.holidays,
+        calendar_features.checked_country(model.holidays, panel.calendar),
         tuple((season, min(model.fourier, season // 2)) for season in periods if season > 1 and model.fourier),
         model.time_index,
         model.identity,
@@ -145,6 +145,19 @@ def _refuse_far(model: Regressive, panel: Panel, past: tuple[Lagged, ...], furth
             f"{far[0].reach + further + 1} rows and the {whose} series has {rows}. Say fewer lags= or windows=, or give longer "
             "series."
         )
+
+
+def _future_rows(model: Regressive, panel: Panel) -> tuple[int, ...]:
+    """The rows around a step at which columns known ahead are read."""
+    if model.future_rows is None:
+        return (0,)
+    rows, most = tuple(model.future_rows), int(panel.lengths.max()) - 1
+    if not rows or len(set(rows)) < len(rows) or max(map(abs, rows)) > most:
+        raise ParameterError(
+            f"future_rows are distinct whole numbers, at least one, from -{most} to {most} in series of {most + 1} rows; got "
+            f"{shown(list(rows))}. Say them like [-1, 0, 1], 0 for the step itself."
+        )
+    return rows
 
 
 def _columns(model: Regressive, panel: Panel, steps: int) -> dict[str, tuple[Lagged, ...]]:

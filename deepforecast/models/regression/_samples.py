@@ -84,7 +84,7 @@ class Sampling:
 
 
 def weights(panel: Panel, column: str | None, half_life: float | None) -> Floats | None:
-    """How much each row counts: its column's value, and less the older it is."""
+    """How much each row counts: its column's value, and less the older it is; 1 in the mean of those that count."""
     found = np.ones(len(panel.y))
     if column is not None:
         found = panel.covariates[column].values.copy()
@@ -101,7 +101,13 @@ def weights(panel: Panel, column: str | None, half_life: float | None) -> Floats
             )
     if half_life is not None:
         found = found * 0.5 ** (ends(panel.indptr) / half_life)
-    return None if column is None and half_life is None else found
+    return None if column is None and half_life is None else found / found[found > 0].mean()  # limits of learners mean rows
+
+
+def without_empty(rows: Any) -> Any:
+    """Rows whose columns without any value are 0: some learners look for one in each."""
+    empty = np.isnan(rows).all(axis=0)
+    return np.where(empty, 0, rows) if empty.any() else rows
 
 
 def _leave_out_short(rows: Any, target: Floats) -> None:

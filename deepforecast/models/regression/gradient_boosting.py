@@ -14,7 +14,7 @@ from deepforecast.core.threads import waiting_passively
 from deepforecast.data.frames import Floats
 from deepforecast.models.regression import _trees
 from deepforecast.models.regression._boosted import Boosted, lossy
-from deepforecast.models.regression._samples import Sample
+from deepforecast.models.regression._samples import Sample, without_empty
 from deepforecast.models.regression._trees import Trees
 
 MOST = 255  # categories that its histograms tell apart
@@ -96,7 +96,7 @@ class GradientBoosting(Boosted):
 
 
 def _fitted(model: Any, sample: Sample) -> Any:
-    return model.fit(sample.rows, sample.target, sample_weight=sample.weight)
+    return model.fit(without_empty(sample.rows), sample.target, sample_weight=sample.weight)
 
 
 def _countable(values: Any) -> bool:

@@ -107,6 +107,11 @@ REFUSED: list[tuple[Forecaster, dict[str, Any], str]] = [
     (LinearModel(2, windows=["mean_1000000@2"]), {}, r"look back 1,000,000 rows at most; mean_1000000@2 do not\. Say shorter"),
     (LinearModel(2, windows=["mean"]), {}, r"A feature of the past is named like 'lag_7'.*got mean"),
     (LinearModel(2, calendar=["easter"]), {}, r"calendar is a list of .*; easter is none of them"),
+    (LinearModel(2, windows=["std_1"]), {}, r"A feature of the past is named like .*got std_1"),
+    (LinearModel(2, calendar=["month", "month"]), {}, r"named once; month is there twice"),
+    (LinearModel(2, future_rows=[]), {}, r"future_rows are distinct .*got \[\]\. Say them like \[-1, 0, 1\]"),
+    (LinearModel(2, future_rows=[0, 0]), {}, r"future_rows are distinct whole numbers, .*got \[0, 0\]"),
+    (LinearModel(2, future_rows=[60]), {}, r"from -59 to 59 in series of 60 rows; got \[60\]"),
     (Regression("ridge", 2, weight="shops"), PAST, r"weight= names a declared column .*; shops is none of promotion"),
 ]
 

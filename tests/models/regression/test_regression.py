@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestRegressor
 from sklearn.impute import SimpleImputer
-from sklearn.linear_model import LinearRegression, QuantileRegressor, Ridge
+from sklearn.linear_model import LinearRegression, PoissonRegressor, QuantileRegressor, Ridge
 from sklearn.model_selection import GridSearchCV
 from sklearn.multioutput import MultiOutputRegressor
 from sklearn.neighbors import KNeighborsRegressor
@@ -23,7 +23,7 @@ from sklearn.svm import SVR
 
 from deepforecast import Regression
 from deepforecast.core.foreign import Foreign
-from deepforecast.errors import ParameterError, ParameterTypeError
+from deepforecast.errors import DataWarning, ParameterError, ParameterTypeError, TrainingError
 from deepforecast.models.regression._named import NAMED
 from tests.models.regression.promoted import PLAIN, PROMOTION, WEATHER, sales, walks
 
@@ -219,3 +219,19 @@ def test_a_named_regressor_is_saved_without_asking(tmp_path: Path) -> None:
         model = quick(name, season_length=7).fit(walks(2, 60))
         model.save(tmp_path / "model.dfc")
         pd.testing.assert_frame_equal(load(tmp_path / "model.dfc").predict(), model.predict())
+
+
+def test_what_ones_own_regressor_cannot_learn_is_said_with_the_way_out() -> None:
+    history = walks(2, 60)
+    model = Regression(PoissonRegressor(), horizon=2, season_length=7)
+    with pytest.raises(TrainingError, match=r"PoissonRegressor\(\) could not learn: ValueError: .*=None, scale=False"):
+        model.fit(history)
+    assert np.isfinite(model.clone(differences=None, scale=False).fit(history).predict()["Regression"]).all()
+
+
+def test_a_feature_that_no_row_has_is_none_to_ones_own_trees() -> None:
+    history = walks(2, 60)
+    history.loc[history.groupby("unique_id").cumcount() % 3 == 0, "y"] = np.nan
+    model = Regression(HistGradientBoostingRegressor(max_iter=5), horizon=2, lags=[1, 3], windows=None, differences=[2])
+    with pytest.warns(DataWarning):
+        model.fit(history)

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from deepforecast import LinearModel
+from deepforecast import GradientBoosting, LightGBM, LinearModel, XGBoost
 from deepforecast.data.panel import Panel
 from deepforecast.errors import DataError, ParameterError
 from deepforecast.models.regression import _samples
@@ -63,14 +63,15 @@ def test_half_life_halves_what_a_row_counts() -> None:
     panel = Panel.from_frame(walks(2, 9))
     found = _samples.weights(panel, None, 4.0)
     assert found is not None
-    np.testing.assert_allclose(found[[8, 4, 0, 17, 13, 9]], [1, 0.5, 0.25] * 2)
+    np.testing.assert_allclose(found[[8, 4, 0, 17, 13, 9]] / found[8], [1, 0.5, 0.25] * 2)
+    assert found.mean() == pytest.approx(1)
     assert _samples.weights(panel, None, None) is None
 
 
 def test_a_column_and_a_half_life_multiply() -> None:
     panel = Panel.from_frame(weighted(9), columns={"past": ["counts"]})
     both, column, life = (_samples.weights(panel, *one) for one in (("counts", 2.0), ("counts", None), (None, 2.0)))
-    np.testing.assert_allclose(both, column * life)
+    np.testing.assert_allclose(both, column * life / (column * life).mean())
 
 
 def test_the_newest_rows_rule_where_older_ones_are_forgotten() -> None:
@@ -90,3 +91,15 @@ def test_a_row_of_weight_zero_counts_for_nothing() -> None:
     given = {**PLAIN, "calendar": ["day_of_week"]}
     found = [LinearModel(3, weight="counts", **given).fit(one, columns=columns).predict() for one in (frame, wild)]
     pd.testing.assert_frame_equal(*found)
+
+
+@pytest.mark.parametrize("unit", [1e-30, 1e30])
+@pytest.mark.parametrize("model", [GradientBoosting(2, n_trees=20, penalty=1.0), LightGBM(2, n_trees=20), XGBoost(2)])
+def test_weights_count_beside_each_other_whatever_their_unit(model: Any, unit: float) -> None:
+    if model.package is not None:
+        pytest.importorskip(model.package, reason="the package is not installed")
+    model, frame = model.clone(weight="counts"), weighted()
+    found = model.clone().fit(frame, columns={"past": ["counts"]}).predict()
+    model.fit(frame.assign(counts=frame["counts"] * unit), columns={"past": ["counts"]})
+    np.testing.assert_allclose(model.predict()[model.name], found[model.name], rtol=1e-4)
+    assert len(np.unique(model.predict()[model.name])) > 2
