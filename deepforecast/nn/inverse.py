@@ -46,13 +46,14 @@ def student(p: Tensor, freedom: Tensor) -> Tensor:
     return torch.where(p < 0.5, low, -low)
 
 
-def bisected(cumulated: Callable[[Tensor], Tensor], p: Tensor, low: Tensor, high: Tensor) -> Tensor:
+def bisected(cumulated: Callable[[Tensor], Tensor], p: Tensor, low: Tensor, high: Tensor, halvings: int = HALVINGS) -> Tensor:
     """Where a rising function equals p, between low and high, all (..., N)."""
-    for _ in range(HALVINGS):
-        middle = (low + high) / 2
-        below = cumulated(middle) < p
-        low, high = torch.where(below, middle, low), torch.where(below, high, middle)
-    return high
+    width = high - low
+    for _ in range(halvings):
+        width = width / 2
+        middle = low + width
+        low = torch.where(cumulated(middle) < p, middle, low)
+    return low + width
 
 
 Numbers = NDArray[np.float64]

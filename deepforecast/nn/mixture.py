@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, ClassVar, final
 
 import torch
@@ -40,8 +41,10 @@ class Mixture(Head):
         return slice(self.n, 2 * self.n)
 
     def median(self, raw: Tensor) -> Tensor:
-        """By bisection."""
-        return self.quantiles(raw, raw.new_full((1,), 0.5)).squeeze(-1).to(raw)
+        """As finely as the type of raw tells values apart near the parts."""
+        shares, places, deviations = self.parts(raw)
+        below = partial(cumulated, weights=shares.exp(), places=places, deviations=deviations)
+        return bisected(below, raw.new_tensor(0.5), places.amin(-1), places.amax(-1), halvings=26)
 
     def parts(self, raw: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Log shares, means and deviations, (..., n) each."""
@@ -61,13 +64,14 @@ class Mixture(Head):
     def _quantiles(self, raw: Tensor, p: Tensor, spread: Tensor) -> Tensor:
         """Halved in upon between the least and the largest of the parts' own, from the side whose tail is the finer."""
         shares, places, deviations = (one.unsqueeze(-2) for one in self.parts(raw))  # (..., 1, n)
-        weights, side = shares.exp(), torch.where(p < 0.5, 1.0, -1.0).to(p)
-        tail = torch.minimum(p, 1 - p)
-        own = ndtri(tail).unsqueeze(-1) * deviations + side.unsqueeze(-1) * places  # mirrored where p is in the upper half
-
-        def below(value: Tensor) -> Tensor:
-            away = (value.unsqueeze(-1) - side.unsqueeze(-1) * places) / deviations
-            chance: Tensor = ndtr(away)
-            return (weights * chance).sum(-1)
-
+        side, tail = torch.where(p < 0.5, 1.0, -1.0).to(p), torch.minimum(p, 1 - p)
+        mirrored = side.unsqueeze(-1) * places  # the upper half is the lower one of the mirrored distribution
+        own = ndtri(tail).unsqueeze(-1) * deviations + mirrored
+        below = partial(cumulated, weights=shares.exp(), places=mirrored, deviations=deviations)
         return rising(side * bisected(below, tail, own.amin(-1), own.amax(-1)), p)
+
+
+def cumulated(value: Tensor, weights: Tensor, places: Tensor, deviations: Tensor) -> Tensor:
+    """The probability of no more than `value` (...), from parts (..., n)."""
+    chance: Tensor = ndtr((value.unsqueeze(-1) - places) / deviations)
+    return (weights * chance).sum(-1)

@@ -76,7 +76,7 @@ class Quantiles(Head):
         return self._rising(raw) @ raw.new_tensor(weights)
 
     def _quantiles(self, raw: Tensor, p: Tensor, spread: Tensor) -> Tensor:
-        if p.numel():
+        if bool(((p < self.reach[0]) | (p > self.reach[1])).any()):
             self._refuse_outside(float(p.min()), float(p.max()))
         return interpolated(self._rising(raw), p.new_tensor(self.probabilities), p)
 
