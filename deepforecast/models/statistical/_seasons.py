@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -91,6 +92,39 @@ def taken_apart(panel: Panel, lengths: Sequence[int], smoothers: Smoothers) -> t
 
     parts = map_chunks(part, len(panel), cost=cost)
     return np.concatenate([trend for trend, _ in parts]), np.concatenate([found for _, found in parts], axis=1)
+
+
+def widening(lengths: Sequence[int], observed: Ints, rows: Ints, smoothers: Smoothers) -> Floats:
+    """What bands of the rest are multiplied by for the seasons taken out of each series: sqrt((1 + k / n) / (1 - k / n)).
+
+    A season of m steps takes k = (m - 1) / m times the trace of its smoother, the sum of what each value counts for in its own
+    season; with that many numbers estimated the rest has too little left over, and the season carried on errors of its own.
+    """
+    windows, taken = smoothers.windows(lengths), np.zeros(len(rows))
+    for length, window in zip(lengths, windows[:, 1], strict=True):
+        cycles = rows // length
+        each = [smoother_trace(int(one), int(window), smoothers.degrees[0]) if one >= CYCLES else 0.0 for one in cycles]
+        taken += (length - 1) * np.array(each)
+    share = np.minimum(taken / np.maximum(observed, 1), 0.9)
+    return np.asarray(np.sqrt((1.0 + share) / (1.0 - share)))
+
+
+@lru_cache(maxsize=4096)
+def smoother_trace(count: int, width: int, degree: int) -> float:
+    """The sum of what each of `count` evenly spaced values counts for in its own loess smooth."""
+    places = np.arange(count)
+    seen, total = min(count, width), 0.0
+    for place in range(count):
+        first = min(max(place - (width - 1) // 2, 0), count - seen)
+        near = places[first : first + seen] - place
+        reach = float(np.abs(near).max()) + (max(width - count, 0) // 2 if width > count else 0)
+        weights = np.maximum(1.0 - (np.abs(near) / max(reach, 1.0)) ** 3, 0.0) ** 3
+        weights = weights / weights.sum()
+        middle = float(weights @ near)
+        spread = float(weights @ (near - middle) ** 2)
+        own = 1.0 + (middle * middle / spread if degree and spread > 1e-6 * count * count else 0.0)
+        total += float(weights[near == 0][0]) * own
+    return total
 
 
 def _each(given: Any, usual: Sequence[int], above: Sequence[int], name: str) -> Sequence[int]:

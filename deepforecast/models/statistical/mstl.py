@@ -22,12 +22,13 @@ from deepforecast.data.panel import Panel
 from deepforecast.errors import CapabilityError, ParameterError
 from deepforecast.models._seasonality import say_short
 from deepforecast.models.statistical import _carried
+from deepforecast.models.statistical._bands import WidenedForecast
 from deepforecast.models.statistical._base import Statistical
 from deepforecast.models.statistical._carried import together, unpacked
 from deepforecast.models.statistical._idle import NO_SEASON, refuse_idle
 from deepforecast.models.statistical._known import Known
 from deepforecast.models.statistical._one_step import foreseen
-from deepforecast.models.statistical._seasons import CYCLES, Smoothers, season_lengths, taken_apart
+from deepforecast.models.statistical._seasons import CYCLES, Smoothers, season_lengths, taken_apart, widening
 from deepforecast.models.statistical._shifted import Shifted
 
 
@@ -36,8 +37,8 @@ class MSTL(Statistical):
     """Take the seasons out by loess, forecast the rest by another model, and carry the last cycle of each season on.
 
     One season is STL, several are MSTL (hourly data: a day and a week), the shortest first, twice over. Intervals are those of
-    the model of the rest: the seasons count as known, and so do parameters: after 36 values of white noise an 80 % band 12
-    steps ahead holds about 63 %. Missing values are interpolated for the decomposition, season by season, and stay missing for
+    the model of the rest, wider by sqrt((1 + k / n) / (1 - k / n)) for the k degrees of freedom that the seasons take, by the
+    trace of their smoothers; the choice of its form counts as known, and of few cycles the bands are narrow. Missing values are interpolated for the decomposition, season by season, and stay missing for
     the model. A series of less than two cycles of a season that the frequency suggests does without it, and is named. `update`
     goes on with the seasons of the fit, as does predict(frame=...) on histories that begin with the rows known; any other
     history is decomposed anew, the parameters of the model of the rest as they are. `fitted_values` foresee each row by seasons
@@ -106,7 +107,9 @@ class MSTL(Statistical):
         say_short(panel, max(lengths, default=1), self.name, CYCLES * max(lengths, default=1))
         _, seasons = taken_apart(panel, lengths, self._smoothers())
         inner = self._inner()._fit(self._rest(panel, seasons), monitor)
-        return together(inner, _carried.last_cycles(panel, lengths, seasons), Known.of(panel), panel)
+        wider = widening(lengths, panel.observed, panel.lengths, self._smoothers())
+        held = {**_carried.last_cycles(panel, lengths, seasons), "wider": wider}
+        return together(inner, held, Known.of(panel), panel)
 
     def _advance(self, learned: Learned, panel: Panel, fresh: bool) -> Learned:
         known = Known.held(learned)
@@ -132,7 +135,8 @@ class MSTL(Statistical):
         lengths = season_lengths(self.season_length, panel, self.name)
         _, seasons = taken_apart(panel, lengths, self._smoothers())
         inner = self._inner()._advance(unpacked(learned), self._rest(panel, seasons), True)
-        return together(inner, _carried.last_cycles(panel, lengths, seasons), Known.of(panel), None)
+        held = {**_carried.last_cycles(panel, lengths, seasons), "wider": learned["wider"]}
+        return together(inner, held, Known.of(panel), None)
 
     def _went_on(self, learned: Learned, known: Known, panel: Panel) -> Learned:
         """Rows that follow those known: the seasons go on as they were."""
@@ -142,13 +146,16 @@ class MSTL(Statistical):
         rows, here = panel.take(some) if len(some) < len(panel) else panel, learned.take(some)
         y, moved = _carried.carried_on(here, rows)
         inner = self._inner()._advance(unpacked(here), rows.with_target(y), False)
-        return learned.put(some, together(inner, moved, known.take(some).extended(rows), None))
+        return learned.put(some, together(inner, {**moved, "wider": here["wider"]}, known.take(some).extended(rows), None))
 
     def _forecast(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> Forecast:
-        return Shifted(self._inner()._forecast(unpacked(learned), steps, future), _carried.season_ahead(learned, steps))
+        rest = self._inner()._forecast(unpacked(learned), steps, future)
+        return Shifted(WidenedForecast(rest, learned["wider"]), _carried.season_ahead(learned, steps))
 
     def _simulate(self, learned: Learned, steps: int, samples: int, seed: int, future: Mapping[str, Covariate]) -> Floats:
         paths = self._inner()._simulate(unpacked(learned), steps, samples, seed, future)
+        middle = self._inner()._forecast(unpacked(learned), steps, future).mean[:, None, :]
+        paths = middle + (paths - middle) * learned["wider"][:, None, None]
         return np.asarray(paths + _carried.season_ahead(learned, steps)[:, None, :])
 
     def _explain(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> dict[str, Floats]:

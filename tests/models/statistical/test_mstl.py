@@ -173,6 +173,10 @@ def test_forecasts_are_the_rest_plus_the_last_cycle_of_each_season(inner: Any) -
     theirs = inner.clone().fit(rest).predict(200, level=80).iloc[:, 2:]
     ahead = np.arange(200)
     season = sum(parts[f"season_{m}"].to_numpy()[-m:][ahead % m] for m in (24, 168))
+    middle = theirs.iloc[:, :1].to_numpy()
+    wider = model.state_.learned["wider"][0]  # for the seasons taken out, see below
+    assert 1.01 < wider < 3.0
+    theirs = middle + (theirs - middle) * np.array([1.0, wider, wider])
     np.testing.assert_allclose(model.predict(level=80).iloc[:, 2:], theirs + np.asarray(season)[:, None], rtol=1e-10)
     shares = model.explain().pivot(index="ds", columns="component", values="value")
     assert {"level", "season_24", "season_168"} <= set(shares.columns)
@@ -282,3 +286,36 @@ def test_air_passengers_are_forecast_well() -> None:
     found = MSTL(12, trend_model=Drift()).fit(frame.head(132)).predict()["MSTL"].to_numpy()
     actual = frame["y"].tail(12).to_numpy()
     assert np.abs(found - actual).mean() < 0.7 * np.abs(frame["y"].iloc[120:132].to_numpy() - actual).mean()
+
+
+@pytest.mark.parametrize(("season", "rows", "window"), [(12, 240, 11), (12, 60, 11), (4, 200, 7), (12, 240, 1001)])
+def test_bands_count_the_seasons_taken_out(season, rows, window):
+    """Of white noise the seasons leave the share that their degrees of freedom do, which the trace of the smoother tells."""
+    y = np.random.default_rng(0).normal(size=(100, rows))
+    frame = pd.DataFrame({"unique_id": np.repeat(np.arange(100), rows), "ds": np.tile(np.arange(rows), 100), "y": y.ravel()})
+    parts = decompose(frame, season_length=season, seasonal_window=window, freq=1)
+    kept = np.var(frame["y"] - parts[f"season_{season}"]) / np.var(y)
+    model = MSTL(season_length=season, seasonal_window=window, trend_model=Naive()).fit(frame, freq=1)
+    wider = model.state_.learned["wider"][0] ** 2
+    assert 1 - (wider - 1) / (wider + 1) == pytest.approx(kept, abs=0.04)
+
+
+def test_the_trace_of_a_smoother_as_wide_as_can_be_is_that_of_a_mean_or_a_line():
+    from deepforecast.models.statistical._seasons import smoother_trace
+
+    assert smoother_trace(20, 100_001, 0) == pytest.approx(1)
+    assert smoother_trace(20, 100_001, 1) == pytest.approx(2)
+
+
+@pytest.mark.slow
+def test_coverage_of_a_walk_with_a_season():
+    shocks = np.random.default_rng(4).normal(size=(2000, 132))
+    y = np.cumsum(shocks, axis=1) + 5 * np.sin(np.arange(132) * np.pi / 6)
+    ids, times = np.repeat(np.arange(2000), 120), np.tile(np.arange(120), 2000)
+    frame = pd.DataFrame({"unique_id": ids, "ds": times, "y": y[:, :120].ravel()})
+    found = MSTL(12, season_length=12).fit(frame, freq=1).predict(level=[80, 95])
+    for level, first, last in ((80, 4.0, 8.0), (95, 2.0, 5.0)):
+        low, high = (found[f"MSTL-{side}-{level}"].to_numpy().reshape(-1, 12) for side in ("lo", "hi"))
+        inside = 100 * np.mean((y[:, 120:] >= low) & (y[:, 120:] <= high), axis=0)
+        assert abs(inside[0] - level) < first
+        assert abs(inside[11] - level) < last, inside
