@@ -1,0 +1,52 @@
+"""One step after the other from recurrent layers: an encoder reads the rows, a decoder goes on from its state."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import cast
+
+import torch
+from torch import Tensor, nn
+
+from deepforecast.nn.batch import Inputs, Sizes
+from deepforecast.nn.body import State, Stepwise
+from deepforecast.nn.recurrent import Recurrent, RecurrentOptions
+
+
+class RecurrentStepwise(Stepwise):
+    """An encoder and a decoder of the same layers, the decoder told the value before and what is known ahead at each step.
+
+    The decoder reads forwards. Where the encoder reads both ways, a linear map for each layer brings its two states to one.
+    """
+
+    def __init__(self, sizes: Sizes, options: RecurrentOptions) -> None:
+        super().__init__()
+        forwards = replace(options, bidirectional=False)
+        self.encoder = Recurrent(sizes.rows, options, read=False)
+        self.decoder = Recurrent(1 + sizes.ahead, forwards)
+        states = options.n_layers * (2 if options.cell == "lstm" else 1) if options.bidirectional else 0
+        self.bridges = nn.ModuleList([nn.Linear(2 * options.hidden_size, options.hidden_size) for _ in range(states)])
+        self.drop = nn.Dropout(options.dropout)
+        self.out = nn.Linear(self.decoder.width, sizes.width)
+
+    def start(self, inputs: Inputs) -> State:
+        """The state at the cutoff, as `Recurrent` has it."""
+        _, state = self.encoder(inputs.rows)
+        if not self.bridges:
+            return cast(State, state)
+        pairs = zip(state[::2], state[1::2], strict=True)  # forwards and backwards, layer by layer
+        return tuple(bridge(torch.cat(pair, dim=-1)) for bridge, pair in zip(self.bridges, pairs, strict=True))
+
+    def step(self, state: State, previous: Tensor, ahead: Tensor) -> tuple[Tensor, State]:
+        """What the head reads of the next step, (B, width), and the state after it."""
+        found, state = self.decoder.step(torch.cat([previous.unsqueeze(-1), ahead], dim=-1), state)
+        return self.out(self.drop(found)), state
+
+    def teach(self, inputs: Inputs, previous: Tensor) -> Tensor:
+        """All steps with the values before them given, in one call of the layers: (B, horizon, width).
+
+        The same as step by step, but for batch normalisation in training: there each call is normalised by its own rows.
+        """
+        rows = torch.cat([previous.unsqueeze(-1), inputs.ahead[:, : previous.shape[1]]], dim=-1)
+        found, _ = self.decoder(rows, self.start(inputs))
+        return cast(Tensor, self.out(self.drop(found)))
