@@ -1,0 +1,212 @@
+"""A panel as rows for windows: padded, its columns standardised, the calendar beside them; and the windows there are.
+
+A window is `input_size` rows up to a cutoff and `horizon` rows after it. Only this module separates past from future.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from deepforecast.data import calendar_features
+from deepforecast.data.calendar import Calendar
+from deepforecast.data.covariates import Covariate
+from deepforecast.data.frames import Floats, Ints
+from deepforecast.data.panel import Panel, Series
+
+
+@dataclass(frozen=True)
+class Channels:
+    """Which columns a network is given, and by what they are standardised: learned in fit, kept with the model.
+
+    Columns of numbers and of categories, those known ahead (`ahead`, `ahead_codes` of them) before those known up to now.
+    """
+
+    input_size: int
+    horizon: int
+    numbers: tuple[str, ...]
+    ahead: int
+    codes: tuple[str, ...]
+    ahead_codes: int
+    static: tuple[str, ...]
+    static_codes: tuple[str, ...]
+    counts: Mapping[str, int]
+    centre: Mapping[str, float]
+    spread: Mapping[str, float]
+    clock: tuple[str, ...]
+
+    @property
+    def clock_width(self) -> int:
+        """Columns of the calendar: what comes round is a point on a circle."""
+        return sum(2 if name in calendar_features.PERIODS else 1 for name in self.clock)
+
+    def written(self) -> dict[str, Any]:
+        """As plain values."""
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
+
+    @classmethod
+    def read(cls, said: Mapping[str, Any]) -> Channels:
+        """From plain values."""
+        return cls(**{name: tuple(value) if isinstance(value, list) else value for name, value in said.items()})
+
+    def standardised(self, name: str, values: Floats) -> Floats:
+        """A column of numbers around 0 with spread 1; 0 where it is missing."""
+        return np.nan_to_num((values - self.centre[name]) / self.spread[name], nan=0.0).astype(np.float32)
+
+    def clock_of(self, calendar: Calendar, positions: Ints) -> Floats:
+        """The calendar's columns at these positions, (positions, clock_width)."""
+        raw = calendar_features.features(calendar, positions, self.clock)
+        parts = [part for place, name in enumerate(self.clock) for part in calendar_features.cyclic(raw[:, place], name)]
+        return np.stack(parts, axis=1).astype(np.float32) if parts else np.empty((positions.size, 0), dtype=np.float32)
+
+
+def channels(panel: Panel, input_size: int, horizon: int, clock: tuple[str, ...]) -> Channels:
+    """What a panel has to give, standardised by its own rows."""
+    names = panel.series.columns
+    every = {**panel.covariates, **panel.static}
+
+    def of(some: tuple[str, ...], coded: bool) -> tuple[str, ...]:
+        return tuple(name for name in some if name in every and (every[name].categories is not None) == coded)
+
+    ahead, ahead_codes = of(names.future, False), of(names.future, True)
+    numbers = (*ahead, *of(names.past, False))
+    centre, spread = {}, {}
+    for name in (*numbers, *of(tuple(panel.static), False)):
+        values = every[name].values
+        known = values[~np.isnan(values)]
+        centre[name] = float(known.mean()) if len(known) else 0.0
+        wide = float(np.abs(known - centre[name]).max()) if len(known) else 0.0
+        spread[name] = float(np.sqrt(np.mean(((known - centre[name]) / wide) ** 2)) * wide) if wide > 0 else 1.0
+    codes = (*ahead_codes, *of(names.past, True))
+    coded = (*codes, *of(tuple(panel.static), True))
+    counts = {name: len(every[name].categories or ()) for name in coded}
+    static = of(tuple(panel.static), False), of(tuple(panel.static), True)
+    return Channels(
+        input_size, horizon, numbers, len(ahead), codes, len(ahead_codes), *static, counts, centre, spread, clock
+    )
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows of all series, each series behind `input_size` empty ones, with what is known beside them.
+
+    `first`: where each series' own rows begin; `first_time`: their place on the clock.
+    """
+
+    y: Floats
+    numbers: Any
+    codes: Ints
+    clock: Any
+    static: Any
+    static_codes: Ints
+    place: Floats
+    spread: Floats
+    input_size: int
+    horizon: int
+    ahead: int
+    ahead_codes: int
+    first: Ints
+    first_time: Ints
+    lengths: Ints
+
+    def begin(self, series: Ints, cutoff: Ints) -> tuple[Ints, Ints]:
+        """Where windows begin, in the rows and on the clock; `cutoff`: how many rows of the series lie before it."""
+        back = cutoff - self.input_size
+        return self.first[series] + back, self.first_time[series] + back
+
+
+def rows(panel: Panel, channels: Channels) -> Rows:
+    """A panel for the windows of these channels."""
+    length, horizon, calendar = channels.input_size, channels.horizon, panel.calendar
+    count = len(panel)
+    first = panel.indptr[:-1] + length * np.arange(1, count + 1)
+    into = np.arange(len(panel.y)) + length * np.repeat(np.arange(1, count + 1), panel.lengths)
+    total = len(panel.y) + length * count + horizon
+    y = np.full(total, np.nan)
+    y[into] = panel.y
+    numbers = np.zeros((total, len(channels.numbers)), dtype=np.float32)
+    for place, name in enumerate(channels.numbers):
+        numbers[into, place] = channels.standardised(name, panel.covariates[name].values)
+    codes = np.zeros((total, len(channels.codes)), dtype=np.int64)
+    for place, name in enumerate(channels.codes):
+        codes[into, place] = panel.covariates[name].values.astype(np.int64) + 1
+    begin = int(panel.start.min())
+    time = np.arange((int(panel.series.last.max()) - begin) // calendar.step + 1)
+    table = channels.clock_of(calendar, begin + calendar.step * time)
+    clock = np.concatenate([np.repeat(table[:1], length, 0), table, np.repeat(table[-1:], horizon, 0)])
+    static, static_codes = static_of(channels, panel.static, count)
+    return Rows(
+        y, numbers, codes, clock, static, static_codes, np.zeros((count, 1)), np.ones((count, 1)), length, horizon,
+        channels.ahead, channels.ahead_codes, first, (panel.start - begin) // calendar.step + length, panel.lengths,
+    )  # fmt: skip
+
+
+def static_of(channels: Channels, static: Mapping[str, Covariate], count: int) -> tuple[Any, Ints]:
+    """The static columns of `count` series: numbers, and codes."""
+    numbers = np.zeros((count, len(channels.static)), dtype=np.float32)
+    for place, name in enumerate(channels.static):
+        numbers[:, place] = channels.standardised(name, static[name].values)
+    codes = np.zeros((count, len(channels.static_codes)), dtype=np.int64)
+    for place, name in enumerate(channels.static_codes):
+        codes[:, place] = static[name].values.astype(np.int64) + 1
+    return numbers, codes
+
+
+@dataclass(frozen=True)
+class Places:
+    """The windows a panel has: series i those with `least[i]` to `most[i]` rows up to the cutoff. They are counted, not listed.
+
+    Series stand in an order told by their values, not by their names, so that what is drawn is drawn whatever they are called.
+    """
+
+    order: Ints
+    least: Ints
+    most: Ints
+
+    @cached_property
+    def ends(self) -> Ints:
+        """Number of windows up to and including each series, in order."""
+        return np.cumsum((self.most - self.least + 1)[self.order])
+
+    def __len__(self) -> int:
+        return int(self.ends[-1])
+
+    def at(self, numbers: Ints) -> tuple[Ints, Ints]:
+        """Series and cutoff of the windows of these numbers."""
+        place = np.searchsorted(self.ends, numbers, side="right")
+        series = self.order[place]
+        return series, self.most[series] - (self.ends[place] - 1 - numbers)
+
+    def draw(self, seed: int, step: int, size: int, evenly: bool) -> tuple[Ints, Ints]:
+        """The windows of one step of training, the same for the same seed and step; `evenly`: as many of each series."""
+        random = np.random.default_rng([seed, step])
+        if not evenly:
+            return self.at(random.integers(len(self), size=size))
+        series = self.order[random.integers(len(self.order), size=size)]
+        return series, random.integers(self.least[series], self.most[series] + 1)
+
+
+def places(panel: Panel, input_size: int, horizon: int, held_out: int = 0, recent: int | None = None) -> Places:
+    """The windows that lie in a panel but for its last `held_out` rows. A series too short for a whole one gives those that reach
+    beyond its ends, where nothing is known. `recent`: only so many of the last ones."""
+    lengths = panel.lengths - held_out
+    most = np.maximum(np.where(lengths > horizon, lengths - horizon, lengths - 1), 0)
+    least = np.minimum(np.where(lengths >= input_size + horizon, input_size, 1), most)
+    if recent is not None:
+        least = np.maximum(least, most - recent + 1)
+    usable = np.flatnonzero(lengths >= 2)
+    ends = panel.indptr[1:]
+    sums = np.add.reduceat(np.nan_to_num(panel.y), panel.indptr[:-1])
+    keys = (sums, np.nan_to_num(panel.y[ends - 1]), np.nan_to_num(panel.y[panel.indptr[:-1]]), panel.lengths)
+    return Places(usable[np.lexsort([key[usable] for key in keys])], least, most)
+
+
+def held_out(panel: Panel, horizon: int, rows: int) -> Places:
+    """The windows whose steps ahead lie in the last `rows` rows: from the one that reaches the end back, `horizon` apart."""
+    first = np.maximum(panel.lengths - rows, 1)
+    last = np.maximum(panel.lengths - min(horizon, rows), first)
+    return Places(np.flatnonzero(panel.lengths > rows), first, last)

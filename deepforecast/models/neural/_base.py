@@ -1,0 +1,170 @@
+"""What the neural forecasters share: options, windows, training, and forecasts of all series in large batches.
+
+A model adds its own hyperparameters and `_body(sizes)`: the torch module that turns inputs into what the head reads.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from deepforecast.core.capabilities import Capabilities
+from deepforecast.core.forecast import Forecast
+from deepforecast.core.forecaster import Forecaster
+from deepforecast.core.foreign import Foreign
+from deepforecast.core.monitor import SILENT, Monitor
+from deepforecast.core.params import param
+from deepforecast.core.state import Learned
+from deepforecast.data import frames
+from deepforecast.data.covariates import Covariate
+from deepforecast.data.frames import Floats, Frame
+from deepforecast.data.panel import Panel
+from deepforecast.models.neural import _making, _standing
+
+if TYPE_CHECKING:
+    from deepforecast.nn.batch import Sizes
+    from deepforecast.nn.body import Direct, Stepwise
+    from deepforecast.nn.network import ForecastNetwork
+
+SCALERS = ("standard", "robust", "min_max", "mean_abs", "last", "revin", "difference", "none")
+HEADS = ("quantiles", "point", "normal", "student_t", "laplace", "log_normal", "negative_binomial", "poisson",
+         "zero_inflated", "mixture", "implicit_quantile", "bins")  # fmt: skip
+LOSSES = ("mae", "mse", "huber", "mase", "smape", "owa")
+GRID = (0.005, 0.025, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.975, 0.995)
+
+
+class NeuralForecaster(Forecaster):
+    """One network for all series: windows of the past in, a distribution of every step of the horizon out."""
+
+    capabilities = Capabilities(
+        future=True, past=True, static=True, categorical=True, missing=True, distribution="quantiles", learns_distribution=True,
+        local=False, scale_equivariant=True, shift_equivariant=True, sign_equivariant=False, precision=5e-3, simulates=True,
+    )  # fmt: skip
+
+    input_size: int | str = param("auto", choices=("auto",), at_least=1, help="rows up to the cutoff that are looked at")
+    head: str = param("quantiles", choices=HEADS, help="what the network says of a step: quantiles, a point or a distribution")
+    quantiles: list[float] | None = param(None, above=0, below=1, help="quantiles learned, for head='quantiles'; None: 15 of them")
+    loss: str = param("mae", choices=LOSSES, help="by what errors of a point are weighed")
+    scaler: str = param("last", choices=SCALERS, help="how each window is brought to a common scale")
+    scale_by: str = param("window", choices=("window", "series", "panel"), help="of what a scale is: window, series, all series")
+    season_length: int | str = param("auto", choices=("auto",), at_least=1, help="steps after which the season repeats")
+    calendar: list[str] | str | None = param("auto", choices=("auto", None), help="features of the date; auto: by the frequency")
+    max_steps: int = param(500, at_least=1, help="steps of training")
+    max_epochs: int | None = param(None, at_least=1, help="passes over all windows, instead of max_steps")
+    batch_size: int = param(256, at_least=1, help="windows of a step")
+    draw: str = param("windows", choices=("windows", "series"), help="whether windows or series are drawn with equal chances")
+    recent: int | None = param(None, at_least=1, help="only so many of the last windows of each series are learned from")
+    learning_rate: float = param(1e-3, above=0, low=1e-4, high=1e-2, log=True, help="largest rate of the schedule")
+    schedule: str = param("one_cycle", choices=("one_cycle", "cosine", "constant"), help="how the rate changes")
+    warmup: float = param(0.1, at_least=0, below=1, help="share of the steps in which the rate rises")
+    weight_decay: float = param(1e-4, at_least=0, help="decay of the weights, decoupled (AdamW)")
+    grad_clip: float | None = param(1.0, above=0, help="largest norm of a gradient; None: any")
+    clip_value: float | None = param(None, above=0, help="largest value in a gradient")
+    accumulate: int = param(1, at_least=1, help="batches whose gradients make one step")
+    average: float = param(0.0, at_least=0, below=1, help="decay of an average of the weights that is kept instead of the last")
+    validation: int | None = param(None, at_least=1, help="last rows of each series that the best weights are chosen by")
+    validate_every: int = param(50, at_least=1, help="steps between two looks at the validation rows")
+    patience: int | None = param(None, at_least=1, help="looks without a better one after which training ends")
+    time_limit: float | None = param(None, above=0, help="seconds after which training ends")
+    seed: int = param(0, at_least=0, help="of weights and batches")
+    precision: str = param("32-true", choices=("32-true", "bf16-mixed", "16-mixed"), help="of the arithmetic")
+    accelerator: str = param("auto", choices=("auto", "cpu", "gpu", "mps", "tpu"), help="where to train")
+    devices: int | str | list[int] = param(1, choices=("auto",), help="how many of them, or which")
+    strategy: str = param("auto", help="how several share the work, as Lightning calls it")
+    compile: bool = param(False, help="whether torch compiles the network first")
+    progress: bool = param(False, help="whether a bar shows the steps")
+    checkpoint_dir: str | None = param(None, help="folder that an interrupted training goes on from")
+    checkpoint_every: int = param(100, at_least=1, help="steps between two checkpoints")
+    trainer: dict[str, Any] | None = param(None, help="anything else that Lightning's Trainer takes")
+
+    learning_example: ClassVar[dict[str, Any]] = {
+        "max_steps": 300, "learning_rate": 1e-2, "scaler": "standard", "scale_by": "panel"
+    }  # fmt: skip
+
+    @classmethod
+    def examples(cls) -> list[dict[str, Any]]:
+        """Small networks for the contract checks."""
+        return [{"input_size": 14, "max_steps": 12, "batch_size": 32}]
+
+    # -- for who wants to look inside ------------------------------------------------------------------------------------------
+
+    @property
+    def network_(self) -> ForecastNetwork:
+        """The network as it is after training, a torch module."""
+        network: ForecastNetwork = self.fitted().learned["network"]
+        return network
+
+    @property
+    def training_report_(self) -> Frame:
+        """A row a step: `step`, `loss`, `rate`, `gradient_norm`, `seconds`, `validation`, and whether its weights were `kept`."""
+        state = self.fitted()
+        return frames.build(state.series.library, _making.report(state.learned["record"]))
+
+    @property
+    def stopped_(self) -> str:
+        """Why training ended."""
+        return str(self.fitted().learned["record"]["why"])
+
+    def lightning_module(self, frame: Frame, **fit: Any) -> Any:
+        """The LightningModule around a new network for this frame, for a Trainer of your own: what it learns, this model knows.
+
+        `data = model.datamodule(frame)` has the batches; afterwards `model.predict()` works as after `fit`.
+        """
+        from deepforecast.training.lightning import Training
+
+        self.clone(max_steps=1)
+        panel = Panel.from_frame(frame, **fit)
+        self.__dict__["_untrained"] = True
+        try:
+            self.__dict__["state_"] = self._learn(panel)
+        finally:
+            del self.__dict__["_untrained"]
+        return Training(self.network_, _making.options(self, 0))
+
+    def datamodule(self, frame: Frame, **fit: Any) -> Any:
+        """The batches of a fit as a LightningDataModule."""
+        return _making.datamodule(self, Panel.from_frame(frame, **fit))
+
+    # -- hooks of the contract -------------------------------------------------------------------------------------------------
+
+    def _narrow(self, declared: Capabilities) -> Capabilities:
+        return _making.narrowed(self, declared)
+
+    def _fit(self, panel: Panel, monitor: Monitor) -> Learned:
+        return _making.learned(self, panel, monitor, None)
+
+    def _refine(self, learned: Learned, panel: Panel) -> Learned:
+        return _making.learned(self, panel, SILENT, learned)
+
+    def _advance(self, learned: Learned, panel: Panel, fresh: bool) -> Learned:
+        held = _standing.begun(self, learned, panel) if fresh else _standing.moved(learned, panel)
+        return replace(learned, by_series=held)
+
+    def _forecast(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> Forecast:
+        from deepforecast.models.neural import _ahead
+
+        return _ahead.forecast(self, learned, steps, future)
+
+    def _simulate(self, learned: Learned, steps: int, samples: int, seed: int, future: Mapping[str, Covariate]) -> Floats:
+        from deepforecast.models.neural import _ahead
+
+        return _ahead.paths(self, learned, steps, samples, seed, future)
+
+    def _kept(self, learned: Learned, foreign: Foreign) -> Learned:
+        weights = {name: np.ascontiguousarray(value.cpu().numpy()) for name, value in learned["network"].state_dict().items()}
+        shared = {name: value for name, value in learned.shared.items() if name != "network"}
+        return replace(learned, shared={**shared, "weights": weights})
+
+    def _revive(self, learned: Learned, foreign: Foreign) -> Learned:
+        shared = {name: value for name, value in learned.shared.items() if name != "weights"}
+        return replace(learned, shared={**shared, "network": _making.revived(self, learned)})
+
+    # -- hook of a model -------------------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def _body(self, sizes: Sizes) -> Direct | Stepwise:
+        """The body of the network."""

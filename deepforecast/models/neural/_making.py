@@ -1,0 +1,229 @@
+"""From a model's parameters and a panel to a trained network."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from deepforecast.core.capabilities import Capabilities
+from deepforecast.core.monitor import Monitor
+from deepforecast.core.preparing import refuse_short
+from deepforecast.core.state import Learned
+from deepforecast.core.threads import waiting_passively
+from deepforecast.data import calendar_features, windows
+from deepforecast.data.frequency import seasons
+from deepforecast.data.panel import Panel
+from deepforecast.data.windows import Channels
+from deepforecast.errors import ParameterError
+from deepforecast.models.neural import _standing
+
+if TYPE_CHECKING:
+    from deepforecast.models.neural._base import NeuralForecaster
+    from deepforecast.nn.network import ForecastNetwork
+    from deepforecast.training.options import Options
+
+ANCHORED = ("standard", "robust", "min_max", "last", "revin", "difference")  # scalers that follow a shift of the data
+COUNTING = ("log_normal", "negative_binomial", "poisson", "zero_inflated")  # heads of values that are not negative
+
+
+def learned(model: NeuralForecaster, panel: Panel, monitor: Monitor, before: Learned | None) -> Learned:
+    """A network trained on a panel, from new weights or from those learned `before`."""
+    with waiting_passively("torch"):
+        import torch  # noqa: F401
+    steps, channels = _steps(model), None if before is None else Channels.read(before["channels"])
+    season = _season(model, panel) if before is None else int(before["season"])
+    if channels is None:
+        size = _input_size(model, panel, steps, season)
+        channels = windows.channels(panel, size, steps, calendar_features.checked(model.calendar, panel.calendar))
+    network = fresh(model, channels, season) if before is None else _copied(model, before)
+    record = _trained(model, panel, channels, network, monitor, 0.1 if before is not None else 1.0)
+    shared = {"channels": channels.written(), "season": season, "network": network, "record": record}
+    if model.scale_by == "panel":
+        shared["scale"] = [float(one[0]) for one in _standing.scales(panel, model)]
+    return Learned(_standing.at_end(panel, channels, _standing.scales(panel, model)), shared)
+
+
+def fresh(model: NeuralForecaster, channels: Channels, season: int) -> ForecastNetwork:
+    """An untrained network; its weights come from the seed."""
+    import torch
+
+    from deepforecast.nn.batch import Sizes
+    from deepforecast.nn.embeddings import embedding_width
+    from deepforecast.nn.heads import head as head_of
+    from deepforecast.nn.network import ForecastNetwork
+
+    temporal = [channels.counts[name] for name in channels.codes]
+    static = [channels.counts[name] for name in channels.static_codes]
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(model.seed)
+        loss, grid = (model.loss if model.head == "point" else None), (_grid(model) if model.head == "quantiles" else None)
+        head = head_of(model.head, loss=loss, quantiles=grid)
+        known = channels.ahead + channels.clock_width + sum(map(embedding_width, temporal[: channels.ahead_codes]))
+        sizes = Sizes(
+            channels.input_size, channels.horizon, head.width,
+            len(channels.numbers) + channels.clock_width + sum(map(embedding_width, temporal)), known,
+            len(channels.static) + sum(map(embedding_width, static)), season, getattr(head, "location", None),
+        )  # fmt: skip
+        scaler = model.scaler + ("/series" if model.scale_by != "window" else "")
+        return ForecastNetwork(
+            sizes, model._body(sizes), head, scaler=scaler, temporal=temporal, static=static,
+            codes_ahead=channels.ahead_codes,
+        ).eval()  # fmt: skip
+
+
+def revived(model: NeuralForecaster, learned: Learned) -> ForecastNetwork:
+    """The network of a file."""
+    with waiting_passively("torch"):
+        import torch
+    network = fresh(model, Channels.read(learned["channels"]), int(learned["season"]))
+    network.load_state_dict({name: torch.from_numpy(np.array(value)) for name, value in learned["weights"].items()})
+    return network.eval()
+
+
+def options(model: NeuralForecaster, windows_there: int, rate: float = 1.0) -> Options:
+    """The parameters that say how to train."""
+    from deepforecast.training.options import Options
+
+    steps = model.max_steps
+    if model.max_epochs is not None:
+        steps = max(-(-windows_there // (model.batch_size * model.accumulate)), 1) * model.max_epochs
+    same = ("batch_size", "weight_decay", "schedule", "warmup", "grad_clip", "clip_value", "accumulate", "average",
+            "validate_every", "patience", "time_limit", "seed", "precision", "accelerator", "devices", "strategy", "compile",
+            "progress", "checkpoint_dir", "checkpoint_every")  # fmt: skip
+    return Options(
+        max_steps=steps, learning_rate=model.learning_rate * rate, evenly=model.draw == "series",
+        teacher=getattr(model, "teacher", "constant"), trainer=model.trainer or {},
+        **{name: getattr(model, name) for name in same},
+    )  # fmt: skip
+
+
+def narrowed(model: NeuralForecaster, declared: Capabilities) -> Capabilities:
+    """What scaling and head leave of what networks can do."""
+    able = declared
+    if model.head == "point":
+        able = replace(able, distribution=None, learns_distribution=False, simulates=False)
+    elif model.head != "quantiles":
+        able = replace(able, distribution="analytic")
+    anchored = model.scaler in ANCHORED and model.head not in COUNTING
+    able = replace(able, shift_equivariant=anchored and model.loss not in ("smape", "owa"))
+    if model.scaler == "none" or model.head in ("negative_binomial", "poisson", "zero_inflated"):
+        able = replace(able, scale_equivariant=False, shift_equivariant=False)
+    if model.head in COUNTING:
+        able = replace(able, domain="positive" if model.head == "log_normal" else "nonnegative")
+    return able
+
+
+def report(record: dict[str, Any]) -> dict[str, Any]:
+    """The columns of a training report."""
+    steps = np.arange(1, len(record["loss"]) + 1)
+    validation = np.full(len(steps), np.nan)
+    validation[np.asarray(record["validated"], dtype=np.int64) - 1] = record["validation"]
+    return {
+        "step": steps, "loss": record["loss"], "rate": record["rate"], "gradient_norm": record["norm"],
+        "seconds": record["seconds"], "validation": validation, "kept": steps == record["kept"],
+    }  # fmt: skip
+
+
+def datamodule(model: NeuralForecaster, panel: Panel) -> Any:
+    """The batches of a fit for a Trainer of the user's."""
+    from deepforecast.training.lightning import Data
+
+    state = model.fitted()
+    channels = Channels.read(state.learned["channels"])
+    train, validation = _batches(model, panel, channels)
+    return Data(train, validation)
+
+
+def _trained(
+    model: NeuralForecaster, panel: Panel, channels: Channels, network: ForecastNetwork, monitor: Monitor, rate: float
+) -> dict[str, Any]:
+    from deepforecast.training.loop import learn
+
+    if "_untrained" in model.__dict__:
+        from deepforecast.training.guard import Record
+
+        return _plain(Record(why="not trained yet"))
+    train, validation = _batches(model, panel, channels)
+    said = options(model, len(train.places), rate)
+    train.end = said.max_steps * said.accumulate
+    return _plain(learn(network, train, validation, said, monitor, _fingerprint(panel)))
+
+
+def _batches(model: NeuralForecaster, panel: Panel, channels: Channels) -> tuple[Any, Any]:
+    from deepforecast.nn.windows import Windows
+    from deepforecast.training.sampler import Every, Steps
+
+    rows = windows.rows(panel, channels)
+    place, spread = _standing.scales(panel, model)
+    rows = replace(rows, place=place[:, None], spread=spread[:, None])
+    held = Windows.of(rows)
+    size, horizon = channels.input_size, channels.horizon
+    out = model.validation or 0
+    there = windows.places(panel, size, horizon, out, model.recent)
+    steps = Steps(held, rows, there, model.batch_size, model.seed, model.draw == "series", model.max_steps * model.accumulate)
+    if not out:
+        return steps, None
+    return steps, Every(held, rows, windows.held_out(panel, horizon, out), 1024)
+
+
+def _plain(record: Any) -> dict[str, Any]:
+    return {
+        "loss": np.array(record.loss), "rate": np.array(record.rate), "norm": np.array(record.norm),
+        "seconds": np.array(record.seconds), "validated": np.array(list(record.validation), dtype=np.int64),
+        "validation": np.array(list(record.validation.values())), "kept": record.kept, "why": record.why,
+    }  # fmt: skip
+
+
+def _fingerprint(panel: Panel) -> str:
+    import zlib
+
+    check = zlib.crc32(panel.y.tobytes(), zlib.crc32(panel.indptr.tobytes()))
+    for one in panel.covariates.values():
+        check = zlib.crc32(one.values.tobytes(), check)
+    return f"{len(panel.y)}-{check:08x}"
+
+
+def _copied(model: NeuralForecaster, before: Learned) -> ForecastNetwork:
+    from copy import deepcopy
+
+    network: ForecastNetwork = deepcopy(before["network"])
+    return network
+
+
+def _grid(model: NeuralForecaster) -> tuple[float, ...]:
+    from deepforecast.models.neural._base import GRID
+
+    return tuple(sorted(set(model.quantiles or GRID)))
+
+
+def _steps(model: NeuralForecaster) -> int:
+    if model.horizon is None:
+        raise ParameterError(
+            f"A network learns to forecast so many steps: {type(model).__name__} needs its horizon before fit. Say "
+            f"{type(model).__name__}(horizon=...)."
+        )
+    return model.horizon
+
+
+def _season(model: NeuralForecaster, panel: Panel) -> int:
+    """The season of errors and of the auto input size; of integer time, which tells none, 1."""
+    if not isinstance(model.season_length, str):
+        return model.season_length
+    found = seasons(panel.calendar.frequency)
+    return found[0] if found else 1
+
+
+def _input_size(model: NeuralForecaster, panel: Panel, horizon: int, season: int) -> int:
+    longest = int(panel.observed.max())
+    if isinstance(model.input_size, str):
+        needed = horizon + 1
+        if longest < needed:
+            refuse_short(model, panel, needed)
+        return max(min(max(3 * horizon, 2 * season), longest - horizon), 1)
+    if longest < model.input_size + horizon:
+        refuse_short(model, panel, model.input_size + horizon)
+    return model.input_size
+
+

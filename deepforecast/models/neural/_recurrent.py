@@ -1,0 +1,54 @@
+"""What the recurrent networks share: their layers, and how the steps ahead come out of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from deepforecast.core.params import param
+from deepforecast.models.neural._base import NeuralForecaster
+
+if TYPE_CHECKING:
+    from deepforecast.nn.batch import Sizes
+    from deepforecast.nn.body import Direct, Stepwise
+
+
+class RecurrentForecaster(NeuralForecaster):
+    """Recurrent layers over the window. With output="direct" all steps are read off their states at once; with "autoregressive"
+    a second stack goes on from there, told the value before at each step: the true one in training (teacher forcing, less and
+    less of it by `teacher`), its own draws in forecasts."""
+
+    cell: ClassVar[str]
+
+    hidden_size: int = param(64, at_least=1, low=16, high=256, log=True, help="width of a layer")
+    n_layers: int = param(1, at_least=1, low=1, high=3, help="layers on top of each other")
+    bidirectional: bool = param(False, help="whether the window is read backwards too")
+    dropout: float = param(0.0, at_least=0, below=1, low=0.0, high=0.5, help="share of the numbers hidden while training")
+    residual: bool = param(False, help="whether a layer adds to what goes into it, from the second on")
+    normalization: str | None = param(None, choices=(None, "layer", "batch", "rms"), help="of what comes out of each layer")
+    output: str = param(
+        "direct", choices=("direct", "autoregressive"), search=("direct", "autoregressive"), help="all steps at once, or in turn"
+    )
+    teacher: str = param(
+        "constant", choices=("constant", "linear", "inverse_sigmoid", "free"), help="how long true values are fed in training"
+    )
+    decoder_layers: int = param(1, at_least=0, help="hidden layers of the direct output")
+    decoder_size: int = param(64, at_least=1, help="their width")
+
+    @classmethod
+    def examples(cls) -> list[dict[str, Any]]:
+        """Small networks for the contract checks."""
+        small = {"input_size": 14, "max_steps": 10, "batch_size": 32, "hidden_size": 8, "decoder_size": 16}
+        return [small, {**small, "output": "autoregressive", "head": "student_t"}]
+
+    def _body(self, sizes: Sizes) -> Direct | Stepwise:
+        from deepforecast.nn.recurrent import RecurrentOptions
+        from deepforecast.nn.recurrent_direct import RecurrentDirect
+        from deepforecast.nn.recurrent_stepwise import RecurrentStepwise
+
+        options = RecurrentOptions(
+            self.cell, self.hidden_size, self.n_layers, self.bidirectional, self.dropout, self.residual, self.normalization,
+            getattr(self, "nonlinearity", "tanh"),
+        )  # fmt: skip
+        if self.output == "autoregressive":
+            return RecurrentStepwise(sizes, options)
+        return RecurrentDirect(sizes, options, sizes.season, self.decoder_layers, self.decoder_size)

@@ -1,0 +1,77 @@
+"""Where each series stands: the last rows of its columns, as a network looks at them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from deepforecast.core.state import Learned
+from deepforecast.data.covariates import UNKNOWN
+from deepforecast.data.frames import Floats
+from deepforecast.data.panel import Panel
+from deepforecast.data.windows import Channels
+
+if TYPE_CHECKING:
+    from deepforecast.models.neural._base import NeuralForecaster
+
+
+def at_end(panel: Panel, channels: Channels, scale: tuple[Floats, Floats]) -> dict[str, Any]:
+    """The last rows of every column of a panel, and by what its series are scaled where they are as a whole."""
+    rows = channels.input_size
+    held: dict[str, Any] = {"tail": panel.padded(rows), "place": scale[0], "spread": scale[1]}
+    for name in (*channels.numbers, *channels.codes):
+        lost = np.nan if name in channels.numbers else float(UNKNOWN)
+        held[f"tail:{name}"] = _padded(panel.covariates[name].values, panel, rows, lost)
+    for name in (*channels.static, *channels.static_codes):
+        held[f"static:{name}"] = panel.static[name].values.astype(np.float64)
+    return held
+
+
+def begun(model: NeuralForecaster, learned: Learned, panel: Panel) -> dict[str, Any]:
+    """The same for histories of any series."""
+    known = learned.shared.get("scale")
+    scale = scales(panel, model) if known is None else tuple(np.full(len(panel), one) for one in known)
+    return at_end(panel, Channels.read(learned["channels"]), scale)
+
+
+def moved(learned: Learned, panel: Panel) -> dict[str, Any]:
+    """The last rows after further ones."""
+    held = dict(learned.by_series)
+    for name in [one for one in held if one == "tail" or one.startswith("tail:")]:
+        values = panel.y if name == "tail" else panel.covariates[name.partition(":")[2]].values
+        held[name] = _gone_on(held[name], values, panel)
+    return held
+
+
+def scales(panel: Panel, model: NeuralForecaster) -> tuple[Floats, Floats]:
+    """Place and spread of each series as a whole, or of all of them together."""
+    place, spread = np.zeros(len(panel)), np.ones(len(panel))
+    if model.scale_by == "window":
+        return place, spread
+    import torch
+
+    from deepforecast.nn.scaling import of_series
+
+    ends = panel.indptr if model.scale_by == "series" else np.array([0, len(panel.y)])
+    for one, (begin, end) in enumerate(zip(ends[:-1], ends[1:], strict=True)):
+        found = of_series(torch.from_numpy(panel.y[begin:end]).unsqueeze(0), model.scaler)
+        where = one if model.scale_by == "series" else slice(None)
+        place[where], spread[where] = (float(each) for each in found)
+    return place, spread
+
+
+def _padded(values: Floats, panel: Panel, rows: int, lost: float) -> Floats:
+    index = panel.indptr[1:, None] - rows + np.arange(rows)
+    inside = index >= panel.indptr[:-1, None]
+    return np.where(inside, values[np.where(inside, index, 0)], lost)
+
+
+def _gone_on(before: Floats, values: Floats, panel: Panel) -> Floats:
+    """Of the rows before and the further ones behind them, the last."""
+    rows = before.shape[1]
+    found = np.empty_like(before)
+    for one in range(len(before)):
+        new = values[panel.indptr[one] : panel.indptr[one + 1]][-rows:]
+        found[one] = np.concatenate([before[one, len(new) :], new])
+    return found

@@ -1,0 +1,22 @@
+"""GRU: recurrent layers whose state is renewed through gates."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from deepforecast.core.registry import register
+from deepforecast.models.neural._recurrent import RecurrentForecaster
+
+
+@register
+class GRU(RecurrentForecaster):
+    """A gate mixes the state before with a new one, another resets what the new one sees: nearly an LSTM with fewer weights.
+
+    Cho et al. 2014, "Learning Phrase Representations using RNN Encoder-Decoder for Statistical Machine Translation".
+
+    >>> from deepforecast.datasets import generate
+    >>> GRU(horizon=7, hidden_size=8, max_steps=20).fit(generate(2, 100)).predict(level=80).shape
+    (14, 5)
+    """
+
+    cell: ClassVar[str] = "gru"

@@ -1,0 +1,22 @@
+"""LSTM: recurrent layers with a memory that gates open and close."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from deepforecast.core.registry import register
+from deepforecast.models.neural._recurrent import RecurrentForecaster
+
+
+@register
+class LSTM(RecurrentForecaster):
+    """A memory cell beside the state: gates decide what is let in, kept and shown, so that what lies far back can be remembered.
+
+    Hochreiter, Schmidhuber 1997, "Long Short-Term Memory".
+
+    >>> from deepforecast.datasets import generate
+    >>> LSTM(horizon=7, hidden_size=8, max_steps=20).fit(generate(2, 100)).predict(level=80).shape
+    (14, 5)
+    """
+
+    cell: ClassVar[str] = "lstm"

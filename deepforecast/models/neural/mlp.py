@@ -1,0 +1,36 @@
+"""MLP: hidden layers over the flattened window."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from deepforecast.core.params import param
+from deepforecast.core.registry import register
+from deepforecast.models.neural._base import NeuralForecaster
+
+if TYPE_CHECKING:
+    from deepforecast.nn.batch import Sizes
+    from deepforecast.nn.perceptron import MLPBody
+
+
+@register
+class MLP(NeuralForecaster):
+    """The window and all covariates flattened, through hidden layers, to all steps at once. The plainest network.
+
+    >>> from deepforecast.datasets import generate
+    >>> MLP(horizon=7, hidden=[32], max_steps=20).fit(generate(2, 100)).predict().shape
+    (14, 3)
+    """
+
+    hidden: Sequence[int] = param(
+        (512, 512, 512), at_least=1, search=((128, 128), (256, 256, 256), (512, 512, 512)), help="widths of the hidden layers"
+    )
+    dropout: float = param(0.0, at_least=0, below=1, low=0.0, high=0.5, help="share of the numbers hidden while training")
+    activation: str = param("relu", choices=("relu", "gelu", "silu", "tanh"), help="what bends a hidden layer")
+    normalization: str | None = param(None, choices=(None, "layer", "batch", "rms"), help="of each hidden layer")
+
+    def _body(self, sizes: Sizes) -> MLPBody:
+        from deepforecast.nn.perceptron import MLPBody
+
+        return MLPBody(sizes, self.hidden, self.dropout, self.activation, self.normalization)

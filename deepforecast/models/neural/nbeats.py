@@ -1,0 +1,40 @@
+"""N-BEATS: blocks that each explain a part of the window and forecast with it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from deepforecast.core.params import param
+from deepforecast.core.registry import register
+from deepforecast.models.neural._base import NeuralForecaster
+
+if TYPE_CHECKING:
+    from deepforecast.nn.batch import Sizes
+    from deepforecast.nn.nbeats import NBEATSBody
+
+
+@register
+class NBEATS(NeuralForecaster):
+    """Each block takes what it explains off the window and adds its forecast: generic, or with bases of trend and season.
+
+    With stacks=["trend", "season"] `explain()` shows what each adds. Oreshkin, Carpov, Chapados, Bengio 2020, "N-BEATS: Neural
+    basis expansion analysis for interpretable time series forecasting".
+
+    >>> from deepforecast.datasets import generate
+    >>> NBEATS(horizon=7, hidden=[32, 32], max_steps=20).fit(generate(2, 100)).predict().shape
+    (14, 3)
+    """
+
+    stacks: Sequence[str] = param(
+        ("generic",), search=(("generic",), ("trend", "season")), help="kinds of stacks, in order: generic, trend, season"
+    )
+    blocks: int = param(3, at_least=1, low=1, high=6, help="blocks of each stack")
+    hidden: Sequence[int] = param((256, 256, 256), at_least=1, help="widths of a block's hidden layers")
+    degree: int = param(2, at_least=0, help="of the polynomials of a trend stack")
+    dropout: float = param(0.0, at_least=0, below=1, low=0.0, high=0.3, help="share of the numbers hidden while training")
+
+    def _body(self, sizes: Sizes) -> NBEATSBody:
+        from deepforecast.nn.nbeats import NBEATSBody
+
+        return NBEATSBody(sizes, self.stacks, self.blocks, self.hidden, self.degree, dropout=self.dropout)

@@ -1,0 +1,29 @@
+"""NLinear: a linear map of the window less its last value."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from deepforecast.core.registry import register
+from deepforecast.models.neural._base import NeuralForecaster
+
+if TYPE_CHECKING:
+    from deepforecast.nn.batch import Sizes
+    from deepforecast.nn.linear import NLinearBody
+
+
+@register
+class NLinear(NeuralForecaster):
+    """The window less its last value, mapped to the steps ahead by one matrix, and the last value added again.
+
+    It follows a series whose level shifts. Zeng, Chen, Zhang, Xu 2022, "Are Transformers Effective for Time Series Forecasting?"
+
+    >>> from deepforecast.datasets import generate
+    >>> NLinear(horizon=7, max_steps=20).fit(generate(2, 100)).predict().shape
+    (14, 3)
+    """
+
+    def _body(self, sizes: Sizes) -> NLinearBody:
+        from deepforecast.nn.linear import NLinearBody
+
+        return NLinearBody(sizes, sizes.location)

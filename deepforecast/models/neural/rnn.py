@@ -1,0 +1,24 @@
+"""RNN: plain recurrent layers."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from deepforecast.core.params import param
+from deepforecast.core.registry import register
+from deepforecast.models.neural._recurrent import RecurrentForecaster
+
+
+@register
+class RNN(RecurrentForecaster):
+    """The plain recurrent layer: its state is a bent sum of the row and of the state before. It forgets fast; the baseline of the
+    others. Elman 1990, "Finding Structure in Time".
+
+    >>> from deepforecast.datasets import generate
+    >>> RNN(horizon=7, hidden_size=8, max_steps=20).fit(generate(2, 100)).predict(level=80).shape
+    (14, 5)
+    """
+
+    cell: ClassVar[str] = "rnn"
+
+    nonlinearity: str = param("tanh", choices=("tanh", "relu"), help="what bends the sum")

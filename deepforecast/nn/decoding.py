@@ -1,0 +1,78 @@
+"""Stepwise bodies, run: taught by the true values, fed their own medians, or fed draws from what they said."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from deepforecast.nn.batch import Inputs
+from deepforecast.nn.body import stacked
+from deepforecast.nn.scaling import Scale, last_seen
+
+if TYPE_CHECKING:
+    from deepforecast.nn.network import ForecastNetwork
+
+
+def begin(inputs: Inputs) -> Tensor:
+    """The value a decoder starts from, (B,): the last one seen."""
+    return last_seen(inputs.y, inputs.seen).squeeze(1)
+
+
+def greedy(network: ForecastNetwork, inputs: Inputs) -> Tensor:
+    """What the head reads of every step, each step fed the median of the one before: (B, horizon, width)."""
+    state, previous, ahead, found = network.start(inputs), begin(inputs), inputs.ahead, []
+    for step in range(network.sizes.horizon):
+        raw, state = network.step(state, previous, ahead[:, step])
+        previous = median(network, raw).to(previous.dtype)
+        found.append(raw)
+    return stacked(found)
+
+
+def taught(network: ForecastNetwork, inputs: Inputs, target: Tensor, told: Tensor, share: float) -> Tensor:
+    """What the head reads of every step, (B, horizon, width), with the true value before it where there is one: of all steps, or
+    of a `share` of them drawn at random (scheduled sampling); else the network's own median."""
+    if share >= 1.0:
+        before = _carried(begin(inputs), target, told)
+        raw = network._stepwise.teach(inputs, before)
+        return network._placed(raw, raw)
+    state, previous, ahead, found = network.start(inputs), begin(inputs), inputs.ahead, []
+    true = torch.rand(target.shape, device=target.device) < share
+    for step in range(target.shape[1]):
+        raw, state = network.step(state, previous, ahead[:, step])
+        found.append(raw)
+        own = median(network, raw).detach().to(target.dtype)
+        previous = torch.where(true[:, step] & (told[:, step] > 0), target[:, step], own)
+    return stacked(found)
+
+
+def sampled(network: ForecastNetwork, inputs: Inputs, scale: Scale, uniform: Tensor) -> Tensor:
+    """Paths drawn step by step, (B, samples, horizon), in units of z. `uniform` (B, samples, horizon): a draw for each value."""
+    count = uniform.shape[1]
+    state = tuple(part.repeat_interleave(count, 0) for part in network.start(inputs))
+    previous, ahead = begin(inputs).repeat_interleave(count, 0), inputs.ahead.repeat_interleave(count, 0)
+    spread, found = scale.spread.repeat_interleave(count, 0).squeeze(1), []
+    for step in range(uniform.shape[2]):
+        raw, state = network.step(state, previous, ahead[:, step])
+        drawn = network.head.quantiles(raw, uniform[:, :, step].reshape(-1, 1), spread)[:, 0]
+        previous = drawn.to(previous.dtype)
+        found.append(drawn)
+    return stacked(found).view(-1, count, uniform.shape[2])
+
+
+def median(network: ForecastNetwork, raw: Tensor) -> Tensor:
+    """The middle of what the head reads, or its point: (...) of (..., width)."""
+    head = network.head
+    if hasattr(head, "median"):
+        return head.median(raw)  # type: ignore[no-any-return]
+    return head.quantiles(raw, raw.new_full((1,), 0.5))[..., 0] if head.distribution else head.mean(raw)
+
+
+def _carried(first: Tensor, target: Tensor, told: Tensor) -> Tensor:
+    """The value before each step: the last one known, where the one before is missing. (B, horizon)"""
+    values = torch.cat([first.unsqueeze(1), target[:, :-1]], dim=1)
+    known = torch.cat([torch.ones_like(told[:, :1]), told[:, :-1]], dim=1)
+    order = torch.arange(values.shape[1], device=values.device).expand_as(values)
+    latest = torch.where(known > 0, order, torch.zeros_like(order)).cummax(1).values
+    return values.gather(1, latest)
