@@ -25,7 +25,7 @@ from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats, Frame, Ints
 from deepforecast.data.panel import Panel
 from deepforecast.errors import ParameterError, some
-from deepforecast.models.regression import _held, _planning, _samples
+from deepforecast.models.regression import _held, _planning, _samples, _units
 from deepforecast.models.regression._ahead import Ahead
 from deepforecast.models.regression._plan import Plan
 from deepforecast.models.regression._samples import Sample, Sampling
@@ -130,12 +130,15 @@ class Regressive(Forecaster):
         if self.per_series or int(panel.observed.max()) < needed:
             refuse_short(self, panel, needed, "values")
         z, scales = plan.target.learn(panel, self.name)
+        every = {**panel.covariates, **panel.static}
+        units = {} if self.per_series else _units.of({name: one for name, one in every.items() if name != self.weight})
+        panel = _counted(panel, units)
         owners = np.arange(len(panel), dtype=np.float64)
         held = _held.begun(plan, self._without_weights(panel), z, scales, panel.start, owners)
         parts = [np.array([one]) for one in range(len(panel))] if self.per_series else [None]
         made = [self._made(plan, panel, z, part) for part in parts]
-        every = {**panel.covariates, **panel.static}
-        shared = {"plan": plan.written(), "categories": {name: _listed(one.categories) for name, one in every.items()}}
+        categories = {name: _listed(one.categories) for name, one in every.items()}
+        shared = {"plan": plan.written(), "categories": categories, "units": units}
         if not self.per_series:
             return Learned(held, {**shared, "regressors": made[0]})
         held["regressors"] = np.empty(len(panel), dtype=object)
@@ -159,7 +162,7 @@ class Regressive(Forecaster):
         return Made(models, spread)
 
     def _advance(self, learned: Learned, panel: Panel, fresh: bool) -> Learned:
-        plan, panel = Plan.read(learned["plan"]), self._without_weights(panel)
+        plan, panel = Plan.read(learned["plan"]), self._seen(panel, learned["units"])
         if not fresh:
             return replace(learned, by_series=_held.moved(plan, learned, panel))
         refuse_short(self, panel, plan.target.reach + 1, "values of history")
@@ -189,7 +192,8 @@ class Regressive(Forecaster):
         return QuantileForecast(mean, levels, np.stack(bands, axis=-1), self.name)
 
     def _ahead_of(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> Ahead:
-        return Ahead(Plan.read(learned["plan"]), learned, steps, {name: future[name] for name in future if name != self.weight})
+        known = _units.applied({name: one for name, one in future.items() if name != self.weight}, learned["units"])
+        return Ahead(Plan.read(learned["plan"]), learned, steps, known)
 
     def _explain(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> dict[str, Floats]:
         from deepforecast.models.regression import _explaining
@@ -213,6 +217,10 @@ class Regressive(Forecaster):
     def _bounded(self, found: Floats) -> Floats:
         low, high = self.bounds or (None, None)
         return found if low is None and high is None else np.clip(found, low, high)
+
+    def _seen(self, panel: Panel, units: _units.Units) -> Panel:
+        """The panel as regressors see it."""
+        return _counted(self._without_weights(panel), units)
 
     def _without_weights(self, panel: Panel) -> Panel:
         """The panel without the column of weights, which is no feature."""
@@ -275,6 +283,13 @@ class Regressive(Forecaster):
     @abstractmethod
     def _revived(self, said: Mapping[str, Any], foreign: Foreign) -> Any:
         """A regressor back from them."""
+
+
+def _counted(panel: Panel, units: _units.Units) -> Panel:
+    """The panel with its columns in units of their own."""
+    if not units:
+        return panel
+    return replace(panel, covariates=_units.applied(panel.covariates, units), static=_units.applied(panel.static, units))
 
 
 def _listed(categories: tuple[str, ...] | None) -> list[str] | None:

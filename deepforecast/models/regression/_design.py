@@ -37,6 +37,7 @@ class Design:
     time_index: bool = False
     identity: bool = False
     cyclic: bool = False
+    first: int = 0
 
     @property
     def reach(self) -> int:
@@ -101,7 +102,7 @@ def known(design: Design, calendar: Calendar, positions: Ints, owners: Ints, col
         angle = 2 * np.pi * (counted % season) / season
         parts += [wave(k * angle) for k in range(1, pairs + 1) for wave in (np.sin, np.cos)]
     if design.time_index:
-        parts.append(counted.astype(np.float64))
+        parts.append((counted - design.first).astype(np.float64))
     for one in columns.values():
         values = one.values.reshape(-1)
         if design.cyclic and one.categories is not None:

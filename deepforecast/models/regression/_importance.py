@@ -55,7 +55,7 @@ def _shuffled(model: Regressive, state: State, frame: Frame, static: Frame | Non
     parts = [np.array([one]) for one in range(len(panel))] if model.per_series else [np.arange(len(panel))]
     found = []
     for part in parts:
-        some = model._without_weights(panel.take(part))
+        some = model._seen(panel.take(part), learned["units"])
         values = np.concatenate([z[panel.indptr[one] : panel.indptr[one + 1]] for one in part])
         sampling = Sampling(plan, some, values, model.number, model.takes_missing)
         if plan.design.identity:  # as the fit numbered them

@@ -49,6 +49,7 @@ class Plan:
             "power": target.power,
             "differences": list(target.differences),
             "block": self.block,
+            "first": design.first,
         }
 
     @classmethod
@@ -65,6 +66,7 @@ class Plan:
             time_index,
             identity,
             cyclic,
+            said["first"],
         )
         return cls(design, Target(said["power"], detrend, tuple(said["differences"]), scale), said["block"], together)
 

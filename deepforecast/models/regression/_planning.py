@@ -44,6 +44,7 @@ def planned(model: Regressive, panel: Panel) -> Plan:
         model.time_index,
         model.identity,
         model.adds_up,
+        0 if model.per_series else int(panel.start.min()) // panel.calendar.step,
     )
     return Plan(design, target, steps, model.strategy == "direct_multioutput")
 
