@@ -14,7 +14,7 @@ import numpy as np
 from deepforecast.core.capabilities import Capabilities
 from deepforecast.core.forecast import Forecast, NormalForecast
 from deepforecast.core.noise import standard_normal
-from deepforecast.core.state import Learned
+from deepforecast.core.state import Learned, State
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats, Frame, Ints
 from deepforecast.data.panel import Panel
@@ -35,10 +35,14 @@ class ArimaFamily(Statistical):
     seconds_per_value = 2e-5
 
     def parameters(self) -> Frame:
-        """A row a series: its order, log-likelihood and AICc, coefficients, constant and sigma."""
+        """A row a series: its order, log-likelihood and AICc, coefficients, constant and sigma; what one unit of each column
+        known ahead adds (`effect_<column>`), and the waves of long seasons (`cos1_24`: once in 24 steps)."""
+        return super().parameters()
+
+    def _estimated(self, learned: Learned, state: State) -> dict[str, Any]:
         from deepforecast.models.statistical._arima_tables import parameters
 
-        return parameters(self, self.fitted())
+        return parameters(self, learned, state)
 
     def summary(self, unique_id: Any = None) -> str:
         """statsmodels' summary of a series of the fit at the parameters found: a text."""

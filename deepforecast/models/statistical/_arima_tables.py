@@ -7,26 +7,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from deepforecast.core.state import State
-from deepforecast.data import frames
-from deepforecast.data.frames import Frame
+from deepforecast.core.state import Learned, State
 from deepforecast.data.panel import Panel
 from deepforecast.errors import DataError, ParameterError, shown
 from deepforecast.models.statistical._arima_series import Order
+from deepforecast.models.statistical._regressors import effects_of
 
 if TYPE_CHECKING:
     from deepforecast.models.statistical._arima import ArimaFamily
 
+WAVES = ("cos", "sin")
 KINDS = ("ar", "ma", "seasonal_ar", "seasonal_ma")
 
 
-def parameters(model: ArimaFamily, state: State) -> Frame:
-    """A row a series: order, likelihood, coefficients (NaN where the order has none), constant and sigma."""
-    learned, series = state.learned, state.series
+def parameters(model: ArimaFamily, learned: Learned, state: State) -> dict[str, Any]:
+    """Columns: order, likelihood, coefficients (NaN where the order has none), constant and sigma."""
     orders = [model._order(row, learned["season"]) for row in learned["order"]]
     columns: dict[str, Any] = {}
-    if series.columns.id is not None and series.ids is not None:
-        columns[series.columns.id] = series.ids
     columns["order"] = np.array([text(one) for one in orders], dtype=object)
     likelihood, count, seen = learned["likelihood"].T
     columns["log_likelihood"] = likelihood
@@ -39,7 +36,11 @@ def parameters(model: ArimaFamily, state: State) -> Frame:
     has = np.array([one.constant for one in orders])
     columns["constant"] = np.where(has, np.where(drift, learned["beta"][:, 0], learned["level"]), np.nan)
     columns["sigma"] = learned["sigma"]
-    return frames.build(series.library, columns)
+    beta = learned["beta"][:, 1:]
+    waves = learned.shared.get("waves", ())
+    names = [f"{wave}{turn + 1}_{length}" for length, most in waves for turn in range(most) for wave in WAVES]
+    columns |= effects_of(state, beta[:, : beta.shape[1] - len(names)])
+    return columns | {name: beta[:, place - len(names)] for place, name in enumerate(names)}
 
 
 def text(order: Order) -> str:

@@ -25,7 +25,7 @@ from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats, Frame
 from deepforecast.data.frequency import seasons
 from deepforecast.data.panel import Panel
-from deepforecast.errors import DataError, say
+from deepforecast.errors import CapabilityError, DataError, say
 from deepforecast.models.statistical._diagnostics import diagnosed
 from deepforecast.models.statistical._idle import refuse_idle
 from deepforecast.models.statistical._regressors import say_untold, unvaried
@@ -40,7 +40,8 @@ class Statistical(Forecaster):
     def fitted_values(self, frame: Frame | None = None, *, static: Frame | None = None) -> Frame:
         """The forecast of each row from the rows before it, beside the value: of the rows of the fit, or of these histories.
 
-        NaN where the model has none: its start, and steps into a missing past.
+        NaN where the model has none: its start, and steps into a missing past. `update` adds no rows to those of the fit: give
+        the whole histories.
         """
         state = self._at_end_of(frame, static)
         panel = self._history(state.learned)
@@ -54,6 +55,14 @@ class Statistical(Forecaster):
         columns[self.name] = self._fitted(state.learned, panel)
         return frames.build(panel.series.library, columns)
 
+    def parameters(self) -> Frame:
+        """What was estimated, a row a series."""
+        state = self.fitted()
+        columns: dict[str, Any] = {}
+        if state.series.columns.id is not None and state.series.ids is not None:
+            columns[state.series.columns.id] = state.series.ids
+        return frames.build(state.series.library, columns | self._estimated(state.learned, state))
+
     def residual_diagnostics(
         self, frame: Frame | None = None, lags: int | None = None, *, static: Frame | None = None
     ) -> Frame:
@@ -61,8 +70,8 @@ class Statistical(Forecaster):
 
         A small `p_value` speaks against: ljung_box, residuals follow each other (`lags` of them; None: 10, or two seasons, at
         most a fifth of the residuals); heteroscedasticity, those of the last third are larger or smaller than those of the
-        first (`lags`: how many make a third); jarque_bera, they are not normal. Of the rows of the fit, or of these histories.
-        Missing residuals are left out; NaN, and said, where too few are left for a test.
+        first (`lags`: how many make a third); jarque_bera, they are not normal. Of the rows of the fit (without those of
+        `update`), or of these histories. Missing residuals are left out; NaN, and said, where too few are left for a test.
         """
         if lags is not None:
             checked_horizon(lags, "lags")
@@ -130,6 +139,10 @@ class Statistical(Forecaster):
     def _idle(self) -> Iterable[tuple[str, str]]:
         """Parameters that have no effect beside the others as they are: names, and why, with the way out."""
         return ()
+
+    def _estimated(self, learned: Learned, state: State) -> dict[str, Any]:
+        """The columns of `parameters`."""
+        raise CapabilityError(f"{type(self).__name__} has no table of parameters. What it learned is in state_.learned.")
 
     def _estimate(self, panel: Panel) -> Learned:
         """Learn from a panel; called for slices of it, in threads."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from deepforecast.core.state import Learned
+from deepforecast.core.state import Learned, State
 from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.panel import Panel
 from deepforecast.models.statistical._intermittent import PLAIN, Intermittent, found, moved, positions
@@ -45,6 +47,13 @@ class Blocked(Intermittent):
         blocks, _ = blocks_walked(panel.y, panel.indptr, rows, learned["block_alpha"], skip, blocks)
         bands = moved(panel, INTERVALS, learned["alpha"], None if fresh else learned)
         return Learned({**learned.by_series, "blocks": blocks, **bands}, history=panel if fresh else None)
+
+    def _estimated(self, learned: Learned, state: State) -> dict[str, Any]:
+        """Rows a block and its smoothing parameter; of every length where there are several."""
+        rows, alpha = learned["rows"], learned["block_alpha"]
+        if rows.shape[1] == 1:
+            return {"block": rows[:, 0], "alpha": alpha[:, 0]}
+        return {f"alpha_{one + 1}": np.where(rows[:, one] > 0, alpha[:, one], np.nan) for one in range(rows.shape[1])}
 
     def _rate(self, learned: Learned) -> Floats:
         smoothed, _, seen, total = np.moveaxis(learned["blocks"], -1, 0)

@@ -78,8 +78,8 @@ def refuse_beyond(values: Floats, learned: Learned) -> Floats:
     if len(bad) and learned.series is not None:
         raise DataError(
             f"A forecast is finite; that of series {learned.series.labels(bad)} is not once its Box-Cox transformation, of "
-            f"power {learned['power'][bad[0]]:.3g}, is taken back. Say box_cox=0 or above (or 'auto'), leave it out, or forecast "
-            "less far ahead."
+            f"power {learned['power'][bad[0]]:.3g}, is taken back. Say box_cox=0 or above (or 'auto'), leave it out, or "
+            "forecast less far ahead."
         )
     return values
 

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from deepforecast.core.state import Learned
-from deepforecast.data import frames
-from deepforecast.data.frames import Floats, Frame, Ints
-from deepforecast.data.panel import Panel, Series
+from deepforecast.data.frames import Floats, Ints
+from deepforecast.data.panel import Panel
 from deepforecast.kernels.ets.forms import Form
 
 if TYPE_CHECKING:
@@ -156,16 +155,13 @@ def criteria(log_likelihood: Floats, parameters: Floats, counts: Floats) -> dict
     }
 
 
-def table(series: Series, learned: Learned) -> Frame:
-    """Forms, parameters and criteria as a frame."""
+def table(learned: Learned) -> dict[str, Any]:
+    """Forms, parameters and criteria as columns."""
     columns: dict[str, Any] = {}
-    if series.columns.id is not None and series.ids is not None:
-        columns[series.columns.id] = series.ids
     columns["form"] = np.array([str(Form(*form)) for form in learned["form"].tolist()], dtype=object)
     for place, name in enumerate(("alpha", "beta", "gamma", "phi")):
         columns[name] = learned["rates"][:, place]
     columns |= {"level": learned["start"][:, 0], "slope": learned["start"][:, 1], "sigma": learned["sigma"]}
     likelihood, parameters, counts = learned["criteria"].T
     columns |= {"log_likelihood": likelihood, "parameters": parameters.astype(np.int64)}
-    columns |= criteria(likelihood, parameters, counts)
-    return frames.build(series.library, columns)
+    return columns | criteria(likelihood, parameters, counts)

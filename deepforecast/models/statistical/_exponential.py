@@ -16,7 +16,7 @@ from deepforecast.core.forecast import Forecast
 from deepforecast.core.monitor import Monitor
 from deepforecast.core.noise import standard_normal
 from deepforecast.core.params import param
-from deepforecast.core.state import Learned
+from deepforecast.core.state import Learned, State
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats, Frame
 from deepforecast.data.panel import Panel
@@ -27,7 +27,7 @@ from deepforecast.models.statistical import _ets as ets
 from deepforecast.models.statistical._base import Statistical
 from deepforecast.models.statistical._box_cox import guerrero, transformed
 from deepforecast.models.statistical._ets_forecast import ExponentialForecast, errors_of
-from deepforecast.models.statistical._regressors import centred, design
+from deepforecast.models.statistical._regressors import centred, design, effects_of
 from deepforecast.models.statistical._since import spread_since, told
 from deepforecast.models.statistical._soundness import unsound
 
@@ -63,9 +63,12 @@ class Exponential(Statistical):
     )
 
     def parameters(self) -> Frame:
-        """The form of each series with its parameters and criteria, a row each."""
-        state = self.fitted()
-        return ets.table(state.series, state.learned)
+        """The form of each series with its parameters and criteria, a row each; with columns known ahead what one unit of each
+        adds (`effect_<column>`), `level` then as it is where these are at their means. Transformed as `box_cox` transforms."""
+        return super().parameters()
+
+    def _estimated(self, learned: Learned, state: State) -> dict[str, Any]:
+        return {**ets.table(learned), **effects_of(state, learned["effects"] / learned["scale"])}
 
     def summary(self, unique_id: Any = None) -> str:
         """statsmodels' summary of a series of the fit at the parameters found: a text."""

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from deepforecast.core.state import State
 from deepforecast.data.covariates import UNKNOWN, Covariate
 from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.panel import Panel, Series
@@ -36,6 +37,23 @@ def centred(matrix: Floats, indptr: Ints) -> tuple[Floats, Floats, Floats]:
     flat = scale <= 1e-12 * np.maximum(np.abs(centre), np.finfo(float).tiny)
     scale = np.where(flat, np.inf, scale)
     return away / np.repeat(scale, counts[:, 0], axis=0), centre, scale
+
+
+def effects_of(state: State, coefficients: Floats) -> dict[str, Floats]:
+    """What one unit of each column known ahead adds, or each of its categories beside their mean, as `effect_<column>`: from
+    the coefficients of `design`, (series, columns)."""
+    found, place = {}, 0
+    for name in state.series.columns.future:
+        categories = state.categories.get(name)
+        if categories is None:
+            found[f"effect_{name}"] = coefficients[:, place]
+            place += 1
+            continue
+        own = coefficients[:, place : place + len(categories) - 1]
+        each = np.column_stack([own, -own.sum(axis=1)])
+        found |= {f"effect_{name}_{label}": each[:, code] for code, label in enumerate(categories)}
+        place += len(categories) - 1
+    return found
 
 
 def unvaried(panel: Panel) -> Floats:

@@ -63,6 +63,10 @@ class Task:
         found[: max(int(result.nobs_diffuse), int(model.loglikelihood_burn))] = np.nan
         return found
 
+    def names(self) -> list[str]:
+        """Of the parameters without effects of regressors, as statsmodels has them."""
+        return list(self._model(np.arange(float(self.indptr[1])), np.empty((0, 0)), exact=True).param_names)
+
     def result(self, number: int, held: Mapping[str, Floats]) -> Any:
         """statsmodels' own results object, with its summary and tests."""
         y, x, _ = self._rows(number, held)

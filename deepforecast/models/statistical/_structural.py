@@ -14,13 +14,13 @@ from deepforecast.core.monitor import Monitor
 from deepforecast.core.noise import standard_normal
 from deepforecast.core.parallel import map_chunks
 from deepforecast.core.params import param
-from deepforecast.core.state import Learned
+from deepforecast.core.state import Learned, State
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats
 from deepforecast.data.panel import Panel
 from deepforecast.errors import DataError, ParameterError, TrainingError, TrainingWarning, say, shown
 from deepforecast.models.statistical._base import Statistical
-from deepforecast.models.statistical._regressors import design
+from deepforecast.models.statistical._regressors import design, effects_of
 from deepforecast.models.statistical._state_space import StateSpace
 from deepforecast.models.statistical._still import swollen_since
 
@@ -82,7 +82,7 @@ class Structural(Statistical):
                 f"statsmodels finds components in every series; it found none in series {panel.series.labels(failed)} "
                 f"({shown(str(found[failed[0]]['failed']), 200)}). Choose a simpler model, or leave these series out."
             )
-        shared = {"dummies": max((self._specification(panel)["seasonal"] or 1) - 1, 0)}
+        shared = {"dummies": max((self._specification(panel)["seasonal"] or 1) - 1, 0), "names": self._task(panel).names()}
         return Learned({name: np.stack([one[name] for one in found]) for name in found[0]}, shared, panel)
 
     def _advance(self, learned: Learned, panel: Panel, fresh: bool) -> Learned:
@@ -101,6 +101,16 @@ class Structural(Statistical):
     def _fitted(self, learned: Learned, panel: Panel) -> Floats:
         task = self._task(panel)
         return np.concatenate([task.fitted_values(number, _of(learned, number)) for number in range(len(panel))])
+
+    def _estimated(self, learned: Learned, state: State) -> dict[str, Any]:
+        """Variances, damping and the like as statsmodels names them, in units of the data; effects of columns known ahead."""
+        unit, columns = _unit(learned), {}
+        for place, name in enumerate(learned["names"]):
+            values = learned["params"][:, place]
+            with np.errstate(over="ignore", under="ignore"):
+                columns[name] = values * unit * unit if name.startswith("sigma2") else values
+        effects = (learned["basis"] @ learned["effects"][:, :, None])[:, :, 0]
+        return {**columns, **effects_of(state, effects * unit[:, None])}
 
     def _forecast(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> Forecast:
         mean = sum(self._explain(learned, steps, future).values(), np.zeros((len(learned["params"]), steps)))

@@ -17,7 +17,7 @@ from deepforecast.core.forecast import Forecast
 from deepforecast.core.monitor import Monitor
 from deepforecast.core.noise import standard_normal
 from deepforecast.core.params import param
-from deepforecast.core.state import Learned
+from deepforecast.core.state import Learned, State
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.panel import Panel
@@ -158,6 +158,20 @@ class ThetaFamily(Statistical):
         known["age"] = rows_since(panel, None if fresh else known["age"])
         known |= spread_since(known, panel, x - fitted, fresh)
         return Learned(known, history=panel if fresh else None)
+
+    def _estimated(self, learned: Learned, state: State) -> dict[str, Any]:
+        """theta, alpha, first level and slope of the line as it begins, how the season is taken out, sigma of the rest."""
+        kernel, start = _kernel(), learned["start"]
+        seasonal = (learned["index"] != learned["index"][:, :1]).any(axis=1)
+        kinds = np.where(seasonal, np.where(learned["additive"], "additive", "multiplicative"), "none")
+        with np.errstate(divide="ignore"):
+            theta = 1.0 / (1.0 - learned["weight"])
+        return {
+            "dynamic": learned["dynamic"], "theta": theta, "alpha": learned["alpha"],
+            "level": start[:, kernel.LEVEL] + learned["centre"],
+            "slope": start[:, kernel.PRODUCTS] / np.where(start[:, kernel.SQUARES] > 0, start[:, kernel.SQUARES], 1.0),
+            "season": kinds.astype(object), "sigma": learned["deviation"],
+        }  # fmt: skip
 
     def _fitted(self, learned: Learned, panel: Panel) -> Floats:
         known = {**learned.by_series, "phase": _next_phase(panel, learned["index"].shape[1])}

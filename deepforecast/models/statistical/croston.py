@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from typing import Any
+
 import numpy as np
 
 from deepforecast.core.params import param
 from deepforecast.core.registry import register
-from deepforecast.core.state import Learned
+from deepforecast.core.state import Learned, State
 from deepforecast.data.frames import Floats
 from deepforecast.data.panel import Panel
 from deepforecast.models.statistical._intermittent import BOUNDS, Intermittent, found, moved, since_seen, without_demand
@@ -60,6 +62,9 @@ class Croston(Intermittent):
     def _advance(self, learned: Learned, panel: Panel, fresh: bool) -> Learned:
         state = moved(panel, INTERVALS, learned["alpha"], None if fresh else learned)
         return Learned(state, history=panel if fresh else None)
+
+    def _estimated(self, learned: Learned, state: State) -> dict[str, Any]:
+        return {"alpha_size": learned["alpha"][:, 0], "alpha_interval": learned["alpha"][:, 1]}
 
     def _rate(self, learned: Learned) -> Floats:
         state, alpha = learned["state"], learned["alpha"]

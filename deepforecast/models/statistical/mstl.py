@@ -15,7 +15,7 @@ from deepforecast.core.monitor import Monitor
 from deepforecast.core.params import param
 from deepforecast.core.preparing import refuse_outside
 from deepforecast.core.registry import get, register
-from deepforecast.core.state import Learned
+from deepforecast.core.state import Learned, State
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats
 from deepforecast.data.panel import Panel
@@ -175,6 +175,13 @@ class MSTL(Statistical):
             lambda rows: taken_apart(rows, lengths, self._smoothers())[1],
             lambda rows, numbers: inner._fitted(rest.take(numbers), rows),
         )
+
+    def _estimated(self, learned: Learned, state: State) -> dict[str, Any]:
+        """Those of the model of the rest."""
+        inner = self._inner()
+        if not isinstance(inner, Statistical):
+            raise CapabilityError(f"{type(inner).__name__} has no table of parameters. Choose a trend_model that has, as SES.")
+        return inner._estimated(unpacked(learned), state)
 
     def _told(self, lengths: tuple[int, ...]) -> int:
         """The season of which every series has whole cycles: those that the frequency suggests a short one does without."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from deepforecast.core.params import param
+from typing import Any
+
 from deepforecast.core.registry import register
-from deepforecast.core.state import Learned
+from deepforecast.core.state import Learned, State
 from deepforecast.data.frames import Floats
 from deepforecast.data.panel import Panel
 from deepforecast.models.statistical._intermittent import Intermittent, found, moved, since_seen, without_demand
@@ -46,6 +48,9 @@ class TSB(Intermittent):
     def _advance(self, learned: Learned, panel: Panel, fresh: bool) -> Learned:
         state = moved(panel, PROBABILITY, learned["alpha"], None if fresh else learned)
         return Learned(state, history=panel if fresh else None)
+
+    def _estimated(self, learned: Learned, state: State) -> dict[str, Any]:
+        return {"alpha_size": learned["alpha"][:, 0], "alpha_probability": learned["alpha"][:, 1]}
 
     def _rate(self, learned: Learned) -> Floats:
         state = learned["state"]
