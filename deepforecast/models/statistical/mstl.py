@@ -38,11 +38,12 @@ class MSTL(Statistical):
 
     One season is STL, several are MSTL (hourly data: a day and a week), the shortest first, twice over. Intervals are those of
     the model of the rest, wider by sqrt((1 + k / n) / (1 - k / n)) for the k degrees of freedom that the seasons take, by the
-    trace of their smoothers; the choice of its form counts as known, and of few cycles the bands are narrow. Missing values are interpolated for the decomposition, season by season, and stay missing for
-    the model. A series of less than two cycles of a season that the frequency suggests does without it, and is named. `update`
-    goes on with the seasons of the fit, as does predict(frame=...) on histories that begin with the rows known; any other
-    history is decomposed anew, the parameters of the model of the rest as they are. `fitted_values` foresee each row by seasons
-    that are taken anew every cycle (of a long series up to 50 times) from the rows before it: none of the first two cycles.
+    trace of their smoothers; the choice of its form counts as known, and of few cycles the bands are narrow. Missing values
+    are interpolated for the decomposition, season by season, and stay missing for the model. A series of less than two
+    cycles of a season that the frequency suggests does without it, and is named. `update` goes on with the seasons of the
+    fit, as does predict(frame=...) on histories that begin with the rows known; any other history is decomposed anew, the
+    parameters of the model of the rest as they are. `fitted_values` foresee each row by seasons that are taken anew every
+    cycle (of a long series up to 50 times) from the rows before it: none of the first two cycles.
     Reference: Bandara, Hyndman & Bergmeir (2021), MSTL, arXiv:2107.13462.
 
     >>> from deepforecast import Drift, datasets

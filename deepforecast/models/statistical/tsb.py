@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from deepforecast.core.params import param
 from typing import Any
 
+from deepforecast.core.params import param
 from deepforecast.core.registry import register
 from deepforecast.core.state import Learned, State
 from deepforecast.data.frames import Floats
