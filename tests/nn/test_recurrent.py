@@ -10,7 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from deepforecast.errors import ParameterError
-from deepforecast.nn.recurrent import FUSED_FROM, Recurrent, RecurrentOptions
+from deepforecast.nn import recurrent
+from deepforecast.nn.recurrent import Recurrent, RecurrentOptions
 from tests.nn.bodies import seeded
 
 CELLS = [("lstm", "tanh"), ("gru", "tanh"), ("rnn", "tanh"), ("rnn", "relu")]
@@ -93,13 +94,19 @@ def total(out: Tensor, state: tuple[Tensor, ...]) -> Tensor:
     return sum((one * torch.arange(one.numel()).view(one.shape).cos()).sum() for one in (out, *state))
 
 
-@pytest.mark.parametrize("windows", [1, FUSED_FROM])
+@pytest.fixture(params=["cells", "fused"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both ways to take a step, whatever the size."""
+    monkeypatch.setattr(recurrent, "FUSED_FROM", 1 if request.param == "fused" else 10**9)
+
+
+@pytest.mark.usefixtures("way")
 @pytest.mark.parametrize(("cell", "phi"), CELLS)
-def test_row_by_row_is_the_same_as_all_at_once(cell: str, phi: str, windows: int) -> None:
+def test_row_by_row_is_the_same_as_all_at_once(cell: str, phi: str) -> None:
     for n_layers, residual, normalization in product((1, 3), (False, True), (None, "layer", "batch")):
         options = RecurrentOptions(cell, 6, n_layers, False, 0.2, residual, normalization, phi)
         layers = seeded(lambda options=options: Recurrent(4, options)).double().eval()
-        rows = some_rows(windows)
+        rows = some_rows()
         out, after = layers(rows)
         begun, state = layers(rows[:, :2])
         found = [*begun.unbind(1)]
@@ -118,6 +125,13 @@ def test_a_state_is_a_tuple_of_windows() -> None:
             out, state = seeded(lambda options=options: Recurrent(4, options))(some_rows().float())
             assert out.shape == (3, 5, options.width)
             assert [one.shape for one in state] == [(3, 6)] * (kinds * n_layers * (2 if bidirectional else 1))
+
+
+def test_many_windows_are_fused_and_few_are_not() -> None:
+    layers = Recurrent(4, RecurrentOptions(hidden_size=60))
+    assert [layers._fused(torch.zeros(windows, 4)) for windows in (1, 99, 100)] == [False, False, True]
+    assert not layers._fused(torch.zeros(100, 4, device="meta"))
+    assert not Recurrent(4, RecurrentOptions("gru", 60))._fused(torch.zeros(100, 4))
 
 
 def test_dropout_is_between_layers_and_only_in_training() -> None:
@@ -150,14 +164,15 @@ def test_a_last_layer_that_is_not_read_is_not_normalised() -> None:
     assert [type(norm) for norm in Recurrent(4, options, read=False).norms] == [nn.LayerNorm, nn.Identity]
 
 
+@pytest.mark.usefixtures("way")
 def test_the_memory_lasts_in_bfloat16() -> None:
-    rows = some_rows(FUSED_FROM).float()
-    for (cell, phi), windows in product(CELLS, (1, FUSED_FROM)):
+    rows = some_rows().float()
+    for cell, phi in CELLS:
         layers = seeded(lambda cell=cell, phi=phi: Recurrent(4, RecurrentOptions(cell, 6, 2, nonlinearity=phi)))
-        out, state = layers(rows[:windows])
+        out, state = layers(rows)
         with torch.autocast("cpu", torch.bfloat16):
-            rough, begun = layers(rows[:windows, :-1])
-            last, after = layers.step(rows[:windows, -1], begun)
+            rough, begun = layers(rows[:, :-1])
+            last, after = layers.step(rows[:, -1], begun)
         torch.testing.assert_close(torch.cat([rough, last[:, None]], 1).float(), out, atol=0.03, rtol=0.03)
         torch.testing.assert_close([one.float() for one in after], list(state), atol=0.03, rtol=0.03)
 

@@ -16,6 +16,7 @@ from deepforecast.nn.recurrent_direct import RecurrentDirect, lagged, reading_la
 from tests.nn.bodies import FULL, keeps_the_rules, seeded, shuffled, some_inputs
 
 SMALL = RecurrentOptions(hidden_size=6)
+SHORT = Sizes(input_size=4, horizon=3, width=3, past=2, future=2, static=3)
 
 
 @pytest.mark.parametrize("cell", ["lstm", "gru", "rnn"])
@@ -27,13 +28,13 @@ def test_it_keeps_the_rules(cell: str) -> None:
 
 @pytest.mark.parametrize("cell", ["lstm", "gru", "rnn"])
 def test_every_sum_of_options_trains(cell: str) -> None:
-    inputs = some_inputs(FULL)
+    inputs = some_inputs(SHORT)
     for n_layers, bidirectional, residual, dropout in product((1, 2, 3), (False, True), (False, True), (0.0, 0.3)):
         for number, normalization in enumerate((None, "layer", "batch")):
             options = RecurrentOptions(cell, 4, n_layers, bidirectional, dropout, residual, normalization)
-            body = seeded(lambda options=options, number=number: RecurrentDirect(FULL, options, None, number, 4))
+            body = seeded(lambda options=options, number=number: RecurrentDirect(SHORT, options, None, number, 16))
             found = seeded(lambda body=body: body.features(inputs))
-            assert found.shape == (5, 4, 3)
+            assert found.shape == (5, 3, 3)
             assert found.isfinite().all()
             found.square().sum().backward()
             assert all(weight.grad is not None and weight.grad.abs().sum() > 0 for weight in body.parameters())
@@ -63,6 +64,12 @@ def test_a_covariate_of_a_step_ahead_moves_that_step_alone(season: int | None) -
         future[:, step] += 1.0
         moved = (body.features(replace(inputs, future=future)) - body.features(inputs)).abs().amax((0, 2)) > 1e-4
         assert moved.tolist() == [other == step for other in range(4)]
+
+
+def test_dropout_acts_where_there_is_one_layer_and_no_decoder() -> None:
+    body, inputs = seeded(lambda: RecurrentDirect(FULL, replace(SMALL, dropout=0.5), decoder_layers=0)), some_inputs(FULL)
+    one, other = (seeded(lambda: body.features(inputs), seed) for seed in (0, 1))
+    assert not torch.equal(one, other)
 
 
 def test_both_ways_the_state_at_the_end_of_reading_is_that_of_both_ways() -> None:

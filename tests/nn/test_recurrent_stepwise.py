@@ -9,13 +9,15 @@ import pytest
 import torch
 from torch import Tensor
 
+from deepforecast.nn import recurrent
 from deepforecast.nn.batch import Inputs, Sizes
 from deepforecast.nn.body import Stepwise
-from deepforecast.nn.recurrent import FUSED_FROM, RecurrentOptions
+from deepforecast.nn.recurrent import RecurrentOptions
 from deepforecast.nn.recurrent_stepwise import RecurrentStepwise
-from tests.nn.bodies import FULL, PLAIN, seeded, some_inputs
+from tests.nn.bodies import FULL, seeded, some_inputs
 
 CELLS = ["lstm", "gru", "rnn"]
+SHORT = Sizes(input_size=4, horizon=3, width=3, past=2, future=2, static=3)
 
 
 def before(inputs: Inputs, horizon: int = 4) -> Tensor:
@@ -26,16 +28,17 @@ def made(options: RecurrentOptions, sizes: Sizes = FULL) -> RecurrentStepwise:
     return seeded(lambda: RecurrentStepwise(sizes, options))
 
 
-@pytest.mark.parametrize("windows", [5, FUSED_FROM])
+@pytest.mark.parametrize("fused_from", [1, 10**9])
 @pytest.mark.parametrize("cell", CELLS)
-def test_taught_at_once_is_step_by_step(cell: str, windows: int) -> None:
-    inputs = some_inputs(FULL, windows)
+def test_taught_at_once_is_step_by_step(cell: str, fused_from: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recurrent, "FUSED_FROM", fused_from)
+    inputs = some_inputs(SHORT)
     for n_layers, bidirectional, residual in product((1, 2), (False, True), (False, True)):
         for normalization in (None, "layer", "batch"):
-            body = made(RecurrentOptions(cell, 6, n_layers, bidirectional, 0.1, residual, normalization)).eval()
-            expected = Stepwise.teach(body, inputs, before(inputs))
-            torch.testing.assert_close(body.teach(inputs, before(inputs)), expected, atol=1e-6, rtol=1e-6)
-            two = body.teach(inputs, before(inputs)[:, :2])
+            body = made(RecurrentOptions(cell, 6, n_layers, bidirectional, 0.1, residual, normalization), SHORT).eval()
+            expected = Stepwise.teach(body, inputs, before(inputs, 3))
+            torch.testing.assert_close(body.teach(inputs, before(inputs, 3)), expected, atol=1e-6, rtol=1e-6)
+            two = body.teach(inputs, before(inputs, 3)[:, :2])
             torch.testing.assert_close(two, expected[:, :2], atol=1e-6, rtol=1e-6)
 
 
@@ -58,10 +61,10 @@ def test_every_sum_of_options_trains(cell: str) -> None:
     for n_layers, bidirectional, residual, dropout in product((1, 2, 3), (False, True), (False, True), (0.0, 0.3)):
         for normalization in (None, "layer", "batch"):
             options = RecurrentOptions(cell, 4, n_layers, bidirectional, dropout, residual, normalization)
-            sizes = FULL if residual else PLAIN
+            sizes = SHORT if residual else replace(SHORT, past=0, future=0, static=0)
             body, inputs = made(options, sizes), some_inputs(sizes)
-            found = seeded(lambda body=body, inputs=inputs: body.teach(inputs, before(inputs)))
-            assert found.shape == (5, 4, sizes.width)
+            found = seeded(lambda body=body, inputs=inputs: body.teach(inputs, before(inputs, 3)))
+            assert found.shape == (5, 3, 3)
             assert found.isfinite().all()
             found.square().sum().backward()
             assert all(weight.grad is not None and weight.grad.abs().sum() > 0 for weight in body.parameters())
@@ -77,6 +80,18 @@ def test_a_covariate_of_a_step_moves_it_and_those_after_it(cell: str) -> None:
         other = body.teach(replace(inputs, future=future), before(inputs))
         moved = (other - body.teach(inputs, before(inputs))).abs().amax((0, 2)) > 1e-5
         assert moved.tolist() == [one >= step for one in range(4)]
+
+
+@pytest.mark.parametrize("cell", CELLS)
+def test_a_bridge_leads_from_both_states_of_a_layer_to_one(cell: str) -> None:
+    body, inputs = made(RecurrentOptions(cell, 6, 2, bidirectional=True)), some_inputs(FULL)
+    _, both = body.encoder(inputs.rows)
+    for way in (0, 1):
+        with torch.no_grad():
+            for bridge in body.bridges:
+                bridge.weight.copy_(torch.eye(12)[way * 6 : way * 6 + 6])
+                bridge.bias.zero_()
+        torch.testing.assert_close(body.start(inputs), both[way::2])
 
 
 def test_what_the_value_before_was_is_told() -> None:
