@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from deepforecast.models.neural._base import NeuralForecaster
 
 ROWS = 512  # windows of a pass; of 8 at least, as the last bits of a product hang on how many rows it has
+SPREAD = (np.arange(9) + 0.5) / 9  # of a path's distribution, the values that are pooled
 PATHS = 200  # by which steps beyond the horizon, and those of stepwise networks, are told
 
 
@@ -33,56 +34,63 @@ def forecast(model: NeuralForecaster, learned: Learned, steps: int, future: Mapp
     """The forecast of the next `steps` rows."""
     ahead = Ahead(model.name, learned, steps, future)
     if ahead.stepwise and ahead.network.head.distribution:
-        return SampledForecast(walked(ahead, PATHS, 0, evenly=True))
+        return SampledForecast(walked(ahead, _evenly(ahead)))
     first = ahead.block(ahead.tail, 0)
     if steps <= ahead.horizon:
-        return first.after(0) if steps == ahead.horizon else _first(first, steps)
+        return first if steps == ahead.horizon else replace(first, raw=first.raw[:, :steps])
     if ahead.network.head.distribution:
-        paths = walked(ahead, PATHS, 0, evenly=True)[:, :, ahead.horizon :]
-        return Joined((first, SampledForecast(paths)))
+        return Joined((first, SampledForecast(walked(ahead, _evenly(ahead), pooled=True))))
     parts, tail = [first], ahead.tail
     for begin in range(ahead.horizon, steps, ahead.horizon):
         tail = np.concatenate([tail, parts[-1].mean], axis=1)[:, -tail.shape[1] :]
-        parts.append(_first(ahead.block(tail, begin), min(ahead.horizon, steps - begin)))
+        said = ahead.block(tail, begin)
+        parts.append(replace(said, raw=said.raw[:, : steps - begin]))
     return Joined(tuple(parts))
 
 
 def paths(
     model: NeuralForecaster, learned: Learned, steps: int, samples: int, seed: int, future: Mapping[str, Covariate]
 ) -> Floats:
-    """Sample paths, (series, samples, steps)."""
-    return walked(Ahead(model.name, learned, steps, future), samples, seed)
+    """Sample paths, (series, samples, steps); the noise belongs to the series, whatever stands beside it."""
+    ahead = Ahead(model.name, learned, steps, future)
+    noise = standard_normal(seed, np.nan_to_num(ahead.tail), (ahead.blocks * ahead.horizon, samples))
+    return walked(ahead, noise.transpose(0, 2, 1))
 
 
-def walked(ahead: Ahead, samples: int, seed: int, evenly: bool = False) -> Floats:
-    """Paths of all steps: block by block, each path going on from its own values. `evenly`: at each step the draws cover the
-    distribution evenly, so that fewer paths tell its quantiles."""
-    from scipy.special import ndtr, ndtri
+def walked(ahead: Ahead, noise: Floats, pooled: bool = False) -> Floats:
+    """Paths of all steps, (series, samples, steps), by standard normal noise: block by block, each going on from its own values.
 
-    series, length, horizon = len(ahead.tail), ahead.tail.shape[1], ahead.horizon
-    blocks = -(-ahead.steps // horizon)
-    noise = standard_normal(seed, np.nan_to_num(ahead.tail), (blocks * horizon, samples)).transpose(0, 2, 1)
-    if evenly:
-        noise = ndtri((noise.argsort(axis=1).argsort(axis=1) + 0.5) / samples)
-    tails, found = np.repeat(ahead.tail, samples, axis=0), []
-    for block in range(blocks):
+    `pooled`: of the steps beyond the first block, several values of each path's distribution, for quantiles.
+    """
+    from scipy.special import ndtr
+
+    series, horizon, samples = len(ahead.tail), ahead.horizon, noise.shape[1]
+    tails, found = ahead.tail, []
+    for block in range(ahead.blocks):
         part = noise[:, :, block * horizon : (block + 1) * horizon]
+        each = (series, samples) if not block else (series * samples, 1)
         if ahead.stepwise:
-            drawn = ahead.stepped(tails if block else ahead.tail, block * horizon, ndtr(part))
+            drawn = ahead.stepped(tails, block * horizon, ndtr(part).reshape(*each, horizon))
         else:
-            if ahead.ties is not None:
-                part = part @ ahead.ties.T
-            said = ahead.block(tails if block else ahead.tail, block * horizon)
-            drawn = said.drawn(ndtr(part) if not block else ndtr(part).reshape(-1, 1, horizon)).reshape(series, samples, horizon)
-        found.append(drawn)
-        tails = np.concatenate([tails, drawn.reshape(-1, horizon)], axis=1)[:, -length:]
-    return np.concatenate(found, axis=2)[:, :, : ahead.steps]
+            said = ahead.block(tails, block * horizon)
+            tied = part if ahead.ties is None else part @ ahead.ties.T
+            drawn = said.drawn(ndtr(tied).reshape(*each, horizon))
+        if block and pooled:
+            found.append(said.drawn(np.tile(SPREAD[:, None], (each[0], 1, horizon))).reshape(series, -1, horizon))
+        elif not pooled:
+            found.append(drawn.reshape(series, samples, horizon))
+        before = tails if block else np.repeat(tails, samples, axis=0)
+        tails = np.concatenate([before, drawn.reshape(-1, horizon)], axis=1)[:, -before.shape[1] :]
+    return np.concatenate(found, axis=2)[:, :, : ahead.steps - (horizon if pooled else 0)]
 
 
-def _first(one: HeadForecast, steps: int) -> HeadForecast:
-    from dataclasses import replace
+def _evenly(ahead: Ahead) -> Floats:
+    """Noise for quantiles: the same for every series, its draws at each step evenly spread over the distribution."""
+    from scipy.special import ndtri
 
-    return replace(one, raw=one.raw[:, :steps])
+    noise = standard_normal(0, np.zeros((1, 1)), (ahead.blocks * ahead.horizon, PATHS)).transpose(0, 2, 1)
+    even = ndtri((noise.argsort(axis=1).argsort(axis=1) + 0.5) / PATHS)
+    return np.repeat(even, len(ahead.tail), axis=0)
 
 
 @dataclass
@@ -110,6 +118,11 @@ class Ahead:
         return self.channels.horizon
 
     @property
+    def blocks(self) -> int:
+        """Passes up to the last step."""
+        return -(-self.steps // self.horizon)
+
+    @property
     def stepwise(self) -> bool:
         """Whether steps come one by one."""
         from deepforecast.nn.body import Stepwise
@@ -133,17 +146,14 @@ class Ahead:
 
     def stepped(self, tail: Floats, begin: int, uniform: Floats) -> Floats:
         """Values of paths drawn step by step, (series, samples, horizon), after the values of each series or of each path."""
-        several = uniform.shape[1] if len(tail) == len(self.tail) else 1
-        draws = uniform.reshape(len(tail), several, self.horizon)
-
         def act(batch: Batch, rows: slice) -> Any:
             inputs, scale = self.network.inputs(batch)
-            asked = torch.from_numpy(_filled(draws[rows], len(batch)))
+            asked = torch.from_numpy(_filled(uniform[rows], len(batch)))
             low, high = self.network.head.reach
             return sampled(self.network, inputs, scale, asked.clamp(low, high)), scale
 
         z, place, spread = self._passes(tail, begin, act)
-        return np.asarray(place[..., None] + spread[..., None] * z).reshape(uniform.shape)
+        return np.asarray(place[..., None] + spread[..., None] * z)
 
     def _passes(self, tail: Floats, begin: int, act: Any) -> tuple[Floats, Floats, Floats]:
         found: list[tuple[Any, Any, Any]] = []
@@ -173,12 +183,12 @@ class Ahead:
             np.concatenate([numbers[rows, future, :known], clock[whose, future]], axis=2),
             static[rows], codes[rows, past], codes[rows, future, :known_codes], static_codes[rows], place, spread,
         )  # fmt: skip
-        return Batch(*(torch.from_numpy(np.ascontiguousarray(one)) for one in parts))
+        return Batch(*(torch.from_numpy(np.require(one, requirements="CW")) for one in parts))
 
     @cached_property
     def _reach(self) -> int:
         """Rows of the tail, and steps up to the end of the last block."""
-        return self.tail.shape[1] + -(-self.steps // self.horizon) * self.horizon
+        return self.tail.shape[1] + self.blocks * self.horizon
 
     @cached_property
     def _numbers(self) -> Floats:

@@ -34,6 +34,10 @@ class RecurrentForecaster(NeuralForecaster):
     decoder_layers: int = param(1, at_least=0, help="hidden layers of the direct output")
     decoder_size: int = param(64, at_least=1, help="their width")
 
+    learning_example: ClassVar[dict[str, Any]] = {
+        **NeuralForecaster.learning_example, "max_steps": 600, "hidden_size": 32, "decoder_size": 32, "head": "quantiles"
+    }  # fmt: skip
+
     @classmethod
     def examples(cls) -> list[dict[str, Any]]:
         """Small networks for the contract checks."""

@@ -55,7 +55,7 @@ def scales(panel: Panel, model: NeuralForecaster) -> tuple[Floats, Floats]:
 
     ends = panel.indptr if model.scale_by == "series" else np.array([0, len(panel.y)])
     for one, (begin, end) in enumerate(zip(ends[:-1], ends[1:], strict=True)):
-        found = of_series(torch.from_numpy(panel.y[begin:end]).unsqueeze(0), model.scaler)
+        found = of_series(torch.tensor(panel.y[begin:end]).unsqueeze(0), model.scaler)
         where = one if model.scale_by == "series" else slice(None)
         place[where], spread[where] = (float(each) for each in found)
     return place, spread
