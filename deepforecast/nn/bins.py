@@ -69,8 +69,8 @@ class Bins(Head):
     def _quantiles(self, raw: Tensor, p: Tensor, spread: Tensor) -> Tensor:
         chance, edges = raw.softmax(-1), self.edges.to(raw)
         total = chance.cumsum(-1)
-        total = total / total[..., -1:]
-        code = torch.searchsorted(total.contiguous(), p.contiguous()).clamp_max(self.n - 1)
+        total = total / total[..., -1:]  # its end is 1, whatever was rounded, and no p lies beyond
+        code = torch.searchsorted(total.contiguous(), p.contiguous())
         before = torch.where(code > 0, total.gather(-1, (code - 1).clamp_min(0)), 0.0)
         share = ((p - before) / (total.gather(-1, code) - before)).clamp(0, 1)
         low, high = edges[code], edges[code + 1]

@@ -109,9 +109,9 @@ class ZeroInflated(Counts):
         return positive(raw[..., 0]) * torch.sigmoid(-raw[..., 2])
 
     def _asked(self, raw: Tensor, p: Tensor) -> tuple[Tensor, ...]:
-        """The probability among the counts that are no further zeros; 0 or less of it is a zero."""
-        left = (1 - p) / torch.sigmoid(-raw[..., 2:]).clamp_min(1e-300)
-        return (1 - left).clamp(0, 1 - 2**-53), positive(raw[..., 1:2])
+        """The probability among the counts that are no further zeros; below 0 where it is one of these that is asked for."""
+        left = (1 - p) / torch.sigmoid(-raw[..., 2:])
+        return 1 - left, positive(raw[..., 1:2])
 
     def _least(self, p: Numbers, *parameters: Numbers) -> Numbers:
         return _least(p, *parameters)

@@ -60,8 +60,8 @@ class Head(nn.Module, ABC):
     def quantiles(self, raw: Tensor, p: Tensor, spread: Tensor | None = None) -> Tensor:
         """Shape (..., Q) from raw (..., width) and p (Q,) or (..., Q), float64, rising in p. Of uniform draws: samples.
 
-        `p` may have axes before those of raw: (S, B, H, 1) beside (B, H, width) gives (S, B, H, 1). `spread` (...): of the
-        windows, for heads that count.
+        Each p lies between 0 and 1, both excluded; `p` may have axes before those of raw: (S, B, H, 1) beside (B, H, width)
+        gives (S, B, H, 1). `spread` (...): of the windows, for heads that count.
         """
         raw, p = exact(raw), exact(p).to(raw.device)
         more = max(p.ndim - raw.ndim, 0)

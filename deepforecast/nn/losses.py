@@ -15,7 +15,6 @@ Loss = Callable[[Tensor, Tensor, Scale], Tensor]
 
 LEAST_NAIVE = 1e-4  # a smaller change from row to row is rounding: such a series would outweigh all others
 LEAST_SIZE = 1e-4  # of |y| + |point| in units of z: below it the slope of sMAPE has no bound
-HUGE = 1e30
 
 
 def absolute(point: Tensor, target: Tensor, scale: Scale) -> Tensor:
@@ -45,7 +44,7 @@ def smape(point: Tensor, target: Tensor, scale: Scale) -> Tensor:
     Divided by the spread, so that no size of the series leaves the range of float32: y / spread = place / spread + z. A window
     that does not vary has spread 0, and nothing to be learned from: its forecast is its place.
     """
-    level = torch.where(scale.spread > 0, scale.place / scale.spread, HUGE).clamp(-HUGE, HUGE).to(point.dtype)
+    level = torch.where(scale.spread > 0, scale.place / scale.spread, torch.inf).to(point.dtype)
     size = (level + target).abs() + (level + point).abs()
     return 2 * absolute(point, target, scale) / (size + LEAST_SIZE)
 

@@ -81,7 +81,7 @@ class Quantiles(Head):
         return interpolated(self._rising(raw), p.new_tensor(self.probabilities), p)
 
     def _rising(self, raw: Tensor) -> Tensor:
-        return self.values(raw).cummax(-1).values  # equal ones may differ by their rounding
+        return self.values(raw).cummax(-1).values  # the sums of many steps may differ by their rounding
 
     def _refuse_outside(self, *ends: float) -> None:
         empty = np.empty((0, 0, self.width))

@@ -53,6 +53,13 @@ def test_quantiles_lie_on_straight_lines_within_the_bins() -> None:
     assert one.mean(raw).item() == pytest.approx(0.1 * 0.5 + 0.4 * 1.5 + 0.5 * 3.5)
 
 
+def test_the_last_probability_below_one_has_a_quantile() -> None:
+    one = Bins(1000)
+    raw = torch.randn(200, 1000, generator=torch.Generator().manual_seed(0))
+    found = one.quantiles(raw, torch.tensor([1 - 2.0**-53], dtype=torch.float64))
+    assert torch.allclose(found, torch.tensor(15.0, dtype=torch.float64), atol=1.0)
+
+
 def test_one_bin_may_hold_everything() -> None:
     one = Bins(8)
     raw = torch.full((8,), -torch.inf)

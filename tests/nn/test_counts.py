@@ -89,6 +89,11 @@ def test_a_window_of_zeros_forecasts_zeros() -> None:
         assert one.quantiles(raw, torch.tensor([0.1, 0.99]), windows.spread).abs().max() == 0
 
 
+def test_nothing_but_further_zeros() -> None:
+    found = head("zero_inflated").quantiles(torch.tensor([[2.0, 0.0, 1e4]]), torch.tensor(P, dtype=torch.float64))
+    assert found.abs().max() == 0
+
+
 def test_further_zeros_come_first() -> None:
     """Nine in ten are zero whatever the counts: the quantiles above are those of the counts, stretched."""
     share = torch.logit(torch.tensor(0.9, dtype=torch.float64)).item()
