@@ -20,7 +20,7 @@ class RecurrentDirect(Direct):
     Without a season that fits into the rows it reads the one `horizon` rows before (or the first rows again, where the horizon
     is longer). Beside it, it is given the last state, what is known ahead of its own row, and a bias of its own.
 
-    On seasons of 12 of any shape on a random walk, 48 rows and 18 steps, this has the error of a seasonal naive forecast (0.352)
+    On seasons of 12 of any shape on a random walk, 48 rows and 18 steps, this has the error of a seasonal naive one (0.352)
     after 50 batches; with the states of the rows `horizon` before it takes 400 to 600; from the last state alone, the error is
     0.457 after 2,000.
     """
