@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from deepforecast.data.frames import Floats
-from deepforecast.errors import DeepForecastError, TrainingError, shown
+from deepforecast.errors import DeepForecastError, ParameterTypeError, TrainingError, shown, some
 from deepforecast.models.regression._named import fitted
 from deepforecast.models.regression._samples import Sample, without_empty
 
@@ -53,6 +54,16 @@ def learned(regressor: Any, sample: Sample) -> Whole:
     return Whole(copy, None if takes_missing(regressor) else np.average(sample.rows, axis=0, weights=sample.weight))
 
 
+def changed(regressor: Any, given: Mapping[str, Any]) -> Any:
+    """A copy with some of its parameters changed, named as `regressor__alpha`."""
+    from sklearn.base import clone
+
+    try:
+        return clone(regressor).set_params(**{name.partition("__")[2]: value for name, value in given.items()})
+    except (AttributeError, TypeError, ValueError) as error:
+        raise ParameterTypeError(f"{some(list(given))} does not fit {shown(regressor)}: {shown(str(error), 300)}") from error
+
+
 def takes_missing(regressor: Any) -> bool:
     """Whether it says that its features may be missing; of a pipeline, all steps up to one that fills them in."""
     for _, step in getattr(regressor, "steps", [("", regressor)]):
@@ -67,6 +78,8 @@ def takes_missing(regressor: Any) -> bool:
 
 def gives_several(regressor: Any) -> bool:
     """Whether it, or the regressor inside, says that it learns several values a row."""
+    if type(regressor).__name__ == "MultiOutputRegressor":  # before scikit-learn 1.6 it says nothing of it
+        return True
     return _says(regressor, "multi_output") or _says(innermost(regressor), "multi_output")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -49,6 +49,22 @@ class Regression(Regressive):
     options: dict[str, Any] | None = param(None, help="what the named regressor takes, by its own names")
 
     number: ClassVar[type] = np.float64
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The constructor's parameters; with `deep` those of a regressor of one's own too, as `regressor__alpha`."""
+        found = super().get_params(deep)
+        if deep and not isinstance(self.regressor, str):
+            found |= {f"regressor__{name}": value for name, value in self.regressor.get_params().items()}  # type: ignore[attr-defined]
+        return found
+
+    def set_params(self, **given: Any) -> Self:
+        """Change parameters, those of a regressor of one's own in a copy of it; all of them or, on an error, none."""
+        inner = {name: value for name, value in given.items() if name.startswith("regressor__")}
+        outer = {name: value for name, value in given.items() if name not in inner}
+        own = outer.get("regressor", getattr(self, "regressor", None))
+        if not inner or isinstance(own, str) or not isinstance(own, Regressor):
+            return super().set_params(**given)
+        return super().set_params(**{**outer, "regressor": _objects.changed(own, inner)})
 
     @classmethod
     def examples(cls) -> list[dict[str, Any]]:

@@ -95,7 +95,8 @@ class XGBoost(Boosted):
         return np.array([found.get(f"f{place}", 0.0) for place in range(regressor.num_features())])
 
     def _written(self, regressor: Any, foreign: Foreign) -> dict[str, Any]:
-        return {"trees": np.frombuffer(regressor.save_raw("json"), dtype=np.uint8)}
+        raw = re.sub(rb"(?<=[\[,])NaN(?=[,\]])", b"0E0", regressor.save_raw("json"))  # of category splits, before XGBoost 3
+        return {"trees": np.frombuffer(raw, dtype=np.uint8)}
 
     def _revived(self, said: Mapping[str, Any], foreign: Foreign) -> Any:
         return imported("xgboost", "XGBoost").Booster(model_file=_tree_files.checked_json(said["trees"].tobytes()))

@@ -20,6 +20,7 @@ from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVR
+from sklearn.utils.validation import has_fit_parameter
 
 from deepforecast import Regression
 from deepforecast.core.foreign import Foreign
@@ -98,6 +99,8 @@ def test_quantiles_rise(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name in NAMED if name != "knn"])
 def test_a_row_of_weight_zero_counts_for_nothing(name: str) -> None:
+    if name == "mlp" and not has_fit_parameter(MLPRegressor(), "sample_weight"):
+        pytest.skip("before scikit-learn 1.7 it takes no weights")
     history, future = sales(2, 50)
     history["counts"] = np.where(history.index % 5 == 0, 0.0, 1.0 + history.index % 3)
     wild = history.assign(y=np.where(history["counts"] == 0, 1e4, history["y"]))
@@ -235,3 +238,22 @@ def test_a_feature_that_no_row_has_is_none_to_ones_own_trees() -> None:
     model = Regression(HistGradientBoostingRegressor(max_iter=5), horizon=2, lags=[1, 3], windows=None, differences=[2])
     with pytest.warns(DataWarning):
         model.fit(history)
+
+
+def test_parameters_of_ones_own_regressor_are_reached_by_their_names_as_in_scikit_learn() -> None:
+    own = make_pipeline(StandardScaler(), Ridge(alpha=2.0))
+    model = Regression(own, horizon=2, season_length=7).fit(walks(2, 60))
+    assert model.get_params()["regressor__ridge__alpha"] == 2
+    assert not [name for name in model.get_params(deep=False) if "__" in name]
+    other = clone(model).set_params(regressor__ridge__alpha=50.0, horizon=3)
+    assert (other.get_params()["regressor__ridge__alpha"], other.horizon, own[-1].alpha) == (50, 3, 2)
+    assert not other.fit(walks(2, 60)).predict(2).equals(model.predict())
+    model.set_params(regressor__ridge__alpha=2.0)
+    model.set_params(regressor=Ridge(), regressor__alpha=7.0)
+    assert model.regressor.alpha == 7
+    assert "state_" not in model.__dict__
+    with pytest.raises(ParameterTypeError, match=r"regressor__alfa does not fit Ridge\(alpha=7.0\): Invalid parameter 'alfa'"):
+        model.set_params(regressor__alfa=1, horizon=9)
+    assert model.horizon == 2
+    with pytest.raises(ParameterTypeError, match="regressor is ridge"):
+        Regression("ridge").set_params(regressor__alpha=1)

@@ -136,3 +136,14 @@ def test_rows_of_other_columns_are_refused(raw: bytes) -> None:
     regressor = model._revived({"trees": np.frombuffer(raw, dtype=np.uint8)}, Foreign())
     with pytest.raises(DataError, match="columns"):
         model._values(regressor, np.zeros((2, 3)))
+
+
+def test_a_category_split_has_no_threshold_that_json_does_not_know() -> None:
+    """XGBoost before 3 writes NaN there."""
+
+    class Old:
+        def save_raw(self, kind: str) -> bytes:
+            return b'{"split_conditions":[NaN,1E0,NaN],"default_left":[0]}'
+
+    written = bytes(XGBoost()._written(Old(), Foreign())["trees"])
+    assert written == b'{"split_conditions":[0E0,1E0,0E0],"default_left":[0]}'
