@@ -12,14 +12,16 @@ from typing import Any
 import numpy as np
 
 from deepforecast.core.capabilities import Capabilities
-from deepforecast.core.forecast import Forecast, NormalForecast
+from deepforecast.core.forecast import Forecast
 from deepforecast.core.noise import standard_normal
 from deepforecast.core.state import Learned, State
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats, Frame, Ints
 from deepforecast.data.panel import Panel
+from deepforecast.models.statistical._arima_doubt import directions, doubtful, regression_of
 from deepforecast.models.statistical._arima_parts import parts_of, sampled
 from deepforecast.models.statistical._arima_series import Fit, Order, Series, power
+from deepforecast.models.statistical._bands import StudentForecast, freedom_of, mixed
 from deepforecast.models.statistical._base import Statistical
 from deepforecast.models.statistical._regressors import design
 from deepforecast.models.statistical._since import spread_since, told
@@ -93,6 +95,7 @@ class ArimaFamily(Statistical):
             "factors": np.zeros((len(panel), width)),
             "beta": np.zeros((len(panel), 1 + x.shape[1])),
             "level": np.zeros(len(panel)),
+            "doubt": np.zeros((len(panel), 1 + x.shape[1], 2 + x.shape[1])),
             "sigma": np.zeros(len(panel)),
             "likelihood": np.zeros((len(panel), 3)),
             "start": panel.start // panel.calendar.step,
@@ -102,7 +105,10 @@ class ArimaFamily(Statistical):
         known = x.shape[1] - sum(2 * count for _, count in waves)
         for one in range(len(panel)):
             rows = slice(panel.indptr[one], panel.indptr[one + 1])
-            _keep(held, one, *self._one(panel.y[rows], x[rows], known, float(hints[one]), season, waves))
+            series, fit, used = self._one(panel.y[rows], x[rows], known, float(hints[one]), season, waves)
+            _keep(held, one, series, fit, used)
+            if fit.sigma > 0.0:
+                held["doubt"][one] = directions(fit.order, fit.factors, held["beta"][one], panel.y[rows], x[rows])
         still = told(panel, np.where(held["sigma"] > 0.0, np.inf, 0.0))
         held |= {name: still[name] for name in ("ripple", "since")}
         learned = Learned(held, {"season": season, "size": size, **self._shared(panel)})
@@ -132,44 +138,68 @@ class ArimaFamily(Statistical):
 
     def _filtered(self, learned: Learned, panel: Panel, x: Floats, fresh: bool) -> tuple[dict[str, Any], Floats]:
         """The states at the end of a panel, and its rows as they were foreseen."""
-        from deepforecast.kernels.arima.state import State, follow, follow_on
-
-        size, season, count = learned["size"], learned["season"], len(panel)
+        size, count = learned["size"], len(panel)
         states, excess = np.zeros((3, count, size)), np.zeros((count, size * (size + 1) // 2))
+        doubted = np.zeros((count, learned["doubt"].shape[1], size))
         ahead, begin = np.empty(len(panel.y)), panel.start // panel.calendar.step - learned["start"]
         for one in range(count):
             rows = slice(panel.indptr[one], panel.indptr[one + 1])
             time = begin[one] + np.arange(panel.lengths[one])
             regression = learned["level"][one] + learned["beta"][one, 0] * time + x[rows] @ learned["beta"][one, 1:]
             values = panel.y[rows] - regression
-            if fresh:
-                order = self._order(learned["order"][one], season)
-                values, early = _from_first(values)
-                state, found, _ = follow(order.form, learned["factors"][one, : order.coefficients], order.delta, values)
-                found = np.concatenate([np.full(early, np.nan), found])
-            else:
-                ar, ma, mean = (learned[name][one] for name in ("ar", "ma", "mean"))
-                state, found, _ = follow_on(State(ar, ma, mean, _square(learned["excess"][one], size)), values)
+            state, found = self._over(learned, one, values, None if fresh else learned["mean"][one])
             ahead[rows] = found + regression
+            for number in np.flatnonzero(learned["doubt"][one].any(axis=1)):
+                moved = -regression_of(learned["doubt"][one, number], time, x[rows])
+                mean = None if fresh else learned["doubted"][one, number]
+                last = self._over(learned, one, np.where(np.isnan(values), np.nan, moved), mean)[0].mean
+                doubted[one, number, : len(last)] = last
             for place, part in enumerate((state.ar, state.ma, state.mean)):
                 states[place, one, : len(part)] = part
             small = len(state.mean)
             excess[one, : small * (small + 1) // 2] = state.excess[np.tril_indices(small)]
         rows_seen = begin + panel.lengths
-        return dict(zip(("ar", "ma", "mean", "excess", "rows"), (*states, excess, rows_seen), strict=True)), ahead
+        names = ("ar", "ma", "mean", "excess", "rows", "doubted")
+        return dict(zip(names, (*states, excess, rows_seen, doubted), strict=True)), ahead
+
+    def _over(self, learned: Learned, one: int, values: Floats, mean: Floats | None) -> tuple[Any, Floats]:
+        """A series' filter over values, from the state of this mean or from the first of them: its state then; forecasts."""
+        from deepforecast.kernels.arima.state import State, follow, follow_on
+
+        if mean is not None:
+            excess = _square(learned["excess"][one], learned["size"])
+            return follow_on(State(learned["ar"][one], learned["ma"][one], mean, excess), values)[:2]
+        order = self._order(learned["order"][one], learned["season"])
+        values, early = _from_first(values)
+        state, found, _ = follow(order.form, learned["factors"][one, : order.coefficients], order.delta, values)
+        return state, np.concatenate([np.full(early, np.nan), found])
 
     # -- forecasts -------------------------------------------------------------------------------------------------------------
 
     def _forecast(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> Forecast:
         noise, deviation, _ = self._foreseen(learned, steps)
         mean = noise + sum(self._regression(learned, steps, future).values())
-        return NormalForecast(mean, deviation * learned["sigma"][:, None])
+        freedom, wider = _freedom(learned)
+        spread = np.hypot(deviation * wider[:, None], self._doubtful(learned, steps, future))
+        return StudentForecast(mean, spread * learned["sigma"][:, None], freedom)
+
+    def _doubtful(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> Floats:
+        """Deviations for what is not known of the regression, in units of sigma."""
+        from deepforecast.kernels.arima.state import foreseen
+
+        def ahead(states: Floats) -> Floats:
+            return foreseen(learned["ar"], learned["ma"], np.ascontiguousarray(states), learned["excess"], steps)[0]
+
+        return doubtful(learned, *self._columns_ahead(learned, steps, future), ahead)
 
     def _simulate(self, learned: Learned, steps: int, samples: int, seed: int, future: Mapping[str, Covariate]) -> Floats:
         mean = self._forecast(learned, steps, future).mean
         keys = np.column_stack([learned[name].reshape(len(mean), -1) for name in ("mean", "level", "sigma", "factors", "beta")])
-        draws = standard_normal(seed, keys, (learned["size"] + steps, samples))
-        return np.asarray(mean[:, None, :] + learned["sigma"][:, None, None] * sampled(learned, draws, steps))
+        draws = standard_normal(seed, keys, (2 + learned["size"] + steps, samples))
+        freedom, wider = _freedom(learned)
+        away = sampled(learned, draws[:, 2:], steps) * wider[:, None, None]
+        away += draws[:, 1, :, None] * self._doubtful(learned, steps, future)[:, None, :]
+        return np.asarray(mean[:, None, :] + (mixed(draws[:, 0], freedom) * learned["sigma"][:, None])[:, :, None] * away)
 
     def _explain(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> dict[str, Floats]:
         regression = self._regression(learned, steps, future)
@@ -194,25 +224,36 @@ class ArimaFamily(Statistical):
     def _regression(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> dict[str, Floats]:
         """What does not come from the errors, (series, steps) each."""
         beta, count = learned["beta"], len(learned["level"])
-        waves = self._wave_columns(learned)
-        known = beta.shape[1] - 1 - waves
-        time = learned["rows"][:, None] + np.arange(steps)
+        known = beta.shape[1] - 1 - self._wave_columns(learned)
+        time, x = self._columns_ahead(learned, steps, future)
         found = {
             "level": np.repeat(learned["level"][:, None], steps, axis=1),
             "trend": beta[:, :1] * time,
             "season": np.zeros((count, steps)),
             "regressors": np.zeros((count, steps)),
         }
-        if known:
-            x = design(future).reshape(count, steps, -1)
-            found["regressors"] = (x * beta[:, None, 1 : 1 + known]).sum(axis=-1)
-        if waves:
-            terms = fourier(time, learned["waves"])
-            found["season"] = (terms * beta[:, None, 1 + known :]).sum(axis=-1)
+        found["regressors"] += (x[:, :, :known] * beta[:, None, 1 : 1 + known]).sum(axis=-1)
+        found["season"] += (x[:, :, known:] * beta[:, None, 1 + known :]).sum(axis=-1)
         return found
+
+    def _columns_ahead(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> tuple[Floats, Floats]:
+        """Time and the columns of the steps ahead, (series, steps) and (series, steps, columns)."""
+        time, waves = learned["rows"][:, None] + np.arange(steps), self._wave_columns(learned)
+        x = np.empty((*time.shape, 0))
+        if learned["beta"].shape[1] - 1 - waves:
+            x = design(future).reshape(*time.shape, -1)
+        return time, np.concatenate([x, fourier(time, learned["waves"])], axis=-1) if waves else x
 
     def _wave_columns(self, learned: Learned) -> int:
         return sum(2 * count for _, count in learned.shared.get("waves", ()))
+
+
+def _freedom(learned: Learned) -> tuple[Floats, Floats]:
+    """Degrees of freedom, and what deviations are multiplied by for the estimated polynomials."""
+    _, parameters, count = learned["likelihood"].T
+    freedom, _ = freedom_of(count, parameters, learned["ripple"])
+    lags = learned["order"][:, [0, 2, 3, 5]].sum(axis=1).astype(np.float64)
+    return freedom, freedom_of(count, lags, learned["ripple"])[1]
 
 
 def fourier(times: Ints, waves: Sequence[tuple[int, int]]) -> Floats:
