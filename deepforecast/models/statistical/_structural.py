@@ -83,7 +83,9 @@ class Structural(Statistical):
                 f"({shown(str(found[failed[0]]['failed']), 200)}). Choose a simpler model, or leave these series out."
             )
         shared = {"dummies": max((self._specification(panel)["seasonal"] or 1) - 1, 0), "names": self._task(panel).names()}
-        return Learned({name: np.stack([one[name] for one in found]) for name in found[0]}, shared, panel)
+        # by rows in memory whatever each is: else the sums over a matrix would go by another order for other neighbours
+        held = {name: np.ascontiguousarray(np.stack([one[name] for one in found])) for name in found[0]}
+        return Learned(held, shared, panel)
 
     def _advance(self, learned: Learned, panel: Panel, fresh: bool) -> Learned:
         if fresh:

@@ -305,3 +305,16 @@ def test_workers_give_the_same_bits() -> None:
     alone = model.clone().fit(frame).predict(level=80)
     with joblib.parallel_config(n_jobs=2):
         pd.testing.assert_frame_equal(model.clone().fit(frame).predict(level=80), alone, check_exact=True)
+
+
+def test_neighbours_that_never_vary_change_no_bit() -> None:
+    """Matrices lie in memory by rows, beside those of a constant series as beside others."""
+    rng, parts = np.random.default_rng(2), []
+    for number in range(8):
+        y = np.zeros(72) if number == 7 else 100 + np.cumsum(rng.normal(0, 3, 72))
+        parts.append(pd.DataFrame({"unique_id": f"{number}", "ds": pd.date_range("2015-01-01", periods=72, freq="MS"), "y": y}))
+    alone = UnobservedComponents(4).fit(pd.concat(parts[:7]))
+    beside = UnobservedComponents(4).fit(pd.concat(parts))
+    assert all(held.flags.c_contiguous for held in alone.state_.learned.by_series.values())
+    found = beside.predict(level=80)
+    pd.testing.assert_frame_equal(found[found["unique_id"] != "7"], alone.predict(level=80), check_exact=True)
