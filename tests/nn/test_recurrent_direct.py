@@ -66,8 +66,11 @@ def test_a_covariate_of_a_step_ahead_moves_that_step_alone(season: int | None) -
         assert moved.tolist() == [other == step for other in range(4)]
 
 
-def test_dropout_acts_where_there_is_one_layer_and_no_decoder() -> None:
+@pytest.mark.parametrize("silent", ["own", "last"])
+def test_dropout_acts_on_all_states_that_are_read(silent: str) -> None:
     body, inputs = seeded(lambda: RecurrentDirect(FULL, replace(SMALL, dropout=0.5), decoder_layers=0)), some_inputs(FULL)
+    with torch.no_grad():
+        body.get_submodule(silent).weight.zero_()
     one, other = (seeded(lambda: body.features(inputs), seed) for seed in (0, 1))
     assert not torch.equal(one, other)
 
