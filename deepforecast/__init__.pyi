@@ -587,12 +587,12 @@ class DLinear(_DLinear):
     intervals: calibrate bands on rolling forecasts during fit
     input_size: rows up to the cutoff that are looked at
     head: what the network says of a step: quantiles, a point or a distribution
-    quantiles: quantiles learned, for head='quantiles'; None: 15 of them
+    quantiles: those learned with head='quantiles'; None: 15
     loss: by what errors of a point are weighed
     scaler: how each window is brought to a common scale
-    scale_by: of what a scale is: window, series, all series
+    scale_by: of what a scale is
     season_length: steps after which the season repeats
-    calendar: features of the date; auto: by the frequency
+    calendar: features of the date
     max_steps: steps of training
     max_epochs: passes over all windows, instead of max_steps
     batch_size: windows of a step
@@ -809,12 +809,12 @@ class GRU(_GRU):
     intervals: calibrate bands on rolling forecasts during fit
     input_size: rows up to the cutoff that are looked at
     head: what the network says of a step: quantiles, a point or a distribution
-    quantiles: quantiles learned, for head='quantiles'; None: 15 of them
+    quantiles: those learned with head='quantiles'; None: 15
     loss: by what errors of a point are weighed
     scaler: how each window is brought to a common scale
-    scale_by: of what a scale is: window, series, all series
+    scale_by: of what a scale is
     season_length: steps after which the season repeats
-    calendar: features of the date; auto: by the frequency
+    calendar: features of the date
     max_steps: steps of training
     max_epochs: passes over all windows, instead of max_steps
     batch_size: windows of a step
@@ -848,7 +848,7 @@ class GRU(_GRU):
     dropout: share of the numbers hidden while training
     residual: whether a layer adds to what goes into it, from the second on
     normalization: of what comes out of each layer
-    output: all steps at once, or in turn
+    output: steps at once or in turn
     teacher: how long true values are fed in training
     decoder_layers: hidden layers of the direct output
     decoder_size: their width
@@ -1123,7 +1123,7 @@ class IMAPA(_IMAPA):
     ) -> None: ...
 
 class LSTM(_LSTM):
-    """A memory cell beside the state: gates decide what is let in, kept and shown, so that what lies far back can be remembered.
+    """A memory cell beside the state: gates decide what is let in, kept and shown, so that what lies far back is remembered.
 
     Hochreiter, Schmidhuber 1997, "Long Short-Term Memory".
 
@@ -1134,12 +1134,12 @@ class LSTM(_LSTM):
     intervals: calibrate bands on rolling forecasts during fit
     input_size: rows up to the cutoff that are looked at
     head: what the network says of a step: quantiles, a point or a distribution
-    quantiles: quantiles learned, for head='quantiles'; None: 15 of them
+    quantiles: those learned with head='quantiles'; None: 15
     loss: by what errors of a point are weighed
     scaler: how each window is brought to a common scale
-    scale_by: of what a scale is: window, series, all series
+    scale_by: of what a scale is
     season_length: steps after which the season repeats
-    calendar: features of the date; auto: by the frequency
+    calendar: features of the date
     max_steps: steps of training
     max_epochs: passes over all windows, instead of max_steps
     batch_size: windows of a step
@@ -1173,7 +1173,7 @@ class LSTM(_LSTM):
     dropout: share of the numbers hidden while training
     residual: whether a layer adds to what goes into it, from the second on
     normalization: of what comes out of each layer
-    output: all steps at once, or in turn
+    output: steps at once or in turn
     teacher: how long true values are fed in training
     decoder_layers: hidden layers of the direct output
     decoder_size: their width
@@ -1402,12 +1402,12 @@ class MLP(_MLP):
     intervals: calibrate bands on rolling forecasts during fit
     input_size: rows up to the cutoff that are looked at
     head: what the network says of a step: quantiles, a point or a distribution
-    quantiles: quantiles learned, for head='quantiles'; None: 15 of them
+    quantiles: those learned with head='quantiles'; None: 15
     loss: by what errors of a point are weighed
     scaler: how each window is brought to a common scale
-    scale_by: of what a scale is: window, series, all series
+    scale_by: of what a scale is
     season_length: steps after which the season repeats
-    calendar: features of the date; auto: by the frequency
+    calendar: features of the date
     max_steps: steps of training
     max_epochs: passes over all windows, instead of max_steps
     batch_size: windows of a step
@@ -1494,12 +1494,13 @@ class MSTL(_MSTL):
     """Take the seasons out by loess, forecast the rest by another model, and carry the last cycle of each season on.
 
     One season is STL, several are MSTL (hourly data: a day and a week), the shortest first, twice over. Intervals are those of
-    the model of the rest: the seasons count as known, and so do parameters: after 36 values of white noise an 80 % band 12
-    steps ahead holds about 63 %. Missing values are interpolated for the decomposition, season by season, and stay missing for
-    the model. A series of less than two cycles of a season that the frequency suggests does without it, and is named. `update`
-    goes on with the seasons of the fit, as does predict(frame=...) on histories that begin with the rows known; any other
-    history is decomposed anew, the parameters of the model of the rest as they are. `fitted_values` foresee each row by seasons
-    that are taken anew every cycle (of a long series up to 50 times) from the rows before it: none of the first two cycles.
+    the model of the rest, wider by sqrt((1 + k / n) / (1 - k / n)) for the k degrees of freedom that the seasons take, by the
+    trace of their smoothers; the choice of its form counts as known, and of few cycles the bands are narrow. Missing values
+    are interpolated for the decomposition, season by season, and stay missing for the model. A series of less than two
+    cycles of a season that the frequency suggests does without it, and is named. `update` goes on with the seasons of the
+    fit, as does predict(frame=...) on histories that begin with the rows known; any other history is decomposed anew, the
+    parameters of the model of the rest as they are. `fitted_values` foresee each row by seasons that are taken anew every
+    cycle (of a long series up to 50 times) from the rows before it: none of the first two cycles.
     Reference: Bandara, Hyndman & Bergmeir (2021), MSTL, arXiv:2107.13462.
 
     horizon: steps to forecast when predict is not told
@@ -1568,12 +1569,12 @@ class NBEATS(_NBEATS):
     intervals: calibrate bands on rolling forecasts during fit
     input_size: rows up to the cutoff that are looked at
     head: what the network says of a step: quantiles, a point or a distribution
-    quantiles: quantiles learned, for head='quantiles'; None: 15 of them
+    quantiles: those learned with head='quantiles'; None: 15
     loss: by what errors of a point are weighed
     scaler: how each window is brought to a common scale
-    scale_by: of what a scale is: window, series, all series
+    scale_by: of what a scale is
     season_length: steps after which the season repeats
-    calendar: features of the date; auto: by the frequency
+    calendar: features of the date
     max_steps: steps of training
     max_epochs: passes over all windows, instead of max_steps
     batch_size: windows of a step
@@ -1661,7 +1662,8 @@ class NBEATS(_NBEATS):
 class NLinear(_NLinear):
     """The window less its last value, mapped to the steps ahead by one matrix, and the last value added again.
 
-    It follows a series whose level shifts. Zeng, Chen, Zhang, Xu 2022, "Are Transformers Effective for Time Series Forecasting?"
+    It follows a series whose level shifts. Zeng, Chen, Zhang, Xu 2022, "Are Transformers Effective for Time Series
+    Forecasting?"
 
     horizon: steps to forecast when predict is not told
     alias: name of the forecast column, in place of the class name
@@ -1670,12 +1672,12 @@ class NLinear(_NLinear):
     intervals: calibrate bands on rolling forecasts during fit
     input_size: rows up to the cutoff that are looked at
     head: what the network says of a step: quantiles, a point or a distribution
-    quantiles: quantiles learned, for head='quantiles'; None: 15 of them
+    quantiles: those learned with head='quantiles'; None: 15
     loss: by what errors of a point are weighed
     scaler: how each window is brought to a common scale
-    scale_by: of what a scale is: window, series, all series
+    scale_by: of what a scale is
     season_length: steps after which the season repeats
-    calendar: features of the date; auto: by the frequency
+    calendar: features of the date
     max_steps: steps of training
     max_epochs: passes over all windows, instead of max_steps
     batch_size: windows of a step
@@ -1839,8 +1841,8 @@ class OptimizedTheta(_OptimizedTheta):
     ) -> None: ...
 
 class RNN(_RNN):
-    """The plain recurrent layer: its state is a bent sum of the row and of the state before. It forgets fast; the baseline of the
-    others. Elman 1990, "Finding Structure in Time".
+    """The plain recurrent layer: its state is a bent sum of the row and of the state before. It forgets fast: the baseline.
+    Elman 1990, "Finding Structure in Time".
 
     horizon: steps to forecast when predict is not told
     alias: name of the forecast column, in place of the class name
@@ -1849,12 +1851,12 @@ class RNN(_RNN):
     intervals: calibrate bands on rolling forecasts during fit
     input_size: rows up to the cutoff that are looked at
     head: what the network says of a step: quantiles, a point or a distribution
-    quantiles: quantiles learned, for head='quantiles'; None: 15 of them
+    quantiles: those learned with head='quantiles'; None: 15
     loss: by what errors of a point are weighed
     scaler: how each window is brought to a common scale
-    scale_by: of what a scale is: window, series, all series
+    scale_by: of what a scale is
     season_length: steps after which the season repeats
-    calendar: features of the date; auto: by the frequency
+    calendar: features of the date
     max_steps: steps of training
     max_epochs: passes over all windows, instead of max_steps
     batch_size: windows of a step
@@ -1888,7 +1890,7 @@ class RNN(_RNN):
     dropout: share of the numbers hidden while training
     residual: whether a layer adds to what goes into it, from the second on
     normalization: of what comes out of each layer
-    output: all steps at once, or in turn
+    output: steps at once or in turn
     teacher: how long true values are fed in training
     decoder_layers: hidden layers of the direct output
     decoder_size: their width

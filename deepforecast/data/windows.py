@@ -16,7 +16,7 @@ from deepforecast.data import calendar_features
 from deepforecast.data.calendar import Calendar
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats, Ints
-from deepforecast.data.panel import Panel, Series
+from deepforecast.data.panel import Panel
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,8 @@ class Channels:
     @classmethod
     def read(cls, said: Mapping[str, Any]) -> Channels:
         """From plain values."""
-        return cls(**{name: tuple(value) if isinstance(value, list) else value for name, value in said.items()})
+        plain: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in said.items()}
+        return cls(**plain)
 
     def standardised(self, name: str, values: Floats) -> Floats:
         """A column of numbers around 0 with spread 1; 0 where it is missing."""
@@ -191,8 +192,8 @@ class Places:
 
 
 def places(panel: Panel, input_size: int, horizon: int, held_out: int = 0, recent: int | None = None) -> Places:
-    """The windows that lie in a panel but for its last `held_out` rows. A series too short for a whole one gives those that reach
-    beyond its ends, where nothing is known. `recent`: only so many of the last ones."""
+    """The windows that lie in a panel but for its last `held_out` rows. A series too short for a whole one gives those that
+    reach beyond its ends, where nothing is known. `recent`: only so many of the last ones."""
     lengths = panel.lengths - held_out
     most = np.maximum(np.where(lengths > horizon, lengths - horizon, lengths - 1), 0)
     least = np.minimum(np.where(lengths >= input_size + horizon, input_size, 1), most)

@@ -1,4 +1,4 @@
-"""What a model puts into a network: a body that turns inputs into the numbers the head reads, all steps at once or one by one."""
+"""What a model puts into a network: a body that turns inputs into what the head reads, all steps at once or one by one."""
 
 from __future__ import annotations
 

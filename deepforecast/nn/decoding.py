@@ -31,8 +31,8 @@ def greedy(network: ForecastNetwork, inputs: Inputs) -> Tensor:
 
 
 def taught(network: ForecastNetwork, inputs: Inputs, target: Tensor, told: Tensor, share: float) -> Tensor:
-    """What the head reads of every step, (B, horizon, width), with the true value before it where there is one: of all steps, or
-    of a `share` of them drawn at random (scheduled sampling); else the network's own median."""
+    """What the head reads of every step, (B, horizon, width), with the true value before it where there is one: of all steps,
+    or of a `share` of them drawn at random (scheduled sampling); else the network's own median."""
     if share >= 1.0:
         before = _carried(begin(inputs), target, told)
         raw = network._stepwise.teach(inputs, before)
@@ -48,7 +48,7 @@ def taught(network: ForecastNetwork, inputs: Inputs, target: Tensor, told: Tenso
 
 
 def sampled(network: ForecastNetwork, inputs: Inputs, scale: Scale, uniform: Tensor) -> Tensor:
-    """Paths drawn step by step, (B, samples, horizon), in units of z. `uniform` (B, samples, horizon): a draw for each value."""
+    """Paths drawn step by step, (B, samples, horizon), in units of z. `uniform`: a draw for each value."""
     count = uniform.shape[1]
     state = tuple(part.repeat_interleave(count, 0) for part in network.start(inputs))
     previous, ahead = begin(inputs).repeat_interleave(count, 0), inputs.ahead.repeat_interleave(count, 0)
@@ -63,10 +63,7 @@ def sampled(network: ForecastNetwork, inputs: Inputs, scale: Scale, uniform: Ten
 
 def median(network: ForecastNetwork, raw: Tensor) -> Tensor:
     """The middle of what the head reads, or its point: (...) of (..., width)."""
-    head = network.head
-    if hasattr(head, "median"):
-        return head.median(raw)  # type: ignore[no-any-return]
-    return head.quantiles(raw, raw.new_full((1,), 0.5))[..., 0] if head.distribution else head.mean(raw)
+    return network.head.median(raw)
 
 
 def _carried(first: Tensor, target: Tensor, told: Tensor) -> Tensor:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import torch
 from torch import Tensor, nn
@@ -87,8 +86,8 @@ class ForecastNetwork(nn.Module):
         return self._placed(raw, raw), state
 
     def loss(self, batch: Batch, share: float = 1.0) -> Tensor:
-        """The mean loss over the values that were seen. `share`: of the steps of a stepwise body that are taught by the true value
-        before them; the others see the network's own."""
+        """The mean loss over the values that were seen. `share`: of the steps of a stepwise body that are taught by the true
+        value before them; the others see the network's own."""
         if batch.target is None:
             raise ValueError("a batch to learn from has a target")
         inputs, scale = self.inputs(batch)
@@ -113,7 +112,7 @@ class ForecastNetwork(nn.Module):
 
     def _placed(self, raw: Tensor, summed: Tensor) -> Tensor:
         """The numbers that are places on the scale of z brought back to it: sums of changes, RevIN's learned affine undone."""
-        where = getattr(self.head, "location", None)
+        where = self.head.location
         if where is None or (summed is raw and self.affine is None):
             return raw
         places = summed[..., where]

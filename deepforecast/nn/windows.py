@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -35,15 +36,15 @@ class Windows:
     @classmethod
     def of(cls, rows: Rows, device: torch.device | str = "cpu") -> Windows:
         """From arrays; they are not copied where the device is the CPU."""
-        held = {one.name: getattr(rows, one.name) for one in fields(cls)}
-        return cls(**{
-            name: torch.from_numpy(value).to(device) if isinstance(value, np.ndarray) else value for name, value in held.items()
-        })  # fmt: skip
+        held: dict[str, Any] = {one.name: getattr(rows, one.name) for one in fields(cls)}
+        arrays = {name: torch.from_numpy(value).to(device) for name, value in held.items() if isinstance(value, np.ndarray)}
+        return cls(**{**held, **arrays})
 
     def to(self, device: torch.device | str) -> Windows:
         """The same on another device."""
-        held = {one.name: getattr(self, one.name) for one in fields(self)}
-        return replace(self, **{name: value.to(device) for name, value in held.items() if isinstance(value, Tensor)})
+        held: dict[str, Any] = {one.name: getattr(self, one.name) for one in fields(self)}
+        moved: dict[str, Any] = {name: value.to(device) for name, value in held.items() if isinstance(value, Tensor)}
+        return replace(self, **moved)
 
     @property
     def bytes(self) -> int:

@@ -58,7 +58,7 @@ def paths(
 
 
 def walked(ahead: Ahead, noise: Floats, pooled: bool = False) -> Floats:
-    """Paths of all steps, (series, samples, steps), by standard normal noise: block by block, each going on from its own values.
+    """Paths of all steps, (series, samples, steps), by standard normal noise: block by block, each from its own values.
 
     `pooled`: of the steps beyond the first block, several values of each path's distribution, for quantiles.
     """
@@ -76,7 +76,8 @@ def walked(ahead: Ahead, noise: Floats, pooled: bool = False) -> Floats:
             tied = part if ahead.ties is None else part @ ahead.ties.T
             drawn = said.drawn(ndtr(tied).reshape(*each, horizon))
         if block and pooled:
-            found.append(said.drawn(np.tile(SPREAD[:, None], (each[0], 1, horizon))).reshape(series, -1, horizon))
+            several = said.drawn(np.tile(SPREAD[:, None], (each[0], 1, horizon)))
+            found.append(several.reshape(series, -1, horizon))
         elif not pooled:
             found.append(drawn.reshape(series, samples, horizon))
         before = tails if block else np.repeat(tails, samples, axis=0)
@@ -183,12 +184,12 @@ class Ahead:
             np.concatenate([numbers[rows, future, :known], clock[whose, future]], axis=2),
             static[rows], codes[rows, past], codes[rows, future, :known_codes], static_codes[rows], place, spread,
         )  # fmt: skip
-        return Batch(*(torch.from_numpy(np.require(one, requirements="CW")) for one in parts))
+        return Batch(*(torch.from_numpy(np.require(one, requirements=["C", "W"])) for one in parts))
 
     @cached_property
     def _reach(self) -> int:
         """Rows of the tail, and steps up to the end of the last block."""
-        return self.tail.shape[1] + self.blocks * self.horizon
+        return int(self.tail.shape[1] + self.blocks * self.horizon)
 
     @cached_property
     def _numbers(self) -> Floats:
@@ -212,7 +213,7 @@ class Ahead:
         return np.concatenate([before, given, np.repeat(given[:, -1:], max(rest, 0), axis=1)], axis=1)
 
     @cached_property
-    def _clock(self) -> Floats:
+    def _clock(self) -> Any:
         """The calendar's columns, (series, rows, columns); of one series where all stand at the same place."""
         series = self.learned.series
         if series is None:
@@ -222,11 +223,13 @@ class Ahead:
         last = series.last[:1] if (series.last == series.last[0]).all() else series.last
         length = self.tail.shape[1]
         positions = last[:, None] + series.calendar.step * (np.arange(self._reach) - length + 1)
-        return self.channels.clock_of(series.calendar, positions.reshape(-1)).reshape(len(last), self._reach, -1)
+        found = self.channels.clock_of(series.calendar, positions.reshape(-1))
+        return found.reshape(len(last), self._reach, -1)
 
     @cached_property
     def _static(self) -> tuple[Any, Any]:
-        held = {name: Covariate(self.learned[f"static:{name}"]) for name in (*self.channels.static, *self.channels.static_codes)}
+        names = (*self.channels.static, *self.channels.static_codes)
+        held = {name: Covariate(self.learned[f"static:{name}"]) for name in names}
         return static_of(self.channels, held, len(self.tail))
 
 

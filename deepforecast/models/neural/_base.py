@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from deepforecast.nn.network import ForecastNetwork
 
 SCALERS = ("standard", "robust", "min_max", "mean_abs", "last", "revin", "difference", "none")
-HEADS = ("quantiles", "point", "normal", "student_t", "laplace", "log_normal", "negative_binomial", "poisson",
-         "zero_inflated", "mixture", "implicit_quantile", "bins")  # fmt: skip
+HEADS = ("quantiles", "point", "normal", "student_t", "laplace", "lognormal", "negative_binomial", "poisson", "zero_inflated",
+         "mixture", "implicit_quantile", "bins")  # fmt: skip
 LOSSES = ("mae", "mse", "huber", "mase", "smape", "owa")
 GRID = (0.005, 0.025, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.975, 0.995)
 
@@ -47,12 +47,12 @@ class NeuralForecaster(Forecaster):
 
     input_size: int | str = param("auto", choices=("auto",), at_least=1, help="rows up to the cutoff that are looked at")
     head: str = param("quantiles", choices=HEADS, help="what the network says of a step: quantiles, a point or a distribution")
-    quantiles: list[float] | None = param(None, above=0, below=1, help="quantiles learned, for head='quantiles'; None: 15 of them")
+    quantiles: list[float] | None = param(None, above=0, below=1, help="those learned with head='quantiles'; None: 15")
     loss: str = param("mae", choices=LOSSES, help="by what errors of a point are weighed")
     scaler: str = param("last", choices=SCALERS, help="how each window is brought to a common scale")
-    scale_by: str = param("window", choices=("window", "series", "panel"), help="of what a scale is: window, series, all series")
+    scale_by: str = param("window", choices=("window", "series", "panel"), help="of what a scale is")
     season_length: int | str = param("auto", choices=("auto",), at_least=1, help="steps after which the season repeats")
-    calendar: list[str] | str | None = param("auto", choices=("auto", None), help="features of the date; auto: by the frequency")
+    calendar: list[str] | str | None = param("auto", choices=("auto", None), help="features of the date")
     max_steps: int = param(500, at_least=1, help="steps of training")
     max_epochs: int | None = param(None, at_least=1, help="passes over all windows, instead of max_steps")
     batch_size: int = param(256, at_least=1, help="windows of a step")
@@ -100,7 +100,7 @@ class NeuralForecaster(Forecaster):
 
     @property
     def training_report_(self) -> Frame:
-        """A row a step: `step`, `loss`, `rate`, `gradient_norm`, `seconds`, `validation`, and whether its weights were `kept`."""
+        """A row a step: `step`, `loss`, `rate`, `gradient_norm`, `seconds`, `validation`, whether its weights were `kept`."""
         state = self.fitted()
         return frames.build(state.series.library, _making.report(state.learned["record"]))
 

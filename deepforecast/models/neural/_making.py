@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from deepforecast.training.options import Options
 
 ANCHORED = ("standard", "robust", "min_max", "last", "revin", "difference")  # scalers that follow a shift of the data
-COUNTING = ("log_normal", "negative_binomial", "poisson", "zero_inflated")  # heads of values that are not negative
+COUNTING = ("lognormal", "negative_binomial", "poisson", "zero_inflated")  # heads of values that are not negative
 
 
 def learned(model: NeuralForecaster, panel: Panel, monitor: Monitor, before: Learned | None) -> Learned:
@@ -64,7 +64,7 @@ def fresh(model: NeuralForecaster, channels: Channels, season: int) -> ForecastN
         sizes = Sizes(
             channels.input_size, channels.horizon, head.width,
             len(channels.numbers) + channels.clock_width + sum(map(embedding_width, temporal)), known,
-            len(channels.static) + sum(map(embedding_width, static)), season, getattr(head, "location", None),
+            len(channels.static) + sum(map(embedding_width, static)), season, head.location,
         )  # fmt: skip
         scaler = model.scaler + ("/series" if model.scale_by != "window" else "")
         return ForecastNetwork(
@@ -111,7 +111,7 @@ def narrowed(model: NeuralForecaster, declared: Capabilities) -> Capabilities:
     if model.scaler == "none" or model.head in ("negative_binomial", "poisson", "zero_inflated"):
         able = replace(able, scale_equivariant=False, shift_equivariant=False)
     if model.head in COUNTING:
-        able = replace(able, domain="positive" if model.head == "log_normal" else "nonnegative")
+        able = replace(able, domain="positive" if model.head == "lognormal" else "nonnegative")
     return able
 
 

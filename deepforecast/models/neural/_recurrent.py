@@ -26,7 +26,7 @@ class RecurrentForecaster(NeuralForecaster):
     residual: bool = param(False, help="whether a layer adds to what goes into it, from the second on")
     normalization: str | None = param(None, choices=(None, "layer", "batch", "rms"), help="of what comes out of each layer")
     output: str = param(
-        "direct", choices=("direct", "autoregressive"), search=("direct", "autoregressive"), help="all steps at once, or in turn"
+        "direct", choices=("direct", "autoregressive"), search=("direct", "autoregressive"), help="steps at once or in turn"
     )
     teacher: str = param(
         "constant", choices=("constant", "linear", "inverse_sigmoid", "free"), help="how long true values are fed in training"
@@ -35,7 +35,7 @@ class RecurrentForecaster(NeuralForecaster):
     decoder_size: int = param(64, at_least=1, help="their width")
 
     learning_example: ClassVar[dict[str, Any]] = {
-        **NeuralForecaster.learning_example, "max_steps": 600, "hidden_size": 32, "decoder_size": 32, "head": "quantiles"
+        **NeuralForecaster.learning_example, "max_steps": 400, "hidden_size": 16, "weight_decay": 0.01, "head": "quantiles"
     }  # fmt: skip
 
     @classmethod

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,8 +32,10 @@ def at_end(panel: Panel, channels: Channels, scale: tuple[Floats, Floats]) -> di
 def begun(model: NeuralForecaster, learned: Learned, panel: Panel) -> dict[str, Any]:
     """The same for histories of any series."""
     known = learned.shared.get("scale")
-    scale = scales(panel, model) if known is None else tuple(np.full(len(panel), one) for one in known)
-    return at_end(panel, Channels.read(learned["channels"]), scale)
+    if known is None:
+        return at_end(panel, Channels.read(learned["channels"]), scales(panel, model))
+    place, spread = (np.full(len(panel), one) for one in known)
+    return at_end(panel, Channels.read(learned["channels"]), (place, spread))
 
 
 def moved(learned: Learned, panel: Panel) -> dict[str, Any]:
@@ -54,7 +57,7 @@ def scales(panel: Panel, model: NeuralForecaster) -> tuple[Floats, Floats]:
     from deepforecast.nn.scaling import of_series
 
     ends = panel.indptr if model.scale_by == "series" else np.array([0, len(panel.y)])
-    for one, (begin, end) in enumerate(zip(ends[:-1], ends[1:], strict=True)):
+    for one, (begin, end) in enumerate(pairwise(ends)):
         found = of_series(torch.tensor(panel.y[begin:end]).unsqueeze(0), model.scaler)
         where = one if model.scale_by == "series" else slice(None)
         place[where], spread[where] = (float(each) for each in found)

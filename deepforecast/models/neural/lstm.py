@@ -10,7 +10,7 @@ from deepforecast.models.neural._recurrent import RecurrentForecaster
 
 @register
 class LSTM(RecurrentForecaster):
-    """A memory cell beside the state: gates decide what is let in, kept and shown, so that what lies far back can be remembered.
+    """A memory cell beside the state: gates decide what is let in, kept and shown, so that what lies far back is remembered.
 
     Hochreiter, Schmidhuber 1997, "Long Short-Term Memory".
 

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 class NLinear(NeuralForecaster):
     """The window less its last value, mapped to the steps ahead by one matrix, and the last value added again.
 
-    It follows a series whose level shifts. Zeng, Chen, Zhang, Xu 2022, "Are Transformers Effective for Time Series Forecasting?"
+    It follows a series whose level shifts. Zeng, Chen, Zhang, Xu 2022, "Are Transformers Effective for Time Series
+    Forecasting?"
 
     >>> from deepforecast.datasets import generate
     >>> NLinear(horizon=7, max_steps=20).fit(generate(2, 100)).predict().shape

@@ -11,8 +11,8 @@ from deepforecast.models.neural._recurrent import RecurrentForecaster
 
 @register
 class RNN(RecurrentForecaster):
-    """The plain recurrent layer: its state is a bent sum of the row and of the state before. It forgets fast; the baseline of the
-    others. Elman 1990, "Finding Structure in Time".
+    """The plain recurrent layer: its state is a bent sum of the row and of the state before. It forgets fast: the baseline.
+    Elman 1990, "Finding Structure in Time".
 
     >>> from deepforecast.datasets import generate
     >>> RNN(horizon=7, hidden_size=8, max_steps=20).fit(generate(2, 100)).predict(level=80).shape
