@@ -17,9 +17,11 @@ from typing import Any, TypeVar, cast
 import numba
 from numba.core import event
 
+from deepforecast.kernels.translating import HotPiece, Kernel, Piece
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
+OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True, "no_rewrites": True}
 """No fast mathematics: where a product and a sum may be rounded at once, a loop's last bits hang on where its arrays lie."""
 
 
@@ -29,13 +31,13 @@ def compiled(function: Function) -> Function:
 
 
 def inner(function: Function) -> Function:
-    """For what kernels alone call: part of them when they are compiled and kept, without an entry from Python of its own."""
-    return cast(Function, numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **OPTIONS)(function))
+    """For what kernels alone call: part of them when they are compiled and kept, never called from Python."""
+    return cast(Function, numba.njit(pipeline_class=Piece, no_cpython_wrapper=True, **OPTIONS)(function))
 
 
 def part(function: Function) -> Function:
     """For a piece of one kernel: put where it is called before anything is compiled. A few lines, or what mostly calls others:
-    each level of calls is translated, and all below it once more."""
+    arguments of calls take long to compile, above all tuples of arrays."""
     return cast(Function, numba.njit(inline="always", **OPTIONS)(function))
 
 
@@ -47,7 +49,12 @@ def lean(function: Function) -> Function:
 
 def bare(function: Function) -> Function:
     """`inner` for what makes no arrays."""
-    return cast(Function, numba.njit(_nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True, **OPTIONS)(function))
+    return cast(Function, numba.njit(pipeline_class=Piece, _nrt=False, no_cpython_wrapper=True, **OPTIONS)(function))
+
+
+def hot(function: Function) -> Function:
+    """`bare` for what runs most: its loops are optimised before anything is around them."""
+    return cast(Function, numba.njit(pipeline_class=HotPiece, _nrt=False, no_cpython_wrapper=True, **OPTIONS)(function))
 
 
 @contextmanager
@@ -77,7 +84,7 @@ class _Word(event.Listener):  # type: ignore[misc]  # numba is not typed
 
 
 def _compiled(function: Function, **more: bool) -> Function:
-    options = {**OPTIONS, **more}
+    options = {"pipeline_class": Kernel, **OPTIONS, **more}
     try:
         dispatcher = numba.njit(cache=True, **options)(function)
         dispatcher._cache._cache_file._source_stamp = _sources()

@@ -243,13 +243,13 @@ def _walk_blocks(y: Floats, indptr: Ints, rows: Ints, alpha: Floats, skip: Ints,
 @lean
 def _tilt(sizes: Floats, occurrence: Floats, mean: Floats, found: Floats) -> None:
     for i in range(len(sizes)):
-        held, largest = 0, 0.0
+        held, largest = 0.0, 0.0  # a count that begins as a whole number would be a second kind of argument
         for place in range(sizes.shape[1]):
             if not np.isnan(sizes[i, place]):
-                held += 1
+                held += 1.0
                 largest = max(largest, abs(sizes[i, place]))
         found[i, 0] = 1.0
-        if held == 0:
+        if held == 0.0:
             continue
         wanted, low, high, tilt = mean[i] / largest, -700.0, 700.0, 0.0
         for _ in range(200):
@@ -265,7 +265,7 @@ def _tilt(sizes: Floats, occurrence: Floats, mean: Floats, found: Floats) -> Non
 
 
 @bare
-def _weights(sizes: Floats, held: int, largest: float, occurrence: float, tilt: float, found: Floats) -> Any:
+def _weights(sizes: Floats, held: float, largest: float, occurrence: float, tilt: float, found: Floats) -> Any:
     """Write down the tilted probabilities; their mean and variance, in units of the largest size."""
     top = 0.0 if occurrence < 1.0 else -np.inf
     for place in range(len(sizes)):

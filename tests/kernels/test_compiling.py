@@ -45,7 +45,8 @@ def small(tmp_path):
     for name, text in PACKAGE.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(textwrap.dedent(text))
-    shutil.copy(ROOM / "compiling.py", tmp_path / "deepforecast/kernels/compiling.py")
+    for name in ("compiling.py", "translating.py"):
+        shutil.copy(ROOM / name, tmp_path / "deepforecast/kernels" / name)
 
     def run(code, **environment):
         held = {**os.environ, "PYTHONPATH": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1", **environment}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,8 @@ Work = tuple[Floats, Floats, Floats]  # and the value with the number of evaluat
 
 
 COMPARE, SEARCH, LOOK = range(3)
+ALONE: Any = np.int64(0)
+"""The lane of a single search; no literal: kernels are compiled once more for each literal they are called with."""
 
 
 class Problem(NamedTuple):
@@ -96,11 +98,11 @@ def _search_whole(
             stage = SEARCH if most > 0 else LOOK
             for i in range(size):
                 point[i], gradient[i] = starts[best, i], 1.0 / data.shape[1]
-            begin(search, 0, point, gradient)
+            begin(search, ALONE, point, gradient)
         elif stage == LOOK:
             found[0], found[1] = now, evaluations
             return
-        elif size == 0 or advance(search, 0, now, gradient, tolerance, most) != GO_ON:
+        elif size == 0 or advance(search, ALONE, now, gradient, tolerance, most) != GO_ON:
             stage = LOOK
 
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from deepforecast.kernels.arrays import only_read
 from deepforecast.kernels.compiling import announced, bare, lean, part
 from deepforecast.kernels.ets.lanes import NOTHING
 
@@ -39,9 +40,8 @@ def model(forms: Ints, rates: Floats, states: Floats, age: Ints) -> Model:
 def follow(begin: Model, y: Floats, offsets: Floats, indptr: Ints) -> tuple[Floats, Model]:
     """One-step-ahead forecasts of the rows, and the model after them. `offsets`: what regressors add to each row."""
     fitted, states, age = np.empty(len(y)), begin.states.copy(), begin.age.copy()
-    y, offsets = np.ascontiguousarray(y, np.float64), np.ascontiguousarray(offsets, np.float64)
     with announced("exponential smoothing"):
-        _follow(begin, y, offsets, np.ascontiguousarray(indptr, np.int64), fitted, states, age)
+        _follow(begin, only_read(y), only_read(offsets), np.ascontiguousarray(indptr, np.int64), fitted, states, age)
     return fitted, begin._replace(states=states, age=age)
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deepforecast.kernels.compiling import bare
+from deepforecast.kernels.compiling import hot
 
 Floats = NDArray[np.float64]
 
@@ -33,7 +33,7 @@ SUM_ADDITIVE, SUM, PRODUCT = 5, 7, 10
 """How many of them are in use: mu a sum with additive errors, or with multiplicative ones; mu a product."""
 
 
-@bare
+@hot
 def forward_sum(trail: Floats, steps: int, width: int, held: Floats, ring: Floats) -> None:
     """mu = l + phi b + s; `ring` is the part of `held` with the factors."""
     place, end = np.uint64(0), np.uint64(len(ring))
@@ -53,7 +53,7 @@ def forward_sum(trail: Floats, steps: int, width: int, held: Floats, ring: Float
             place = np.uint64(0)
 
 
-@bare
+@hot
 def backward_sum(trail: Floats, steps: int, width: int, held: Floats, pulls: Floats, ring: Floats) -> None:
     """From the derivatives by eps in `PULL` to those by all that is held; `ring` is the part of `pulls` with the factors."""
     end = np.uint64(len(ring))
@@ -78,7 +78,7 @@ def backward_sum(trail: Floats, steps: int, width: int, held: Floats, pulls: Flo
         place -= _1
 
 
-@bare
+@hot
 def forward_product(trail: Floats, steps: int, width: int, held: Floats, ring: Floats) -> None:
     """mu = (l + phi b) s."""
     place, end = np.uint64(0), np.uint64(len(ring))
@@ -102,7 +102,7 @@ def forward_product(trail: Floats, steps: int, width: int, held: Floats, ring: F
             place = np.uint64(0)
 
 
-@bare
+@hot
 def backward_product(trail: Floats, steps: int, width: int, held: Floats, pulls: Floats, ring: Floats) -> None:
     """The same as `backward_sum`, of `forward_product`."""
     end = np.uint64(len(ring))

@@ -13,7 +13,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from deepforecast.kernels.compiling import bare
+from deepforecast.kernels.compiling import hot
 from deepforecast.kernels.ets.lanes import _1, _2, _3, _4, _5, _6
 
 Floats = NDArray[np.float64]
@@ -23,7 +23,7 @@ BLOCK = 16  # steps a logarithm
 SMALLEST, LARGEST = 1e-18, 1e18  # of a mean in a product of BLOCK
 
 
-@bare
+@hot
 def additive(trail: Floats, steps: int, width: int, sums: Floats) -> None:
     """The values, and in `PULL` the derivatives by eps."""
     for k in range(_1):
@@ -42,7 +42,7 @@ def additive(trail: Floats, steps: int, width: int, sums: Floats) -> None:
             row[_3 + k] = sums[_3 + k] * row[_2 + k]
 
 
-@bare
+@hot
 def multiplicative(trail: Floats, steps: int, width: int, sums: Floats) -> None:
     """The same for multiplicative errors; infinite where a mean is not positive."""
     for k in range(_1):
