@@ -32,6 +32,7 @@ from deepforecast.models.statistical._bands import (
     variances,
 )
 from deepforecast.models.statistical._base import Statistical
+from deepforecast.models.statistical._holes import States, calmer, spread_after_holes
 from deepforecast.models.statistical._since import rows_since, spread_since, told
 
 FORMS = ("none", "simple", "partial", "full")
@@ -85,8 +86,11 @@ class ComplexSmoothing(Statistical):
         none = np.full(len(panel), np.iinfo(np.int64).min)
         learned = self._advance(Learned({**known, "began": none, **_nowhere(len(panel), season)}), panel, True)
         fitted = self._fitted(learned, panel)
-        known = {**learned.by_series, "persistence": persistence(panel.y - fitted, panel.indptr)}
-        known["deviation"] = known["deviation"] * in_proportion(panel.y - fitted, fitted, panel.indptr, season)
+        raw = panel.y - fitted
+        errors = raw / spread_after_holes(~np.isnan(raw), panel.indptr, _states(learned, season))
+        known = {**learned.by_series, "persistence": persistence(errors, panel.indptr)}
+        known["deviation"] = known["deviation"] * calmer(raw, errors, panel.indptr)
+        known["deviation"] = known["deviation"] * in_proportion(errors, fitted, panel.indptr, season)
         return replace(learned, by_series=known)
 
     def _advance(self, learned: Learned, panel: Panel, fresh: bool) -> Learned:
@@ -157,6 +161,22 @@ class ComplexSmoothing(Statistical):
 def fitted_numbers(season: int) -> Ints:
     """Of each form: parameters, and the state that a series starts from, which backcasting fits as well."""
     return np.asarray(PARAMETERS + STATES @ np.array([1, season]))
+
+
+def _states(learned: Learned, season: int) -> States:
+    """The level's pair, and that of a place of the season, as `kernels.ces` moves them."""
+    move, gain = np.zeros((len(learned["form"]), 4, 4)), np.zeros((len(learned["form"]), 4))
+    own = np.array([[1, 0], [0, 1], [1, 0], [1, 1]], bool)[learned["form"]]
+    for pair in range(2):
+        p0, p1 = learned["parameters"][:, 2 * pair], learned["parameters"][:, 2 * pair + 1]
+        first, there = 2 * pair, own[:, pair]
+        move[:, first, first] = 1.0
+        move[:, first, first + 1], move[:, first + 1, first] = np.where(there, p1 - 1.0, 0.0), there
+        move[:, first + 1, first + 1] = np.where(there, 1.0 - p0, 0.0)
+        gain[:, first], gain[:, first + 1] = np.where(there, p0 - p1, 0.0), np.where(there, p0 + p1, 0.0)
+    partial = learned["form"] == FORMS.index("partial")
+    gain[partial, 2] = learned["parameters"][partial, 2]
+    return States(move, gain, np.tile([1.0, 0.0, 1.0, 0.0], (len(gain), 1)), season)
 
 
 def _nowhere(series: int, season: int) -> dict[str, Floats]:

@@ -27,6 +27,7 @@ from deepforecast.models.statistical import _ets as ets
 from deepforecast.models.statistical._base import Statistical
 from deepforecast.models.statistical._box_cox import guerrero, transformed
 from deepforecast.models.statistical._ets_forecast import ExponentialForecast, errors_of
+from deepforecast.models.statistical._holes import smoothing, spread_after_holes
 from deepforecast.models.statistical._regressors import centred, design, effects_of
 from deepforecast.models.statistical._since import spread_since, told
 from deepforecast.models.statistical._soundness import unsound
@@ -210,9 +211,13 @@ class Exponential(Statistical):
         return ets.follow(ets.model(known, "start", None), y, offsets, panel.indptr)[0], y
 
     def _sigma(self, learned: Learned, panel: Panel) -> Floats:
-        """Deviation of the errors with n - k degrees of freedom; NaN where there are none."""
+        """Deviation of the errors with n - k degrees of freedom, as of rows without a hole before; NaN where there are none."""
         mean, y = self._one_step(learned, panel)
         errors = self._errors(learned.by_series, panel, y, mean)
+        form = learned["form"]
+        moves = (form[:, 1] < 2) & ((form[:, 0] == 1) | (form[:, 3] < 2))  # as linear states do, in shares if errors multiply
+        rates, season = learned["rates"] * moves[:, None], learned["state"].shape[1] - 2
+        errors = errors / spread_after_holes(~np.isnan(errors), panel.indptr, smoothing(rates, season))
         free = learned["criteria"][:, 2] - learned["criteria"][:, 1]
         flat = np.isnan(learned["criteria"][:, 0])
         return np.where(flat, 0.0, ets.root_mean_square(errors, panel.indptr, free))

@@ -35,6 +35,7 @@ from deepforecast.models.statistical._bands import (
     variances,
 )
 from deepforecast.models.statistical._base import Statistical
+from deepforecast.models.statistical._holes import calmer, smoothing, spread_after_holes
 from deepforecast.models.statistical._idle import NO_SEASON
 from deepforecast.models.statistical._since import rows_since, spread_since, told
 
@@ -123,7 +124,10 @@ class ThetaFamily(Statistical):
         known, fitted = learned.by_series, self._fitted(learned, panel)
         rows = np.where(np.repeat(known["additive"], panel.lengths), 1.0, _index_of_rows(panel, known))
         errors, sizes = (panel.y - fitted) / rows, fitted / rows
-        deviation = known["deviation"] * in_proportion(errors, sizes, panel.indptr, known["index"].shape[1])
+        rates = np.column_stack([known["alpha"], *np.zeros((2, len(panel))), np.ones(len(panel))])
+        raw, errors = errors, errors / spread_after_holes(~np.isnan(errors), panel.indptr, smoothing(rates, 1))
+        deviation = known["deviation"] * calmer(raw, errors, panel.indptr)
+        deviation = deviation * in_proportion(errors, sizes, panel.indptr, known["index"].shape[1])
         return {"deviation": deviation, "persistence": persistence(errors, panel.indptr)}
 
     def _chosen(self, x: Floats, indptr: Ints, lost: Ints) -> dict[str, Any]:

@@ -37,8 +37,7 @@ class AutoETS(Exponential):
     begins as its first turns have it, and counts in full. Each candidate is searched for once, from the optimum of the next
     smaller one, and those within 4 of the best, at most three, once more from elsewhere; `ETS` of one form looks further. Where
     errors or a season multiply, no forecast is below 0. Bands take the form and its parameters as known: with about 30 values
-    an 80 % band 12 steps ahead holds about 63 %. Errors across a gap count as those of one step: with many missing values bands
-    are a little wide.
+    an 80 % band 12 steps ahead holds about 63 %.
     References: Hyndman, Koehler, Snyder & Grose (2002), *International Journal of Forecasting* 18; Hyndman & Khandakar (2008).
 
     >>> from deepforecast import datasets

@@ -32,11 +32,10 @@ class ETS(Smoothing):
     outlier or a shift of the level - is replaced by the form that adds, and the series is named in a warning. A season of 1
     step is none.
     Intervals: by the formulae of classes 1 to 3, else by sample paths. Bands take parameters as known: with about 30 values an
-    80 % band 12 steps ahead holds about 70 %; errors across a gap count as those of one step, so with many missing values bands
-    are a little wide. `box_cox` with additive forms; the point is then the mean (of a power below 0, where there is none, that
-    of the middle 99 %), or with point="median" the plain inverse. `engine="statsmodels"` estimates by its `ETSModel` (complete
-    data, no regressors, usual bounds; its season that multiplies follows value / new level, ours, as the book's and R's, value
-    / forecast level). A season longer than 60 begins as its first turns have it.
+    80 % band 12 steps ahead holds about 70 %. `box_cox` with additive forms; the point is then the mean (of a power below
+    0, where there is none, that of the middle 99 %), or with point="median" the plain inverse. `engine="statsmodels"`
+    estimates by its `ETSModel` (complete data, no regressors, usual bounds; its season that multiplies follows value / new
+    level, ours, as the book's and R's, value / forecast level). A season longer than 60 begins as its first turns have it.
     Reference: Hyndman, Koehler, Ord & Snyder (2008), *Forecasting with Exponential Smoothing: The State Space Approach*.
 
     >>> from deepforecast import datasets

@@ -19,8 +19,7 @@ class Holt(Smoothing):
     mu = level + phi slope; level' = mu + alpha (y - mu), slope' = phi slope + beta (y - mu): `beta` is alpha times the beta* of
     textbooks. Estimated by least squares, which here is maximum likelihood, unless given. Intervals by formula; those of an
     exponential trend by sample paths.
-    Bands take parameters as known: with about 30 values an 80 % band 12 steps ahead holds about 70 %; errors across a gap count
-    as those of one step, so with many missing values bands are a little wide.
+    Bands take parameters as known: with about 30 values an 80 % band 12 steps ahead holds about 70 %.
     References: Holt (1957); Gardner & McKenzie (1985); Hyndman & Athanasopoulos (2021), *Forecasting: Principles and Practice*,
     section 8.2.
 
