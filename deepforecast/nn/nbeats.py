@@ -72,12 +72,12 @@ class NBEATSBody(Direct):
 
     def _forecasts(self, inputs: Inputs) -> Iterator[tuple[str, Tensor]]:
         """Block by block: the name of its stack and its part of the forecast."""
-        left, around = inputs.y, torch.cat(surroundings(inputs), dim=1)
+        left, around = inputs.y, surroundings(inputs)
         for name, number in self.way:
             explained, forecast = self.blocks[number](left, around)
             yield name, forecast
             if explained is not None:
-                left = (left - explained) * inputs.seen  # what was not seen is not there to be explained
+                left = (left - explained) * inputs.seen  # of what was not seen nothing is left to explain
 
 
 class Block(nn.Module):
@@ -102,10 +102,10 @@ class Block(nn.Module):
         width_in, width_out = sizes.input_size + surroundings_width(sizes), self.length + self.shape[0] * self.shape[1]
         self.perceptron = Perceptron(width_in, hidden, width_out, dropout)
 
-    def forward(self, left: Tensor, around: Tensor) -> tuple[Tensor | None, Tensor]:
-        """Of what is left of the window, (B, L), and all that is told besides: what is explained, (B, L), and the forecast,
-        (B, horizon, width)."""
-        found: Tensor = self.perceptron(torch.cat([left, around], dim=1))
+    def forward(self, left: Tensor, around: Sequence[Tensor] = ()) -> tuple[Tensor | None, Tensor]:
+        """Of what is left of the window, (B, L), and all that is told besides, each (B, n): what is explained, (B, L), and the
+        forecast, (B, horizon, width)."""
+        found: Tensor = self.perceptron(torch.cat([left, *around], dim=1) if around else left)
         explained = found[:, : self.length] if self.length else None
         forecast = found[:, self.length :].view(-1, *self.shape)
         if not self.drawn:

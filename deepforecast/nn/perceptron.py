@@ -43,7 +43,7 @@ class Perceptron(nn.Module):
 
 
 class MLPBody(Direct):
-    """The window, what is missing of it and all covariates, flattened and put through hidden layers to all steps at once."""
+    """The window and all covariates, flattened and put through hidden layers to all steps at once."""
 
     def __init__(
         self,
@@ -60,22 +60,24 @@ class MLPBody(Direct):
 
     def features(self, inputs: Inputs) -> Tensor:
         """(B, horizon, width)."""
-        found: Tensor = self.perceptron(torch.cat([inputs.y, *surroundings(inputs)], dim=1))
+        around = surroundings(inputs)
+        found: Tensor = self.perceptron(torch.cat([inputs.y, *around], dim=1) if around else inputs.y)
         return found.view(-1, *self.shape)
 
 
 def surroundings(inputs: Inputs) -> list[Tensor]:
-    """All a window tells besides its values, each part flattened to (B, n): what is missing of it, past, future, static.
+    """What a window tells besides its values, each part flattened to (B, n): past, future and static covariates, where any are.
 
-    Missing rows are the ones here, not those seen: of a whole window all are zero, and no weight repeats the bias.
+    Which values were seen is left out: on M4, with short histories and with a fifth of all values hidden, forecasts are better
+    without it (what it tells first is how long a series is). A value that is missing stands at the place of the scaling.
     """
     covariates = (inputs.past.flatten(1), inputs.future.flatten(1), inputs.static)
-    return [1.0 - inputs.seen, *(part for part in covariates if part.shape[1])]
+    return [part for part in covariates if part.shape[1]]
 
 
 def surroundings_width(sizes: Sizes) -> int:
     """How many numbers `surroundings` holds a window."""
-    return sizes.input_size * (1 + sizes.past) + sizes.horizon * sizes.future + sizes.static
+    return sizes.input_size * sizes.past + sizes.horizon * sizes.future + sizes.static
 
 
 def _after(size: int, dropout: float, activation: str, normalization: str | None) -> list[nn.Module]:

@@ -76,7 +76,7 @@ def plain_block(body: NBEATSBody, number: int, kind: str, told: Tensor, sizes: S
 def plain_nbeats(body: NBEATSBody, stacks: Sequence[str], blocks: int, inputs: Inputs, window: int) -> Tensor:
     sizes, number = FULL, -1
     left, seen = inputs.y[window], inputs.seen[window]
-    others = [1 - seen, inputs.past[window].flatten(), inputs.future[window].flatten(), inputs.static[window]]
+    others = [inputs.past[window].flatten(), inputs.future[window].flatten(), inputs.static[window]]
     total = torch.zeros(sizes.horizon, sizes.width)
     for kind in stacks:
         for block in range(blocks):

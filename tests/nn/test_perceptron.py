@@ -19,17 +19,21 @@ def test_the_mlp_keeps_the_rules(normalization: str | None) -> None:
     keeps_the_rules(lambda sizes: MLPBody(sizes, hidden=(16, 8), dropout=0.1, normalization=normalization))
 
 
-def test_what_is_missing_is_told() -> None:
+def test_all_covariates_are_around() -> None:
     inputs = some_inputs(FULL)
-    assert torch.equal(surroundings(inputs)[0], 1 - inputs.seen)
-    for sizes in (PLAIN, FULL):
-        assert sum(part.shape[1] for part in surroundings(some_inputs(sizes))) == surroundings_width(sizes)
+    past, future, static = surroundings(inputs)
+    assert torch.equal(past.view(5, 12, 2), inputs.past)
+    assert torch.equal(future.view(5, 4, 2), inputs.future)
+    assert torch.equal(static, inputs.static)
+    assert surroundings_width(FULL) == 12 * 2 + 4 * 2 + 3
+    assert surroundings(some_inputs(PLAIN)) == []
+    assert surroundings_width(PLAIN) == 0
 
 
 def test_three_layers_of_512_by_themselves() -> None:
     layers = seeded(lambda: MLPBody(PLAIN)).perceptron.layers
     assert [(one.in_features, one.out_features) for one in layers if isinstance(one, nn.Linear)] == [
-        *((24, 512), (512, 512), (512, 512), (512, 4)),
+        *((12, 512), (512, 512), (512, 512), (512, 4)),
     ]
 
 
