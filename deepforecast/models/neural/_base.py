@@ -58,7 +58,9 @@ class NeuralForecaster(Forecaster):
     batch_size: int = param(256, at_least=1, help="windows of a step")
     draw: str = param("windows", choices=("windows", "series"), help="whether windows or series are drawn with equal chances")
     recent: int | None = param(None, at_least=1, help="only so many of the last windows of each series are learned from")
-    learning_rate: float = param(1e-3, above=0, low=1e-4, high=1e-2, log=True, help="largest rate of the schedule")
+    learning_rate: float | str = param(
+        1e-3, choices=("find",), above=0, low=1e-4, high=1e-2, log=True, help="largest rate; find: by a range test"
+    )
     schedule: str = param("one_cycle", choices=("one_cycle", "cosine", "constant"), help="how the rate changes")
     warmup: float = param(0.1, at_least=0, below=1, help="share of the steps in which the rate rises")
     weight_decay: float = param(1e-4, at_least=0, help="decay of the weights, decoupled (AdamW)")
@@ -114,16 +116,13 @@ class NeuralForecaster(Forecaster):
 
         `data = model.datamodule(frame)` has the batches; afterwards `model.predict()` works as after `fit`.
         """
-        from deepforecast.training.lightning import Training
-
-        self.clone(max_steps=1)
         panel = Panel.from_frame(frame, **fit)
         self.__dict__["_untrained"] = True
         try:
             self.__dict__["state_"] = self._learn(panel)
         finally:
             del self.__dict__["_untrained"]
-        return Training(self.network_, _making.options(self, 0))
+        return _making.module(self, panel)
 
     def datamodule(self, frame: Frame, **fit: Any) -> Any:
         """The batches of a fit as a LightningDataModule."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from deepforecast.data.panel import Panel
 from deepforecast.data.windows import Channels
 from deepforecast.errors import ParameterError
 from deepforecast.models.neural import _standing
+from deepforecast.training.importing import unnoticed
 
 if TYPE_CHECKING:
     from deepforecast.models.neural._base import NeuralForecaster
@@ -30,7 +32,7 @@ COUNTING = ("lognormal", "negative_binomial", "poisson", "zero_inflated")  # hea
 
 def learned(model: NeuralForecaster, panel: Panel, monitor: Monitor, before: Learned | None) -> Learned:
     """A network trained on a panel, from new weights or from those learned `before`."""
-    with waiting_passively("torch"):
+    with waiting_passively("torch"), unnoticed():
         import torch  # noqa: F401
     steps, channels = _steps(model), None if before is None else Channels.read(before["channels"])
     season = _season(model, panel) if before is None else int(before["season"])
@@ -75,7 +77,7 @@ def fresh(model: NeuralForecaster, channels: Channels, season: int) -> ForecastN
 
 def revived(model: NeuralForecaster, learned: Learned) -> ForecastNetwork:
     """The network of a file."""
-    with waiting_passively("torch"):
+    with waiting_passively("torch"), unnoticed():
         import torch
     network = fresh(model, Channels.read(learned["channels"]), int(learned["season"]))
     network.load_state_dict({name: torch.from_numpy(np.array(value)) for name, value in learned["weights"].items()})
@@ -93,7 +95,8 @@ def options(model: NeuralForecaster, windows_there: int, rate: float = 1.0) -> O
             "validate_every", "patience", "time_limit", "seed", "precision", "accelerator", "devices", "strategy", "compile",
             "progress", "checkpoint_dir", "checkpoint_every")  # fmt: skip
     return Options(
-        max_steps=steps, learning_rate=model.learning_rate * rate, evenly=model.draw == "series",
+        max_steps=steps, learning_rate=0.0 if isinstance(model.learning_rate, str) else model.learning_rate * rate,
+        evenly=model.draw == "series",
         teacher=getattr(model, "teacher", "constant"), trainer=model.trainer or {},
         **{name: getattr(model, name) for name in same},
     )  # fmt: skip
@@ -128,27 +131,40 @@ def report(record: dict[str, Any]) -> dict[str, Any]:
 
 def datamodule(model: NeuralForecaster, panel: Panel) -> Any:
     """The batches of a fit for a Trainer of the user's."""
-    from deepforecast.training.lightning import Data
+    with unnoticed():
+        from deepforecast.training.lightning import Data
 
-    state = model.fitted()
-    channels = Channels.read(state.learned["channels"])
-    train, validation = _batches(model, panel, channels)
+    train, validation = _batches(model, panel, Channels.read(model.fitted().learned["channels"]))
+    train.end, train.parts = options(model, len(train.places)).max_steps * model.accumulate, 1
     return Data(train, validation)
+
+
+def module(model: NeuralForecaster, panel: Panel) -> Any:
+    """The LightningModule around a fitted model's network."""
+    with unnoticed():
+        from deepforecast.training.lightning import Training
+
+    channels = Channels.read(model.fitted().learned["channels"])
+    there = windows.places(panel, channels.input_size, channels.horizon, model.validation or 0, model.recent)
+    return Training(model.network_, options(model, len(there)))
 
 
 def _trained(
     model: NeuralForecaster, panel: Panel, channels: Channels, network: ForecastNetwork, monitor: Monitor, rate: float
 ) -> dict[str, Any]:
-    from deepforecast.training.loop import learn
+    with unnoticed():
+        from deepforecast.training.guard import Record
+        from deepforecast.training.loop import learn
 
     if "_untrained" in model.__dict__:
-        from deepforecast.training.guard import Record
-
-        return _plain(Record(why="not trained yet"))
+        return _plain(Record(why="left to a Trainer of one's own"))
     train, validation = _batches(model, panel, channels)
     said = options(model, len(train.places), rate)
-    train.end = said.max_steps * said.accumulate
-    return _plain(learn(network, train, validation, said, monitor, _fingerprint(panel)))
+    train.end = said.max_steps
+    run = {} if model.checkpoint_dir is None else {
+        **model.get_params(deep=False), "model": type(model).__name__, "data": _fingerprint(panel), "weights": _weights(network)
+    }  # fmt: skip
+    return _plain(learn(network, train, validation, said, monitor, run))
 
 
 def _batches(model: NeuralForecaster, panel: Panel, channels: Channels) -> tuple[Any, Any]:
@@ -159,13 +175,28 @@ def _batches(model: NeuralForecaster, panel: Panel, channels: Channels) -> tuple
     place, spread = _standing.scales(panel, model)
     rows = replace(rows, place=place[:, None], spread=spread[:, None])
     held = Windows.of(rows)
-    size, horizon = channels.input_size, channels.horizon
-    out = model.validation or 0
+    size, horizon, out = channels.input_size, channels.horizon, _held_out(model, panel)
     there = windows.places(panel, size, horizon, out, model.recent)
-    steps = Steps(held, rows, there, model.batch_size, model.seed, model.draw == "series", model.max_steps * model.accumulate)
+    steps = Steps(
+        held, rows, there, model.batch_size, model.seed, model.draw == "series", model.max_steps, parts=model.accumulate
+    )
     if not out:
         return steps, None
     return steps, Every(held, rows, windows.held_out(panel, horizon, out), 1024)
+
+
+def _held_out(model: NeuralForecaster, panel: Panel) -> int:
+    """Rows of each series that are not learned from: with patience= at least so many that there is something to wait for."""
+    if model.validation is None:
+        if model.patience is not None:
+            raise ParameterError("patience= waits for a better loss on rows held out, and there are none. Say validation= too.")
+        return 0
+    longest = int(panel.lengths.max())
+    if longest < model.validation + 2:
+        raise ParameterError(
+            f"validation= leaves rows to learn from; {model.validation} of at most {longest} in a series are too many."
+        )
+    return model.validation
 
 
 def _plain(record: Any) -> dict[str, Any]:
@@ -177,12 +208,16 @@ def _plain(record: Any) -> dict[str, Any]:
 
 
 def _fingerprint(panel: Panel) -> str:
-    import zlib
+    """Of all that a network is given."""
+    columns = [(name, one) for held in (panel.covariates, panel.static) for name, one in sorted(held.items())]
+    said = repr([(name, one.categories) for name, one in columns]).encode()
+    arrays = [panel.y, panel.indptr, panel.start, *(one.values for _, one in columns)]
+    return sha256(said + b"".join(sha256(one.tobytes()).digest() for one in arrays)).hexdigest()[:16]
 
-    check = zlib.crc32(panel.y.tobytes(), zlib.crc32(panel.indptr.tobytes()))
-    for one in panel.covariates.values():
-        check = zlib.crc32(one.values.tobytes(), check)
-    return f"{len(panel.y)}-{check:08x}"
+
+def _weights(network: ForecastNetwork) -> str:
+    """Of the weights a run begins with."""
+    return sha256(b"".join(one.detach().cpu().numpy().tobytes() for one in network.state_dict().values())).hexdigest()[:16]
 
 
 def _copied(model: NeuralForecaster, before: Learned) -> ForecastNetwork:
