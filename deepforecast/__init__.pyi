@@ -307,8 +307,7 @@ class AutoETS(_AutoETS):
     begins as its first turns have it, and counts in full. Each candidate is searched for once, from the optimum of the next
     smaller one, and those within 4 of the best, at most three, once more from elsewhere; `ETS` of one form looks further. Where
     errors or a season multiply, no forecast is below 0. Bands take the form and its parameters as known: with about 30 values
-    an 80 % band 12 steps ahead holds about 63 %. Errors across a gap count as those of one step: with many missing values bands
-    are a little wide.
+    an 80 % band 12 steps ahead holds about 63 %.
     References: Hyndman, Koehler, Snyder & Grose (2002), *International Journal of Forecasting* 18; Hyndman & Khandakar (2008).
 
     horizon: steps to forecast when predict is not told
@@ -598,7 +597,7 @@ class DLinear(_DLinear):
     batch_size: windows of a step
     draw: whether windows or series are drawn with equal chances
     recent: only so many of the last windows of each series are learned from
-    learning_rate: largest rate of the schedule
+    learning_rate: largest rate; find: by a range test
     schedule: how the rate changes
     warmup: share of the steps in which the rate rises
     weight_decay: decay of the weights, decoupled (AdamW)
@@ -644,7 +643,7 @@ class DLinear(_DLinear):
         batch_size: int = 256,
         draw: str = "windows",
         recent: int | None = None,
-        learning_rate: float = 0.001,
+        learning_rate: float | str = 0.001,
         schedule: str = "one_cycle",
         warmup: float = 0.1,
         weight_decay: float = 0.0001,
@@ -744,11 +743,10 @@ class ETS(_ETS):
     outlier or a shift of the level - is replaced by the form that adds, and the series is named in a warning. A season of 1
     step is none.
     Intervals: by the formulae of classes 1 to 3, else by sample paths. Bands take parameters as known: with about 30 values an
-    80 % band 12 steps ahead holds about 70 %; errors across a gap count as those of one step, so with many missing values bands
-    are a little wide. `box_cox` with additive forms; the point is then the mean (of a power below 0, where there is none, that
-    of the middle 99 %), or with point="median" the plain inverse. `engine="statsmodels"` estimates by its `ETSModel` (complete
-    data, no regressors, usual bounds; its season that multiplies follows value / new level, ours, as the book's and R's, value
-    / forecast level). A season longer than 60 begins as its first turns have it.
+    80 % band 12 steps ahead holds about 70 %. `box_cox` with additive forms; the point is then the mean (of a power below
+    0, where there is none, that of the middle 99 %), or with point="median" the plain inverse. `engine="statsmodels"`
+    estimates by its `ETSModel` (complete data, no regressors, usual bounds; its season that multiplies follows value / new
+    level, ours, as the book's and R's, value / forecast level). A season longer than 60 begins as its first turns have it.
     Reference: Hyndman, Koehler, Ord & Snyder (2008), *Forecasting with Exponential Smoothing: The State Space Approach*.
 
     horizon: steps to forecast when predict is not told
@@ -820,7 +818,7 @@ class GRU(_GRU):
     batch_size: windows of a step
     draw: whether windows or series are drawn with equal chances
     recent: only so many of the last windows of each series are learned from
-    learning_rate: largest rate of the schedule
+    learning_rate: largest rate; find: by a range test
     schedule: how the rate changes
     warmup: share of the steps in which the rate rises
     weight_decay: decay of the weights, decoupled (AdamW)
@@ -875,7 +873,7 @@ class GRU(_GRU):
         batch_size: int = 256,
         draw: str = "windows",
         recent: int | None = None,
-        learning_rate: float = 0.001,
+        learning_rate: float | str = 0.001,
         schedule: str = "one_cycle",
         warmup: float = 0.1,
         weight_decay: float = 0.0001,
@@ -1002,8 +1000,7 @@ class Holt(_Holt):
     mu = level + phi slope; level' = mu + alpha (y - mu), slope' = phi slope + beta (y - mu): `beta` is alpha times the beta* of
     textbooks. Estimated by least squares, which here is maximum likelihood, unless given. Intervals by formula; those of an
     exponential trend by sample paths.
-    Bands take parameters as known: with about 30 values an 80 % band 12 steps ahead holds about 70 %; errors across a gap count
-    as those of one step, so with many missing values bands are a little wide.
+    Bands take parameters as known: with about 30 values an 80 % band 12 steps ahead holds about 70 %.
     References: Holt (1957); Gardner & McKenzie (1985); Hyndman & Athanasopoulos (2021), *Forecasting: Principles and Practice*,
     section 8.2.
 
@@ -1050,8 +1047,7 @@ class HoltWinters(_HoltWinters):
     seasonal="multiplicative")` lets errors grow with the level and has a formula. A season longer than 60 begins as its first
     turns have it; one of 1 step is none. Where a season that multiplies fails a series, one that adds is taken and the series
     is named in a warning.
-    Bands take parameters as known: with about 30 values an 80 % band 12 steps ahead holds about 70 %; errors across a gap count
-    as those of one step, so with many missing values bands are a little wide.
+    Bands take parameters as known: with about 30 values an 80 % band 12 steps ahead holds about 70 %.
     Reference: Hyndman & Athanasopoulos (2021), *Forecasting: Principles and Practice*, section 8.3.
 
     horizon: steps to forecast when predict is not told
@@ -1145,7 +1141,7 @@ class LSTM(_LSTM):
     batch_size: windows of a step
     draw: whether windows or series are drawn with equal chances
     recent: only so many of the last windows of each series are learned from
-    learning_rate: largest rate of the schedule
+    learning_rate: largest rate; find: by a range test
     schedule: how the rate changes
     warmup: share of the steps in which the rate rises
     weight_decay: decay of the weights, decoupled (AdamW)
@@ -1200,7 +1196,7 @@ class LSTM(_LSTM):
         batch_size: int = 256,
         draw: str = "windows",
         recent: int | None = None,
-        learning_rate: float = 0.001,
+        learning_rate: float | str = 0.001,
         schedule: str = "one_cycle",
         warmup: float = 0.1,
         weight_decay: float = 0.0001,
@@ -1413,7 +1409,7 @@ class MLP(_MLP):
     batch_size: windows of a step
     draw: whether windows or series are drawn with equal chances
     recent: only so many of the last windows of each series are learned from
-    learning_rate: largest rate of the schedule
+    learning_rate: largest rate; find: by a range test
     schedule: how the rate changes
     warmup: share of the steps in which the rate rises
     weight_decay: decay of the weights, decoupled (AdamW)
@@ -1462,7 +1458,7 @@ class MLP(_MLP):
         batch_size: int = 256,
         draw: str = "windows",
         recent: int | None = None,
-        learning_rate: float = 0.001,
+        learning_rate: float | str = 0.001,
         schedule: str = "one_cycle",
         warmup: float = 0.1,
         weight_decay: float = 0.0001,
@@ -1580,7 +1576,7 @@ class NBEATS(_NBEATS):
     batch_size: windows of a step
     draw: whether windows or series are drawn with equal chances
     recent: only so many of the last windows of each series are learned from
-    learning_rate: largest rate of the schedule
+    learning_rate: largest rate; find: by a range test
     schedule: how the rate changes
     warmup: share of the steps in which the rate rises
     weight_decay: decay of the weights, decoupled (AdamW)
@@ -1630,7 +1626,7 @@ class NBEATS(_NBEATS):
         batch_size: int = 256,
         draw: str = "windows",
         recent: int | None = None,
-        learning_rate: float = 0.001,
+        learning_rate: float | str = 0.001,
         schedule: str = "one_cycle",
         warmup: float = 0.1,
         weight_decay: float = 0.0001,
@@ -1683,7 +1679,7 @@ class NLinear(_NLinear):
     batch_size: windows of a step
     draw: whether windows or series are drawn with equal chances
     recent: only so many of the last windows of each series are learned from
-    learning_rate: largest rate of the schedule
+    learning_rate: largest rate; find: by a range test
     schedule: how the rate changes
     warmup: share of the steps in which the rate rises
     weight_decay: decay of the weights, decoupled (AdamW)
@@ -1728,7 +1724,7 @@ class NLinear(_NLinear):
         batch_size: int = 256,
         draw: str = "windows",
         recent: int | None = None,
-        learning_rate: float = 0.001,
+        learning_rate: float | str = 0.001,
         schedule: str = "one_cycle",
         warmup: float = 0.1,
         weight_decay: float = 0.0001,
@@ -1862,7 +1858,7 @@ class RNN(_RNN):
     batch_size: windows of a step
     draw: whether windows or series are drawn with equal chances
     recent: only so many of the last windows of each series are learned from
-    learning_rate: largest rate of the schedule
+    learning_rate: largest rate; find: by a range test
     schedule: how the rate changes
     warmup: share of the steps in which the rate rises
     weight_decay: decay of the weights, decoupled (AdamW)
@@ -1918,7 +1914,7 @@ class RNN(_RNN):
         batch_size: int = 256,
         draw: str = "windows",
         recent: int | None = None,
-        learning_rate: float = 0.001,
+        learning_rate: float | str = 0.001,
         schedule: str = "one_cycle",
         warmup: float = 0.1,
         weight_decay: float = 0.0001,
@@ -2031,8 +2027,7 @@ class SES(_SES):
 
     level' = level + alpha (y - level). alpha and the first level by maximum likelihood, which here is least squares, unless
     they are given. Interval: sigma^2 (1 + (h - 1) alpha^2).
-    Bands take parameters as known: with about 30 values an 80 % band 12 steps ahead holds about 70 %; errors across a gap count
-    as those of one step, so with many missing values bands are a little wide.
+    Bands take parameters as known: with about 30 values an 80 % band 12 steps ahead holds about 70 %.
     Missing values are stepped over (an error of 0); columns known ahead enter linearly.
     Reference: Hyndman & Athanasopoulos (2021), *Forecasting: Principles and Practice*, section 8.1.
 

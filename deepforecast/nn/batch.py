@@ -35,6 +35,10 @@ class Batch:
         """The same on another device."""
         return self._each(lambda one: one.to(device, non_blocking=non_blocking))
 
+    def pinned(self) -> Batch:
+        """The same in memory that a GPU copies from by itself."""
+        return self._each(lambda one: one.pin_memory())
+
     def rows(self, begin: int, end: int) -> Batch:
         """Some of its windows."""
         return self._each(lambda one: one[begin:end])

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-import pytorch_lightning as pl
 import torch
 from torch import Tensor
 
 from deepforecast.core.monitor import Monitor
 from deepforecast.errors import TrainingError
+from deepforecast.nn.network import ForecastNetwork
 from deepforecast.training.checkpoints import Checkpoints
-from deepforecast.training.lightning import Training
+from deepforecast.training.options import Options, rate
+from deepforecast.training.sampler import Every
+from deepforecast.training.weights import Average, Weights, held_out_loss, restored, snapshot
 
 LOOK = 20  # steps between two looks at what they did: a look waits for the device
 RETRIES = 5
@@ -34,125 +38,145 @@ class Record:
     why: str = ""
 
 
-class Guard(pl.Callback):
-    """Looks every few steps: keeps good weights, goes back to them at half the rate where the loss is no number or has blown up,
-    and ends the run when it is to end."""
+class Guard:
+    """Told of every step; looks every few: keeps good weights, goes back to them at half the rate where a loss is no number or
+    has blown up, validates, writes checkpoints, and says when the run is to end. All by the number of the step, so that a run
+    that goes on from a checkpoint does the same at the same steps."""
 
-    def __init__(self, training: Training, monitor: Monitor, checkpoints: Checkpoints | None) -> None:
-        self.training, self.monitor, self.checkpoints = training, monitor, checkpoints
-        self.record, self.stopped = Record(), False
-        self.retries = 0
+    def __init__(
+        self,
+        network: ForecastNetwork,
+        options: Options,
+        monitor: Monitor,
+        checkpoints: Checkpoints | None = None,
+        validation: Every | None = None,
+    ) -> None:
+        self.network, self.options, self.monitor = network, options, monitor
+        self.checkpoints, self.validation = checkpoints, validation
+        self.at = 0 if checkpoints is None else checkpoints.step
+        self.record, self.interrupted = Record(), False
+        self.damping, self.retries, self.since = 1.0, 0, 0
+        self.best: tuple[float, Weights] | None = None
+        self.average: Average | None = None
+        self.norm: Tensor | None = None
+        self.optimizer: Any = None
+        self._context: Callable[[], Any] = contextlib.nullcontext
+        self._part: Tensor | None = None
         self._losses: list[Tensor] = []
         self._norms: list[Tensor] = []
-        self._good: dict[str, Any] | None = None
-        self.best: tuple[float, dict[str, Tensor]] | None = None
-        self.since = 0
-        self.average: list[Tensor] | None = None
+        self._good: Any = None
+        self._good_at = self.at
         self._began = time.monotonic()
 
     # -- during the run --------------------------------------------------------------------------------------------------------
 
-    def on_train_start(self, trainer: pl.Trainer, _: pl.LightningModule) -> None:
-        """The weights to start from are good ones."""
-        if self.training.options.average:
-            self.average = [one.detach().clone() for one in self.training.network.parameters()]
-        if self.checkpoints is not None and self.checkpoints.found is not None:
-            self.checkpoints.restore(self, trainer.optimizers[0])
-        self._good = self._held(trainer)
+    def begin(self, optimizer: torch.optim.Optimizer, context: Callable[[], Any] = contextlib.nullcontext) -> None:
+        """From the weights as they are, or from those of the last checkpoint. `context`: of a pass, for mixed precision."""
+        self.optimizer, self._context = optimizer, context
+        if self.options.average:
+            self.average = Average.of(self.network, self.options.average)
+        if self.checkpoints is not None:
+            self.checkpoints.restore(self)
+        self._good, self._good_at = snapshot(self.network, optimizer, self.average), self.at
+        self._began = time.monotonic() - (self.record.seconds[-1] if self.record.seconds else 0.0)
 
-    def on_train_batch_end(self, trainer: pl.Trainer, _: pl.LightningModule, outputs: Any, *__: Any) -> None:
-        """A step was made."""
-        options, done = self.training.options, self.training.at
-        self._losses.append(outputs["loss"].detach())
-        self._norms.append(self.training.norm if self.training.norm is not None else outputs["loss"].new_zeros(()))
-        self.record.rate.append(float(trainer.optimizers[0].param_groups[0]["lr"]))
-        self.record.seconds.append(time.monotonic() - self._began)
+    def rate(self) -> float:
+        """The learning rate of the step to come."""
+        return self.options.learning_rate * self.damping * rate(self.options, self.at)
+
+    def saw(self, loss: Tensor) -> None:
+        """The loss of a batch; of those that make one step, the sum."""
+        self._part = loss.detach() if self._part is None else self._part + loss.detach()
+
+    def stepped(self) -> bool:
+        """A step was made: whether it was the last."""
+        options, record = self.options, self.record
+        if self._part is not None and self.norm is not None:
+            self._losses.append(self._part)
+            self._norms.append(self.norm)
+        self._part = None
+        record.rate.append(self.rate())
+        record.seconds.append(time.monotonic() - self._began)
+        self.at += 1
         if self.average is not None:
-            share = min(options.average, (done + 1) / (done + 10))
-            torch._foreach_lerp_(self.average, [one.detach() for one in self.training.network.parameters()], 1 - share)
-        if len(self._losses) >= LOOK or done >= options.max_steps:
-            self._look(trainer)
-        late = options.time_limit is not None and self.record.seconds[-1] >= options.time_limit
-        if self.stopped or self.monitor.should_stop or late:
-            self.record.why = "stopped" if self.stopped else "time was up" if late else "told to stop"
-            trainer.should_stop = True
-
-    def on_validation_end(self, trainer: pl.Trainer, _: pl.LightningModule) -> None:
-        """The best weights are kept; without a better one for long, the run ends."""
-        if trainer.sanity_checking:
-            return
-        value, patience = float(trainer.callback_metrics["validation"]), self.training.options.patience
-        self.record.validation[self.training.at] = value
-        self.monitor.report(value, self.training.at, self.training.options.max_steps)
-        if self.best is None or value < self.best[0]:
-            self.best, self.since = (value, self._weights()), 0
-            self.record.kept = self.training.at
-        else:
-            self.since += 1
-        if patience is not None and self.since >= patience:
-            self.record.why, trainer.should_stop = "no better on validation", True
-
-    # -- afterwards ------------------------------------------------------------------------------------------------------------
+            self.average.follow(self.network, self.at)
+        last = self.at >= options.max_steps
+        validates = self.validation is not None and (last or self.at % options.validate_every == 0)
+        keeps = self.checkpoints is not None and (last or self.at % options.checkpoint_every == 0)
+        if last or validates or keeps or self.at % LOOK == 0:
+            self._look()
+        if validates:
+            self._validate()
+        if keeps and self.checkpoints is not None:
+            self.checkpoints.write(self)
+        record.why = record.why or self._ended()
+        return last or bool(record.why)
 
     def finish(self) -> Record:
         """The network gets the weights to keep: the best on validation, or the average, or the last."""
+        if self._losses:
+            self._look()
         if self.best is not None:
-            self.training.network.load_state_dict(self.best[1])
+            self.network.load_state_dict(self.best[1])
         else:
-            self.record.kept = len(self.record.loss)
+            self.record.kept = self._good_at
             if self.average is not None:
-                for one, kept in zip(self.training.network.parameters(), self.average, strict=True):
-                    one.data.copy_(kept)
+                self.average.give(self.network)
         self.record.why = self.record.why or "all steps done"
         return self.record
 
-    def _look(self, trainer: pl.Trainer) -> None:
+    # -- helpers ---------------------------------------------------------------------------------------------------------------
+
+    def _ended(self) -> str:
+        limit = self.options.time_limit
+        if self.interrupted:
+            return "interrupted"
+        if limit is not None and self.record.seconds[-1] >= limit:
+            return "time was up"
+        return "told to stop" if self.monitor.should_stop else ""
+
+    def _look(self) -> None:
         losses, norms = torch.stack(self._losses).tolist(), torch.stack(self._norms).tolist()
         self._losses, self._norms = [], []
         self.record.loss += losses
         self.record.norm += norms
-        first = self.record.loss[0]
-        recent = sum(losses) / len(losses)
+        first, recent = self.record.loss[0], sum(losses) / len(losses)
         number = all(map(math.isfinite, (*losses, *norms)))
-        if number and (recent - first <= (BLOWN - 1) * max(abs(first), 1.0)):
-            self._good = self._held(trainer)
-            if self.checkpoints is not None:
-                self.checkpoints.maybe_write(self, trainer.optimizers[0])
-            if not self.record.validation:
-                self.monitor.report(recent, self.training.at, self.training.options.max_steps)
+        if number and recent - first <= (BLOWN - 1) * max(abs(first), 1.0):
+            self._good, self._good_at = snapshot(self.network, self.optimizer, self.average), self.at
+            if self.validation is None:
+                self.monitor.report(recent, self.at, self.options.max_steps)
             return
+        seen = f"{recent:g}" if number else "not a number"
         self.retries += 1
-        if self.retries > RETRIES or not math.isfinite(first):
-            seen = f"{recent:g}" if number else "not a number"
+        if not math.isfinite(first):
             raise TrainingError(
-                f"A network's loss falls while it learns; at step {self.training.at} it is {seen}, after {first:g} untrained, and "
-                f"{self.retries - 1} returns to the last good weights at half the rate did not help. Say a smaller "
+                f"A network learns by its loss, and with {first:g} before the first step there is none. Say another scaler=, "
+                "or look for values far from all others in the data."
+            )
+        if self.retries > RETRIES:
+            raise TrainingError(
+                f"A network's loss falls while it learns; at step {self.at} it is {seen}, after {first:g} untrained, and "
+                f"{RETRIES} returns to the last good weights, each at half the rate, did not help. Say a smaller "
                 "learning_rate= or another scaler=, or look for values far from all others in the data."
             )
-        self.training.damping /= 2
-        self._back(trainer)
+        self.damping /= 2
+        restored(self._good, self.network, self.optimizer, self.average)
 
-    def _weights(self) -> dict[str, Tensor]:
-        network, names = self.training.network, [name for name, _ in self.training.network.named_parameters()]
-        held = {name: value.detach().clone() for name, value in network.state_dict().items()}
-        if self.average is not None:
-            held |= {name: one.clone() for name, one in zip(names, self.average, strict=True)}
-        return held
-
-    def _held(self, trainer: pl.Trainer) -> dict[str, Any]:
-        state = trainer.optimizers[0].state
-        moments = {one: {name: value.clone() for name, value in held.items()} for one, held in state.items()}
-        weights = {name: value.detach().clone() for name, value in self.training.network.state_dict().items()}
-        average = None if self.average is None else [one.clone() for one in self.average]
-        return {"weights": weights, "moments": moments, "average": average}
-
-    def _back(self, trainer: pl.Trainer) -> None:
-        good, optimizer = self._good, trainer.optimizers[0]
-        if good is None:
+    def _validate(self) -> None:
+        if self.validation is None:
             return
-        self.training.network.load_state_dict(good["weights"])
-        optimizer.state.clear()
-        for one, held in good["moments"].items():
-            optimizer.state[one] = {name: value.clone() for name, value in held.items()}
-        if self.average is not None and good["average"] is not None:
-            self.average = [one.clone() for one in good["average"]]
+        kept = self.average.swapped(self.network) if self.average is not None else contextlib.nullcontext()
+        with kept:
+            value = held_out_loss(self.network, self.validation, self._context)
+            self.record.validation[self.at] = value
+            if math.isfinite(value) and (self.best is None or value < self.best[0]):
+                self.best, self.since, self.record.kept = (value, self._weights()), 0, self.at
+            else:
+                self.since += 1
+        self.monitor.report(value, self.at, self.options.max_steps)
+        if self.options.patience is not None and self.since >= self.options.patience:
+            self.record.why = "no better on validation"
+
+    def _weights(self) -> Weights:
+        return {name: value.detach().clone() for name, value in self.network.state_dict().items()}

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytorch_lightning as pl
 import torch
@@ -12,68 +14,140 @@ from torch import Tensor
 from deepforecast.nn.batch import Batch
 from deepforecast.nn.network import ForecastNetwork
 from deepforecast.training.options import Options, rate, taught
+from deepforecast.training.sampler import Several, Steps
+from deepforecast.training.stepping import clipped, compiled, moved, optimizer_for, seed
+
+if TYPE_CHECKING:
+    from deepforecast.training.guard import Guard
 
 
 class Training(pl.LightningModule):
-    """Loss, optimiser, schedule and clipping of a network's training, by `options`."""
+    """Loss, optimiser, schedule and clipping of a network's training, by `options`.
 
-    def __init__(self, network: ForecastNetwork, options: Options, begin: int = 0, seeded: bool = False) -> None:
+    With a `guard` (a fit) it is watched and every step has a seed of its own; without one (a Trainer of the user's) the Trainer
+    decides. Where nobody looks at single steps, `several` are made at a time: Lightning's own cost is paid once for all.
+    """
+
+    def __init__(self, network: ForecastNetwork, options: Options, guard: Guard | None = None, several: bool = False) -> None:
         super().__init__()
-        self.network, self.options, self.begin, self.seeded = network, options, begin, seeded
-        self.damping = 1.0  # by which the rate was cut after a loss that was no number
-        self.norm: Tensor | None = None
-        self._step: Any = torch.compile(network.loss) if options.compile else network.loss
+        self.network, self.options, self.guard = network, options, guard
+        self.automatic_optimization = not several
+        self._loss: Any = compiled(network.loss) if options.compile else network.loss
+        self._terminating: Any = None
 
-    @property
-    def at(self) -> int:
-        """The step of the whole run, from 0."""
-        return self.begin + int(self.global_step)
+    # -- a step ----------------------------------------------------------------------------------------------------------------
 
-    def training_step(self, batch: Batch, number: int) -> Tensor:
-        """The loss of a batch."""
-        share = taught(self.options, self.at)
-        if self.seeded:  # whoever says so keeps the caller's generators: see `loop`
-            _seed(self.options.seed * 1_000_003 + self.begin * self.options.accumulate + number, batch.y.device)
-        loss: Tensor = self._step(batch, share)
+    def training_step(self, batch: Batch | Several, number: int) -> Tensor | None:
+        """The loss of a batch; or some steps, one after the other."""
+        if isinstance(batch, Several):
+            self._steps(batch)
+            return None
+        loss = self._seen(batch, number % self.options.accumulate)
+        if self.guard is not None and (self.trainer.loggers or self.options.progress):
+            self.log_dict({"loss": loss.detach()}, prog_bar=True, batch_size=len(batch))
         return loss
 
+    def optimizer_step(self, epoch: int, number: int, optimizer: Any, optimizer_closure: Any = None) -> None:
+        """At the rate of the schedule."""
+        self._set_rate(optimizer)
+        optimizer.step(closure=optimizer_closure)
+
+    def on_train_batch_end(self, outputs: Any, batch: Any, number: int) -> None:
+        """The guard looks at what was done."""
+        if self.guard is None or isinstance(batch, Several):
+            return
+        self.guard.saw(outputs["loss"])
+        if (number + 1) % self.options.accumulate:
+            return
+        if self.guard.stepped():
+            self.trainer.should_stop = True
+        if self.trainer.loggers and self.guard.at in self.guard.record.validation:
+            self.log("validation", self.guard.record.validation[self.guard.at])
+
     def validation_step(self, batch: Batch, _: int) -> None:
-        """The loss of windows that are not learned from."""
+        """The loss of windows that are not learned from, in a Trainer of the user's."""
         self.log("validation", self.network.loss(batch), batch_size=len(batch))
 
-    def configure_optimizers(self) -> dict[str, Any]:
-        """AdamW, with decay of matrices alone, and the schedule by step."""
-        options = self.options
-        matrices = [one for one in self.network.parameters() if one.requires_grad and one.ndim > 1]
-        others = [one for one in self.network.parameters() if one.requires_grad and one.ndim <= 1]
-        groups = [{"params": matrices, "weight_decay": options.weight_decay}, {"params": others, "weight_decay": 0.0}]
-        groups = [group for group in groups if group["params"]]
-        optimizer = torch.optim.AdamW(groups, lr=options.learning_rate, fused=True)
-        schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: self.damping * rate(options, self.begin + step))
-        return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
+    def configure_optimizers(self) -> torch.optim.Optimizer:
+        """AdamW, with decay of matrices alone; the schedule is set at each step."""
+        return optimizer_for(self.network, self.options)
 
-    def configure_gradient_clipping(self, optimizer: Any, gradient_clip_val: Any = None, gradient_clip_algorithm: Any = None) -> None:
-        """By the options, unless a Trainer of the user's says otherwise; the norm before is kept."""
+    def configure_gradient_clipping(
+        self, optimizer: Any, gradient_clip_val: Any = None, gradient_clip_algorithm: Any = None
+    ) -> None:
+        """By the options, unless a Trainer of the user's says otherwise."""
         if gradient_clip_val is not None:
             self.clip_gradients(optimizer, gradient_clip_val, gradient_clip_algorithm)
             return
-        if self.options.clip_value is not None:
-            torch.nn.utils.clip_grad_value_(self.network.parameters(), self.options.clip_value)
-        largest = torch.inf if self.options.grad_clip is None else self.options.grad_clip
-        self.norm = torch.nn.utils.clip_grad_norm_(self.network.parameters(), largest)
+        norm = clipped(self.network, self.options)
+        if self.guard is not None:
+            self.guard.norm = norm
 
+    def _seen(self, batch: Batch, part: int) -> Tensor:
+        at = int(self.global_step) if self.guard is None else self.guard.at
+        if self.guard is not None:  # whoever trains with a guard keeps the caller's generators: see `loop`
+            seed(self.options.seed * 1_000_003 + at * self.options.accumulate + part, batch.y.device)
+        loss: Tensor = self._loss(batch, taught(self.options, at))
+        return loss
 
-def _seed(number: int, device: torch.device) -> None:
-    """Of the CPU and of the device at hand: `torch.manual_seed` would seed all there could be, at 3 ms a call."""
-    torch.default_generator.manual_seed(number % 2**63)
-    if device.type in ("cuda", "mps"):
-        getattr(torch, device.type).manual_seed(number % 2**63)
+    def _steps(self, several: Several) -> None:
+        guard, optimizer, parts = self.guard, self.trainer.optimizers[0], self.options.accumulate
+        if guard is None:
+            raise RuntimeError("several steps at a time are made in a fit only")
+        for part, batch in several:
+            loss = self._seen(moved(batch, self.device), part)
+            loss = loss if parts == 1 else loss / parts
+            if not part:
+                optimizer.zero_grad()
+            loss.backward()  # type: ignore[no-untyped-call]
+            guard.saw(loss)
+            if part + 1 == parts:
+                guard.norm = clipped(self.network, self.options)
+                self._set_rate(optimizer)
+                optimizer.step()
+                if guard.stepped():
+                    self.trainer.should_stop = True
+                    return
+
+    def _set_rate(self, optimizer: Any) -> None:
+        if self.guard is not None:
+            largest = self.guard.rate()
+        else:
+            largest = self.options.learning_rate * rate(self.options, int(self.global_step))
+        for group in optimizer.param_groups:
+            group["lr"] = largest
+
+    # -- before and after ------------------------------------------------------------------------------------------------------
+
+    def setup(self, stage: str) -> None:
+        """Remember what ends the process, as Lightning is about to answer to it instead."""
+        if threading.current_thread() is threading.main_thread():
+            self._terminating = signal.getsignal(signal.SIGTERM)
+
+    def on_train_start(self) -> None:
+        """The guard begins, and SIGTERM means what it did: a file is whole at any moment."""
+        if self.guard is not None:
+            if self._terminating is not None:
+                signal.signal(signal.SIGTERM, self._terminating)
+            self.guard.begin(self.trainer.optimizers[0], self.trainer.precision_plugin.forward_context)
+
+    def on_fit_end(self) -> None:
+        """A trained network forecasts: no dropout any more."""
+        self.network.eval()
+
+    def teardown(self, stage: str) -> None:
+        """The same where training broke off."""
+        self.network.eval()
+
+    def transfer_batch_to_device(self, batch: Any, device: torch.device, _: int) -> Any:
+        """A batch whose windows do not live there."""
+        return moved(batch, device) if isinstance(batch, Batch) else batch
 
 
 class Data(pl.LightningDataModule):
     """The batches of a fit for a Trainer of the user's."""
 
-    def __init__(self, train: Iterable[Batch], validation: Iterable[Batch] | None) -> None:
+    def __init__(self, train: Steps, validation: Iterable[Batch] | None) -> None:
         super().__init__()
         self.train, self.validation = train, validation
 

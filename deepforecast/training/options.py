@@ -15,7 +15,7 @@ class Options:
 
     max_steps: int
     batch_size: int
-    learning_rate: float
+    learning_rate: float  # 0: found by a range test
     weight_decay: float = 0.0
     schedule: str = "one_cycle"
     warmup: float = 0.1

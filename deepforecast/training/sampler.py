@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 
 from deepforecast.data.frames import Ints
@@ -15,7 +16,10 @@ from deepforecast.nn.windows import Windows
 
 @dataclass
 class Steps:
-    """Batch k of a run, for k from `begin`; gathered where the windows live."""
+    """The batches of steps `begin` to `end`, gathered where the windows live.
+
+    `parts`: batches whose gradients make one step. What they hold together is what one batch as large as all would.
+    """
 
     windows: Windows
     rows: Rows
@@ -25,13 +29,46 @@ class Steps:
     evenly: bool
     end: int
     begin: int = 0
+    parts: int = 1
 
     def __len__(self) -> int:
-        return self.end - self.begin
+        return (self.end - self.begin) * self.parts
 
     def __iter__(self) -> Iterator[Batch]:
         for step in range(self.begin, self.end):
-            yield gathered(self.windows, self.rows, *self.places.draw(self.seed, step, self.size, self.evenly))
+            yield from self.of(step)
+
+    def of(self, step: int) -> Iterator[Batch]:
+        """The batches of one step."""
+        series, cutoff = self.places.draw(self.seed, step, self.size * self.parts, self.evenly)
+        for begin in range(0, self.size * self.parts, self.size):
+            part = slice(begin, begin + self.size)
+            yield gathered(self.windows, self.rows, series[part], cutoff[part])
+
+
+class Several:
+    """Some steps in a row, with the number of each batch in its step."""
+
+    def __init__(self, steps: Steps, begin: int, end: int) -> None:
+        self.steps, self.begin, self.end = steps, begin, end
+
+    def __iter__(self) -> Iterator[tuple[int, Batch]]:
+        for step in range(self.begin, self.end):
+            yield from enumerate(self.steps.of(step))
+
+
+class Grouped:
+    """All steps, `count` at a time."""
+
+    def __init__(self, steps: Steps, count: int) -> None:
+        self.steps, self.count = steps, count
+
+    def __len__(self) -> int:
+        return -(-(self.steps.end - self.steps.begin) // self.count)
+
+    def __iter__(self) -> Iterator[Several]:
+        for begin in range(self.steps.begin, self.steps.end, self.count):
+            yield Several(self.steps, begin, min(begin + self.count, self.steps.end))
 
 
 @dataclass
@@ -47,8 +84,6 @@ class Every:
         return -(-len(self.places) // self.size)
 
     def __iter__(self) -> Iterator[Batch]:
-        import numpy as np
-
         for begin in range(0, len(self.places), self.size):
             numbers = np.arange(begin, min(begin + self.size, len(self.places)))
             yield gathered(self.windows, self.rows, *self.places.at(numbers))

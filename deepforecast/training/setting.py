@@ -1,0 +1,132 @@
+"""What a run is set in: a Trainer that leaves nothing, the caller's state as it was, Ctrl-C that keeps what was learned."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import signal
+import threading
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import pytorch_lightning as pl
+import torch
+from lightning_fabric.utilities.exceptions import MisconfigurationException
+
+from deepforecast.errors import ParameterError
+from deepforecast.training.guard import Guard
+from deepforecast.training.options import Options
+from deepforecast.training.policy import device_type
+
+PARAMETERS = {
+    "max_steps": "max_steps", "max_epochs": "max_epochs", "max_time": "time_limit", "accelerator": "accelerator",
+    "devices": "devices", "precision": "precision", "strategy": "strategy", "accumulate_grad_batches": "accumulate",
+    "gradient_clip_val": "grad_clip", "gradient_clip_algorithm": "clip_value", "enable_progress_bar": "progress",
+    "val_check_interval": "validate_every", "check_val_every_n_epoch": "validate_every", "limit_val_batches": "validation",
+    "limit_train_batches": "max_steps", "min_steps": "max_steps", "min_epochs": "max_epochs", "fast_dev_run": "max_steps",
+}  # fmt: skip
+"""What Lightning's Trainer takes that has a parameter of the model's own."""
+
+NOWHERE = os.path.join(os.devnull, "nothing is written")
+_LOGGERS = ("pytorch_lightning", "lightning_fabric", "pytorch_lightning.utilities.rank_zero", "lightning_fabric.utilities.seed")
+
+_alone = threading.RLock()
+"""Generators, filters and levels belong to the process: of fits in several threads one trains at a time, as if alone."""
+
+
+class Interrupted(BaseException):
+    """A second Ctrl-C, as Lightning may not see it: it would end the process."""
+
+
+def watched(options: Options) -> bool:
+    """Whether single steps are looked at by somebody else: then they are made one by one."""
+    return bool(options.progress or options.trainer or options.strategy != "auto" or options.devices != 1
+                or options.precision != "32-true")  # fmt: skip
+
+
+def trainer_for(options: Options, several: bool) -> pl.Trainer:
+    """The Trainer of a run."""
+    given = dict(options.trainer)
+    for name, ours in PARAMETERS.items():
+        if name in given:
+            raise ParameterError(f"trainer= holds what has no parameter of its own; {name} has one: say {ours}=.")
+    callbacks = _ours(given.pop("callbacks", None) or [], pl.Callback, "callbacks")
+    logger = given.pop("logger", False)
+    if logger:
+        from pytorch_lightning.loggers import Logger
+
+        logger = _ours(list(logger) if isinstance(logger, list | tuple) else [logger], Logger, "logger")
+    if not (logger or callbacks):
+        given.setdefault("default_root_dir", NOWHERE)  # or files of that name in the working folder would be read
+    keeps = any(isinstance(one, pl.callbacks.Checkpoint) for one in callbacks)
+    try:
+        return pl.Trainer(
+            max_steps=-1, max_epochs=1, accelerator=options.accelerator, devices=options.devices, strategy=options.strategy,
+            precision=options.precision,  # type: ignore[arg-type]
+            accumulate_grad_batches=1 if several else options.accumulate, callbacks=callbacks,
+            logger=logger, limit_val_batches=0, enable_progress_bar=options.progress,
+            **{"log_every_n_steps": 50, "enable_model_summary": False, "enable_checkpointing": keeps, **given},
+        )  # fmt: skip
+    except (MisconfigurationException, TypeError) as error:
+        raise ParameterError(f"Lightning's Trainer has to take what it is given, and says: {error}") from error
+
+
+def _ours(given: Any, kind: type, what: str) -> list[Any]:
+    """Objects of pytorch_lightning; the other package of the same code has classes of its own."""
+    found = list(given) if isinstance(given, list | tuple) else [given]
+    for one in found:
+        if not isinstance(one, kind):
+            foreign = any(base.__module__.partition(".")[0] == "lightning" for base in type(one).__mro__)
+            home = "the package lightning, whose classes are others of the same name" if foreign else "no such class"
+            raise ParameterError(
+                f"trainer={{'{what}': ...}} takes objects of pytorch_lightning; {type(one).__name__} is of {home}. Import "
+                "what it is made of from pytorch_lightning instead."
+            )
+    return found
+
+
+@contextlib.contextmanager
+def as_it_was(options: Options) -> Iterator[None]:
+    """Generators, log levels, warnings and environment of the caller are as before; Lightning says nothing of its own."""
+    cuda = device_type(options.accelerator) == "cuda" or torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
+    devices = list(range(torch.cuda.device_count())) if cuda else []
+    with _alone, torch.random.fork_rng(devices), warnings.catch_warnings():
+        loggers = [logging.getLogger(name) for name in _LOGGERS]
+        levels = [one.level for one in loggers]
+        environment = dict(os.environ)
+        warnings.filterwarnings("ignore", module=r"pytorch_lightning|lightning_fabric")
+        if not options.progress:
+            for one in loggers:
+                one.setLevel(logging.ERROR)
+        try:
+            with torch.inference_mode(False), torch.enable_grad():
+                yield
+        finally:
+            for one, level in zip(loggers, levels, strict=True):
+                one.setLevel(level)
+            for name in set(os.environ) - set(environment):
+                del os.environ[name]
+
+
+@contextlib.contextmanager
+def interrupted(guard: Guard) -> Iterator[None]:
+    """Ctrl-C ends the run after the step at hand, and what it has learned is kept; a second one ends it at once."""
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or before in (None, signal.SIG_IGN):
+        yield
+        return
+
+    def stop(_: int, __: Any) -> None:
+        if guard.interrupted:
+            raise Interrupted
+        guard.interrupted = True
+
+    signal.signal(signal.SIGINT, stop)
+    try:
+        yield
+    except Interrupted:
+        raise KeyboardInterrupt from None
+    finally:
+        signal.signal(signal.SIGINT, before)
