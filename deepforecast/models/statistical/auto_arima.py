@@ -33,8 +33,8 @@ class AutoARIMA(ArimaFamily):
     regressors. A season of `long_season` steps or more, and any second season, is a sum of waves whose number AICc chooses,
     with ARIMA errors: hourly data take well under a second. A season of which a series has less than two cycles is left out
     there and said. Orders with a root within 1 % of the unit circle, of seasonal polynomials counted in seasons, are passed
-    over. Bands take order and coefficients as known, and are narrow where values are few: with 30 of them an 80 % band holds
-    about 73 % one step ahead, and of a random walk 63 % twelve steps ahead.
+    over. Bands as in `ARIMA`; they take the order chosen as known, and are narrow for it: on monthly series of M4 those of 95 %
+    hold 91 %.
     Reference: Hyndman & Khandakar (2008), Journal of Statistical Software 27(3).
 
     >>> from deepforecast import datasets

@@ -24,8 +24,8 @@ class AutoCES(ComplexSmoothing):
     A form needs two seasons and more values than it has numbers to fit; a series too short for every season is forecast
     without one, and named in a `DataWarning`. Parameters counted are those of smoothing and the
     variance, as Svetunkov, Kourentzes & Ord do. Interval: that of the model chosen. Missing values are stepped over (an error
-    of 0); bands of the steps after such rows at the end count them. Bands take parameters as known: after about 30 values an
-    80 % band 12 steps ahead holds about two thirds.
+    of 0); bands of the steps after such rows at the end count them. Bands as in `CES`: after 30 values an 80 % band 12 steps
+    ahead holds about 70 %.
     Reference: Svetunkov, Kourentzes & Ord (2022), Complex exponential smoothing, *Naval Research Logistics* 69.
 
     >>> import pandas as pd

@@ -36,8 +36,8 @@ class AutoETS(Exponential):
     missing values, columns known ahead, intervals and `box_cox` (additive candidates) as in `ETS`. A season longer than 60
     begins as its first turns have it, and counts in full. Each candidate is searched for once, from the optimum of the next
     smaller one, and those within 4 of the best, at most three, once more from elsewhere; `ETS` of one form looks further. Where
-    errors or a season multiply, no forecast is below 0. Bands take the form and its parameters as known: with about 30 values
-    an 80 % band 12 steps ahead holds about 63 %.
+    errors or a season multiply, no forecast is below 0. Bands as in `ETS`; they take the form chosen as known: with about 30
+    values an 80 % band 12 steps ahead holds about 66 %.
     References: Hyndman, Koehler, Snyder & Grose (2002), *International Journal of Forecasting* 18; Hyndman & Khandakar (2008).
 
     >>> from deepforecast import datasets

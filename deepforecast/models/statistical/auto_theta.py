@@ -19,7 +19,8 @@ class AutoTheta(Fiorucci):
     and an estimated theta take one each. "aicc" weighs them more.
     A season is looked for in series of two or more; a shorter one is named in a `DataWarning`.
     Interval: that of the model chosen. Missing values are stepped over (an error of 0); bands of the steps after such rows at
-    the end count them. Bands take parameters as known: after about 30 values an 80 % band 12 steps ahead holds about 66 %.
+    the end count them. Its bands are as there; they take the choice as known: after 30 values an 80 % band 12 steps ahead holds
+    about 73 %.
     Reference: Fiorucci, Pellegrini, Louzada, Petropoulos & Koehler (2016), Models for optimising the theta method and their
     relationship to state space models, *International Journal of Forecasting* 32.
 

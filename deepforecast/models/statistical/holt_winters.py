@@ -25,7 +25,8 @@ class HoltWinters(Smoothing):
     seasonal="multiplicative")` lets errors grow with the level and has a formula. A season longer than 60 begins as its first
     turns have it; one of 1 step is none. Where a season that multiplies fails a series, one that adds is taken and the series
     is named in a warning.
-    Bands take parameters as known: with about 30 values an 80 % band 12 steps ahead holds about 70 %.
+    Bands: Student's t with n - k degrees of freedom and a variance 1 + k / n times as large, for k numbers estimated; with 30
+    values and 12 months an 80 % band 12 steps ahead holds about 65 %.
     Reference: Hyndman & Athanasopoulos (2021), *Forecasting: Principles and Practice*, section 8.3.
 
     >>> from deepforecast import datasets

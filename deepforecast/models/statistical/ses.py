@@ -18,7 +18,8 @@ class SES(Smoothing):
 
     level' = level + alpha (y - level). alpha and the first level by maximum likelihood, which here is least squares, unless
     they are given. Interval: sigma^2 (1 + (h - 1) alpha^2).
-    Bands take parameters as known: with about 30 values an 80 % band 12 steps ahead holds about 70 %.
+    Bands: Student's t with n - k degrees of freedom and a variance 1 + k / n times as large, for k numbers estimated; with 30
+    values an 80 % band 12 steps ahead holds about 75 %.
     Missing values are stepped over (an error of 0); columns known ahead enter linearly.
     Reference: Hyndman & Athanasopoulos (2021), *Forecasting: Principles and Practice*, section 8.1.
 

@@ -18,8 +18,10 @@ class Theta(ThetaFamily):
     multiplicative where values are above 0, is taken out if the series has three of them (a shorter one is named in a
     `DataWarning`) and passes the 90 % test.
     Interval: sigma^2 * (1 + (h - 1) * alpha^2), times the index. Missing values are stepped over (an error of 0); bands of the
-    steps after such rows at the end count them. Bands take parameters as known: after about 30 values an 80 % band 12 steps
-    ahead holds about 67 %.
+    steps after such rows at the end count them. Bands: Student's t with n - k degrees of freedom for the k numbers estimated;
+    the variance counts their error, that of the slope, about (1 + alpha (h - 1))^2 / n, by least squares; errors that grow with
+    the forecasts (by likelihood) or follow each other (a correlation above 1.96 / sqrt(n)) make it wider. After 30 values an 80
+    % band 12 steps ahead holds about 77 %.
     References: Assimakopoulos & Nikolopoulos (2000), *International Journal of Forecasting* 16; Hyndman & Billah (2003),
     Unmasking the Theta method, *International Journal of Forecasting* 19.
 
