@@ -49,7 +49,7 @@ def scaled(batch: Batch, scaler: str, season: int, moved: bool) -> tuple[Tensor,
         place, spread = batch.place, batch.spread
     else:
         place, spread = MEASURES[scaler if moved else "mean_abs"](y, there, count)
-    z = ((y - place) / _divisor(spread) * there).float()
+    z = ((y - place) / _divisor(spread) * (there * (spread > 0))).float()
     return z, there.float(), Scale(place, spread, _naive(z, there.float(), season))
 
 
@@ -81,7 +81,8 @@ def _standard(y: Tensor, seen: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _robust(y: Tensor, seen: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
-    held = torch.where(seen > 0, y, torch.full_like(y, torch.inf)).sort(1).values
+    empty = seen.sum(1, keepdim=True) == 0
+    held = torch.where((seen > 0) | empty, y, torch.full_like(y, torch.inf)).sort(1).values
     low, middle, high = (held.gather(1, (share * (count - 1)).round().long()) for share in (0.25, 0.5, 0.75))
     _, wide = _standard(y, seen, count)
     spread = (high - low) / 1.349
