@@ -83,7 +83,8 @@ def _standard(y: Tensor, seen: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
 def _robust(y: Tensor, seen: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
     empty = seen.sum(1, keepdim=True) == 0
     held = torch.where((seen > 0) | empty, y, torch.full_like(y, torch.inf)).sort(1).values
-    low, middle, high = (held.gather(1, (share * (count - 1)).round().long()) for share in (0.25, 0.5, 0.75))
+    places = [share * (count - 1) for share in (0.25, 0.5, 0.75)]
+    low, middle, high = ((held.gather(1, at.floor().long()) + held.gather(1, at.ceil().long())) / 2 for at in places)
     _, wide = _standard(y, seen, count)
     spread = (high - low) / 1.349
     return middle, torch.where(spread > 0, spread, wide)

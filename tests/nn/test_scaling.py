@@ -89,7 +89,7 @@ def test_places_and_spreads_are_what_they_are_called() -> None:
     for name, (place, spread) in wanted.items():
         scale = z_of(y, name)[2]
         assert (float(scale.place), float(scale.spread)) == pytest.approx((place, spread)), name
-    assert float(z_of(y, "robust")[2].place) == pytest.approx(4.0)
+    assert float(z_of(y, "robust")[2].place) == pytest.approx(4.5)
 
 
 def test_the_naive_error_is_that_of_the_season_where_it_fits() -> None:
