@@ -107,7 +107,8 @@ def test_a_missing_target_has_no_part_in_the_loss() -> None:
 
 
 def test_categories_known_ahead_and_of_the_past_are_one_table() -> None:
-    body, whole = Seen(), batch()
+    body = Seen()
+    whole = batch(future_codes=torch.tensor([[[1], [2], [1]]] * 4))
     network(body)(whole)
     assert body.given is not None
     assert body.given.past.shape == (4, L, 5)
