@@ -17,6 +17,7 @@ from mlforecast.target_transforms import Differences, LocalStandardScaler
 panel, settings, out = sys.argv[1:]
 told = json.loads(settings)
 frame = pd.read_parquet(panel)
+begin = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 kinds = {"mean": RollingMean, "std": RollingStd, "min": RollingMin, "max": RollingMax}
 transforms = {1: [kinds[kind](window_size=size) for kind, size in told["windows"]]}
 for size, season in told.get("seasonal", []):
@@ -38,7 +39,6 @@ static = told.get("static", [])
 start = time.process_time()
 forecaster().preprocess(frame, static_features=static, return_X_y=True)
 features = time.process_time() - start
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 start, wall = time.process_time(), time.perf_counter()
 fitted = forecaster().fit(frame, static_features=static)
 fit, fit_wall = time.process_time() - start, time.perf_counter() - wall
@@ -48,4 +48,5 @@ found = fitted.predict(told["horizon"], X_df=ahead)
 predict, predict_wall = time.process_time() - start, time.perf_counter() - wall
 found.rename(columns={"peer": "forecast"}).to_parquet(out)
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-print(json.dumps({"features": features, "fit": fit, "predict": predict, "wall": fit_wall + predict_wall, "peak": peak}))
+wall = fit_wall + predict_wall
+print(json.dumps({"features": features, "fit": fit, "predict": predict, "wall": wall, "peak": peak, "begin": begin}))

@@ -13,11 +13,14 @@ from deepforecast.errors import DataError
 from deepforecast.models.regression._design import around_all, known, table
 from deepforecast.models.regression._plan import Plan
 
+AT_ONCE = 50_000  # rows that are moved
+TINY = 1e-10  # of the target's spread
+
 
 @dataclass(frozen=True)
 class Sample:
     """`target`: one value a row, or one a step (rows, steps). `names`: of the columns; `categories`: which of them hold codes.
-    `ends`: how many rows of its series come after each row."""
+    `ends`: how many rows of its series come after each row. `past`: how many of the first columns are values of the target."""
 
     rows: Any
     target: Floats
@@ -25,6 +28,7 @@ class Sample:
     names: list[str]
     categories: list[int]
     ends: Ints
+    past: int = 0
 
     def __len__(self) -> int:
         return len(self.target)
@@ -33,6 +37,21 @@ class Sample:
         """Some of the rows."""
         weight = None if self.weight is None else self.weight[rows]
         return replace(self, rows=self.rows[rows], target=self.target[rows], weight=weight, ends=self.ends[rows])
+
+    def noise(self) -> Floats:
+        """For each column a spread that is none: of the target's past last digits, as means leave of a season."""
+        target = self.target.reshape(len(self), -1)
+        return np.where(np.arange(self.rows.shape[1]) < self.past, TINY * float(np.std(target, axis=0).max()), 0.0)
+
+    def kept(self, good: Any) -> Sample:
+        """Some of the rows, in the place of the whole: the table is the largest there is, a copy would double the memory."""
+        places = np.flatnonzero(good)
+        for start in range(0, len(places), AT_ONCE):
+            some = places[start : start + AT_ONCE]
+            self.rows[start : start + len(some)] = self.rows[some]  # each from its own place or one behind it
+        weight = None if self.weight is None else self.weight[places]
+        rows = self.rows[: len(places)]
+        return replace(self, rows=rows, target=self.target[places], weight=weight, ends=self.ends[places])
 
     def parted(self, last: int) -> tuple[Sample, Sample]:
         """The rows before the last `last` of each series, and these: a validation that respects time."""
@@ -79,8 +98,8 @@ class Sampling:
                 f"longest series has {int(panel.lengths.max())}. Say fewer lags=, windows= or differences=, or give longer "
                 "series."
             )
-        whole = Sample(rows, target, self.weight, self.names, self.categories, ends(panel.indptr))
-        return whole if good.all() else whole.take(good)
+        whole = Sample(rows, target, self.weight, self.names, self.categories, ends(panel.indptr), len(design.past))
+        return whole if good.all() else whole.kept(good)
 
 
 def weights(panel: Panel, column: str | None, half_life: float | None) -> Floats | None:

@@ -54,7 +54,7 @@ class LinearModel(Regressive):
         centre = weight @ sample.rows
         rows = sample.rows - centre
         spread = np.sqrt(weight @ (rows * rows))
-        spread = np.where(spread > 1e-12 * np.maximum(np.abs(centre), 1e-300), spread, np.inf)
+        spread = np.where(spread > np.maximum(1e-12 * np.maximum(np.abs(centre), 1e-300), sample.noise()), spread, np.inf)
         rows /= spread
         usual = np.where(np.isfinite(spread), spread, 0.0)
         target = sample.target.reshape(len(sample), -1)

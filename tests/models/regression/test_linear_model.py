@@ -11,7 +11,7 @@ import pytest
 from sklearn.linear_model import Ridge
 from sklearn.preprocessing import StandardScaler
 
-from deepforecast import LinearModel
+from deepforecast import LinearModel, Regression
 from deepforecast.models.regression._samples import Sample
 from tests.models.regression.promoted import PLAIN, sales, walks
 
@@ -100,3 +100,14 @@ def test_one_for_each_is_what_each_gets_alone() -> None:
         mine = together[together["unique_id"] == name]["LinearModel"]
         np.testing.assert_allclose(mine, alone["LinearModel"], rtol=1e-9)
     assert not np.allclose(together["LinearModel"], LinearModel(5, season_length=7).fit(frame).predict()["LinearModel"])
+
+
+@pytest.mark.parametrize("model", [LinearModel(14), Regression("linear", 14)], ids=repr)
+@pytest.mark.parametrize("differences", [None, [1], [1, 1], [1, 1, 1]])
+def test_last_digits_of_windows_are_no_features(model: Any, differences: list[int] | None) -> None:
+    """The mean over a whole season never varies but by rounding, which must not be taken for a signal."""
+    t = np.arange(84)
+    y = 20 + 5 * np.sin(2 * np.pi * t / 7)
+    frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=70), "y": y[:70]})
+    found = model.clone(differences=differences).fit(frame).predict().iloc[:, -1]
+    np.testing.assert_allclose(found, y[70:], rtol=1e-3)

@@ -1,0 +1,24 @@
+"""What regressors learn from: rows are left out in place, each with what belongs to it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from deepforecast.models.regression import _samples
+from deepforecast.models.regression._samples import Sample
+
+
+@pytest.mark.parametrize("at_once", [1, 3, 100])
+def test_rows_that_are_kept_keep_their_order_and_all_that_is_theirs(at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_samples, "AT_ONCE", at_once)
+    number = np.arange(11.0)
+    sample = Sample(np.stack([number, -number], axis=1), 10 * number, 100 * number, ["a", "b"], [], np.arange(11))
+    good = np.array([0, 0, 1, 1, 0, 1, 0, 1, 1, 1, 0], dtype=bool)
+    found = sample.kept(good)
+    assert found.rows[:, 0].tolist() == (-found.rows[:, 1]).tolist() == number[good].tolist()
+    assert found.target.tolist() == (10 * number[good]).tolist()
+    assert found.weight is not None
+    assert found.weight.tolist() == (100 * number[good]).tolist()
+    assert found.ends.tolist() == number[good].tolist()
+    assert np.shares_memory(found.rows, sample.rows)
