@@ -83,6 +83,8 @@ class NeuralForecaster(Forecaster):
     checkpoint_every: int = param(100, at_least=1, help="steps between two checkpoints")
     trainer: dict[str, Any] | None = param(None, help="anything else that Lightning's Trainer takes")
 
+    adds_parts: ClassVar[bool] = False  # whether its forecast is a sum of parts that say something
+
     learning_example: ClassVar[dict[str, Any]] = {
         "max_steps": 300, "learning_rate": 1e-2, "scaler": "standard", "scale_by": "panel"
     }  # fmt: skip
@@ -152,6 +154,11 @@ class NeuralForecaster(Forecaster):
         from deepforecast.models.neural import _ahead
 
         return _ahead.paths(self, learned, steps, samples, seed, future)
+
+    def _explain(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> dict[str, Floats]:
+        from deepforecast.models.neural import _explaining
+
+        return _explaining.components(self, learned, steps, future)
 
     def _kept(self, learned: Learned, foreign: Foreign) -> Learned:
         weights = {name: np.ascontiguousarray(value.cpu().numpy()) for name, value in learned["network"].state_dict().items()}

@@ -27,13 +27,19 @@ if TYPE_CHECKING:
     from deepforecast.training.options import Options
 
 ANCHORED = ("standard", "robust", "min_max", "last", "revin", "difference")  # scalers that follow a shift of the data
+PLACES = ("point", "quantiles", "normal", "student_t", "laplace")  # heads whose point is on the scale of the window
 COUNTING = ("lognormal", "negative_binomial", "poisson", "zero_inflated")  # heads of values that are not negative
 
 
 def learned(model: NeuralForecaster, panel: Panel, monitor: Monitor, before: Learned | None) -> Learned:
     """A network trained on a panel, from new weights or from those learned `before`."""
     with waiting_passively("torch"), unnoticed():
-        import torch  # noqa: F401
+        import torch
+    with torch.inference_mode(False):  # in which a caller may be: what is made there cannot be trained
+        return _learned(model, panel, monitor, before)
+
+
+def _learned(model: NeuralForecaster, panel: Panel, monitor: Monitor, before: Learned | None) -> Learned:
     steps, channels = _steps(model), None if before is None else Channels.read(before["channels"])
     season = _season(model, panel) if before is None else int(before["season"])
     if channels is None:
@@ -113,6 +119,8 @@ def narrowed(model: NeuralForecaster, declared: Capabilities) -> Capabilities:
     able = replace(able, shift_equivariant=anchored and model.loss not in ("smape", "owa"))
     if model.scaler == "none" or model.head in ("negative_binomial", "poisson", "zero_inflated"):
         able = replace(able, scale_equivariant=False, shift_equivariant=False)
+    added = model.adds_parts and model.head in PLACES and model.scaler not in ("difference", "revin")
+    able = replace(able, explains=added)
     if model.head in COUNTING:
         able = replace(able, domain="positive" if model.head == "lognormal" else "nonnegative")
     return able

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from deepforecast.core.params import param
 from deepforecast.core.registry import register
@@ -24,6 +24,8 @@ class DLinear(NeuralForecaster):
     >>> DLinear(horizon=7, max_steps=20).fit(generate(2, 100)).predict().shape
     (14, 3)
     """
+
+    adds_parts: ClassVar[bool] = True
 
     kernel: int = param(25, at_least=1, low=5, high=51, help="rows of the moving average that is the trend")
 

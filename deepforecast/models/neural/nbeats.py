@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from deepforecast.core.params import param
 from deepforecast.core.registry import register
@@ -25,6 +25,8 @@ class NBEATS(NeuralForecaster):
     >>> NBEATS(horizon=7, hidden=[32, 32], max_steps=20).fit(generate(2, 100)).predict().shape
     (14, 3)
     """
+
+    adds_parts: ClassVar[bool] = True
 
     stacks: Sequence[str] = param(
         ("generic",), search=(("generic",), ("trend", "season")), help="kinds of stacks, in order: generic, trend, season"
