@@ -25,8 +25,8 @@ def components(
     ahead = Ahead(model.name, learned, steps, future)
     if steps > ahead.horizon:
         raise CapabilityError(
-            f"{model.name} takes a forecast apart up to the horizon it learned, {ahead.horizon} steps; {steps} are asked for. Say "
-            f"explain({ahead.horizon}), or fit it with horizon={steps}."
+            f"{model.name} takes a forecast apart up to the horizon it learned, {ahead.horizon} steps; {steps} are asked for. "
+            f"Say explain({ahead.horizon}), or fit it with horizon={steps}."
         )
     network, names = ahead.network, []
 
