@@ -20,7 +20,7 @@ from deepforecast.training.options import Options, rate
 from deepforecast.training.sampler import Every
 from deepforecast.training.weights import Average, Weights, held_out_loss, restored, snapshot
 
-LOOK = 20  # steps between two looks at what they did: a look waits for the device
+LOOK = 10  # steps between two looks at what they did: a look waits for the device
 RETRIES = 5
 BLOWN = 10.0  # times the loss of the untrained network: no longer learning
 
@@ -101,13 +101,12 @@ class Guard:
         if self.average is not None:
             self.average.follow(self.network, self.at)
         last = self.at >= options.max_steps
-        validates = self.validation is not None and (last or self.at % options.validate_every == 0)
-        keeps = self.checkpoints is not None and (last or self.at % options.checkpoint_every == 0)
-        if last or validates or keeps or self.at % LOOK == 0:
+        looks = last or self.at % LOOK == 0
+        if looks:
             self._look()
-        if validates:
-            self._validate()
-        if keeps and self.checkpoints is not None:
+        if self.validation is not None and (last or self.at % options.validate_every == 0):
+            self._validate(self.validation)
+        if self.checkpoints is not None and looks and (last or self.at % options.checkpoint_every < LOOK):
             self.checkpoints.write(self)
         record.why = record.why or self._ended()
         return last or bool(record.why)
@@ -163,17 +162,16 @@ class Guard:
         self.damping /= 2
         restored(self._good, self.network, self.optimizer, self.average)
 
-    def _validate(self) -> None:
-        if self.validation is None:
-            return
+    def _validate(self, validation: Every) -> None:
         kept = self.average.swapped(self.network) if self.average is not None else contextlib.nullcontext()
         with kept:
-            value = held_out_loss(self.network, self.validation, self._context)
+            value = held_out_loss(self.network, validation, self._context)
             self.record.validation[self.at] = value
-            if math.isfinite(value) and (self.best is None or value < self.best[0]):
+            if not math.isfinite(value):
+                return  # the next look goes back
+            self.since += 1
+            if self.best is None or value < self.best[0]:
                 self.best, self.since, self.record.kept = (value, self._weights()), 0, self.at
-            else:
-                self.since += 1
         self.monitor.report(value, self.at, self.options.max_steps)
         if self.options.patience is not None and self.since >= self.options.patience:
             self.record.why = "no better on validation"

@@ -1,8 +1,9 @@
-"""First imports of the heavy libraries, which set warnings filters and environment variables: put back as they were."""
+"""First imports of heavy libraries, which touch warnings filters, the environment and `random`: put back as they were."""
 
 from __future__ import annotations
 
 import os
+import random
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,10 +12,11 @@ from contextlib import contextmanager
 @contextmanager
 def unnoticed() -> Iterator[None]:
     """For `import`s inside the block."""
-    before = set(os.environ)
+    before, drawn = set(os.environ), random.getstate()
     with warnings.catch_warnings():
         try:
             yield
         finally:
             for name in set(os.environ) - before:
                 del os.environ[name]
+            random.setstate(drawn)

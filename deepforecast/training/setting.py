@@ -69,7 +69,7 @@ def trainer_for(options: Options, several: bool) -> pl.Trainer:
             logger=logger, limit_val_batches=0, enable_progress_bar=options.progress,
             **{"log_every_n_steps": 50, "enable_model_summary": False, "enable_checkpointing": keeps, **given},
         )  # fmt: skip
-    except (MisconfigurationException, TypeError) as error:
+    except (MisconfigurationException, TypeError, ValueError) as error:
         raise ParameterError(f"Lightning's Trainer has to take what it is given, and says: {error}") from error
 
 
