@@ -48,6 +48,7 @@ def main() -> int:
                 for work in WORK:
                     for policy in POLICIES:
                         found.setdefault((work, policy, busy), []).append(child(work, policy))
+                        print(busy, work, policy, f"{found[work, policy, busy][-1]:.2f}", file=sys.stderr, flush=True)
         finally:
             for other in others:
                 other.kill()
@@ -107,7 +108,7 @@ def work_torch() -> float:
 
 
 def report(given: argparse.Namespace, found: dict[tuple[str, str, int], list[float]]) -> list[str]:
-    heads = ["quiet" if not busy else f"beside {busy} busy" for busy in given.busy]
+    heads = ["no other of ours" if not busy else f"beside {busy} busy" for busy in given.busy]
     lines = [
         "# How idle threads wait",
         "",

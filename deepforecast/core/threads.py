@@ -101,6 +101,8 @@ def waiting_passively(*libraries: str) -> Iterator[None]:
     What it buys and costs (torch 2.13 with its libgomp, 2 threads on 2 cores, a training step of an LSTM of 64 on 256 x 96):
     idle threads use 0.06 CPUs instead of 1.03; the step takes 49 ms instead of 27 on a quiet machine (44 on one
     thread, which does not wait at all), 48 instead of 85 beside one busy process, 101 instead of 334 beside two.
+    LightGBM 4.7, 2 threads: 1.26 s instead of 0.91 on a quiet machine (1.69 on one thread), 1.2 s instead of 25 beside ten busy
+    processes; to spin 1,000 times first keeps the 0.91 s but takes 6.3 there. Run: python benchmarks/bench_waiting.py
     """
     me = threading.get_ident()
     if (libraries and all(name in sys.modules for name in libraries)) or _waiting.owner == me:
