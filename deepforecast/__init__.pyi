@@ -595,6 +595,7 @@ class DLinear(_DLinear):
     scale_by: of what a scale is
     season_length: steps after which the season repeats
     calendar: features of the date
+    bounds: least and largest value of a forecast; (0, None)
     max_steps: steps of training
     max_epochs: passes over all windows, instead of max_steps
     batch_size: windows of a step
@@ -641,6 +642,7 @@ class DLinear(_DLinear):
         scale_by: str = "window",
         season_length: int | str = "auto",
         calendar: list[str] | str | None = "auto",
+        bounds: tuple[float | None, float | None] | None = None,
         max_steps: int = 500,
         max_epochs: int | None = None,
         batch_size: int = 256,
@@ -819,6 +821,7 @@ class GRU(_GRU):
     scale_by: of what a scale is
     season_length: steps after which the season repeats
     calendar: features of the date
+    bounds: least and largest value of a forecast; (0, None)
     max_steps: steps of training
     max_epochs: passes over all windows, instead of max_steps
     batch_size: windows of a step
@@ -874,6 +877,7 @@ class GRU(_GRU):
         scale_by: str = "window",
         season_length: int | str = "auto",
         calendar: list[str] | str | None = "auto",
+        bounds: tuple[float | None, float | None] | None = None,
         max_steps: int = 500,
         max_epochs: int | None = None,
         batch_size: int = 256,
@@ -1144,6 +1148,7 @@ class LSTM(_LSTM):
     scale_by: of what a scale is
     season_length: steps after which the season repeats
     calendar: features of the date
+    bounds: least and largest value of a forecast; (0, None)
     max_steps: steps of training
     max_epochs: passes over all windows, instead of max_steps
     batch_size: windows of a step
@@ -1199,6 +1204,7 @@ class LSTM(_LSTM):
         scale_by: str = "window",
         season_length: int | str = "auto",
         calendar: list[str] | str | None = "auto",
+        bounds: tuple[float | None, float | None] | None = None,
         max_steps: int = 500,
         max_epochs: int | None = None,
         batch_size: int = 256,
@@ -1412,6 +1418,7 @@ class MLP(_MLP):
     scale_by: of what a scale is
     season_length: steps after which the season repeats
     calendar: features of the date
+    bounds: least and largest value of a forecast; (0, None)
     max_steps: steps of training
     max_epochs: passes over all windows, instead of max_steps
     batch_size: windows of a step
@@ -1461,6 +1468,7 @@ class MLP(_MLP):
         scale_by: str = "window",
         season_length: int | str = "auto",
         calendar: list[str] | str | None = "auto",
+        bounds: tuple[float | None, float | None] | None = None,
         max_steps: int = 500,
         max_epochs: int | None = None,
         batch_size: int = 256,
@@ -1579,6 +1587,7 @@ class NBEATS(_NBEATS):
     scale_by: of what a scale is
     season_length: steps after which the season repeats
     calendar: features of the date
+    bounds: least and largest value of a forecast; (0, None)
     max_steps: steps of training
     max_epochs: passes over all windows, instead of max_steps
     batch_size: windows of a step
@@ -1629,6 +1638,7 @@ class NBEATS(_NBEATS):
         scale_by: str = "window",
         season_length: int | str = "auto",
         calendar: list[str] | str | None = "auto",
+        bounds: tuple[float | None, float | None] | None = None,
         max_steps: int = 500,
         max_epochs: int | None = None,
         batch_size: int = 256,
@@ -1682,6 +1692,7 @@ class NLinear(_NLinear):
     scale_by: of what a scale is
     season_length: steps after which the season repeats
     calendar: features of the date
+    bounds: least and largest value of a forecast; (0, None)
     max_steps: steps of training
     max_epochs: passes over all windows, instead of max_steps
     batch_size: windows of a step
@@ -1727,6 +1738,7 @@ class NLinear(_NLinear):
         scale_by: str = "window",
         season_length: int | str = "auto",
         calendar: list[str] | str | None = "auto",
+        bounds: tuple[float | None, float | None] | None = None,
         max_steps: int = 500,
         max_epochs: int | None = None,
         batch_size: int = 256,
@@ -1863,6 +1875,7 @@ class RNN(_RNN):
     scale_by: of what a scale is
     season_length: steps after which the season repeats
     calendar: features of the date
+    bounds: least and largest value of a forecast; (0, None)
     max_steps: steps of training
     max_epochs: passes over all windows, instead of max_steps
     batch_size: windows of a step
@@ -1919,6 +1932,7 @@ class RNN(_RNN):
         scale_by: str = "window",
         season_length: int | str = "auto",
         calendar: list[str] | str | None = "auto",
+        bounds: tuple[float | None, float | None] | None = None,
         max_steps: int = 500,
         max_epochs: int | None = None,
         batch_size: int = 256,

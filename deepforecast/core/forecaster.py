@@ -158,11 +158,11 @@ class Forecaster:
         self.state_ = self._heard(appended, frame)
         return self
 
-    def fine_tune(self, frame: Frame, *, static: Frame | None = None) -> Self:
-        """Go on learning from the parameters found, on these histories."""
+    def fine_tune(self, frame: Frame, *, static: Frame | None = None, **how: Any) -> Self:
+        """Go on learning from the parameters found, on these histories. `how`: of networks, freeze=["names", "of parts"]."""
         from deepforecast.core.histories import refined
 
-        self.state_ = self._heard(refined, frame, static)
+        self.state_ = self._heard(refined, frame, static, how)
         return self
 
     def future_frame(self, horizon: int | None = None) -> Frame:

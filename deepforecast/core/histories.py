@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
+from inspect import signature
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +22,7 @@ from deepforecast.data.columns import say_undeclared
 from deepforecast.data.covariates import Covariate, match
 from deepforecast.data.frames import Frame, Ints
 from deepforecast.data.panel import Panel
-from deepforecast.errors import CapabilityError, DataError, say, some
+from deepforecast.errors import CapabilityError, DataError, ParameterTypeError, say, some
 
 if TYPE_CHECKING:
     from deepforecast.core.forecaster import Forecaster
@@ -71,14 +74,19 @@ def appended(model: Forecaster, state: State, frame: Frame) -> State:
     return replace(state, series=replace(series, last=last), learned=learned, undeclared=panel.undeclared)
 
 
-def refined(model: Forecaster, state: State, frame: Frame, static: Frame | None) -> State:
-    """Learning goes on from the state on these histories; the model then stands at their end."""
+def refined(
+    model: Forecaster, state: State, frame: Frame, static: Frame | None, how: Mapping[str, Any] = MappingProxyType({})
+) -> State:
+    """Learning goes on from the state on these histories; the model then stands at their end. `how`: for its `_refine`."""
+    unknown = [name for name in how if name not in signature(model._refine).parameters]
+    if unknown:
+        raise ParameterTypeError(f"fine_tune of {model.name} takes frame and static; it has no {unknown[0]}. Leave it out.")
     panel, rows = _read(state, frame, static, calendar=state.series.calendar)
     _refuse_off_grid(state, panel, rows)
     whole = _recoded(prepared(model, panel), state)
     refuse_short(model, whole, model._needs_to_fit(whole))
     calibration = model._calibrated(panel)
-    learned = _learned(model, state, whole, rows, model._refine)
+    learned = _learned(model, state, whole, rows, partial(model._refine, **how))
     state = replace(state, undeclared=panel.undeclared)
     return replace(state, series=whole.series, learned=learned, static=whole.static, calibration=calibration)
 

@@ -74,6 +74,18 @@ def limited(threads: int) -> Iterator[None]:
                 pool.set(left[-1] if left else before)
 
 
+@contextmanager
+def torch_limited(threads: int) -> Iterator[None]:
+    """`limited` for torch in the calling thread alone, at a fiftieth of the price: for a pass that calls nothing else."""
+    torch = sys.modules["torch"]
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
 def numbers() -> list[tuple[str, int]]:
     """How many threads each library uses that has threads of its own."""
     return [(pool.name, pool.get()) for pool in _pools()]

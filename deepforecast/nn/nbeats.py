@@ -139,7 +139,7 @@ def harmonics(times: Tensor, period: float) -> Tensor:
     """
     cycles = torch.arange(1, max(int(period / 2), 1) + 1, device=times.device)
     angles = 2 * math.pi / period * times.unsqueeze(1) * cycles
-    return torch.cat([angles.cos(), angles[:, cycles < period / 2].sin()], dim=1)
+    return torch.cat([angles.cos(), angles[:, : math.ceil(period / 2) - 1].sin()], dim=1)
 
 
 def _basis(kind: str, sizes: Sizes, degree: int, period: float | None) -> Basis:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,27 +14,30 @@ import torch
 from deepforecast.core.forecast import Forecast, SampledForecast
 from deepforecast.core.noise import standard_normal
 from deepforecast.core.state import Learned
-from deepforecast.core.threads import limited
+from deepforecast.core.threads import allowed_threads, torch_limited
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats
 from deepforecast.data.windows import Channels, static_of
 from deepforecast.errors import DeepForecastError
-from deepforecast.models.neural._forecast import HeadForecast, Joined
+from deepforecast.models.neural._forecast import HeadForecast, Joined, limits
+from deepforecast.models.neural._standing import channels_of
 from deepforecast.nn.batch import Batch
 from deepforecast.nn.decoding import sampled
 
 if TYPE_CHECKING:
     from deepforecast.models.neural._base import NeuralForecaster
 
-ROWS = 512  # windows of a pass; of 8 at least, as the last bits of a product hang on how many rows it has
+ROWS = 512  # windows of a pass
+LEAST = 8  # a pass has a multiple of it: the last bits of a product hang on how many rows are left over
+WORTH = 2e8  # multiplications of a pass from which a second thread helps more than it costs
 SPREAD = (np.arange(9) + 0.5) / 9  # of a path's distribution, the values that are pooled
 PATHS = 200  # by which steps beyond the horizon, and those of stepwise networks, are told
 
 
 def forecast(model: NeuralForecaster, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> Forecast:
     """The forecast of the next `steps` rows."""
-    ahead = Ahead(model.name, learned, steps, future)
-    if ahead.stepwise and ahead.network.head.distribution:
+    ahead = Ahead(model.name, learned, steps, future, limits(model))
+    if ahead.in_turn and ahead.network.head.distribution:
         return SampledForecast(walked(ahead, _evenly(ahead)))
     first = ahead.block(ahead.tail, 0)
     if steps <= ahead.horizon:
@@ -52,7 +56,7 @@ def paths(
     model: NeuralForecaster, learned: Learned, steps: int, samples: int, seed: int, future: Mapping[str, Covariate]
 ) -> Floats:
     """Sample paths, (series, samples, steps); the noise belongs to the series, whatever stands beside it."""
-    ahead = Ahead(model.name, learned, steps, future)
+    ahead = Ahead(model.name, learned, steps, future, limits(model))
     noise = standard_normal(seed, np.nan_to_num(ahead.tail), (ahead.blocks * ahead.horizon, samples))
     return walked(ahead, noise.transpose(0, 2, 1))
 
@@ -69,7 +73,7 @@ def walked(ahead: Ahead, noise: Floats, pooled: bool = False) -> Floats:
     for block in range(ahead.blocks):
         part = noise[:, :, block * horizon : (block + 1) * horizon]
         each = (series, samples) if not block else (series * samples, 1)
-        if ahead.stepwise:
+        if ahead.in_turn:
             drawn = ahead.stepped(tails, block * horizon, ndtr(part).reshape(*each, horizon))
         else:
             said = ahead.block(tails, block * horizon)
@@ -102,16 +106,17 @@ class Ahead:
     learned: Learned
     steps: int
     future: Mapping[str, Covariate]
+    limits: tuple[float, float] = (-inf, inf)
 
     @cached_property
     def channels(self) -> Channels:
         """The columns of the fit."""
-        return Channels.read(self.learned["channels"])
+        return channels_of(self.learned)
 
     @property
     def network(self) -> Any:
         """The network, in eval mode."""
-        return self.learned["network"]
+        return self.learned.shared["network"]
 
     @property
     def horizon(self) -> int:
@@ -124,7 +129,7 @@ class Ahead:
         return -(-self.steps // self.horizon)
 
     @property
-    def stepwise(self) -> bool:
+    def in_turn(self) -> bool:
         """Whether steps come one by one."""
         from deepforecast.nn.body import Stepwise
 
@@ -133,7 +138,7 @@ class Ahead:
     @property
     def tail(self) -> Floats:
         """The last rows of the target, (series, input_size)."""
-        return np.asarray(self.learned["tail"])
+        return np.asarray(self.learned.by_series["tail"])
 
     @property
     def ties(self) -> Floats | None:
@@ -143,7 +148,7 @@ class Ahead:
     def block(self, tail: Floats, begin: int) -> HeadForecast:
         """What the network says of the steps from `begin` on, after these values; several tails a series: its paths."""
         raw, place, spread = self._passes(tail, begin, lambda batch, _: self.network(batch))
-        return HeadForecast(self.network.head, raw, place, spread, self.name)
+        return HeadForecast(self.network.head, raw, place, spread, self.name, self.limits)
 
     def stepped(self, tail: Floats, begin: int, uniform: Floats) -> Floats:
         """Values of paths drawn step by step, (series, samples, horizon), after the values of each series or of each path."""
@@ -154,12 +159,12 @@ class Ahead:
             return sampled(self.network, inputs, scale, asked.clamp(low, high)), scale
 
         z, place, spread = self._passes(tail, begin, act)
-        return np.asarray(place[..., None] + spread[..., None] * z)
+        return np.clip(place[..., None] + spread[..., None] * z, *self.limits)
 
     def _passes(self, tail: Floats, begin: int, act: Any) -> tuple[Floats, Floats, Floats]:
         found: list[tuple[Any, Any, Any]] = []
         each = len(tail) // len(self.tail)
-        with torch.inference_mode(), limited(1 if len(tail) * self.network.work < 2e8 else _threads()):
+        with torch.inference_mode(), torch_limited(1 if self._small(len(tail)) else allowed_threads()):
             for start in range(0, len(tail), ROWS):
                 rows = slice(start, min(start + ROWS, len(tail)))
                 count = rows.stop - rows.start
@@ -168,23 +173,29 @@ class Ahead:
         raw, place, spread = (np.concatenate(parts) if len(found) > 1 else parts[0] for parts in zip(*found, strict=True))
         return raw, place, spread
 
+    def _small(self, rows: int) -> bool:
+        """Whether a second thread would cost more than it helps."""
+        return rows <= LEAST or rows * self.network.work < WORTH
+
     def _batch(self, tail: Floats, series: Any, begin: int) -> Batch:
-        wanted = -(-len(tail) // 8) * 8
+        wanted = -(-len(tail) // LEAST) * LEAST
         rows = _filled(series, wanted)
         past, future = slice(begin, begin + tail.shape[1]), slice(begin + tail.shape[1], begin + tail.shape[1] + self.horizon)
-        numbers, codes, clock = self._numbers, self._codes, self._clock
+        clock, channels, held = self._clock, self.channels, self.learned.by_series
         whose = rows if clock.shape[0] > 1 else np.zeros(len(rows), dtype=np.int64)
-        known, known_codes = self.channels.ahead, self.channels.ahead_codes
+        behind, ahead = clock[whose, past], clock[whose, future]
+        if channels.numbers:
+            numbers = self._numbers
+            behind = np.concatenate([numbers[rows, past], behind], axis=2)
+            ahead = np.concatenate([numbers[rows, future, : channels.ahead], ahead], axis=2)
         static, static_codes = self._static
-        held = self.learned.by_series
-        place, spread = held["place"][rows, None], held["spread"][rows, None]
+        codes, known = self._codes, channels.ahead_codes
+        whose = rows if codes.shape[0] > 1 else np.zeros(len(rows), dtype=np.int64)
         parts = (
-            _filled(tail, wanted),
-            np.concatenate([numbers[rows, past], clock[whose, past]], axis=2),
-            np.concatenate([numbers[rows, future, :known], clock[whose, future]], axis=2),
-            static[rows], codes[rows, past], codes[rows, future, :known_codes], static_codes[rows], place, spread,
+            _filled(tail, wanted), behind, ahead, static[rows], codes[whose, past], codes[whose, future, :known],
+            static_codes[rows], held["place"][rows, None], held["spread"][rows, None],
         )  # fmt: skip
-        return Batch(*(torch.from_numpy(np.require(one, requirements=["C", "W"])) for one in parts))
+        return Batch(*[torch.from_numpy(np.require(one, requirements=["C", "W"])) for one in parts])
 
     @cached_property
     def _reach(self) -> int:
@@ -192,7 +203,7 @@ class Ahead:
         return int(self.tail.shape[1] + self.blocks * self.horizon)
 
     @cached_property
-    def _numbers(self) -> Floats:
+    def _numbers(self) -> Any:
         found = np.zeros((len(self.tail), self._reach, len(self.channels.numbers)), dtype=np.float32)
         for place, name in enumerate(self.channels.numbers):
             found[..., place] = self._whole(name, lambda values, name=name: self.channels.standardised(name, values))
@@ -200,14 +211,16 @@ class Ahead:
 
     @cached_property
     def _codes(self) -> Any:
-        found = np.zeros((len(self.tail), self._reach, len(self.channels.codes)), dtype=np.int64)
+        """Codes of categories, (series, rows, columns); of one series where there are no columns."""
+        count = len(self.tail) if self.channels.codes else 1
+        found = np.zeros((count, self._reach, len(self.channels.codes)), dtype=np.int64)
         for place, name in enumerate(self.channels.codes):
             found[..., place] = self._whole(name, lambda values: values.astype(np.int64) + 1)
         return found
 
     def _whole(self, name: str, coded: Any) -> Any:
         """A column over the rows of the tail and the steps ahead; after those given, the last one again."""
-        before = coded(self.learned[f"tail:{name}"])
+        before = coded(self.learned.by_series[f"tail:{name}"])
         given = coded(self.future[name].values) if name in self.future else before[:, -1:]
         rest = self._reach - before.shape[1] - given.shape[1]
         return np.concatenate([before, given, np.repeat(given[:, -1:], max(rest, 0), axis=1)], axis=1)
@@ -218,9 +231,11 @@ class Ahead:
         series = self.learned.series
         if series is None:
             raise DeepForecastError("A network forecasts for series with stamps; the model around it hands none on.")
-        if not self.channels.clock_width:
+        if not self.channels.clock:
             return np.empty((1, self._reach, 0), dtype=np.float32)
-        last = series.last[:1] if (series.last == series.last[0]).all() else series.last
+        last = series.last
+        if len(last) > 1 and (last == last[0]).all():
+            last = last[:1]
         length = self.tail.shape[1]
         positions = last[:, None] + series.calendar.step * (np.arange(self._reach) - length + 1)
         found = self.channels.clock_of(series.calendar, positions.reshape(-1))
@@ -228,17 +243,13 @@ class Ahead:
 
     @cached_property
     def _static(self) -> tuple[Any, Any]:
+        if not (self.channels.static or self.channels.static_codes):
+            return np.empty((len(self.tail), 0), dtype=np.float32), np.empty((len(self.tail), 0), dtype=np.int64)
         names = (*self.channels.static, *self.channels.static_codes)
-        held = {name: Covariate(self.learned[f"static:{name}"]) for name in names}
+        held = {name: Covariate(self.learned.by_series[f"static:{name}"]) for name in names}
         return static_of(self.channels, held, len(self.tail))
 
 
 def _filled(values: Any, rows: int) -> Any:
     """Values with the first again behind them, up to so many rows."""
     return values if len(values) == rows else np.concatenate([values, np.repeat(values[:1], rows - len(values), axis=0)])
-
-
-def _threads() -> int:
-    from deepforecast.core.threads import allowed_threads
-
-    return allowed_threads()

@@ -6,26 +6,26 @@ A model adds its own hyperparameters and `_body(sizes)`: the torch module that t
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
-
-import numpy as np
 
 from deepforecast.core.capabilities import Capabilities
 from deepforecast.core.forecast import Forecast
 from deepforecast.core.forecaster import Forecaster
 from deepforecast.core.foreign import Foreign
-from deepforecast.core.monitor import SILENT, Monitor
+from deepforecast.core.monitor import Monitor
 from deepforecast.core.params import param
 from deepforecast.core.state import Learned
 from deepforecast.data import frames
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats, Frame
 from deepforecast.data.panel import Panel
-from deepforecast.models.neural import _making, _standing
+from deepforecast.models.neural import _keeping, _making, _standing
+from deepforecast.models.neural._forecast import limits
 
 if TYPE_CHECKING:
+    from deepforecast.models.neural._predictor import Predictor
     from deepforecast.nn.batch import Sizes
     from deepforecast.nn.body import Direct, Stepwise
     from deepforecast.nn.network import ForecastNetwork
@@ -53,6 +53,7 @@ class NeuralForecaster(Forecaster):
     scale_by: str = param("window", choices=("window", "series", "panel"), help="of what a scale is")
     season_length: int | str = param("auto", choices=("auto",), at_least=1, help="steps after which the season repeats")
     calendar: list[str] | str | None = param("auto", choices=("auto", None), help="features of the date")
+    bounds: tuple[float | None, float | None] | None = param(None, help="least and largest value of a forecast; (0, None)")
     max_steps: int = param(500, at_least=1, help="steps of training")
     max_epochs: int | None = param(None, at_least=1, help="passes over all windows, instead of max_steps")
     batch_size: int = param(256, at_least=1, help="windows of a step")
@@ -130,16 +131,44 @@ class NeuralForecaster(Forecaster):
         """The batches of a fit as a LightningDataModule."""
         return _making.datamodule(self, Panel.from_frame(frame, **fit))
 
+    def predictor(self, quantiles: Sequence[float] = ()) -> Predictor:
+        """Forecasts from arrays to arrays, by this fit, whatever becomes of the model: for programs that ask often."""
+        from deepforecast.models.neural._predictor import Predictor
+
+        return Predictor.of(self, quantiles)
+
+    def export_onnx(self, path: Any) -> None:
+        """Write the network as an ONNX file, for programs without Python; its inputs and outputs: see `NAMES` of the file's
+        metadata and `models.neural._export`. Needs the extra onnx."""
+        from deepforecast.models.neural import _export
+
+        _export.write(self, path)
+
+    def device_step(self, device: str) -> None:
+        """A forward and a backward step with network and batch on a device, by tensors that only pretend to be there."""
+        from deepforecast.models.neural import _pretending
+
+        _pretending.step(self, device)
+
     # -- hooks of the contract -------------------------------------------------------------------------------------------------
 
     def _narrow(self, declared: Capabilities) -> Capabilities:
-        return _making.narrowed(self, declared)
+        able = _making.narrowed(self, declared)
+        return able if self.bounds is None else replace(able, shift_equivariant=False, scale_equivariant=False)
 
     def _fit(self, panel: Panel, monitor: Monitor) -> Learned:
-        return _making.learned(self, panel, monitor, None)
+        limits(self)
+        return self._tied(_making.learned(self, panel, monitor, None), panel)
 
-    def _refine(self, learned: Learned, panel: Panel) -> Learned:
-        return _making.learned(self, panel, SILENT, learned)
+    def _refine(self, learned: Learned, panel: Panel, freeze: Sequence[str] | None = None) -> Learned:
+        from deepforecast.models.neural import _tuning
+
+        return self._tied(_tuning.refined(self, learned, panel, freeze), panel)
+
+    def _tied(self, learned: Learned, panel: Panel) -> Learned:
+        from deepforecast.models.neural import _ties
+
+        return learned if "_untrained" in self.__dict__ else _ties.tied(self, learned, panel)
 
     def _advance(self, learned: Learned, panel: Panel, fresh: bool) -> Learned:
         held = _standing.begun(self, learned, panel) if fresh else _standing.moved(learned, panel)
@@ -161,13 +190,10 @@ class NeuralForecaster(Forecaster):
         return _explaining.components(self, learned, steps, future)
 
     def _kept(self, learned: Learned, foreign: Foreign) -> Learned:
-        weights = {name: np.ascontiguousarray(value.cpu().numpy()) for name, value in learned["network"].state_dict().items()}
-        shared = {name: value for name, value in learned.shared.items() if name != "network"}
-        return replace(learned, shared={**shared, "weights": weights})
+        return _keeping.kept(learned)
 
     def _revive(self, learned: Learned, foreign: Foreign) -> Learned:
-        shared = {name: value for name, value in learned.shared.items() if name != "weights"}
-        return replace(learned, shared={**shared, "network": _making.revived(self, learned)})
+        return _keeping.revived(self, learned)
 
     # -- hook of a model -------------------------------------------------------------------------------------------------------
 

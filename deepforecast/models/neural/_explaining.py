@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 
 from deepforecast.core.state import Learned
@@ -12,6 +13,7 @@ from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats
 from deepforecast.errors import CapabilityError
 from deepforecast.models.neural._ahead import Ahead
+from deepforecast.models.neural._forecast import limits
 from deepforecast.nn.batch import Batch
 
 if TYPE_CHECKING:
@@ -28,7 +30,7 @@ def components(
             f"{model.name} takes a forecast apart up to the horizon it learned, {ahead.horizon} steps; {steps} are asked for. "
             f"Say explain({ahead.horizon}), or fit it with horizon={steps}."
         )
-    network, names = ahead.network, []
+    network, names = ahead.network, list[str]()
 
     def act(batch: Batch, _: slice) -> tuple[Any, Any]:
         inputs, scale = network.inputs(batch)
@@ -38,4 +40,8 @@ def components(
 
     z, place, spread = ahead._passes(ahead.tail, 0, act)
     found = {"level": place + 0 * z[:, :steps, 0]}
-    return found | {name: spread * z[:, :steps, number] for number, name in enumerate(names)}
+    found |= {name: spread * z[:, :steps, number] for number, name in enumerate(names)}
+    if model.bounds is None:
+        return found
+    total = np.sum(list(found.values()), axis=0)
+    return {**found, "bounds": np.clip(total, *limits(model)) - total}

@@ -4,23 +4,42 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from math import inf
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from deepforecast.core.forecast import Forecast
 from deepforecast.data.frames import Floats
+from deepforecast.errors import ParameterError, shown
+
+if TYPE_CHECKING:
+    from deepforecast.models.neural._base import NeuralForecaster
+
+
+def limits(model: NeuralForecaster) -> tuple[float, float]:
+    """The least and the largest value of a forecast."""
+    if model.bounds is None:
+        return -inf, inf
+    given = tuple(model.bounds) if isinstance(model.bounds, (tuple, list)) else ()
+    plain = all(one is None or (isinstance(one, (int, float)) and not isinstance(one, bool)) for one in given)
+    if len(given) == 2 and plain:
+        low, high = -inf if given[0] is None else float(given[0]), inf if given[1] is None else float(given[1])
+        if low < high:
+            return low, high
+    raise ParameterError(f"bounds are a least value and a larger one, None for none; got {shown(model.bounds)}.")
 
 
 @dataclass(frozen=True)
 class HeadForecast(Forecast):
-    """`raw` (series, steps, width) as `head` reads it; y = place + spread * z, both (series, 1)."""
+    """`raw` (series, steps, width) as `head` reads it; y = place + spread * z, both (series, 1), held within `limits`."""
 
     head: Any
     raw: Floats
     place: Floats
     spread: Floats
     name: str = "The network"
+    limits: tuple[float, float] = (-inf, inf)
 
     @property
     def mean(self) -> Floats:  # type: ignore[override]
@@ -29,20 +48,24 @@ class HeadForecast(Forecast):
 
         with torch.inference_mode():
             found = self.head.mean(torch.from_numpy(self.raw), torch.from_numpy(self._spreads)).numpy()
-        return np.asarray(self.place + self.spread * found)
+        return self._within(self.place + self.spread * found)
 
     def quantiles(self, probabilities: Sequence[float]) -> Floats:
         """Those the head has."""
         import torch
 
+        from deepforecast.nn.quantiles import Quantiles
+
         if not self.head.distribution:
             from deepforecast.core.forecast import PointForecast
 
             return PointForecast(self.mean, self.name).quantiles(probabilities)
+        if list(probabilities) == [0.5] and isinstance(self.head, Quantiles):  # as it is learned
+            return self._within(self.place + self.spread * self.raw[..., self.head.middle])[..., None]
         with torch.inference_mode():
             asked = torch.tensor(list(probabilities), dtype=torch.float64)
             found = self.head.quantiles(torch.from_numpy(self.raw), asked, torch.from_numpy(self._spreads)).numpy()
-        return np.asarray(self.place[..., None] + self.spread[..., None] * found)
+        return self._within(self.place[..., None] + self.spread[..., None] * found)
 
     def drawn(self, uniform: Floats) -> Floats:
         """Values at these probabilities, (series, samples, steps)."""
@@ -52,7 +75,10 @@ class HeadForecast(Forecast):
             asked = torch.from_numpy(np.moveaxis(uniform, 1, -1))
             low, high = self.head.reach
             found = self.head.quantiles(torch.from_numpy(self.raw), asked.clamp(low, high), torch.from_numpy(self._spreads))
-        return np.asarray(self.place[..., None] + self.spread[..., None] * np.moveaxis(found.numpy(), -1, 1))
+        return self._within(self.place[..., None] + self.spread[..., None] * np.moveaxis(found.numpy(), -1, 1))
+
+    def _within(self, values: Floats) -> Floats:
+        return values if self.limits == (-inf, inf) else np.clip(values, *self.limits)
 
     @property
     def _spreads(self) -> Floats:

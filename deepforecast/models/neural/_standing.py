@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import MutableMapping
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -15,6 +17,18 @@ from deepforecast.data.windows import Channels
 
 if TYPE_CHECKING:
     from deepforecast.models.neural._base import NeuralForecaster
+
+
+_CHANNELS: MutableMapping[Any, Channels] = WeakKeyDictionary()  # of each network, read once
+
+
+def channels_of(learned: Learned) -> Channels:
+    """The columns of the fit."""
+    network = learned.shared["network"]
+    found = _CHANNELS.get(network)
+    if found is None:
+        found = _CHANNELS[network] = Channels.read(learned.shared["channels"])
+    return found
 
 
 def at_end(panel: Panel, channels: Channels, scale: tuple[Floats, Floats]) -> dict[str, Any]:
@@ -33,9 +47,9 @@ def begun(model: NeuralForecaster, learned: Learned, panel: Panel) -> dict[str, 
     """The same for histories of any series."""
     known = learned.shared.get("scale")
     if known is None:
-        return at_end(panel, Channels.read(learned["channels"]), scales(panel, model))
+        return at_end(panel, channels_of(learned), scales(panel, model))
     place, spread = (np.full(len(panel), one) for one in known)
-    return at_end(panel, Channels.read(learned["channels"]), (place, spread))
+    return at_end(panel, channels_of(learned), (place, spread))
 
 
 def moved(learned: Learned, panel: Panel) -> dict[str, Any]:
@@ -52,16 +66,21 @@ def scales(panel: Panel, model: NeuralForecaster) -> tuple[Floats, Floats]:
     place, spread = np.zeros(len(panel)), np.ones(len(panel))
     if model.scale_by == "window":
         return place, spread
+    ends = panel.indptr if model.scale_by == "series" else np.array([0, len(panel.y)])
+    for one, (begin, end) in enumerate(pairwise(ends)):
+        where = one if model.scale_by == "series" else slice(None)
+        place[where], spread[where] = scale_of(panel.y[begin:end], model.scaler)
+    return place, spread
+
+
+def scale_of(values: Floats, scaler: str) -> tuple[float, float]:
+    """Place and spread of all the values of a series."""
     import torch
 
     from deepforecast.nn.scaling import of_series
 
-    ends = panel.indptr if model.scale_by == "series" else np.array([0, len(panel.y)])
-    for one, (begin, end) in enumerate(pairwise(ends)):
-        found = of_series(torch.tensor(panel.y[begin:end]).unsqueeze(0), model.scaler)
-        where = one if model.scale_by == "series" else slice(None)
-        place[where], spread[where] = (float(each) for each in found)
-    return place, spread
+    place, spread = of_series(torch.tensor(values).unsqueeze(0), scaler)
+    return float(place), float(spread)
 
 
 def _padded(values: Floats, panel: Panel, rows: int, lost: float) -> Floats:

@@ -1,0 +1,231 @@
+"""The network as an ONNX file: arrays in the units of the data go in, forecasts in these units come out.
+
+Inputs, each with a first axis of any number of windows; those a network has no columns for are not there:
+
+- `y` (windows, input_size) float64: the last values, NaN where missing; `place`, `spread` (windows, 1) float64: shift and scale
+  of the whole series, where scale_by is not "window" (and nowhere else).
+- `past` (windows, input_size, columns) float32: the columns of numbers as they are, those known ahead first, NaN where missing,
+  then the calendar's (sine and cosine of 2 pi value / period for each that comes round, flags as 0 and 1).
+- `future` (windows, horizon, columns) float32: the columns known ahead and the calendar's over the steps ahead.
+- `past_codes`, `future_codes`, `static_codes` int64: categories, counted from 1 in the order of the fit, 0 for an unknown one.
+- `static` (windows, columns) float32.
+
+Output: `points` (windows, horizon) float64 and, of learned quantiles, `quantiles` (windows, horizon, quantiles). The file's
+metadata hold as JSON, under "deepforecast": input_size, horizon, the names of columns, the calendar's, and the probabilities.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import warnings
+from copy import deepcopy
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+
+from deepforecast.data.windows import Channels
+from deepforecast.errors import CapabilityError, DependencyError, ParameterTypeError, SaveError, shown
+from deepforecast.io.atomic import replace_file
+from deepforecast.models.neural import _forecast
+from deepforecast.models.neural._standing import channels_of
+from deepforecast.nn.batch import Batch
+from deepforecast.nn.body import Stepwise
+from deepforecast.nn.head import Head
+from deepforecast.nn.network import ForecastNetwork
+from deepforecast.nn.quantiles import Quantiles
+
+if TYPE_CHECKING:
+    from deepforecast.models.neural._base import NeuralForecaster
+
+GRID = (0.025, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.975)  # of a distribution that has any
+
+
+def write(model: NeuralForecaster, path: Any) -> None:
+    """Write a fitted model's network; what stood at the path before is replaced whole or not at all."""
+    if not isinstance(path, (str, os.PathLike)):
+        raise ParameterTypeError(f"path is the name of a file; got {shown(path)}.")
+    learned = model.fitted().learned
+    network, channels = learned.shared["network"], channels_of(learned)
+    if isinstance(network.body, Stepwise):
+        raise CapabilityError(
+            f"{model.name} takes its steps in turn, by draws that no ONNX file makes. Fit one that takes them at once: "
+            "output='direct'."
+        )
+    onnx = _library()
+    inputs = _inputs(channels, model.scale_by != "window")
+    whole = _Whole(deepcopy(network), channels, _forecast.limits(model), model.point_kind, tuple(inputs)).eval()
+    outputs = ["points", "quantiles"] if network.head.distribution else ["points"]
+    program = _exported(whole, inputs, outputs)
+    entry = program.metadata_props.add()
+    entry.key, entry.value = "deepforecast", json.dumps(_said(model, channels, whole.probabilities))
+    _fit_for_runtimes(onnx, program)
+    _checked(program, whole, inputs)
+    try:
+        replace_file(path, [program.SerializeToString()])
+    except OSError as error:
+        raise SaveError(f"The network cannot be written to {shown(str(path), 200)}: {error}.") from error
+
+
+class _Whole(nn.Module):
+    """A network between raw columns and forecasts in the units of the data."""
+
+    centre: Tensor
+    wide: Tensor
+    fixed_centre: Tensor
+    fixed_wide: Tensor
+
+    def __init__(
+        self, network: ForecastNetwork, channels: Channels, limits: tuple[float, float], point: str, names: tuple[str, ...]
+    ) -> None:
+        super().__init__()
+        self.network, self.channels, self.limits, self.point, self.names = network, channels, limits, point, names
+        head = network.head
+        self.probabilities = _probabilities(head)
+        for name, columns in (("", channels.numbers), ("fixed_", channels.static)):
+            self.register_buffer(f"{name}centre", torch.tensor([channels.centre[one] for one in columns], dtype=torch.float64))
+            self.register_buffer(f"{name}wide", torch.tensor([channels.spread[one] for one in columns], dtype=torch.float64))
+
+    def forward(self, *values: Tensor) -> tuple[Tensor, ...]:
+        """Points, and quantiles where there are any."""
+        given, channels = dict(zip(self.names, values, strict=True)), self.channels
+        y, count = values[0], values[0].shape[0]
+
+        def of(name: str, *shape: int, whole: bool = False) -> Tensor:
+            empty = torch.zeros((count, *shape), dtype=torch.int64 if whole else torch.float32)
+            return given.get(name, empty)
+
+        past = self._plain(of("past", channels.input_size, 0), self.centre, self.wide, len(channels.numbers))
+        future = self._plain(of("future", channels.horizon, 0), self.centre, self.wide, channels.ahead)
+        batch = Batch(
+            y, past, future, self._plain(of("static", 0), self.fixed_centre, self.fixed_wide, len(channels.static)),
+            of("past_codes", channels.input_size, 0, whole=True), of("future_codes", channels.horizon, 0, whole=True),
+            of("static_codes", 0, whole=True), given.get("place", y[:, :1] * 0), given.get("spread", y[:, :1] * 0 + 1),
+        )  # fmt: skip
+        raw, scale = self.network(batch)
+        return tuple(scale.back(one).clamp(*self.limits) for one in self._read(raw, scale.spread.expand(raw.shape[:2])))
+
+    def _read(self, raw: Tensor, spread: Tensor) -> tuple[Tensor, ...]:
+        head = self.network.head
+        if not head.distribution:
+            return (head.mean(raw),)
+        if isinstance(head, Quantiles):
+            found = head.values(raw)
+        else:
+            found = head.quantiles(raw, torch.tensor(self.probabilities, dtype=torch.float64), spread)
+        middle = found[..., self.probabilities.index(0.5)] if self.point == "median" else head.mean(raw, spread)
+        return middle, found
+
+    def _plain(self, values: Tensor, centre: Tensor, wide: Tensor, columns: int) -> Tensor:
+        """The first columns standardised, 0 where they are missing."""
+        if not columns:
+            return values
+        found = (values[..., :columns].double() - centre[:columns]) / wide[:columns]
+        return torch.cat([torch.nan_to_num(found, 0.0).float(), values[..., columns:]], dim=-1)
+
+
+def _probabilities(head: Head) -> tuple[float, ...]:
+    if isinstance(head, Quantiles):
+        return head.probabilities
+    return GRID if head.distribution else ()
+
+
+def _inputs(channels: Channels, scaled: bool) -> dict[str, Tensor]:
+    """An example of every input the network has."""
+    length, horizon, clock = channels.input_size, channels.horizon, channels.clock_width
+    wide = {
+        "past": (length, len(channels.numbers) + clock), "future": (horizon, channels.ahead + clock),
+        "static": (len(channels.static),), "past_codes": (length, len(channels.codes)),
+        "future_codes": (horizon, channels.ahead_codes), "static_codes": (len(channels.static_codes),),
+    }  # fmt: skip
+    found = {"y": torch.arange(2.0 * length, dtype=torch.float64).view(2, length)}
+    for name, shape in wide.items():
+        if shape[-1]:
+            found[name] = torch.zeros((2, *shape), dtype=torch.int64 if name.endswith("codes") else torch.float32)
+    if scaled:
+        found |= {"place": torch.zeros((2, 1), dtype=torch.float64), "spread": torch.ones((2, 1), dtype=torch.float64)}
+    return found
+
+
+def _exported(whole: _Whole, inputs: dict[str, Tensor], outputs: list[str]) -> Any:
+    axis = torch.export.Dim("windows")
+    shapes = {"values": tuple({0: axis} for _ in inputs)}
+    with warnings.catch_warnings(), torch.no_grad():
+        warnings.simplefilter("ignore")  # of torch and onnxscript on each other
+        try:
+            found = torch.onnx.export(
+                whole, tuple(inputs.values()), dynamo=True, dynamic_shapes=shapes, input_names=list(inputs),
+                output_names=outputs, verbose=False,
+            )  # fmt: skip
+        except Exception as error:
+            raise _impossible(whole, error.__cause__ or error) from error
+    return found.model_proto  # type: ignore[union-attr]
+
+
+def _fit_for_runtimes(onnx: Any, program: Any) -> None:
+    """Softplus in float32: onnxruntime has it in no other."""
+    kinds = {one.name: one.type.tensor_type.elem_type for one in program.graph.value_info}
+    double, single = onnx.TensorProto.DOUBLE, onnx.TensorProto.FLOAT
+    nodes = []
+    for node in program.graph.node:
+        if node.op_type != "Softplus" or kinds.get(node.output[0]) != double:
+            nodes.append(node)
+            continue
+        before, after = f"{node.output[0]}_single", f"{node.output[0]}_softplus"
+        nodes += [
+            onnx.helper.make_node("Cast", [node.input[0]], [before], to=single),
+            onnx.helper.make_node("Softplus", [before], [after]),
+            onnx.helper.make_node("Cast", [after], [node.output[0]], to=double),
+        ]
+    del program.graph.node[:]
+    program.graph.node.extend(nodes)
+
+
+def _checked(program: Any, whole: _Whole, inputs: dict[str, Tensor]) -> None:
+    """That onnxruntime says of the file what torch says of the network."""
+    import onnxruntime
+
+    try:
+        session = onnxruntime.InferenceSession(program.SerializeToString(), providers=["CPUExecutionProvider"])
+        found = session.run(None, {name: one.numpy() for name, one in inputs.items()})
+    except Exception as error:
+        raise _impossible(whole, error) from error
+    with torch.inference_mode():
+        true = whole(*inputs.values())
+    for one, other in zip(found, true, strict=True):
+        if not torch.allclose(torch.from_numpy(one).double(), other.double(), rtol=1e-4, atol=1e-4):
+            raise _impossible(whole, "onnxruntime finds other numbers")
+
+
+def _impossible(whole: _Whole, why: object) -> CapabilityError:
+    head = type(whole.network.head).__name__
+    return CapabilityError(
+        f"The network cannot be written as ONNX with the head {head}: {shown(str(why), 200)}. Fit it with head='quantiles' or "
+        "'point'."
+    )
+
+
+def _library() -> Any:
+    try:
+        import onnx
+        import onnxruntime  # noqa: F401
+        import onnxscript  # noqa: F401
+    except ImportError:
+        raise DependencyError(
+            "An ONNX file is written by the packages onnx and onnxscript and checked by onnxruntime. Install them: "
+            "pip install deepforecast[onnx]."
+        ) from None
+    return onnx
+
+
+def _said(model: NeuralForecaster, channels: Channels, probabilities: tuple[float, ...]) -> dict[str, Any]:
+    from deepforecast.data.calendar_features import PERIODS
+
+    return {
+        "model": type(model).__name__, "input_size": channels.input_size, "horizon": channels.horizon,
+        "past": list(channels.numbers), "future": list(channels.numbers[: channels.ahead]), "past_codes": list(channels.codes),
+        "future_codes": list(channels.codes[: channels.ahead_codes]), "static": list(channels.static),
+        "static_codes": list(channels.static_codes), "calendar": {name: PERIODS.get(name) for name in channels.clock},
+        "quantiles": list(probabilities),
+    }  # fmt: skip
