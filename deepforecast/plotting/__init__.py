@@ -11,8 +11,9 @@ if TYPE_CHECKING:
     from deepforecast.plotting.leaderboard import plot_leaderboard
     from deepforecast.plotting.pareto import plot_pareto
     from deepforecast.plotting.residuals import plot_residuals
+    from deepforecast.plotting.training import plot_training
 
-__all__ = ["plot", "plot_cross_validation", "plot_leaderboard", "plot_pareto", "plot_residuals"]
+__all__ = ["plot", "plot_cross_validation", "plot_leaderboard", "plot_pareto", "plot_residuals", "plot_training"]
 
 _PLACES = {
     "plot": "figure",
@@ -20,6 +21,7 @@ _PLACES = {
     "plot_leaderboard": "leaderboard",
     "plot_pareto": "pareto",
     "plot_residuals": "residuals",
+    "plot_training": "training",
 }
 
 

@@ -69,8 +69,8 @@ class Checkpoints:
             arrays |= {f"average:{place}": _array(one) for place, one in enumerate(guard.average.values)}
         if guard.best is not None:
             arrays |= {f"best:{name}": _array(value) for name, value in guard.best[1].items()}
-        bundle.write(self.folder / f"step-{guard.at:09d}{ENDING}", manifest, arrays)
         self._tidy()
+        bundle.write(self.folder / f"step-{guard.at:09d}{ENDING}", manifest, arrays)
 
     def restore(self, guard: Guard) -> None:
         """The run as it was at the checkpoint."""
@@ -106,8 +106,8 @@ class Checkpoints:
             )
 
     def _tidy(self) -> None:
-        """The last ones stay; what a write that was cut short left behind goes."""
-        for old in [*sorted(self.folder.glob(f"*{ENDING}"))[:-KEPT], *self.folder.glob(".deepforecast-*.tmp")]:
+        """Room for one more beside the last ones; what a write that was cut short left behind goes."""
+        for old in [*sorted(self.folder.glob(f"*{ENDING}"))[: 1 - KEPT], *self.folder.glob(".deepforecast-*.tmp")]:
             with suppress(FileNotFoundError):
                 old.unlink()
 

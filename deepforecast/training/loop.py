@@ -8,7 +8,7 @@ from typing import Any
 
 from deepforecast.core.monitor import Monitor
 from deepforecast.core.threads import keep_buffers, limited
-from deepforecast.errors import ParameterError, TrainingWarning, say
+from deepforecast.errors import ParameterError, TrainingWarning, keeping, say, say_kept
 from deepforecast.nn.network import ForecastNetwork
 from deepforecast.training.checkpoints import Checkpoints
 from deepforecast.training.finder import found_rate
@@ -40,7 +40,7 @@ def learn(
             with interrupted(guard):
                 _run(guard, steps, options)
         finally:
-            network.eval().cpu()
+            network.eval().cpu().zero_grad()
         if guard.interrupted:
             said = f"Training was interrupted at step {guard.at} of {options.max_steps}; what it had learned is kept."
             say(said, TrainingWarning)
@@ -58,7 +58,12 @@ def _run(guard: Guard, steps: Steps, options: Options) -> None:
     steps.begin, steps.windows = guard.at, placed(steps.windows, device)
     if guard.validation is not None:
         guard.validation.windows = steps.windows
-    trainer.fit(training, Grouped(steps, LOOK) if several else steps)
+    kept: Any = {}
+    try:
+        with keeping(kept):  # or what is said would point at a line of Lightning's
+            trainer.fit(training, Grouped(steps, LOOK) if several else steps)
+    finally:
+        say_kept(kept)
 
 
 def _checkpoints(options: Options, run: Mapping[str, Any]) -> Checkpoints | None:

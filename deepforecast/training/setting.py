@@ -97,6 +97,8 @@ def as_it_was(options: Options) -> Iterator[None]:
         levels = [one.level for one in loggers]
         environment = dict(os.environ)
         warnings.filterwarnings("ignore", module=r"pytorch_lightning|lightning_fabric")
+        if options.compile:
+            warnings.filterwarnings("ignore", module="torch")
         if not options.progress:
             for one in loggers:
                 one.setLevel(logging.ERROR)

@@ -1,0 +1,67 @@
+"""`plot_training`: losses, the step that was kept, and why the run ended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from deepforecast.errors import DataError
+from deepforecast.plotting import plot_training
+from deepforecast.plotting.style import COLORS
+
+STEPS = np.arange(1, 201)
+REPORT = pd.DataFrame({
+    "step": STEPS, "loss": 1.0 + 1.0 / STEPS, "rate": 0.1 / STEPS, "gradient_norm": 1000.0 / STEPS, "seconds": 0.01 * STEPS,
+    "validation": np.where(STEPS % 50 == 0, 2.0 + (STEPS - 100) ** 2 / 1e4, np.nan), "kept": STEPS == 100,
+})  # fmt: skip
+
+
+def test_what_is_drawn(library: Callable[..., Any]) -> None:
+    figure = plot_training(library(REPORT), stopped="no better on validation")
+    loss, rate, norm = figure.axes
+    assert [axes.get_ylabel() for axes in figure.axes] == ["loss", "learning rate", "norm of the gradient (logarithmic)"]
+    assert figure.get_suptitle() == "step 100 of 200 kept; no better on validation"
+    every, mean, validation = loss.lines[:3]
+    np.testing.assert_allclose(every.get_ydata(), REPORT.loss)
+    np.testing.assert_allclose(mean.get_ydata(), REPORT.loss.groupby((STEPS - 1) // 4).mean())
+    np.testing.assert_allclose(mean.get_xdata(), np.arange(2.5, 200, 4))
+    assert validation.get_xdata().tolist() == [50, 100, 150, 200]
+    assert validation.get_ydata().tolist() == [2.25, 2.0, 2.25, 3.0]
+    np.testing.assert_allclose(rate.lines[0].get_ydata(), REPORT.rate)
+    for axes in figure.axes:
+        assert axes.lines[-1].get_xdata()[0] == 100
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["steps, their mean", "validation"]
+    assert (loss.get_yscale(), norm.get_yscale()) == ("linear", "log")
+
+
+def test_a_short_run_without_validation() -> None:
+    figure = plot_training(REPORT[["step", "loss", "rate", "gradient_norm"]][:30])
+    assert [line.get_color() for line in figure.axes[0].lines] == [COLORS[0]]
+    assert figure.get_suptitle() == ""
+
+
+def test_losses_that_were_no_number_break_the_line() -> None:
+    broken = REPORT.assign(loss=REPORT.loss.where((STEPS < 50) | (STEPS > 60)))
+    mean = plot_training(broken).axes[0].lines[1].get_ydata()
+    assert np.isnan(mean).sum() == 2
+    assert np.isnan(plot_training(broken.assign(loss=np.nan)).axes[0].lines[1].get_ydata()).all()
+
+
+def test_plotly_draws_the_same() -> None:
+    figure = plot_training(REPORT, stopped="all steps done", backend="plotly")
+    lines = [trace for trace in figure.data if trace.mode == "lines"]
+    np.testing.assert_allclose(lines[0].y, REPORT.loss)
+    assert "step 100: 2" in [text for trace in figure.data if trace.mode == "markers" and trace.text for text in trace.text]
+    assert any("step 100 of 200 kept" in (one.text or "") for one in figure.layout.annotations)
+    assert figure.layout.yaxis3.type == "log"
+
+
+def test_refusals() -> None:
+    with pytest.raises(DataError, match="gradient_norm is missing"):
+        plot_training(REPORT.drop(columns="gradient_norm"))
+    with pytest.raises(DataError, match="no step was made"):
+        plot_training(REPORT[:0])
