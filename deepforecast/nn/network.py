@@ -37,6 +37,8 @@ class ForecastNetwork(nn.Module):
         self.scaler, self.codes_ahead = scaler, codes_ahead
         self.temporal = Embedded(tuple(temporal)) if temporal else None
         self.fixed = Embedded(tuple(static)) if static else None
+        self.ratio: Tensor | None
+        self.register_buffer("ratio", torch.ones(()) if scaler == "level" else None)  # of the panel: see `scaled`
         self.affine = nn.Parameter(torch.tensor([1.0, 0.0])) if scaler == "revin" else None
 
     @property
@@ -52,7 +54,7 @@ class ForecastNetwork(nn.Module):
 
     def inputs(self, batch: Batch) -> tuple[Inputs, Scale]:
         """The windows as the body sees them. A value that is missing does not get there."""
-        z, seen, scale = scaled(batch, self.scaler, self.sizes.season, self.head.support == "real")
+        z, seen, scale = scaled(batch, self.scaler, self.sizes.season, self.head.support == "real", self.ratio)
         if self.affine is not None:
             z = z * self.affine[0] + self.affine[1] * seen
         if self.scaler == "difference":

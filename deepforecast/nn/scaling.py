@@ -36,11 +36,13 @@ class Scale:
         return (y - self.place.view(shape)) / _divisor(self.spread).view(shape)
 
 
-def scaled(batch: Batch, scaler: str, season: int, moved: bool) -> tuple[Tensor, Tensor, Scale]:
+def scaled(
+    batch: Batch, scaler: str, season: int, moved: bool, ratio: Tensor | None = None
+) -> tuple[Tensor, Tensor, Scale]:
     """The input (B, L) in units of z, zero where missing; which of it was seen (B, L); and the scale.
 
     `moved`: the scale may shift; else (of values that cannot be negative) it only stretches. `scaler` ends in "/series" where
-    the scale is that of the whole series.
+    the scale is that of the whole series. `ratio`: of what "level" divides by to the size of the values.
     """
     y, seen = torch.nan_to_num(batch.y, 0.0), (batch.y == batch.y)
     there = seen.double()
@@ -49,6 +51,8 @@ def scaled(batch: Batch, scaler: str, season: int, moved: bool) -> tuple[Tensor,
         place, spread = batch.place, batch.spread
     else:
         place, spread = MEASURES[scaler if moved else "mean_abs"](y, there, count)
+        if scaler == "level" and ratio is not None:
+            spread = spread * ratio
     z = ((y - place) / _divisor(spread) * (there * (spread > 0))).float()
     return z, there.float(), Scale(place, spread, _naive(z, there.float(), season))
 
@@ -57,6 +61,15 @@ def of_series(y: Tensor, scaler: str) -> tuple[Tensor, Tensor]:
     """Place and spread of whole series (B, L) with NaN where missing."""
     seen = (y == y).double()
     return MEASURES[scaler](torch.nan_to_num(y, 0.0), seen, seen.sum(1, keepdim=True).clamp(min=1.0))
+
+
+def ratio_of(y: Tensor) -> float:
+    """How far windows (B, L) usually lie from their last value, as a share of their size: the median."""
+    seen = (y == y).double()
+    values, count = torch.nan_to_num(y, 0.0), seen.sum(1, keepdim=True).clamp(min=1.0)
+    distance, size = _last(values, seen, count)[1], _level(values, seen, count)[1]
+    shares = (distance / _divisor(size))[size > 0]
+    return float(shares.median()) if len(shares) else 1.0
 
 
 def _divisor(spread: Tensor) -> Tensor:
@@ -108,6 +121,12 @@ def _last(y: Tensor, seen: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
     return _unless_constant(place, ((y - place).abs() * seen).sum(1, keepdim=True) / count, y)
 
 
+def _level(y: Tensor, seen: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
+    """From the last value seen; spread: the mean size of the values, so that errors are shares of it."""
+    place, distance = _last(y, seen, count)
+    return place, torch.where(distance > 0, y.abs().sum(1, keepdim=True) / count, torch.zeros_like(distance))
+
+
 def _changes(y: Tensor, seen: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
     """From the last value seen; spread: the mean change from row to row."""
     both = seen[:, 1:] * seen[:, :-1]
@@ -138,6 +157,7 @@ MEASURES: dict[str, Measure] = {
     "min_max": _min_max,
     "mean_abs": _mean_abs,
     "last": _last,
+    "level": _level,
     "revin": _standard,
     "difference": _changes,
     "none": _none,

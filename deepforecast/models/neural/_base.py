@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from deepforecast.nn.body import Direct, Stepwise
     from deepforecast.nn.network import ForecastNetwork
 
-SCALERS = ("standard", "robust", "min_max", "mean_abs", "last", "revin", "difference", "none")
+SCALERS = ("standard", "robust", "min_max", "mean_abs", "last", "level", "revin", "difference", "none")
 HEADS = ("quantiles", "point", "normal", "student_t", "laplace", "lognormal", "negative_binomial", "poisson", "zero_inflated",
          "mixture", "implicit_quantile", "bins")  # fmt: skip
 LOSSES = ("mae", "mse", "huber", "mase", "smape", "owa")

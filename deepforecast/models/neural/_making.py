@@ -46,6 +46,8 @@ def _learned(model: NeuralForecaster, panel: Panel, monitor: Monitor, before: Le
         size = _input_size(model, panel, steps, season)
         channels = windows.channels(panel, size, steps, calendar_features.checked(model.calendar, panel.calendar))
     network = fresh(model, channels, season) if before is None else _copied(model, before)
+    if before is None and network.ratio is not None:
+        network.ratio.fill_(_ratio(panel, channels))
     record = _trained(model, panel, channels, network, monitor, 0.1 if before is not None else 1.0)
     shared = {"channels": channels.written(), "season": season, "network": network, "record": record}
     if model.scale_by == "panel":
@@ -191,6 +193,17 @@ def _batches(model: NeuralForecaster, panel: Panel, channels: Channels) -> tuple
     if not out:
         return steps, None
     return steps, Every(held, rows, windows.held_out(panel, horizon, out), 1024)
+
+
+def _ratio(panel: Panel, channels: Channels) -> float:
+    """What spreads of the scaler "level" are multiplied by, so that the usual window has spread 1: of windows drawn by number."""
+    import torch
+
+    from deepforecast.nn.scaling import ratio_of
+
+    rows = windows.rows(replace(panel, covariates={}, static={}), replace(channels, numbers=(), codes=(), static=(), static_codes=()))
+    begin, _ = rows.begin(*windows.places(panel, channels.input_size, channels.horizon).draw(0, 0, 4096, True))
+    return ratio_of(torch.from_numpy(rows.y[begin[:, None] + np.arange(channels.input_size)]))
 
 
 def _held_out(model: NeuralForecaster, panel: Panel) -> int:
