@@ -638,7 +638,7 @@ class DLinear(_DLinear):
         head: str = "quantiles",
         quantiles: list[float] | None = None,
         loss: str = "mae",
-        scaler: str = "last",
+        scaler: str = "standard",
         scale_by: str = "window",
         season_length: int | str = "auto",
         calendar: list[str] | str | None = "auto",
@@ -873,7 +873,7 @@ class GRU(_GRU):
         head: str = "quantiles",
         quantiles: list[float] | None = None,
         loss: str = "mae",
-        scaler: str = "last",
+        scaler: str = "standard",
         scale_by: str = "window",
         season_length: int | str = "auto",
         calendar: list[str] | str | None = "auto",
@@ -1200,7 +1200,7 @@ class LSTM(_LSTM):
         head: str = "quantiles",
         quantiles: list[float] | None = None,
         loss: str = "mae",
-        scaler: str = "last",
+        scaler: str = "standard",
         scale_by: str = "window",
         season_length: int | str = "auto",
         calendar: list[str] | str | None = "auto",
@@ -1464,7 +1464,7 @@ class MLP(_MLP):
         head: str = "quantiles",
         quantiles: list[float] | None = None,
         loss: str = "mae",
-        scaler: str = "last",
+        scaler: str = "standard",
         scale_by: str = "window",
         season_length: int | str = "auto",
         calendar: list[str] | str | None = "auto",
@@ -1634,7 +1634,7 @@ class NBEATS(_NBEATS):
         head: str = "quantiles",
         quantiles: list[float] | None = None,
         loss: str = "mae",
-        scaler: str = "last",
+        scaler: str = "standard",
         scale_by: str = "window",
         season_length: int | str = "auto",
         calendar: list[str] | str | None = "auto",
@@ -1676,8 +1676,8 @@ class NBEATS(_NBEATS):
 class NLinear(_NLinear):
     """The window less its last value, mapped to the steps ahead by one matrix, and the last value added again.
 
-    It follows a series whose level shifts. Zeng, Chen, Zhang, Xu 2022, "Are Transformers Effective for Time Series
-    Forecasting?"
+    It follows a series whose level shifts, and so takes no static columns: they could not move that level. Zeng, Chen, Zhang,
+    Xu 2022, "Are Transformers Effective for Time Series Forecasting?"
 
     horizon: steps to forecast when predict is not told
     alias: name of the forecast column, in place of the class name
@@ -1734,7 +1734,7 @@ class NLinear(_NLinear):
         head: str = "quantiles",
         quantiles: list[float] | None = None,
         loss: str = "mae",
-        scaler: str = "last",
+        scaler: str = "standard",
         scale_by: str = "window",
         season_length: int | str = "auto",
         calendar: list[str] | str | None = "auto",
@@ -1928,7 +1928,7 @@ class RNN(_RNN):
         head: str = "quantiles",
         quantiles: list[float] | None = None,
         loss: str = "mae",
-        scaler: str = "last",
+        scaler: str = "standard",
         scale_by: str = "window",
         season_length: int | str = "auto",
         calendar: list[str] | str | None = "auto",

@@ -59,8 +59,11 @@ def made(subject: Subject, h: int = 5) -> Forecaster:
 def weekly(model: Forecaster) -> Forecaster:
     """The model with a week where it would look for a season, and so the models in it."""
     changed: dict[str, Any] = {}
+    idle = {name for name, _ in model._idle()} if hasattr(model, "_idle") else set()
     for name, one in params.declared(type(model)).items():
         value = getattr(model, name)
+        if name in idle:
+            continue
         if isinstance(value, Forecaster):
             changed[name] = weekly(value)
         elif value == "auto" and one.at_least == 1 and int in alternatives(one.annotation):

@@ -36,20 +36,22 @@ HEADS = ("quantiles", "point", "normal", "student_t", "laplace", "lognormal", "n
 LOSSES = ("mae", "mse", "huber", "mase", "smape", "owa")
 GRID = (0.005, 0.025, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.975, 0.995)
 
+NEURAL = Capabilities(
+    future=True, past=True, static=True, categorical=True, missing=True, distribution="quantiles", learns_distribution=True,
+    local=False, scale_equivariant=True, shift_equivariant=True, sign_equivariant=False, precision=5e-3, simulates=True,
+)  # fmt: skip
+
 
 class NeuralForecaster(Forecaster):
     """One network for all series: windows of the past in, a distribution of every step of the horizon out."""
 
-    capabilities = Capabilities(
-        future=True, past=True, static=True, categorical=True, missing=True, distribution="quantiles", learns_distribution=True,
-        local=False, scale_equivariant=True, shift_equivariant=True, sign_equivariant=False, precision=5e-3, simulates=True,
-    )  # fmt: skip
+    capabilities = NEURAL
 
     input_size: int | str = param("auto", choices=("auto",), at_least=1, help="rows up to the cutoff that are looked at")
     head: str = param("quantiles", choices=HEADS, help="what the network says of a step: quantiles, a point or a distribution")
     quantiles: list[float] | None = param(None, above=0, below=1, help="those learned with head='quantiles'; None: 15")
     loss: str = param("mae", choices=LOSSES, help="by what errors of a point are weighed")
-    scaler: str = param("last", choices=SCALERS, help="how each window is brought to a common scale")
+    scaler: str = param("standard", choices=SCALERS, help="how each window is brought to a common scale")
     scale_by: str = param("window", choices=("window", "series", "panel"), help="of what a scale is")
     season_length: int | str = param("auto", choices=("auto",), at_least=1, help="steps after which the season repeats")
     calendar: list[str] | str | None = param("auto", choices=("auto", None), help="features of the date")
@@ -87,7 +89,7 @@ class NeuralForecaster(Forecaster):
     adds_parts: ClassVar[bool] = False  # whether its forecast is a sum of parts that say something
 
     learning_example: ClassVar[dict[str, Any]] = {
-        "max_steps": 300, "learning_rate": 1e-2, "scaler": "standard", "scale_by": "panel"
+        "max_steps": 300, "learning_rate": 1e-2, "scaler": "standard", "scale_by": "panel", "input_size": 6
     }  # fmt: skip
 
     @classmethod

@@ -11,9 +11,7 @@ import torch
 from deepforecast.core.state import Learned
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats
-from deepforecast.errors import CapabilityError
 from deepforecast.models.neural._ahead import Ahead
-from deepforecast.models.neural._forecast import limits
 from deepforecast.nn.batch import Batch
 
 if TYPE_CHECKING:
@@ -23,14 +21,10 @@ if TYPE_CHECKING:
 def components(
     model: NeuralForecaster, learned: Learned, steps: int, future: Mapping[str, Covariate]
 ) -> dict[str, Floats]:
-    """`level`, where the window's scale has its place, and the parts of the body, each (series, steps)."""
-    ahead = Ahead(model.name, learned, steps, future)
-    if steps > ahead.horizon:
-        raise CapabilityError(
-            f"{model.name} takes a forecast apart up to the horizon it learned, {ahead.horizon} steps; {steps} are asked for. "
-            f"Say explain({ahead.horizon}), or fit it with horizon={steps}."
-        )
-    network, names = ahead.network, list[str]()
+    """`level`, where the window's scale has its place; the parts of the body; and the `rest`, which rounding and bounds leave
+    and, beyond the horizon learned, that the forecast is one of many paths. Each (series, steps)."""
+    ahead, network = Ahead(model.name, learned, steps, future), learned["network"]
+    whole, names, found = model._forecast(learned, steps, future).point(model.point_kind), list[str](), []
 
     def act(batch: Batch, _: slice) -> tuple[Any, Any]:
         inputs, scale = network.inputs(batch)
@@ -38,10 +32,11 @@ def components(
         names[:] = list(parts)
         return torch.stack([part[..., network.head.location].squeeze(-1) for part in parts.values()], dim=-1), scale
 
-    z, place, spread = ahead._passes(ahead.tail, 0, act)
-    found = {"level": place + 0 * z[:, :steps, 0]}
-    found |= {name: spread * z[:, :steps, number] for number, name in enumerate(names)}
-    if model.bounds is None:
-        return found
-    total = np.sum(list(found.values()), axis=0)
-    return {**found, "bounds": np.clip(total, *limits(model)) - total}
+    for begin in range(0, steps, ahead.horizon):
+        tail = np.concatenate([ahead.tail, whole[:, :begin]], axis=1)[:, -ahead.tail.shape[1] :]
+        z, place, spread = ahead._passes(tail, begin, act)
+        level = np.repeat(place, ahead.horizon, axis=1)
+        found.append(np.concatenate([level[..., None], spread[..., None] * z], axis=2))
+    each = np.concatenate(found, axis=1)[:, :steps]
+    parts = dict(zip(["level", *names], np.moveaxis(each, 2, 0), strict=True))
+    return {**parts, "rest": whole - each.sum(axis=2)}

@@ -196,12 +196,13 @@ def _batches(model: NeuralForecaster, panel: Panel, channels: Channels) -> tuple
 
 
 def _ratio(panel: Panel, channels: Channels) -> float:
-    """What spreads of the scaler "level" are multiplied by, so that the usual window has spread 1: of windows drawn by number."""
+    """What spreads of the scaler "level" are multiplied by, so that the usual window has spread 1."""
     import torch
 
     from deepforecast.nn.scaling import ratio_of
 
-    rows = windows.rows(replace(panel, covariates={}, static={}), replace(channels, numbers=(), codes=(), static=(), static_codes=()))
+    plain = replace(channels, numbers=(), codes=(), static=(), static_codes=())
+    rows = windows.rows(replace(panel, covariates={}, static={}), plain)
     begin, _ = rows.begin(*windows.places(panel, channels.input_size, channels.horizon).draw(0, 0, 4096, True))
     return ratio_of(torch.from_numpy(rows.y[begin[:, None] + np.arange(channels.input_size)]))
 

@@ -35,14 +35,13 @@ class RecurrentForecaster(NeuralForecaster):
     decoder_size: int = param(64, at_least=1, help="their width")
 
     learning_example: ClassVar[dict[str, Any]] = {
-        **NeuralForecaster.learning_example, "max_steps": 400, "hidden_size": 16, "weight_decay": 0.01, "input_size": 6,
-        "head": "quantiles",
+        **NeuralForecaster.learning_example, "max_steps": 400, "hidden_size": 16, "weight_decay": 0.01, "head": "quantiles"
     }  # fmt: skip
 
     @classmethod
     def examples(cls) -> list[dict[str, Any]]:
         """Small networks for the contract checks."""
-        small = {"input_size": 14, "max_steps": 10, "batch_size": 32, "hidden_size": 8, "decoder_size": 16}
+        small: dict[str, Any] = {"input_size": 14, "max_steps": 10, "batch_size": 32, "hidden_size": 8, "decoder_size": 16}
         in_turn = {**small, "output": "autoregressive", "head": "student_t"}
         return {"lstm": [small, in_turn], "gru": [small], "rnn": [in_turn]}[cls.cell]
 

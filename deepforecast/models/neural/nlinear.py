@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from deepforecast.core.registry import register
-from deepforecast.models.neural._base import NeuralForecaster
+from deepforecast.models.neural._base import NEURAL, NeuralForecaster
 
 if TYPE_CHECKING:
     from deepforecast.nn.batch import Sizes
@@ -16,13 +17,15 @@ if TYPE_CHECKING:
 class NLinear(NeuralForecaster):
     """The window less its last value, mapped to the steps ahead by one matrix, and the last value added again.
 
-    It follows a series whose level shifts. Zeng, Chen, Zhang, Xu 2022, "Are Transformers Effective for Time Series
-    Forecasting?"
+    It follows a series whose level shifts, and so takes no static columns: they could not move that level. Zeng, Chen, Zhang,
+    Xu 2022, "Are Transformers Effective for Time Series Forecasting?"
 
     >>> from deepforecast.datasets import generate
     >>> NLinear(horizon=7, max_steps=20).fit(generate(2, 100)).predict().shape
     (14, 3)
     """
+
+    capabilities = replace(NEURAL, static=False)
 
     def _body(self, sizes: Sizes) -> NLinearBody:
         from deepforecast.nn.linear import NLinearBody

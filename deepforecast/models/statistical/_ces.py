@@ -66,10 +66,14 @@ class ComplexSmoothing(Statistical):
     def _needs(self, panel: Panel) -> int:
         return SHORTEST
 
+    def _season(self, panel: Panel) -> int:
+        """The season looked for."""
+        return resolved_season(self.season_length, panel, self, "season_length")
+
     def _estimate(self, panel: Panel) -> Learned:
         from deepforecast.kernels import ces_search
 
-        season = resolved_season(self.season_length, panel, self, "season_length")
+        season = self._season(panel)
         _, power = np.frexp(reduced(np.nan_to_num(np.abs(panel.y)), panel.indptr[:-1], panel.indptr[1:], np.maximum))
         y = np.ldexp(panel.y, -np.repeat(power, panel.lengths))  # near 1, so that squares neither overflow nor vanish
         wanted = self._forms(panel.observed, season)

@@ -12,7 +12,6 @@ from deepforecast.core.registry import register
 from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.panel import Panel
 from deepforecast.errors import ParameterError
-from deepforecast.models.baselines._base import resolved_season
 from deepforecast.models.statistical._ces import FORMS, SHORTEST, ComplexSmoothing
 
 
@@ -48,10 +47,13 @@ class CES(ComplexSmoothing):
         if self.season == "none":
             yield "season_length", "with season='none'. Say season='full' (or 'simple', 'partial'), or leave it out"
 
+    def _season(self, panel: Panel) -> int:
+        return 1 if self.season == "none" else super()._season(panel)
+
     def _needs(self, panel: Panel) -> int:
         if self.season == "none":
             return SHORTEST
-        length = resolved_season(self.season_length, panel, self, "season_length")
+        length = self._season(panel)
         if length == 1:
             raise ParameterError(
                 f"{self.name}: season={self.season!r} needs a season_length of 2 or more; it is 1. Say season='none'."
