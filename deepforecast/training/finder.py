@@ -34,7 +34,7 @@ def found_rate(network: ForecastNetwork, steps: Steps, options: Options) -> floa
         optimizer.zero_grad()
         loss = trial.loss(batch)
         loss.backward()  # type: ignore[no-untyped-call]
-        clipped(trial, options)
+        clipped(list(trial.parameters()), options)
         optimizer.step()
         seen.append(float(loss.detach()))
         if not math.isfinite(seen[-1]) or (number > 10 and seen[-1] > BLOWN * max(min(seen), 1e-3)):

@@ -64,6 +64,7 @@ class Guard:
         self._part: Tensor | None = None
         self._losses: list[Tensor] = []
         self._norms: list[Tensor] = []
+        self._rate = 0.0
         self._good: Any = None
         self._good_at = self.at
         self._began = time.monotonic()
@@ -82,7 +83,8 @@ class Guard:
 
     def rate(self) -> float:
         """The learning rate of the step to come."""
-        return self.options.learning_rate * self.damping * rate(self.options, self.at)
+        self._rate = self.options.learning_rate * self.damping * rate(self.options, self.at)
+        return self._rate
 
     def saw(self, loss: Tensor) -> None:
         """The loss of a batch; of those that make one step, the sum."""
@@ -95,7 +97,7 @@ class Guard:
             self._losses.append(self._part)
             self._norms.append(self.norm)
         self._part = None
-        record.rate.append(self.rate())
+        record.rate.append(self._rate)
         record.seconds.append(time.monotonic() - self._began)
         self.at += 1
         if self.average is not None:

@@ -33,6 +33,7 @@ class Training(pl.LightningModule):
         self.network, self.options, self.guard = network, options, guard
         self.automatic_optimization = not several
         self._loss: Any = compiled(network.loss) if options.compile else network.loss
+        self._weights = [one for one in network.parameters() if one.requires_grad]
         self._terminating: Any = None
 
     # -- a step ----------------------------------------------------------------------------------------------------------------
@@ -79,7 +80,7 @@ class Training(pl.LightningModule):
         if gradient_clip_val is not None:
             self.clip_gradients(optimizer, gradient_clip_val, gradient_clip_algorithm)
             return
-        norm = clipped(self.network, self.options)
+        norm = clipped(self._weights, self.options)
         if self.guard is not None:
             self.guard.norm = norm
 
@@ -92,17 +93,19 @@ class Training(pl.LightningModule):
 
     def _steps(self, several: Several) -> None:
         guard, optimizer, parts = self.guard, self.trainer.optimizers[0], self.options.accumulate
+        weights, device = self._weights, self.device
         if guard is None:
             raise RuntimeError("several steps at a time are made in a fit only")
         for part, batch in several:
-            loss = self._seen(moved(batch, self.device), part)
+            loss = self._seen(moved(batch, device), part)
             loss = loss if parts == 1 else loss / parts
             if not part:
-                optimizer.zero_grad()
+                for one in weights:
+                    one.grad = None
             loss.backward()  # type: ignore[no-untyped-call]
             guard.saw(loss)
             if part + 1 == parts:
-                guard.norm = clipped(self.network, self.options)
+                guard.norm = clipped(weights, self.options)
                 self._set_rate(optimizer)
                 optimizer.step()
                 if guard.stepped():

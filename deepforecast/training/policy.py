@@ -21,7 +21,9 @@ SHARE = 0.5
 
 def threads_for(network: ForecastNetwork, options: Options) -> int:
     """Threads of a step: one where the work of two is not worth dividing."""
-    return allowed_threads() if network.work * options.batch_size >= WORTH else 1
+    cells = [one for part in network.modules() if isinstance(part, torch.nn.RNNBase) for one in part.parameters()]
+    work = network.work + sum(one.numel() for one in cells) * (network.sizes.input_size - 1)  # once for each row of a window
+    return allowed_threads() if work * options.batch_size >= WORTH else 1
 
 
 def placed(windows: Windows, device: torch.device) -> Windows:

@@ -57,7 +57,7 @@ def test_gradients_are_cut_by_norm_and_by_value_and_their_norm_before_is_told() 
         for one in network.parameters():
             one.grad = torch.full_like(one, 2.0)
         before = torch.sqrt(sum((one.grad**2).sum() for one in network.parameters() if one.grad is not None))  # type: ignore[arg-type]
-        norm = stepping.clipped(network, replace(plain, grad_clip=grad_clip, clip_value=clip_value))
+        norm = stepping.clipped(list(network.parameters()), replace(plain, grad_clip=grad_clip, clip_value=clip_value))
         assert float(norm) == pytest.approx(float(before))
         found = torch.cat([one.grad.flatten() for one in network.parameters() if one.grad is not None])
         if clip_value is not None:
@@ -230,3 +230,16 @@ def test_epochs_of_ones_own_trainer_are_passes_over_the_windows() -> None:
     module, data = model.lightning_module(generate(2, 60)), model.datamodule(generate(2, 60))
     windows = 2 * (60 - 12 - 4 + 1)
     assert module.options.max_steps == len(data.train) == 3 * -(-windows // 8)
+
+
+@pytest.mark.parametrize(
+    ("model", "several"),
+    [(LSTM(horizon=24, input_size=96), True), (LSTM(horizon=24, input_size=96, hidden_size=32), False),
+     (DLinear(horizon=24, input_size=96), False), (MLP(horizon=24, input_size=96, hidden=[64]), False)],
+    ids=["LSTM 64", "LSTM 32", "DLinear", "MLP 64"],
+)  # fmt: skip
+def test_threads_follow_from_sizes(model: Any, several: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two threads are worth their cost from a recurrent layer of 64 on, 256 windows of 96 at a time."""
+    monkeypatch.setattr(policy, "allowed_threads", lambda: 2)
+    module = model.clone(max_steps=1).lightning_module(generate(1, 300))
+    assert policy.threads_for(module.network, module.options) == (2 if several else 1)
