@@ -3,7 +3,7 @@
     python benchmarks/bench_neural_accuracy.py [set ...] [--models LSTM GRU] [--quick]
 
 Needs the data folder (DEEPFORECAST_DATA): M4 hourly and weekly, NN5 (what follows the training part), Nord Pool's prices with
-load and wind known ahead (each day of the test part, one model). MASE by the differences of one season in the training part. The
+load and wind known ahead (each day of the test part, one model). MASE by the changes over one season in the training part. The
 peer has no default for how far it looks back: three horizons.
 """
 
