@@ -596,7 +596,7 @@ class DLinear(_DLinear):
     season_length: steps after which the season repeats
     calendar: features of the date
     bounds: least and largest value of a forecast; (0, None)
-    max_steps: steps of training
+    max_steps: steps of training; auto: by the number of windows
     max_epochs: passes over all windows, instead of max_steps
     batch_size: windows of a step
     draw: whether windows or series are drawn with equal chances
@@ -643,7 +643,7 @@ class DLinear(_DLinear):
         season_length: int | str = "auto",
         calendar: list[str] | str | None = "auto",
         bounds: tuple[float | None, float | None] | None = None,
-        max_steps: int = 500,
+        max_steps: int | str = 500,
         max_epochs: int | None = None,
         batch_size: int = 256,
         draw: str = "windows",
@@ -822,7 +822,7 @@ class GRU(_GRU):
     season_length: steps after which the season repeats
     calendar: features of the date
     bounds: least and largest value of a forecast; (0, None)
-    max_steps: steps of training
+    max_steps: steps of training; auto: by the number of windows
     max_epochs: passes over all windows, instead of max_steps
     batch_size: windows of a step
     draw: whether windows or series are drawn with equal chances
@@ -878,7 +878,7 @@ class GRU(_GRU):
         season_length: int | str = "auto",
         calendar: list[str] | str | None = "auto",
         bounds: tuple[float | None, float | None] | None = None,
-        max_steps: int = 500,
+        max_steps: int | str = 500,
         max_epochs: int | None = None,
         batch_size: int = 256,
         draw: str = "windows",
@@ -1149,7 +1149,7 @@ class LSTM(_LSTM):
     season_length: steps after which the season repeats
     calendar: features of the date
     bounds: least and largest value of a forecast; (0, None)
-    max_steps: steps of training
+    max_steps: steps of training; auto: by the number of windows
     max_epochs: passes over all windows, instead of max_steps
     batch_size: windows of a step
     draw: whether windows or series are drawn with equal chances
@@ -1205,7 +1205,7 @@ class LSTM(_LSTM):
         season_length: int | str = "auto",
         calendar: list[str] | str | None = "auto",
         bounds: tuple[float | None, float | None] | None = None,
-        max_steps: int = 500,
+        max_steps: int | str = 500,
         max_epochs: int | None = None,
         batch_size: int = 256,
         draw: str = "windows",
@@ -1419,7 +1419,7 @@ class MLP(_MLP):
     season_length: steps after which the season repeats
     calendar: features of the date
     bounds: least and largest value of a forecast; (0, None)
-    max_steps: steps of training
+    max_steps: steps of training; auto: by the number of windows
     max_epochs: passes over all windows, instead of max_steps
     batch_size: windows of a step
     draw: whether windows or series are drawn with equal chances
@@ -1469,7 +1469,7 @@ class MLP(_MLP):
         season_length: int | str = "auto",
         calendar: list[str] | str | None = "auto",
         bounds: tuple[float | None, float | None] | None = None,
-        max_steps: int = 500,
+        max_steps: int | str = 500,
         max_epochs: int | None = None,
         batch_size: int = 256,
         draw: str = "windows",
@@ -1588,7 +1588,7 @@ class NBEATS(_NBEATS):
     season_length: steps after which the season repeats
     calendar: features of the date
     bounds: least and largest value of a forecast; (0, None)
-    max_steps: steps of training
+    max_steps: steps of training; auto: by the number of windows
     max_epochs: passes over all windows, instead of max_steps
     batch_size: windows of a step
     draw: whether windows or series are drawn with equal chances
@@ -1634,17 +1634,17 @@ class NBEATS(_NBEATS):
         head: str = "quantiles",
         quantiles: list[float] | None = None,
         loss: str = "mae",
-        scaler: str = "standard",
+        scaler: str = "level",
         scale_by: str = "window",
         season_length: int | str = "auto",
         calendar: list[str] | str | None = "auto",
         bounds: tuple[float | None, float | None] | None = None,
-        max_steps: int = 500,
+        max_steps: int | str = "auto",
         max_epochs: int | None = None,
-        batch_size: int = 256,
+        batch_size: int = 1024,
         draw: str = "windows",
         recent: int | None = None,
-        learning_rate: float | str = 0.001,
+        learning_rate: float = 0.0015,
         schedule: str = "one_cycle",
         warmup: float = 0.1,
         weight_decay: float = 0.0001,
@@ -1693,7 +1693,7 @@ class NLinear(_NLinear):
     season_length: steps after which the season repeats
     calendar: features of the date
     bounds: least and largest value of a forecast; (0, None)
-    max_steps: steps of training
+    max_steps: steps of training; auto: by the number of windows
     max_epochs: passes over all windows, instead of max_steps
     batch_size: windows of a step
     draw: whether windows or series are drawn with equal chances
@@ -1739,7 +1739,7 @@ class NLinear(_NLinear):
         season_length: int | str = "auto",
         calendar: list[str] | str | None = "auto",
         bounds: tuple[float | None, float | None] | None = None,
-        max_steps: int = 500,
+        max_steps: int | str = 500,
         max_epochs: int | None = None,
         batch_size: int = 256,
         draw: str = "windows",
@@ -1876,7 +1876,7 @@ class RNN(_RNN):
     season_length: steps after which the season repeats
     calendar: features of the date
     bounds: least and largest value of a forecast; (0, None)
-    max_steps: steps of training
+    max_steps: steps of training; auto: by the number of windows
     max_epochs: passes over all windows, instead of max_steps
     batch_size: windows of a step
     draw: whether windows or series are drawn with equal chances
@@ -1933,7 +1933,7 @@ class RNN(_RNN):
         season_length: int | str = "auto",
         calendar: list[str] | str | None = "auto",
         bounds: tuple[float | None, float | None] | None = None,
-        max_steps: int = 500,
+        max_steps: int | str = 500,
         max_epochs: int | None = None,
         batch_size: int = 256,
         draw: str = "windows",

@@ -38,7 +38,7 @@ class ForecastNetwork(nn.Module):
         self.temporal = Embedded(tuple(temporal)) if temporal else None
         self.fixed = Embedded(tuple(static)) if static else None
         self.ratio: Tensor | None
-        self.register_buffer("ratio", torch.ones(()) if scaler == "level" else None)  # of the panel: see `scaled`
+        self.register_buffer("ratio", torch.ones(1) if scaler == "level" else None)  # of the panel: see `scaled`
         self.affine = nn.Parameter(torch.tensor([1.0, 0.0])) if scaler == "revin" else None
 
     @property

@@ -56,7 +56,7 @@ class NeuralForecaster(Forecaster):
     season_length: int | str = param("auto", choices=("auto",), at_least=1, help="steps after which the season repeats")
     calendar: list[str] | str | None = param("auto", choices=("auto", None), help="features of the date")
     bounds: tuple[float | None, float | None] | None = param(None, help="least and largest value of a forecast; (0, None)")
-    max_steps: int = param(500, at_least=1, help="steps of training")
+    max_steps: int | str = param(500, choices=("auto",), at_least=1, help="steps of training; auto: by the number of windows")
     max_epochs: int | None = param(None, at_least=1, help="passes over all windows, instead of max_steps")
     batch_size: int = param(256, at_least=1, help="windows of a step")
     draw: str = param("windows", choices=("windows", "series"), help="whether windows or series are drawn with equal chances")

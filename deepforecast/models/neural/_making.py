@@ -96,7 +96,7 @@ def options(model: NeuralForecaster, windows_there: int, rate: float = 1.0) -> O
     """The parameters that say how to train."""
     from deepforecast.training.options import Options
 
-    steps = model.max_steps
+    steps = usual_steps(windows_there, model.batch_size) if isinstance(model.max_steps, str) else model.max_steps
     if model.max_epochs is not None:
         steps = max(-(-windows_there // (model.batch_size * model.accumulate)), 1) * model.max_epochs
     same = ("batch_size", "weight_decay", "schedule", "warmup", "grad_clip", "clip_value", "accumulate", "average",
@@ -108,6 +108,16 @@ def options(model: NeuralForecaster, windows_there: int, rate: float = 1.0) -> O
         teacher=getattr(model, "teacher", "constant"), trainer=model.trainer or {},
         **{name: getattr(model, name) for name in same},
     )  # fmt: skip
+
+
+def usual_steps(windows_there: int, batch_size: int) -> int:
+    """Steps of training for so many windows: they grow as the root of the batches that one pass takes, from 500 to 4,500.
+
+    >>> usual_steps(1_000, 1024), usual_steps(300_000, 1024), usual_steps(8_000_000, 1024)
+    (500, 1027, 4500)
+    """
+    root: float = (windows_there / batch_size) ** 0.5
+    return min(max(round(60 * root), 500), 4500)
 
 
 def narrowed(model: NeuralForecaster, declared: Capabilities) -> Capabilities:
@@ -188,7 +198,7 @@ def _batches(model: NeuralForecaster, panel: Panel, channels: Channels) -> tuple
     size, horizon, out = channels.input_size, channels.horizon, _held_out(model, panel)
     there = windows.places(panel, size, horizon, out, model.recent)
     steps = Steps(
-        held, rows, there, model.batch_size, model.seed, model.draw == "series", model.max_steps, parts=model.accumulate
+        held, rows, there, model.batch_size, model.seed, model.draw == "series", 1, parts=model.accumulate
     )
     if not out:
         return steps, None

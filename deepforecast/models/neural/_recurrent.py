@@ -35,7 +35,8 @@ class RecurrentForecaster(NeuralForecaster):
     decoder_size: int = param(64, at_least=1, help="their width")
 
     learning_example: ClassVar[dict[str, Any]] = {
-        **NeuralForecaster.learning_example, "max_steps": 400, "hidden_size": 16, "weight_decay": 0.01, "head": "quantiles"
+        **NeuralForecaster.learning_example, "max_steps": 400, "hidden_size": 16, "weight_decay": 0.01, "head": "quantiles",
+        "batch_size": 64, "decoder_size": 64,
     }  # fmt: skip
 
     @classmethod

@@ -34,6 +34,10 @@ class NBEATS(NeuralForecaster):
     blocks: int = param(3, at_least=1, low=1, high=6, help="blocks of each stack")
     hidden: Sequence[int] = param((256, 256, 256), at_least=1, help="widths of a block's hidden layers")
     degree: int = param(2, at_least=0, help="of the polynomials of a trend stack")
+    scaler: str = param("level")
+    max_steps: int | str = param("auto")
+    batch_size: int = param(1024)
+    learning_rate: float = param(1.5e-3)
     dropout: float = param(0.0, at_least=0, below=1, low=0.0, high=0.3, help="share of the numbers hidden while training")
 
     def _body(self, sizes: Sizes) -> NBEATSBody:
