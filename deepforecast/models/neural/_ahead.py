@@ -19,7 +19,7 @@ from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats
 from deepforecast.data.windows import Channels, static_of
 from deepforecast.errors import DeepForecastError
-from deepforecast.models.neural._forecast import HeadForecast, Joined, limits
+from deepforecast.models.neural._forecast import LEAST, HeadForecast, Joined, filled, limits
 from deepforecast.models.neural._standing import channels_of
 from deepforecast.nn.batch import Batch
 from deepforecast.nn.decoding import sampled
@@ -27,8 +27,7 @@ from deepforecast.nn.decoding import sampled
 if TYPE_CHECKING:
     from deepforecast.models.neural._base import NeuralForecaster
 
-ROWS = 512  # windows of a pass
-LEAST = 8  # a pass has a multiple of it: the last bits of a product hang on how many rows are left over
+ROWS = 512  # windows of a pass, and a multiple of LEAST: the last bits of a product hang on how many rows are left over
 WORTH = 2e8  # multiplications of a pass from which a second thread helps more than it costs
 SPREAD = (np.arange(9) + 0.5) / 9  # of a path's distribution, the values that are pooled
 PATHS = 200  # by which steps beyond the horizon, and those of stepwise networks, are told
@@ -154,7 +153,7 @@ class Ahead:
         """Values of paths drawn step by step, (series, samples, horizon), after the values of each series or of each path."""
         def act(batch: Batch, rows: slice) -> Any:
             inputs, scale = self.network.inputs(batch)
-            asked = torch.from_numpy(_filled(uniform[rows], len(batch)))
+            asked = torch.from_numpy(filled(uniform[rows], len(batch)))
             low, high = self.network.head.reach
             return sampled(self.network, inputs, scale, asked.clamp(low, high)), scale
 
@@ -179,7 +178,7 @@ class Ahead:
 
     def _batch(self, tail: Floats, series: Any, begin: int) -> Batch:
         wanted = -(-len(tail) // LEAST) * LEAST
-        rows = _filled(series, wanted)
+        rows = filled(series, wanted)
         past, future = slice(begin, begin + tail.shape[1]), slice(begin + tail.shape[1], begin + tail.shape[1] + self.horizon)
         clock, channels, held = self._clock, self.channels, self.learned.by_series
         whose = rows if clock.shape[0] > 1 else np.zeros(len(rows), dtype=np.int64)
@@ -192,7 +191,7 @@ class Ahead:
         codes, known = self._codes, channels.ahead_codes
         whose = rows if codes.shape[0] > 1 else np.zeros(len(rows), dtype=np.int64)
         parts = (
-            _filled(tail, wanted), behind, ahead, static[rows], codes[whose, past], codes[whose, future, :known],
+            filled(tail, wanted), behind, ahead, static[rows], codes[whose, past], codes[whose, future, :known],
             static_codes[rows], held["place"][rows, None], held["spread"][rows, None],
         )  # fmt: skip
         return Batch(*[torch.from_numpy(np.require(one, requirements=["C", "W"])) for one in parts])
@@ -248,8 +247,3 @@ class Ahead:
         names = (*self.channels.static, *self.channels.static_codes)
         held = {name: Covariate(self.learned.by_series[f"static:{name}"]) for name in names}
         return static_of(self.channels, held, len(self.tail))
-
-
-def _filled(values: Any, rows: int) -> Any:
-    """Values with the first again behind them, up to so many rows."""
-    return values if len(values) == rows else np.concatenate([values, np.repeat(values[:1], rows - len(values), axis=0)])

@@ -16,17 +16,22 @@ from deepforecast.errors import ParameterError, shown
 if TYPE_CHECKING:
     from deepforecast.models.neural._base import NeuralForecaster
 
+LEAST = 8  # what is computed at once is a multiple of it
+
+
+def filled(values: Any, rows: int) -> Any:
+    """Values with the first again behind them, up to so many rows."""
+    return values if len(values) == rows else np.concatenate([values, np.repeat(values[:1], rows - len(values), axis=0)])
+
 
 def limits(model: NeuralForecaster) -> tuple[float, float]:
     """The least and the largest value of a forecast."""
     if model.bounds is None:
         return -inf, inf
-    given = tuple(model.bounds) if isinstance(model.bounds, (tuple, list)) else ()
-    plain = all(one is None or (isinstance(one, (int, float)) and not isinstance(one, bool)) for one in given)
-    if len(given) == 2 and plain:
-        low, high = -inf if given[0] is None else float(given[0]), inf if given[1] is None else float(given[1])
-        if low < high:
-            return low, high
+    low, high = model.bounds
+    low, high = -inf if low is None else low, inf if high is None else high
+    if low < high:
+        return low, high
     raise ParameterError(f"bounds are a least value and a larger one, None for none; got {shown(model.bounds)}.")
 
 
@@ -47,7 +52,7 @@ class HeadForecast(Forecast):
         import torch
 
         with torch.inference_mode():
-            found = self.head.mean(torch.from_numpy(self.raw), torch.from_numpy(self._spreads)).numpy()
+            found = self.head.mean(*self._padded()).numpy()[: len(self.raw)]
         return self._within(self.place + self.spread * found)
 
     def quantiles(self, probabilities: Sequence[float]) -> Floats:
@@ -64,7 +69,8 @@ class HeadForecast(Forecast):
             return self._within(self.place + self.spread * self.raw[..., self.head.middle])[..., None]
         with torch.inference_mode():
             asked = torch.tensor(list(probabilities), dtype=torch.float64)
-            found = self.head.quantiles(torch.from_numpy(self.raw), asked, torch.from_numpy(self._spreads)).numpy()
+            raw, spread = self._padded()
+            found = self.head.quantiles(raw, asked, spread).numpy()[: len(self.raw)]
         return self._within(self.place[..., None] + self.spread[..., None] * found)
 
     def drawn(self, uniform: Floats) -> Floats:
@@ -72,17 +78,24 @@ class HeadForecast(Forecast):
         import torch
 
         with torch.inference_mode():
-            asked = torch.from_numpy(np.moveaxis(uniform, 1, -1))
+            raw, spread = self._padded()
+            asked = torch.from_numpy(filled(np.moveaxis(uniform, 1, -1), len(raw)))
             low, high = self.head.reach
-            found = self.head.quantiles(torch.from_numpy(self.raw), asked.clamp(low, high), torch.from_numpy(self._spreads))
-        return self._within(self.place[..., None] + self.spread[..., None] * np.moveaxis(found.numpy(), -1, 1))
+            found = self.head.quantiles(raw, asked.clamp(low, high), spread).numpy()[: len(self.raw)]
+        place, wide = (one[..., None] for one in (self.place, self.spread))
+        return self._within(np.moveaxis(place + wide * found, -1, 1))
 
     def _within(self, values: Floats) -> Floats:
         return values if self.limits == (-inf, inf) else np.clip(values, *self.limits)
 
-    @property
-    def _spreads(self) -> Floats:
-        return np.array(np.broadcast_to(self.spread, self.raw.shape[:2]))
+    def _padded(self) -> tuple[Any, Any]:
+        """What the head reads, of a multiple of LEAST series: the last bits of a product hang on the rows left over."""
+        import torch
+
+        count = -(-len(self.raw) // LEAST) * LEAST
+        raw = filled(self.raw, count)
+        spread = np.array(np.broadcast_to(filled(self.spread, count), raw.shape[:2]))
+        return torch.from_numpy(raw), torch.from_numpy(spread)
 
     def after(self, steps: int) -> HeadForecast:
         """The same without its first steps."""

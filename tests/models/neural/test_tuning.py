@@ -1,0 +1,57 @@
+"""Going on learning, parts of the network frozen; and a step on a device that is not there."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from deepforecast import GRU, LSTM, MLP, Naive
+from deepforecast.errors import ParameterError, ParameterTypeError
+from tests.models.neural.test_ahead import fitted, panel
+
+
+def weights(model: MLP) -> dict[str, torch.Tensor]:
+    return {name: value.clone() for name, value in model.network_.state_dict().items()}
+
+
+@pytest.mark.parametrize("rest", [{}, {"average": 0.9}, {"normalization": "batch"}])
+def test_frozen_parts_stay_to_the_bit(rest: dict[str, object]) -> None:
+    model = fitted("MLP", **rest)
+    before = weights(model)
+    part = next(name for name in before if name.endswith("weight")).rpartition(".")[0]
+    model.fine_tune(panel(4, 120, seed=9), freeze=[part.removeprefix("body.")])
+    after = weights(model)
+    same = {name for name in before if torch.equal(before[name], after[name])}
+    assert {name for name in before if name.startswith(f"{part}.")} <= same
+    assert set(before) - same
+    assert all(one.requires_grad for one in model.network_.parameters())
+
+
+def test_unknown_parts_are_refused_with_those_there_are() -> None:
+    model = fitted("MLP")
+    with pytest.raises(ParameterError, match=r"freeze names parts of the network: body\..*; encode is none of them"):
+        model.fine_tune(panel(2, 60), freeze=["encode"])
+    with pytest.raises(ParameterError, match="leaves nothing to learn"):
+        model.fine_tune(panel(2, 60), freeze=["body"])
+    with pytest.raises(ParameterTypeError, match="freeze is a list of names"):
+        model.fine_tune(panel(2, 60), freeze="body")
+
+
+def test_a_model_without_parts_takes_no_freeze() -> None:
+    with pytest.raises(ParameterTypeError, match="has no freeze"):
+        Naive(horizon=2).fit(panel(2, 60)).fine_tune(panel(2, 60), freeze=["body"])
+
+
+@pytest.mark.parametrize("model", [MLP(horizon=5), LSTM(horizon=5), GRU(horizon=5, output="autoregressive")])
+@pytest.mark.parametrize("device", ["cpu", "meta"])
+def test_a_step_on_any_device(model: MLP, device: str) -> None:
+    model.device_step(device)
+
+
+def test_a_tensor_left_behind_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    from deepforecast.nn.perceptron import MLPBody
+
+    features = MLPBody.features
+    monkeypatch.setattr(MLPBody, "features", lambda self, inputs: features(self, inputs) + torch.ones(1, device="cpu"))
+    with pytest.raises(RuntimeError, match="device"):
+        MLP(horizon=5).device_step("meta")
