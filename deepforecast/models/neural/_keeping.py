@@ -21,6 +21,7 @@ from deepforecast.core.threads import waiting_passively
 from deepforecast.data.calendar_features import NAMES
 from deepforecast.data.windows import Channels
 from deepforecast.errors import shown, some
+from deepforecast.training.importing import unnoticed
 
 if TYPE_CHECKING:
     from deepforecast.models.neural._base import NeuralForecaster
@@ -59,7 +60,7 @@ def revived(model: NeuralForecaster, learned: Learned) -> Learned:
 
 
 def _network(model: NeuralForecaster, channels: Channels, season: int, weights: Mapping[str, Any]) -> ForecastNetwork:
-    with waiting_passively("torch"):
+    with waiting_passively("torch"), unnoticed():
         import torch
     from deepforecast.models.neural import _making
 

@@ -83,15 +83,6 @@ def fresh(model: NeuralForecaster, channels: Channels, season: int) -> ForecastN
         ).eval()  # fmt: skip
 
 
-def revived(model: NeuralForecaster, learned: Learned) -> ForecastNetwork:
-    """The network of a file."""
-    with waiting_passively("torch"), unnoticed():
-        import torch
-    network = fresh(model, Channels.read(learned["channels"]), int(learned["season"]))
-    network.load_state_dict({name: torch.from_numpy(np.array(value)) for name, value in learned["weights"].items()})
-    return network.eval()
-
-
 def options(model: NeuralForecaster, windows_there: int, rate: float = 1.0) -> Options:
     """The parameters that say how to train."""
     from deepforecast.training.options import Options

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from deepforecast.core.threads import waiting_passively
 from deepforecast.data.windows import Channels
+from deepforecast.training.importing import unnoticed
 
 if TYPE_CHECKING:
     from torch import nn
@@ -17,7 +18,7 @@ ROWS, SEASON, STEPS = 4, 4, 5
 
 def step(model: NeuralForecaster, device: str) -> None:
     """Loss, gradients and a forecast of a network that is given a column of every kind, all of it on the device."""
-    with waiting_passively("torch"):
+    with waiting_passively("torch"), unnoticed():
         import torch
     from torch._subclasses.fake_tensor import FakeTensorMode
 

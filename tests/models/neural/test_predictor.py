@@ -42,12 +42,14 @@ def test_series_of_any_length() -> None:
 def test_columns_and_categories() -> None:
     frame = panel(2, 80)
     random = np.random.default_rng(0)
-    frame = frame.assign(ahead=random.normal(size=160), seen=random.normal(size=160), kind=pd.Categorical(random.choice(["a", "b"], 160)))
+    kinds = pd.Categorical(random.choice(["a", "b"], 160))
+    frame = frame.assign(ahead=random.normal(size=160), seen=random.normal(size=160), kind=kinds)
     static = pd.DataFrame({"unique_id": ["s0000", "s0001"], "size": [1.0, 2.0]})
     columns = {"future": ["ahead", "kind"], "past": ["seen"], "static": ["size"]}
     model = MLP(horizon=HORIZON, input_size=12, hidden=[8], max_steps=20, calendar=None)
     model.fit(frame, columns=columns, static=static)
-    ahead = model.future_frame().assign(ahead=random.normal(size=2 * HORIZON), kind="b")
+    ahead = model.future_frame().assign(ahead=random.normal(size=2 * HORIZON))
+    ahead["kind"] = pd.Categorical(["b"] * len(ahead), ["a", "b"])
     said = model.predict(future=ahead)["MLP"].to_numpy().reshape(2, -1)
 
     def rows(name: str) -> np.ndarray:
