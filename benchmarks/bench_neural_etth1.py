@@ -2,9 +2,9 @@
 
     python benchmarks/bench_neural_etth1.py [--seeds 3] [--quick]
 
-Needs the data folder (DEEPFORECAST_DATA). Columns are standardised by their first 8,640 rows; 2,880 rows choose the weights; the
-windows that end in the 2,880 rows after them are forecast, each row a cutoff, none dropped. Input 336, one network for all seven
-columns. Zeng et al. 2023 have 0.375 (DLinear) and 0.374 (NLinear).
+Needs the data folder (DEEPFORECAST_DATA). Columns are standardised by their first 8,640 rows; 2,880 rows choose the weights;
+the windows that end in the 2,880 rows after them are forecast, each row a cutoff, none dropped. Input 336, one network for all
+seven columns. Zeng et al. 2023 have 0.375 (DLinear) and 0.374 (NLinear).
 """
 
 from __future__ import annotations
@@ -51,7 +51,8 @@ def main() -> int:
         found = [run(name, frame, seed, given.quick) for seed in range(1 if given.quick else given.seeds)]
         mse, mae, fit, ahead, kept = (statistics.median(one) for one in zip(*found, strict=True))
         spread = f"{min(one[0] for one in found):.4f} to {max(one[0] for one in found):.4f}"
-        lines.append(f"| {name} | {mse:.4f} ({spread}) | {mae:.4f} | {ASKED[name]} ± 1 % | {fit:.1f} | {ahead:.1f} | {kept:.0f} |")
+        asked = f"{ASKED[name]} ± 1 %"
+        lines.append(f"| {name} | {mse:.4f} ({spread}) | {mae:.4f} | {asked} | {fit:.1f} | {ahead:.1f} | {kept:.0f} |")
     write("neural_etth1", [*lines, "", compared(frame, given.quick)], given.quick)
     return 0
 
@@ -84,7 +85,7 @@ def run(name: str, frame: pd.DataFrame, seed: int, quick: bool) -> tuple[float, 
 
 
 def forecasts(fitted: Any, frame: pd.DataFrame, stride: int) -> Any:
-    """Column by column: what is said after each cutoff, (windows, horizon), and what came. Each window is a series of its own."""
+    """Column by column: what is said after each cutoff, (windows, horizon), and what came. A window is a series of its own."""
     begin, end = TRAIN + VALIDATION, TRAIN + VALIDATION + TEST
     for _, column in frame.groupby("unique_id"):
         y, ds = column["y"].to_numpy(), column["ds"].to_numpy()
@@ -108,8 +109,8 @@ def compared(frame: pd.DataFrame, quick: bool) -> str:
     count = sum(len(said) for said, _ in forecasts(fitted, frame, 24 if quick else 1))
     each = 1e3 * (time.process_time() - start) / count
     return (
-        f"A forecast through cross_validate(step_size=1, refit=False): {1e3 * spent / (len(found) / HORIZON):.2f} CPU ms (its fit of "
-        f"one step included); as series of their own in predict(frame=...): {each:.2f}."
+        f"A forecast through cross_validate(step_size=1, refit=False): {1e3 * spent / (len(found) / HORIZON):.2f} CPU ms (its "
+        f"fit of one step included); as series of their own in predict(frame=...): {each:.2f}."
     )
 
 
