@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -85,12 +85,25 @@ class _Word(event.Listener):  # type: ignore[misc]  # numba is not typed
 
 def _compiled(function: Function, **more: bool) -> Function:
     options = {"pipeline_class": Kernel, **OPTIONS, **more}
+    if numba.config.DISABLE_JIT:  # NUMBA_DISABLE_JIT=1, to step through kernels: plain Python, with nothing to keep
+        return function
     try:
         dispatcher = numba.njit(cache=True, **options)(function)
         dispatcher._cache._cache_file._source_stamp = _sources()
+        dispatcher._cache.save_overload = _if_there_is_room(dispatcher._cache.save_overload)
     except RuntimeError:  # no folder for kept kernels: not beside the sources, not in the user's cache
         dispatcher = numba.njit(**options)(function)
     return cast(Function, dispatcher)
+
+
+def _if_there_is_room(keep: Callable[..., None]) -> Callable[..., None]:
+    """`keep`, and where the disk is full or no longer takes anything the kernel lives in memory."""
+
+    def attempt(*arguments: Any) -> None:
+        with suppress(OSError):
+            keep(*arguments)
+
+    return attempt
 
 
 @cache

@@ -79,6 +79,24 @@ def test_a_change_in_what_a_kernel_calls_is_seen(small):
     assert run(CALL) == "30.0 0"
 
 
+def test_kernels_run_as_plain_python_where_numba_is_told_not_to_compile(small):
+    _, run = small
+    assert run("from deepforecast.kernels.outer import outer; print(outer(1.0))", NUMBA_DISABLE_JIT="1") == "20.0"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="no limit on the size of files")
+def test_kernels_live_in_memory_where_the_disk_is_full(small):
+    _, run = small
+    full = """
+        import resource, signal
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (512, 512))
+        """
+    assert run(textwrap.dedent(full) + CALL) == "20.0 0"
+    assert run(CALL) == "20.0 0"  # and nothing half written is taken for a kernel
+
+
 @pytest.mark.slow
 def test_kernels_live_in_memory_where_no_folder_can_be_written(small):
     folder, run = small
