@@ -21,7 +21,7 @@ from dataclasses import fields
 from typing import Any
 
 import numpy as np
-from beside_neural import Said, child, middle, peak, peer, walks, write
+from beside_neural import Said, child, memory_now, middle, peak, peer, walks, write
 
 INPUT, HORIZON = 96, 24
 
@@ -150,7 +150,7 @@ def memory(series: int, length: int, turns: int) -> Said:
     """Most memory of a fit, beyond what the frame and the libraries take; wall of predict."""
     frame = walks(series, length)
     fitted(frame[frame["unique_id"] < 2])
-    before = peak()
+    before = memory_now()
     model = fitted(frame, 20)
     return {"before": before, "peak": peak(), "predict": timed(model.predict, 2)["wall"]}
 
