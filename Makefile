@@ -1,13 +1,15 @@
 # Each target works alone on a fresh clone: what it needs, it makes. Only Python 3.11 or newer, pip, make and git are presumed.
 
 PYTHON ?= python3
-WORKERS ?= 0
+WORKERS ?= 2
 ONLY ?=
 JOBS ?= 2
 
 RUN := .venv/bin
 READY := .venv/.ready
-PYTEST := $(RUN)/python -m pytest $(if $(filter-out 0,$(WORKERS)),-n $(WORKERS) --dist loadfile)
+# Workers share the cores: each of one thread, or they would wait for each other.
+PYTEST := $(if $(filter-out 0,$(WORKERS)),OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1) $(RUN)/python -m pytest \
+	$(if $(filter-out 0,$(WORKERS)),-n $(WORKERS) --dist worksteal)
 
 export PYTHON
 # Whatever environment the caller stands in, only .venv counts here.
@@ -19,14 +21,14 @@ unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
 help:  ## show this list
 	@echo "make TARGET, where TARGET is one of (the first one run makes .venv: 1 to 5 minutes, once)"
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | awk -F'|' '{ printf "  %-10s %s\n", $$1, $$2 }'
-	@echo "Variables: PYTHON=python3.12, WORKERS=2 (test processes), ONLY=name and JOBS=2 (mutants)"
+	@echo "Variables: PYTHON=python3.12, WORKERS=0 (tests in one process), ONLY=name and JOBS=2 (mutants)"
 
 demo: $(READY)  ## forecast a built-in series, compare models, write a report (10 s)
 	@echo "demo: fitting and comparing models on data that ships with the library (about 10 s)"
 	@$(RUN)/deepforecast demo
 
-test: $(READY)  ## the quick tests and every docstring example (about 4 min)
-	@echo "test: quick tests and the examples in docstrings (about 4 minutes)"
+test: $(READY)  ## the quick tests and every docstring example (about 6 min)
+	@echo "test: quick tests and the examples in docstrings (about 6 minutes)"
 	@$(PYTEST) -m "not slow and not data and not gpu"
 
 test-all: $(READY)  ## every test: slow ones, faults, benchmark data, GPU where there is one (10 to 30 min)
