@@ -62,7 +62,7 @@ class NeuralForecaster(Forecaster):
     draw: str = param("windows", choices=("windows", "series"), help="whether windows or series are drawn with equal chances")
     recent: int | None = param(None, at_least=1, help="only so many of the last windows of each series are learned from")
     learning_rate: float | str = param(
-        1e-3, choices=("find",), above=0, low=1e-4, high=1e-2, log=True, help="largest rate; find: by a range test"
+        3e-3, choices=("find",), above=0, low=1e-4, high=1e-2, log=True, help="largest rate; find: by a range test"
     )
     schedule: str = param("one_cycle", choices=("one_cycle", "cosine", "constant"), help="how the rate changes")
     warmup: float = param(0.1, at_least=0, below=1, help="share of the steps in which the rate rises")

@@ -33,7 +33,7 @@ class RecurrentForecaster(NeuralForecaster):
     )
     decoder_layers: int = param(1, at_least=0, help="hidden layers of the direct output")
     decoder_size: int = param(64, at_least=1, help="their width")
-    learning_rate: float | str = param(3e-3)
+    scaler: str = param("last")
 
     learning_example: ClassVar[dict[str, Any]] = {
         **NeuralForecaster.learning_example, "max_steps": 400, "hidden_size": 16, "weight_decay": 0.01, "head": "quantiles",
