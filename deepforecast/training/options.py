@@ -44,7 +44,7 @@ def rate(options: Options, step: int) -> float:
     """The learning rate of a step (from 0) as a share of the largest.
 
     >>> [round(rate(Options(5, 1, 0.1), step), 2) for step in range(5)]
-    [1.0, 0.93, 0.71, 0.4, 0.12]
+    [1.0, 0.9, 0.63, 0.31, 0.07]
     """
     from math import cos, pi
 
