@@ -107,8 +107,8 @@ class NeuralForecaster(Forecaster):
 
     @property
     def training_report_(self) -> Frame:
-        """A row a step: `step`, `loss`, `rate`, `gradient_norm`, `seconds` (not of a loaded model), `validation`, and whether its
-        weights were `kept`."""
+        """A row a step: `step`, `loss`, `rate`, `gradient_norm`, `seconds` (not of a loaded model), `validation`, and
+        whether its weights were `kept`."""
         state = self.fitted()
         return frames.build(state.series.library, _making.report(state.learned["record"]))
 
