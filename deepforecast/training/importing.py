@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import os
 import random
+import sys
+import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+ALONE = threading.RLock()
+"""Torch's own generator, filters and levels belong to the process: who draws first weights or trains holds this, so that of fits
+in several threads one learns at a time, as if alone."""
+
 
 @contextmanager
 def unnoticed() -> Iterator[None]:
-    """For `import`s inside the block."""
+    """For `import`s inside the block. Where the libraries are there already nothing is touched: another thread may be at work
+    under filters of its own."""
+    if all(name in sys.modules for name in ("torch", "pytorch_lightning")):
+        yield
+        return
     before, drawn = set(os.environ), random.getstate()
     with warnings.catch_warnings():
         try:

@@ -17,6 +17,7 @@ from lightning_fabric.utilities.exceptions import MisconfigurationException
 
 from deepforecast.errors import ParameterError
 from deepforecast.training.guard import Guard
+from deepforecast.training.importing import ALONE
 from deepforecast.training.options import Options
 from deepforecast.training.policy import device_type
 
@@ -31,9 +32,6 @@ PARAMETERS = {
 
 NOWHERE = os.path.join(os.devnull, "nothing is written")
 _LOGGERS = ("pytorch_lightning", "lightning_fabric", "pytorch_lightning.utilities.rank_zero", "lightning_fabric.utilities.seed")
-
-_alone = threading.RLock()
-"""Generators, filters and levels belong to the process: of fits in several threads one trains at a time, as if alone."""
 
 
 class Interrupted(BaseException):
@@ -92,7 +90,7 @@ def as_it_was(options: Options) -> Iterator[None]:
     """Generators, log levels, warnings and environment of the caller are as before; Lightning says nothing of its own."""
     cuda = device_type(options.accelerator) == "cuda" or torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
     devices = list(range(torch.cuda.device_count())) if cuda else []
-    with _alone, torch.random.fork_rng(devices), warnings.catch_warnings():
+    with ALONE, torch.random.fork_rng(devices), warnings.catch_warnings():
         loggers = [logging.getLogger(name) for name in _LOGGERS]
         levels = [one.level for one in loggers]
         environment = dict(os.environ)

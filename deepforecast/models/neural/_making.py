@@ -19,7 +19,7 @@ from deepforecast.data.panel import Panel
 from deepforecast.data.windows import Channels
 from deepforecast.errors import ParameterError
 from deepforecast.models.neural import _standing
-from deepforecast.training.importing import unnoticed
+from deepforecast.training.importing import ALONE, unnoticed
 
 if TYPE_CHECKING:
     from deepforecast.models.neural._base import NeuralForecaster
@@ -33,9 +33,9 @@ COUNTING = ("lognormal", "negative_binomial", "poisson", "zero_inflated")  # hea
 
 def learned(model: NeuralForecaster, panel: Panel, monitor: Monitor, before: Learned | None) -> Learned:
     """A network trained on a panel, from new weights or from those learned `before`."""
-    with waiting_passively("torch"), unnoticed():
+    with ALONE, waiting_passively("torch"), unnoticed():
         import torch
-    with torch.inference_mode(False):  # in which a caller may be: what is made there cannot be trained
+    with ALONE, torch.inference_mode(False):  # in which a caller may be: what is made there cannot be trained
         return _learned(model, panel, monitor, before)
 
 
@@ -66,7 +66,7 @@ def fresh(model: NeuralForecaster, channels: Channels, season: int) -> ForecastN
 
     temporal = [channels.counts[name] for name in channels.codes]
     static = [channels.counts[name] for name in channels.static_codes]
-    with torch.random.fork_rng(devices=[]):
+    with ALONE, torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(model.seed)
         loss, grid = (model.loss if model.head == "point" else None), (_grid(model) if model.head == "quantiles" else None)
         head = head_of(model.head, loss=loss, quantiles=grid)
