@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING, ClassVar
 
 from deepforecast.core.params import param
 from deepforecast.core.registry import register
+from deepforecast.errors import ParameterError, shown
 from deepforecast.models.neural._base import NeuralForecaster
 
 if TYPE_CHECKING:
     from deepforecast.nn.batch import Sizes
     from deepforecast.nn.nbeats import NBEATSBody
+
+KINDS = ("generic", "trend", "season")
 
 
 @register
@@ -43,4 +46,8 @@ class NBEATS(NeuralForecaster):
     def _body(self, sizes: Sizes) -> NBEATSBody:
         from deepforecast.nn.nbeats import NBEATSBody
 
+        unknown = [kind for kind in self.stacks if kind not in KINDS]
+        if unknown or not self.stacks:
+            found = shown(unknown[0]) if unknown else "none"
+            raise ParameterError(f"stacks is a list of {', '.join(KINDS)}; got {found}. Say stacks=['trend', 'season'].")
         return NBEATSBody(sizes, self.stacks, self.blocks, self.hidden, self.degree, dropout=self.dropout)
