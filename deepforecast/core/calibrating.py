@@ -9,6 +9,7 @@ import numpy as np
 
 from deepforecast.core.conformal import OwnErrors, PooledErrors, scale_of
 from deepforecast.core.histories import moved_panel
+from deepforecast.core.monitor import SILENT
 from deepforecast.core.preparing import as_seen, fewer, prepared
 from deepforecast.core.progress import counting
 from deepforecast.core.rolling import Fold, forecast_at, refuse_unknown_ahead
@@ -76,7 +77,8 @@ def _folds(model: Forecaster, panel: Panel, horizon: int, count: Ints) -> Iterat
     every_window = [_window(panel, horizon, count, number) for number in range(most)]
     refuse_unknown_ahead(panel, every_window, horizon)
     with quietly():  # the fit of the whole panel says what there is to say
-        state = model._learn(as_seen(panel.between(np.zeros(len(panel), np.int64), first)))
+        before = as_seen(panel.between(np.zeros(len(panel), np.int64), first))
+        state = model._learn(before, SILENT.fold(0))
     for window in every_window:
         history = as_seen(window.history(panel))
         with quietly():

@@ -159,7 +159,7 @@ class Forecaster:
         return self
 
     def fine_tune(self, frame: Frame, *, static: Frame | None = None, **how: Any) -> Self:
-        """Go on learning from the parameters found, on these histories. `how`: of networks, freeze=["names", "of parts"]."""
+        """Go on learning from the parameters found, on these histories. Networks take freeze=, max_steps=, learning_rate=."""
         from deepforecast.core.histories import refined
 
         self.state_ = self._heard(refined, frame, static, how)

@@ -72,6 +72,11 @@ class Monitor:
             return True
         return self._whole is not None and self._whole.should_stop
 
+    @property
+    def whole(self) -> bool:
+        """Whether the fit is all there is: not one of several, as those at the cutoffs of a cross-validation."""
+        return self._whole is None
+
     def time_left(self) -> float:
         """Seconds until the deadline: infinite without one, negative after it."""
         return math.inf if self.deadline is None else self.deadline - time.monotonic()

@@ -35,7 +35,7 @@ _LOGGERS = ("pytorch_lightning", "lightning_fabric", "pytorch_lightning.utilitie
 
 
 class Interrupted(BaseException):
-    """A second Ctrl-C, as Lightning may not see it: it would end the process."""
+    """A Ctrl-C that ends all at once, as Lightning may not see it: it would end the process."""
 
 
 def watched(options: Options) -> bool:
@@ -112,14 +112,15 @@ def as_it_was(options: Options) -> Iterator[None]:
 
 @contextlib.contextmanager
 def interrupted(guard: Guard) -> Iterator[None]:
-    """Ctrl-C ends the run after the step at hand, and what it has learned is kept; a second one ends it at once."""
+    """Ctrl-C ends the run after the step at hand, and what it has learned is kept; a second one ends it at once, as the first
+    does where the run is one of several: it is all of them that are to end."""
     before = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or before in (None, signal.SIG_IGN):
         yield
         return
 
     def stop(_: int, __: Any) -> None:
-        if guard.interrupted:
+        if guard.interrupted or not guard.monitor.whole:
             raise Interrupted
         guard.interrupted = True
 

@@ -18,6 +18,12 @@ def test_silent_never_stops():
     assert SILENT.time_left() == math.inf
 
 
+def test_a_fold_is_not_the_whole():
+    assert SILENT.whole
+    assert not SILENT.fold(0).whole
+    assert not SILENT.part(0, of=2).whole
+
+
 def test_reports_reach_the_callback_as_they_are():
     seen = []
     Monitor(lambda value, step: seen.append((value, step))).report(2, step=700, of=1000)

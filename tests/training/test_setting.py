@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from deepforecast import DLinear
+from deepforecast import DLinear, compare, cross_validate
 from deepforecast.core.monitor import Monitor
-from deepforecast.errors import ParameterError, TrainingWarning
+from deepforecast.errors import NotFittedError, ParameterError, TrainingWarning
 from tests.training.runs import FRAME, lstm, same, watched
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -212,6 +212,42 @@ def test_ctrl_c_twice_ends_at_once() -> None:
     with pytest.raises(KeyboardInterrupt):
         watched(lstm(max_steps=100), _twice())
     assert signal.getsignal(signal.SIGINT) is before
+
+
+@pytest.fixture
+def pressed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Ctrl-C is pressed after the third step of each fit; the numbers of the steps made."""
+    from deepforecast.training.guard import Guard
+
+    steps: list[int] = []
+    stepped = Guard.stepped
+
+    def press(self: Guard) -> bool:
+        steps.append(self.at)
+        if self.at == 2:
+            signal.raise_signal(signal.SIGINT)
+        return stepped(self)
+
+    monkeypatch.setattr(Guard, "stepped", press)
+    return steps
+
+
+@pytest.mark.parametrize("act", [cross_validate, compare], ids=["cross_validate", "compare"])
+def test_ctrl_c_ends_all_fits_of_a_backtest(act: Any, pressed: list[int]) -> None:
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        act([lstm(), lstm(alias="other")], FRAME, n_windows=2, refit=True)
+    assert pressed == [0, 1, 2]
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_ctrl_c_while_bands_are_calibrated_ends_the_fit(pressed: list[int]) -> None:
+    model = lstm(head="point", intervals="conformal")
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(FRAME)
+    assert pressed == [0, 1, 2]
+    with pytest.raises(NotFittedError):
+        model.predict()
 
 
 def _twice() -> Monitor:

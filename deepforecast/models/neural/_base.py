@@ -161,12 +161,15 @@ class NeuralForecaster(Forecaster):
 
     def _fit(self, panel: Panel, monitor: Monitor) -> Learned:
         limits(self)
-        return self._tied(_making.learned(self, panel, monitor, None), panel)
+        return self._tied(_making.learned(self, panel, monitor), panel)
 
-    def _refine(self, learned: Learned, panel: Panel, freeze: Sequence[str] | None = None) -> Learned:
+    def _refine(
+        self, learned: Learned, panel: Panel, freeze: Sequence[str] | None = None, max_steps: int | None = None,
+        learning_rate: float | None = None,
+    ) -> Learned:
         from deepforecast.models.neural import _tuning
 
-        return self._tied(_tuning.refined(self, learned, panel, freeze), panel)
+        return self._tied(_tuning.refined(self, learned, panel, freeze, max_steps, learning_rate), panel)
 
     def _tied(self, learned: Learned, panel: Panel) -> Learned:
         from deepforecast.models.neural import _ties

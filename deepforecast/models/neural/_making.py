@@ -31,15 +31,17 @@ PLACES = ("point", "quantiles", "normal", "student_t", "laplace")  # heads whose
 COUNTING = ("lognormal", "negative_binomial", "poisson", "zero_inflated")  # heads of values that are not negative
 
 
-def learned(model: NeuralForecaster, panel: Panel, monitor: Monitor, before: Learned | None) -> Learned:
-    """A network trained on a panel, from new weights or from those learned `before`."""
+def learned(
+    model: NeuralForecaster, panel: Panel, monitor: Monitor, before: Learned | None = None, share: float = 1.0
+) -> Learned:
+    """A network trained on a panel, from new weights or from those learned `before`, at a share of the learning rate."""
     with ALONE, waiting_passively("torch"), unnoticed():
         import torch
     with ALONE, torch.inference_mode(False):  # in which a caller may be: what is made there cannot be trained
-        return _learned(model, panel, monitor, before)
+        return _learned(model, panel, monitor, before, share)
 
 
-def _learned(model: NeuralForecaster, panel: Panel, monitor: Monitor, before: Learned | None) -> Learned:
+def _learned(model: NeuralForecaster, panel: Panel, monitor: Monitor, before: Learned | None, share: float) -> Learned:
     steps, channels = _steps(model), None if before is None else Channels.read(before["channels"])
     season = _season(model, panel) if before is None else int(before["season"])
     if channels is None:
@@ -48,7 +50,7 @@ def _learned(model: NeuralForecaster, panel: Panel, monitor: Monitor, before: Le
     network = fresh(model, channels, season) if before is None else _copied(model, before)
     if before is None and network.ratio is not None:
         network.ratio.fill_(_ratio(panel, channels))
-    record = _trained(model, panel, channels, network, monitor, 0.1 if before is not None else 1.0)
+    record = _trained(model, panel, channels, network, monitor, share)
     shared = {"channels": channels.written(), "season": season, "network": network, "record": record}
     if model.scale_by == "panel":
         shared["scale"] = [float(one[0]) for one in _standing.scales(panel, model)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from deepforecast.core.monitor import SILENT
 from deepforecast.core.state import Learned
@@ -17,20 +17,37 @@ if TYPE_CHECKING:
     from deepforecast.models.neural._base import NeuralForecaster
     from deepforecast.nn.network import ForecastNetwork
 
+SHARE = 0.1  # of the fit's rate: what is known is not to be forgotten
 
-def refined(model: NeuralForecaster, learned: Learned, panel: Panel, freeze: Sequence[str] | None) -> Learned:
-    """Learned on from these weights at a tenth of the rate; the frozen parts stay as they are, to the bit."""
+def refined(
+    model: NeuralForecaster,
+    learned: Learned,
+    panel: Panel,
+    freeze: Sequence[str] | None = None,
+    max_steps: int | None = None,
+    learning_rate: float | None = None,
+) -> Learned:
+    """Learned on from these weights, at a tenth of the rate if none is said; the frozen parts stay as they are, to the bit."""
+    model = _told(model, max_steps, learning_rate)
+    share = SHARE if learning_rate is None else 1.0
     before = learned.shared["network"]
     names = frozen(before, freeze)
     begin = deepcopy(before)
     for name, one in begin.named_parameters():
         one.requires_grad_(name not in names)
-    found = _making.learned(model, panel, SILENT, replace(learned, shared={**learned.shared, "network": begin}))
+    found = _making.learned(model, panel, SILENT, replace(learned, shared={**learned.shared, "network": begin}), share)
     network = found.shared["network"]
     held = {name: value for name, value in before.state_dict().items() if name in names}
     network.load_state_dict(held, strict=False)  # an average of the weights rounds, and running means follow the data
     network.requires_grad_(True)
     return found
+
+
+def _told(model: NeuralForecaster, max_steps: int | None, learning_rate: float | None) -> NeuralForecaster:
+    """The model, or one like it with other steps and another rate, each held to the range of its parameter."""
+    said: dict[str, Any] = {} if max_steps is None else {"max_steps": max_steps, "max_epochs": None}
+    said |= {} if learning_rate is None else {"learning_rate": learning_rate}
+    return model.clone(**said) if said else model
 
 
 def frozen(network: ForecastNetwork, freeze: Sequence[str] | None) -> set[str]:

@@ -30,6 +30,19 @@ def test_frozen_parts_stay_to_the_bit(rest: dict[str, object]) -> None:
     assert all(one.requires_grad for one in model.network_.parameters())
 
 
+def test_steps_and_rate_of_going_on_may_be_said() -> None:
+    model, frame = fitted("MLP", max_epochs=1, schedule="constant", warmup=0.0), panel(4, 120, seed=9)
+    model.fine_tune(frame, max_steps=3, learning_rate=0.02)
+    assert model.training_report_.rate.tolist() == [0.02] * 3
+    model.fine_tune(frame, max_steps=2)
+    assert model.training_report_.rate.tolist() == pytest.approx([3e-4] * 2)  # a tenth of the fit's
+    assert (model.max_steps, model.max_epochs, model.learning_rate) == (5, 1, 3e-3)
+    with pytest.raises(ParameterError, match="max_steps"):
+        model.fine_tune(frame, max_steps=0)
+    with pytest.raises(ParameterError, match="learning_rate"):
+        model.fine_tune(frame, learning_rate=-1.0)
+
+
 def test_unknown_parts_are_refused_with_those_there_are() -> None:
     model = fitted("MLP")
     with pytest.raises(ParameterError, match=r"freeze names parts of the network: body\..*; encode is none of them"):
