@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from deepforecast.nn.batch import Inputs
-from deepforecast.nn.body import stacked
+from deepforecast.nn.body import paths, stacked
 from deepforecast.nn.scaling import Scale, last_seen
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def greedy(network: ForecastNetwork, inputs: Inputs) -> Tensor:
     """What the head reads of every step, each step fed the median of the one before: (B, horizon, width)."""
     state, previous, ahead, found = network.start(inputs), begin(inputs), inputs.ahead, []
     for step in range(network.sizes.horizon):
-        raw, state = network.step(state, previous, ahead[:, step])
+        raw, state = network.step(state, previous, ahead[:, step], step)
         previous = median(network, raw).to(previous.dtype)
         found.append(raw)
     return stacked(found)
@@ -35,12 +35,12 @@ def taught(network: ForecastNetwork, inputs: Inputs, target: Tensor, told: Tenso
     or of a `share` of them drawn at random (scheduled sampling); else the network's own median."""
     if share >= 1.0:
         before = _carried(begin(inputs), target, told)
-        raw = network._stepwise.teach(inputs, before)
+        raw = network.stepwise.teach(inputs, before)
         return network._placed(raw, raw)
     state, previous, ahead, found = network.start(inputs), begin(inputs), inputs.ahead, []
     true = torch.rand(target.shape, device=target.device) < share
     for step in range(target.shape[1]):
-        raw, state = network.step(state, previous, ahead[:, step])
+        raw, state = network.step(state, previous, ahead[:, step], step)
         found.append(raw)
         own = median(network, raw).detach().to(target.dtype)
         previous = torch.where(true[:, step] & (told[:, step] > 0), target[:, step], own)
@@ -50,11 +50,11 @@ def taught(network: ForecastNetwork, inputs: Inputs, target: Tensor, told: Tenso
 def sampled(network: ForecastNetwork, inputs: Inputs, scale: Scale, uniform: Tensor) -> Tensor:
     """Paths drawn step by step, (B, samples, horizon), in units of z. `uniform`: a draw for each value."""
     count = uniform.shape[1]
-    state = tuple(part.repeat_interleave(count, 0) for part in network.start(inputs))
+    state = paths(network.start(inputs), network.stepwise.shared, count)
     previous, ahead = begin(inputs).repeat_interleave(count, 0), inputs.ahead.repeat_interleave(count, 0)
     spread, found = scale.spread.repeat_interleave(count, 0).squeeze(1), []
     for step in range(uniform.shape[2]):
-        raw, state = network.step(state, previous, ahead[:, step])
+        raw, state = network.step(state, previous, ahead[:, step], step)
         drawn = network.head.quantiles(raw, uniform[:, :, step].reshape(-1, 1), spread)[:, 0]
         previous = drawn.to(previous.dtype)
         found.append(drawn)

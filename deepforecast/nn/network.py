@@ -18,7 +18,7 @@ class ForecastNetwork(nn.Module):
     """Scaling, embedded categories, a body and a head.
 
     - Direct bodies: `features(inputs)` gives (B, horizon, width), which the head reads.
-    - Stepwise bodies: `start(inputs)` gives a state, `step(state, previous, ahead)` what the head reads of the next step.
+    - Stepwise bodies: `start(inputs)` gives a state, `step(state, previous, ahead, number)` what the head reads next.
     """
 
     def __init__(
@@ -80,11 +80,11 @@ class ForecastNetwork(nn.Module):
 
     def start(self, inputs: Inputs) -> State:
         """The state of a stepwise body at the cutoff."""
-        return self._stepwise.start(inputs)
+        return self.stepwise.start(inputs)
 
-    def step(self, state: State, previous: Tensor, ahead: Tensor) -> tuple[Tensor, State]:
-        """What the head reads of the next step, (B, width), and the state after it; `previous` (B,) in units of z."""
-        raw, state = self._stepwise.step(state, previous, ahead)
+    def step(self, state: State, previous: Tensor, ahead: Tensor, number: int) -> tuple[Tensor, State]:
+        """What the head reads of step `number`, (B, width), and the state after it; `previous` (B,) in units of z."""
+        raw, state = self.stepwise.step(state, previous, ahead, number)
         return self._placed(raw, raw), state
 
     def loss(self, batch: Batch, share: float = 1.0) -> Tensor:
@@ -107,7 +107,8 @@ class ForecastNetwork(nn.Module):
         return (found * weight).sum() / weight.sum().clamp(min=1.0)
 
     @property
-    def _stepwise(self) -> Stepwise:
+    def stepwise(self) -> Stepwise:
+        """The body, if it takes its steps in turn."""
         if isinstance(self.body, Stepwise):
             return self.body
         raise TypeError(f"{type(self.body).__name__} gives all steps at once; it has no step")

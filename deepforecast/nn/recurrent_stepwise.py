@@ -37,7 +37,7 @@ class RecurrentStepwise(Stepwise):
         pairs = zip(state[::2], state[1::2], strict=True)  # forwards and backwards, layer by layer
         return tuple(bridge(torch.cat(pair, dim=-1)) for bridge, pair in zip(self.bridges, pairs, strict=True))
 
-    def step(self, state: State, previous: Tensor, ahead: Tensor) -> tuple[Tensor, State]:
+    def step(self, state: State, previous: Tensor, ahead: Tensor, number: int) -> tuple[Tensor, State]:
         """What the head reads of the next step, (B, width), and the state after it."""
         found, state = self.decoder.step(torch.cat([previous.unsqueeze(-1), ahead], dim=-1), state)
         return self.out(self.drop(found)), state

@@ -40,7 +40,7 @@ class Counting(Stepwise):
     def start(self, inputs: Inputs) -> State:
         return (inputs.y.new_zeros(len(inputs.y)),)
 
-    def step(self, state: State, previous: Tensor, ahead: Tensor) -> tuple[Tensor, State]:
+    def step(self, state: State, previous: Tensor, ahead: Tensor, number: int) -> tuple[Tensor, State]:
         (count,) = state
         return (self.weight * (previous + 1)).unsqueeze(-1), (count + 1,)
 
@@ -167,8 +167,8 @@ def test_steps_do_not_see_values_after_them() -> None:
 
 def test_paths_go_on_from_their_own_draws() -> None:
     class Noisy(Counting):
-        def step(self, state: State, previous: Tensor, ahead: Tensor) -> tuple[Tensor, State]:
-            found, state = super().step(state, previous, ahead)
+        def step(self, state: State, previous: Tensor, ahead: Tensor, number: int) -> tuple[Tensor, State]:
+            found, state = super().step(state, previous, ahead, number)
             return torch.cat([found, torch.full_like(found, 1.0)], dim=-1), state
 
     net, whole = network(Noisy(), ends_in=head("normal")), batch()

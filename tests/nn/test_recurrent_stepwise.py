@@ -97,8 +97,8 @@ def test_a_bridge_leads_from_both_states_of_a_layer_to_one(cell: str) -> None:
 def test_what_the_value_before_was_is_told() -> None:
     inputs, body = some_inputs(FULL), made(RecurrentOptions(hidden_size=16)).eval()
     state = body.start(inputs)
-    one, _ = body.step(state, inputs.y[:, -1], inputs.ahead[:, 0])
-    other, _ = body.step(state, inputs.y[:, -1] + 1, inputs.ahead[:, 0])
+    one, _ = body.step(state, inputs.y[:, -1], inputs.ahead[:, 0], 0)
+    other, _ = body.step(state, inputs.y[:, -1] + 1, inputs.ahead[:, 0], 0)
     assert ((one - other).abs().amax(1) > 1e-3).all()
 
 
@@ -108,16 +108,16 @@ def test_windows_go_on_by_themselves() -> None:
     for cell in CELLS:
         body = made(RecurrentOptions(cell, 6, 2, bidirectional=True)).eval()
         state, order = body.start(inputs), torch.tensor([3, 3, 0])
-        out, after = body.step(state, inputs.y[:, -1], inputs.ahead[:, 0])
+        out, after = body.step(state, inputs.y[:, -1], inputs.ahead[:, 0], 0)
         picked = tuple(one[order] for one in state)
-        fewer, later = body.step(picked, inputs.y[order, -1], inputs.ahead[order, 0])
+        fewer, later = body.step(picked, inputs.y[order, -1], inputs.ahead[order, 0], 0)
         torch.testing.assert_close(fewer, out[order])
         torch.testing.assert_close(later, tuple(one[order] for one in after))
 
 
 def test_in_training_with_batch_normalisation_a_single_window_goes_through() -> None:
     inputs, body = some_inputs(FULL, windows=1), made(RecurrentOptions(hidden_size=6, normalization="batch"))
-    found, _ = body.step(body.start(inputs), inputs.y[:, -1], inputs.ahead[:, 0])
+    found, _ = body.step(body.start(inputs), inputs.y[:, -1], inputs.ahead[:, 0], 0)
     assert found.isfinite().all()
 
 
