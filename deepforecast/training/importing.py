@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 ALONE = threading.RLock()
-"""Torch's own generator, filters and levels belong to the process: who draws first weights or trains holds this, so that of
-fits in several threads one learns at a time, as if alone."""
+"""Torch's own generator, filters and levels belong to the process: who trains holds this, so that of fits in several threads
+one learns at a time, as if alone. Who loads or forecasts has no need of it."""
 
 
 @contextmanager

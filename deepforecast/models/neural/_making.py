@@ -58,18 +58,16 @@ def _learned(model: NeuralForecaster, panel: Panel, monitor: Monitor, before: Le
 
 
 def fresh(model: NeuralForecaster, channels: Channels, season: int) -> ForecastNetwork:
-    """An untrained network; its weights come from the seed."""
-    import torch
-
+    """An untrained network; its weights come from the seed, and nobody is kept waiting."""
     from deepforecast.nn.batch import Sizes
+    from deepforecast.nn.drawing import Drawn
     from deepforecast.nn.embeddings import embedding_width
     from deepforecast.nn.heads import head as head_of
     from deepforecast.nn.network import ForecastNetwork
 
     temporal = [channels.counts[name] for name in channels.codes]
     static = [channels.counts[name] for name in channels.static_codes]
-    with ALONE, torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(model.seed)
+    with Drawn(model.seed):
         loss, grid = (model.loss if model.head == "point" else None), (_grid(model) if model.head == "quantiles" else None)
         head = head_of(model.head, loss=loss, quantiles=grid)
         known = channels.ahead + channels.clock_width + sum(map(embedding_width, temporal[: channels.ahead_codes]))

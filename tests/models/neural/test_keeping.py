@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +12,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from deepforecast import MLP, load
+from deepforecast import LSTM, MLP, NBEATS, DLinear, load
+from deepforecast.datasets import generate
 from deepforecast.errors import ModelFileError
 from deepforecast.io import bundle
+from deepforecast.training.importing import ALONE
 from tests.models.neural.test_ahead import fitted
+from tests.training.test_setting import run
 
 HUGE = 10**9
 
@@ -30,6 +35,48 @@ def test_equal_forecasts(file: tuple[MLP, Path]) -> None:
     found = load(path)
     pd.testing.assert_frame_equal(found.predict(9, level=80), model.predict(9, level=80), check_exact=True)
     pd.testing.assert_frame_equal(found.simulate(3), model.simulate(3), check_exact=True)
+
+
+def test_loading_waits_for_nobody_and_draws_from_no_generator_of_others(file: tuple[MLP, Path]) -> None:
+    """Another thread trains for as long as it likes."""
+    import torch
+
+    model, path = file
+    with ThreadPoolExecutor(1) as pool, ALONE:
+        before, filters = torch.get_rng_state(), list(warnings.filters)
+        found = pool.submit(lambda: load(path).predict()).result(timeout=10)
+        assert torch.equal(torch.get_rng_state(), before)
+        assert warnings.filters == filters
+    pd.testing.assert_frame_equal(found, model.predict(), check_exact=True)
+
+
+WITHOUT_LIGHTNING = """
+import sys
+for name in ("pytorch_lightning", "lightning_fabric", "lightning", "torchmetrics"):
+    sys.modules[name] = None  # to import it is an error
+from deepforecast import load
+from deepforecast.datasets import generate
+for path in sys.argv[1:]:
+    model, frame = load(path), generate(2, 60)
+    found = [model.predict(9, level=80), model.predict(frame=frame), model.simulate(2), model.update(frame.tail(1).assign(
+        ds=frame.ds.max() + (frame.ds[1] - frame.ds[0]))).predict(), model.predictor()]
+    if model.capabilities.explains:
+        model.explain()
+    model.save(path + ".again")
+    print(type(model).__name__, len(found[0]))
+"""
+
+
+@pytest.mark.slow
+def test_a_loaded_network_needs_no_lightning(tmp_path: Path) -> None:
+    frame, paths = generate(2, 60), []
+    given: dict[str, Any] = {"horizon": 3, "input_size": 8, "max_steps": 1}
+    models = [DLinear(**given), LSTM(**given, hidden_size=4), MLP(**given, hidden=[4]), NBEATS(**given, hidden=[4])]
+    for one in models:
+        paths.append(str(tmp_path / type(one).__name__))
+        one.fit(frame).save(paths[-1])
+    done = run(WITHOUT_LIGHTNING, *paths, folder=tmp_path)
+    assert (done.stderr, done.stdout.split()) == ("", ["DLinear", "18", "LSTM", "18", "MLP", "18", "NBEATS", "18"])
 
 
 def tree(manifest: Any, *names: str) -> Any:
