@@ -6,7 +6,7 @@ Data go `fit: Panel.from_frame -> _fit`, `predict: state (or histories) -> _fore
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
 from typing import Any, ClassVar, Self, dataclass_transform
@@ -32,8 +32,6 @@ from deepforecast.data.frames import Floats, Frame
 from deepforecast.data.grids import GRIDS
 from deepforecast.data.panel import Panel
 from deepforecast.errors import CapabilityError, Kept, ParameterError, keeping, not_fitted, say_kept, some
-
-SAID_AT_PREDICT = ("horizon", "alias", "point")  # parameters that change no fit
 
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(param,))
@@ -135,18 +133,11 @@ class Forecaster:
         future: Frame | None = None,
         static: Frame | None = None,
     ) -> Frame:
-        """The forecast taken apart, tidy: a row for each series, step and `component`; the `value`s add up to the forecast."""
-        steps = self._steps(horizon)
-        if not self.capabilities.explains:
-            raise CapabilityError(f"{self.name} has no components to show.")
-        state = self._at_end_of(frame, static)
-        parts = self._explain(state.standing, steps, self._ahead(state, steps, future))
-        positions = np.repeat(state.series.calendar.following(state.series.last, steps), len(parts), axis=1)
-        columns = state.series.rows(positions)
-        refuse_taken(["component", "value"], columns)
-        columns["component"] = np.array(list(parts) * (len(state.series) * steps), dtype=object)
-        columns["value"] = np.stack(list(parts.values()), axis=-1).reshape(-1)
-        return frames.build(state.series.library, columns)
+        """The forecast taken apart, tidy: a row for each series, step and `component`, whose `value`s add up to the forecast;
+        of a model with attention a row for each `weight`: see `core.explaining`."""
+        from deepforecast.core.explaining import explained
+
+        return explained(self, self._steps(horizon), frame, future, static)
 
     def update(self, frame: Frame) -> Self:
         """Append observations to series known from fit: the state moves on, parameters stay.
@@ -192,13 +183,13 @@ class Forecaster:
     def set_params(self, **given: Any) -> Self:
         """Change parameters, checked as on construction; all of them or, on an error, none.
 
-        A change of what a fit depends on (all but `horizon`, `alias` and `point`) unfits the model: what it learned is not
-        what its parameters say any more.
+        A change of what a fit depends on (all but `said_at_predict`) unfits the model: what it learned is not what its
+        parameters say any more.
         """
         checked = params.changed(self, given)
         before = type(self)(**{name: getattr(self, name) for name in checked})
         self.__dict__.update(checked)
-        if before != self.clone(**{name: getattr(before, name) for name in SAID_AT_PREDICT}):
+        if before != self.clone(**{name: getattr(before, name) for name in self.said_at_predict}):
             self.__dict__.pop("state_", None)
         return self
 
@@ -237,6 +228,11 @@ class Forecaster:
     def point_kind(self) -> str:
         """"median" where a distribution is learned, else "mean", unless the user chose."""
         return self.point if self.point != "auto" else "median" if self.capabilities.learns_distribution else "mean"
+
+    @property
+    def said_at_predict(self) -> tuple[str, ...]:
+        """Parameters that change no fit."""
+        return ("horizon", "alias", "point")
 
     @property
     def own_horizon(self) -> int | None:
@@ -380,6 +376,10 @@ class Forecaster:
     def _explain(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> dict[str, Floats]:
         """Components that add up to the forecast, each of shape (series, steps)."""
         raise _lacks(self, "_explain")
+
+    def _attended(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> Sequence[Any]:
+        """Where the model looked, `core.explaining.Weights`; nothing without attention, and `_explain` is asked."""
+        return ()
 
     def _kept(self, learned: Learned, foreign: Foreign) -> Learned:
         """What was learned as a file can hold it: arrays, numbers and text. `_revive` brings it back."""

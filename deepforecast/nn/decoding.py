@@ -14,18 +14,22 @@ from deepforecast.nn.scaling import Scale, last_seen
 if TYPE_CHECKING:
     from deepforecast.nn.network import ForecastNetwork
 
+Sharpness = tuple[float, float]
+"""Temperature and top-p of the categorical head: see `sharpened`."""
+PLAIN: Sharpness = (1.0, 1.0)
+
 
 def begin(inputs: Inputs) -> Tensor:
     """The value a decoder starts from, (B,): the last one seen."""
     return last_seen(inputs.y, inputs.seen).squeeze(1)
 
 
-def greedy(network: ForecastNetwork, inputs: Inputs) -> Tensor:
-    """What the head reads of every step, each step fed the median of the one before: (B, horizon, width)."""
+def greedy(network: ForecastNetwork, inputs: Inputs, mean: bool = False) -> Tensor:
+    """What the head reads of every step, each step fed the median (or the mean) of the one before: (B, horizon, width)."""
     state, previous, ahead, found = network.start(inputs), begin(inputs), inputs.ahead, []
     for step in range(network.sizes.horizon):
         raw, state = network.step(state, previous, ahead[:, step], step)
-        previous = median(network, raw).to(previous.dtype)
+        previous = (network.head.mean(raw) if mean else median(network, raw)).to(previous.dtype)
         found.append(raw)
     return stacked(found)
 
@@ -47,7 +51,9 @@ def taught(network: ForecastNetwork, inputs: Inputs, target: Tensor, told: Tenso
     return stacked(found)
 
 
-def sampled(network: ForecastNetwork, inputs: Inputs, scale: Scale, uniform: Tensor) -> Tensor:
+def sampled(
+    network: ForecastNetwork, inputs: Inputs, scale: Scale, uniform: Tensor, sharpness: Sharpness = PLAIN
+) -> Tensor:
     """Paths drawn step by step, (B, samples, horizon), in units of z. `uniform`: a draw for each value."""
     count = uniform.shape[1]
     state = paths(network.start(inputs), network.stepwise.shared, count)
@@ -55,10 +61,23 @@ def sampled(network: ForecastNetwork, inputs: Inputs, scale: Scale, uniform: Ten
     spread, found = scale.spread.repeat_interleave(count, 0).squeeze(1), []
     for step in range(uniform.shape[2]):
         raw, state = network.step(state, previous, ahead[:, step], step)
-        drawn = network.head.quantiles(raw, uniform[:, :, step].reshape(-1, 1), spread)[:, 0]
+        drawn = network.head.drawn(sharpened(raw, *sharpness), uniform[:, :, step].reshape(-1), spread)
         previous = drawn.to(previous.dtype)
         found.append(drawn)
     return stacked(found).view(-1, count, uniform.shape[2])
+
+
+def sharpened(raw: Tensor, temperature: float, top_p: float) -> Tensor:
+    """Logarithms of weights (..., n) over a temperature: below 1 what is likely becomes likelier. Of these the fewest and
+    likeliest that make up `top_p` of the probability are kept, the others become impossible. (Holtzman et al. 2020.)"""
+    if temperature != 1.0:
+        raw = raw / temperature
+    if top_p >= 1.0:
+        return raw
+    values, places = raw.sort(dim=-1, descending=True, stable=True)
+    chance = values.softmax(-1)
+    needless = chance.cumsum(-1) - chance >= top_p  # those before it make up as much already; of the first, none are before
+    return raw.masked_fill(torch.zeros_like(needless).scatter(-1, places, needless), -torch.inf)
 
 
 def median(network: ForecastNetwork, raw: Tensor) -> Tensor:

@@ -73,6 +73,10 @@ class Head(nn.Module, ABC):
         found = self._quantiles(raw.expand(*lead, -1), moved.reshape(*lead, -1), spread.expand(lead).unsqueeze(-1))
         return found.reshape(moved.shape).movedim(last, tuple(range(more)))
 
+    def drawn(self, raw: Tensor, uniform: Tensor, spread: Tensor | None = None) -> Tensor:
+        """A value for each draw between 0 and 1: (...) from raw (..., width), uniform (...) and spread (...)."""
+        return self.quantiles(raw, uniform.unsqueeze(-1), spread).squeeze(-1)
+
     @abstractmethod
     def _mean(self, raw: Tensor) -> Tensor:
         """Shape (...) from raw (..., width) in float64."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from math import inf
 from typing import TYPE_CHECKING, Any
 
@@ -22,20 +22,28 @@ from deepforecast.errors import DeepForecastError
 from deepforecast.models.neural._forecast import LEAST, HeadForecast, Joined, filled, limits
 from deepforecast.models.neural._standing import channels_of
 from deepforecast.nn.batch import Batch
-from deepforecast.nn.decoding import sampled
+from deepforecast.nn.decoding import PLAIN, Sharpness, sampled, sharpened
 
 if TYPE_CHECKING:
     from deepforecast.models.neural._base import NeuralForecaster
 
 ROWS = 512  # windows of a pass, and a multiple of LEAST: the last bits of a product hang on how many rows are left over
+AT_ONCE = 2400  # paths of a pass: more of them leave the processor's memory, fewer cost more calls
 WORTH = 2e8  # multiplications of a pass from which a second thread helps more than it costs
 SPREAD = (np.arange(9) + 0.5) / 9  # of a path's distribution, the values that are pooled
 PATHS = 200  # by which steps beyond the horizon, and those of stepwise networks, are told
 
 
-def forecast(model: NeuralForecaster, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> Forecast:
-    """The forecast of the next `steps` rows."""
-    ahead = Ahead(model.name, learned, steps, future, limits(model))
+def forecast(
+    model: NeuralForecaster, learned: Learned, steps: int, future: Mapping[str, Covariate], plain: bool = False
+) -> Forecast:
+    """The forecast of the next `steps` rows. `plain`: of each by itself, not by a path that is asked for."""
+    decoder = model._decoder()
+    ahead = Ahead(model.name, learned, steps, future, limits(model), decoder.sharpness)
+    if decoder.kind != "sample" and not plain:
+        from deepforecast.models.neural._decoding import decoded
+
+        return decoded(ahead, decoder, model.point_kind == "mean", partial(forecast, model, learned, steps, future, plain=True))
     if ahead.in_turn and ahead.network.head.distribution:
         return SampledForecast(walked(ahead, _evenly(ahead)))
     first = ahead.block(ahead.tail, 0)
@@ -55,7 +63,7 @@ def paths(
     model: NeuralForecaster, learned: Learned, steps: int, samples: int, seed: int, future: Mapping[str, Covariate]
 ) -> Floats:
     """Sample paths, (series, samples, steps); the noise belongs to the series, whatever stands beside it."""
-    ahead = Ahead(model.name, learned, steps, future, limits(model))
+    ahead = Ahead(model.name, learned, steps, future, limits(model), model._decoder().sharpness)
     noise = standard_normal(seed, np.nan_to_num(ahead.tail), (ahead.blocks * ahead.horizon, samples))
     return walked(ahead, noise.transpose(0, 2, 1))
 
@@ -106,6 +114,7 @@ class Ahead:
     steps: int
     future: Mapping[str, Covariate]
     limits: tuple[float, float] = (-inf, inf)
+    sharpness: Sharpness = PLAIN
 
     @cached_property
     def channels(self) -> Channels:
@@ -147,6 +156,8 @@ class Ahead:
     def block(self, tail: Floats, begin: int) -> HeadForecast:
         """What the network says of the steps from `begin` on, after these values; several tails a series: its paths."""
         raw, place, spread = self._passes(tail, begin, lambda batch, _: self.network(batch))
+        if self.sharpness != PLAIN:
+            raw = sharpened(torch.from_numpy(raw), *self.sharpness).numpy()
         return HeadForecast(self.network.head, raw, place, spread, self.name, self.limits)
 
     def stepped(self, tail: Floats, begin: int, uniform: Floats) -> Floats:
@@ -155,17 +166,18 @@ class Ahead:
             inputs, scale = self.network.inputs(batch)
             asked = torch.from_numpy(filled(uniform[rows], len(batch)))
             low, high = self.network.head.reach
-            return sampled(self.network, inputs, scale, asked.clamp(low, high)), scale
+            return sampled(self.network, inputs, scale, asked.clamp(low, high), self.sharpness), scale
 
-        z, place, spread = self._passes(tail, begin, act)
+        few = max(AT_ONCE // uniform.shape[1] // LEAST, 1) * LEAST
+        z, place, spread = self._passes(tail, begin, act, min(few, ROWS))
         return np.clip(place[..., None] + spread[..., None] * z, *self.limits)
 
-    def _passes(self, tail: Floats, begin: int, act: Any) -> tuple[Floats, Floats, Floats]:
+    def _passes(self, tail: Floats, begin: int, act: Any, most: int = ROWS) -> tuple[Floats, Floats, Floats]:
         found: list[tuple[Any, Any, Any]] = []
         each = len(tail) // len(self.tail)
         with torch.inference_mode(), torch_limited(1 if self._small(len(tail)) else allowed_threads()):
-            for start in range(0, len(tail), ROWS):
-                rows = slice(start, min(start + ROWS, len(tail)))
+            for start in range(0, len(tail), most):
+                rows = slice(start, min(start + most, len(tail)))
                 count = rows.stop - rows.start
                 raw, scale = act(self._batch(tail[rows], np.arange(rows.start, rows.stop) // each, begin), rows)
                 found.append(tuple(one[:count].numpy() for one in (raw, scale.place, scale.spread)))

@@ -22,7 +22,7 @@ from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats, Frame
 from deepforecast.data.panel import Panel
 from deepforecast.models.neural import _keeping, _making, _standing
-from deepforecast.models.neural._forecast import limits
+from deepforecast.models.neural._forecast import PLAIN, Decoding, limits
 
 if TYPE_CHECKING:
     from deepforecast.models.neural._predictor import Predictor
@@ -140,6 +140,21 @@ class NeuralForecaster(Forecaster):
 
         return Predictor.of(self, quantiles)
 
+    def beam_search(
+        self, width: int = 10, horizon: int | None = None, *, frame: Frame | None = None, future: Frame | None = None,
+        static: Frame | None = None,
+    ) -> Frame:
+        """The `width` most probable paths of each series (head="bins"), long: a row for each series, `path` (from 0, the most
+        probable first) and step, with its `value` and the path's `log_probability`.
+
+        A path goes by the middles of its bins, and its probability is that of these bins, one after the other. Beam search
+        holds `width` paths at each step: all that are found are true paths with their true probabilities; that none is more
+        probable is sure where steps do not hang on the values before them, else for a width of all paths there are.
+        """
+        from deepforecast.models.neural import _decoding
+
+        return _decoding.beam_frame(self, width, horizon, frame, future, static)
+
     def export_onnx(self, path: Any) -> None:
         """Write the network as an ONNX file, for programs without Python; its inputs and outputs: see `NAMES` of the file's
         metadata and `models.neural._export`. Needs the extra onnx."""
@@ -161,6 +176,7 @@ class NeuralForecaster(Forecaster):
 
     def _fit(self, panel: Panel, monitor: Monitor) -> Learned:
         limits(self)
+        self._decoder()
         return self._tied(_making.learned(self, panel, monitor), panel)
 
     def _refine(
@@ -189,6 +205,10 @@ class NeuralForecaster(Forecaster):
         from deepforecast.models.neural import _ahead
 
         return _ahead.paths(self, learned, steps, samples, seed, future)
+
+    def _decoder(self) -> Decoding:
+        """How paths are made of what the network says of a step."""
+        return PLAIN
 
     def _explain(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> dict[str, Floats]:
         from deepforecast.models.neural import _explaining

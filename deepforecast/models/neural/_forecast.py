@@ -19,6 +19,18 @@ if TYPE_CHECKING:
 LEAST = 8  # what is computed at once is a multiple of it
 
 
+@dataclass(frozen=True)
+class Decoding:
+    """How paths are made of what a network says of a step: see `StepwiseForecaster`. `sharpness`: temperature and top-p."""
+
+    kind: str = "sample"
+    sharpness: tuple[float, float] = (1.0, 1.0)
+    width: int = 10
+
+
+PLAIN = Decoding()
+
+
 def filled(values: Any, rows: int) -> Any:
     """Values with the first again behind them, up to so many rows."""
     return values if len(values) == rows else np.concatenate([values, np.repeat(values[:1], rows - len(values), axis=0)])

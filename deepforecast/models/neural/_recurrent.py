@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from deepforecast.core.params import param
-from deepforecast.models.neural._base import NeuralForecaster
+from deepforecast.models.neural._stepwise import StepwiseForecaster
 
 if TYPE_CHECKING:
     from deepforecast.nn.batch import Sizes
     from deepforecast.nn.body import Direct, Stepwise
 
 
-class RecurrentForecaster(NeuralForecaster):
+class RecurrentForecaster(StepwiseForecaster):
     """Recurrent layers over the window. With output="direct" all steps are read off their states at once; with "autoregressive"
     a second stack goes on from there, told the value before at each step: the true one in training (teacher forcing, less and
     less of it by `teacher`), its own draws in forecasts."""
@@ -36,7 +36,7 @@ class RecurrentForecaster(NeuralForecaster):
     scaler: str = param("last")
 
     learning_example: ClassVar[dict[str, Any]] = {
-        **NeuralForecaster.learning_example, "max_steps": 400, "hidden_size": 16, "weight_decay": 0.01, "head": "quantiles",
+        **StepwiseForecaster.learning_example, "max_steps": 400, "hidden_size": 16, "weight_decay": 0.01, "head": "quantiles",
         "batch_size": 64, "decoder_size": 64,
     }  # fmt: skip
 
@@ -46,6 +46,11 @@ class RecurrentForecaster(NeuralForecaster):
         small: dict[str, Any] = {"input_size": 14, "max_steps": 10, "batch_size": 32, "hidden_size": 8, "decoder_size": 16}
         in_turn = {**small, "output": "autoregressive", "head": "student_t"}
         return {"lstm": [small, in_turn], "gru": [small], "rnn": [in_turn]}[cls.cell]
+
+    @property
+    def in_turn(self) -> bool:
+        """Whether steps are taken in turn."""
+        return self.output == "autoregressive"
 
     def _body(self, sizes: Sizes) -> Direct | Stepwise:
         from deepforecast.nn.recurrent import RecurrentOptions
