@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -105,6 +105,9 @@ class Conformal(Forecaster):
 
     def _explain(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> dict[str, Floats]:
         return self._inner()._explain(learned, steps, future)
+
+    def _attended(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> Sequence[Any]:
+        return self._inner()._attended(learned, steps, future)
 
     def _kept(self, learned: Learned, foreign: Foreign) -> Learned:
         return self._inner()._kept(learned, foreign)

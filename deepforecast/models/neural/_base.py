@@ -25,6 +25,7 @@ from deepforecast.models.neural import _keeping, _making, _standing
 from deepforecast.models.neural._forecast import PLAIN, Decoding, limits
 
 if TYPE_CHECKING:
+    from deepforecast.core.explaining import Weights
     from deepforecast.models.neural._predictor import Predictor
     from deepforecast.nn.batch import Sizes
     from deepforecast.nn.body import Direct, Stepwise
@@ -214,6 +215,18 @@ class NeuralForecaster(Forecaster):
         from deepforecast.models.neural import _explaining
 
         return _explaining.components(self, learned, steps, future)
+
+    @property
+    def attends(self) -> bool:
+        """Whether its body can say where it looked."""
+        return False
+
+    def _attended(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> Sequence[Weights]:
+        if not self.attends:
+            return ()
+        from deepforecast.models.neural import _attending
+
+        return _attending.attended(self, learned, steps, future)
 
     def _kept(self, learned: Learned, foreign: Foreign) -> Learned:
         return _keeping.kept(learned)

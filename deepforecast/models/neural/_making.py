@@ -74,7 +74,7 @@ def fresh(model: NeuralForecaster, channels: Channels, season: int) -> ForecastN
         sizes = Sizes(
             channels.input_size, channels.horizon, head.width,
             len(channels.numbers) + channels.clock_width + sum(map(embedding_width, temporal)), known,
-            len(channels.static) + sum(map(embedding_width, static)), season, head.location,
+            len(channels.static) + sum(map(embedding_width, static)), season, head.location, channels.circles,
         )  # fmt: skip
         scaler = model.scaler + ("/series" if model.scale_by != "window" else "")
         return ForecastNetwork(
@@ -123,7 +123,7 @@ def narrowed(model: NeuralForecaster, declared: Capabilities) -> Capabilities:
     if model.scaler == "none" or model.head in ("negative_binomial", "poisson", "zero_inflated"):
         able = replace(able, scale_equivariant=False, shift_equivariant=False)
     added = model.adds_parts and model.head in PLACES and model.scaler not in ("difference", "revin")
-    able = replace(able, explains=added)
+    able = replace(able, explains=added or model.attends)
     if model.head in COUNTING:
         able = replace(able, domain="positive" if model.head == "lognormal" else "nonnegative")
     return able
