@@ -1,0 +1,275 @@
+"""The likeliest parameters of a trend with changes of slope plus features: Prophet's posterior, to its maximum.
+
+    minus log posterior = n log s + sum of losses(r / s) + 2 s^2 + D (free - 0)^2 / 2 + weight * |changes|
+
+with r the residuals of the scaled values, s their deviation (a half normal prior of 0.5), `free` the coefficients with a normal
+prior of precision D, `changes` those with a Laplace prior. Losses are r^2 / 2 s^2, or those of Student's t.
+
+`straight` is for a model that is linear in all of them: the values enter through X'y and y'y alone, so series on the same rows
+share X'X. For a given s the free ones are eliminated (the first columns of a Cholesky factor) and what is left is a quadratic
+with a penalty (`lasso`); s follows in closed form, and the two take turns: from large to small, so what is found is the most
+regular of the maxima if there are several. `kernels.curved` is for the rest.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deepforecast.kernels.compiling import announced, bare, lean
+from deepforecast.kernels.lasso import least
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+ROUNDS = 6  # of exact residuals
+TURNS = 60  # of parameters and deviation
+CLOSE = 1e-10  # relative change of the variance at which the turns end
+LEAST = 1e-26  # a variance: residuals of scaled values are not known better
+VANISHED = 1e-15  # of its size what is left of a diagonal element that others explain
+
+
+class Room(NamedTuple):
+    """Where a search works: `whole` (p, p + 1), `factor` (p, p), `small` (8, p), `active` (p,)."""
+
+    whole: Floats
+    factor: Floats
+    small: Floats
+    active: Ints
+
+
+def room(size: int) -> Room:
+    """Room for a model of `size` parameters."""
+    return Room(np.empty((size, size + 1)), np.empty((size, size)), np.zeros((8, size)), np.zeros(size, dtype=np.int64))
+
+
+def straight(
+    y: Floats, design: Floats, precision: Floats, weight: float, constant: int, deviation: Floats
+) -> tuple[Floats, Floats, Floats]:
+    """Coefficients (series, columns), deviations and objectives of series `y` (series, rows) on one `design` (rows, columns).
+
+    precision: of the first columns, which are free; the others are changes. constant: the column of ones. deviation: to start
+    from, best not less than what will be found.
+    """
+    found, objective = np.zeros((len(y), design.shape[1])), np.empty(len(y))
+    design, deviation = np.ascontiguousarray(design), deviation.astype(np.float64)
+    across = np.ascontiguousarray(design.T)
+    rows, size = design.shape
+    sums = np.zeros((size, size)), np.empty(rows), np.empty(size)
+    with announced("the maximum of an additive model"):
+        _straight(y, design, across, precision, weight, constant, found, deviation, objective, *sums, *room(size))
+    return found, deviation, objective
+
+
+@lean
+def _straight(
+    y: Floats,
+    design: Floats,
+    across: Floats,
+    precision: Floats,
+    weight: float,
+    constant: int,
+    found: Floats,
+    deviation: Floats,
+    objective: Floats,
+    gram: Floats,
+    left: Floats,
+    slope: Floats,
+    whole: Floats,
+    factor: Floats,
+    small: Floats,
+    active: Ints,
+) -> None:
+    rows, size = design.shape
+    _gram(design, gram)
+    for one in range(len(y)):
+        x, variance, expected = found[one], deviation[one] ** 2, -1.0
+        x[constant] = y[one].mean()
+        for turn in range(ROUNDS):
+            _residuals(y[one], across, x, left)
+            squares = _squares(left)
+            if turn and (abs(squares - expected) <= 1e-9 * squares or squares <= rows * LEAST):
+                break
+            _products(design, left, slope)
+            variance, expected = _turns(
+                gram, slope, squares, rows, precision, weight, variance, x, whole, factor, small, active
+            )
+        _residuals(y[one], across, x, left)
+        squares = _squares(left)
+        variance = variance_of(squares, rows)
+        deviation[one] = math.sqrt(variance)
+        objective[one] = posterior(squares / (2.0 * variance), rows, variance, x, precision, weight)
+
+
+@bare
+def _turns(
+    gram: Floats,
+    slope: Floats,
+    squares: float,
+    rows: int,
+    precision: Floats,
+    weight: float,
+    variance: float,
+    x: Floats,
+    whole: Floats,
+    factor: Floats,
+    small: Floats,
+    active: Ints,
+) -> tuple[float, float]:
+    """Parameters and variance in turn, by the sums alone; the variance and the sum of squares at the end."""
+    start, step = small[6], small[7]
+    expected = squares
+    for i in range(len(x)):
+        start[i] = x[i]
+    for _ in range(TURNS):
+        solve(gram, slope, variance, precision, weight, start, x, whole, factor, small, active)
+        for i in range(len(x)):
+            step[i] = x[i] - start[i]
+        expected = max(_expected(gram, slope, squares, step), 0.0)
+        before, variance = variance, variance_of(expected, rows)
+        if abs(variance - before) <= CLOSE * variance:
+            break
+    return variance, expected
+
+
+@bare
+def solve(
+    gram: Floats,
+    slope: Floats,
+    variance: float,
+    precision: Floats,
+    weight: float,
+    start: Floats,
+    x: Floats,
+    whole: Floats,
+    factor: Floats,
+    small: Floats,
+    active: Ints,
+) -> None:
+    """`x` becomes the best by a model whose residuals fall by `gram` and `slope` as parameters leave `start`."""
+    size, free = len(x), len(precision)
+    for i in range(size):
+        for j in range(i, size):
+            whole[i, j] = gram[i, j]
+        whole[i, size] = slope[i]
+    for i in range(free):
+        whole[i, i] += variance * precision[i]
+        whole[i, size] -= variance * precision[i] * start[i]
+    _eliminate(whole, gram, free, size)
+    changes = size - free
+    if changes:
+        _rest(whole, variance * weight, start, x, free, factor, small, active)
+    for i in range(free - 1, -1, -1):
+        if whole[i, i] == 0.0:
+            x[i] = start[i]
+            continue
+        step = whole[i, size]
+        for j in range(i + 1, size):
+            step -= whole[i, j] * (x[j] - start[j])
+        x[i] = start[i] + step / whole[i, i]
+
+
+@bare
+def _eliminate(whole: Floats, gram: Floats, free: int, size: int) -> None:
+    """The first `free` rows become those of a Cholesky factor, the others what is left of them, the last column with them."""
+    for i in range(free):
+        if not whole[i, i] > VANISHED * gram[i, i]:
+            for j in range(i, size + 1):
+                whole[i, j] = 0.0
+            continue
+        root = math.sqrt(whole[i, i])
+        for j in range(i, size + 1):
+            whole[i, j] /= root
+        for row in range(i + 1, size):
+            by = whole[i, row]
+            if by != 0.0:
+                for j in range(row, size + 1):
+                    whole[row, j] -= by * whole[i, j]
+
+
+@bare
+def _rest(
+    whole: Floats, weight: float, start: Floats, x: Floats, free: int, factor: Floats, small: Floats, active: Ints
+) -> None:
+    """The changes of slope, once the others are eliminated."""
+    size = len(x)
+    linear = small[3, : size - free]
+    for i in range(free, size):
+        for j in range(free, i):
+            whole[i, j] = whole[j, i]
+    for i in range(free, size):
+        linear[i - free] = whole[i, size]
+        for j in range(free, size):
+            linear[i - free] += whole[i, j] * start[j]
+    least(whole[free:, free:size], linear, weight, x[free:], factor, small[:3], active)
+
+
+@bare
+def _gram(design: Floats, gram: Floats) -> None:
+    """The upper half of X'X, added to what is there, row by row: the same bits whatever stands beside."""
+    rows, size = design.shape
+    for row in range(rows):
+        for i in range(size):
+            by = design[row, i]
+            if by != 0.0:
+                for j in range(i, size):
+                    gram[i, j] += by * design[row, j]
+
+
+@bare
+def _residuals(y: Floats, across: Floats, x: Floats, left: Floats) -> None:
+    for row in range(len(left)):
+        left[row] = y[row]
+    for j in range(len(x)):
+        by = x[j]
+        if by != 0.0:
+            for row in range(len(left)):
+                left[row] -= by * across[j, row]
+
+
+@bare
+def _products(design: Floats, left: Floats, slope: Floats) -> None:
+    for j in range(len(slope)):
+        slope[j] = 0.0
+    for row in range(len(left)):
+        by = left[row]
+        for j in range(len(slope)):
+            slope[j] += by * design[row, j]
+
+
+@bare
+def _squares(left: Floats) -> float:
+    total = 0.0
+    for row in range(len(left)):
+        total += left[row] * left[row]
+    return total
+
+
+@bare
+def _expected(gram: Floats, slope: Floats, squares: float, step: Floats) -> float:
+    """The sum of squares after a step, by the upper half of X'X."""
+    total = squares
+    for i in range(len(step)):
+        if step[i] != 0.0:
+            inner = 0.5 * gram[i, i] * step[i]
+            for j in range(i + 1, len(step)):
+                inner += gram[i, j] * step[j]
+            total += 2.0 * step[i] * (inner - slope[i])
+    return total
+
+
+@bare
+def variance_of(squares: float, rows: int) -> float:
+    """The likeliest variance under its prior: where rows / s - squares / s^3 + 4 s is 0."""
+    return max(2.0 * squares / (rows + math.sqrt(rows * rows + 16.0 * squares)), LEAST)
+
+
+@bare
+def posterior(losses: float, rows: int, variance: float, x: Floats, precision: Floats, weight: float) -> float:
+    total = losses + 0.5 * rows * math.log(variance) + 2.0 * variance
+    for i in range(len(x)):
+        total += 0.5 * precision[i] * x[i] * x[i] if i < len(precision) else weight * abs(x[i])
+    return total

@@ -1,0 +1,1 @@
+"""Sums of a trend, seasons, holidays and effects: the Prophet family."""

@@ -1,0 +1,126 @@
+"""Each series to its likeliest parameters; series on the same rows share one design."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from deepforecast.data.covariates import Covariate
+from deepforecast.data.frames import Floats, Ints
+from deepforecast.data.panel import Panel
+from deepforecast.models.additive._clock import Stamps, hinges, placed, scaled, stamps_at
+from deepforecast.models.additive._design import rows_of, table
+from deepforecast.models.additive._parts import REGRESSOR, Parts, conditions, places
+from deepforecast.models.additive._scaling import bounds, holds, refuse_crossed, standard, used_rows
+
+if TYPE_CHECKING:
+    from deepforecast.models.additive.prophet import Prophet
+
+
+@dataclass(frozen=True)
+class Design:
+    """What is known of the rows of a series but for its values: `features` are the columns `on` of all there are, `hinges` the
+    changes of slope (at `changes`, from 0 to 1) on which precision has no say."""
+
+    start: int
+    span: int
+    time: Floats
+    changes: Floats
+    hinges: Floats
+    features: Floats
+    on: Ints
+    centre: Floats
+    scale: Floats
+    precision: Floats
+    multiply: Floats
+    per_day: int
+
+    @property
+    def straight(self) -> bool:
+        """No feature multiplies the trend."""
+        return not self.multiply.any()
+
+
+@dataclass(frozen=True)
+class Job:
+    """Series of one design: their numbers, values, and cap and floor at their rows."""
+
+    design: Design
+    numbers: list[int]
+    values: list[Floats]
+    caps: list[Floats]
+    floors: list[Floats]
+
+
+def jobs(model: Prophet, panel: Panel, parts: Parts) -> Iterator[Job]:
+    """The work of a fit: each design, and the series it is that of."""
+    stamps = stamps_at(panel.calendar, panel.row_positions)
+    held = table(parts, stamps, model.holidays)
+    used, limits = used_rows(model, panel, parts), bounds(model, panel.covariates, len(panel.y))
+    if model.growth == "logistic":
+        refuse_crossed(model, panel, limits, used)
+    found: dict[bytes, Job] = {}
+    asked = [*conditions(parts), *(one.name for one in parts if one.kind == REGRESSOR)]
+    for number in range(len(panel)):
+        rows = panel.indptr[number] + np.flatnonzero(used[panel.indptr[number] : panel.indptr[number + 1]])
+        key = _key(stamps, rows, [panel.covariates[name] for name in asked])
+        if key not in found:
+            found[key] = Job(designed(model, parts, held, stamps, rows, panel), [], [], [], [])
+        job = found[key]
+        for into, what in ((job.values, panel.y), (job.caps, limits.cap), (job.floors, limits.floor)):
+            into.append(what[rows])
+        job.numbers.append(number)
+    yield from found.values()
+
+
+def designed(
+    model: Prophet, parts: Parts, held: dict[str, Floats], stamps: Stamps, rows: Ints, panel: Panel
+) -> Design:
+    """The design of a series whose values lie at these rows."""
+    place = stamps.place[rows]
+    clock = stamps.clock[place]
+    start, span = int(clock[0]), int(clock[-1] - clock[0])
+    time = scaled(clock, start, span)
+    changes = changes_of(model, time, start, span, stamps.per_day)
+    every, columns = places(parts), sum(one.columns for one in parts)
+    centre, scale, precision, multiply = np.zeros(columns), np.ones(columns), np.ones(columns), np.zeros(columns)
+    on, features = [np.empty(0, dtype=np.int64)], [np.empty((len(rows), 0))]
+    for one in parts:
+        where = every[one.name]
+        precision[where], multiply[where] = one.prior_scale**-2.0, float(one.multiplies)
+        if not holds(one, clock, stamps.per_day):
+            continue
+        found = rows_of(one, held, place, panel.covariates, rows)
+        centre[where], scale[where] = standard(one, found)
+        seen = np.flatnonzero((found != 0.0).any(axis=0))  # a day that never was tells nothing
+        on.append(where.start + seen)
+        features.append(((found - centre[where]) / scale[where])[:, seen])
+    there = np.concatenate(on)
+    trend = np.full(1 if model.growth == "flat" else 2, 0.04)  # normal priors of deviation 5
+    return Design(
+        start, span, time, changes, hinges(time, changes), np.ascontiguousarray(np.concatenate(features, axis=1)), there,
+        centre, scale, np.concatenate([trend, precision[there]]), multiply[there], stamps.per_day,
+    )  # fmt: skip
+
+
+def changes_of(model: Prophet, time: Floats, start: int, span: int, per_day: int) -> Floats:
+    """When the slope may change: as said, or evenly among the first rows."""
+    if model.growth == "flat":
+        return np.empty(0)
+    if model.changepoints is None:
+        return placed(time, model.n_changepoints, model.changepoint_range)
+    from deepforecast.models.additive._changepoints import said
+
+    return scaled(said(model.changepoints, per_day), start, span)
+
+
+def _key(stamps: Stamps, rows: Ints, covariates: list[Covariate]) -> bytes:
+    """Tells designs apart: the stamps of the values, and what covariates are there."""
+    digest = blake2b(stamps.place[rows].tobytes(), digest_size=16)
+    for one in covariates:
+        digest.update(np.ascontiguousarray(one.values[rows]).tobytes())
+    return digest.digest()

@@ -1,0 +1,129 @@
+"""From the parameters of a model and a panel to the parts of its forecast."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from deepforecast.data.panel import Panel
+from deepforecast.errors import DataError, ParameterError, some
+from deepforecast.models.additive._declared import EVENT, REGRESSOR, SEASON, day_numbers, declared
+from deepforecast.models.additive._parts import ALWAYS, AUTO, Part, Parts
+from deepforecast.models.additive._parts import EVENT as AN_EVENT
+from deepforecast.models.additive._parts import HOLIDAY as A_HOLIDAY
+from deepforecast.models.additive._parts import REGRESSOR as A_REGRESSOR
+from deepforecast.models.additive._parts import SEASON as A_SEASON
+
+if TYPE_CHECKING:
+    from deepforecast.models.additive.prophet import Prophet
+
+USUAL = {"yearly": (365.25, 10, 730.0, float("inf")), "weekly": (7.0, 3, 14.0, 7.0), "daily": (1.0, 4, 2.0, 1.0)}
+"""Seasons found by themselves: period in days, order, days a series must span, and less than how many rows are apart."""
+TREND = "trend"
+
+
+def planned(model: Prophet, panel: Panel) -> Parts:
+    """The parts, refused where their names or columns do not go together."""
+    parts = (*_seasons(model, panel), *_holidays(model, panel), *_events(model, panel), *_regressors(model, panel))
+    names = [TREND, *(one.name for one in parts)]
+    twice = [name for place, name in enumerate(names) if name in names[:place]]
+    if twice:
+        raise ParameterError(
+            f"Each component of {model.name} has a name of its own; {some(twice)} would stand there twice ('trend' is the "
+            "trend). Rename the season, event or column."
+        )
+    return parts
+
+
+def _seasons(model: Prophet, panel: Panel) -> Iterator[Part]:
+    own = declared(model.seasonalities, "seasonalities", SEASON)
+    dated = bool(panel.calendar.frequency.base)
+    usual = model.seasonality_mode == "multiplicative"
+    for name, (period, order, span, apart) in USUAL.items():
+        said = getattr(model, f"{name}_seasonality")
+        if said is False or name in own or (said == "auto" and not dated):
+            continue
+        if not dated:
+            raise ParameterError(f"{name}_seasonality needs dates; time is counted in integers. Declare it in seasonalities=.")
+        when, count = (AUTO, order) if said == "auto" else (ALWAYS, order if said is True else int(said))
+        yield Part(
+            name, A_SEASON, 2 * count, float(model.seasonality_prior_scale), usual, period, count, "", when, span, apart
+        )
+    for name, said in own.items():
+        condition = said.get("condition", "")
+        if condition and condition not in panel.series.columns.future:
+            raise ParameterError(
+                f"seasonalities[{name!r}]: 'condition' names a column known ahead; {condition!r} is not declared as one. Say "
+                f"columns={{'future': [..., {condition!r}]}}."
+            )
+        if condition and panel.covariates[condition].categories is not None:
+            raise DataError(f"Column {condition} says where a season holds, by True and False or 1 and 0; it holds categories.")
+        prior = float(said.get("prior_scale", model.seasonality_prior_scale))
+        order = int(said["order"])
+        yield Part(name, A_SEASON, 2 * order, prior, _multiplies(said, usual), float(said["period"]), order, condition)
+
+
+def _holidays(model: Prophet, panel: Panel) -> Iterator[Part]:
+    if model.holidays is None:
+        return
+    from deepforecast.data.calendar_features import checked_country
+    from deepforecast.models.additive._holidays import names_of
+
+    checked_country(model.holidays, panel.calendar)
+    names = names_of(model.holidays)
+    yield Part(
+        "holidays", A_HOLIDAY, len(names), float(model.holidays_prior_scale), _holidays_multiply(model), names=names
+    )
+
+
+def _events(model: Prophet, panel: Panel) -> Iterator[Part]:
+    for name, said in declared(model.events, "events", EVENT).items():
+        days = day_numbers(said["dates"], f"events[{name!r}]", not panel.calendar.frequency.base)
+        lower, upper = int(said.get("lower_window", 0)), int(said.get("upper_window", 0))
+        prior = float(said.get("prior_scale", model.holidays_prior_scale))
+        yield Part(
+            name, AN_EVENT, upper - lower + 1, prior, _multiplies(said, _holidays_multiply(model)), days=days, lower=lower,
+            upper=upper,
+        )  # fmt: skip
+
+
+def _regressors(model: Prophet, panel: Panel) -> Iterator[Part]:
+    own = declared(model.regressors, "regressors", REGRESSOR)
+    future = panel.series.columns.future
+    absent = [name for name in own if name not in future]
+    if absent:
+        raise ParameterError(
+            f"regressors says how columns known ahead are used; {some(absent)} is not declared as one. Say "
+            f"columns={{'future': {absent!r}}}."
+        )
+    bounds = [one for one in (model.cap, model.floor) if isinstance(one, str)]
+    lacking = [one for one in bounds if one not in future]
+    if lacking:
+        raise ParameterError(
+            f"cap and floor are numbers or columns known ahead; {some(lacking)} is not declared as one. Say "
+            f"columns={{'future': {lacking!r}}}."
+        )
+    seasons = declared(model.seasonalities, "seasonalities", SEASON).values()
+    taken = {*bounds, *(said.get("condition") for said in seasons)} - set(own)
+    for name in future:
+        if name in taken:
+            continue
+        said, categories = own.get(name, {}), panel.covariates[name].categories
+        standardize = said.get("standardize", "auto")
+        yield Part(
+            name,
+            A_REGRESSOR,
+            1 if categories is None else len(categories),
+            float(said.get("prior_scale", model.holidays_prior_scale)),
+            _multiplies(said, model.seasonality_mode == "multiplicative"),
+            names=() if categories is None else categories,
+            standardize="no" if categories is not None else "auto" if standardize == "auto" else "yes" if standardize else "no",
+        )
+
+
+def _multiplies(said: dict[str, Any], otherwise: bool) -> bool:
+    return bool(said["mode"] == "multiplicative") if "mode" in said else otherwise
+
+
+def _holidays_multiply(model: Prophet) -> bool:
+    return bool((model.holidays_mode or model.seasonality_mode) == "multiplicative")

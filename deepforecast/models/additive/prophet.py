@@ -1,0 +1,159 @@
+"""Prophet: a trend that changes its slope, seasons, holidays and effects, for one series or a hundred thousand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+
+from deepforecast.core.capabilities import Capabilities
+from deepforecast.core.forecaster import Forecaster
+from deepforecast.core.monitor import Monitor
+from deepforecast.core.params import param
+from deepforecast.core.registry import register
+from deepforecast.core.state import Learned
+
+if TYPE_CHECKING:
+    from deepforecast.core.forecast import Forecast
+    from deepforecast.data.covariates import Covariate
+    from deepforecast.data.frames import Floats, Frame
+    from deepforecast.data.panel import Panel
+
+SEASONALITY = "True, False, how many sines and cosines, or 'auto': where a history is long and dense enough for it"
+
+
+@register
+class Prophet(Forecaster):
+    """A trend whose slope changes, seasons of sines and cosines, holidays, events and effects of columns known ahead.
+
+    Parameters are the likeliest under Prophet's priors, found exactly by a compiled solver; thousands of series at a time. Bands
+    are those of noise and of a trend whose slope goes on changing as often and as much as it did, by formula; with
+    `uncertainty="laplace"` the parameters are uncertain, too. Columns known ahead are regressors, unless `cap`, `floor` or the
+    `condition` of a season names them. Values after the fit do not change the forecast: `update` moves on in time, and
+    `fine_tune` fits anew. With growth="linear" or "flat", `cap` and `floor` cut forecasts off; with "logistic" the trend lies
+    between them. A series that never changes is forecast as it is. Where time is counted in integers, a step is a day.
+    Reference: Taylor & Letham (2018), Forecasting at Scale, *The American Statistician* 72.
+
+    >>> from deepforecast import datasets
+    >>> model = Prophet(horizon=12, seasonality_mode="multiplicative").fit(datasets.load("air_passengers"))
+    >>> model.predict(level=80).columns.tolist()
+    ['unique_id', 'ds', 'Prophet', 'Prophet-lo-80', 'Prophet-hi-80']
+    >>> sorted(set(model.explain()["component"]))
+    ['trend', 'yearly']
+    """
+
+    capabilities = Capabilities(
+        future=True,
+        categorical=True,
+        missing=True,
+        distribution="analytic",
+        scale_equivariant=True,
+        precision=1e-6,
+        new_values="ignored",
+        simulates=True,
+        explains=True,
+    )
+
+    growth: str = param("linear", choices=("linear", "logistic", "flat"), help="how the trend goes on")
+    cap: float | str | None = param(None, help="the most there can be: a number, or a column known ahead")
+    floor: float | str | None = param(None, help="the least there can be: a number, or a column known ahead")
+    changepoints: list[Any] | None = param(None, help="dates on which the slope may change, in place of evenly placed ones")
+    n_changepoints: int = param(25, at_least=0, at_most=1000, low=5, high=50, help="how many changes of slope there may be")
+    changepoint_range: float = param(0.8, at_least=0, at_most=1, low=0.7, high=0.95, help="share of a history they lie in")
+    changepoint_prior_scale: float = param(
+        0.05, above=0, low=0.001, high=0.5, log=True, help="how much the slope may change"
+    )
+    yearly_seasonality: int | bool | str = param("auto", at_least=1, at_most=1000, choices=("auto",), help=SEASONALITY)
+    weekly_seasonality: int | bool | str = param("auto", at_least=1, at_most=1000, choices=("auto",), help=SEASONALITY)
+    daily_seasonality: int | bool | str = param("auto", at_least=1, at_most=1000, choices=("auto",), help=SEASONALITY)
+    seasonality_mode: str = param(
+        "additive", choices=("additive", "multiplicative"), search=("additive", "multiplicative"),
+        help="whether seasons add to the trend or multiply it",
+    )  # fmt: skip
+    seasonality_prior_scale: float = param(10.0, above=0, low=0.01, high=10.0, log=True, help="how large seasons may be")
+    seasonalities: dict[str, dict[str, Any]] | None = param(
+        None, help="more seasons: name -> period (days), order, and if wanted prior_scale, mode, condition (a column)"
+    )
+    holidays: str | None = param(None, help="a country ('DE') or a part of one ('DE-BY') whose holidays have effects")
+    holidays_prior_scale: float = param(10.0, above=0, low=0.01, high=10.0, log=True, help="how large these may be")
+    holidays_mode: str | None = param(
+        None, choices=(None, "additive", "multiplicative"), help="whether they add or multiply; as seasons do if not given"
+    )
+    events: dict[str, dict[str, Any]] | None = param(
+        None, help="own days: name -> dates, and if wanted lower_window, upper_window, prior_scale, mode"
+    )
+    regressors: dict[str, dict[str, Any]] | None = param(
+        None, help="how columns known ahead are used: name -> prior_scale, standardize, mode"
+    )
+    noise: str = param("normal", choices=("normal", "student"), search=("normal", "student"),
+                       help="errors: 'student' for some that are far out (Student's t, 3 degrees of freedom)")  # fmt: skip
+    scaling: str = param("absmax", choices=("absmax", "minmax"), help="what values are divided by before the priors hold")
+    uncertainty: str = param(
+        "map", choices=("map", "laplace"), help="'laplace': bands count that parameters are not known exactly"
+    )
+
+    @classmethod
+    def examples(cls) -> list[dict[str, Any]]:
+        """With which parameters the contract is checked."""
+        return [
+            {},
+            {"seasonality_mode": "multiplicative", "n_changepoints": 5, "uncertainty": "laplace"},
+            {"growth": "flat", "noise": "student", "events": {"opening": {"dates": ["2024-01-20"], "upper_window": 2}}},
+        ]
+
+    @property
+    def most_changes(self) -> int:
+        """How many changes of slope there may be."""
+        if self.growth == "flat":
+            return 0
+        return self.n_changepoints if self.changepoints is None else len(self.changepoints)
+
+    def parameters(self) -> Frame:
+        """What was estimated, a row a series: trend, deviation of the errors, and the coefficient of each column."""
+        from deepforecast.models.additive._tables import parameters
+
+        return parameters(self)
+
+    def components(self, frame: Frame | None = None) -> Frame:
+        """The rows of the fit, or of these histories, taken apart as `explain` does the steps ahead."""
+        from deepforecast.models.additive._tables import history_components
+
+        return history_components(self, frame)
+
+    def _narrow(self, declared: Capabilities) -> Capabilities:
+        bent = self.growth == "logistic" or isinstance(self.cap, (int, float)) or isinstance(self.floor, (int, float))
+        return replace(declared, scale_equivariant=False) if bent else declared
+
+    def _needs(self, panel: Panel) -> int:
+        return 2
+
+    def _fit(self, panel: Panel, monitor: Monitor) -> Learned:
+        from deepforecast.models.additive._fit import fitted
+
+        return fitted(self, panel, None)
+
+    def _refine(self, learned: Learned, panel: Panel) -> Learned:
+        from deepforecast.models.additive._fit import fitted
+
+        return fitted(self, panel, learned)
+
+    def _advance(self, learned: Learned, panel: Panel, fresh: bool) -> Learned:
+        return replace(learned, history=panel) if fresh else learned
+
+    def _forecast(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> Forecast:
+        from deepforecast.models.additive._ahead import ahead
+
+        return ahead(self, learned, steps, future)
+
+    def _simulate(self, learned: Learned, steps: int, samples: int, seed: int, future: Mapping[str, Covariate]) -> Floats:
+        from deepforecast.models.additive._ahead import paths
+
+        return paths(self, learned, steps, samples, seed, future)
+
+    def _explain(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> dict[str, Floats]:
+        from deepforecast.models.additive._ahead import components
+
+        return components(self, learned, steps, future)
+
+
