@@ -11,6 +11,7 @@ import math
 import threading
 import time
 from collections.abc import Callable
+from typing import Any
 
 FOLD = 100
 """Length of one fold on the axis of steps that all folds of all fits share: a step there is a hundredth of a fold."""
@@ -46,6 +47,7 @@ class Monitor:
         self._on_report = on_report
         self._stop_when = stop_when
         self._asked = False
+        self._shown: Callable[[], Any] | None = None
         self._whole: Monitor | None = None
         self._start, self._length, self._last = 0, FOLD, 0
         self._lock = threading.Lock()
@@ -64,6 +66,21 @@ class Monitor:
             with self._lock:
                 if self._on_report(float(value), step):
                     self._asked = True
+
+    def shows(self, look: Callable[[], Any] | None) -> None:
+        """Let who listens see what has been learned so far: `look()` gives it as it is at that moment; None: no longer.
+
+        By convention `look()` is (the panel that is learned from, what a `_fit` would return now).
+        """
+        root = self
+        while root._whole is not None:
+            root = root._whole
+        if root._on_report is not None:
+            root._shown = look
+
+    def look(self) -> Any:
+        """What has been learned so far, for who listens and is being reported to; None where a fit does not show it."""
+        return None if self._shown is None else self._shown()
 
     @property
     def should_stop(self) -> bool:

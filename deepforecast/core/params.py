@@ -49,6 +49,7 @@ class Param:
     step: float | None = None
     search: tuple[Any, ...] | None = None
     when: Callable[[Mapping[str, Any]], bool] | None = None
+    dear: bool = False
     positional: bool = False
     name: str = ""
     annotation: Any = Any
@@ -186,11 +187,16 @@ def refuse_unknown(cls: type, given: Mapping[str, Any]) -> None:
 def sample(cls: type, choose: Any) -> dict[str, Any]:
     """A configuration drawn from the search ranges. `choose` has `suggest_int`, `suggest_float`, `suggest_categorical` (an
     Optuna trial, or `Draws(seed)`)."""
-    drawn: dict[str, Any] = {}
     every = declared(cls)
-    defaults = {name: one.default for name, one in every.items()}
-    for name, one in every.items():
-        if not one.searched or (one.when is not None and not one.when({**defaults, **drawn})):
+    searched = {name: one for name, one in every.items() if one.searched}
+    return sample_from(searched, {name: one.default for name, one in every.items()}, choose)
+
+
+def sample_from(ranges: Mapping[str, Param], around: Mapping[str, Any], choose: Any) -> dict[str, Any]:
+    """The same from these ranges, in their order; `around`: values of the parameters that are not, or not yet, drawn."""
+    drawn: dict[str, Any] = {}
+    for name, one in ranges.items():
+        if one.when is not None and not one.when({**around, **drawn}):
             continue
         if one.search is not None:
             drawn[name] = choose.suggest_categorical(name, list(one.search))

@@ -133,3 +133,23 @@ def test_what_goes_to_a_worker():
     for monitor in (Monitor(lambda value, step: False), Monitor(stop_when=lambda: False), SILENT.fold(0)):
         with pytest.raises(TypeError, match="workers=1"):
             pickle.dumps(monitor)
+
+
+def test_who_listens_sees_what_was_learned_so_far():
+    seen = []
+    monitor = Monitor(lambda value, step: seen.append(monitor.look()))
+    fold = monitor.fold(1).part(0, of=2)
+    fold.report(1.0, 1, of=3)
+    state = [0]
+    fold.shows(lambda: state[0])
+    fold.report(1.0, 2, of=3)
+    state[0] = 7
+    fold.report(1.0, 3, of=3)
+    fold.shows(None)
+    assert seen == [None, 0, 7]
+    assert monitor.look() is None
+
+
+def test_nothing_is_kept_for_who_does_not_listen():
+    SILENT.fold(0).shows(lambda: 1)
+    assert SILENT.look() is None

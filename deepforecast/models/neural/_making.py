@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
@@ -50,11 +51,19 @@ def _learned(model: NeuralForecaster, panel: Panel, monitor: Monitor, before: Le
     network = fresh(model, channels, season) if before is None else _copied(model, before)
     if before is None and network.ratio is not None:
         network.ratio.fill_(_ratio(panel, channels))
-    record = _trained(model, panel, channels, network, monitor, share)
-    shared = {"channels": channels.written(), "season": season, "network": network, "record": record}
+    scales = _standing.scales(panel, model)
+    shared = {"channels": channels.written(), "season": season}
     if model.scale_by == "panel":
-        shared["scale"] = [float(one[0]) for one in _standing.scales(panel, model)]
-    return Learned(_standing.at_end(panel, channels, _standing.scales(panel, model)), shared)
+        shared["scale"] = [float(one[0]) for one in scales]
+
+    def so_far() -> tuple[Panel, Learned]:
+        now = deepcopy(network).cpu().eval()
+        return panel, Learned(_standing.at_end(panel, channels, scales), {**shared, "network": now, "record": {}})
+
+    monitor.shows(so_far)
+    record = _trained(model, panel, channels, network, monitor, share)
+    monitor.shows(None)
+    return Learned(_standing.at_end(panel, channels, scales), {**shared, "network": network, "record": record})
 
 
 def fresh(model: NeuralForecaster, channels: Channels, season: int) -> ForecastNetwork:
@@ -244,8 +253,6 @@ def _weights(network: ForecastNetwork) -> str:
 
 
 def _copied(model: NeuralForecaster, before: Learned) -> ForecastNetwork:
-    from copy import deepcopy
-
     network: ForecastNetwork = deepcopy(before["network"])
     return network
 
