@@ -55,7 +55,8 @@ class Head(nn.Module, ABC):
 
     @abstractmethod
     def median(self, raw: Tensor) -> Tensor:
-        """What a stepwise body is fed of its own: (...) of raw's dtype, by torch alone. The median, or a count's mean."""
+        """What a stepwise body is fed of its own: (...) of raw's dtype, by torch alone. The median, or, where 0 is likely
+        ("nonnegative"), the mean."""
 
     def quantiles(self, raw: Tensor, p: Tensor, spread: Tensor | None = None) -> Tensor:
         """Shape (..., Q) from raw (..., width) and p (Q,) or (..., Q), float64, rising in p. Of uniform draws: samples.

@@ -13,6 +13,7 @@ from deepforecast.nn.implicit import ImplicitQuantile
 from deepforecast.nn.mixture import Mixture
 from deepforecast.nn.points import Point
 from deepforecast.nn.quantiles import Quantiles
+from deepforecast.nn.tweedie import Tweedie
 
 __all__ = ["HEADS", "Head", "head"]
 
@@ -21,7 +22,7 @@ HEADS: dict[str, type[Head]] = {
     for one in (
         *(Point, Quantiles, ImplicitQuantile, Bins),
         *(Normal, StudentT, Laplace, LogNormal, Mixture),
-        *(NegativeBinomial, Poisson, ZeroInflated),
+        *(NegativeBinomial, Poisson, ZeroInflated, Tweedie),
     )
 }
 """The heads there are."""

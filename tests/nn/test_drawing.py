@@ -11,7 +11,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 from deepforecast.nn.drawing import DRAWING, Drawn
 
-FILLED = [name for name in DRAWING if hasattr(nn.init, name) and name != "sparse_"]
+FILLED = [name for name in sorted(DRAWING) if hasattr(nn.init, name) and name != "sparse_"]
 ACTS: dict[str, Callable[[], Tensor]] = {
     "Linear": lambda: nn.Linear(3, 4).weight, "LSTM": lambda: nn.LSTM(3, 4).weight_hh_l0,
     "GRU": lambda: nn.GRU(3, 4).bias_ih_l0,

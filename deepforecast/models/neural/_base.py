@@ -6,7 +6,7 @@ A model adds its own hyperparameters and `_body(sizes)`: the torch module that t
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -21,7 +21,7 @@ from deepforecast.data import frames
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats, Frame
 from deepforecast.data.panel import Panel
-from deepforecast.models.neural import _keeping, _making, _standing
+from deepforecast.models.neural import _idle, _keeping, _making, _standing
 from deepforecast.models.neural._forecast import PLAIN, Decoding, limits
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 SCALERS = ("standard", "robust", "min_max", "mean_abs", "last", "level", "revin", "difference", "none")
 HEADS = ("quantiles", "point", "normal", "student_t", "laplace", "lognormal", "negative_binomial", "poisson", "zero_inflated",
-         "mixture", "implicit_quantile", "bins")  # fmt: skip
+         "tweedie", "mixture", "implicit_quantile", "bins")  # fmt: skip
 LOSSES = ("mae", "mse", "huber", "mase", "smape", "owa")
 GRID = (0.005, 0.025, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.975, 0.995)
 
@@ -178,6 +178,7 @@ class NeuralForecaster(Forecaster):
     def _fit(self, panel: Panel, monitor: Monitor) -> Learned:
         limits(self)
         self._decoder()
+        _idle.refuse(self)
         return self._tied(_making.learned(self, panel, monitor), panel)
 
     def _refine(
@@ -234,7 +235,16 @@ class NeuralForecaster(Forecaster):
     def _revive(self, learned: Learned, foreign: Foreign) -> Learned:
         return _keeping.revived(self, learned)
 
-    # -- hook of a model -------------------------------------------------------------------------------------------------------
+    # -- hooks of a model ------------------------------------------------------------------------------------------------------
+
+    @property
+    def reads_season(self) -> bool:
+        """Whether its body hangs on the season."""
+        return False
+
+    def _idle(self) -> Iterable[tuple[str, str]]:
+        """Parameters of its own that have no effect beside the others as they are: names, and why, with the way out."""
+        return ()
 
     @abstractmethod
     def _body(self, sizes: Sizes) -> Direct | Stepwise:

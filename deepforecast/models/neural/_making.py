@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 ANCHORED = ("standard", "robust", "min_max", "last", "revin", "difference")  # scalers that follow a shift of the data
 PLACES = ("point", "quantiles", "normal", "student_t", "laplace")  # heads whose point is on the scale of the window
-COUNTING = ("lognormal", "negative_binomial", "poisson", "zero_inflated")  # heads of values that are not negative
+COUNTING = ("lognormal", "negative_binomial", "poisson", "zero_inflated", "tweedie")  # heads of values that are not negative
 
 
 def learned(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from deepforecast.core.params import param
@@ -45,12 +46,27 @@ class RecurrentForecaster(StepwiseForecaster):
         """Small networks for the contract checks."""
         small: dict[str, Any] = {"input_size": 14, "max_steps": 10, "batch_size": 32, "hidden_size": 8, "decoder_size": 16}
         in_turn = {**small, "output": "autoregressive", "head": "student_t"}
+        del in_turn["decoder_size"]
         return {"lstm": [small, in_turn], "gru": [small], "rnn": [in_turn]}[cls.cell]
 
     @property
     def in_turn(self) -> bool:
         """Whether steps are taken in turn."""
         return self.output == "autoregressive"
+
+    @property
+    def reads_season(self) -> bool:
+        """Read off the states of a season before."""
+        return self.output == "direct"
+
+    def _idle(self) -> Iterator[tuple[str, str]]:
+        if self.output == "direct":
+            yield "teacher", "where all steps come at once: leave it out, or say output='autoregressive'"
+        else:
+            for name in ("decoder_layers", "decoder_size"):
+                yield name, "where steps are taken in turn: leave it out, or say output='direct'"
+        if self.n_layers == 1:
+            yield "residual", "on a single layer: leave it out, or say n_layers=2"
 
     def _body(self, sizes: Sizes) -> Direct | Stepwise:
         from deepforecast.nn.recurrent import RecurrentOptions

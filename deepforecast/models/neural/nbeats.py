@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from deepforecast.core.params import param
@@ -42,6 +42,10 @@ class NBEATS(NeuralForecaster):
     batch_size: int = param(1024)
     learning_rate: float = param(1.5e-3)
     dropout: float = param(0.0, at_least=0, below=1, low=0.0, high=0.3, help="share of the numbers hidden while training")
+
+    def _idle(self) -> Iterator[tuple[str, str]]:
+        if "trend" not in self.stacks:
+            yield "degree", "without a stack of trends: leave it out, or say stacks=['trend', 'season']"
 
     def _body(self, sizes: Sizes) -> NBEATSBody:
         from deepforecast.nn.nbeats import NBEATSBody

@@ -28,7 +28,10 @@ def panel(series: int, rows: int, seed: int = 0) -> pd.DataFrame:
 
 
 def fitted(name: str, **rest: Any) -> Any:
-    small = {"MLP": {"hidden": [32, 32]}, "LSTM": {"hidden_size": 16, "decoder_size": 16}}.get(name, {})
+    sizes: dict[str, dict[str, Any]] = {"MLP": {"hidden": [32, 32]}, "LSTM": {"hidden_size": 16, "decoder_size": 16}}
+    small = sizes.get(name, {})
+    if rest.get("output") == "autoregressive":
+        del small["decoder_size"]
     model = getattr(deepforecast, name)(horizon=HORIZON, **{"input_size": ROWS, "max_steps": 5, **small, **rest})
     return model.fit(panel(4, 120))
 

@@ -31,12 +31,13 @@ def test_frozen_parts_stay_to_the_bit(rest: dict[str, object]) -> None:
 
 
 def test_steps_and_rate_of_going_on_may_be_said() -> None:
-    model, frame = fitted("MLP", max_epochs=1, schedule="constant", warmup=0.0), panel(4, 120, seed=9)
+    frame = panel(4, 120, seed=9)
+    model = MLP(horizon=6, input_size=24, hidden=[8], max_epochs=1, schedule="constant", warmup=0.0).fit(panel(4, 120))
     model.fine_tune(frame, max_steps=3, learning_rate=0.02)
     assert model.training_report_.rate.tolist() == [0.02] * 3
     model.fine_tune(frame, max_steps=2)
     assert model.training_report_.rate.tolist() == pytest.approx([3e-4] * 2)  # a tenth of the fit's
-    assert (model.max_steps, model.max_epochs, model.learning_rate) == (5, 1, 3e-3)
+    assert (model.max_steps, model.max_epochs, model.learning_rate) == (500, 1, 3e-3)
     with pytest.raises(ParameterError, match="max_steps"):
         model.fine_tune(frame, max_steps=0)
     with pytest.raises(ParameterError, match="learning_rate"):

@@ -1,0 +1,46 @@
+"""Parameters of all networks that can have no effect beside the others: refused, as whoever gives one expects something."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from deepforecast.errors import ParameterError
+from deepforecast.models.statistical._idle import refuse_idle
+
+if TYPE_CHECKING:
+    from deepforecast.models.neural._base import NeuralForecaster
+
+OF_WINDOWS = ("last", "level", "revin", "difference")
+"""Scalers that have no meaning for a series as a whole: where a window stands to the series' end would tell what comes."""
+
+BY_SEASON = ("mase", "owa")
+"""Losses that divide by the changes from season to season."""
+
+
+def refuse(model: NeuralForecaster) -> None:
+    """What is idle, and scalers that do not go with what they are to scale."""
+    refuse_idle(model, _idle(model))
+    refuse_idle(model, model._idle())
+    if model.scaler in OF_WINDOWS and model.scale_by != "window":
+        raise ParameterError(
+            f"{model.name}: scaler={model.scaler!r} is of a window, and scale_by={model.scale_by!r} asks for one of the whole. "
+            "Say scaler='standard', 'robust', 'min_max' or 'mean_abs' too, or leave out scale_by."
+        )
+
+
+def _idle(model: NeuralForecaster) -> Iterator[tuple[str, str]]:
+    if model.head != "point":
+        yield "loss", f"with head={model.head!r}, which has a loss of its own: leave it out, or say head='point'"
+    if model.head != "quantiles":
+        yield "quantiles", f"with head={model.head!r}: leave it out (predict takes quantiles=), or say head='quantiles'"
+    if model.max_epochs is not None:
+        yield "max_steps", "beside max_epochs: leave one of the two out"
+    if model.validation is None:
+        yield "validate_every", "without rows held out: leave it out, or say validation="
+    if model.checkpoint_dir is None:
+        yield "checkpoint_every", "without a folder: leave it out, or say checkpoint_dir="
+    if model.scaler == "none":
+        yield "scale_by", "with scaler='none': leave it out, or say another scaler="
+    if isinstance(model.input_size, int) and model.loss not in BY_SEASON and not model.reads_season:
+        yield "season_length", "beside an input_size of your own: leave it out, or say loss='mase' or input_size='auto'"

@@ -1,0 +1,59 @@
+"""A parameter of a network that can have no effect beside the others is refused with the way out, not swallowed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from deepforecast import LSTM, MLP, NBEATS
+from deepforecast.errors import ParameterError
+from tests.models.neural.test_ahead import panel
+
+IDLE: dict[str, tuple[Any, str]] = {
+    "loss": (MLP(2, loss="mse"), "head='point'"),
+    "loss of a distribution": (MLP(2, head="normal", loss="owa"), "head='point'"),
+    "quantiles": (MLP(2, head="student_t", quantiles=[0.1]), "head='quantiles'"),
+    "max_steps": (MLP(2, max_steps=7, max_epochs=2), "beside max_epochs"),
+    "validate_every": (MLP(2, validate_every=5), "say validation="),
+    "checkpoint_every": (MLP(2, checkpoint_every=5), "checkpoint_dir="),
+    "scale_by": (MLP(2, scaler="none", scale_by="series"), "another scaler="),
+    "season_length": (MLP(2, input_size=6, season_length=7), "input_size='auto'"),
+    "season_length of steps in turn": (LSTM(2, input_size=6, season_length=7, output="autoregressive"), "input_size='auto'"),
+    "teacher": (LSTM(2, teacher="linear"), "output='autoregressive'"),
+    "decoder_layers": (LSTM(2, output="autoregressive", decoder_layers=2), "output='direct'"),
+    "decoder_size": (LSTM(2, output="autoregressive", decoder_size=8), "output='direct'"),
+    "residual": (LSTM(2, residual=True), "n_layers=2"),
+    "degree": (NBEATS(2, degree=3), "stacks="),
+}
+
+
+@pytest.mark.parametrize("name", IDLE)
+def test_an_idle_parameter_is_refused(name: str) -> None:
+    model, way_out = IDLE[name]
+    with pytest.raises(ParameterError, match=f"{model.name}: {name.partition(' ')[0]}=.* has no effect .*{way_out}"):
+        model.fit(panel(2, 60))
+
+
+@pytest.mark.parametrize("scaler", ["last", "level", "revin", "difference"])
+def test_scalers_of_a_window_scale_no_series(scaler: str) -> None:
+    with pytest.raises(ParameterError, match=f"scaler='{scaler}' is of a window.*scale_by='panel'.*scaler='standard'"):
+        MLP(2, scaler=scaler, scale_by="panel").fit(panel(2, 60))
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        MLP(2, head="point", loss="mse"), MLP(2, quantiles=[0.1]), MLP(2, max_epochs=1), MLP(2, validation=5, validate_every=1),
+        MLP(2, season_length=7), MLP(2, head="point", loss="mase", input_size=6, season_length=7),
+        LSTM(2, input_size=6, season_length=7), LSTM(2, output="autoregressive", teacher="linear"),
+        LSTM(2, n_layers=2, residual=True), NBEATS(2, stacks=["trend"], degree=3), MLP(2, input_size=6, season_length=1),
+        MLP(2, scaler="mean_abs", scale_by="series"), NBEATS(2, max_steps=3, loss="mae"),
+    ],
+    ids=repr,
+)  # fmt: skip
+def test_one_that_has_an_effect_is_taken(model: Any) -> None:
+    small = {"max_steps": 1} if model.max_epochs is None else {}
+    if isinstance(model, (MLP, NBEATS)):
+        small["hidden"] = [4]
+    assert len(model.clone(**small).fit(panel(2, 40)).predict()) == 4
