@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from deepforecast.plotting.attention import plot_attention
     from deepforecast.plotting.cross_validation import plot_cross_validation
     from deepforecast.plotting.figure import plot
     from deepforecast.plotting.leaderboard import plot_leaderboard
@@ -13,10 +14,13 @@ if TYPE_CHECKING:
     from deepforecast.plotting.residuals import plot_residuals
     from deepforecast.plotting.training import plot_training
 
-__all__ = ["plot", "plot_cross_validation", "plot_leaderboard", "plot_pareto", "plot_residuals", "plot_training"]
+__all__ = [
+    "plot", "plot_attention", "plot_cross_validation", "plot_leaderboard", "plot_pareto", "plot_residuals", "plot_training",
+]  # fmt: skip
 
 _PLACES = {
     "plot": "figure",
+    "plot_attention": "attention",
     "plot_cross_validation": "cross_validation",
     "plot_leaderboard": "leaderboard",
     "plot_pareto": "pareto",

@@ -85,6 +85,18 @@ class Bars:
 
 
 @dataclass(frozen=True, eq=False)
+class Heat:
+    """Numbers as shades: `values[row, column]` at `y[row]` and `x[column]`, from 0 to `most`, the same in all panels of a
+    chart; where one is missing the ground shows. `label` stands beside the bar that tells the shades."""
+
+    x: Array
+    y: Array
+    values: Array
+    most: float
+    label: str = ""
+
+
+@dataclass(frozen=True, eq=False)
 class Rules:
     """Straight lines across the whole panel, upright at `at` or lying at `at`."""
 
@@ -109,17 +121,22 @@ class Labels:
     path: tuple[Array, Array]
 
 
-Mark: TypeAlias = Line | Dots | Band | Spans | Bars | Rules | Labels
+Mark: TypeAlias = Line | Dots | Band | Spans | Bars | Heat | Rules | Labels
 
 
 @dataclass(frozen=True)
 class Axis:
-    """What an axis measures. `names` are the words at 0, 1, 2 ... of an axis of names; `zone` the time zone shown."""
+    """What an axis measures. `names` are the words at 0, 1, 2 ... of an axis of names; `zone` the time zone shown.
+
+    `bare`: nothing is told at its ticks, as a panel beside it tells the same. `every`: ticks at its multiples.
+    """
 
     title: str = ""
     kind: Literal["number", "time", "integer", "log", "names"] = "number"
     zone: str | None = None
     names: tuple[str, ...] = ()
+    bare: bool = False
+    every: int = 0
 
 
 @dataclass(frozen=True)
@@ -161,6 +178,11 @@ class Chart:
         return row, self.cells[row].index(index)
 
     @property
+    def heat(self) -> Heat | None:
+        """The first matrix of shades there is."""
+        return next((mark for panel in self.panels for mark in panel.marks if isinstance(mark, Heat)), None)
+
+    @property
     def cells(self) -> list[list[int]]:
         """Which panel stands in each cell, row by row; -1 is an empty cell.
 
@@ -174,6 +196,19 @@ class Chart:
             flat += [-1] * (room if panel.span > room else 0) + [index] * panel.span
         flat += [-1] * (-len(flat) % self.columns)
         return [flat[start : start + self.columns] for start in range(0, len(flat), self.columns)]
+
+
+def edges(at: Array) -> Array:
+    """The ends of the cells around these rising positions, stamps too: halfway between two, as far outside at both ends.
+
+    >>> edges(np.array([0.0, 1.0, 3.0]))
+    array([-0.5,  0.5,  2. ,  4. ])
+    """
+    if len(at) == 1:
+        alone: Any = np.timedelta64(1, "h") if at.dtype.kind == "M" else 0.5
+        return np.array([at[0] - alone, at[0] + alone])
+    half = np.diff(at if at.dtype.kind == "M" else at.astype(np.float64)) / 2
+    return np.concatenate([at[:1] - half[0], at[:-1] + half, at[-1:] + half[-1]])
 
 
 def finite(values: Any) -> Array:

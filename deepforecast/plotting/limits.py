@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from deepforecast.plotting.chart import Array, Axis, Band, Bars, Dots, Labels, Line, Mark, Panel, Rules, Spans
+from deepforecast.plotting.chart import Array, Axis, Band, Bars, Dots, Heat, Labels, Line, Mark, Panel, Rules, Spans, edges
 
 
 def reach(panel: Panel, side: str) -> tuple[float, float] | None:
-    """The range of an axis with some room at both ends, of numbers that are all the same half as much again to either side.
+    """The range of an axis with some room at both ends (none around shades), of numbers that are all the same half as much
+    again to either side.
 
     None where there is too little to tell.
 
@@ -23,6 +24,8 @@ def reach(panel: Panel, side: str) -> tuple[float, float] | None:
     if len(every) == 0:
         return None
     low, high = float(every.min()), float(every.max())
+    if any(isinstance(mark, Heat) for mark in panel.marks):
+        return low, high
     if low == high:
         return (low - abs(low) / 2, low + abs(low) / 2) if axis.kind == "number" and low else None
     room = (high - low) * (0.02 if axis.kind == "time" else 0.05)
@@ -39,6 +42,8 @@ def _along(mark: Mark, side: str) -> list[Array]:
             return [mark.x] if side == "x" else [mark.low, mark.high]
         case Spans():
             return [mark.at] if mark.upright == (side == "x") else [mark.low, mark.high]
+        case Heat():
+            return [edges(mark.x if side == "x" else mark.y)]
         case Bars():
             return [mark.edges] if side == "x" else [mark.heights, np.zeros(1)]
         case Rules():

@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import LinearSegmentedColormap, Normalize
 from matplotlib.dates import AutoDateLocator, ConciseDateFormatter, date2num
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, ScalarFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, MultipleLocator, NullFormatter, ScalarFormatter
 
 from deepforecast.plotting.chart import (
     INK,
@@ -25,6 +27,7 @@ from deepforecast.plotting.chart import (
     Bars,
     Chart,
     Dots,
+    Heat,
     Key,
     Labels,
     Line,
@@ -32,10 +35,11 @@ from deepforecast.plotting.chart import (
     Panel,
     Rules,
     Spans,
+    edges,
 )
 from deepforecast.plotting.clock import zone_of
 from deepforecast.plotting.labels import Spot, place
-from deepforecast.plotting.style import short_number
+from deepforecast.plotting.style import SHADES, short_number
 
 _TONES = {INK: "#2B2B2B", MUTED: "#8A8A8A"}
 _DASHES: dict[str, Any] = {"solid": "-", "dash": (0, (5, 2)), "dot": (0, (1.5, 1.5)), "dashdot": (0, (5, 1.5, 1.5, 1.5))}
@@ -77,6 +81,8 @@ def paint(chart: Chart) -> Figure:
         figure.suptitle(chart.note, x=0.01, ha="left", fontsize=9, color=_QUIET, parse_math=False)
     if chart.legend:
         _paint_legend(figure, chart)
+    if chart.heat is not None:
+        _paint_bar(figure, chart.heat)
     _paint_labels(figure, chart, axes)
     return figure
 
@@ -113,14 +119,38 @@ def _paint_mark(axes: Axes, mark: Mark, panel: Panel, zorder: float) -> None:
             lines = axes.vlines if mark.upright else axes.hlines
             at = _x(mark.at, panel.x) if mark.upright else mark.at
             lines(at, low, high, color=_tone(mark.color), linewidth=mark.width, alpha=mark.opacity, zorder=zorder)
-        case Bars(edges=edges, heights=heights):
+        case Heat(x=x, y=y):
+            _paint_heat(axes, mark, panel, zorder)
+        case Bars(edges=ends, heights=heights):
             color = _tone(mark.color)
-            axes.stairs(heights, edges, fill=True, color=color, alpha=mark.opacity, zorder=zorder)
-            axes.stairs(heights, edges, fill=False, color=color, linewidth=0.8, zorder=zorder, label=mark.label or None)
+            axes.stairs(heights, ends, fill=True, color=color, alpha=mark.opacity, zorder=zorder)
+            axes.stairs(heights, ends, fill=False, color=color, linewidth=0.8, zorder=zorder, label=mark.label or None)
         case Rules():
             _paint_rules(axes, mark, panel)
         case Labels():  # placed last, when it is known where every point lies
             pass
+
+
+def _paint_heat(axes: Axes, heat: Heat, panel: Panel, zorder: float) -> None:
+    corners = _x(edges(heat.x), panel.x), _x(edges(heat.y), panel.y)
+    axes.pcolormesh(*corners, heat.values, cmap=_shades(), vmin=0.0, vmax=heat.most, zorder=zorder, rasterized=True)
+    axes.margins(0)
+    axes.grid(False)
+
+
+def _paint_bar(figure: Figure, heat: Heat) -> None:
+    """What the shades mean, once for all panels."""
+    shades = ScalarMappable(Normalize(0.0, heat.most), _shades())
+    bar = figure.colorbar(shades, ax=figure.axes, shrink=0.8, aspect=30, pad=0.015)
+    bar.outline.set_visible(False)
+    bar.set_label(heat.label, fontsize=9, color=_QUIET)
+    bar.ax.tick_params(labelsize=9, color="#B0B0B0", labelcolor=_QUIET)
+
+
+def _shades() -> LinearSegmentedColormap:
+    """They grow with the square root, so that what is small beside the largest can be seen."""
+    even = LinearSegmentedColormap.from_list("even", list(SHADES))
+    return LinearSegmentedColormap.from_list("shades", even(np.sqrt(np.linspace(0.0, 1.0, 256))))
 
 
 def _paint_rules(axes: Axes, rules: Rules, panel: Panel) -> None:
@@ -140,6 +170,8 @@ def _set_axis(axes: Axes, axis: Axis, side: str, width: float) -> None:
         own.set_major_locator(locator)
         own.set_major_formatter(ConciseDateFormatter(locator, zone, _TICKS, _OFFSETS, zero_formats=_STARTS))  # type: ignore[no-untyped-call]
         own.get_offset_text().set(fontsize=9, color=_QUIET)
+    elif axis.every:
+        own.set_major_locator(MultipleLocator(axis.every))
     elif axis.kind == "integer":
         own.set_major_locator(MaxNLocator(nbins=8, integer=True, steps=[1, 2, 5, 10]))
     elif axis.kind == "log":
@@ -155,6 +187,9 @@ def _set_axis(axes: Axes, axis: Axis, side: str, width: float) -> None:
         whole = _Whole(useOffset=False)
         whole.set_powerlimits((-4, 13))
         own.set_major_formatter(whole)
+    if axis.bare:
+        axes.tick_params(axis="x" if side == "x" else "y", labelbottom=False, labelleft=False)
+        own.get_offset_text().set_visible(False)
 
 
 def _paint_legend(figure: Figure, chart: Chart) -> None:

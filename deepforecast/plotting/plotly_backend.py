@@ -19,6 +19,7 @@ from deepforecast.plotting.chart import (
     Bars,
     Chart,
     Dots,
+    Heat,
     Key,
     Labels,
     Line,
@@ -30,7 +31,7 @@ from deepforecast.plotting.chart import (
 from deepforecast.plotting.clock import zone_of
 from deepforecast.plotting.labels import place
 from deepforecast.plotting.limits import reach
-from deepforecast.plotting.style import NEUTRAL
+from deepforecast.plotting.style import GLOW, NEUTRAL
 
 _TONES = {INK: NEUTRAL, MUTED: NEUTRAL}
 _INCH, _POINT = 96.0, 96 / 72  # pixels
@@ -135,6 +136,8 @@ def _trace(mark: Mark, panel: Panel) -> Any:
             hover = f"around %{{x:{_format(middles)}}}: %{{y:.3~g}}<extra></extra>"
             color = _faded(mark.color, mark.opacity)
             return go.Bar(x=middles, y=mark.heights, width=widths, marker_color=color, hovertemplate=hover)
+        case Heat():
+            return _heat(mark, panel)
         case Labels():
             return _labels(mark, panel)
         case Rules():
@@ -171,6 +174,12 @@ def _spans(mark: Spans, panel: Panel) -> Any:
     style = {"color": _tone(mark.color), "width": mark.width * _POINT}
     x, y = (at, ends) if mark.upright else (ends, at)
     return go.Scatter(x=x, y=y, mode="lines", line=style, opacity=mark.opacity, hoverinfo="skip")
+
+
+def _heat(mark: Heat, panel: Panel) -> Any:
+    hover = "%{y} looks at %{x}: %{z:.3~g}<extra></extra>"
+    place = {"x": _x(mark.x, panel.x), "y": _x(mark.y, panel.y)}
+    return go.Heatmap(z=mark.values, coloraxis="coloraxis", hoverongaps=False, hovertemplate=hover, **place)
 
 
 def _labels(mark: Labels, panel: Panel) -> Any:
@@ -217,6 +226,10 @@ def _axis(axis: Axis, ends: tuple[float, float] | None) -> dict[str, Any]:
         "automargin": True,
         "showspikes": False,  # its outline is white on any page
     }
+    if axis.bare:
+        settings["showticklabels"] = False
+    if axis.every:
+        settings |= {"dtick": axis.every, "tick0": 0}
     if ends is not None:
         settings["range"] = _stamps(ends, axis) if axis.kind == "time" else list(ends)
     return settings | _kind(axis, ends)
@@ -242,7 +255,7 @@ def _stamps(ends: tuple[float, float], axis: Axis) -> list[str]:
 
 
 def _lay_out(figure: go.Figure, chart: Chart, body: float) -> None:
-    temporal = all(panel.x.kind in ("time", "integer") for panel in chart.panels)
+    temporal = chart.heat is None and all(panel.x.kind in ("time", "integer") for panel in chart.panels)
     head = _HEAD + 26 * bool(chart.note)
     foot = _FOOT + 18 * any(panel.x.title for panel in chart.panels)
     entries = {"orientation": "h", "x": 0, "xanchor": "left", "y": -foot / body, "yanchor": "top", "font": {"size": 12}}
@@ -260,9 +273,18 @@ def _lay_out(figure: go.Figure, chart: Chart, body: float) -> None:
         bargap=0,
         modebar={"bgcolor": "rgba(0,0,0,0)", "color": NEUTRAL, "activecolor": "#0072B2"},
     )
+    if chart.heat is not None:
+        figure.update_layout(coloraxis=_bar(chart.heat), margin_r=90)
     if chart.note:
         corner = _CORNER | {"xref": "paper", "yref": "paper", "yshift": 26}
         figure.add_annotation(text=_safe(chart.note), **corner)
+
+
+def _bar(heat: Heat) -> dict[str, Any]:
+    """What the shades mean, once for all panels."""
+    bar = {"title": {"text": _safe(heat.label), "side": "right"}, "outlinewidth": 0, "thickness": 12, "tickcolor": NEUTRAL}
+    scale = [[share, _faded(GLOW, float(np.sqrt(share)))] for share in (0.0, 0.01, 0.04, 0.1, 0.2, 0.4, 0.7, 1.0)]
+    return {"cmin": 0.0, "cmax": heat.most, "colorscale": scale, "colorbar": bar}
 
 
 def _x(values: Array, axis: Axis) -> Array:
