@@ -19,6 +19,7 @@ from deepforecast.evaluation.compare import Leaderboard as Leaderboard
 from deepforecast.evaluation.compare import compare as compare
 from deepforecast.evaluation.cross_validation import cross_validate as cross_validate
 from deepforecast.evaluation.score import score as score
+from deepforecast.models.additive.prophet import Prophet as _Prophet
 from deepforecast.models.baselines.drift import Drift as _Drift
 from deepforecast.models.baselines.mean import Mean as _Mean
 from deepforecast.models.baselines.naive import Naive as _Naive
@@ -34,6 +35,7 @@ from deepforecast.models.neural.mlp import MLP as _MLP
 from deepforecast.models.neural.nbeats import NBEATS as _NBEATS
 from deepforecast.models.neural.nlinear import NLinear as _NLinear
 from deepforecast.models.neural.rnn import RNN as _RNN
+from deepforecast.models.neural.seq2seq import Seq2Seq as _Seq2Seq
 from deepforecast.models.regression._objects import Regressor
 from deepforecast.models.regression.cat_boost import CatBoost as _CatBoost
 from deepforecast.models.regression.gradient_boosting import GradientBoosting as _GradientBoosting
@@ -102,11 +104,13 @@ __all__ = [
     "Naive2",
     "OptimizedTheta",
     "Panel",
+    "Prophet",
     "RNN",
     "Regression",
     "SES",
     "SeasonalMean",
     "SeasonalNaive",
+    "Seq2Seq",
     "TSB",
     "Theta",
     "UnobservedComponents",
@@ -849,6 +853,10 @@ class GRU(_GRU):
     checkpoint_dir: folder that an interrupted training goes on from
     checkpoint_every: steps between two checkpoints
     trainer: anything else that Lightning's Trainer takes
+    decoding: by which path the point is told
+    temperature: with head='bins': below 1 draws stay with what is likely, above they stray
+    top_p: with head='bins': share of the probability that is drawn from
+    beam_width: with decoding='beam': paths held at each step; None: 10
     hidden_size: width of a layer
     n_layers: layers on top of each other
     bidirectional: whether the window is read backwards too
@@ -905,6 +913,10 @@ class GRU(_GRU):
         checkpoint_dir: str | None = None,
         checkpoint_every: int = 100,
         trainer: dict[str, Any] | None = None,
+        decoding: str = "sample",
+        temperature: float = 1.0,
+        top_p: float = 1.0,
+        beam_width: int | None = None,
         hidden_size: int = 64,
         n_layers: int = 1,
         bidirectional: bool = False,
@@ -1176,6 +1188,10 @@ class LSTM(_LSTM):
     checkpoint_dir: folder that an interrupted training goes on from
     checkpoint_every: steps between two checkpoints
     trainer: anything else that Lightning's Trainer takes
+    decoding: by which path the point is told
+    temperature: with head='bins': below 1 draws stay with what is likely, above they stray
+    top_p: with head='bins': share of the probability that is drawn from
+    beam_width: with decoding='beam': paths held at each step; None: 10
     hidden_size: width of a layer
     n_layers: layers on top of each other
     bidirectional: whether the window is read backwards too
@@ -1232,6 +1248,10 @@ class LSTM(_LSTM):
         checkpoint_dir: str | None = None,
         checkpoint_every: int = 100,
         trainer: dict[str, Any] | None = None,
+        decoding: str = "sample",
+        temperature: float = 1.0,
+        top_p: float = 1.0,
+        beam_width: int | None = None,
         hidden_size: int = 64,
         n_layers: int = 1,
         bidirectional: bool = False,
@@ -1858,6 +1878,76 @@ class OptimizedTheta(_OptimizedTheta):
         objective: str = "likelihood",
     ) -> None: ...
 
+class Prophet(_Prophet):
+    """A trend whose slope changes, seasons of sines and cosines, holidays, events and effects of columns known ahead.
+
+    Parameters are the likeliest under Prophet's priors, found exactly by a compiled solver; thousands of series at a time. Bands
+    are those of noise and of a trend whose slope goes on changing as often and as much as it did, by formula; with
+    `uncertainty="laplace"` the parameters are uncertain, too. Columns known ahead are regressors, unless `cap`, `floor` or the
+    `condition` of a season names them. Values after the fit do not change the forecast: `update` moves on in time, and
+    `fine_tune` fits anew. With growth="linear" or "flat", `cap` and `floor` cut forecasts off; with "logistic" the trend lies
+    between them. A series that never changes is forecast as it is. Where time is counted in integers, a step is a day.
+    Reference: Taylor & Letham (2018), Forecasting at Scale, *The American Statistician* 72.
+
+    horizon: steps to forecast when predict is not told
+    alias: name of the forecast column, in place of the class name
+    missing: what to do with missing values
+    point: which point of the distribution is the forecast
+    intervals: calibrate bands on rolling forecasts during fit
+    growth: how the trend goes on
+    cap: the most there can be: a number, or a column known ahead
+    floor: the least there can be: a number, or a column known ahead
+    changepoints: dates on which the slope may change, in place of evenly placed ones
+    n_changepoints: how many changes of slope there may be
+    changepoint_range: share of a history they lie in
+    changepoint_prior_scale: how much the slope may change
+    yearly_seasonality: True, False, how many sines and cosines, or 'auto': where a history is long and dense enough for it
+    weekly_seasonality: True, False, how many sines and cosines, or 'auto': where a history is long and dense enough for it
+    daily_seasonality: True, False, how many sines and cosines, or 'auto': where a history is long and dense enough for it
+    seasonality_mode: whether seasons add to the trend or multiply it
+    seasonality_prior_scale: how large seasons may be
+    seasonalities: more seasons: name -> period (days), order, and if wanted prior_scale, mode, condition (a column)
+    holidays: a country ('DE') or a part of one ('DE-BY') whose holidays have effects
+    holidays_prior_scale: how large these may be
+    holidays_mode: whether they add or multiply; as seasons do if not given
+    events: own days: name -> dates, and if wanted lower_window, upper_window, prior_scale, mode
+    regressors: how columns known ahead are used: name -> prior_scale, standardize, mode
+    noise: errors: 'student' for some that are far out (Student's t, 3 degrees of freedom)
+    scaling: what values are divided by before the priors hold
+    uncertainty: 'laplace': bands count that parameters are not known exactly
+    """
+
+    def __init__(
+        self,
+        horizon: int | None = None,
+        *,
+        alias: str | None = None,
+        missing: str = "auto",
+        point: str = "auto",
+        intervals: str | None = None,
+        growth: str = "linear",
+        cap: float | str | None = None,
+        floor: float | str | None = None,
+        changepoints: list[Any] | None = None,
+        n_changepoints: int = 25,
+        changepoint_range: float = 0.8,
+        changepoint_prior_scale: float = 0.05,
+        yearly_seasonality: int | bool | str = "auto",
+        weekly_seasonality: int | bool | str = "auto",
+        daily_seasonality: int | bool | str = "auto",
+        seasonality_mode: str = "additive",
+        seasonality_prior_scale: float = 10.0,
+        seasonalities: dict[str, dict[str, Any]] | None = None,
+        holidays: str | None = None,
+        holidays_prior_scale: float = 10.0,
+        holidays_mode: str | None = None,
+        events: dict[str, dict[str, Any]] | None = None,
+        regressors: dict[str, dict[str, Any]] | None = None,
+        noise: str = "normal",
+        scaling: str = "absmax",
+        uncertainty: str = "map",
+    ) -> None: ...
+
 class RNN(_RNN):
     """The plain recurrent layer: its state is a bent sum of the row and of the state before. It forgets fast: the baseline.
     Elman 1990, "Finding Structure in Time".
@@ -1903,6 +1993,10 @@ class RNN(_RNN):
     checkpoint_dir: folder that an interrupted training goes on from
     checkpoint_every: steps between two checkpoints
     trainer: anything else that Lightning's Trainer takes
+    decoding: by which path the point is told
+    temperature: with head='bins': below 1 draws stay with what is likely, above they stray
+    top_p: with head='bins': share of the probability that is drawn from
+    beam_width: with decoding='beam': paths held at each step; None: 10
     hidden_size: width of a layer
     n_layers: layers on top of each other
     bidirectional: whether the window is read backwards too
@@ -1960,6 +2054,10 @@ class RNN(_RNN):
         checkpoint_dir: str | None = None,
         checkpoint_every: int = 100,
         trainer: dict[str, Any] | None = None,
+        decoding: str = "sample",
+        temperature: float = 1.0,
+        top_p: float = 1.0,
+        beam_width: int | None = None,
         hidden_size: int = 64,
         n_layers: int = 1,
         bidirectional: bool = False,
@@ -2133,6 +2231,146 @@ class SeasonalNaive(_SeasonalNaive):
         missing: str = "auto",
         point: str = "auto",
         intervals: str | None = None,
+    ) -> None: ...
+
+class Seq2Seq(_Seq2Seq):
+    """Encoder and decoder: the window is read to a vector a row, and each step ahead, told the value of the one before, takes
+    from these rows as much as a score of it and them says. `attention=None` leaves it the state after the last row alone.
+
+    Bahdanau, Cho, Bengio 2015, "Neural machine translation by jointly learning to align and translate"; Luong, Pham, Manning
+    2015, "Effective approaches to attention-based neural machine translation".
+
+    horizon: steps to forecast when predict is not told
+    alias: name of the forecast column, in place of the class name
+    missing: what to do with missing values
+    point: which point of the distribution is the forecast
+    intervals: calibrate bands on rolling forecasts during fit
+    input_size: rows up to the cutoff that are looked at
+    head: what the network says of a step: quantiles, a point or a distribution
+    quantiles: those learned with head='quantiles'; None: 15
+    loss: by what errors of a point are weighed
+    scaler: how each window is brought to a common scale
+    scale_by: of what a scale is
+    season_length: steps after which the season repeats
+    calendar: features of the date
+    bounds: least and largest value of a forecast; (0, None)
+    max_steps: steps of training; auto: by the number of windows
+    max_epochs: passes over all windows, instead of max_steps
+    batch_size: windows of a step
+    draw: whether windows or series are drawn with equal chances
+    recent: only so many of the last windows of each series are learned from
+    learning_rate: largest rate; find: by a range test
+    schedule: how the rate changes
+    warmup: share of the steps in which the rate rises
+    weight_decay: decay of the weights, decoupled (AdamW)
+    grad_clip: largest norm of a gradient; None: any
+    clip_value: largest value in a gradient
+    accumulate: batches whose gradients make one step
+    average: decay of an average of the weights that is kept instead of the last
+    validation: last rows of each series that the best weights are chosen by
+    validate_every: steps between two looks at the validation rows
+    patience: looks without a better one after which training ends
+    time_limit: seconds after which training ends
+    seed: of weights and batches
+    precision: of the arithmetic
+    accelerator: where to train
+    devices: how many of them, or which
+    strategy: how several share the work, as Lightning calls it
+    compile: whether torch compiles the network first
+    progress: whether a bar shows the steps
+    checkpoint_dir: folder that an interrupted training goes on from
+    checkpoint_every: steps between two checkpoints
+    trainer: anything else that Lightning's Trainer takes
+    decoding: by which path the point is told
+    temperature: with head='bins': below 1 draws stay with what is likely, above they stray
+    top_p: with head='bins': share of the probability that is drawn from
+    beam_width: with decoding='beam': paths held at each step; None: 10
+    attention: score by which a step looks back at the rows; None: not
+    cell: of the decoder and of a recurrent encoder
+    encoder: what reads the window
+    hidden_size: width of a layer
+    n_layers: layers on top of each other
+    bidirectional: whether the window is read backwards too
+    kernel_size: rows that a convolution looks at
+    dropout: share of the numbers hidden while training
+    order: whether it looks back before it takes a step, or after it
+    input_feeding: with order='luong': whether what came of a look enters the next step
+    start: value before the first step: the last one, or a learned one
+    teacher: how long true values are fed in training
+    positions: whether rows and steps are told where they stand
+    separate: whether keys and values are maps of their own of what was read
+    self_attention: whether the rows look at each other first: softmax(x xT) x
+    learned_temperature: whether a learned number multiplies the score
+    window: rows on either side of one that a step chooses; None: all are looked at
+    hard: whether a step looks at one row alone
+    """
+
+    def __init__(
+        self,
+        horizon: int | None = None,
+        *,
+        alias: str | None = None,
+        missing: str = "auto",
+        point: str = "auto",
+        intervals: str | None = None,
+        input_size: int | str = "auto",
+        head: str = "quantiles",
+        quantiles: list[float] | None = None,
+        loss: str = "mae",
+        scaler: str = "last",
+        scale_by: str = "window",
+        season_length: int | str = "auto",
+        calendar: list[str] | str | None = "auto",
+        bounds: tuple[float | None, float | None] | None = None,
+        max_steps: int | str = 500,
+        max_epochs: int | None = None,
+        batch_size: int = 256,
+        draw: str = "windows",
+        recent: int | None = None,
+        learning_rate: float | str = 0.003,
+        schedule: str = "one_cycle",
+        warmup: float = 0.1,
+        weight_decay: float = 0.0001,
+        grad_clip: float | None = 1.0,
+        clip_value: float | None = None,
+        accumulate: int = 1,
+        average: float = 0.0,
+        validation: int | None = None,
+        validate_every: int = 50,
+        patience: int | None = None,
+        time_limit: float | None = None,
+        seed: int = 0,
+        precision: str = "32-true",
+        accelerator: str = "auto",
+        devices: int | str | list[int] = 1,
+        strategy: str = "auto",
+        compile: bool = False,
+        progress: bool = False,
+        checkpoint_dir: str | None = None,
+        checkpoint_every: int = 100,
+        trainer: dict[str, Any] | None = None,
+        decoding: str = "sample",
+        temperature: float = 1.0,
+        top_p: float = 1.0,
+        beam_width: int | None = None,
+        attention: str | None = "general",
+        cell: str = "lstm",
+        encoder: str = "recurrent",
+        hidden_size: int = 64,
+        n_layers: int = 1,
+        bidirectional: bool = False,
+        kernel_size: int = 3,
+        dropout: float = 0.0,
+        order: str = "luong",
+        input_feeding: bool = False,
+        start: str = "last",
+        teacher: str = "constant",
+        positions: bool = False,
+        separate: bool = False,
+        self_attention: bool = False,
+        learned_temperature: bool = False,
+        window: int | None = None,
+        hard: bool = False,
     ) -> None: ...
 
 class TSB(_TSB):

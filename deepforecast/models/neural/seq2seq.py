@@ -1,0 +1,109 @@
+"""Seq2Seq: a recurrent decoder that looks back at the encoded window at every step."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
+
+from deepforecast.core.params import Param, param
+from deepforecast.core.registry import register
+from deepforecast.models.neural._stepwise import StepwiseForecaster
+from deepforecast.models.statistical._idle import refuse_idle
+
+if TYPE_CHECKING:
+    from deepforecast.nn.batch import Sizes
+    from deepforecast.nn.seq2seq import Seq2SeqBody
+
+SCORES = ("additive", "dot", "scaled_dot", "general", "location", "cosine", "gaussian")
+
+
+class _ScoreParam(Param):
+    """A name of a score, or None: of those that are there when it is asked, as `nn.scores.score` may have added one."""
+
+    def check(self, value: Any) -> None:
+        """As `Param`, by the scores there are now."""
+        added = getattr(sys.modules.get("deepforecast.nn.scores"), "SCORES", ())
+        said = {one.name: getattr(self, one.name) for one in fields(Param)}
+        Param(**{**said, "choices": (None, *SCORES, *(name for name in added if name not in SCORES))}).check(value)
+
+
+def _score(default: str, choices: tuple[str | None, ...], **said: Any) -> Any:
+    return _ScoreParam(default, choices=choices, search=choices[1:5], **said, said=("help", "choices", "search"))
+
+
+@register
+class Seq2Seq(StepwiseForecaster):
+    """Encoder and decoder: the window is read to a vector a row, and each step ahead, told the value of the one before, takes
+    from these rows as much as a score of it and them says. `attention=None` leaves it the state after the last row alone.
+
+    Bahdanau, Cho, Bengio 2015, "Neural machine translation by jointly learning to align and translate"; Luong, Pham, Manning
+    2015, "Effective approaches to attention-based neural machine translation".
+
+    >>> from deepforecast.datasets import generate
+    >>> Seq2Seq(horizon=7, hidden_size=8, max_steps=20, attention="additive").fit(generate(2, 100)).predict(level=80).shape
+    (14, 5)
+    """
+
+    attention: str | None = _score("general", (None, *SCORES), help="score by which a step looks back at the rows; None: not")
+    cell: str = param("lstm", choices=("lstm", "gru", "rnn"), help="of the decoder and of a recurrent encoder")
+    encoder: str = param("recurrent", choices=("recurrent", "convolutional"), help="what reads the window")
+    hidden_size: int = param(64, at_least=1, low=16, high=256, log=True, help="width of a layer")
+    n_layers: int = param(1, at_least=1, low=1, high=3, help="layers on top of each other")
+    bidirectional: bool = param(False, help="whether the window is read backwards too")
+    kernel_size: int = param(3, at_least=1, help="rows that a convolution looks at")
+    dropout: float = param(0.0, at_least=0, below=1, low=0.0, high=0.5, help="share of the numbers hidden while training")
+    order: str = param(
+        "luong", choices=("bahdanau", "luong"), help="whether it looks back before it takes a step, or after it"
+    )
+    input_feeding: bool = param(False, help="with order='luong': whether what came of a look enters the next step")
+    start: str = param("last", choices=("last", "learned"), help="value before the first step: the last one, or a learned one")
+    teacher: str = param(
+        "constant", choices=("constant", "linear", "inverse_sigmoid", "free"), help="how long true values are fed in training"
+    )
+    positions: bool = param(False, help="whether rows and steps are told where they stand")
+    separate: bool = param(False, help="whether keys and values are maps of their own of what was read")
+    self_attention: bool = param(False, help="whether the rows look at each other first: softmax(x xT) x")
+    learned_temperature: bool = param(False, help="whether a learned number multiplies the score")
+    window: int | None = param(None, at_least=1, help="rows on either side of one that a step chooses; None: all are looked at")
+    hard: bool = param(False, help="whether a step looks at one row alone")
+    scaler: str = param("last")
+
+    @classmethod
+    def examples(cls) -> list[dict[str, Any]]:
+        """Small networks for the contract checks."""
+        small: dict[str, Any] = {"input_size": 14, "max_steps": 10, "batch_size": 32, "hidden_size": 8}
+        return [small, {**small, "attention": "additive", "order": "bahdanau", "cell": "gru", "head": "student_t"}]
+
+    @property
+    def attends(self) -> bool:
+        """Whether it can say where it looked."""
+        return self.attention is not None
+
+    def _body(self, sizes: Sizes) -> Seq2SeqBody:
+        from deepforecast.nn.attention import AttentionOptions
+        from deepforecast.nn.recurrent import RecurrentOptions
+        from deepforecast.nn.seq2seq import Seq2SeqBody, Seq2SeqOptions
+
+        refuse_idle(self, self._idle())
+        layers = RecurrentOptions(self.cell, self.hidden_size, self.n_layers, self.bidirectional, self.dropout)
+        attention = self.attention and AttentionOptions(
+            self.attention, self.separate, self.learned_temperature, self.window, self.hard
+        )
+        return Seq2SeqBody(sizes, Seq2SeqOptions(
+            layers, attention or None, self.kernel_size if self.encoder == "convolutional" else None, self.order,
+            self.input_feeding, self.start, self.positions, self.self_attention,
+        ))  # fmt: skip
+
+    def _idle(self) -> Iterator[tuple[str, str]]:
+        """Parameters that have no effect beside the others as they are: names, and why, with the way out."""
+        if self.attention is None:
+            for name in ("order", "input_feeding", "separate", "self_attention", "learned_temperature", "window", "hard"):
+                yield name, "where nothing is looked back at: leave it out, or say attention='general'"
+        if self.order == "bahdanau":
+            yield "input_feeding", "with order='bahdanau', where each look enters its step: leave it out, or say order='luong'"
+        if self.encoder == "convolutional":
+            yield "bidirectional", "on convolutions, which look both ways: leave it out, or say encoder='recurrent'"
+        else:
+            yield "kernel_size", "on recurrent layers: leave it out, or say encoder='convolutional'"

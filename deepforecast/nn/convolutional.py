@@ -1,0 +1,47 @@
+"""Convolutions over the rows of a window: every row sees those around it, further with every layer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import Tensor, nn
+from torch.nn import functional
+
+
+@dataclass(frozen=True)
+class ConvolutionalOptions:
+    """What the layers are: layer l looks at `kernel_size` rows, 2 ** l apart."""
+
+    hidden_size: int = 64
+    n_layers: int = 1
+    kernel_size: int = 3
+    dropout: float = 0.0
+
+
+class Convolutional(nn.Module):
+    """Gated convolutions, each added to what went into it: rows (B, L, D) -> (B, L, hidden_size).
+
+    Gehring, Auli, Grangier, Yarats, Dauphin 2017, "Convolutional sequence to sequence learning". All rows lie in the past, so
+    each looks both ways; beyond both ends there are zeros.
+    """
+
+    def __init__(self, width_in: int, options: ConvolutionalOptions) -> None:
+        super().__init__()
+        self.options = options
+        self.enter = nn.Linear(width_in, options.hidden_size)
+        self.layers = nn.ModuleList([
+            nn.Conv1d(options.hidden_size, 2 * options.hidden_size, options.kernel_size, dilation=2**layer)
+            for layer in range(options.n_layers)
+        ])  # fmt: skip
+        self.drop = nn.Dropout(options.dropout)
+
+    def forward(self, rows: Tensor) -> Tensor:
+        """What comes out of the last layer, a vector a row."""
+        found = self.enter(rows).transpose(1, 2)
+        for layer, convolved in enumerate(self.layers):
+            around = (self.options.kernel_size - 1) * 2**layer
+            padded = functional.pad(self.drop(found), (around // 2, around - around // 2))
+            # Halved in variance, or the sum would grow with every layer.
+            found = (found + functional.glu(convolved(padded), dim=1)) * 0.5**0.5
+        out: Tensor = found.transpose(1, 2)
+        return out
