@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
 
-from deepforecast.data.columns import Columns
 from deepforecast.data.frames import Frame
 from deepforecast.errors import ParameterError
 from deepforecast.plotting.backends import Backend, check_backend, render
@@ -33,7 +31,6 @@ def plot_attention(
     layer: int | None = None,
     head: int | None = None,
     backend: Backend = "matplotlib",
-    columns: Columns | Mapping[str, Any] | None = None,
 ) -> Any:
     """Draw the weights that `explain()` gives of a model with attention.
 
@@ -56,7 +53,7 @@ def plot_attention(
     check_backend(backend)
     if view not in VIEWS:
         raise unknown("view", view, VIEWS)
-    weights = open_weights(explanation, columns, kind).only(layer, head)
+    weights = open_weights(explanation, kind).only(layer, head)
     if view == "lags":
         return render(_lags(weights, series), backend)
     chosen, there = weights.chosen(series, view == "heads")

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from deepforecast.data import frames as door
+from deepforecast.data.columns import Columns
 from deepforecast.data.frames import Frame
 from deepforecast.errors import DataError, ParameterError, shown, some
 from deepforecast.plotting.chart import Array, Axis
@@ -99,16 +100,9 @@ class Weights:
         return found
 
 
-def open_weights(explanation: Frame, columns: Any, kind: str | None = None) -> Weights:
+def open_weights(explanation: Frame, kind: str | None = None) -> Weights:
     """A frame of `explain()` of any library, the rows of one kind of attention."""
-    tidy = open_frame(explanation, "explanation", columns, target=False)
-    lacking = [name for name in NEEDS if name not in tidy.frame.columns]
-    if lacking:
-        found = some(tidy.frame.columns, most=10)
-        raise DataError(
-            f"An explanation by attention has the columns {some(NEEDS, most=10)}; {some(lacking)} is missing. There are: "
-            f"{found}. It is what explain() gives of a model with attention."
-        )
+    tidy = open_frame(explanation, "explanation", _keys(door.opened(explanation, "explanation")), target=False)
     said = tidy.frame.get_column("kind").to_numpy().astype(str)
     there = sorted(set(said), key=lambda one: (FIRST.index(one) if one in FIRST else len(FIRST), one))
     if kind is not None and kind not in there:
@@ -122,6 +116,25 @@ def open_weights(explanation: Frame, columns: Any, kind: str | None = None) -> W
     numbers = {name: door.numbers(held.column(name), name) for name in ("layer", "head", "weight")}
     return Weights(keys, chosen, zone, code, held.stamps(), held.stamps("cutoff"), lag, numbers["layer"].astype(int),
                    numbers["head"].astype(int), numbers["weight"])  # fmt: skip
+
+
+def _keys(opened: Any) -> Columns:
+    """Which column is the time, whatever it is called: of the two that are left the one of the stamps' type, or the later."""
+    lacking = [name for name in NEEDS if name not in opened.columns]
+    if lacking:
+        raise DataError(
+            f"An explanation by attention has the columns {some(NEEDS, most=10)}; {some(lacking)} is missing. There are: "
+            f"{some(opened.columns, most=10)}. It is what explain() gives of a model with attention."
+        )
+    others = [name for name in opened.columns if name not in NEEDS]
+    times = [name for name in others if opened.schema[name] == opened.schema["lag"]]
+    if not times or len(others) > 2:
+        raise DataError(
+            "An explanation by attention has a column of stamps, like lag, and at most one of ids beside its own; there "
+            f"are: {some(others) or 'none'}. Leave the rest out."
+        )
+    names = [name for name in others if name != times[-1]]
+    return Columns(id=names[0] if names else None, time=times[-1])
 
 
 def _stamp(cutoff: Any, like: Array) -> Any:

@@ -151,6 +151,15 @@ def test_refusals() -> None:
         plot_attention(many, view="heads")
 
 
+def test_columns_of_any_name() -> None:
+    renamed = looked().rename(columns={"unique_id": "shop", "ds": "day"})
+    assert plot_attention(renamed, series="b").axes[0].get_title(loc="left") == "b after 2024-01-05"
+    alone = looked()[lambda one: one.unique_id == "a"].drop(columns="unique_id")
+    assert plot_attention(alone).axes[0].get_title(loc="left") == "after 2024-01-05"
+    with pytest.raises(DataError, match="at most one of ids beside its own; there are: unique_id, ds, more"):
+        plot_attention(looked().assign(more=1))
+
+
 def test_ends_of_cells() -> None:
     months = np.array(["2024-01-01", "2024-02-01", "2024-03-01"], dtype="M8[us]")
     found = edges(months).astype("M8[h]").astype(str).tolist()
