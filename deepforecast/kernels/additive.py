@@ -29,106 +29,89 @@ ROUNDS = 6  # of exact residuals
 TURNS = 60  # of parameters and deviation
 CLOSE = 1e-10  # relative change of the variance at which the turns end
 LEAST = 1e-26  # a variance: residuals of scaled values are not known better
+FIRST = 1.0  # variance to start from, no less than what will be found
 VANISHED = 1e-15  # of its size what is left of a diagonal element that others explain
 
 
+class Prior(NamedTuple):
+    """`precision` of the first columns, which are free, and the `weight` of the sizes of the others, the changes."""
+
+    precision: Floats
+    weight: float
+
+
 class Room(NamedTuple):
-    """Where a search works: `whole` (p, p + 1), `factor` (p, p), `small` (8, p), `active` (p,)."""
+    """Where a search works, for p parameters: `whole` (p, p + 1), `factor` and `gram` (p, p), `small` (8, p), `slope` and
+    `active` (p,), and `left` (rows,)."""
 
     whole: Floats
     factor: Floats
+    gram: Floats
     small: Floats
+    slope: Floats
     active: Ints
+    left: Floats
 
 
-def room(size: int) -> Room:
+class Found(NamedTuple):
+    """What is found of each series: parameters, deviation, objective."""
+
+    x: Floats
+    deviation: Floats
+    objective: Floats
+
+
+def room(size: int, rows: int) -> Room:
     """Room for a model of `size` parameters."""
-    return Room(np.empty((size, size + 1)), np.empty((size, size)), np.zeros((8, size)), np.zeros(size, dtype=np.int64))
+    whole, factor, gram = np.empty((size, size + 1)), np.empty((size, size)), np.zeros((size, size))
+    return Room(whole, factor, gram, np.zeros((8, size)), np.empty(size), np.zeros(size, dtype=np.int64), np.empty(rows))
 
 
-def straight(
-    y: Floats, design: Floats, precision: Floats, weight: float, constant: int, deviation: Floats
-) -> tuple[Floats, Floats, Floats]:
-    """Coefficients (series, columns), deviations and objectives of series `y` (series, rows) on one `design` (rows, columns).
-
-    precision: of the first columns, which are free; the others are changes. constant: the column of ones. deviation: to start
-    from, best not less than what will be found.
-    """
-    found, objective = np.zeros((len(y), design.shape[1])), np.empty(len(y))
-    design, deviation = np.ascontiguousarray(design), deviation.astype(np.float64)
-    across = np.ascontiguousarray(design.T)
+def straight(y: Floats, design: Floats, prior: Prior, constant: int) -> Found:
+    """The best for series `y` (series, rows) on one `design` (rows, columns). constant: its column of ones."""
     rows, size = design.shape
-    sums = np.zeros((size, size)), np.empty(rows), np.empty(size)
+    found = Found(np.zeros((len(y), size)), np.empty(len(y)), np.empty(len(y)))
+    design = np.ascontiguousarray(design)
     with announced("the maximum of an additive model"):
-        _straight(y, design, across, precision, weight, constant, found, deviation, objective, *sums, *room(size))
-    return found, deviation, objective
+        _straight(np.ascontiguousarray(y), design, np.ascontiguousarray(design.T), prior, constant, found, room(size, rows))
+    return found
 
 
 @lean
 def _straight(
-    y: Floats,
-    design: Floats,
-    across: Floats,
-    precision: Floats,
-    weight: float,
-    constant: int,
-    found: Floats,
-    deviation: Floats,
-    objective: Floats,
-    gram: Floats,
-    left: Floats,
-    slope: Floats,
-    whole: Floats,
-    factor: Floats,
-    small: Floats,
-    active: Ints,
+    y: Floats, design: Floats, across: Floats, prior: Prior, constant: int, found: Found, room: Room
 ) -> None:
-    rows, size = design.shape
-    _gram(design, gram)
+    rows = len(design)
+    _gram(design, room.gram)
     for one in range(len(y)):
-        x, variance, expected = found[one], deviation[one] ** 2, -1.0
+        x, variance, expected = found.x[one], FIRST, -1.0
         x[constant] = y[one].mean()
         for turn in range(ROUNDS):
-            _residuals(y[one], across, x, left)
-            squares = _squares(left)
+            _residuals(y[one], across, x, room.left)
+            squares = _squares(room.left)
             if turn and (abs(squares - expected) <= 1e-9 * squares or squares <= rows * LEAST):
                 break
-            _products(design, left, slope)
-            variance, expected = _turns(
-                gram, slope, squares, rows, precision, weight, variance, x, whole, factor, small, active
-            )
-        _residuals(y[one], across, x, left)
-        squares = _squares(left)
+            _products(design, room.left, room.slope)
+            variance, expected = _turns(squares, rows, prior, variance, x, room)
+        _residuals(y[one], across, x, room.left)
+        squares = _squares(room.left)
         variance = variance_of(squares, rows)
-        deviation[one] = math.sqrt(variance)
-        objective[one] = posterior(squares / (2.0 * variance), rows, variance, x, precision, weight)
+        found.deviation[one] = math.sqrt(variance)
+        found.objective[one] = posterior(squares / (2.0 * variance), rows, variance, x, prior)
 
 
 @bare
-def _turns(
-    gram: Floats,
-    slope: Floats,
-    squares: float,
-    rows: int,
-    precision: Floats,
-    weight: float,
-    variance: float,
-    x: Floats,
-    whole: Floats,
-    factor: Floats,
-    small: Floats,
-    active: Ints,
-) -> tuple[float, float]:
+def _turns(squares: float, rows: int, prior: Prior, variance: float, x: Floats, room: Room) -> tuple[float, float]:
     """Parameters and variance in turn, by the sums alone; the variance and the sum of squares at the end."""
-    start, step = small[6], small[7]
+    start, step = room.small[6], room.small[7]
     expected = squares
     for i in range(len(x)):
         start[i] = x[i]
     for _ in range(TURNS):
-        solve(gram, slope, variance, precision, weight, start, x, whole, factor, small, active)
+        solve(variance, prior, start, x, room)
         for i in range(len(x)):
             step[i] = x[i] - start[i]
-        expected = max(_expected(gram, slope, squares, step), 0.0)
+        expected = max(_expected(room.gram, room.slope, squares, step), 0.0)
         before, variance = variance, variance_of(expected, rows)
         if abs(variance - before) <= CLOSE * variance:
             break
@@ -136,32 +119,19 @@ def _turns(
 
 
 @bare
-def solve(
-    gram: Floats,
-    slope: Floats,
-    variance: float,
-    precision: Floats,
-    weight: float,
-    start: Floats,
-    x: Floats,
-    whole: Floats,
-    factor: Floats,
-    small: Floats,
-    active: Ints,
-) -> None:
-    """`x` becomes the best by a model whose residuals fall by `gram` and `slope` as parameters leave `start`."""
-    size, free = len(x), len(precision)
+def solve(variance: float, prior: Prior, start: Floats, x: Floats, room: Room) -> None:
+    """`x` becomes the best by a model whose residuals fall by `room.gram` and `room.slope` as parameters leave `start`."""
+    whole, size, free = room.whole, len(x), len(prior.precision)
     for i in range(size):
         for j in range(i, size):
-            whole[i, j] = gram[i, j]
-        whole[i, size] = slope[i]
+            whole[i, j] = room.gram[i, j]
+        whole[i, size] = room.slope[i]
     for i in range(free):
-        whole[i, i] += variance * precision[i]
-        whole[i, size] -= variance * precision[i] * start[i]
-    _eliminate(whole, gram, free, size)
-    changes = size - free
-    if changes:
-        _rest(whole, variance * weight, start, x, free, factor, small, active)
+        whole[i, i] += variance * prior.precision[i]
+        whole[i, size] -= variance * prior.precision[i] * start[i]
+    _eliminate(whole, room.gram, free, size)
+    if free < size:
+        _changes(variance * prior.weight, start, x, free, room)
     for i in range(free - 1, -1, -1):
         if whole[i, i] == 0.0:
             x[i] = start[i]
@@ -191,12 +161,10 @@ def _eliminate(whole: Floats, gram: Floats, free: int, size: int) -> None:
 
 
 @bare
-def _rest(
-    whole: Floats, weight: float, start: Floats, x: Floats, free: int, factor: Floats, small: Floats, active: Ints
-) -> None:
+def _changes(weight: float, start: Floats, x: Floats, free: int, room: Room) -> None:
     """The changes of slope, once the others are eliminated."""
-    size = len(x)
-    linear = small[3, : size - free]
+    size, whole = len(x), room.whole
+    linear = room.small[3, : size - free]
     for i in range(free, size):
         for j in range(free, i):
             whole[i, j] = whole[j, i]
@@ -204,7 +172,7 @@ def _rest(
         linear[i - free] = whole[i, size]
         for j in range(free, size):
             linear[i - free] += whole[i, j] * start[j]
-    least(whole[free:, free:size], linear, weight, x[free:], factor, small[:3], active)
+    least(whole[free:, free:size], linear, weight, x[free:], room.factor, room.small[:3], room.active)
 
 
 @bare
@@ -268,8 +236,9 @@ def variance_of(squares: float, rows: int) -> float:
 
 
 @bare
-def posterior(losses: float, rows: int, variance: float, x: Floats, precision: Floats, weight: float) -> float:
-    total = losses + 0.5 * rows * math.log(variance) + 2.0 * variance
+def posterior(losses: float, rows: int, variance: float, x: Floats, prior: Prior) -> float:
+    """Minus its logarithm, without constants."""
+    total, free = losses + 0.5 * rows * math.log(variance) + 2.0 * variance, len(prior.precision)
     for i in range(len(x)):
-        total += 0.5 * precision[i] * x[i] * x[i] if i < len(precision) else weight * abs(x[i])
+        total += 0.5 * prior.precision[i] * x[i] * x[i] if i < free else prior.weight * abs(x[i])
     return total

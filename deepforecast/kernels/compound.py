@@ -1,14 +1,14 @@
 """Quantiles of noise plus a trend whose slope goes on changing: exact, without a draw.
 
-Changes of slope come at random (a Poisson process, `count` of them expected until the step) and are Laplace distributed, so what
-one that came a share w of the way adds at the step is w times a Laplace number. The characteristic function of their sum has a
-closed form,
+Changes of slope come at random (a Poisson process, `count` of them expected until the step) and are Laplace distributed, so
+what one that came a share w of the way before the step adds is w times a Laplace number. The characteristic function of their
+sum has a closed form,
 
     exp(count * (arctan(a v) / (a v) - 1)),      a: the mean size of what a change at the very start adds,
 
-and the distribution of it and of the noise follows by Davies' sum (1973, *Biometrika* 60), whose error is the probability of what
-lies further out than 2 pi over its stride. All is in units of the noise; where that is next to nothing beside the changes, the
-case that none came is kept apart, and the others see a little more noise than there is.
+and the distribution of it and of the noise follows by Davies' sum (1973, *Biometrika* 60), whose error is the probability of
+what lies further out than 2 pi over its stride. All is in units of the noise; where that is next to nothing beside the
+changes, the case that none came is kept apart, and the others see a little more noise than there is.
 """
 
 from __future__ import annotations
@@ -43,11 +43,9 @@ def quantiles(noise: Floats, change: Floats, count: Floats, probabilities: Float
     asked = np.minimum(upper, 1.0 - most)
     beyond = np.maximum(plain - _plain(np.full(1, 1.0 - most), student), 0.0)
     tail = np.log(np.maximum(most / np.maximum(1.0 - upper, 1e-300), 1.0))
+    levels = np.stack([asked, np.minimum(plain, 1e12), beyond, tail])
     with announced("the bands of an additive model"):
-        _quantiles(
-            noise.astype(np.float64), change.astype(np.float64), count.astype(np.float64), asked, np.minimum(plain, 1e12), beyond,
-            tail, int(student), found, np.empty(NODES),
-        )  # fmt: skip
+        _quantiles(np.stack([noise, change, count]), levels, int(student), found, np.empty(NODES))
     sign = np.where(probabilities == 0.5, 0.0, np.where(probabilities > 0.5, 1.0, -1.0))
     return np.asarray(found[:, back] * sign)
 
@@ -60,23 +58,14 @@ def _plain(probabilities: Floats, student: bool) -> Floats:
 
 
 @lean
-def _quantiles(
-    noise: Floats,
-    change: Floats,
-    count: Floats,
-    asked: Floats,
-    plain: Floats,
-    beyond: Floats,
-    tail: Floats,
-    kind: int,
-    found: Floats,
-    waves: Floats,
-) -> None:
+def _quantiles(spread: Floats, levels: Floats, kind: int, found: Floats, waves: Floats) -> None:
+    noise, change, count = spread[0], spread[1], spread[2]
+    asked, plain, beyond, tail = levels[0], levels[1], levels[2], levels[3]
     for place in range(len(noise)):
         unit = max(noise[place], 1e-9 * change[place])
         wide = change[place] / unit if unit > 0.0 else 0.0
-        spread = wide * math.sqrt(2.0 * count[place] / 3.0)
-        if spread <= SMALL:
+        both = wide * math.sqrt(2.0 * count[place] / 3.0)
+        if both <= SMALL:
             for p in range(len(asked)):
                 found[place, p] = unit * plain[p]
             continue
@@ -84,8 +73,8 @@ def _quantiles(
         stride, nodes = _waves(held, count[place], kind if wide <= WIDEST else NORMAL, waves)
         reach = math.pi / stride
         for p in range(len(asked)):
-            guess = min(plain[p] * math.sqrt(1.0 + spread * spread), 0.9 * reach * wide / held)
-            x = _inverse(asked[p], guess, wide / held, reach, math.exp(-count[place]), kind, stride, waves, nodes)
+            guess = min(plain[p] * math.sqrt(1.0 + both * both), 0.9 * reach * wide / held)
+            x = _inverse(asked[p], guess, wide / held, math.exp(-count[place]), kind, stride, waves, nodes)
             found[place, p] = unit * (x + beyond[p] + wide * tail[p])
 
 
@@ -105,12 +94,12 @@ def _waves(wide: float, count: float, kind: int, waves: Floats) -> tuple[float, 
 
 @bare
 def _inverse(
-    wanted: float, guess: float, times: float, reach: float, none: float, kind: int, stride: float, waves: Floats, nodes: int
+    wanted: float, guess: float, times: float, none: float, kind: int, stride: float, waves: Floats, nodes: int
 ) -> float:
     """Where the distribution function is `wanted`, at least 1 / 2: Newton's steps inside a bracket."""
     if wanted <= 0.5:
         return 0.0
-    low, high, x = 0.0, reach * times, guess
+    low, high, x = 0.0, math.pi / stride * times, guess
     for _ in range(200):
         value, slope = _distribution(x / times, stride, waves, nodes)
         slope /= times

@@ -66,7 +66,7 @@ def _steepest(matrix: Floats, linear: Floats, weight: float, x: Floats, slope: F
 def _settled(
     matrix: Floats, linear: Floats, weight: float, x: Floats, factor: Floats, room: Floats, active: Ints, count: int
 ) -> bool:
-    """Move the active ones to where they solve their equations, or as far as all keep their signs; whether it was all the way."""
+    """Move the active ones to where they solve their equations, or as far as all keep their signs; whether all the way."""
     goal, sign = room[0], room[1]
     for a in range(count):
         i = active[a]

@@ -33,9 +33,11 @@ def ahead(model: Prophet, learned: Learned, steps: int, future: Mapping[str, Cov
         return DrawnForecast(mean, paths(model, learned, steps, SAMPLES, 0, future))
     past, series = np.maximum(laid.time - 1.0, 0.0), _series(learned, steps)
     change = learned["size"][series] * past * laid.moved * np.abs(laid.grown)
-    noise = learned["deviation"][series] * learned["scale"][series]
+    scale = learned["scale"][series]
+    noise = learned["deviation"][series] * scale
     if model.uncertainty == "laplace":
-        noise = np.hypot(noise, np.sqrt(np.square(_away(model, learned, laid, steps, future)).sum(axis=-1)).reshape(-1))
+        away = _away(model, learned, laid, steps, future).reshape(len(scale), -1) / scale[:, None]
+        noise = scale * np.sqrt(learned["deviation"][series] ** 2 + np.square(away).sum(axis=-1))
     count = learned["count"][series] * past
 
     def folded(values: Floats) -> Floats:
@@ -77,8 +79,8 @@ def paths(
     away = _away(model, learned, laid, steps, future) if known else None
     for one in range(len(age)):
         rows = slice(one * steps, (one + 1) * steps)
-        line = _changed(learned, one, reach, draws[one, known:].reshape(reach, DRAWS, samples))[age[one] : age[one] + steps]
-        noise = draws[one, known:].reshape(reach, DRAWS, samples)[age[one] : age[one] + steps, 0]
+        own, when = draws[one, known:].reshape(reach, DRAWS, samples), slice(age[one], age[one] + steps)
+        line, noise = _changed(learned, one, reach, own)[when], own[when, 0]
         if model.noise == "student":
             noise = _student(noise)
         moved = laid.moved[rows, None] * line
@@ -111,12 +113,11 @@ def _series(learned: Learned, steps: int) -> Ints:
 
 def _clipped(model: Prophet, laid: Laid, steps: int) -> tuple[Floats, Floats, Floats]:
     """The mean within its bounds, and these, (series, steps)."""
-    low, high = (np.full(len(laid.trend), one) for one in (-np.inf, np.inf))
-    if bounded(model):
-        low = laid.limits.floor if model.floor is not None else low
-        high = laid.limits.cap if model.cap is not None else high
-    mean, low, high = (one.reshape(-1, steps) for one in (laid.mean, low, high))
-    return np.clip(mean, low, high), low, high
+    none = np.full(len(laid.trend), np.inf)
+    low = laid.limits.floor if bounded(model) and model.floor is not None else -none
+    high = laid.limits.cap if bounded(model) and model.cap is not None else none
+    mean, least, most = (one.reshape(-1, steps) for one in (laid.mean, low, high))
+    return np.clip(mean, least, most), least, most
 
 
 def _age(learned: Learned) -> Ints:
@@ -170,6 +171,7 @@ def _away(model: Prophet, learned: Learned, laid: Laid, steps: int, future: Mapp
     """What independent draws of the parameters add at each step: (series, steps, parameters), in units of the values."""
     from deepforecast.models.additive._sensitivity import sensitivity
 
-    return np.einsum("nsp,npq->nsq", sensitivity(model, learned, laid, steps, future), learned["factor"])
+    along = sensitivity(model, learned, laid, steps, future)
+    return np.asarray(np.einsum("nsp,npq->nsq", along, learned["factor"]))
 
 

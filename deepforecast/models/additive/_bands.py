@@ -1,4 +1,4 @@
-"""What may come beside the likeliest: noise, a trend whose slope goes on changing as it did, and parameters that are not known."""
+"""What may come beside the likeliest: noise, a trend whose slope goes on changing as it did, parameters not known exactly."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from deepforecast.data.frames import Floats
 
 @dataclass(frozen=True)
 class AdditiveForecast(Forecast):
-    """A mean, noise around it (of a deviation), and changes of slope of a mean size (what one at once adds at the step), `count`
-    of them expected until then; all (series, steps). student: the noise is Student's t. Nothing lies outside `low` and `high`."""
+    """A mean, noise around it (of a deviation), and changes of slope of a mean size (what one at once adds at the step),
+    `count` of them expected until then; all (series, steps). student: the noise is Student's t. Nothing lies outside `low` and
+    `high`."""
 
     mean: Floats
     noise: Floats

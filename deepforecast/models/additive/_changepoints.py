@@ -51,5 +51,5 @@ def _clock(one: Any, per_day: int) -> int:
     return int(_stamp(one, UNITS.get(per_day, "D")).astype(np.int64))
 
 
-def _stamp(one: Any, unit: str) -> np.datetime64:
+def _stamp(one: Any, unit: str) -> Any:
     return np.datetime64(str(one).replace(" ", "T")).astype(f"M8[{unit}]")

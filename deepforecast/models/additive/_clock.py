@@ -1,4 +1,4 @@
-"""Time as an additive model counts it: what the wall clock shows, in days since 1970, and from 0 to 1 over a series' history."""
+"""Time as an additive model counts it: by the wall clock, in days since 1970, and from 0 to 1 over a series' history."""
 
 from __future__ import annotations
 
@@ -60,9 +60,9 @@ def placed(time: Floats, count: int, share: float) -> Floats:
     count = min(count, rows - 1)
     if count < 1:
         return np.empty(0)
-    return time[np.linspace(0, rows - 1, count + 1).round().astype(int)[1:]]
+    return np.asarray(time[np.linspace(0, rows - 1, count + 1).round().astype(int)[1:]])
 
 
 def hinges(time: Floats, changes: Sequence[float] | Floats) -> Floats:
     """How far each row is past each change, (rows, changes)."""
-    return np.maximum(time[:, None] - np.asarray(changes)[None, :], 0.0)
+    return np.asarray(np.maximum(time[:, None] - np.asarray(changes)[None, :], 0.0))

@@ -27,13 +27,13 @@ def rows_of(
     found = held[part.name][place]
     if part.condition:
         found = found * covariates[part.condition].values.reshape(-1)[rows][:, None]
-    return found
+    return np.asarray(found)
 
 
 def _of_covariate(part: Part, values: Floats) -> Floats:
     if not part.names:
-        return values[:, None]
-    return (values[:, None] == np.arange(len(part.names))).astype(np.float64)
+        return np.asarray(values[:, None])
+    return np.asarray(values[:, None] == np.arange(len(part.names)), dtype=np.float64)
 
 
 def _columns(part: Part, stamps: Stamps, country: str | None) -> Floats:

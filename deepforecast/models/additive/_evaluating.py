@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Laid:
-    """Rows taken apart, each of shape (rows,), in units of the values: `trend`; `moving`, what of it is multiplied (it lies on a
-    base); `moved`, what it moves by as its line does; `shares`, what each part that multiplies is, and `grown`, 1 and their
+    """Rows taken apart, each of shape (rows,), in units of the values: `trend`; `moving`, what of it is multiplied (it lies on
+    a base); `moved`, what it moves by as its line does; `shares`, what each part that multiplies is, and `grown`, 1 and their
     sum; `added`, what each other part is."""
 
     time: Floats

@@ -44,6 +44,11 @@ class Design:
         """No feature multiplies the trend."""
         return not self.multiply.any()
 
+    @property
+    def nothing(self) -> Floats:
+        """Parameters that are all 0."""
+        return np.zeros(len(self.precision) + len(self.changes))
+
 
 @dataclass(frozen=True)
 class Job:

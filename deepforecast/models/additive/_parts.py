@@ -14,10 +14,11 @@ AUTO, ALWAYS = "auto", "always"
 class Part:
     """`columns` of a design that belong together.
 
-    season: `period` in days (steps, where time is counted in integers), `order` sines and cosines; `condition`, a column known
-    ahead that says where it holds; `when` "auto": only in series that have `span` days, and two rows less than `apart` days
-    apart. holiday: a country's, `names` its days. event: `days` (since 1970) of it, `lower` to `upper` days around each.
-    regressor: the column of that name; of categories, `names` are these. `standardize`: "auto" but for flags, "yes" or "no".
+    season: `period` in days (steps, where time is counted in integers), `order` sines and cosines; `condition`, a column
+    known ahead that says where it holds; `when` "auto": only in series that have `span` days, and two rows less than `apart`
+    days apart (0: any). holiday: a country's, `names` its days. event: `days` (since 1970) of it, `lower` to `upper` days
+    around each. regressor: the column of that name; of categories, `names` are these. `standardize`: "auto" but for flags,
+    "yes" or "no".
     """
 
     name: str
@@ -57,7 +58,12 @@ def written(parts: Parts) -> list[dict[str, Any]]:
 
 def read(said: Iterable[Mapping[str, Any]]) -> Parts:
     """And back."""
-    return tuple(Part(**{name: tuple(value) if isinstance(value, list) else value for name, value in one.items()}) for one in said)
+
+    def one(held: Mapping[str, Any]) -> Part:
+        found: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in held.items()}
+        return Part(**found)
+
+    return tuple(one(held) for held in said)
 
 
 def conditions(parts: Iterable[Part]) -> tuple[str, ...]:

@@ -17,8 +17,8 @@ from deepforecast.models.additive._parts import SEASON as A_SEASON
 if TYPE_CHECKING:
     from deepforecast.models.additive.prophet import Prophet
 
-USUAL = {"yearly": (365.25, 10, 730.0, float("inf")), "weekly": (7.0, 3, 14.0, 7.0), "daily": (1.0, 4, 2.0, 1.0)}
-"""Seasons found by themselves: period in days, order, days a series must span, and less than how many rows are apart."""
+USUAL = {"yearly": (365.25, 10, 730.0, 0.0), "weekly": (7.0, 3, 14.0, 7.0), "daily": (1.0, 4, 2.0, 1.0)}
+"""Seasons found by themselves: period in days, order, days a series must span, and days that rows lie less apart (0: any)."""
 TREND = "trend"
 
 
@@ -41,7 +41,7 @@ def _seasons(model: Prophet, panel: Panel) -> Iterator[Part]:
     usual = model.seasonality_mode == "multiplicative"
     for name, (period, order, span, apart) in USUAL.items():
         said = getattr(model, f"{name}_seasonality")
-        if said is False or name in own or (said == "auto" and not dated):
+        if said in (False, 0) or name in own or (said == "auto" and not dated):
             continue
         if not dated:
             raise ParameterError(f"{name}_seasonality needs dates; time is counted in integers. Declare it in seasonalities=.")

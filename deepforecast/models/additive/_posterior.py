@@ -1,7 +1,7 @@
 """How a forecast moves with each parameter, and how far the parameters may be from the likeliest: Laplace's approximation.
 
-Given the deviation of the errors, the posterior is taken for normal around its maximum, with the curvature of the squares there.
-The prior of the changes of slope has no curvature; one of a normal prior of the same variance stands for it.
+Given the deviation of the errors, the posterior is taken for normal around its maximum, with the curvature of the squares
+there. The prior of the changes of slope has no curvature; one of a normal prior of the same variance stands for it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def factor(model: Prophet, design: Design, y: Floats, cap: Floats, x: Floats, deviation: float) -> Floats:
-    """A square root of the covariance of all parameters (rate, offset, coefficients, changes), 0 for those not in the design."""
+    """A square root of the covariance of all parameters (rate, offset, coefficients, changes), 0 for any not in the design."""
     columns = len(design.scale)
     size = 2 + columns + model.most_changes
     found = np.zeros((size, size))
@@ -28,11 +28,12 @@ def factor(model: Prophet, design: Design, y: Floats, cap: Floats, x: Floats, de
     along, fitted = _tangents(model, design, cap, x, free, features)
     left = (y - fitted) / deviation
     weight = 4.0 / (3.0 + left * left) if model.noise == "student" else np.ones(len(y))
-    precision = (along * weight[:, None]).T @ along / deviation**2
     prior = np.concatenate([design.precision, np.full(len(design.changes), 0.5 / model.changepoint_prior_scale**2)])
-    precision[np.diag_indices_from(precision)] += prior
-    root = np.linalg.cholesky(precision)
-    covering = np.linalg.inv(root).T
+    products = (along * weight[:, None]).T @ along
+    products[np.diag_indices_from(products)] += deviation**2 * prior
+    values, vectors = np.linalg.eigh(products)
+    least = max(deviation**2 * float(prior.min()), 1e-15 * float(values[-1]))  # below it is rounding
+    covering = vectors * (deviation / np.sqrt(np.maximum(values, least)))
     trend = [1] if free == 1 else [0, 1]
     where = np.concatenate([trend, 2 + design.on, 2 + columns + np.arange(len(design.changes))]).astype(np.int64)
     found[where[:, None], where[None, :]] = covering

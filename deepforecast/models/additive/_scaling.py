@@ -75,8 +75,8 @@ def holds(part: Part, clock: Ints, per_day: int) -> bool:
     """Whether a season that is found by itself counts in a series: it spans enough days, and its rows are close enough."""
     if part.when != AUTO:
         return True
-    apart = np.diff(clock)
-    return bool(clock[-1] - clock[0] >= part.span * per_day and apart.min() < part.apart * per_day)
+    close = part.apart == 0.0 or np.diff(clock).min() < part.apart * per_day
+    return bool(close and clock[-1] - clock[0] >= part.span * per_day)
 
 
 def standard(part: Part, columns: Floats) -> tuple[Floats, Floats]:

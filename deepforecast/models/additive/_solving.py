@@ -24,12 +24,13 @@ def solved(model: Prophet, job: Job, known: Mapping[str, Floats] | None) -> Iter
     """The number of each series of a job, and what is learned of it. `known`: what was learned of them before."""
     ready = [_scaled(model, *one) for one in zip(job.values, job.caps, job.floors, strict=True)]
     moving = [place for place, one in enumerate(job.values) if one.min() != one.max()]
-    found = _found(model, job.design, [ready[place][2:] for place in moving], [job.numbers[place] for place in moving], known)
+    numbers = [job.numbers[place] for place in moving]
+    found = _found(model, job.design, [ready[place][2:] for place in moving], numbers, known)
     by_place = dict(zip(moving, found, strict=True))
     for place, number in enumerate(job.numbers):
         shift, scale = ready[place][:2]
         steady = np.nan if place in by_place else float(job.values[place][0])
-        x, deviation, objective = by_place.get(place, (np.zeros(len(job.design.precision) + len(job.design.changes)), 0.0, 0.0))
+        x, deviation, objective = by_place.get(place, (job.design.nothing, 0.0, 0.0))
         learned = _laid_out(model, job.design, x)
         learned |= {"shift": shift, "scale": scale, "deviation": deviation, "objective": objective, "steady": steady}
         if model.uncertainty == "laplace":
@@ -55,16 +56,17 @@ def _found(
     known: Mapping[str, Floats] | None,
 ) -> list[tuple[Floats, float, float]]:
     """Parameters, deviation and objective of each."""
-    from deepforecast.kernels.additive import straight
+    from deepforecast.kernels.additive import Prior, straight
 
     if not series:
         return []
-    trend = [np.ones((len(design.time), 1))] if model.growth == "flat" else [design.time[:, None], np.ones((len(design.time), 1))]
+    ones = np.ones((len(design.time), 1))
+    trend = [ones] if model.growth == "flat" else [design.time[:, None], ones]
     whole = np.concatenate([*trend, design.features, design.hinges], axis=1)
-    weight, ones = 1.0 / model.changepoint_prior_scale, np.ones(len(series))
+    prior = Prior(design.precision, 1.0 / model.changepoint_prior_scale)
     plain = design.straight and model.noise == "normal" and model.growth != "logistic"
     values = np.stack([y if model.growth != "logistic" else _unbent(y, cap) for y, cap in series])
-    x, deviations, objectives = straight(values, whole, design.precision, weight, len(trend) - 1, ones)
+    x, deviations, objectives = straight(values, whole, prior, len(trend) - 1)
     if plain:
         return list(zip(x, deviations.tolist(), objectives.tolist(), strict=True))
     return [
@@ -77,14 +79,14 @@ def _bent(
     model: Prophet, design: Design, y: Floats, cap: Floats, near: Floats, before: Floats | None
 ) -> tuple[Floats, float, float]:
     """The best that is found from several starts."""
+    from deepforecast.kernels.additive import Prior
     from deepforecast.kernels.curved import Rows, curved
 
-    rows = Rows(y, design.time, np.ascontiguousarray(cap), np.ascontiguousarray(design.hinges), design.features, design.multiply)
+    hinges, cap = np.ascontiguousarray(design.hinges), np.ascontiguousarray(cap)
     freedom = FREEDOM if model.noise == "student" else 0.0
-    weight = 1.0 / model.changepoint_prior_scale
-    growth = GROWTHS[model.growth]
-    starts = _starts(model, design, y, cap, near, before)
-    return min((curved(rows, growth, design.precision, weight, freedom, one, 1.0) for one in starts), key=itemgetter(2))
+    rows = Rows(y, design.time, cap, hinges, design.features, design.multiply, GROWTHS[model.growth], freedom)
+    prior = Prior(design.precision, 1.0 / model.changepoint_prior_scale)
+    return min((curved(rows, prior, one) for one in _starts(model, design, y, cap, near, before)), key=itemgetter(2))
 
 
 def _starts(
@@ -113,7 +115,8 @@ def _starts(
 def _through_the_ends(y: Floats, cap: Floats, like: Floats) -> Floats:
     """A saturating trend through the first and the last value, as Prophet starts."""
     start = np.zeros_like(like)
-    ratio = [float(np.clip(c / max(v, INSIDE * c), 1.0 / (1.0 - INSIDE), 1.0 / INSIDE)) for v, c in ((y[0], cap[0]), (y[-1], cap[-1]))]
+    ends = ((y[0], cap[0]), (y[-1], cap[-1]))
+    ratio = [float(np.clip(most / max(value, INSIDE * most), 1.0 / (1.0 - INSIDE), 1.0 / INSIDE)) for value, most in ends]
     if abs(ratio[0] - ratio[1]) <= 0.01:
         ratio[0] *= 1.05
     first, last = (float(np.log(one - 1.0)) for one in ratio)

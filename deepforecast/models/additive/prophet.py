@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
-
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from deepforecast.core.capabilities import Capabilities
 from deepforecast.core.forecaster import Forecaster
@@ -27,8 +26,8 @@ SEASONALITY = "True, False, how many sines and cosines, or 'auto': where a histo
 class Prophet(Forecaster):
     """A trend whose slope changes, seasons of sines and cosines, holidays, events and effects of columns known ahead.
 
-    Parameters are the likeliest under Prophet's priors, found exactly by a compiled solver; thousands of series at a time. Bands
-    are those of noise and of a trend whose slope goes on changing as often and as much as it did, by formula; with
+    Parameters are the likeliest under Prophet's priors, found exactly by a compiled solver, thousands of series at a time.
+    Bands are those of noise and of a trend whose slope goes on changing as often and as much as it did, by formula; with
     `uncertainty="laplace"` the parameters are uncertain, too. Columns known ahead are regressors, unless `cap`, `floor` or the
     `condition` of a season names them. Values after the fit do not change the forecast: `update` moves on in time, and
     `fine_tune` fits anew. With growth="linear" or "flat", `cap` and `floor` cut forecasts off; with "logistic" the trend lies
@@ -55,6 +54,8 @@ class Prophet(Forecaster):
         explains=True,
     )
 
+    dateless: ClassVar[dict[str, Any]] = dict.fromkeys(("yearly_seasonality", "weekly_seasonality", "daily_seasonality"), False)
+
     growth: str = param("linear", choices=("linear", "logistic", "flat"), help="how the trend goes on")
     cap: float | str | None = param(None, help="the most there can be: a number, or a column known ahead")
     floor: float | str | None = param(None, help="the least there can be: a number, or a column known ahead")
@@ -64,9 +65,9 @@ class Prophet(Forecaster):
     changepoint_prior_scale: float = param(
         0.05, above=0, low=0.001, high=0.5, log=True, help="how much the slope may change"
     )
-    yearly_seasonality: int | bool | str = param("auto", at_least=1, at_most=1000, choices=("auto",), help=SEASONALITY)
-    weekly_seasonality: int | bool | str = param("auto", at_least=1, at_most=1000, choices=("auto",), help=SEASONALITY)
-    daily_seasonality: int | bool | str = param("auto", at_least=1, at_most=1000, choices=("auto",), help=SEASONALITY)
+    yearly_seasonality: int | bool | str = param("auto", at_least=0, at_most=1000, choices=("auto",), help=SEASONALITY)
+    weekly_seasonality: int | bool | str = param("auto", at_least=0, at_most=1000, choices=("auto",), help=SEASONALITY)
+    daily_seasonality: int | bool | str = param("auto", at_least=0, at_most=1000, choices=("auto",), help=SEASONALITY)
     seasonality_mode: str = param(
         "additive", choices=("additive", "multiplicative"), search=("additive", "multiplicative"),
         help="whether seasons add to the trend or multiply it",
@@ -99,7 +100,7 @@ class Prophet(Forecaster):
         return [
             {},
             {"seasonality_mode": "multiplicative", "n_changepoints": 5, "uncertainty": "laplace"},
-            {"growth": "flat", "noise": "student", "events": {"opening": {"dates": ["2024-01-20"], "upper_window": 2}}},
+            {"growth": "flat", "noise": "student"},
         ]
 
     @property
