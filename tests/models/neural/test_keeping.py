@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -14,7 +15,7 @@ import pytest
 
 from deepforecast import LSTM, MLP, NBEATS, DLinear, load
 from deepforecast.datasets import generate
-from deepforecast.errors import ModelFileError
+from deepforecast.errors import ModelFileError, SaveError
 from deepforecast.io import bundle
 from deepforecast.training.importing import ALONE
 from tests.models.neural.test_ahead import fitted
@@ -146,6 +147,123 @@ def season(value: Any) -> Callable[[Any, Any], None]:
 def test_what_does_not_fit_is_refused(change: Callable[[Any, Any], None], file: tuple[MLP, Path], tmp_path: Path) -> None:
     manifest, arrays = bundle.read(file[1])
     change(manifest, arrays)
+    bundle.write(tmp_path / "other.dfc", manifest, arrays)
+    with pytest.raises(ModelFileError):
+        load(tmp_path / "other.dfc")
+
+
+# -- F rows of RELIABILITY, for the file of a network -------------------------------------------------------------------------
+
+
+def test_F12_truncated(file: tuple[MLP, Path], tmp_path: Path) -> None:
+    whole, cut = file[1].read_bytes(), tmp_path / "cut.dfc"
+    for part in range(64):
+        cut.write_bytes(whole[: len(whole) * part // 64])
+        with pytest.raises(ModelFileError, match=r"cut\.dfc"):
+            load(cut)
+
+
+def test_F13_bits_flipped(file: tuple[MLP, Path], tmp_path: Path) -> None:
+    whole, other = file[1].read_bytes(), tmp_path / "other.dfc"
+    rng = np.random.default_rng(0)
+    for place in rng.integers(0, len(whole), 100):
+        held = bytearray(whole)
+        held[place] ^= 1 << int(rng.integers(8))
+        other.write_bytes(bytes(held))
+        with pytest.raises(ModelFileError):
+            load(other)
+
+
+def test_F06_a_save_that_fails_leaves_the_old_file_and_the_model(
+    file: tuple[MLP, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, path = fitted("MLP", seed=1), tmp_path / "model.dfc"
+    path.write_bytes(file[1].read_bytes())
+    before = model.predict()
+
+    def full(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(SaveError, match=r"model\.dfc"):
+        model.save(path)
+    monkeypatch.undo()
+    assert [one.name for one in tmp_path.iterdir()] == ["model.dfc"]
+    pd.testing.assert_frame_equal(load(path).predict(), file[0].predict(), check_exact=True)
+    pd.testing.assert_frame_equal(model.predict(), before, check_exact=True)
+
+
+def scaled(factor: float) -> Callable[[Any, Any], None]:
+    def change(manifest: Any, arrays: Any) -> None:
+        for held in tree(manifest, "weights").values():
+            arrays[held["array"]] = arrays[held["array"]] * np.float32(factor)
+
+    return change
+
+
+def swapped(manifest: Any, arrays: Any) -> None:
+    """Two weights of other shapes change places."""
+    held = tree(manifest, "weights")
+    shapes = {name: arrays[one["array"]].shape for name, one in held.items()}
+    one = next(iter(shapes))
+    other = next(name for name in shapes if shapes[name] != shapes[one])
+    held[one], held[other] = held[other], held[one]
+
+
+def one_array_for_all(manifest: Any, arrays: Any) -> None:
+    """The bytes of one are said to be those of all."""
+    held = tree(manifest, "weights")
+    first = next(iter(held.values()))["array"]
+    for one in list(held.values())[1:]:
+        del arrays[one["array"]]
+        one["array"] = first
+
+
+@pytest.mark.parametrize("change", [scaled(1e30), swapped, one_array_for_all], ids=["huge", "swapped", "shared"])
+def test_weights_that_are_others_are_refused(
+    change: Callable[[Any, Any], None], file: tuple[MLP, Path], tmp_path: Path
+) -> None:
+    manifest, arrays = bundle.read(file[1])
+    change(manifest, arrays)
+    bundle.write(tmp_path / "other.dfc", manifest, arrays)
+    with pytest.raises(ModelFileError, match=r"other\.dfc"):
+        load(tmp_path / "other.dfc")
+
+
+HOSTILE: dict[str, list[tuple[str, Any]]] = {
+    "LSTM": [("hidden_size", HUGE), ("n_layers", HUGE), ("decoder_size", HUGE), ("decoder_layers", HUGE), ("hidden_size", 17),
+             ("n_layers", 3), ("head", "bins"), ("scaler", "revin"), ("bidirectional", True)],
+    "NBEATS": [("blocks", HUGE), ("degree", HUGE), ("hidden", {"list": [HUGE], "tuple": False}),
+               ("stacks", {"list": ["trend"] * 10**5, "tuple": False}), ("blocks", 2), ("head", "mixture")],
+    "DLinear": [("kernel", HUGE), ("scaler", "level"), ("quantiles", {"list": [0.1], "tuple": False})],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_parameters_that_are_others_take_no_memory_and_are_refused(name: str, tmp_path: Path) -> None:
+    import tracemalloc
+
+    model = fitted(name, hidden=[8], blocks=1) if name == "NBEATS" else fitted(name)
+    model.save(tmp_path / "model.dfc")
+    for parameter_name, value in HOSTILE[name]:
+        manifest, arrays = bundle.read(tmp_path / "model.dfc")
+        parameter(parameter_name, value)(manifest, arrays)
+        bundle.write(tmp_path / "other.dfc", manifest, arrays)
+        tracemalloc.start()
+        begin = time.process_time()
+        with pytest.raises(ModelFileError):
+            load(tmp_path / "other.dfc")
+        assert tracemalloc.get_traced_memory()[1] < 50e6, parameter_name
+        tracemalloc.stop()
+        assert time.process_time() - begin < 10, parameter_name
+
+
+def test_a_running_variance_below_zero_is_refused(tmp_path: Path) -> None:
+    model = fitted("MLP", normalization="batch")
+    model.save(tmp_path / "model.dfc")
+    manifest, arrays = bundle.read(tmp_path / "model.dfc")
+    held = next(one for name, one in tree(manifest, "weights").items() if name.endswith("running_var"))
+    arrays[held["array"]] = -arrays[held["array"]] - 1
     bundle.write(tmp_path / "other.dfc", manifest, arrays)
     with pytest.raises(ModelFileError):
         load(tmp_path / "other.dfc")

@@ -1,0 +1,95 @@
+"""Where the series stand: the last rows of each, moved on by further ones, and by what they are scaled as a whole."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from deepforecast import MLP
+from deepforecast.data.panel import Panel
+from deepforecast.models.neural import _standing
+from deepforecast.models.neural._standing import channels_of
+from tests.models.neural.test_ahead import panel
+
+ROWS = 5
+
+
+def mixed() -> pd.DataFrame:
+    """Two series of 20 and 3 rows with a column of every kind."""
+    frame = pd.concat([panel(1, 20).assign(unique_id="a"), panel(1, 3, seed=1).assign(unique_id="b")], ignore_index=True)
+    rng = np.random.default_rng(0)
+    return frame.assign(
+        price=rng.normal(size=23), visits=rng.normal(size=23), promo=pd.Categorical(np.arange(23) % 3),
+        size=np.where(frame.unique_id == "a", 2.0, 7.0),
+    )  # fmt: skip
+
+
+COLUMNS = {"future": ["price", "promo"], "past": ["visits"], "static": ["size"]}
+
+
+@pytest.fixture(scope="module")
+def model() -> Any:
+    return MLP(horizon=2, input_size=ROWS, hidden=[4], max_steps=1, calendar=None).fit(mixed(), columns=COLUMNS)
+
+
+def test_the_last_rows_of_every_column_short_series_padded(model: Any) -> None:
+    frame, held = mixed(), model.state_.learned.by_series
+    long, short = frame[frame.unique_id == "a"], frame[frame.unique_id == "b"]
+    assert set(held) == {"tail", "tail:price", "tail:visits", "tail:promo", "static:size", "place", "spread"}
+    for name, column in (("tail", "y"), ("tail:price", "price"), ("tail:visits", "visits")):
+        np.testing.assert_array_equal(held[name][0], long[column].to_numpy()[-ROWS:])
+        np.testing.assert_array_equal(held[name][1], [np.nan, np.nan, *short[column]])
+    np.testing.assert_array_equal(held["tail:promo"][0], long.promo.cat.codes.to_numpy()[-ROWS:])
+    np.testing.assert_array_equal(held["tail:promo"][1], [-1, -1, *short.promo.cat.codes])
+    assert held["static:size"].tolist() == [2.0, 7.0]
+
+
+def test_further_rows_move_them_and_those_before_stay_where_there_are_few(model: Any) -> None:
+    whole = mixed()
+    last = whole.groupby("unique_id").cumcount(ascending=False) < 1
+    before = MLP(horizon=2, input_size=ROWS, hidden=[4], max_steps=1, calendar=None).fit(whole[~last], columns=COLUMNS)
+    held = before.state_.learned.by_series["tail"].copy()
+    before.update(whole[last])
+    for name, wanted in model.state_.learned.by_series.items():
+        np.testing.assert_array_equal(before.state_.learned.by_series[name], wanted)
+    np.testing.assert_array_equal(before.state_.learned.by_series["tail"][:, :-1], held[:, 1:])
+
+
+def test_other_histories_begin_anew(model: Any) -> None:
+    found = _standing.begun(model, model.state_.learned, Panel.from_frame(mixed()[:20], columns=COLUMNS))
+    np.testing.assert_array_equal(found["tail"][0], mixed().y.to_numpy()[15:20])
+    assert len(found["tail"]) == 1
+
+
+def test_the_columns_of_the_fit_are_read_once(model: Any) -> None:
+    learned = model.state_.learned
+    assert channels_of(learned) is channels_of(learned)
+    assert channels_of(learned).numbers == ("price", "visits")
+
+
+@pytest.mark.parametrize(("scale_by", "places"), [("window", [0.0, 0.0]), ("series", [4.5, 1.0]), ("panel", [])])
+def test_scales_of_series_and_of_all_together(scale_by: str, places: list[float]) -> None:
+    days = pd.date_range("2024-01-01", periods=10, freq="D")
+    frame = pd.concat([
+        pd.DataFrame({"unique_id": "a", "ds": days, "y": np.arange(10.0)}),
+        pd.DataFrame({"unique_id": "b", "ds": days[:3], "y": [0.0, np.nan, 2.0]}),
+        pd.DataFrame({"unique_id": "b", "ds": days[3:4], "y": [1.0]}),
+    ])  # fmt: skip
+    own = Panel.from_frame(frame)
+    place, spread = _standing.scales(own, MLP(scale_by=scale_by))
+    if scale_by == "panel":
+        places = [np.nanmean(frame.y)] * 2
+    np.testing.assert_allclose(place, places)
+    wanted = {"window": [1.0, 1.0], "series": [np.arange(10).std(), np.std([0.0, 2.0, 1.0])], "panel": [np.nanstd(frame.y)] * 2}
+    np.testing.assert_allclose(spread, wanted[scale_by])
+
+
+def test_a_scale_of_the_panel_is_that_of_the_fit_for_other_histories() -> None:
+    model = MLP(horizon=2, input_size=ROWS, hidden=[4], max_steps=1, calendar=None, scale_by="panel").fit(panel(2, 30))
+    other = Panel.from_frame(panel(3, 12, seed=3).assign(y=lambda one: 1000 * one.y))
+    found = _standing.begun(model, model.state_.learned, other)
+    assert found["place"].tolist() == [model.state_.learned.shared["scale"][0]] * 3
+    assert found["spread"].tolist() == [model.state_.learned.shared["scale"][1]] * 3
