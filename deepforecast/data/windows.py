@@ -44,6 +44,16 @@ class Channels:
         """Columns of the calendar: what comes round is a point on a circle."""
         return sum(2 if name in calendar_features.PERIODS else 1 for name in self.clock)
 
+    @property
+    def circles(self) -> tuple[tuple[int, int], ...]:
+        """Of each feature that comes round, the columns of its sine before and after the cutoff."""
+        found, place = [], 0
+        for name in self.clock:
+            if name in calendar_features.PERIODS:
+                found.append((len(self.numbers) + place, self.ahead + place))
+            place += 2 if name in calendar_features.PERIODS else 1
+        return tuple(found)
+
     def written(self) -> dict[str, Any]:
         """As plain values."""
         return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}

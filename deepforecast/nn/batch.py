@@ -83,7 +83,8 @@ class Sizes:
     """How wide the fields of `Inputs` are, and what is to come out: `width` numbers for each of `horizon` steps.
 
     `season`: rows after which the series repeat, 1 where none is known. `location`: those of the numbers that come out that lie
-    on the scale of the window, as the head reads them.
+    on the scale of the window, as the head reads them. `circles`: of each thing in the date that comes round, the columns of
+    its sine in `past` and in `future`; its cosine stands next to it.
     """
 
     input_size: int
@@ -94,6 +95,7 @@ class Sizes:
     static: int = 0
     season: int = 1
     location: slice | None = None
+    circles: tuple[tuple[int, int], ...] = ()
 
     @property
     def rows(self) -> int:
