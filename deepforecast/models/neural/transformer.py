@@ -1,0 +1,111 @@
+"""Transformer: an encoder of rows that look at each other, and a decoder whose steps look at them and at each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from deepforecast.core.params import param
+from deepforecast.core.registry import register
+from deepforecast.errors import ParameterError
+from deepforecast.models.neural._stepwise import StepwiseForecaster
+
+if TYPE_CHECKING:
+    from deepforecast.nn.batch import Sizes
+    from deepforecast.nn.body import Direct, Stepwise
+    from deepforecast.nn.transformer_body import TransformerOptions
+
+
+@register
+class Transformer(StepwiseForecaster):
+    """Encoder and decoder of attention alone: the rows of the window, in patches, look at each other; the steps ahead look at
+    them and at each other. With output="direct" all steps come at once; with "autoregressive" each is told the value before it
+    and sees no later one, in training all in one pass, in forecasts one by one with what was computed before them kept.
+
+    Vaswani et al. 2017, "Attention Is All You Need"; patches: Nie et al. 2023, "A Time Series is Worth 64 Words".
+
+    >>> from deepforecast.datasets import generate
+    >>> Transformer(horizon=7, d_model=16, max_steps=20).fit(generate(2, 100)).predict(level=80).shape
+    (14, 5)
+    """
+
+    d_model: int = param(64, at_least=1, search=(32, 64, 128), help="numbers that stand for a patch of rows or a step")
+    n_heads: int = param(4, at_least=1, search=(2, 4, 8), help="heads that share them out and look by themselves")
+    n_layers: int = param(2, at_least=1, low=1, high=3, help="layers of the encoder, and of the decoder")
+    encoder_layers: int | None = param(None, at_least=1, help="layers of the encoder; None: n_layers")
+    decoder_layers: int | None = param(None, at_least=1, help="layers of the decoder; None: n_layers")
+    feedforward: int | None = param(None, at_least=1, help="width of each layer's hidden layer; None: 4 d_model")
+    activation: str = param("relu", choices=("relu", "gelu", "swiglu"), search=("relu", "gelu", "swiglu"), help="what bends it")
+    norm_order: str = param("pre", choices=("pre", "post"), help="what is normalised: what enters a part, or the sum after it")
+    normalization: str = param("layer", choices=("layer", "batch", "rms"), help="how")
+    positions: str | None = param(
+        "sinusoidal", choices=("sinusoidal", "learned", "rotary", "alibi", "calendar", None),
+        search=("sinusoidal", "learned", "rotary", "alibi"), help="how rows and steps are told where they stand",
+    )  # fmt: skip
+    patch_length: int | str = param(
+        "auto", choices=("auto",), at_least=1, help="rows of a patch; 1: single rows; auto: 16, a quarter of short windows"
+    )
+    stride: int | None = param(None, at_least=1, help="rows from one patch to the next; None: half of patch_length")
+    dropout: float = param(0.0, at_least=0, below=1, low=0.0, high=0.5, help="share of the numbers hidden while training")
+    output: str = param(
+        "direct", choices=("direct", "autoregressive"), search=("direct", "autoregressive"), help="steps at once or in turn"
+    )
+    teacher: str = param(
+        "constant", choices=("constant", "linear", "inverse_sigmoid", "free"), help="how long true values are fed in training"
+    )
+
+    learning_example: ClassVar[dict[str, Any]] = {
+        **StepwiseForecaster.learning_example, "max_steps": 400, "d_model": 16, "n_heads": 2, "n_layers": 1, "batch_size": 64,
+    }  # fmt: skip
+
+    @classmethod
+    def examples(cls) -> list[dict[str, Any]]:
+        """Small networks for the contract checks."""
+        small: dict[str, Any] = {"input_size": 14, "max_steps": 10, "batch_size": 32, "d_model": 8, "n_heads": 2, "n_layers": 1}
+        in_turn = {**small, "output": "autoregressive", "head": "student_t", "patch_length": 1, "positions": "rotary"}
+        return [small, in_turn]
+
+    @property
+    def in_turn(self) -> bool:
+        """Whether steps are taken in turn."""
+        return self.output == "autoregressive"
+
+    @property
+    def attends(self) -> bool:
+        """Always."""
+        return True
+
+    def _body(self, sizes: Sizes) -> Direct | Stepwise:
+        from deepforecast.nn.transformer_body import TransformerDirect, TransformerStepwise
+
+        kind = TransformerStepwise if self.in_turn else TransformerDirect
+        return kind(sizes, self._options(sizes.input_size))
+
+    def _options(self, rows: int) -> TransformerOptions:
+        from deepforecast.nn.patches import usual
+        from deepforecast.nn.transformer import LayerOptions
+        from deepforecast.nn.transformer_body import TransformerOptions
+
+        length = usual(rows) if isinstance(self.patch_length, str) else self.patch_length
+        if length > rows:
+            raise ParameterError(
+                f"A patch is a part of the window; patch_length={length} and input_size={rows}. Say "
+                f"patch_length={usual(rows)}, or a larger input_size."
+            )
+        layer = LayerOptions(
+            self.d_model, self.n_heads, self.feedforward or 4 * self.d_model, self.activation, self.norm_order,
+            self.normalization, self.dropout,
+        )  # fmt: skip
+        return TransformerOptions(
+            layer, self.encoder_layers or self.n_layers, self.decoder_layers or self.n_layers, self.positions, length,
+            self.stride or max(length // 2, 1),
+        )  # fmt: skip
+
+    def _idle(self) -> Iterator[tuple[str, str]]:
+        """Parameters that have no effect beside the others as they are: names, and why, with the way out."""
+        if self.encoder_layers is not None and self.decoder_layers is not None:
+            yield "n_layers", "where encoder_layers and decoder_layers are both said: leave it out, or one of them"
+        if self.patch_length == 1:
+            yield "stride", "on patches of one row: leave it out, or say patch_length=16"
+        if not self.in_turn:
+            yield "teacher", "where no step is told the value before it: leave it out, or say output='autoregressive'"

@@ -1,0 +1,113 @@
+"""Places told beside plain loops; what turns and prices tell is the difference of two rows, wherever they stand."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import Tensor
+
+from deepforecast.errors import ParameterError
+from deepforecast.nn.multihead import Look, looked, turned
+from deepforecast.nn.positions import Places, Positions, slopes, waves, wound
+from tests.nn.bodies import seeded
+
+WIDTH, HEADS, PLACES = 8, 2, Places(behind=(-4, -2, 0), ahead=(1, 2, 3, 4))
+
+
+def told(kind: str | None, places: Places = PLACES, **rest: object) -> Positions:
+    return seeded(lambda: Positions(kind, places, WIDTH, HEADS, **rest)).double()
+
+
+def some(*shape: int, seed: int = 0) -> Tensor:
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def test_waves_are_those_of_the_paper() -> None:
+    for width in (8, 5):
+        found = waves(torch.tensor([-3.0, 0.0, 2.0, 170.0], dtype=torch.float64), width)
+        for row, place in enumerate((-3, 0, 2, 170)):
+            for number in range(width):
+                angle = place / 10_000 ** (2 * (number // 2) / width)
+                assert found[row, number].item() == pytest.approx(math.sin(angle) if number % 2 == 0 else math.cos(angle))
+
+
+def test_waves_are_added_by_the_rows_number_on_one_axis() -> None:
+    positions, tokens = told("sinusoidal"), some(2, 3, WIDTH)
+    rows = torch.tensor([-4.0, -2.0, 0.0], dtype=torch.float64)
+    torch.testing.assert_close(positions.onto(tokens, tokens, ahead=False) - tokens, waves(rows, WIDTH).expand(2, -1, -1))
+    steps = torch.tensor([3.0, 4.0], dtype=torch.float64)
+    torch.testing.assert_close(positions.onto(tokens[:, :2], tokens, True, 2)[0] - tokens[0, :2], waves(steps, WIDTH))
+
+
+def test_learned_places_are_learned() -> None:
+    positions, tokens = told("learned"), some(2, 3, WIDTH)
+    assert {name: tuple(one.shape) for name, one in positions.named_parameters()} == {"behind": (3, WIDTH), "ahead": (4, WIDTH)}
+    torch.testing.assert_close(positions.onto(tokens, tokens, True, 1) - tokens, positions.ahead[1:].expand(2, -1, -1))
+
+
+@pytest.mark.parametrize("kind", ["rotary", "alibi"])
+def test_a_shift_of_all_rows_changes_nothing(kind: str) -> None:
+    query, keys, values = (some(2, HEADS, rows, 4, seed=seed) for rows, seed in ((4, 0), (3, 1), (3, 2)))
+    hidden, found = torch.zeros(1, 1, 1, 1, dtype=torch.float64), []
+    for shift in (0, 1000):
+        positions = told(kind, Places(tuple(one + shift for one in PLACES.behind), tuple(one + shift for one in PLACES.ahead)))
+        look = positions.between_look(hidden, 4)
+        turns = positions.turned(ahead=False)
+        one = looked(turned(query, look.queries), turned(keys, turns), values, Look(look.added))
+        found.append(one)
+    torch.testing.assert_close(*found, atol=1e-5, rtol=1e-5)
+    assert (found[0] - looked(query, keys, values)).abs().max() > 0.01
+
+
+def test_distance_costs_each_head_its_price() -> None:
+    positions = told("alibi")
+    hidden = torch.zeros(1, 1, 1, 3, dtype=torch.float64)
+    price = slopes(HEADS)
+    assert price.tolist() == [2**-4, 2**-8]
+    for head in range(HEADS):
+        for step, key in ((0, 0), (3, 1)):
+            away = PLACES.ahead[step] - PLACES.behind[key]
+            assert positions.between_look(hidden, 4).added[0, head, step, key].item() == -away * price[head]
+        own = positions.ahead_look(True, 4).added[0, head]
+        assert own[2].tolist() == [-2 * price[head], -price[head], 0.0, -math.inf]
+        assert positions.ahead_look(False, 4).added[0, head, 2].tolist()[3] == -price[head]
+        assert positions.behind_look(hidden).added[0, head, 0].tolist() == [0.0, -2 * price[head], -4 * price[head]]
+
+
+@pytest.mark.parametrize("kind", ["rotary", "alibi", "sinusoidal", None])
+def test_a_step_is_told_what_it_is_told_among_the_others(kind: str | None) -> None:
+    positions, hidden = told(kind), torch.zeros(1, 1, 1, 3, dtype=torch.float64)
+    own, across = positions.ahead_look(True, 4), positions.between_look(hidden, 4)
+    for number in range(4):
+        alone, looking = positions.step_looks(number, hidden)
+        if kind == "alibi":
+            assert torch.equal(alone.added, own.added[:, :, number : number + 1, : number + 1])
+            assert torch.equal(looking.added, across.added[:, :, number : number + 1])
+        if kind == "rotary":
+            for one, other in ((alone.queries, own.queries), (alone.keys, own.keys), (looking.queries, across.queries)):
+                assert all(torch.equal(part, whole[number : number + 1]) for part, whole in zip(one, other, strict=True))
+
+
+def test_the_calendar_is_wound_around_its_circles() -> None:
+    phases = torch.tensor([0.3, 1.9, 4.0], dtype=torch.float64)
+    week, day = phases, 7 * phases + 0.5
+    columns = torch.stack([torch.ones_like(week), week.sin(), week.cos(), day.sin(), day.cos()], dim=-1)[None]
+    found = wound(columns, [1, 3], 10)
+    for row in range(3):
+        expected = [f(k * one[row].item()) for k in (1, 2, 3) for f in (math.sin, math.cos) for one in (week, day)][:10]
+        assert found[0, row].tolist() == pytest.approx(expected)
+    positions = told("calendar", circles=[(1, 0), (3, 2)])
+    tokens = some(1, 3, WIDTH)
+    torch.testing.assert_close(positions.onto(tokens, columns, ahead=False) - tokens, wound(columns, [1, 3], WIDTH))
+    torch.testing.assert_close(positions.onto(tokens, columns[..., 1:], ahead=True) - tokens, wound(columns, [1, 3], WIDTH))
+
+
+def test_what_cannot_be_is_refused() -> None:
+    with pytest.raises(ParameterError, match=r"positions is one of 'sinusoidal', .*; got round"):
+        told("round")
+    with pytest.raises(ParameterError, match=r"calendar=\['hour', 'day_of_week'\]"):
+        told("calendar")
+    with pytest.raises(ParameterError, match=r"d_model=6 with n_heads=2 leaves each head 3\. Say d_model=4"):
+        Positions("rotary", PLACES, 6, 2)
