@@ -65,7 +65,7 @@ class Bins(Head):
 
     def drawn(self, raw: Tensor, uniform: Tensor, spread: Tensor | None = None) -> Tensor:
         """A value for each draw, in raw's own precision, which for draws is enough and costs a third."""
-        return self._quantiles(raw, uniform.to(raw).unsqueeze(-1), raw).squeeze(-1)
+        return self._quantiles(raw, uniform.to(raw), raw)
 
     def _mean(self, raw: Tensor) -> Tensor:
         return raw.softmax(-1) @ self.values().to(raw)

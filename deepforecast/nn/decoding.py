@@ -52,19 +52,25 @@ def taught(network: ForecastNetwork, inputs: Inputs, target: Tensor, told: Tenso
 
 
 def sampled(
-    network: ForecastNetwork, inputs: Inputs, scale: Scale, uniform: Tensor, sharpness: Sharpness = PLAIN
+    network: ForecastNetwork, inputs: Inputs, scale: Scale, uniform: Tensor, sharpness: Sharpness = PLAIN, values: int = 0
 ) -> Tensor:
-    """Paths drawn step by step, (B, samples, horizon), in units of z. `uniform`: a draw for each value."""
-    count = uniform.shape[1]
+    """Paths drawn step by step, (B, samples, horizon), in units of z. `uniform`: a draw for each value. With `values`, behind
+    them, so many of each path's distribution at each step, evenly spread: (B, samples * (1 + values), horizon)."""
+    count, asked = uniform.shape[1], uniform.unsqueeze(-1)
+    low, high = network.head.reach
+    if values:
+        asked = torch.cat([asked, (asked + torch.arange(values, device=asked.device)) / values], dim=-1)
+    asked = asked.clamp(low, high)
     state = paths(network.start(inputs), network.stepwise.shared, count)
     previous, ahead = begin(inputs).repeat_interleave(count, 0), inputs.ahead.repeat_interleave(count, 0)
     spread, found = scale.spread.repeat_interleave(count, 0).squeeze(1), []
     for step in range(uniform.shape[2]):
         raw, state = network.step(state, previous, ahead[:, step], step)
-        drawn = network.head.drawn(sharpened(raw, *sharpness), uniform[:, :, step].reshape(-1), spread)
-        previous = drawn.to(previous.dtype)
+        drawn = network.head.drawn(sharpened(raw, *sharpness), asked[:, :, step].flatten(0, 1), spread)
+        previous = drawn[:, 0].to(previous.dtype)
         found.append(drawn)
-    return stacked(found).view(-1, count, uniform.shape[2])
+    # (B * samples, steps, 1 + values): all paths first, then their further values
+    return stacked(found).view(-1, count, len(found), 1 + values).permute(0, 3, 1, 2).flatten(1, 2)
 
 
 def sharpened(raw: Tensor, temperature: float, top_p: float) -> Tensor:

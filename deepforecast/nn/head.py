@@ -75,8 +75,8 @@ class Head(nn.Module, ABC):
         return found.reshape(moved.shape).movedim(last, tuple(range(more)))
 
     def drawn(self, raw: Tensor, uniform: Tensor, spread: Tensor | None = None) -> Tensor:
-        """A value for each draw between 0 and 1: (...) from raw (..., width), uniform (...) and spread (...)."""
-        return self.quantiles(raw, uniform.unsqueeze(-1), spread).squeeze(-1)
+        """A value for each draw between 0 and 1: (..., N) from raw (..., width), uniform (..., N) and spread (...)."""
+        return self.quantiles(raw, uniform, spread)
 
     @abstractmethod
     def _mean(self, raw: Tensor) -> Tensor:

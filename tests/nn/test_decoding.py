@@ -35,13 +35,13 @@ def test_temperature_is_a_power_of_the_probabilities(temperature: float) -> None
 def test_what_is_impossible_is_never_drawn() -> None:
     bins, uniform = Bins(5, -2.5, 2.5, "uniform"), torch.linspace(1e-6, 1 - 1e-6, 1001)
     raw = sharpened(CHANCES[:1].log(), 1.0, 0.6).expand(1001, 5)
-    assert bins.encode(bins.drawn(raw, uniform)).unique().tolist() == [0, 2]
+    assert bins.encode(bins.drawn(raw, uniform[:, None])).unique().tolist() == [0, 2]
 
 
 def test_draws_are_the_quantiles_they_are_asked_for() -> None:
     bins, raw = Bins(), seeded(lambda: torch.randn(50, 256))
     uniform = seeded(lambda: torch.rand(50, dtype=torch.float64))
-    assert torch.allclose(bins.drawn(raw, uniform).double(), bins.quantiles(raw, uniform.unsqueeze(-1)).squeeze(-1), atol=1e-4)
+    assert torch.allclose(bins.drawn(raw, uniform[:, None]).double(), bins.quantiles(raw, uniform[:, None]), atol=1e-4)
 
 
 def test_a_greedy_path_of_means_feeds_means() -> None:
@@ -64,13 +64,27 @@ def test_the_memory_of_a_window_is_not_repeated_for_its_paths() -> None:
     assert net.body.held == [(3, 21)] * 4
 
 
+def test_values_of_a_path_are_spread_evenly_over_its_distribution() -> None:
+    """Of steps that all paths agree on, the values of all paths together are as evenly spread as can be."""
+    net, inputs = network(seeded(lambda: Remembering(SIZES))), some_inputs(SIZES, windows=3)
+    one, uniform = torch.ones(3, 1, dtype=torch.float64), (torch.arange(6, dtype=torch.float64) + 0.5).expand(3, 4, 6).mT / 6
+    scale = Scale(0 * one, one, one.float())
+    with torch.no_grad():
+        alone, found = sampled(net, inputs, scale, uniform), sampled(net, inputs, scale, uniform, values=5)
+        raw, _ = net.step(net.start(inputs), inputs.y[:, -1], inputs.ahead[:, 0], 0)
+        wanted = net.head.quantiles(raw, (torch.arange(30, dtype=torch.float64) + 0.5) / 30)
+    assert found.shape == (3, 36, 4)
+    assert torch.equal(found[:, :6], alone)
+    assert torch.allclose(found[:, 6:, 0].sort(dim=1).values.double(), wanted, atol=1e-5)
+
+
 def test_every_head_draws() -> None:
     for name in ("quantiles", "normal", "poisson", "mixture", "implicit_quantile", "bins"):
         one = seeded(lambda name=name: head(name))
         raw, uniform = seeded(lambda one=one: torch.randn(6, one.width)), torch.linspace(0.1, 0.9, 6, dtype=torch.float64)
         spread = torch.ones(6, dtype=torch.float64)
         with torch.no_grad():
-            found, wanted = one.drawn(raw, uniform, spread), one.quantiles(raw, uniform.unsqueeze(-1), spread).squeeze(-1)
+            found, wanted = one.drawn(raw, uniform[:, None], spread), one.quantiles(raw, uniform[:, None], spread)
         assert torch.allclose(found.double(), wanted, atol=1e-4), name
 
 

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 ROWS = 512  # windows of a pass, and a multiple of LEAST: the last bits of a product hang on how many rows are left over
 AT_ONCE = 2400  # paths of a pass: more of them leave the processor's memory, fewer cost more calls
 WORTH = 2e8  # multiplications of a pass from which a second thread helps more than it costs
-SPREAD = (np.arange(9) + 0.5) / 9  # of a path's distribution, the values that are pooled
-PATHS = 200  # by which steps beyond the horizon, and those of stepwise networks, are told
+BEYOND = (200, 9)  # paths by which steps beyond the horizon are told, and values of the distribution of each that are pooled
+IN_TURN = (100, 5)  # the same of networks that take their steps in turn
 
 
 def forecast(
@@ -45,12 +45,12 @@ def forecast(
 
         return decoded(ahead, decoder, model.point_kind == "mean", partial(forecast, model, learned, steps, future, plain=True))
     if ahead.in_turn and ahead.network.head.distribution:
-        return SampledForecast(walked(ahead, _evenly(ahead)))
+        return SampledForecast(walked(ahead, _evenly(ahead, IN_TURN[0]), IN_TURN[1]))
     first = ahead.block(ahead.tail, 0)
     if steps <= ahead.horizon:
         return first if steps == ahead.horizon else replace(first, raw=first.raw[:, :steps])
     if ahead.network.head.distribution:
-        return Joined((first, SampledForecast(walked(ahead, _evenly(ahead), pooled=True))))
+        return Joined((first, SampledForecast(walked(ahead, _evenly(ahead, BEYOND[0]), BEYOND[1]))))
     parts, tail = [first], ahead.tail
     for begin in range(ahead.horizon, steps, ahead.horizon):
         tail = np.concatenate([tail, parts[-1].mean], axis=1)[:, -tail.shape[1] :]
@@ -68,40 +68,47 @@ def paths(
     return walked(ahead, noise.transpose(0, 2, 1))
 
 
-def walked(ahead: Ahead, noise: Floats, pooled: bool = False) -> Floats:
+def walked(ahead: Ahead, noise: Floats, pooled: int = 0) -> Floats:
     """Paths of all steps, (series, samples, steps), by standard normal noise: block by block, each from its own values.
 
-    `pooled`: of the steps beyond the first block, several values of each path's distribution, for quantiles.
+    `pooled`: not the paths, but so many values of each path's distribution at each step, for quantiles; of steps that come at
+    once only those beyond the first block.
     """
     from scipy.special import ndtr
 
-    series, horizon, samples = len(ahead.tail), ahead.horizon, noise.shape[1]
+    series, horizon, samples, in_turn = len(ahead.tail), ahead.horizon, noise.shape[1], ahead.in_turn
     tails, found = ahead.tail, []
     for block in range(ahead.blocks):
-        part = noise[:, :, block * horizon : (block + 1) * horizon]
+        part = noise[:, :, block * horizon : min((block + 1) * horizon, ahead.steps if in_turn else ahead.blocks * horizon)]
         each = (series, samples) if not block else (series * samples, 1)
-        if ahead.in_turn:
-            drawn = ahead.stepped(tails, block * horizon, ndtr(part).reshape(*each, horizon))
+        uniform = ndtr(part).reshape(*each, -1)
+        if in_turn:
+            drawn = ahead.stepped(tails, block * horizon, uniform, pooled)
+            drawn, several = drawn[:, : each[1]], drawn[:, each[1] :]
         else:
             said = ahead.block(tails, block * horizon)
-            tied = part if ahead.ties is None else part @ ahead.ties.T
-            drawn = said.drawn(ndtr(tied).reshape(*each, horizon))
-        if block and pooled:
-            several = said.drawn(np.tile(SPREAD[:, None], (each[0], 1, horizon)))
-            found.append(several.reshape(series, -1, horizon))
-        elif not pooled:
-            found.append(drawn.reshape(series, samples, horizon))
+            tied = uniform if ahead.ties is None else ndtr(part @ ahead.ties.T).reshape(uniform.shape)
+            drawn = said.drawn(tied)
+            several = said.drawn(_apart(uniform, pooled)) if block and pooled else drawn
+        if not pooled or block or in_turn:
+            found.append((several if pooled else drawn).reshape(series, -1, drawn.shape[2]))
         before = tails if block else np.repeat(tails, samples, axis=0)
-        tails = np.concatenate([before, drawn.reshape(-1, horizon)], axis=1)[:, -before.shape[1] :]
-    return np.concatenate(found, axis=2)[:, :, : ahead.steps - (horizon if pooled else 0)]
+        tails = np.concatenate([before, drawn.reshape(-1, drawn.shape[2])], axis=1)[:, -before.shape[1] :]
+    return np.concatenate(found, axis=2)[:, :, : ahead.steps - (horizon if pooled and not in_turn else 0)]
 
 
-def _evenly(ahead: Ahead) -> Floats:
+def _apart(uniform: Floats, values: int) -> Floats:
+    """For each draw so many, evenly spread: (B, samples, steps) to (B, samples * values, steps)."""
+    found = (uniform[:, :, None] + np.arange(values)[:, None]) / values
+    return found.reshape(len(uniform), -1, uniform.shape[2])
+
+
+def _evenly(ahead: Ahead, count: int) -> Floats:
     """Noise for quantiles: the same for every series, its draws at each step evenly spread over the distribution."""
     from scipy.special import ndtri
 
-    noise = standard_normal(0, np.zeros((1, 1)), (ahead.blocks * ahead.horizon, PATHS)).transpose(0, 2, 1)
-    even = ndtri((noise.argsort(axis=1).argsort(axis=1) + 0.5) / PATHS)
+    noise = standard_normal(0, np.zeros((1, 1)), (ahead.blocks * ahead.horizon, count)).transpose(0, 2, 1)
+    even = ndtri((noise.argsort(axis=1).argsort(axis=1) + 0.5) / count)
     return np.repeat(even, len(ahead.tail), axis=0)
 
 
@@ -160,13 +167,13 @@ class Ahead:
             raw = sharpened(torch.from_numpy(raw), *self.sharpness).numpy()
         return HeadForecast(self.network.head, raw, place, spread, self.name, self.limits)
 
-    def stepped(self, tail: Floats, begin: int, uniform: Floats) -> Floats:
-        """Values of paths drawn step by step, (series, samples, horizon), after the values of each series or of each path."""
+    def stepped(self, tail: Floats, begin: int, uniform: Floats, values: int = 0) -> Floats:
+        """Values of paths drawn step by step, (series, samples, steps), after the values of each series or of each path; with
+        `values` so many of each path's distribution behind them: see `nn.decoding.sampled`."""
         def act(batch: Batch, rows: slice) -> Any:
             inputs, scale = self.network.inputs(batch)
             asked = torch.from_numpy(filled(uniform[rows], len(batch)))
-            low, high = self.network.head.reach
-            return sampled(self.network, inputs, scale, asked.clamp(low, high), self.sharpness), scale
+            return sampled(self.network, inputs, scale, asked, self.sharpness, values), scale
 
         few = max(AT_ONCE // uniform.shape[1] // LEAST, 1) * LEAST
         z, place, spread = self._passes(tail, begin, act, min(few, ROWS))

@@ -150,7 +150,7 @@ def test_draws_stay_with_what_is_likely(output: str) -> None:
 
     plain = width()
     for said in ({"temperature": 0.5}, {"top_p": 0.5}):
-        assert all(one < 0.8 * other for one, other in zip(width(**said), plain, strict=True)), said
+        assert all(one < 0.9 * other for one, other in zip(width(**said), plain, strict=True)), said
     assert width(temperature=2.0)[0] > 1.2 * plain[0]
 
 
