@@ -36,6 +36,7 @@ from deepforecast.models.neural.nbeats import NBEATS as _NBEATS
 from deepforecast.models.neural.nlinear import NLinear as _NLinear
 from deepforecast.models.neural.rnn import RNN as _RNN
 from deepforecast.models.neural.seq2seq import Seq2Seq as _Seq2Seq
+from deepforecast.models.neural.transformer import Transformer as _Transformer
 from deepforecast.models.regression._objects import Regressor
 from deepforecast.models.regression.cat_boost import CatBoost as _CatBoost
 from deepforecast.models.regression.gradient_boosting import GradientBoosting as _GradientBoosting
@@ -113,6 +114,7 @@ __all__ = [
     "Seq2Seq",
     "TSB",
     "Theta",
+    "Transformer",
     "UnobservedComponents",
     "WindowMean",
     "XGBoost",
@@ -1881,8 +1883,8 @@ class OptimizedTheta(_OptimizedTheta):
 class Prophet(_Prophet):
     """A trend whose slope changes, seasons of sines and cosines, holidays, events and effects of columns known ahead.
 
-    Parameters are the likeliest under Prophet's priors, found exactly by a compiled solver; thousands of series at a time. Bands
-    are those of noise and of a trend whose slope goes on changing as often and as much as it did, by formula; with
+    Parameters are the likeliest under Prophet's priors, found exactly by a compiled solver, thousands of series at a time.
+    Bands are those of noise and of a trend whose slope goes on changing as often and as much as it did, by formula; with
     `uncertainty="laplace"` the parameters are uncertain, too. Columns known ahead are regressors, unless `cap`, `floor` or the
     `condition` of a season names them. Values after the fit do not change the forecast: `update` moves on in time, and
     `fine_tune` fits anew. With growth="linear" or "flat", `cap` and `floor` cut forecasts off; with "logistic" the trend lies
@@ -2445,6 +2447,140 @@ class Theta(_Theta):
         season_length: int | str = "auto",
         decomposition: str = "auto",
         theta: float = 2.0,
+    ) -> None: ...
+
+class Transformer(_Transformer):
+    """Encoder and decoder of attention alone: the rows of the window, in patches, look at each other; the steps ahead look at
+    them and at each other. With output="direct" all steps come at once; with "autoregressive" each is told the value before it
+    and sees no later one, in training all in one pass, in forecasts one by one with what was computed before them kept.
+
+    Vaswani et al. 2017, "Attention Is All You Need"; patches: Nie et al. 2023, "A Time Series is Worth 64 Words".
+
+    horizon: steps to forecast when predict is not told
+    alias: name of the forecast column, in place of the class name
+    missing: what to do with missing values
+    point: which point of the distribution is the forecast
+    intervals: calibrate bands on rolling forecasts during fit
+    input_size: rows up to the cutoff that are looked at
+    head: what the network says of a step: quantiles, a point or a distribution
+    quantiles: those learned with head='quantiles'; None: 15
+    loss: by what errors of a point are weighed
+    scaler: how each window is brought to a common scale
+    scale_by: of what a scale is
+    season_length: steps after which the season repeats
+    calendar: features of the date
+    bounds: least and largest value of a forecast; (0, None)
+    max_steps: steps of training; auto: by the number of windows
+    max_epochs: passes over all windows, instead of max_steps
+    batch_size: windows of a step
+    draw: whether windows or series are drawn with equal chances
+    recent: only so many of the last windows of each series are learned from
+    learning_rate: largest rate; find: by a range test
+    schedule: how the rate changes
+    warmup: share of the steps in which the rate rises
+    weight_decay: decay of the weights, decoupled (AdamW)
+    grad_clip: largest norm of a gradient; None: any
+    clip_value: largest value in a gradient
+    accumulate: batches whose gradients make one step
+    average: decay of an average of the weights that is kept instead of the last
+    validation: last rows of each series that the best weights are chosen by
+    validate_every: steps between two looks at the validation rows
+    patience: looks without a better one after which training ends
+    time_limit: seconds after which training ends
+    seed: of weights and batches
+    precision: of the arithmetic
+    accelerator: where to train
+    devices: how many of them, or which
+    strategy: how several share the work, as Lightning calls it
+    compile: whether torch compiles the network first
+    progress: whether a bar shows the steps
+    checkpoint_dir: folder that an interrupted training goes on from
+    checkpoint_every: steps between two checkpoints
+    trainer: anything else that Lightning's Trainer takes
+    decoding: by which path the point is told
+    temperature: with head='bins': below 1 draws stay with what is likely, above they stray
+    top_p: with head='bins': share of the probability that is drawn from
+    beam_width: with decoding='beam': paths held at each step; None: 10
+    d_model: numbers that stand for a patch of rows or a step
+    n_heads: heads that share them out and look by themselves
+    n_layers: layers of the encoder, and of the decoder
+    encoder_layers: layers of the encoder; None: n_layers
+    decoder_layers: layers of the decoder; None: n_layers
+    feedforward: width of each layer's hidden layer; None: 4 d_model
+    activation: what bends it
+    norm_order: what is normalised: what enters a part, or the sum after it
+    normalization: how
+    positions: how rows and steps are told where they stand
+    patch_length: rows of a patch; 1: single rows; auto: 16, a quarter of short windows
+    stride: rows from one patch to the next; None: half of patch_length
+    dropout: share of the numbers hidden while training
+    output: steps at once or in turn
+    teacher: how long true values are fed in training
+    """
+
+    def __init__(
+        self,
+        horizon: int | None = None,
+        *,
+        alias: str | None = None,
+        missing: str = "auto",
+        point: str = "auto",
+        intervals: str | None = None,
+        input_size: int | str = "auto",
+        head: str = "quantiles",
+        quantiles: list[float] | None = None,
+        loss: str = "mae",
+        scaler: str = "standard",
+        scale_by: str = "window",
+        season_length: int | str = "auto",
+        calendar: list[str] | str | None = "auto",
+        bounds: tuple[float | None, float | None] | None = None,
+        max_steps: int | str = 500,
+        max_epochs: int | None = None,
+        batch_size: int = 256,
+        draw: str = "windows",
+        recent: int | None = None,
+        learning_rate: float | str = 0.003,
+        schedule: str = "one_cycle",
+        warmup: float = 0.1,
+        weight_decay: float = 0.0001,
+        grad_clip: float | None = 1.0,
+        clip_value: float | None = None,
+        accumulate: int = 1,
+        average: float = 0.0,
+        validation: int | None = None,
+        validate_every: int = 50,
+        patience: int | None = None,
+        time_limit: float | None = None,
+        seed: int = 0,
+        precision: str = "32-true",
+        accelerator: str = "auto",
+        devices: int | str | list[int] = 1,
+        strategy: str = "auto",
+        compile: bool = False,
+        progress: bool = False,
+        checkpoint_dir: str | None = None,
+        checkpoint_every: int = 100,
+        trainer: dict[str, Any] | None = None,
+        decoding: str = "sample",
+        temperature: float = 1.0,
+        top_p: float = 1.0,
+        beam_width: int | None = None,
+        d_model: int = 64,
+        n_heads: int = 4,
+        n_layers: int = 2,
+        encoder_layers: int | None = None,
+        decoder_layers: int | None = None,
+        feedforward: int | None = None,
+        activation: str = "relu",
+        norm_order: str = "pre",
+        normalization: str = "layer",
+        positions: str | None = "sinusoidal",
+        patch_length: int | str = "auto",
+        stride: int | None = None,
+        dropout: float = 0.0,
+        output: str = "direct",
+        teacher: str = "constant",
     ) -> None: ...
 
 class UnobservedComponents(_UnobservedComponents):

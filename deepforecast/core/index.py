@@ -40,6 +40,7 @@ MODELS: dict[str, str] = {
     "Seq2Seq": "deepforecast.models.neural.seq2seq",
     "TSB": "deepforecast.models.statistical.tsb",
     "Theta": "deepforecast.models.statistical.theta",
+    "Transformer": "deepforecast.models.neural.transformer",
     "UnobservedComponents": "deepforecast.models.statistical.unobserved_components",
     "WindowMean": "deepforecast.models.baselines.window_mean",
     "XGBoost": "deepforecast.models.regression.xg_boost",
