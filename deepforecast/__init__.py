@@ -14,6 +14,8 @@ _NAMES = {
     "Forecaster": "core.forecaster",
     "Leaderboard": "evaluation.compare",
     "Panel": "data.panel",
+    "Study": "tuning.study",
+    "TuningResult": "tuning.result",
     "check": "data.checks",
     "compare": "evaluation.compare",
     "cross_validate": "evaluation.cross_validation",
@@ -26,6 +28,7 @@ _NAMES = {
     "plot": "plotting",
     "register": "core.registry",
     "score": "evaluation.score",
+    "tune": "tuning.tune",
 }
 
 

@@ -1,0 +1,1 @@
+"""Search for hyperparameters: one `tune()` for every family, on rolling cross-validation."""

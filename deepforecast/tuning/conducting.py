@@ -1,0 +1,207 @@
+"""A search from its storage to its result: trials here or in workers, a bar, and what is said where it ends."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import optuna
+from optuna.trial import TrialState
+
+from deepforecast.core.progress import counting
+from deepforecast.core.rolling import refit_every
+from deepforecast.data.panel import Panel
+from deepforecast.errors import DeepForecastError, TrainingError, TrainingWarning, say, shown
+from deepforecast.evaluation.estimate import WORTH_SAYING, seconds_to_run
+from deepforecast.tuning import survival
+from deepforecast.tuning.identity import begun, identity_of
+from deepforecast.tuning.objective import Objective
+from deepforecast.tuning.result import TuningResult
+from deepforecast.tuning.running import Runner
+from deepforecast.tuning.sampling import pruner_for, sampler_for
+from deepforecast.tuning.space import Configuration
+from deepforecast.tuning.storage import lost, opened, place_of, quiet
+from deepforecast.tuning.study import Study
+from deepforecast.tuning.workers import Job, side_by_side
+
+
+def conducted(
+    objective: Objective, panel: Panel, starts: Sequence[Configuration], options: Study, total: int, until: float,
+    storage: Any, name: str,
+) -> TuningResult:  # fmt: skip
+    """Search until the study has so many trials or time is over."""
+    _say_what_is_ignored(objective, options)
+    with _kept(storage, options) as place:
+        several = len(objective.objectives) > 1
+        sampler_for(options, objective.space, 0, several)  # refused before anything is written
+        _announce(objective, options, total)
+        with quiet():
+            held = opened(place, lambda study, trial: survival.tried_again(study, trial, options.retries))
+            study = begun(held, name, identity_of(panel, objective), starts, objective, place)
+        study.pruner = pruner_for(options, objective.length, several)
+        settings = {"length": objective.length, "retries": options.retries, "n_trials": total, "study_name": name}
+        result = TuningResult(study, objective.space, objective.objectives, None, settings)
+        runner = Runner(study, objective, options, total, until)
+        _run(runner, result, place)
+        with quiet():
+            return _detached(result) if place is not storage and storage is None else result
+
+
+def _run(runner: Runner, result: TuningResult, place: Any) -> None:
+    """All trials, with a bar; the end said, where it is not the usual one."""
+    options, interrupted = runner.options, False
+    try:
+        with _bar(runner, result) as tick:
+            runner.after = tick
+            if options.n_jobs == 1:
+                runner.run()
+            else:
+                job = Job(place_of(place), runner.study.study_name, runner.objective, options, runner.n_trials, runner.until)
+                runner.cause = side_by_side(job, runner.study, options.n_jobs, tick)
+    except KeyboardInterrupt:
+        interrupted = True
+        if not _done(runner.study):
+            raise
+    except DeepForecastError:
+        raise
+    except Exception as error:  # trials catch what they raise: this is the storage
+        raise lost(place, error, _best_so_far(result)) from error
+    try:
+        _say_the_end(runner, interrupted)
+    except DeepForecastError:
+        raise
+    except Exception as error:
+        raise lost(place, error, _best_so_far(result)) from error
+
+
+def _say_the_end(runner: Runner, interrupted: bool) -> None:
+    with quiet():
+        every = survival.counting(runner.study.get_trials(deepcopy=False), runner.options.retries)
+    done = [one for one in every if one.state == TrialState.COMPLETE]
+    ended = sum(one.state.is_finished() for one in every)
+    if not done:
+        _raise_if_none(runner, every)
+    if interrupted:
+        say(f"The search was interrupted after {ended} of {runner.n_trials} trials; the result is the best of these. With "
+            "storage= the same call goes on from there.", TrainingWarning)  # fmt: skip
+    elif ended < runner.n_trials and time.monotonic() >= runner.until - 1:
+        say(f"The search ended after {ended} of {runner.n_trials} trials, as its timeout= says.", TrainingWarning)
+    failed = [one for one in every if one.state == TrialState.FAIL]
+    if failed:
+        note = failed[0].user_attrs.get(survival.TOLD, {}).get("reason", "its process died")
+        say(f"{len(failed)} of {len(every)} trials failed, the first: {shown(note, 300)} result.trials has all reasons.",
+            TrainingWarning)  # fmt: skip
+
+
+def _raise_if_none(runner: Runner, every: Sequence[Any]) -> None:
+    """No trial ended well: the last reason, and where there is one its cause."""
+    reasons = [one.user_attrs[survival.TOLD].get("reason", "") for one in every if survival.TOLD in one.user_attrs]
+    if not reasons and time.monotonic() >= runner.until - 1:
+        raise TrainingError("A search needs time for one trial at least; timeout= was over before the first had ended.")
+    last = shown(reasons[-1], 500) if reasons else "no trial was begun, or the process of each died"
+    raise TrainingError(
+        f"A search needs a trial that ends well; none of {len(every)} did. The last: {last} The first was the model as it is: "
+        "what it says holds for compare() and fit() too."
+    ) from runner.cause
+
+
+def _done(study: optuna.Study) -> bool:
+    with quiet():
+        return bool(study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,)))
+
+
+def _best_so_far(result: TuningResult) -> str:
+    """As far as it is still known."""
+    try:
+        best = result.best_trial
+    except Exception:  # the storage has gone; what it held last is in the message only if somebody kept it
+        return _known_best(result)
+    return f"Best so far: {best.values[0]:.6g} in trial {best.number} with {shown(best.params, 300)}."
+
+
+def _known_best(result: TuningResult) -> str:
+    known = result.settings.get("best")
+    return f"Best so far: {known}." if known else "No trial had ended."
+
+
+@contextmanager
+def _kept(storage: Any, options: Study) -> Iterator[Any]:
+    """Where the study is kept while it runs: several processes need a file, which is removed if nobody asked for it."""
+    if storage is not None or options.n_jobs == 1:
+        yield storage
+        return
+    with tempfile.TemporaryDirectory(prefix="deepforecast-study-") as folder:
+        yield os.path.join(folder, "study.log")
+
+
+def _detached(result: TuningResult) -> TuningResult:
+    """The study in memory: its file goes."""
+    from dataclasses import replace
+
+    memory = opened(None)
+    name = result.study.study_name
+    optuna.copy_study(from_study_name=name, from_storage=result.study._storage, to_storage=memory)
+    return replace(result, study=optuna.load_study(study_name=name, storage=memory))
+
+
+@contextmanager
+def _bar(runner: Runner, result: TuningResult) -> Iterator[Callable[[], None]]:
+    """A bar over the trials of the whole study, with the best so far."""
+    with quiet():
+        before = _ended(runner)
+    with counting(max(runner.n_trials - before, 0), "trials", runner.options.progress, alone=True) as count:
+        seen = [before]
+        bar = getattr(count, "__self__", None)  # tqdm's, where there is one: it can tell the best, too
+
+        def tick() -> None:
+            now = _ended(runner)
+            if now > seen[0]:
+                done = runner.study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
+                if done:
+                    best = min(done, key=lambda one: float(one.values[0]))
+                    result.settings["best"] = f"{best.values[0]:.6g} in trial {best.number}, {shown(best.params, 300)}"  # type: ignore[index]
+                    if bar is not None:
+                        bar.set_postfix_str(f"best {best.values[0]:.4g}", refresh=False)
+                count(now - seen[0])
+                seen[0] = now
+
+        yield tick
+
+
+def _ended(runner: Runner) -> int:
+    every = survival.counting(runner.study.get_trials(deepcopy=False), runner.options.retries)
+    return sum(one.state.is_finished() for one in every)
+
+
+def _announce(objective: Objective, options: Study, total: int) -> None:
+    """A line on stderr before a long search: in a terminal, or where progress is asked for."""
+    wanted = options.progress if options.progress is not None else sys.stderr is not None and sys.stderr.isatty()
+    if not wanted or sys.stderr is None:
+        return
+    space = objective.space
+    every = [refit_every(objective.refit, model.capabilities.by_series) for model in space.models]
+    found = seconds_to_run(space.models, objective.panels[0], objective.plan, every, 1)
+    if found is None:
+        return
+    seconds = found.likely / len(space.models) * total * objective.n_seeds / options.n_jobs
+    if seconds >= WORTH_SAYING:
+        each = f"{found.likely / len(space.models):.1f} s"
+        sys.stderr.write(f"tune: {total} trials of about {each} each as the model is: {_long(seconds)} if all are like it\n")
+
+
+def _long(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def _say_what_is_ignored(objective: Objective, options: Study) -> None:
+    if len(objective.objectives) > 1 and options.pruner is not None and options.pruner != "median":
+        say("Trials with several objectives are not ended early: there is no order between them. pruner= has no effect.")
+
+

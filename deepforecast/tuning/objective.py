@@ -1,0 +1,173 @@
+"""What a configuration is worth: its forecasts at rolling cutoffs of the training part, scored, and looked at on the way."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from deepforecast.core.forecaster import Forecaster
+from deepforecast.core.monitor import FOLD, Monitor
+from deepforecast.core.preparing import as_seen
+from deepforecast.core.rolling import Fold, forecast_at, refit_every, roll
+from deepforecast.core.state import State
+from deepforecast.data.cutoffs import Plan
+from deepforecast.data.frames import Floats
+from deepforecast.data.panel import Panel
+from deepforecast.errors import DeepForecastError, quietly
+from deepforecast.evaluation.backtesting import seeded
+from deepforecast.tuning.scoring import Scorer
+from deepforecast.tuning.space import Configuration, Space
+
+SECONDS = "seconds"  # the objective that is no metric
+LOOKS = (FOLD // 4, FOLD // 2, 3 * FOLD // 4)  # places of a window at which what has been learned so far is scored
+
+Report = Callable[[float, int], bool]
+
+
+class Pruned(Exception):
+    """The trial was ended early: it is no good, or takes too long. Its message says which."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """What came of a configuration: a value of each objective, and what it took."""
+
+    values: list[float]
+    seconds: float
+
+
+@dataclass(frozen=True, eq=False)
+class Objective:
+    """The panel (one for each model, of what it can use), the windows and the metrics: the same for all trials."""
+
+    space: Space
+    panels: Sequence[Panel]
+    plan: Plan
+    scorer: Scorer
+    objectives: tuple[str, ...]
+    refit: Any = "auto"
+    n_seeds: int = 1
+    by_window: bool = False  # reports are the score of each window alone, with its number, not of all so far
+
+    @property
+    def length(self) -> int:
+        """Steps of a trial that is not ended early."""
+        return FOLD * self.plan.n_windows * self.n_seeds
+
+    def run(self, tried: Configuration, report: Report | None = None, until: float | None = None) -> Found:
+        """Score a configuration; `report(value, step)` is told on the way and ends it by True. `until`: of `time.monotonic`."""
+        model = self._ready(tried)
+        started, totals = time.perf_counter(), list[list[float]]()
+        for turn, one in enumerate(self._seeds(model)):
+            watch = Watch(self, one, self.panels[tried.model], report, until, turn, [held[0] for held in totals])
+            totals.append(watch.run())
+        scores = [sum(held) / len(held) for held in zip(*totals, strict=True)]
+        seconds = time.perf_counter() - started
+        named = dict(zip(self.scorer.columns, scores, strict=True))
+        return Found([seconds if name == SECONDS else named[name] for name in self.objectives], seconds)
+
+    def _ready(self, tried: Configuration) -> Forecaster:
+        """The model of a configuration, with bands where a metric needs some and it has none of its own."""
+        model = self.space.built(tried)
+        if self.scorer.levels and model.capabilities.distribution is None and not model.calibrates:
+            return model.clone(intervals="conformal")
+        return model
+
+    def _seeds(self, model: Forecaster) -> list[Forecaster]:
+        """The model as often as it is to be tried."""
+        begin = next((value for name, value in model.get_params().items() if name.rpartition("__")[2] == "seed"), None)
+        if self.n_seeds == 1 or begin is None:
+            return [model] * (1 if begin is None else self.n_seeds)
+        return [seeded(model, begin + number) for number in range(self.n_seeds)]
+
+
+@dataclass(eq=False)
+class Watch:
+    """One turn through all windows; `before`: scores of the turns before, with other seeds."""
+
+    objective: Objective
+    model: Forecaster
+    panel: Panel
+    report: Report | None
+    until: float | None
+    turn: int
+    before: list[float]
+    held: dict[str, Floats] = field(default_factory=dict)
+    looked: int = 0
+    ended: str = ""
+
+    def run(self) -> list[float]:
+        """The scores, or `Pruned`."""
+        one, self.held = self.objective, self.objective.scorer.empty()
+        self.monitor = Monitor(self._seen if self.report else None, deadline=self.until)
+        every = refit_every(one.refit, self.model.capabilities.by_series)
+        for fold in roll(self.model, self.panel, one.plan, every=every, monitor=self.monitor):
+            if self.ended:
+                raise Pruned(self.ended)
+            if self.monitor.time_left() <= 0:
+                raise Pruned("its time was up")
+            one.scorer.fill(self.held, fold, self.model.point_kind)
+            if self._told(self.held, fold.window.number, FOLD):
+                raise Pruned(self.ended)
+        return one.scorer.scores(self.held)
+
+    def _seen(self, _: float, place: int) -> bool:
+        """A fit says how far it is: at some places what it has learned is scored, where it can be seen."""
+        number, within = divmod(place - 1, FOLD)
+        if self.objective.by_window:
+            return False
+        passed = [look for look in LOOKS if self.looked < FOLD * number + look <= place]
+        if not passed or within + 1 >= FOLD or self.ended:
+            return False
+        shown = self.monitor.look()
+        if shown is None:
+            return False
+        self.looked = FOLD * number + passed[-1]
+        held = {name: values.copy() for name, values in self.held.items()}
+        with quietly():
+            self.objective.scorer.fill(held, self._peeked(number, *shown), self.model.point_kind)
+        return self._told(held, number, passed[-1])
+
+    def _peeked(self, number: int, whole: Panel, learned: Any) -> Fold:
+        """The forecasts of a window by what has been learned so far."""
+        plan, window = self.objective.plan, self.objective.scorer.windows[number]
+        history = as_seen(window.history(self.panel))
+        kinds = {name: one.categories for name, one in {**whole.covariates, **whole.static}.items()}
+        state = State(history.series, learned, kinds, whole.static)
+        worker = self.model.clone(horizon=plan.gap + plan.horizon)
+        return forecast_at(worker, self.panel, window, state, plan.gap, plan.horizon)
+
+    def _told(self, held: dict[str, Floats], number: int, within: int) -> bool:
+        """Report the score by the windows so far, those of other seeds included; whether this is the end."""
+        if self.report is None:
+            return False
+        windows, scorer = self.objective.plan.n_windows, self.objective.scorer
+        if self.objective.by_window:
+            value, step = scorer.scores(scorer.only(held, number))[0], windows * self.turn + number
+        else:
+            weight, step = number + 1, FOLD * (windows * self.turn + number) + within
+            value = (sum(self.before) * windows + scorer.scores(held)[0] * weight) / (len(self.before) * windows + weight)
+        last = within == FOLD and (number, self.turn) == (windows - 1, self.objective.n_seeds - 1)
+        if self.report(value, step) and not last:  # nothing is left to be saved
+            self.ended = "worse than others at this step"
+        return bool(self.ended)
+
+
+def reason(error: BaseException) -> str:
+    """An error as a trial keeps it: its kind and its words, no longer than a storage takes."""
+    kind = type(error).__name__
+    try:
+        text = str(error)
+    except Exception as another:  # a model may bring its own kinds of errors, broken ones too
+        text = f"(its message cannot be read: {type(another).__name__})"
+    whole = f"{kind}: {text}" if text and not isinstance(error, Pruned) else text or kind
+    return whole if len(whole) <= 1500 else whole[:1499] + "…"
+
+
+def refused(error: BaseException) -> bool:
+    """Whether a configuration was refused, by a rule that it breaks."""
+    from deepforecast.errors import CapabilityError, ParameterError
+
+    return isinstance(error, ParameterError | CapabilityError) and isinstance(error, DeepForecastError)

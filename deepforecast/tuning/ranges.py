@@ -1,0 +1,145 @@
+"""The ranges of a search: from the declarations of a model, kept affordable, or as the caller says them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from deepforecast.core.forecaster import Forecaster
+from deepforecast.core.params import Param, counted, declared, refuse_unknown
+from deepforecast.core.threads import waiting_passively
+from deepforecast.errors import ParameterError, ParameterTypeError, shown
+
+DEAREST = 2  # times its default: as far as a dear parameter is searched without a GPU
+SEED = "the seed is not tuned: it would find luck. n_seeds= tries each configuration with several"
+
+Ranges = Mapping[str, Param]
+Drawing = Callable[[Any], Mapping[str, Any]]
+
+
+def ranges_for(model: Forecaster, given: Any) -> Ranges | Drawing:
+    """The ranges of one model: as it declares them, without what the caller said of it; or as they are given."""
+    if callable(given):
+        return given  # type: ignore[no-any-return]
+    every = _every(model)
+    if given is None:
+        cheap = not _has_gpu(model)
+        return {name: _affordable(one) if cheap else one for name, (one, said) in every.items() if one.searched and not said}
+    if not isinstance(given, Mapping):
+        raise ParameterTypeError(f"space is a dict of ranges or a function of a trial; got {shown(given)}.")
+    if not given:
+        raise ParameterError("space names at least one parameter; it is empty. Leave it out for the declared ranges.")
+    return {name: _said(model, every, name, value) for name, value in given.items()}
+
+
+def inside(value: Any, one: Param) -> bool:
+    """Whether a search could draw this value."""
+    if one.search is not None:
+        return any(type(value) is type(other) and value == other for other in one.search)
+    if isinstance(value, bool) or not isinstance(value, int | float) or one.low is None or one.high is None:
+        return False
+    steps = 0.0 if one.step is None else (value - one.low) / one.step
+    return one.low <= value <= one.high and abs(steps - round(steps)) < 1e-9 and (not counted(one) or float(value).is_integer())
+
+
+def range_text(one: Param) -> str:
+    """A range in words."""
+    if one.search is not None:
+        return f"one of {[*one.search]!r}"
+    extra = (" on a logarithm" if one.log else "") + (f" in steps of {one.step}" if one.step else "")
+    return f"{one.low} to {one.high}{extra}"
+
+
+def _every(model: Forecaster, prefix: str = "") -> dict[str, tuple[Param, bool]]:
+    """Each parameter that may be searched, those of wrapped models too, and whether the caller said its value."""
+    found: dict[str, tuple[Param, bool]] = {}
+    for name, one in declared(type(model)).items():
+        value = getattr(model, name)
+        if isinstance(value, Forecaster):
+            found |= _every(value, f"{prefix}{name}__")
+        elif name != "seed":
+            inner = one if not prefix or one.when is None else replace(one, when=_inner(one.when, prefix))
+            found[prefix + name] = (replace(inner, name=prefix + name), not _is_default(value, one))
+    return found
+
+
+def _inner(when: Callable[[Mapping[str, Any]], bool], prefix: str) -> Callable[[Mapping[str, Any]], bool]:
+    """The same condition, told the values of a wrapped model by the names it gives them."""
+
+    def told(values: Mapping[str, Any]) -> bool:
+        return when({name.removeprefix(prefix): value for name, value in values.items() if name.startswith(prefix)})
+
+    return told
+
+
+def _is_default(value: Any, one: Param) -> bool:
+    return value is one.default or (type(value) is type(one.default) and bool(value == one.default))
+
+
+def _affordable(one: Param) -> Param:
+    """A dear parameter to twice its default at most."""
+    if not one.dear or one.high is None or not isinstance(one.default, int | float):
+        return one
+    return replace(one, high=max(min(one.high, DEAREST * one.default), one.low or 0))
+
+
+def _has_gpu(model: Forecaster) -> bool:
+    """Whether its fits would run on one."""
+    if getattr(model, "accelerator", "cpu") == "cpu":
+        return False
+    with waiting_passively("torch"):
+        import torch
+    return bool(torch.cuda.is_available() or torch.backends.mps.is_available())
+
+
+def _said(model: Forecaster, every: Mapping[str, tuple[Param, bool]], name: Any, value: Any) -> Param:
+    """A range as the caller says it, checked against the declaration."""
+    if str(name).rpartition("__")[2] == "seed":
+        raise ParameterError(f"space holds what may be tuned; {SEED}.")
+    if name not in every:
+        if name not in model.get_params():
+            refuse_unknown(type(model), {str(name): value})
+        known = Param(None, name=str(name))  # of a regressor of one's own
+    else:
+        known = every[name][0]
+    plain = replace(known, low=None, high=None, log=False, step=None, search=None, when=None, dear=False)
+    one = _of(plain, known, value)
+    for legal in one.search or (one.low, one.high):
+        if name in every:
+            plain.check(legal)
+    return one
+
+
+def _of(plain: Param, known: Param, value: Any) -> Param:
+    if isinstance(value, Mapping):
+        unknown = set(value) - {"low", "high", "log", "step", "choices"}
+        if unknown or not ({"low", "high"} <= set(value) or set(value) == {"choices"}):
+            raise ParameterError(f"A range is {{'low': 1, 'high': 9}}, with 'log' or 'step', or {{'choices': [...]}}; "
+                                 f"got {shown(dict(value))} for {plain.name}.")  # fmt: skip
+        if "choices" in value:
+            return _of(plain, known, list(value["choices"]))
+        return _between(plain, value["low"], value["high"], bool(value.get("log")), value.get("step"))
+    if isinstance(value, tuple) and len(value) == 2 and all(type(one) in (int, float) for one in value):
+        return _between(plain, *value, known.log and value[0] > 0, None)
+    if isinstance(value, list | tuple) and value:
+        return replace(plain, search=tuple(value))
+    raise ParameterError(f"A range is (low, high), a list of choices or {{'low': 1, 'high': 9}}; got {shown(value)} for "
+                         f"{plain.name}.")  # fmt: skip
+
+
+def _between(plain: Param, low: Any, high: Any, log: bool, step: Any) -> Param:
+    numbers = [low, high, *([] if step is None else [step])]
+    if any(isinstance(one, bool) or not isinstance(one, int | float) or not math.isfinite(one) for one in numbers):
+        raise ParameterTypeError(f"The ends of a range are numbers; got {shown(low)} and {shown(high)} for {plain.name}.")
+    if not low <= high or (log and (low <= 0 or step is not None)) or (step is not None and step <= 0):
+        rule = "a range runs from low to high, in steps above 0; of a logarithm low is above 0, and it takes no step"
+        raise ParameterError(f"{rule[0].upper()}{rule[1:]}; got {shown((low, high))} for {plain.name}.")
+    if plain.annotation is Any and all(isinstance(one, int) for one in numbers):
+        plain = replace(plain, annotation=int)
+    if counted(plain) and not all(isinstance(one, int) or float(one).is_integer() for one in numbers):
+        raise ParameterTypeError(f"{plain.name} is a whole number; its range is {shown((low, high))}.")
+    if counted(plain):
+        low, high, step = int(low), int(high), None if step is None else int(step)
+    return replace(plain, low=low, high=high, log=log, step=step)

@@ -1,0 +1,209 @@
+"""Trials one after the other, by one process, until the study's budget is used up: here, in a worker, or on another machine."""
+
+from __future__ import annotations
+
+import gc
+import math
+import os
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import optuna
+from optuna.trial import FrozenTrial, TrialState
+
+from deepforecast.core.monitor import FOLD
+from deepforecast.core.progress import silent
+from deepforecast.errors import TrainingError, quietly
+from deepforecast.tuning import survival
+from deepforecast.tuning.objective import Found, Objective, Pruned, reason, refused
+from deepforecast.tuning.sampling import sampler_for
+from deepforecast.tuning.space import Configuration, read
+from deepforecast.tuning.storage import quiet
+from deepforecast.tuning.study import Study
+
+TIMES, LEAST = 20.0, 60.0  # of the first trial, and seconds at least: how long a trial may take if nobody says
+GONE = 0.05  # seconds before the end of the search from which no trial is begun
+
+
+class _GivenBack(Exception):
+    """The budget was used up by others while this trial was asked for."""
+
+
+@dataclass(eq=False)
+class Runner:
+    """What one process does for a study. `until`: when the search ends, of `time.monotonic`; `parent`: whose end is its own."""
+
+    study: optuna.Study
+    objective: Objective
+    options: Study
+    n_trials: int
+    until: float = math.inf
+    parent: int | None = None
+    after: Callable[[], object] = lambda: None
+    cause: BaseException | None = field(default=None, repr=False)
+    _full: bool = False
+
+    def run(self) -> None:
+        """Until the budget is used up or time is over; a Ctrl-C comes through, its trial given back."""
+        with quiet(), silent(), quietly():
+            while not self._over():
+                try:
+                    self.study.optimize(self._trial, n_trials=1, catch=(Exception,))
+                except KeyboardInterrupt:
+                    self._queue_interrupted()
+                    raise
+                except ValueError as error:
+                    if "Cannot tell" not in str(error):  # the trial was taken for dead, and is another's now
+                        raise
+                self._queue_interrupted()
+                self.after()
+
+    def _over(self) -> bool:
+        if self._full or time.monotonic() > self.until - GONE or (self.parent is not None and os.getppid() != self.parent):
+            return True
+        survival.bury(self.study, self.options.retries, self.options.grace)
+        begun = len(survival.counting(self.study.get_trials(deepcopy=False), self.options.retries))
+        if begun >= self.n_trials:
+            return True
+        self.study.sampler = sampler_for(self.options, self.objective.space, begun, len(self.objective.objectives) > 1)
+        return self.options.sampler == "grid" and bool(self.study.sampler.is_exhausted(self.study))
+
+    def _trial(self, trial: optuna.Trial) -> list[float] | float:
+        """One trial: claimed, drawn, run; whatever comes of it is noted before its state is set."""
+        limit = self._limit()
+        trial.set_user_attr(survival.WORKER, survival.worker(limit))
+        self._claim(trial)
+        started, note = time.perf_counter(), dict[str, Any]()
+        try:
+            found = self._tried(trial, note, limit)
+        except KeyboardInterrupt:
+            trial.set_user_attr(survival.INTERRUPTED, True)
+            raise
+        except Exception as error:
+            if time.monotonic() > self.until and isinstance(error, Pruned):
+                trial.set_user_attr(survival.INTERRUPTED, True)
+                raise
+            self.cause = error
+            _make_room(error)
+            seconds = time.perf_counter() - started
+            pruned = isinstance(error, Pruned) or refused(error)
+            self._note(trial, note | {"reason": reason(error), "seconds": seconds, "state": "pruned" if pruned else "failed"})
+            if pruned:
+                raise optuna.TrialPruned(reason(error)) from error
+            raise
+        self._note(trial, note | {"seconds": found.seconds, "state": "complete"})
+        return found.values if len(found.values) > 1 else found.values[0]
+
+    def _claim(self, trial: optuna.Trial) -> None:
+        """Trials are numbered by their storage: those beyond the budget are given back."""
+        every = survival.counting(self.study.get_trials(deepcopy=False), self.options.retries)
+        if sum(one.number < trial.number for one in every) >= self.n_trials:
+            trial.set_user_attr(survival.WITHDRAWN, True)
+            self._full = True
+            raise _GivenBack
+
+    def _tried(self, trial: optuna.Trial, note: dict[str, Any], limit: float | None) -> Found:
+        given = trial.user_attrs.get(survival.GIVEN)
+        space, several = self.objective.space, len(self.objective.objectives) > 1
+        if given is not None:
+            tried = Configuration(int(given["model"]), read(given["params"]))
+            space.draw_given(trial, tried)
+        else:
+            if self.options.sampler not in ("grid", "sobol"):
+                self.study.sampler = sampler_for(self.options, space, trial.number, several)
+            tried = space.draw(trial)
+        note |= {"model": tried.model, "key": space.key(tried)}
+        if (same := self._done_before(note["key"])) is not None:
+            return _copied(same, note)
+        until = min(self.until, math.inf if limit is None else time.monotonic() + limit)
+        listener = None if several or self.options.pruner is None else Listener(self.study, trial, self.options, given is None)
+        found = self.objective.run(tried, listener, None if until == math.inf else until)
+        if not all(map(math.isfinite, found.values)):
+            raise TrainingError(
+                f"A trial has a score; {', '.join(self.objective.objectives)} came out as {found.values}: actual values are "
+                "missing in all windows, or there is nothing to scale by. Choose other windows or another metric."
+            )
+        return found
+
+    def _done_before(self, key: str) -> FrozenTrial | None:
+        """A trial of the same configuration that has ended by itself."""
+        for one in self.study.get_trials(deepcopy=False, states=(TrialState.COMPLETE, TrialState.PRUNED)):
+            if one.user_attrs.get(survival.TOLD, {}).get("key") == key:
+                return one
+        return None
+
+    def _limit(self) -> float | None:
+        """Seconds that a trial may take."""
+        said = self.options.trial_timeout
+        if not isinstance(said, str):
+            return said
+        for one in self.study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,)):
+            if survival.TOLD in one.user_attrs:
+                return max(TIMES * float(one.user_attrs[survival.TOLD]["seconds"]), LEAST)
+        return None
+
+    def _note(self, trial: optuna.Trial, note: dict[str, Any]) -> None:
+        trial.set_user_attr(survival.TOLD, note)
+
+    def _queue_interrupted(self) -> None:
+        """What this process was torn from is done first the next time."""
+        here = os.getpid()
+        again = {one.user_attrs.get("again") for one in self.study.get_trials(deepcopy=False)}
+        for one in self.study.get_trials(deepcopy=False, states=(TrialState.FAIL,)):
+            mine = one.user_attrs.get(survival.WORKER, {}).get("pid") == here
+            if survival.INTERRUPTED in one.user_attrs and mine and one.number not in again:
+                survival.tried_again(self.study, one, self.options.retries)
+
+
+@dataclass(eq=False)
+class Listener:
+    """Passes on to the study what a trial reports, and says whether it is to end: never where its configuration was given."""
+
+    study: optuna.Study
+    trial: optuna.Trial
+    options: Study
+    may_end: bool
+
+    def __call__(self, value: float, step: int) -> bool:
+        """Report; whether the pruner has enough of it."""
+        if not math.isfinite(value):
+            return False
+        self.trial.report(value, step)
+        if not self.may_end:
+            return False
+        if self.options.pruner != "median":
+            return bool(self.trial.should_prune())
+        # Scores of windows so far do not fall from step to step as losses do: each is compared with others at its own step.
+        alone = optuna.trial.create_trial(state=TrialState.RUNNING, intermediate_values={step: value})
+        return bool(self.study.pruner.prune(self.study, alone))
+
+
+def _copied(same: FrozenTrial, note: dict[str, Any]) -> Found:
+    """What came of a configuration before comes of it again."""
+    note["copy_of"] = same.number
+    if same.state == TrialState.PRUNED:
+        raise Pruned(f"as trial {same.number}: {same.user_attrs[survival.TOLD].get('reason', '')}")
+    return Found([float(value) for value in same.values], 0.0)
+
+
+def _make_room(error: BaseException) -> None:
+    """Give back what a trial held that ran out of memory."""
+    if not isinstance(error, MemoryError) and "out of memory" not in str(error).lower():
+        return
+    error.__traceback__ = None  # which holds all that the trial saw
+    gc.collect()
+    torch: Any = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_available():
+        torch.cuda.empty_cache()
+
+
+def steps_of(trial: FrozenTrial, length: int) -> float:
+    """How far a trial came, in windows: all of them where it ended well."""
+    if trial.state == TrialState.COMPLETE:
+        return length / FOLD
+    return 0.0 if trial.last_step is None else min(trial.last_step, length) / FOLD
+
+

@@ -1,0 +1,187 @@
+"""Where a study is kept: in memory, in a journal file, in SQLite, or on a database server by its URL."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import optuna
+from optuna.storages import BaseStorage, InMemoryStorage, JournalStorage, RDBStorage
+from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
+
+from deepforecast.errors import DependencyError, ParameterError, ParameterTypeError, SaveError, shown
+
+SQLITE = (".db", ".sqlite", ".sqlite3")
+HEARTBEAT, SILENCE = 30, 120  # seconds between two signs of life of a trial on a server, and after which it counts as dead
+LOCK_GRACE = 30  # seconds after which the lock of a dead process is taken over
+STATE = 6  # the operation of a journal that begins or ends a trial, as Optuna numbers them
+SCHEMES = ("sqlite", "postgresql", "mysql", "mariadb", "mssql", "oracle")
+
+
+def opened(storage: Any, retried: Any = None) -> BaseStorage:
+    """The storage of a path, a URL, None (memory) or of Optuna. `retried(study, trial)` is told of trials that died."""
+    if storage is None:
+        return InMemoryStorage()
+    if isinstance(storage, BaseStorage):
+        return storage
+    if not isinstance(storage, str | os.PathLike):
+        raise ParameterTypeError(f"storage is a path, a URL or a storage of Optuna; got {shown(storage)}.")
+    text = os.fspath(storage)
+    if not isinstance(text, str) or not text or "\0" in text:
+        raise ParameterError(f"storage is a path, a URL or a storage of Optuna; got {shown(storage)}.")
+    if "://" in text:
+        return _database(text, retried)
+    if text.lower().endswith(SQLITE):
+        return _database(f"sqlite:///{text}", retried)
+    return journal(text)
+
+
+def place_of(storage: Any) -> Any:
+    """A storage as another process can open it."""
+    return os.path.abspath(storage) if isinstance(storage, str | os.PathLike) and "://" not in str(storage) else storage
+
+
+def told(storage: Any) -> str:
+    """Which storage it is, for messages: without a password."""
+    text = str(storage) if isinstance(storage, str | os.PathLike) else type(storage).__name__
+    head, at, tail = text.rpartition("@")
+    user, colon, _ = head.partition("://")[2].partition(":")
+    return shown(f"{head.partition('://')[0]}://{user}:***@{tail}" if at and colon and "://" in head else text, 200)
+
+
+def journal(path: str) -> JournalStorage:
+    """A file that every operation is appended to: any number of processes may share it, also on a network's file system."""
+    path = os.path.abspath(path)
+    if os.path.isdir(path):
+        raise ParameterError(f"storage is a file; {shown(path)} is a folder. Say {shown(os.path.join(path, 'study.log'))}.")
+    try:
+        return JournalStorage(Journal(path))
+    except OSError as error:
+        raise ParameterError(f"storage is a file that can be written; {shown(path)}: {error.strerror or error}.") from error
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ParameterError(f"storage is a journal of a study; {shown(path)} holds something else. Say another.") from error
+
+
+class Journal(JournalFileBackend):
+    """Optuna's, but: a write reaches the disk where a trial begins or ends, not for each parameter; a line that a crash cut
+    off is taken away; and a file that has gone is an error, not a new one."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path, JournalFileOpenLock(path, LOCK_GRACE))
+        with open(path, "r+b"):  # read-only: said now
+            pass
+        self._mend(path)
+
+    def append_logs(self, logs: list[dict[str, Any]]) -> None:
+        """Add to the end of the file."""
+        lines = "".join(json.dumps(log, separators=(",", ":")) + "\n" for log in logs).encode()
+        with _held(self._lock), open(self._file_path, "r+b") as file:
+            file.seek(0, os.SEEK_END)
+            file.write(lines)
+            file.flush()
+            if any(log.get("op_code") == STATE for log in logs):
+                os.fsync(file.fileno())
+
+    def _mend(self, path: str) -> None:
+        """Cut off a last line without an end: whoever wrote it did not live to see it written."""
+        if _whole(path):
+            return
+        with _held(self._lock):
+            text = Path(path).read_bytes()
+            if text and not text.endswith(b"\n"):
+                os.truncate(path, text.rfind(b"\n") + 1)
+
+
+@contextmanager
+def _held(lock: Any) -> Iterator[None]:
+    lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _whole(path: str) -> bool:
+    with open(path, "rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        if size:
+            file.seek(-1, os.SEEK_END)
+        return not size or file.read(1) == b"\n"
+
+
+def _database(url: str, retried: Any) -> RDBStorage:
+    """A database; on a server trials give signs of life, by which those that died elsewhere are found."""
+    scheme = url.partition("://")[0].partition("+")[0]
+    if scheme not in SCHEMES:
+        raise ParameterError(
+            f"storage is a path or the URL of a database ({', '.join(SCHEMES)}); got {told(url)}. A path is a journal file."
+        )
+    single = scheme == "sqlite"
+    signs = {} if single else {
+        "heartbeat_interval": HEARTBEAT, "grace_period": SILENCE, "heartbeat_stale_trial_callback": retried
+    }  # fmt: skip
+    if single and (folder := os.path.dirname(url.partition(":///")[2])) and not os.path.isdir(folder):
+        raise ParameterError(f"storage lies in a folder that exists; that of {told(url)} does not. Make it first.")
+    options = {"connect_args": {"timeout": 60}} if single else {"pool_pre_ping": True}
+    try:
+        with quiet():
+            return _patiently(url, options, signs)
+    except ImportError as error:
+        raise DependencyError(f"storage={told(url)} needs a driver of {scheme}: {error}. pip install psycopg2-binary, or the "
+                              "driver of your database.") from error  # fmt: skip
+    except Exception as error:  # of SQLAlchemy, of the driver, of Optuna: all say that it cannot be opened
+        raise ParameterError(f"storage={told(url)} cannot be opened: {_first_line(error)}") from error
+
+
+def _patiently(url: str, options: dict[str, Any], signs: dict[str, Any]) -> RDBStorage:
+    """Several processes may set up the tables of a fresh database at once: who comes second tries again."""
+    for wait in (0.1, 0.3, 1.0, 3.0):
+        try:
+            return RDBStorage(url, engine_kwargs=options, **signs)
+        except ImportError:
+            raise
+        except Exception as error:
+            if not any(word in str(error).lower() for word in ("exists", "locked", "unique", "duplicate")):
+                raise
+            time.sleep(wait)
+    return RDBStorage(url, engine_kwargs=options, **signs)
+
+
+def _first_line(error: BaseException) -> str:
+    return shown(str(error).strip().partition("\n")[0] or type(error).__name__, 300)
+
+
+def lost(storage: Any, error: BaseException, best: str) -> SaveError:
+    """What to raise where a storage can no longer be read or written."""
+    return SaveError(f"A study is kept in its storage; {told(storage)} can no longer be read or written "
+                     f"({type(error).__name__}: {_first_line(error)}). {best}")  # fmt: skip
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Optuna says nothing of its own but errors, and why a lock was taken over; its log level is as before afterwards.
+
+    What is used of it that it calls experimental has not changed for years: TPE by groups of conditional parameters (since
+    2.8), signs of life in databases (2.9), Sobol (3.0), names of metrics (3.2), the Wilcoxon pruner (3.6).
+    """
+    logger = logging.getLogger("optuna")
+    level, kept = logger.level, [logging.getLogger(f"optuna.{name}") for name in ("study", "trial", "samplers", "pruners")]
+    levels = [one.level for one in kept]
+    logger.setLevel(logging.WARNING)
+    for one in kept:
+        one.setLevel(logging.ERROR + 1)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+            yield
+    finally:
+        logger.setLevel(level)
+        for one, before in zip(kept, levels, strict=True):
+            one.setLevel(before)

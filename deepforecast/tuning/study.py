@@ -1,0 +1,109 @@
+"""The rarer options of a search."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from deepforecast.data.whole import whole_number
+from deepforecast.errors import ParameterError, ParameterTypeError, shown
+from deepforecast.evaluation.backtesting import USUAL, Backtest, checked_options
+
+SAMPLERS = ("tpe", "gp", "cma", "random", "grid", "sobol")
+PRUNERS = ("median", "hyperband", "wilcoxon")
+
+
+@dataclass(frozen=True)
+class Study:
+    """The rarer options of `tune`.
+
+    space: what is searched in place of the declared ranges: a dict of parameter -> range, which is a tuple of two numbers, a
+    list of choices, or `{"low": 8, "high": 64, "log": True}`; or a function of a trial (`suggest_int`, `suggest_float`,
+    `suggest_categorical`) that gives the parameters as a dict. Of several models a dict of model -> such a thing.
+    start: configurations to begin with, after the model's own: dicts of parameters, or a `TuningResult`, whose three best.
+
+    n_windows, step_size, refit: as in `cross_validate`; backtest: its rarer options. holdout: windows at the end of the data
+    that the search does not see; the best and the model's own configuration are scored there afterwards. n_seeds: how often
+    each configuration is tried, with other seeds, where a model has one; its score is the mean.
+
+    sampler: "tpe", "gp" (Gaussian process), "cma" (needs the package cmaes), "random", "grid", "sobol" (quasi-random), or one
+    of Optuna's. pruner: what ends a trial early: "median" (worse than half of the finished ones at the same step), "hyperband",
+    "wilcoxon" (by folds, of which it needs five), None, or one of Optuna's; with several objectives there is none. Steps are
+    hundredths of a window: a trial is looked at after each window, and where a model shows what it has learned so far
+    (networks) a quarter, half and three quarters through. seed: of the sampler; never one of a model.
+
+    n_jobs: processes at a time on this machine, each of one thread. trial_timeout: seconds a trial may take, looked at between
+    windows and between the steps of networks; a trial beyond counts as pruned. "auto": twenty times the first one, at least a
+    minute. retries: how often a trial is tried again whose process died. grace: seconds after its time limit from which a trial
+    of another machine counts as dead. apart: one study for each model, with an equal share of the trials, in place of one
+    where the model is a parameter. progress: a bar (default: in a terminal only).
+    """
+
+    space: Mapping[str, Any] | Callable[[Any], Mapping[str, Any]] | None = None
+    start: Any = ()
+    n_windows: int = 3
+    step_size: int | None = None
+    refit: Any = "auto"
+    backtest: Backtest = field(default=USUAL)
+    holdout: int = 0
+    n_seeds: int = 1
+    sampler: Any = "tpe"
+    pruner: Any = "median"
+    seed: int = 0
+    n_jobs: int = 1
+    trial_timeout: float | str | None = "auto"
+    retries: int = 1
+    grace: float = 3600.0
+    apart: bool = False
+    progress: bool | None = None
+
+    def __post_init__(self) -> None:
+        for name, least in (("n_windows", 1), ("holdout", 0), ("n_seeds", 1), ("seed", 0), ("n_jobs", 1), ("retries", 0)):
+            whole_number(getattr(self, name), name, least=least)
+        checked_options(self.backtest)
+        _seconds(self.trial_timeout, "trial_timeout", ("auto", None))
+        _seconds(self.grace, "grace", ())
+        _named(self.sampler, "sampler", SAMPLERS, ["sample_independent"])
+        if self.pruner is not None:
+            _named(self.pruner, "pruner", PRUNERS, ["prune"])
+        if self.space is not None and not isinstance(self.space, Mapping) and not callable(self.space):
+            raise ParameterTypeError(f"space is a dict of ranges or a function of a trial; got {shown(self.space)}.")
+        if self.pruner == "wilcoxon" and self.n_windows * self.n_seeds < 5:
+            raise ParameterError(
+                f"pruner='wilcoxon' compares trials by their windows, at least 5; n_windows={self.n_windows}. Say more, or "
+                "pruner='median'."
+            )
+        if self.progress not in (None, True, False):
+            raise ParameterTypeError(f"progress is True, False or None; got {shown(self.progress)}.")
+
+
+def checked_study(options: Any) -> Study:
+    """The options as they are given, if they are a `Study`."""
+    if not isinstance(options, Study):
+        found = f"{shown(options)} ({type(options).__name__})"
+        raise ParameterTypeError(f"options is a Study object, e.g. Study(n_windows=2); got {found}.")
+    return options
+
+
+def _seconds(value: Any, name: str, besides: Sequence[Any]) -> None:
+    if any(value is one or (isinstance(value, str) and value == one) for one in besides):
+        return
+    words = "".join(f" or {one!r}" for one in besides)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ParameterTypeError(f"{name} is a number of seconds{words}; got {shown(value)}.")
+    if not value > 0:
+        raise ParameterError(f"{name} is a number of seconds above 0{words}; got {value}.")
+
+
+def _named(value: Any, name: str, names: Sequence[str], methods: Sequence[str]) -> None:
+    if isinstance(value, str):
+        if value not in names:
+            raise ParameterError(f"{name} is one of {', '.join(map(repr, names))} or one of Optuna's; got {shown(value)!r}.")
+    elif not all(callable(getattr(value, one, None)) for one in methods) or isinstance(value, type):
+        known = ", ".join(map(repr, names))
+        raise ParameterTypeError(f"{name} is one of {known} or an object of Optuna's; got {shown(value)}.")
+
+
+PLAIN = Study()
+"""The usual options."""

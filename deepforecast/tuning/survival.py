@@ -1,0 +1,110 @@
+"""What a study knows of its trials beyond Optuna: which count, whose process works on them, which died and are tried again.
+
+A trial that ends here leaves a note (`TOLD`) before its state is set. One that failed without it died: killed, out of memory,
+cut off. It does not count and is put in the queue again, `retries` times.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import time
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import optuna
+from optuna.trial import FrozenTrial, TrialState
+
+WORKER, TOLD, GIVEN, ATTEMPT, INTERRUPTED, WITHDRAWN = "worker", "told", "given", "attempt", "interrupted", "withdrawn"
+UNCLAIMED = 300.0  # seconds after which a trial that nobody said to work on counts as dead
+
+
+def counting(trials: Sequence[FrozenTrial], retries: int) -> list[FrozenTrial]:
+    """Those that use up the budget: begun, and neither given back nor tried again under another number."""
+    return [one for one in trials if one.state != TrialState.WAITING and not replaced(one, retries)]
+
+
+def replaced(trial: FrozenTrial, retries: int) -> bool:
+    """Whether another trial stands for it."""
+    if trial.state != TrialState.FAIL or TOLD in trial.user_attrs:
+        return False
+    gone = WITHDRAWN in trial.user_attrs or INTERRUPTED in trial.user_attrs
+    return gone or int(trial.user_attrs.get(ATTEMPT, 1)) <= retries
+
+
+def tried_again(study: optuna.Study, trial: FrozenTrial, retries: int) -> None:
+    """Put a trial that died in the queue again, if it may be."""
+    if WITHDRAWN in trial.user_attrs or not replaced(trial, retries):
+        return
+    before = int(trial.user_attrs.get(ATTEMPT, 1))
+    kept = {name: trial.user_attrs[name] for name in (GIVEN, "start") if name in trial.user_attrs}
+    attempt = before if INTERRUPTED in trial.user_attrs else before + 1
+    params = {**trial.system_attrs.get("fixed_params", {}), **trial.params}
+    study.enqueue_trial(params, user_attrs={**kept, ATTEMPT: attempt, "again": trial.number})
+
+
+def bury(study: optuna.Study, retries: int, grace: float) -> int:
+    """Mark trials whose process has died as failed, and queue them again; how many there were."""
+    found = 0
+    for one in study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
+        if not _dead(one, grace):
+            continue
+        try:
+            ended = study.tell(one.number, state=TrialState.FAIL)
+        except (ValueError, RuntimeError):  # another process was faster (optuna.exceptions.UpdateFinishedTrialError is one)
+            continue
+        tried_again(study, ended, retries)
+        found += 1
+    return found
+
+
+def worker(limit: float | None) -> dict[str, Any]:
+    """Who works on a trial: this process."""
+    return {"host": _place(), "pid": os.getpid(), "began": _began(os.getpid()), "at": time.time(), "limit": limit}
+
+
+def _dead(trial: FrozenTrial, grace: float) -> bool:
+    said = trial.user_attrs.get(WORKER)
+    if not isinstance(said, dict):
+        return trial.datetime_start is not None and (datetime.now() - trial.datetime_start).total_seconds() > UNCLAIMED
+    if said.get("host") == _place():
+        began = _began(int(said["pid"]))
+        return began is None or began != said.get("began")
+    return time.time() - float(said.get("at", 0.0)) > grace + float(said.get("limit") or 0.0)
+
+
+def _place() -> str:
+    """This machine, or this container on it: where a process number means one process."""
+    machine = _read("/etc/machine-id")[:12]
+    try:
+        space = os.readlink("/proc/self/ns/pid")
+    except OSError:
+        space = ""
+    return f"{socket.gethostname()}/{machine}/{space}"
+
+
+def _began(pid: int) -> str | None:
+    """When a process began, as far as the system tells; None where there is none, or it is over."""
+    text = _read(f"/proc/{pid}/stat")
+    if text:
+        fields = text.rpartition(")")[2].split()
+        return None if fields[0] in "ZX" else fields[19]
+    if sys.platform == "linux" and os.path.isdir("/proc/self"):
+        return None
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return None
+    except (OSError, OverflowError):
+        return ""
+    return ""
+
+
+def _read(path: str) -> str:
+    try:
+        return Path(path).read_text(errors="replace").strip()
+    except OSError:
+        return ""

@@ -1,0 +1,184 @@
+"""`tune`: search for the hyperparameters of one model or several, on rolling cross-validation of the data given."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from deepforecast.core.forecaster import Forecaster
+from deepforecast.core.preparing import usable
+from deepforecast.core.rolling import refit_every
+from deepforecast.data.columns import Columns, say_undeclared
+from deepforecast.data.cutoffs import Plan, windows
+from deepforecast.data.frames import Frame
+from deepforecast.data.frequency import seasons
+from deepforecast.data.panel import Panel
+from deepforecast.data.whole import whole_number
+from deepforecast.errors import ParameterError, ParameterTypeError, say, shown, some
+from deepforecast.evaluation.backtesting import checked_models, planned
+from deepforecast.tuning.study import PLAIN, Study, checked_study
+
+if TYPE_CHECKING:
+    from deepforecast.tuning.objective import Objective
+    from deepforecast.tuning.result import TuningResult
+    from deepforecast.tuning.space import Configuration, Space
+
+
+def tune(
+    model: Forecaster | Sequence[Forecaster],
+    frame: Frame,
+    *,
+    n_trials: int,
+    horizon: int | None = None,
+    timeout: float | None = None,
+    metric: Any = None,
+    storage: Any = None,
+    study_name: str | None = None,
+    freq: Any = None,
+    columns: Columns | Mapping[str, Any] | None = None,
+    static: Frame | None = None,
+    options: Study = PLAIN,
+) -> TuningResult:
+    """Search for the configuration whose forecasts at rolling cutoffs are best: `result.best_model.fit(frame)` uses it.
+
+    What is searched are the ranges that the model declares (`deepforecast models NAME` shows them) but for parameters that you
+    set on it; `options=Study(space=...)` says others. The first trial is the model as it is, and is never ended early, so the
+    best is at least as good. Several models are searched in one study: which one is a parameter.
+
+    `n_trials` counts all trials of the study, those of earlier and of other processes included: with `storage` (a path: a
+    journal file, safe on a network's file system; `.db`: SQLite; a URL: a database) a call that was cut short goes on where it
+    was by the same call, and the same call elsewhere joins in. `study_name` tells several studies of one storage apart. Other
+    data, models, ranges, metrics or windows than the study was begun with are refused. A trial that fails is a row with its
+    reason. Ctrl-C or `timeout` (seconds) give what was found so far; the trials they cut short are done first next time.
+
+    `metric`: a name, function or `Metric`, as in `compare` (default: MASE, or MAE where no season is known), or several of
+    them, "seconds" too: then `result.pareto` has the trials that none beats in all. Nothing is learned from rows that are
+    judged; still the best of many trials looks better than it is, and `Study(holdout=1)` tells by how much.
+
+    >>> from deepforecast import WindowMean, datasets, tune
+    >>> found = tune(WindowMean(horizon=12), datasets.load("air_passengers"), n_trials=8)
+    >>> found.trials["state"].tolist()[0], found.best_model.window > 1
+    ('complete', True)
+    """
+    options, given = checked_study(options), checked_models(model, horizon)
+    total = whole_number(n_trials, "n_trials")
+    until = time.monotonic() + _seconds(timeout)
+    _refuse_name(study_name)
+    panel = Panel.from_frame(frame, columns=columns, freq=freq, static=static)
+    say_undeclared(panel.undeclared)
+    if options.apart and len(given) > 1:
+        return _apart(given, panel, total, until, metric, storage, study_name, options)
+    return _searched(given, panel, total, until, metric, storage, study_name, options)
+
+
+def _searched(
+    models: Sequence[Forecaster], panel: Panel, total: int, until: float, metric: Any, storage: Any, name: Any, options: Study
+) -> TuningResult:
+    """One study."""
+    from deepforecast.tuning.conducting import conducted
+    from deepforecast.tuning.holding import held_out
+    from deepforecast.tuning.space import space_for
+
+    space = space_for(models, options.space)
+    plan = planned(models, panel, options.n_windows, options.step_size, options.backtest)
+    searched = _before_holdout(panel, plan, options.holdout)
+    objective = objective_for(space, searched, plan, metric, options)
+    starts = starts_of(space, options.start)
+    name = name or "-".join(space.names) + f"-h{plan.horizon}"
+    result = conducted(objective, searched, starts, options, total, until, storage, name)
+    if not options.holdout:
+        return result
+    last = objective_for(space, panel, replace(plan, n_windows=options.holdout, step=plan.horizon), metric, options)
+    return replace(result, holdout=held_out(result, last))
+
+
+def objective_for(space: Space, panel: Panel, plan: Plan, metric: Any, options: Study) -> Objective:
+    """What a configuration is worth on these windows of a panel."""
+    from deepforecast.tuning.objective import SECONDS, Objective
+    from deepforecast.tuning.scoring import Scorer, metrics_of
+
+    refit_every(options.refit, True)
+    asked = metrics_of(metric, bool(seasons(panel.calendar.frequency)))
+    metrics = [one for one in asked if one != SECONDS]
+    if not metrics:
+        raise ParameterError("metric names at least one metric beside 'seconds'; leave it out for MASE.")
+    panels = [panel] if len(space.models) == 1 else [usable(panel, model.capabilities)[0] for model in space.models]
+    workers = [model.clone(horizon=plan.gap + plan.horizon) for model in space.models]
+    plan = replace(plan, needed=max(one._needs_to_fit(own) for one, own in zip(workers, panels, strict=True)))
+    scorer = Scorer.of(panel, plan, metrics, None)
+    names = iter(scorer.columns)
+    objectives = tuple(SECONDS if one == SECONDS else next(names) for one in asked)
+    return Objective(space, panels, plan, scorer, objectives, options.refit, options.n_seeds, options.pruner == "wilcoxon")
+
+
+def starts_of(space: Space, start: Any) -> list[Configuration]:
+    """The configurations to begin with: each model as it is, then those of the caller."""
+    from deepforecast.tuning.result import TuningResult
+    from deepforecast.tuning.space import MODEL, Configuration
+
+    found = [Configuration(number, {}) for number in range(len(space.models))]
+    for one in start if isinstance(start, list | tuple) else [start]:
+        for params in one.best_configurations(3) if isinstance(one, TuningResult) else [one]:
+            if not isinstance(params, Mapping):
+                raise ParameterTypeError(f"start holds dicts of parameters or TuningResults; got {shown(params)}.")
+            name = params.get(MODEL) if len(space.models) > 1 else space.names[0]
+            if name not in space.names:
+                known = some(space.names)
+                raise ParameterError(f"start says which model: {{'{MODEL}': ...}}, one of {known}; got {shown(name)}.")
+            own = {key: value for key, value in params.items() if key != MODEL or len(space.models) == 1}
+            given = Configuration(space.names.index(name), own)
+            space.built(given)
+            if given not in found:
+                found.append(given)
+    return found
+
+
+def _apart(
+    models: Sequence[Forecaster], panel: Panel, total: int, until: float, metric: Any, storage: Any, name: Any, options: Study
+) -> TuningResult:
+    """A study for each model, with an equal share of the trials; the result of the best, which holds the others."""
+    if total < len(models):
+        raise ParameterError(f"n_trials is shared by {len(models)} models, one each at least; got {total}.")
+    if callable(options.space):
+        raise ParameterTypeError("With several models space is a dict: model -> ranges or a function of a trial.")
+    found = []
+    for number, model in enumerate(models):
+        own = replace(options, space=(options.space or {}).get(model.name))
+        left = until - time.monotonic()
+        share = until if left == math.inf else time.monotonic() + max(left, 0.0) / (len(models) - number)
+        part = total // len(models) + (number < total % len(models))
+        title = f"{name or 'apart'}-{model.name}-h{model.own_horizon}"
+        found.append(_searched([model], panel, part, share, metric, storage, title, own))
+    best = min(found, key=lambda one: one.best_value)
+    return replace(best, others=tuple(one for one in found if one is not best))
+
+
+def _before_holdout(panel: Panel, plan: Plan, count: int) -> Panel:
+    """The rows before the first window held out."""
+    if not count:
+        return panel
+    first = windows(panel, replace(plan, n_windows=count, step=plan.horizon))[0]
+    found = first.history(panel)
+    if len(found) < len(panel):
+        say(f"{len(panel) - len(found)} series begin after the search ends (holdout={count}) and are not searched on.")
+    return found
+
+
+def _seconds(timeout: Any) -> float:
+    if timeout is None:
+        return math.inf
+    if isinstance(timeout, bool) or not isinstance(timeout, int | float):
+        raise ParameterTypeError(f"timeout is a number of seconds or None; got {shown(timeout)}.")
+    if not timeout > 0:
+        raise ParameterError(f"timeout is a number of seconds above 0; got {timeout}.")
+    return float(timeout)
+
+
+def _refuse_name(name: Any) -> None:
+    if name is not None and (not isinstance(name, str) or not name or not name.isprintable()):
+        raise ParameterTypeError(f"study_name is a text of printable characters; got {shown(name)}.")
+
+

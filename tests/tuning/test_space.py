@@ -1,0 +1,152 @@
+from __future__ import annotations
+
+import optuna
+import pytest
+
+from deepforecast import Conformal, Regression, SeasonalNaive, WindowMean
+from deepforecast.core.params import Draws, declared
+from deepforecast.core.registry import get, names
+from deepforecast.errors import ParameterError, ParameterTypeError
+from deepforecast.tuning.space import Configuration, read, space_for, written
+from tests.tuning.bent import Bent
+
+
+def drawn(space, count=40):
+    return [space.draw(Draws(seed)) for seed in range(count)]
+
+
+def test_ranges_come_from_the_declarations_and_never_name_the_seed():
+    space = space_for([Bent()], None)
+    assert list(space.ranges[0]) == ["away", "width", "kind", "inner", "shape"]
+    for one in drawn(space):
+        assert -4 <= one.params["away"] <= 4
+        assert one.params["shape"] in ((1, 2), (3,))
+        assert ("inner" in one.params) == (one.params["kind"] == "b")
+        assert space.built(one).shape == one.params["shape"]
+
+
+def test_what_was_said_of_a_model_stays():
+    space = space_for([Bent(away=2.0, kind="b")], None)
+    assert list(space.ranges[0]) == ["width", "inner", "shape"]
+    assert all(space.built(one).away == 2.0 and "inner" in one.params for one in drawn(space))
+
+
+def test_dear_parameters_stay_affordable_without_a_gpu():
+    assert space_for([Bent()], None).ranges[0]["width"].high == 16
+    assert space_for([Bent()], {"width": (1, 64)}).ranges[0]["width"].high == 64
+
+
+def test_a_dict_says_what_is_searched_instead():
+    space = space_for([Bent()], {"width": (2, 4), "away": [0.0, 3.0], "inner": {"low": 0.25, "high": 1, "step": 0.25}})
+    for one in drawn(space):
+        assert set(one.params) == {"width", "away", "inner"}
+        assert one.params["width"] in (2, 3, 4)
+        assert one.params["away"] in (0.0, 3.0)
+        assert one.params["inner"] in (0.25, 0.5, 0.75, 1.0)
+    assert space.ranges[0]["width"].log  # as it is declared
+
+
+def test_a_function_draws():
+    space = space_for([Bent()], lambda trial: {"away": trial.suggest_float("away", 0, 1), "kind": "b"})
+    assert all(0 <= one.params["away"] <= 1 and space.built(one).kind == "b" for one in drawn(space))
+
+
+def test_several_models_have_names_of_their_own():
+    space = space_for([Bent(), Bent(alias="Other", kind="b"), SeasonalNaive()], {"Other": {"away": (0.0, 1.0)}})
+    trial = optuna.create_study().ask()
+    one = space.draw(trial)
+    assert trial.params["model"] in ("Bent", "Other", "SeasonalNaive")
+    assert all(name == "model" or name.startswith(trial.params["model"] + ".") for name in trial.params)
+    assert {space.built(one).name for one in drawn(space)} == {"Bent", "Other", "SeasonalNaive"}
+
+
+def test_wrapped_models_are_searched_too():
+    space = space_for([Conformal(Bent())], None)
+    assert "model__away" in space.ranges[0]
+    for one in drawn(space):
+        assert ("model__inner" in one.params) == (one.params["model__kind"] == "b")
+        assert space.built(one).model.away == one.params["model__away"]
+
+
+def test_a_regressor_of_ones_own_by_its_own_names():
+    from sklearn.linear_model import Ridge
+
+    space = space_for([Regression(Ridge())], {"regressor__alpha": {"low": 0.1, "high": 10.0, "log": True}})
+    one = drawn(space, 1)[0]
+    assert space.built(one).regressor.alpha == one.params["regressor__alpha"]
+
+
+def test_configurations_are_spelled_as_trials_hold_them():
+    space = space_for([Bent()], None)
+    given = Configuration(0, {"away": 9.0, "shape": (3,), "kind": "b"})
+    assert space.spelled(given) == {"width": 8, "kind": "b", "inner": 0.5, "shape": "(3,)"}  # 9 lies outside
+    assert space.key(given) != space.key(Configuration(0, {}))
+    assert space.key(Configuration(0, {"away": 1.0})) == space.key(Configuration(0, {}))
+
+
+def test_parameters_survive_as_text():
+    params = {"a": (1, 2), "b": [0.5, None], "c": "x'y", "d": True}
+    assert read(written(params)) == params
+    with pytest.raises(ValueError):
+        read("__import__('os')")
+
+
+def test_a_grid_has_every_value():
+    space = space_for([Bent()], {"width": (2, 4), "shape": [(1, 2), (3,)], "away": {"low": 0.0, "high": 1.0, "step": 0.5}})
+    assert space.grid() == {"width": [2, 3, 4], "shape": ["(1, 2)", "(3,)"], "away": [0.0, 0.5, 1.0]}
+    with pytest.raises(ParameterError, match="away"):
+        space_for([Bent()], {"away": (0.0, 1.0)}).grid()
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"seed": (0, 9)}, "seed is not tuned"),
+        ({"model__seed": (0, 9)}, "seed is not tuned"),
+        ({"wdth": (1, 2)}, "width"),
+        ({"width": (4, 2)}, "low to high"),
+        ({"width": (0, 4)}, "width"),
+        ({"width": (1.5, 4)}, "whole number"),
+        ({"width": "large"}, "range"),
+        ({"width": []}, "range"),
+        ({"kind": ["a", "c"]}, "kind"),
+        ({"away": {"low": 1}}, "range"),
+        ({"away": {"low": -1, "high": 1, "log": True}}, "logarithm"),
+        ({"away": {"low": 0, "high": 1, "steps": 2}}, "range"),
+        ({"away": (float("nan"), 1.0)}, "numbers"),
+        ({}, "empty"),
+    ],
+)
+def test_ranges_that_are_none_are_refused_by_name(given, words):
+    with pytest.raises(ParameterError, match=words):
+        space_for([Bent()], given)
+
+
+def test_a_model_without_ranges_says_so():
+    with pytest.raises(ParameterError, match="SeasonalNaive declares no parameter"):
+        space_for([SeasonalNaive()], None)
+    with pytest.raises(ParameterError, match="their names"):
+        space_for([Bent(), WindowMean()], {"away": (0, 1)})
+    with pytest.raises(ParameterTypeError, match="function"):
+        space_for([Bent(), WindowMean()], lambda trial: {})
+    with pytest.raises(ParameterTypeError, match="gives a dict"):
+        space_for([Bent()], lambda trial: 3).draw(Draws(0))
+    with pytest.raises(ParameterError, match="seed"):
+        space_for([Bent()], lambda trial: {"seed": 3}).draw(Draws(0))
+
+
+@pytest.mark.parametrize("name", names())
+def test_every_model_draws_what_it_can_be_built_with(name):
+    cls = get(name)
+    needed = [key for key, one in declared(cls).items() if one.required]
+    made = cls(**{key: {"model": Bent(), "regressor": "ridge"}[key] for key in needed})
+    try:
+        space = space_for([made], None)
+    except ParameterError as error:
+        assert "declares no parameter" in str(error)
+        return
+    trial = optuna.create_study().ask()
+    space.built(space.draw(trial))
+    for one in drawn(space, 5):
+        assert not any(key.rpartition("__")[2] == "seed" for key in one.params)
+        space.built(one)

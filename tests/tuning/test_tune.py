@@ -1,0 +1,471 @@
+from __future__ import annotations
+
+import json
+from importlib.util import find_spec
+
+import numpy as np
+import optuna
+import pandas as pd
+import polars as pl
+import pytest
+
+from deepforecast import LSTM, Backtest, LinearModel, SeasonalNaive, Study, WindowMean, compare, datasets, tune
+from deepforecast.errors import (
+    CapabilityError,
+    DataError,
+    DeepForecastError,
+    ParameterError,
+    ParameterTypeError,
+    SaveError,
+    TrainingError,
+    TrainingWarning,
+)
+from tests.tuning.bent import Bent
+
+STATES = ["complete", "pruned", "failed"]
+
+
+def searched(model, frame, n_trials=12, **said):
+    options = said.pop("options", Study(n_windows=2, pruner=None))
+    return tune(model, frame, n_trials=n_trials, horizon=said.pop("horizon", 3), options=options, **said)
+
+
+def test_the_first_trial_is_the_model_as_it_is_and_scores_what_compare_says(frame):
+    model = Bent(away=2.0, horizon=3)
+    found = searched(model, frame, metric="mae", options=Study(n_windows=3, space={"away": (-4.0, 4.0)}))
+    board = compare([model], frame, n_windows=3, metrics="mae")
+    first = found.trials.iloc[0]
+    assert (first["start"], first["state"]) == ("default", "complete")
+    assert first["mae"] == board.table["mae"][0]
+    assert found.best_value <= first["mae"]
+    assert abs(found.best_params["away"]) < 2
+    assert found.best_model == model.clone(**found.best_params)
+    assert "state_" not in vars(found.best_model)
+    assert len(found.best_model.fit(frame).predict()) == 9
+
+
+def test_the_trials_frame_has_every_trial(frame):
+    found = searched(Bent(), frame, 15)
+    assert found.trials["number"].tolist() == list(range(15))
+    assert set(found.trials["state"]) == {"complete"}
+    assert (found.trials["windows"] == 2).all()
+    assert (found.trials["seconds"] >= 0).all()
+    assert not [name for name in found.trials if "seed" in name]
+    assert found.trials["inner"].notna().tolist() == (found.trials["kind"] == "b").tolist()
+
+
+def test_the_same_seed_searches_the_same(frame):
+    one, same, other = (searched(Bent(), frame, options=Study(seed=seed, n_windows=2)) for seed in (3, 3, 4))
+    columns = [name for name in one.trials if name != "seconds"]
+    pd.testing.assert_frame_equal(one.trials[columns], same.trials[columns])
+    assert one.trials["away"].tolist() != other.trials["away"].tolist()
+
+
+def test_nothing_after_the_windows_is_seen_and_nothing_held_out(frame):
+    changed = frame.copy()
+    changed.loc[changed.groupby("unique_id").cumcount() >= 54, "y"] *= -37  # the two windows held out
+    options = Study(n_windows=2, holdout=2)
+    one, other = searched(Bent(), frame, options=options), searched(Bent(), changed, options=options)
+    columns = [name for name in one.trials if name != "seconds"]
+    pd.testing.assert_frame_equal(one.trials[columns], other.trials[columns])
+    assert one.holdout["held_out"].tolist() != other.holdout["held_out"].tolist()
+    assert one.holdout["search"].tolist() == other.holdout["search"].tolist()
+
+
+def test_what_is_held_out_is_scored_apart(frame):
+    found = searched(Bent(away=3.0), frame, metric="mae", options=Study(n_windows=2, holdout=1, space={"away": (-4.0, 4.0)}))
+    board = compare([Bent(away=3.0), found.best_model.clone(alias="best")], frame, horizon=3, n_windows=1, metrics="mae")
+    expected = board.table.set_index("model")["mae"]
+    assert found.holdout["held_out"].tolist() == [expected["Bent"], expected["best"]]
+    assert found.holdout["search"].tolist() == [found.trials["mae"][0], found.best_value]
+    best = found.holdout.iloc[1]
+    assert best["optimism"] == pytest.approx(best["gain"] - best["gain_held_out"])
+
+
+def test_several_models_are_searched_as_one(frame):
+    found = searched([Bent(away=3.0), WindowMean(), SeasonalNaive()], frame, 15)
+    assert found.trials["model"].tolist()[:3] == ["Bent", "WindowMean", "SeasonalNaive"]
+    assert set(found.trials["model"]) == {"Bent", "WindowMean", "SeasonalNaive"}
+    assert found.best_params["model"] == found.best_model.name
+    assert found.trials["WindowMean.window"].notna().sum() > 0
+
+
+def test_several_models_are_searched_apart(frame):
+    found = searched([Bent(away=3.0), WindowMean()], frame, 9, options=Study(n_windows=2, apart=True))
+    assert found.trials["model"].value_counts().to_dict() == {"Bent": 5, "WindowMean": 4}
+    assert found.best_value == found.trials["mase"].min()
+    with pytest.raises(ParameterError, match="shared by 2 models"):
+        searched([Bent(), WindowMean()], frame, 1, options=Study(n_windows=2, apart=True))
+
+
+def test_accuracy_against_seconds(frame):
+    found = searched(Bent(), frame, 10, metric=["mae", "seconds"])
+    front = found.pareto
+    assert front["mae"].is_monotonic_increasing
+    assert front["seconds"].is_monotonic_decreasing
+    assert found.best_value == front["mae"][0]
+    assert set(found.trials["state"]) == {"complete"}
+    assert len(found.plot("pareto").data) >= 1
+
+
+def test_several_seeds_make_one_trial(frame):
+    found = searched(Bent(away=0.0), frame, 2, metric="mae", options=Study(n_windows=2, n_seeds=3, space={"width": [8, 9]}))
+    each = [searched(Bent(away=0.0, seed=seed), frame, 1, metric="mae", options=Study(n_windows=2, space={"width": [8]}))
+            for seed in range(3)]  # fmt: skip
+    assert found.trials["mae"][0] == pytest.approx(np.mean([one.best_value for one in each]))
+    assert found.best_model.seed == 0
+
+
+def test_metrics_of_intervals_and_quantiles(frame):
+    for metric in ("winkler-80", "coverage-90", "weighted_quantile_loss"):
+        found = searched(SeasonalNaive(), frame, 2, metric=metric, options=Study(n_windows=1, space={"season_length": [1, 7]}))
+        assert np.isfinite(found.best_value)
+
+
+def test_own_metrics_and_libraries(frame):
+    def worst(actual, forecast):
+        return float(np.abs(actual - forecast).max())
+
+    found = searched(Bent(), pl.from_pandas(frame), 4, metric=worst)
+    assert np.isfinite(found.trials["worst"]).all()
+
+
+def test_known_configurations_come_first(frame):
+    before = searched(Bent(), frame, 8)
+    found = searched(Bent(), frame, 5, options=Study(n_windows=2, start=[{"away": 0.25, "kind": "b"}, before]))
+    assert found.trials["start"].tolist()[:4] == ["default", "start 1", "start 2", "start 3"]
+    assert found.trials["away"].tolist()[:3] == [1.0, 0.25, before.best_params["away"]]
+    assert found.best_value <= before.best_value
+
+
+def test_the_same_configuration_is_not_tried_twice(frame, tmp_path):
+    mark = tmp_path / "marks"
+    found = searched(Bent(mark=str(mark)), frame, 20, options=Study(n_windows=1, space={"kind": ["a", "b"]}))
+    assert len(mark.read_text().splitlines()) == 2
+    assert found.trials["copy_of"].notna().sum() == 18
+    assert set(found.trials["state"]) == {"complete"}
+
+
+def test_a_grid_ends_when_all_is_tried(frame):
+    space = {"away": [0.0, 1.0, 2.0], "kind": ["a", "b"]}
+    found = searched(Bent(), frame, 50, options=Study(n_windows=1, space=space, sampler="grid"))
+    assert len(found.trials.drop_duplicates(["away", "kind"])) == 6
+    assert len(found.trials) <= 8
+    assert found.best_params["away"] == 0.0
+
+
+@pytest.mark.parametrize("sampler", ["tpe", "random", "sobol", "gp", optuna.samplers.RandomSampler(seed=1)])
+def test_samplers(frame, sampler):
+    found = searched(Bent(), frame, 13, options=Study(n_windows=1, sampler=sampler))
+    assert len(found.trials) == 13
+    assert found.trials["away"].nunique() > 8
+
+
+def test_a_sampler_that_needs_a_package_says_so(frame):
+    if find_spec("cmaes") is not None:
+        pytest.skip("cmaes is installed")
+    with pytest.raises(DeepForecastError, match="pip install cmaes"):
+        searched(Bent(), frame, 3, options=Study(sampler="cma"))
+
+
+# -- ending early --------------------------------------------------------------------------------------------------------------
+
+
+def test_bad_trials_of_any_family_end_early(frame, tmp_path):
+    mark = tmp_path / "marks"
+    options = Study(n_windows=4, space={"away": (-4.0, 4.0)})
+    found = searched(Bent(away=0.5, mark=str(mark)), frame, 30, options=options)
+    ended = found.trials[found.trials["state"] == "pruned"]
+    assert len(ended) > 5
+    assert (ended["windows"] < 4).all()
+    assert ended["reason"].str.contains("worse than others").all()
+    assert len(mark.read_text().splitlines()) == found.trials["windows"].sum()
+    done = found.trials[found.trials["state"] == "complete"]
+    assert ended["away"].abs().median() > done["away"].abs().median()
+
+
+def test_networks_end_early_within_a_window_by_their_forecasts():
+    frame = datasets.generate(4, 90, seed=2)
+    small = LSTM(horizon=7, hidden_size=4, decoder_size=8, max_steps=40, input_size=14)
+    options = Study(n_windows=1, space={"learning_rate": {"low": 1e-6, "high": 3e-2, "log": True}}, pruner="median")
+    found = tune(small, frame, n_trials=14, options=options)
+    ended = found.trials[found.trials["state"] == "pruned"]
+    assert len(ended) > 0
+    assert (ended["windows"] < 1).all()
+    assert set(ended["windows"]) <= {0.25, 0.5, 0.75}
+    alone = compare([small], frame, n_windows=1)
+    assert found.trials["mase"][0] == alone.table["mase"][0]  # to be looked at changes nothing
+
+
+@pytest.mark.parametrize("pruner", ["hyperband", "wilcoxon", optuna.pruners.PercentilePruner(20.0, n_startup_trials=2)])
+def test_pruners(frame, pruner):
+    options = Study(n_windows=6, space={"away": (-4.0, 4.0)}, pruner=pruner)
+    found = searched(Bent(away=0.0), frame, 25, options=options)
+    assert (found.trials["state"] == "pruned").sum() > 2
+    assert found.best_params.get("away", 0.0) == pytest.approx(0.0, abs=1.0)
+
+
+def test_with_several_objectives_none_ends_early_and_it_is_said(frame):
+    with pytest.warns(UserWarning, match="not ended early"):
+        found = searched(Bent(), frame, 9, metric=["mae", "rmse"], options=Study(n_windows=2, pruner="hyperband"))
+    assert set(found.trials["state"]) == {"complete"}
+
+
+# -- what goes wrong -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        ("some-raise", "RuntimeError: it broke at -"),
+        ("some-memory", "MemoryError"),
+        ("some-device", "CUDA out of memory"),
+        ("some-mute", "cannot be read"),
+    ],
+)
+def test_a_trial_that_fails_is_a_row_with_its_reason(frame, fault, words):
+    with pytest.warns(TrainingWarning, match="trials failed"):
+        found = searched(Bent(fault=fault), frame, 12)
+    failed = found.trials[found.trials["state"] == "failed"]
+    assert len(found.trials) == 12
+    assert len(failed) == (found.trials["away"] < 0).sum() > 0
+    assert failed["reason"].str.contains(words).all()
+
+
+def test_a_score_that_is_no_number_is_a_failure(frame):
+    def odd(actual, forecast):
+        return float("nan") if forecast[0] > actual[0] + 1 else float(np.abs(actual - forecast).mean())
+
+    with pytest.warns(TrainingWarning, match="trials failed"):
+        found = searched(Bent(away=-2.0), frame, 12, metric=odd, options=Study(n_windows=1, pruner=None))
+    assert found.trials["reason"].str.contains("A trial has a score").sum() == (found.trials["state"] == "failed").sum() > 0
+
+
+def test_a_configuration_that_is_refused_is_pruned_with_its_reason(frame):
+    found = searched(Bent(fault="some-refuse"), frame, 12)
+    refused = found.trials[found.trials["away"] < 0]
+    assert set(refused["state"]) == {"pruned"}
+    assert refused["reason"].str.contains("away is not to be").all()
+
+
+def test_if_every_trial_fails_the_last_cause_is_chained(frame):
+    with pytest.raises(TrainingError, match=r"none of 4 did.*it broke at") as caught:
+        searched(Bent(fault="raise"), frame, 4)
+    assert isinstance(caught.value.__cause__, RuntimeError)
+
+
+def test_a_trial_that_takes_too_long_is_ended(frame):
+    options = Study(n_windows=3, trial_timeout=0.15, pruner=None)
+    found = searched(Bent(fault="some-sleep:0.1"), frame, 8, options=options)
+    slow = found.trials[found.trials["away"] < 0]
+    assert set(slow["state"]) == {"pruned"}
+    assert slow["reason"].str.contains("time was up").all()
+    assert set(found.trials[found.trials["away"] >= 0]["state"]) == {"complete"}
+
+
+def test_a_timeout_gives_what_there_is_and_the_next_call_goes_on(frame, tmp_path):
+    said = {"storage": tmp_path / "study.log", "options": Study(n_windows=1, pruner=None)}
+    model = Bent(fault="sleep:0.05")
+    with pytest.warns(TrainingWarning, match="timeout"):
+        found = searched(model, frame, 30, timeout=0.8, **said)
+    assert 0 < len(found.trials) < 30
+    assert set(found.trials["state"]) == {"complete"}
+    again = searched(model, frame, len(found.trials) + 2, **said)
+    assert len(again.trials) == len(found.trials) + 2
+
+
+def test_ctrl_c_gives_what_there_is_and_the_next_call_goes_on(frame, tmp_path):
+    said = {"storage": str(tmp_path / "study.log"), "options": Study(n_windows=1, pruner=None)}
+    with pytest.warns(TrainingWarning, match="interrupted after"):
+        found = searched(Bent(fault="some-interrupt"), frame, 20, **said)
+    assert set(found.trials["state"]) == {"complete"}
+    assert not found.study.get_trials(states=(optuna.trial.TrialState.RUNNING,))
+    waiting = found.study.get_trials(states=(optuna.trial.TrialState.WAITING,))
+    assert len(waiting) == 1
+    assert waiting[0].system_attrs["fixed_params"]["away"] < 0
+
+
+def test_the_same_line_resumes_to_the_total(frame, tmp_path):
+    said = {"storage": str(tmp_path / "study.log")}
+    one = searched(Bent(), frame, 6, **said)
+    two = searched(Bent(), frame, 10, **said)
+    assert len(one.trials) == 6
+    assert len(two.trials) == 10
+    pd.testing.assert_frame_equal(one.trials, two.trials[:6])
+    assert len(searched(Bent(), frame, 10, **said).trials) == 10
+    whole = searched(Bent(), frame, 10)
+    assert whole.trials["away"].tolist() == two.trials["away"].tolist()
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"frame": 1}, "other data"),
+        ({"metric": "rmse"}, "other metrics.*mase.*rmse"),
+        ({"options": Study(n_windows=3, pruner=None)}, "other windows.*2.*3"),
+        ({"options": Study(n_windows=2, space={"away": (0.0, 1.0)})}, "other ranges"),
+        ({"options": Study(n_windows=2, n_seeds=2)}, "other seeds"),
+        ({"model": Bent(away=2.0)}, "other models"),
+    ],
+)
+def test_a_study_about_something_else_is_refused(frame, tmp_path, change, words):
+    said = {"storage": str(tmp_path / "study.log"), "study_name": "mine"}
+    searched(Bent(), frame, 2, **said)
+    other = frame.assign(y=frame["y"] + 1) if change.pop("frame", None) else frame
+    model = change.pop("model", Bent())
+    with pytest.raises(ParameterError, match=words):
+        searched(model, other, 4, **{**said, **change})
+    assert len(searched(Bent(), frame, 4, **said).trials) == 4
+
+
+def test_a_storage_that_goes_away_is_said_with_the_best_so_far(frame, tmp_path):
+    path = tmp_path / "study.log"
+
+    def vanishing(actual, forecast):
+        if not calls.pop():
+            path.unlink()
+        return float(np.abs(actual - forecast).mean())
+
+    calls = [False, *[True] * 30]
+    with pytest.raises(SaveError, match=r"can no longer be read or written.*Best so far"):
+        searched(Bent(), frame, 20, metric=vanishing, storage=path, options=Study(n_windows=1, pruner=None))
+    assert not path.exists()
+
+
+def test_covariates_that_some_models_cannot_use(frame):
+    given = frame.assign(price=np.arange(len(frame), dtype=float))
+    models = [Bent(), LinearModel(lags=3, windows=None)]
+    assert len(searched(models, given, 4, columns={"future": ["price"]}).trials) == 4
+    with pytest.raises(CapabilityError, match="price"):
+        searched(Bent(), given, 4, columns={"future": ["price"]})
+
+
+# -- the result ----------------------------------------------------------------------------------------------------------------
+
+
+def test_what_mattered(frame):
+    found = searched(Bent(), frame, 30, options=Study(n_windows=1, pruner=None, sampler="random"))
+    for by in ("ped_anova", "fanova"):
+        table = found.importance(by)
+        assert table["parameter"][0] == "away"
+        assert table["importance"].sum() == pytest.approx(1.0)
+    with pytest.raises(ParameterError, match="at least 4"):
+        searched(Bent(), frame, 2).importance()
+    with pytest.raises(ParameterError, match="by is"):
+        found.importance("shap")
+
+
+def test_pictures(frame):
+    found = searched(Bent(), frame, 15, options=Study(n_windows=3))
+    for kind in ("history", "importance", "slices", "parallel"):
+        figure = found.plot(kind)
+        assert json.loads(figure.to_json())["data"]
+    with pytest.raises(ParameterError, match="kind is"):
+        found.plot("curve")
+    with pytest.raises(ParameterError, match="several objectives"):
+        found.plot("pareto")
+    with pytest.raises(ParameterError, match="objective is"):
+        found.plot("history", objective="rmse")
+
+
+def test_a_result_is_saved_and_gone_on_from(frame, tmp_path):
+    path = tmp_path / "saved.log"
+    found = searched(Bent(), frame, 5)
+    found.save(path)
+    again = searched(Bent(), frame, 8, storage=path)
+    assert again.trials["away"].tolist()[:5] == found.trials["away"].tolist()
+    with pytest.raises(SaveError, match="is there"):
+        found.save(path)
+    with pytest.raises(SaveError, match="folder"):
+        found.save(tmp_path / "no" / "file.log")
+
+
+def test_the_repr_says_what_came_of_it(frame):
+    assert repr(searched(Bent(), frame, 3)).startswith("TuningResult(Bent-h3: 3 trials (3 complete); best mase ")
+
+
+# -- what is refused -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("said", "kind", "words"),
+    [
+        ({"n_trials": 0}, ParameterError, "n_trials"),
+        ({"n_trials": -1}, ParameterError, "n_trials"),
+        ({"n_trials": 2.5}, ParameterError, "n_trials"),
+        ({"timeout": 0}, ParameterError, "timeout"),
+        ({"timeout": "1h"}, ParameterTypeError, "timeout"),
+        ({"metric": "mse2"}, ParameterError, "mse2"),
+        ({"metric": "seconds"}, ParameterError, "beside 'seconds'"),
+        ({"metric": "crps_from_samples"}, ParameterError, "sample paths"),
+        ({"storage": "sqlite:////no/such/dir/x.db"}, ParameterError, "no/such/dir"),
+        ({"storage": "foo://x"}, ParameterError, "foo://x"),
+        ({"storage": "/no/such/dir/study.log"}, ParameterError, "no/such/dir"),
+        ({"storage": 3}, ParameterTypeError, "storage"),
+        ({"storage": "/tmp"}, ParameterError, "folder"),
+        ({"study_name": ""}, ParameterError, "study_name"),
+        ({"options": {"n_windows": 2}}, ParameterTypeError, "Study"),
+        ({"options": Study(n_windows=40)}, ParameterError, "n_windows=40"),
+        ({"options": Study(holdout=40)}, ParameterError, "n_windows=40"),
+        ({"options": Study(start=[{"away": "x"}])}, ParameterTypeError, "away"),
+        ({"options": Study(start=[3])}, ParameterTypeError, "start"),
+        ({"options": Study(refit="often")}, ParameterError, "refit"),
+        ({"horizon": 0}, ParameterError, "horizon"),
+    ],
+)  # fmt: skip
+def test_what_is_refused_before_any_trial(frame, tmp_path, said, kind, words):
+    mark = tmp_path / "marks"
+    with pytest.raises(kind, match=words):
+        tune(Bent(mark=str(mark)), frame, **{"n_trials": 3, "horizon": 3, **said})
+    assert not mark.exists()
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ({"n_windows": 0}, "n_windows"), ({"holdout": -1}, "holdout"), ({"n_seeds": 0}, "n_seeds"), ({"n_jobs": 0}, "n_jobs"),
+        ({"sampler": "bayes"}, "sampler"), ({"sampler": optuna.samplers.TPESampler}, "sampler"), ({"pruner": "asha"}, "pruner"),
+        ({"trial_timeout": -1}, "trial_timeout"), ({"trial_timeout": "long"}, "trial_timeout"), ({"grace": None}, "grace"),
+        ({"space": 3}, "space"), ({"pruner": "wilcoxon"}, "wilcoxon"), ({"progress": "bar"}, "progress"), ({"seed": -1}, "seed"),
+        ({"backtest": {}}, "Backtest"),
+    ],
+)  # fmt: skip
+def test_options_are_checked(said, words):
+    with pytest.raises(ParameterError, match=words):
+        Study(**said)
+
+
+def test_models_and_frames_are_checked(frame):
+    with pytest.raises(ParameterTypeError, match=r"Bent\(\)"):
+        tune(Bent, frame, n_trials=3, horizon=3)
+    with pytest.raises(ParameterError, match="empty"):
+        tune([], frame, n_trials=3, horizon=3)
+    with pytest.raises(ParameterError, match="horizon"):
+        tune(Bent(), frame, n_trials=3)
+    with pytest.raises(DataError):
+        tune(Bent(), frame[:0], n_trials=3, horizon=3)
+    with pytest.raises(ParameterError, match="SeasonalNaive declares no parameter"):
+        searched(SeasonalNaive(), frame)
+
+
+def test_a_file_of_something_else_is_no_storage(frame, tmp_path):
+    path = tmp_path / "sales.csv"
+    path.write_text("unique_id,ds,y\nA,2024-01-01,3\n")
+    with pytest.raises(ParameterError, match="something else"):
+        searched(Bent(), frame, 3, storage=path)
+    assert path.read_text() == "unique_id,ds,y\nA,2024-01-01,3\n"
+
+
+def test_a_study_of_somebody_else_is_refused(frame, tmp_path):
+    path = str(tmp_path / "study.db")
+    study = optuna.create_study(storage=f"sqlite:///{path}", study_name="theirs")
+    study.add_trial(optuna.create_trial(value=1.0))
+    with pytest.raises(ParameterError, match="was not made by tune"):
+        searched(Bent(), frame, 3, storage=path, study_name="theirs")
+
+
+def test_gaps_and_alignment_are_those_of_a_backtest(frame):
+    short = frame[(frame["unique_id"] != "C") | (frame["ds"] < "2024-02-20")]
+    options = Study(n_windows=2, backtest=Backtest(gap=2, align="calendar"))
+    with pytest.warns(UserWarning, match="No window judges"):
+        assert len(searched(Bent(), short, 3, options=options).trials) == 3
