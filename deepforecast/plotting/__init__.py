@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from deepforecast.plotting.attention import plot_attention
+    from deepforecast.plotting.components import plot_components
     from deepforecast.plotting.cross_validation import plot_cross_validation
     from deepforecast.plotting.figure import plot
     from deepforecast.plotting.leaderboard import plot_leaderboard
@@ -15,12 +16,14 @@ if TYPE_CHECKING:
     from deepforecast.plotting.training import plot_training
 
 __all__ = [
-    "plot", "plot_attention", "plot_cross_validation", "plot_leaderboard", "plot_pareto", "plot_residuals", "plot_training",
+    "plot", "plot_attention", "plot_components", "plot_cross_validation", "plot_leaderboard", "plot_pareto", "plot_residuals",
+    "plot_training",
 ]  # fmt: skip
 
 _PLACES = {
     "plot": "figure",
     "plot_attention": "attention",
+    "plot_components": "components",
     "plot_cross_validation": "cross_validation",
     "plot_leaderboard": "leaderboard",
     "plot_pareto": "pareto",

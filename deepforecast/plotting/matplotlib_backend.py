@@ -181,7 +181,7 @@ def _set_axis(axes: Axes, axis: Axis, side: str, width: float) -> None:
         own.set_minor_formatter(NullFormatter())
     elif axis.kind == "names":
         own.set_ticks(np.arange(len(axis.names)), axis.names, parse_math=False)
-        axes.set_ylim(-0.6, len(axis.names) - 0.4)
+        (axes.set_xlim if side == "x" else axes.set_ylim)(-0.6, len(axis.names) - 0.4)
     else:
         own.set_major_locator(MaxNLocator(nbins=8 if side == "x" else 6, steps=[1, 2, 2.5, 5, 10]))
         whole = _Whole(useOffset=False)

@@ -57,9 +57,9 @@ def shown(model: Prophet, learned: Learned, laid: Laid, mean: Floats) -> dict[st
     """The components of rows, as `components` gives them."""
     from deepforecast.models.additive._parts import places
 
-    every = places(parts_of(learned))
-    there = {name for name, where in every.items() if learned["coefficients"][:, where].any()}
-    found = {name: one for name, one in laid.components.items() if name == "trend" or name in there}
+    every, parts = laid.components, places(parts_of(learned))
+    there = [name for name, where in parts.items() if learned["coefficients"][:, where].any()]
+    found = {name: every[name] for name in ("trend", *there)}
     if bounded(model):
         found[CLIPPED] = mean - np.asarray(sum(found.values()))
     return found

@@ -11,7 +11,7 @@ from deepforecast.core.parallel import map_chunks
 from deepforecast.core.state import Learned
 from deepforecast.data.frames import Ints
 from deepforecast.data.panel import Panel
-from deepforecast.errors import DataError, ParameterError
+from deepforecast.errors import DataError, ParameterError, say
 from deepforecast.models.additive._changepoints import checked, refuse_outside
 from deepforecast.models.additive._clock import stamps_at
 from deepforecast.models.additive._fitting import Job, jobs
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from deepforecast.models.additive.prophet import Prophet
 
 SECONDS = 3e-10  # about what a number of a design costs in a fit, for each column
+EXACT = 1e-6  # of the largest value: errors below it are none
 TURNS = 12.0  # as much, where each step needs the products anew
 
 
@@ -45,6 +46,7 @@ def fitted(model: Prophet, panel: Panel, known: Learned | None) -> Learned:
     by_number = {number: learned for part in found for number, learned in part}
     ordered = [by_number[number] for number in range(len(panel))]
     held = {name: np.array([one[name] for one in ordered]) for name in ordered[0]}
+    _say_exact(model, panel, held, {number: job for job in todo for number in job.numbers})
     return Learned({**held, "end": last}, {"parts": written(parts)}, history=panel)
 
 
@@ -62,6 +64,17 @@ def _ends(model: Prophet, panel: Panel, used: NDArray[np.bool_]) -> tuple[Ints, 
     last = np.maximum.reduceat(np.where(used, rows, -1), panel.indptr[:-1]) - panel.indptr[:-1]
     step = panel.calendar.step
     return np.asarray(panel.start + step * first), np.asarray(panel.start + step * last)
+
+
+def _say_exact(model: Prophet, panel: Panel, held: dict[str, Any], by_number: dict[int, Job]) -> None:
+    """Series with no more values than parameters, and nothing left over: their bands tell nothing of noise."""
+    exact = np.flatnonzero((held["deviation"] < EXACT) & np.isnan(held["steady"]))
+    few = [one for one in exact.tolist() if len(by_number[one].design.time) <= len(by_number[one].design.nothing)]
+    if few:
+        say(
+            f"{model.name} goes through every value of series {panel.series.labels(np.array(few))}, which have no more values "
+            "than there are parameters: bands count no noise. Give longer series, or a smaller n_changepoints."
+        )
 
 
 def _check_changepoints(given: list[Any], panel: Panel, first: Ints, last: Ints) -> None:

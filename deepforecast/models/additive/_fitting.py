@@ -8,13 +8,14 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.panel import Panel
 from deepforecast.models.additive._clock import Stamps, hinges, placed, scaled, stamps_at
 from deepforecast.models.additive._design import rows_of, table
-from deepforecast.models.additive._parts import REGRESSOR, Parts, conditions, places
+from deepforecast.models.additive._parts import REGRESSOR, Part, Parts, conditions, places
 from deepforecast.models.additive._scaling import bounds, holds, refuse_crossed, standard, used_rows
 
 if TYPE_CHECKING:
@@ -101,7 +102,7 @@ def designed(
             continue
         found = rows_of(one, held, place, panel.covariates, rows)
         centre[where], scale[where] = standard(one, found)
-        seen = np.flatnonzero((found != 0.0).any(axis=0))  # a day that never was tells nothing
+        seen = np.flatnonzero(told(one, found))
         on.append(where.start + seen)
         features.append(((found - centre[where]) / scale[where])[:, seen])
     there = np.concatenate(on)
@@ -110,6 +111,13 @@ def designed(
         start, span, time, changes, hinges(time, changes), np.ascontiguousarray(np.concatenate(features, axis=1)), there,
         centre, scale, np.concatenate([trend, precision[there]]), multiply[there], stamps.per_day,
     )  # fmt: skip
+
+
+def told(part: Part, columns: Floats) -> NDArray[np.bool_]:
+    """Which columns of a part tell something: days that there were, and columns known ahead that change."""
+    if part.kind == REGRESSOR:
+        return np.asarray(columns.max(axis=0) > columns.min(axis=0))
+    return np.asarray((columns != 0.0).any(axis=0))
 
 
 def changes_of(model: Prophet, time: Floats, start: int, span: int, per_day: int) -> Floats:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from deepforecast.core.capabilities import Capabilities
 from deepforecast.core.forecaster import Forecaster
-from deepforecast.core.monitor import Monitor
+from deepforecast.core.monitor import SILENT, Monitor
 from deepforecast.core.params import param
 from deepforecast.core.registry import register
-from deepforecast.core.state import Learned
+from deepforecast.core.state import Learned, State
 
 if TYPE_CHECKING:
     from deepforecast.core.forecast import Forecast
@@ -128,6 +128,23 @@ class Prophet(Forecaster):
 
     def _needs(self, panel: Panel) -> int:
         return 2
+
+    def _learn(self, panel: Panel, monitor: Monitor = SILENT) -> State:
+        state = super()._learn(panel, monitor)
+        if not panel.series.columns.future:
+            return state
+        from deepforecast.models.additive._untold import held_still
+
+        learned = replace(state.learned, by_series={**state.learned.by_series, "unvaried": held_still(self, panel)})
+        return replace(state, learned=learned)
+
+    def _ahead(self, state: State, steps: int, future: Frame | None) -> Mapping[str, Covariate]:
+        from deepforecast.models.statistical._regressors import say_untold
+
+        found = super()._ahead(state, steps, future)
+        if found and "unvaried" in state.learned.by_series:
+            say_untold(self.name, state.learned["unvaried"], found, state.series)
+        return found
 
     def _fit(self, panel: Panel, monitor: Monitor) -> Learned:
         from deepforecast.models.additive._fit import fitted
