@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 
 import deepforecast
-import deepforecast.nn.batch
 from deepforecast.errors import CapabilityError, ParameterError
+from deepforecast.nn.batch import Batch, Inputs
 from deepforecast.nn.bins import Bins
 from deepforecast.nn.heads import HEADS
 from tests.models.neural.test_ahead import HORIZON, panel
@@ -32,6 +32,16 @@ def fitted(name: str = "LSTM", **rest: Any) -> Any:
 
 def array(found: pd.DataFrame, column: str, *shape: int) -> np.ndarray:
     return found[column].to_numpy().reshape(*shape)
+
+
+def inputs_of(model: Any, y: Tensor) -> Inputs:
+    """Windows (B, L) of a model without columns, as its body sees them."""
+    empty = y.new_zeros(len(y), max(y.shape[1], model.horizon), 0)
+    past, future = empty[:, : y.shape[1]], empty[:, : model.horizon]
+    static, scale = empty[:, 0], y[:, :1]
+    batch = Batch(y, past.float(), future.float(), static.float(), past.long(), future.long(), static.long(), scale, scale)
+    inputs: Inputs = model.network_.inputs(batch)[0]
+    return inputs
 
 
 @pytest.fixture
@@ -105,10 +115,7 @@ def test_a_greedy_point_is_the_path_in_which_each_step_is_told_the_one_before() 
         network, told = model.network_, torch.tensor(panel(3, 120).y.to_numpy().reshape(3, 120)[:, -24:])
 
         def block(y: Tensor) -> Tensor:
-            empty = y.new_zeros(3, 24, 0)
-            batch = deepforecast.nn.batch.Batch(y, empty.float(), empty[:, :HORIZON].float(), empty[:, 0].float(), empty.long(),
-                                                empty[:, :HORIZON].long(), empty[:, 0].long(), y[:, :1], y[:, :1])  # fmt: skip
-            inputs, _ = network.inputs(batch)
+            inputs = inputs_of(model, y)
             state, previous, path = network.start(inputs), inputs.y[:, -1], []
             for step in range(HORIZON):
                 raw, state = network.step(state, previous, inputs.ahead[:, step], step)
