@@ -1,15 +1,17 @@
 """LSTM and GRU at their defaults beside neuralforecast's at its defaults and SeasonalNaive, on real data.
 
-    python benchmarks/bench_neural_accuracy.py [set ...] [--models LSTM GRU] [--quick]
+    python benchmarks/bench_neural_accuracy.py [set ...] [--models LSTM GRU] [--kept FOLDER] [--quick]
 
 Needs the data folder (DEEPFORECAST_DATA): M4 hourly and weekly, NN5 (what follows the training part), Nord Pool's prices with
 load and wind known ahead (each day of the test part, one model). MASE by the changes over one season in the training part. The
-peer has no default for how far it looks back: three horizons.
+peer has no default for how far it looks back: three horizons. `--kept`: what the peer said and how long it took stays in that
+folder, and what is there is not run again.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 import tempfile
@@ -52,6 +54,7 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="weekly alone, 50 steps of all: only that it runs")
     parser.add_argument("--asleep", action="store_true", help="idle threads sleep: for a machine that does other work too")
     parser.add_argument("--no-peer", action="store_true")
+    parser.add_argument("--kept", type=Path)
     parser.add_argument("--validation", action="store_true", help="on the end of the training part: what defaults are tuned by")
     given = parser.parse_args()
     if given.quick:
@@ -90,7 +93,8 @@ def run(name: str, data: Data, given: Any) -> list[str]:
         found[kind] = ours(model, train, test, data, windows)
         if not given.no_peer:
             told = {"model": kind, "horizon": horizon, "freq": data.freq, "future": list(data.future), "windows": windows}
-            found[f"neuralforecast {kind}"] = theirs(train, test, {**told, "steps": steps.get("max_steps")})
+            told["steps"] = steps.get("max_steps")
+            found[f"neuralforecast {kind}"] = kept(given.kept, f"{name}-{kind}", lambda told=told: theirs(train, test, told))
     return [
         f"| {name} | {train['unique_id'].nunique():,} | {who} | {mase(train, test, one, data.season):.3f} | "
         f"{said['wall']:.1f} | {said['cpu']:.1f} |"
@@ -120,6 +124,19 @@ def ours(model: Any, train: pd.DataFrame, test: pd.DataFrame, data: Data, window
         found = model.predict(future=test[["unique_id", "ds", *chosen]] if uses else None)
     said = {"wall": time.perf_counter() - wall, "cpu": time.process_time() - cpu}
     return found.rename(columns={model.name: "forecast"})[["unique_id", "ds", "forecast"]], said
+
+
+def kept(folder: Path | None, name: str, run: Any) -> tuple[pd.DataFrame, Said]:
+    """What is in the folder by that name, or else what the run brings, which stays there."""
+    if folder is None:
+        return run()
+    forecasts, seconds = folder / f"{name}.parquet", folder / f"{name}.json"
+    if not seconds.exists():
+        found, said = run()
+        folder.mkdir(parents=True, exist_ok=True)
+        found.to_parquet(forecasts)
+        seconds.write_text(json.dumps(said), encoding="utf-8")
+    return pd.read_parquet(forecasts), json.loads(seconds.read_text(encoding="utf-8"))
 
 
 def theirs(train: pd.DataFrame, test: pd.DataFrame, told: Said) -> tuple[pd.DataFrame, Said]:

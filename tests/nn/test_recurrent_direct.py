@@ -43,6 +43,22 @@ def test_every_sum_of_options_trains(cell: str) -> None:
                 assert torch.equal(body.features(inputs), body.features(inputs))
 
 
+def test_a_perceptron_beside_sees_the_window_and_moves_the_places_alone() -> None:
+    keeps_the_rules(lambda sizes: RecurrentDirect(sizes, SMALL, decoder_size=8, beside=(7,)))
+    sizes, inputs = replace(SHORT, location=slice(1, 2)), some_inputs(SHORT)
+    body = seeded(lambda: RecurrentDirect(sizes, SMALL, decoder_size=8, beside=()))
+    assert body.beside is not None
+    with torch.no_grad():
+        before = body.features(inputs)
+        for weight in body.beside.parameters():
+            weight.zero_()
+        assert (before != body.features(inputs)).flatten(0, 1).any(0).tolist() == [False, True, False]
+        body.beside.get_parameter("perceptron.layers.0.weight")[1, 2] = 2.0  # of the window's third row for the second step
+        told = body.beside(inputs, torch.zeros(5, 6))
+    assert torch.equal(told[:, 1, 1], 2 * inputs.y[:, 2])
+    assert told.count_nonzero() == inputs.y[:, 2].count_nonzero()
+
+
 def test_which_row_a_step_reads() -> None:
     def read(input_size: int, horizon: int, season: int | None) -> list[float]:
         sizes = Sizes(input_size, horizon, 1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from deepforecast.core.params import param
@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 
 class RecurrentForecaster(StepwiseForecaster):
-    """Recurrent layers over the window. With output="direct" all steps are read off their states at once; with "autoregressive"
+    """Recurrent layers over the window. With output="direct" all steps are read off their states at once, and a perceptron
+    that sees the window itself and the last state is added (states alone forget its values: `beside`); with "autoregressive"
     a second stack goes on from there, told the value before at each step: the true one in training (teacher forcing, less and
     less of it by `teacher`), its own draws in forecasts."""
 
@@ -34,7 +35,10 @@ class RecurrentForecaster(StepwiseForecaster):
     )
     decoder_layers: int = param(1, at_least=0, help="hidden layers of the direct output")
     decoder_size: int = param(64, at_least=1, help="their width")
-    scaler: str = param("last")
+    beside: Sequence[int] | None = param(
+        (256, 256), at_least=1, search=(None, (128,), (256, 256)),
+        help="widths of a perceptron over the window and the last state, added to the direct output; None: none",
+    )  # fmt: skip
 
     learning_example: ClassVar[dict[str, Any]] = {
         **StepwiseForecaster.learning_example, "max_steps": 400, "hidden_size": 16, "weight_decay": 0.01, "head": "quantiles",
@@ -44,9 +48,11 @@ class RecurrentForecaster(StepwiseForecaster):
     @classmethod
     def examples(cls) -> list[dict[str, Any]]:
         """Small networks for the contract checks."""
-        small: dict[str, Any] = {"input_size": 14, "max_steps": 10, "batch_size": 32, "hidden_size": 8, "decoder_size": 16}
+        small: dict[str, Any] = {
+            "input_size": 14, "max_steps": 10, "batch_size": 32, "hidden_size": 8, "decoder_size": 16, "beside": [16]
+        }  # fmt: skip
         in_turn = {**small, "output": "autoregressive", "head": "student_t"}
-        del in_turn["decoder_size"]
+        del in_turn["decoder_size"], in_turn["beside"]
         return {"lstm": [small, in_turn], "gru": [small], "rnn": [in_turn]}[cls.cell]
 
     @property
@@ -63,7 +69,7 @@ class RecurrentForecaster(StepwiseForecaster):
         if self.output == "direct":
             yield "teacher", "where all steps come at once: leave it out, or say output='autoregressive'"
         else:
-            for name in ("decoder_layers", "decoder_size"):
+            for name in ("decoder_layers", "decoder_size", "beside"):
                 yield name, "where steps are taken in turn: leave it out, or say output='direct'"
         if self.n_layers == 1:
             yield "residual", "on a single layer: leave it out, or say n_layers=2"
@@ -79,4 +85,4 @@ class RecurrentForecaster(StepwiseForecaster):
         )  # fmt: skip
         if self.output == "autoregressive":
             return RecurrentStepwise(sizes, options)
-        return RecurrentDirect(sizes, options, sizes.season, self.decoder_layers, self.decoder_size)
+        return RecurrentDirect(sizes, options, sizes.season, self.decoder_layers, self.decoder_size, self.beside)

@@ -43,6 +43,11 @@ class NBEATS(NeuralForecaster):
     learning_rate: float = param(1.5e-3)
     dropout: float = param(0.0, at_least=0, below=1, low=0.0, high=0.3, help="share of the numbers hidden while training")
 
+    @property
+    def reads_season(self) -> bool:
+        """Its stack of seasons repeats after so many rows."""
+        return "season" in self.stacks
+
     def _idle(self) -> Iterator[tuple[str, str]]:
         if "trend" not in self.stacks:
             yield "degree", "without a stack of trends: leave it out, or say stacks=['trend', 'season']"
@@ -54,4 +59,5 @@ class NBEATS(NeuralForecaster):
         if unknown or not self.stacks:
             found = shown(unknown[0]) if unknown else "none"
             raise ParameterError(f"stacks is a list of {', '.join(KINDS)}; got {found}. Say stacks=['trend', 'season'].")
-        return NBEATSBody(sizes, self.stacks, self.blocks, self.hidden, self.degree, dropout=self.dropout)
+        period = sizes.season if sizes.season > 1 else None
+        return NBEATSBody(sizes, self.stacks, self.blocks, self.hidden, self.degree, period, self.dropout)
