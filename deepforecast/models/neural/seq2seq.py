@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from deepforecast.core.params import Param, param
 from deepforecast.core.registry import register
 from deepforecast.models.neural._stepwise import StepwiseForecaster
-from deepforecast.models.statistical._idle import refuse_idle
 
 if TYPE_CHECKING:
     from deepforecast.nn.batch import Sizes
@@ -86,7 +85,6 @@ class Seq2Seq(StepwiseForecaster):
         from deepforecast.nn.recurrent import RecurrentOptions
         from deepforecast.nn.seq2seq import Seq2SeqBody, Seq2SeqOptions
 
-        refuse_idle(self, self._idle())
         layers = RecurrentOptions(self.cell, self.hidden_size, self.n_layers, self.bidirectional, self.dropout)
         attention = self.attention and AttentionOptions(
             self.attention, self.separate, self.learned_temperature, self.window, self.hard
@@ -97,7 +95,6 @@ class Seq2Seq(StepwiseForecaster):
         ))  # fmt: skip
 
     def _idle(self) -> Iterator[tuple[str, str]]:
-        """Parameters that have no effect beside the others as they are: names, and why, with the way out."""
         if self.attention is None:
             for name in ("order", "input_feeding", "separate", "self_attention", "learned_temperature", "window", "hard"):
                 yield name, "where nothing is looked back at: leave it out, or say attention='general'"
