@@ -22,6 +22,7 @@ _NAMES = {
     "datasets": "datasets",
     "decompose": "models.statistical.decomposition",
     "errors": "errors",
+    "faithfulness": "evaluation.faithfulness",
     "fill_gaps": "data.checks",
     "load": "core.persistence",
     "param": "core.params",

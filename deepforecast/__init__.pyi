@@ -18,6 +18,7 @@ from deepforecast.evaluation.backtesting import Backtest as Backtest
 from deepforecast.evaluation.compare import Leaderboard as Leaderboard
 from deepforecast.evaluation.compare import compare as compare
 from deepforecast.evaluation.cross_validation import cross_validate as cross_validate
+from deepforecast.evaluation.faithfulness import faithfulness as faithfulness
 from deepforecast.evaluation.score import score as score
 from deepforecast.models.additive.prophet import Prophet as _Prophet
 from deepforecast.models.baselines.drift import Drift as _Drift
@@ -65,6 +66,9 @@ from deepforecast.models.statistical.theta import Theta as _Theta
 from deepforecast.models.statistical.tsb import TSB as _TSB
 from deepforecast.models.statistical.unobserved_components import UnobservedComponents as _UnobservedComponents
 from deepforecast.plotting import plot as plot
+from deepforecast.tuning.result import TuningResult as TuningResult
+from deepforecast.tuning.study import Study as Study
+from deepforecast.tuning.tune import tune as tune
 
 __version__: str
 
@@ -112,9 +116,11 @@ __all__ = [
     "SeasonalMean",
     "SeasonalNaive",
     "Seq2Seq",
+    "Study",
     "TSB",
     "Theta",
     "Transformer",
+    "TuningResult",
     "UnobservedComponents",
     "WindowMean",
     "XGBoost",
@@ -125,12 +131,14 @@ __all__ = [
     "datasets",
     "decompose",
     "errors",
+    "faithfulness",
     "fill_gaps",
     "load",
     "param",
     "plot",
     "register",
     "score",
+    "tune",
 ]
 
 class ADIDA(_ADIDA):
@@ -869,6 +877,7 @@ class GRU(_GRU):
     teacher: how long true values are fed in training
     decoder_layers: hidden layers of the direct output
     decoder_size: their width
+    beside: widths of a perceptron over the window and the last state, added to the direct output; None: none
     """
 
     def __init__(
@@ -883,7 +892,7 @@ class GRU(_GRU):
         head: str = "quantiles",
         quantiles: list[float] | None = None,
         loss: str = "mae",
-        scaler: str = "last",
+        scaler: str = "standard",
         scale_by: str = "window",
         season_length: int | str = "auto",
         calendar: list[str] | str | None = "auto",
@@ -929,6 +938,7 @@ class GRU(_GRU):
         teacher: str = "constant",
         decoder_layers: int = 1,
         decoder_size: int = 64,
+        beside: Sequence[int] | None = (256, 256),
     ) -> None: ...
 
 class GradientBoosting(_GradientBoosting):
@@ -1204,6 +1214,7 @@ class LSTM(_LSTM):
     teacher: how long true values are fed in training
     decoder_layers: hidden layers of the direct output
     decoder_size: their width
+    beside: widths of a perceptron over the window and the last state, added to the direct output; None: none
     """
 
     def __init__(
@@ -1218,7 +1229,7 @@ class LSTM(_LSTM):
         head: str = "quantiles",
         quantiles: list[float] | None = None,
         loss: str = "mae",
-        scaler: str = "last",
+        scaler: str = "standard",
         scale_by: str = "window",
         season_length: int | str = "auto",
         calendar: list[str] | str | None = "auto",
@@ -1264,6 +1275,7 @@ class LSTM(_LSTM):
         teacher: str = "constant",
         decoder_layers: int = 1,
         decoder_size: int = 64,
+        beside: Sequence[int] | None = (256, 256),
     ) -> None: ...
 
 class LightGBM(_LightGBM):
@@ -2009,6 +2021,7 @@ class RNN(_RNN):
     teacher: how long true values are fed in training
     decoder_layers: hidden layers of the direct output
     decoder_size: their width
+    beside: widths of a perceptron over the window and the last state, added to the direct output; None: none
     nonlinearity: what bends the sum
     """
 
@@ -2024,7 +2037,7 @@ class RNN(_RNN):
         head: str = "quantiles",
         quantiles: list[float] | None = None,
         loss: str = "mae",
-        scaler: str = "last",
+        scaler: str = "standard",
         scale_by: str = "window",
         season_length: int | str = "auto",
         calendar: list[str] | str | None = "auto",
@@ -2070,6 +2083,7 @@ class RNN(_RNN):
         teacher: str = "constant",
         decoder_layers: int = 1,
         decoder_size: int = 64,
+        beside: Sequence[int] | None = (256, 256),
         nonlinearity: str = "tanh",
     ) -> None: ...
 
