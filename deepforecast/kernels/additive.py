@@ -82,7 +82,9 @@ def _straight(
     y: Floats, design: Floats, across: Floats, prior: Prior, constant: int, found: Found, room: Room
 ) -> None:
     rows = len(design)
-    _gram(design, room.gram)
+    for row in range(rows):
+        room.left[row] = 1.0
+    add_products(design, room.left, room.gram)
     for one in range(len(y)):
         x, variance, expected = found.x[one], FIRST, -1.0
         x[constant] = y[one].mean()
@@ -91,7 +93,9 @@ def _straight(
             squares = _squares(room.left)
             if turn and (abs(squares - expected) <= 1e-9 * squares or squares <= rows * LEAST):
                 break
-            _products(design, room.left, room.slope)
+            for i in range(len(x)):
+                room.slope[i] = 0.0
+            add_slope(design, room.left, room.slope)
             variance, expected = _turns(squares, rows, prior, variance, x, room)
         _residuals(y[one], across, x, room.left)
         squares = _squares(room.left)
@@ -176,15 +180,31 @@ def _changes(weight: float, start: Floats, x: Floats, free: int, room: Room) -> 
 
 
 @bare
-def _gram(design: Floats, gram: Floats) -> None:
-    """The upper half of X'X, added to what is there, row by row: the same bits whatever stands beside."""
+def add_products(design: Floats, weight: Floats, gram: Floats) -> None:
+    """The upper half of the weighted X'X, added to what is there, four rows at a time: the same bits whatever stands beside."""
     rows, size = design.shape
-    for row in range(rows):
+    for row in range(0, rows - 3, 4):
+        one, two, three, four = design[row], design[row + 1], design[row + 2], design[row + 3]
         for i in range(size):
-            by = design[row, i]
-            if by != 0.0:
+            a, b = weight[row] * one[i], weight[row + 1] * two[i]
+            c, d = weight[row + 2] * three[i], weight[row + 3] * four[i]
+            if a != 0.0 or b != 0.0 or c != 0.0 or d != 0.0:
                 for j in range(i, size):
-                    gram[i, j] += by * design[row, j]
+                    gram[i, j] += a * one[j] + b * two[j] + (c * three[j] + d * four[j])
+    for row in range(rows - rows % 4, rows):
+        for i in range(size):
+            a = weight[row] * design[row, i]
+            for j in range(i, size):
+                gram[i, j] += a * design[row, j]
+
+
+@bare
+def add_slope(design: Floats, left: Floats, slope: Floats) -> None:
+    """X'r, added to what is there."""
+    for row in range(len(left)):
+        by = left[row]
+        for j in range(len(slope)):
+            slope[j] += by * design[row, j]
 
 
 @bare
@@ -196,16 +216,6 @@ def _residuals(y: Floats, across: Floats, x: Floats, left: Floats) -> None:
         if by != 0.0:
             for row in range(len(left)):
                 left[row] -= by * across[j, row]
-
-
-@bare
-def _products(design: Floats, left: Floats, slope: Floats) -> None:
-    for j in range(len(slope)):
-        slope[j] = 0.0
-    for row in range(len(left)):
-        by = left[row]
-        for j in range(len(slope)):
-            slope[j] += by * design[row, j]
 
 
 @bare

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from deepforecast.kernels.additive import Prior, Room, posterior, room, solve, variance_of
+from deepforecast.kernels.additive import Prior, Room, add_products, add_slope, posterior, room, solve, variance_of
 from deepforecast.kernels.compiling import announced, bare, lean
 
 Floats = NDArray[np.float64]
@@ -26,7 +26,7 @@ LINEAR, LOGISTIC, FLAT = 0, 1, 2
 STEPS = 500
 GAIN = 1e-11  # of the objective, per row, below which a step is the last
 SHORTEST = 1e-9  # share of a step
-TREND, SHARE, FITTED, WEIGHT = range(4)  # of the lines
+TREND, SHARE, FITTED, WEIGHT, LEFT = range(5)  # of the lines
 
 
 class Rows(NamedTuple):
@@ -47,7 +47,7 @@ class Rows(NamedTuple):
 def curved(rows: Rows, prior: Prior, start: Floats) -> tuple[Floats, float, float]:
     """Parameters, deviation and objective from a start."""
     x, found = np.array(start, dtype=np.float64), np.array([1.0, 0.0])
-    lines, tangents = np.empty((4, len(rows.y))), np.empty((len(rows.y), len(start)))
+    lines, tangents = np.empty((5, len(rows.y))), np.empty((len(rows.y), len(start)))
     with announced("the maximum of an additive model"):
         _curved(rows, prior, x, found, lines, tangents, room(len(start), 0))
     return x, math.sqrt(found[0]), float(found[1])
@@ -130,19 +130,14 @@ def _tangents(rows: Rows, x: Floats, lines: Floats, tangents: Floats) -> None:
 @bare
 def _sums(y: Floats, lines: Floats, tangents: Floats, gram: Floats, slope: Floats) -> None:
     """Weighted sums of products of the tangents (the upper half), and of them and the residuals."""
-    rows, size = tangents.shape
-    for i in range(size):
+    for i in range(len(slope)):
         slope[i] = 0.0
-        for j in range(i, size):
+        for j in range(i, len(slope)):
             gram[i, j] = 0.0
-    for row in range(rows):
-        weight, left = lines[WEIGHT, row], y[row] - lines[FITTED, row]
-        for i in range(size):
-            by = weight * tangents[row, i]
-            if by != 0.0:
-                slope[i] += by * left
-                for j in range(i, size):
-                    gram[i, j] += by * tangents[row, j]
+    add_products(tangents, lines[WEIGHT], gram)
+    for row in range(len(y)):
+        lines[LEFT, row] = lines[WEIGHT, row] * (y[row] - lines[FITTED, row])
+    add_slope(tangents, lines[LEFT], slope)
 
 
 @bare
