@@ -6,6 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,12 @@ class Forecast(ABC):
 
     def point(self, kind: str) -> Floats:
         """The mean or the median."""
-        return self.mean if kind == "mean" else self.quantiles([0.5])[..., 0]
+        return self.mean if kind == "mean" else self.median
+
+    @cached_property
+    def median(self) -> Floats:
+        """Refused where there are points alone."""
+        return self.quantiles([0.5])[..., 0]
 
     @abstractmethod
     def after(self, steps: int) -> Forecast:

@@ -256,10 +256,10 @@ class Forecaster:
         return self.state_
 
     def forecast_from(self, state: State, steps: int, future: Mapping[str, Covariate]) -> Forecast:
-        """The forecast as arrays, with calibrated bands where there are; never a number that is not finite."""
+        """The forecast as arrays, with calibrated bands where there are; never a point that is not finite."""
         forecast = self._forecast(replace(state.learned, series=state.series), steps, future)
-        finite(forecast.mean, state, self.name)
-        return forecast if state.calibration is None else state.calibration.around(forecast.point(self.point_kind))
+        point = finite(forecast.point(self.point_kind), state, self.name)
+        return forecast if state.calibration is None else state.calibration.around(point)
 
     def _learn(self, panel: Panel, monitor: Monitor = SILENT) -> State:
         """Everything a fit does with a panel, without touching the model. What is handled is said once it has been."""

@@ -19,7 +19,7 @@ from deepforecast.data import frames
 from deepforecast.data.ahead import recoded
 from deepforecast.data.assembly import blown_up
 from deepforecast.data.columns import say_undeclared
-from deepforecast.data.covariates import Covariate, match
+from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Frame, Ints
 from deepforecast.data.panel import Panel
 from deepforecast.errors import CapabilityError, DataError, ParameterTypeError, say, some
@@ -129,25 +129,28 @@ def _read(state: State, frame: Frame, static: Frame | None, **time: Any) -> tupl
     """
     columns = state.series.columns
     looked_for = state.static if static is None else {}
-    absent = [name for name in looked_for if name not in frames.opened(frame).columns]
-    asked = replace(columns, static=tuple(name for name in state.static if name not in absent))
+    absent = [name for name in looked_for if name not in frames.table(frame).columns]
+    static_there = tuple(name for name in state.static if name not in absent)
+    asked = columns if columns.static == static_there else replace(columns, static=static_there)
     panel = Panel.from_frame(frame, columns=asked, static=static, **time)
     say_undeclared(panel.undeclared, state.undeclared)
-    if state.series.ids is None or panel.series.ids is None:
-        if state.series.ids is not None:
+    if state.series.own_ids is None or panel.series.own_ids is None:
+        if state.series.own_ids is not None:
             raise DataError(
                 f"The model was fitted with the id column {columns.id}; the frame has none, so its series cannot be told. Add "
                 "the column."
             )
         rows = np.zeros(len(panel), dtype=np.int64)
     else:
-        rows = match(panel.series.ids, state.series.ids, "fitted model", columns.id or "")
+        rows = state.series.numbers_of(panel.series.own_ids)
     unknown = np.flatnonzero(rows < 0)
     if absent and len(unknown):
         raise DataError(
             f"Static columns of a new series are in the frame or in static=; {some(absent)} of series "
             f"{panel.series.labels(unknown)} is in neither. Add them."
         )
+    if columns is panel.series.columns and panel.undeclared == state.undeclared:
+        return panel, rows
     held = {name: state.static[name].take(rows) if name in absent else panel.static[name] for name in state.static}
     undeclared = tuple(dict.fromkeys((*state.undeclared, *panel.undeclared)))
     return replace(panel, series=replace(panel.series, columns=columns), static=held, undeclared=undeclared), rows

@@ -120,6 +120,8 @@ def occurring(one: Covariate) -> Covariate:
 
 
 def _without_missing(model: Forecaster, panel: Panel, goes_on: bool) -> Panel:
+    if panel.complete and not panel.covariates:
+        return panel
     target = panel.series.columns.target
     every = {target: panel.missing()} | {name: one.missing() for name, one in panel.covariates.items()}
     missing = {name: rows for name, rows in every.items() if rows.any()}

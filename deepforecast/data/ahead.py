@@ -35,7 +35,7 @@ def ahead(
             f"The model was fitted with columns known ahead, so predict needs future= with {some(known)} for the next "
             f"{steps} steps of each series. {EXPECTED}: add these columns to it."
         )
-    table = frames.opened(future, "future frame")
+    table = frames.table(future, "future frame")
     names = resolve(
         {"id": series.columns.id, "time": series.columns.time, "target": series.columns.target, "future": tuple(known)},
         table.columns,
@@ -70,7 +70,7 @@ def recoded(one: Covariate, name: str, known: tuple[str, ...] | None) -> Covaria
 
 def _rows(keys: Keys, series: Series, steps: int) -> Ints:
     """The caller's row of the future frame for each series and step, -1 where there is none."""
-    place = covariates.match(keys.ids, series.ids, "fitted model", "id") if keys.ids is not None else np.zeros(1, np.int64)
+    place = np.zeros(1, np.int64) if keys.ids is None else series.numbers_of(keys.ids)
     if (place < 0).any():  # whatever the rows of other series hold
         keys = _only(keys, place)
         place = place[place >= 0]
@@ -92,7 +92,7 @@ def _only(keys: Keys, place: Ints) -> Keys:
     rows = np.flatnonzero(np.repeat(place >= 0, lengths))
     known = np.flatnonzero(place >= 0)
     order = rows if keys.order is None else keys.order[rows]
-    ids = None if keys.ids is None else keys.ids[known]
+    ids = None if keys.ids is None else frames.rows_of(keys.ids, known)
     return keys._replace(ids=ids, order=order, indptr=np.append(0, np.cumsum(lengths[known])), raw=keys.raw[rows])
 
 

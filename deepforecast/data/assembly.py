@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import narwhals.stable.v2 as nw
 import numpy as np
 
 from deepforecast.data import covariates, frames
 from deepforecast.data.columns import Columns
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats, Frame, Ints
+from deepforecast.data.native import Table
 from deepforecast.data.reading import Keys
 from deepforecast.errors import DataError, say, shown
 
@@ -39,7 +39,7 @@ def check_values(y: Floats, keys: Keys, may_be_empty: bool) -> None:
         )
 
 
-def covariate(table: nw.DataFrame[Any], name: str, keys: Keys) -> Covariate:
+def covariate(table: Table, name: str, keys: Keys) -> Covariate:
     """A covariate in the order of the keys, finite or missing."""
     one = covariates.read(table[name], name)
     one = one if keys.order is None else one.take(keys.order)
@@ -78,7 +78,7 @@ def with_gaps(panel: Panel, position: Ints, steps: Ints) -> Panel:
     return replace(panel, indptr=indptr, y=y, covariates=held)
 
 
-def with_static(panel: Panel, table: nw.DataFrame[Any], static: Frame | None, keys: Keys) -> Panel:
+def with_static(panel: Panel, table: Table, static: Frame | None, keys: Keys) -> Panel:
     """Static covariates from the frame itself, or from the static frame: those declared, or else all it has."""
     series, names = panel.series, keys.names
     inside = [name for name in names.static if name in table.columns]

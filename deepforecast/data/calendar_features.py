@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -72,6 +73,22 @@ def features(calendar: Calendar, positions: Ints, names: tuple[str, ...]) -> Flo
     days, within = local_days(calendar, few)
     table = np.stack([_one(days, within, name) for name in names], axis=1)
     return np.asarray(table[rows], dtype=np.float64)
+
+
+def on_circles(calendar: Calendar, positions: Ints, names: tuple[str, ...]) -> Any:
+    """The features of positions (n,) as networks take them, (n, width) in float32: what comes round as a point on a circle."""
+    if not names:
+        return np.empty((positions.size, 0), dtype=np.float32)
+    few, rows = distinct(positions)
+    days, minutes = local_days(calendar, few)
+    found = np.concatenate([_circle(name)[_one(days, minutes, name)] for name in names], axis=1)
+    return found[rows]
+
+
+@cache
+def _circle(name: str) -> Any:
+    """All values of a feature, (values, width) in float32."""
+    return np.stack(cyclic(np.arange(float(PERIODS.get(name, 2))), name), axis=1).astype(np.float32)
 
 
 def cyclic(values: Floats, name: str) -> tuple[Floats, ...]:

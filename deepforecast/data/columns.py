@@ -84,6 +84,8 @@ def resolve(
         for dialect in DIALECTS:
             if {dialect.id, dialect.time, dialect.target}.issubset(names):
                 return dialect
+    if target and isinstance(given, Columns) and set(given.all).issubset(names):
+        return given
     said = _said(given)
     columns = _in_dialect(said, names)
     elsewhere = columns.static if target else (*columns.static, columns.target)

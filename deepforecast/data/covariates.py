@@ -88,18 +88,18 @@ def read_static(frame: Frame, series: Series, names: tuple[str, ...]) -> dict[st
     return {name: _complete(read(table[name], name).take(rows), name, series) for name in wanted}
 
 
-def match(ids: Any, others: nw.Series[Any], what: str, name: str) -> Ints:
+def match(ids: Any, others: Any, what: str, name: str) -> Ints:
     """For each of `ids` its row in `others`, -1 where there is none; a doubled id is refused."""
     import pandas as pd
 
-    index = pd.Index(others.to_list())
+    index = pd.Index(frames.listed(others))
     if not index.is_unique:
         twice = some(index[index.duplicated()].unique())
         raise DataError(
             f"The {what} has one row a series; {shown(name)} {twice} is there more than once. Drop the rows that do not "
             "hold."
         )
-    return np.asarray(index.get_indexer(pd.Index(ids.to_list())), dtype=np.int64)
+    return np.asarray(index.get_indexer(pd.Index(frames.listed(ids))), dtype=np.int64)
 
 
 def constant(covariate: Covariate, indptr: Ints, name: str, series: Series) -> Covariate:

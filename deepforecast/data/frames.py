@@ -11,11 +11,15 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from deepforecast.data.native import Table, is_polars, plain, unwrapped
+from deepforecast.data.native import wrapped as wrapped
 from deepforecast.data.times import TEXT_TIME as TEXT_TIME
 from deepforecast.data.times import TimeType as TimeType
 from deepforecast.data.times import integer_dtype as integer_dtype
 from deepforecast.data.times import stamps as stamps
 from deepforecast.data.times import time_series as time_series
+from deepforecast.data.times import time_values as time_values
+from deepforecast.data.times import without_stamp as without_stamp
 from deepforecast.errors import DataError, shown, some
 
 Frame = Any  # a pandas, polars or pyarrow frame: narwhals has no common base class for them
@@ -24,6 +28,8 @@ Floats = NDArray[np.float64]
 
 LIBRARIES = ("pandas", "polars", "pyarrow")
 EXACT = 2**53  # integers beyond are not exact in float64
+LONG = frozenset(("i8", "u8"))
+REAL = LONG | {"f8", "f4", "i1", "i2", "i4", "u1", "u2", "u4"}
 
 
 def opened(frame: Frame, what: str = "frame") -> nw.DataFrame[Any]:
@@ -42,27 +48,37 @@ def opened(frame: Frame, what: str = "frame") -> nw.DataFrame[Any]:
     raise _not_a_frame(frame, what)
 
 
-def library(frame: nw.DataFrame[Any]) -> str:
+def table(frame: Frame, what: str = "frame") -> Table:
+    """The same without the face, which takes as long to put on as a small frame takes to read."""
+    pandas, polars = sys.modules.get("pandas"), sys.modules.get("polars")
+    if pandas is not None and isinstance(frame, pandas.DataFrame) and frame.columns.is_unique:
+        return Table(frame, "pandas", list(frame.columns))
+    if polars is not None and isinstance(frame, polars.DataFrame):
+        return Table(frame, "polars", frame.columns)
+    found = opened(frame, what)
+    return Table(found.to_native(), library(found), found.columns)
+
+
+def library(frame: nw.DataFrame[Any] | Table) -> str:
     """The name of the library the frame came from."""
-    return str(frame.implementation.value)
+    return frame.library if isinstance(frame, Table) else str(frame.implementation.value)
 
 
-def numbers(series: nw.Series[Any], name: str, or_else: str = "") -> Floats:
+def own(table: nw.DataFrame[Any] | Table, name: str) -> Any:
+    """A column as the caller's library has it."""
+    return table.to_native()[name]
+
+
+def numbers(column: Any, name: str, or_else: str = "") -> Floats:
     """A real-valued column as float64, missing values as NaN; not writable, and without a copy where it already is that.
 
     `or_else` is added to the way out of the refusal of other columns.
     """
-    kind, native = series.dtype, series.to_native()
-    if not (kind.is_integer() or kind.is_float()):
-        raise _not_numbers(series, name, or_else)
-    if kind.is_integer() and kind not in (nw.Int8, nw.Int16, nw.Int32, nw.UInt8, nw.UInt16, nw.UInt32):
-        _refuse_inexact(series, name)
-    if isinstance(getattr(native, "dtype", None), np.dtype):
-        values = native.to_numpy()
-    elif series.implementation.is_pandas_like():
-        values = native.to_numpy(dtype="float64", na_value=np.nan)
-    else:
-        values = series.cast(nw.Float64).to_numpy()
+    values = plain(column)
+    if values is None or values.dtype.str[1:] not in REAL:
+        values = _numbers(wrapped(column), name, or_else)
+    elif values.dtype.str[1:] in LONG and len(values):
+        _refuse_inexact(int(values.min()), int(values.max()), name)
     values = np.ascontiguousarray(values, dtype=np.float64).view()
     values.flags.writeable = False  # it may be the caller's own memory
     return values
@@ -105,7 +121,7 @@ def build(backend: str, columns: Mapping[str, Any]) -> Frame:
     """A native frame of `backend` from columns of equal length (numpy arrays or wrapped series), in this order."""
     native: dict[str, Any] = {}
     for name, values in columns.items():
-        native[name] = values.to_native() if isinstance(values, nw.Series) else values
+        native[name] = unwrapped(values)
         if hasattr(native[name], "reset_index"):
             native[name] = native[name].reset_index(drop=True)
     if backend == "polars":
@@ -123,13 +139,31 @@ def build(backend: str, columns: Mapping[str, Any]) -> Frame:
 
 def taken(series: nw.Series[Any], index: Ints) -> nw.Series[Any]:
     """The rows `index` of a column, in the dtype it came in; those of pandas numbered from 0."""
-    found = takeable(series)[index]
-    return nw.maybe_reset_index(found)
+    return nw.maybe_reset_index(wrapped(rows_of(series, index)))
+
+
+def rows_of(column: Any, index: Ints) -> Any:
+    """The rows `index` of a column as a native one, in the dtype it came in."""
+    native = takeable(column)
+    return native[index] if is_polars(native) else native.take(index)
+
+
+def values_of(column: Any, index: Ints) -> Any:
+    """The rows `index` of a column to build a frame of: for pandas without an index, which would be looked at."""
+    native = takeable(column)
+    return native.array.take(index) if hasattr(native, "array") and native.dtype != object else rows_of(native, index)
+
+
+def listed(column: Any) -> list[Any]:
+    """The values of a column, as Python has them."""
+    native = unwrapped(column)
+    found: list[Any] = native.to_pylist() if hasattr(native, "to_pylist") else native.to_list()
+    return found
 
 
 def taken_or_missing(series: nw.Series[Any], index: Ints) -> Any:
     """The rows `index` of a column as a native one, missing where it is -1."""
-    native = takeable(series).to_native()
+    native = takeable(series)
     if series.implementation.is_pandas_like():
         return native.reset_index(drop=True).reindex(index).reset_index(drop=True)
     import pyarrow as pa
@@ -142,17 +176,18 @@ def taken_or_missing(series: nw.Series[Any], index: Ints) -> Any:
     return native.gather(pl.Series(rows))
 
 
-def takeable(series: nw.Series[Any]) -> nw.Series[Any]:
-    """The column; text of a type that arrow cannot take rows of as text of one that it can."""
-    native = series.to_native()
+def takeable(column: Any) -> Any:
+    """The column as a native one; text of a type that arrow cannot take rows of as text of one that it can."""
+    native = unwrapped(column)
     if not str(getattr(native, "dtype", None) or getattr(native, "type", "")).startswith("string_view"):
-        return series
+        return native
+    series = wrapped(native)
     if not series.implementation.is_pandas_like():
-        return nw.from_native(native.cast("large_string"), series_only=True)
+        return native.cast("large_string")
     import pandas as pd
 
     text = series.to_arrow().cast("large_string")
-    return nw.from_native(pd.Series(pd.arrays.ArrowExtensionArray(text), name=series.name), series_only=True)
+    return pd.Series(pd.arrays.ArrowExtensionArray(text), name=series.name)
 
 
 def _from_series(series: Any, what: str) -> Any:
@@ -189,10 +224,22 @@ def _not_numbers(series: nw.Series[Any], name: str, or_else: str) -> DataError:
     return DataError(f"Column {shown(name)} holds real numbers; its dtype is {found}. {way_out}{or_else}.")
 
 
-def _refuse_inexact(series: nw.Series[Any], name: str) -> None:
-    if series.null_count() == len(series):
-        return
-    low, high = int(series.min()), int(series.max())
+def _numbers(series: nw.Series[Any], name: str, or_else: str) -> Any:
+    """`numbers` of a column that is no array of numpy's, or may lack values."""
+    kind, native = series.dtype, series.to_native()
+    if not (kind.is_integer() or kind.is_float()):
+        raise _not_numbers(series, name, or_else)
+    large = kind.is_integer() and kind not in (nw.Int8, nw.Int16, nw.Int32, nw.UInt8, nw.UInt16, nw.UInt32)
+    if large and series.null_count() < len(series):
+        _refuse_inexact(int(series.min()), int(series.max()), name)
+    if isinstance(getattr(native, "dtype", None), np.dtype):
+        return native.to_numpy()
+    if series.implementation.is_pandas_like():
+        return native.to_numpy(dtype="float64", na_value=np.nan)
+    return series.cast(nw.Float64).to_numpy()
+
+
+def _refuse_inexact(low: int, high: int, name: str) -> None:
     if high > EXACT or low < -EXACT:
         worst = high if high > EXACT else low
         raise DataError(

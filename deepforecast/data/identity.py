@@ -10,10 +10,12 @@ from numpy.typing import NDArray
 
 from deepforecast.data import frames
 from deepforecast.data.frames import Ints
+from deepforecast.data.native import plain, text, wrapped
 from deepforecast.errors import DataError, shown
 
 DENSE = 2  # keys that leave no more than every second place empty are placed, not compared
 FITS = 2**62  # keys below leave room for sums
+ONE = np.zeros(1, np.int64)  # where the only run starts, and its rank
 CHUNK = 1_000_000  # rows looked at together where a copy of all would be large
 
 
@@ -26,6 +28,8 @@ class Runs(NamedTuple):
 
     def layout(self, raw: Ints) -> tuple[Ints | None, Ints]:
         """The permutation that sorts rows by id and time (None if they are), and the bounds of the series in it."""
+        if len(self.starts) == 1:
+            return None if (raw[1:] >= raw[:-1]).all() else np.argsort(raw, kind="stable"), np.array([0, len(raw)])
         lengths: Any = np.diff(np.append(self.starts, self.starts.dtype.type(len(raw))))
         indptr = np.append(0, np.cumsum(np.bincount(self.rank, weights=lengths, minlength=self.count))).astype(np.int64)
         ascending = raw[1:] >= raw[:-1]
@@ -38,33 +42,50 @@ class Runs(NamedTuple):
         return np.arange(len(raw)) + np.repeat(self.starts[block] - indptr[:-1], lengths[block]), indptr
 
 
-def runs_of(series: nw.Series[Any], name: str) -> Runs:
+def runs_of(column: Any, name: str) -> Runs:
     """The runs of an id column; missing, mixed and unhashable ids are refused."""
-    import pandas as pd
-    import pyarrow.compute as pc
-
-    if series.null_count():
-        raise _missing(series, name)
-    labels: Any = None
-    if series.dtype == nw.String and str(getattr(series.to_native(), "dtype", "")) != "object":
-        values: Any = series.to_arrow()  # text is compared where it is
-        values = values.cast("large_string") if str(values.type) == "string_view" else values
-        differs = np.asarray(pc.not_equal(values[1:], values[:-1]))
+    values, labels = _comparable(column, name)
+    if isinstance(values, np.ndarray):
+        differs: Any = values[1:] != values[:-1]
     else:
-        values, labels = _values(series, name)
-        differs = values[1:] != values[:-1]
+        import pyarrow.compute as pc
+
+        differs = np.asarray(pc.not_equal(values[1:], values[:-1]))
+    objects = isinstance(values, np.ndarray) and values.dtype.kind == "O"
+    if not objects and not differs.any():
+        return Runs(ONE, ONE, 1)
     starts: Any = np.flatnonzero(np.append(True, differs))
     starts = starts.astype(np.int32) if len(differs) < 2**31 - 1 else starts  # there may be as many as rows
     heads = values.take(starts) if len(starts) <= len(differs) else values
     place: Any = ...
     if labels is not None:
+        import pandas as pd
+
         place, used = pd.factorize(heads)
         heads = labels[used]
     try:
         rank, count = _ranks(heads)
     except (UnicodeEncodeError, OverflowError):  # text that is no Unicode, integers that fit no dtype
-        raise _wrong_ids(series, name, heads) from None
+        raise _wrong_ids(wrapped(column), name, heads) from None
     return Runs(starts, rank[place], count)
+
+
+def _comparable(column: Any, name: str) -> tuple[Any, NDArray[Any] | None]:
+    """Ids as an array of numpy's or, of text, of arrow's, and the labels that codes stand for."""
+    values: Any = plain(column)
+    if values is not None and values.dtype.kind in "iu":
+        return values, None
+    values = text(column)
+    if values is None:
+        series = wrapped(column)
+        if series.null_count():
+            raise _missing(series, name)
+        if series.dtype != nw.String or str(getattr(series.to_native(), "dtype", "")) == "object":
+            return _values(series, name)
+        values = series.to_arrow()
+    if values.null_count:
+        raise _missing(wrapped(column), name)
+    return values.cast("large_string") if str(values.type) == "string_view" else values, None
 
 
 def _values(series: nw.Series[Any], name: str) -> tuple[NDArray[Any], NDArray[Any] | None]:

@@ -25,14 +25,14 @@ EMPTY = "A frame has rows; this one is empty (columns, no rows). Give the histor
 class Series:
     """Which series there are and where each stands in time: all that is needed to write a forecast down.
 
-    `last` is the position of each series' last row. `ids` is a column of the caller's own library and dtype, sorted;
+    `last` is the position of each series' last row. `own_ids` is a column of the caller's own library and dtype, sorted;
     None where the frame had no id column.
     """
 
     library: str
     columns: Columns
     calendar: Calendar
-    ids: Any
+    own_ids: Any
     last: Ints
 
     def __len__(self) -> int:
@@ -46,18 +46,33 @@ class Series:
         """The first few ids, and the count."""
         return some([self.label(i) for i in numbers[:5]], len(numbers))
 
+    @cached_property
+    def ids(self) -> Any:
+        """The ids behind narwhals' face."""
+        return None if self.own_ids is None else frames.wrapped(self.own_ids)
+
+    @cached_property
+    def places(self) -> dict[Any, int]:
+        """The number of each id."""
+        return {one: number for number, one in enumerate(frames.listed(self.own_ids))}
+
+    def numbers_of(self, ids: Any) -> Ints:
+        """The number of each of these ids, -1 for one that is not there."""
+        return np.array([self.places.get(one, -1) for one in frames.listed(ids)], dtype=np.int64)
+
     def take(self, numbers: Ints) -> Series:
         """Some of the series, in the order given."""
-        ids = None if self.ids is None else self.ids[np.asarray(numbers)]
-        return replace(self, ids=ids, last=self.last[numbers])
+        ids = None if self.own_ids is None else frames.rows_of(self.own_ids, np.asarray(numbers))
+        return replace(self, own_ids=ids, last=self.last[numbers])
 
     def rows(self, positions: Ints) -> dict[str, Any]:
         """The id and time columns of a long frame with one row for each of `positions`, shape (series, steps)."""
         columns: dict[str, Any] = {}
-        if self.columns.id is not None and self.ids is not None:
-            columns[self.columns.id] = self.ids[np.repeat(np.arange(len(self.last)), positions.shape[1])]
+        if self.columns.id is not None and self.own_ids is not None:
+            of = np.repeat(np.arange(len(self.last)), positions.shape[1])
+            columns[self.columns.id] = frames.values_of(self.own_ids, of)
         raw = self.calendar.stamps(positions.reshape(-1))
-        columns[self.columns.time] = frames.time_series(self.columns.time, raw, self.calendar.time, self.library)
+        columns[self.columns.time] = frames.time_values(self.columns.time, raw, self.calendar.time, self.library)
         return columns
 
     def time_column(self, positions: Ints) -> Any:
@@ -95,14 +110,14 @@ class Panel:
         `calendar`: the rows go on from an earlier panel and count time as that did, instead of `freq`; a series may then have
         no value among them.
         """
-        table = frames.opened(frame)
+        table = frames.table(frame)
         names = resolve(columns, table.columns)
         if not len(table):
             raise DataError(EMPTY)
         keys = read_keys(table, names)
         calendar_found, position = keys.on_calendar(freq, calendar)
         series = Series(keys.library, names, calendar_found, keys.ids, position[keys.indptr[1:] - 1])
-        y = frames.numbers(table[names.target], names.target)
+        y = frames.numbers(frames.own(table, names.target), names.target)
         y = y if keys.order is None else y[keys.order]
         with np.errstate(all="ignore"):
             whole = bool(np.isfinite(y.sum()))  # it is not where one value is missing or infinite
@@ -163,6 +178,8 @@ class Panel:
     @cached_property
     def observed(self) -> Ints:
         """Values that are not missing, a series."""
+        if self.complete:
+            return self.lengths
         missing = np.flatnonzero(np.isnan(self.y))
         return np.asarray(self.lengths - np.diff(np.searchsorted(missing, self.indptr)))
 

@@ -14,8 +14,9 @@ from deepforecast.data.columns import Columns
 from deepforecast.data.frames import Floats, Ints, TimeType
 from deepforecast.data.frequency import parse
 from deepforecast.data.grids import GRIDS, point_numbers
-from deepforecast.data.identity import Runs, runs_of
+from deepforecast.data.identity import ONE, Runs, runs_of
 from deepforecast.data.inference import infer
+from deepforecast.data.native import Table
 from deepforecast.errors import DataError, shown, some
 
 
@@ -24,7 +25,7 @@ class Keys(NamedTuple):
 
     names: Columns
     library: str
-    ids: nw.Series[Any] | None
+    ids: Any
     order: Ints | None
     indptr: Ints
     raw: Ints
@@ -89,23 +90,20 @@ class Keys(NamedTuple):
         return calendar, position
 
 
-def read_keys(table: nw.DataFrame[Any], names: Columns, what: str = "frame") -> Keys:
+def read_keys(table: nw.DataFrame[Any] | Table, names: Columns, what: str = "frame") -> Keys:
     """Read, check and sort the id and time columns."""
-    time = table[names.time]
-    if time.null_count():
+    time = frames.own(table, names.time)
+    if frames.without_stamp(time):
         raise no_stamp(table, names, what)
     raw, kind = frames.stamps(time, names.time)
-    one = np.zeros(1, np.int64)
-    order, indptr = (Runs(one, one, 1) if names.id is None else runs_of(table[names.id], names.id)).layout(raw)
+    column = None if names.id is None else frames.own(table, names.id)
+    runs = Runs(ONE, ONE, 1) if column is None or names.id is None else runs_of(column, names.id)
+    order, indptr = runs.layout(raw)
     first = indptr[:-1]
     if order is not None:
         raw, first = raw[order], order[first]
-    ids = None if names.id is None else table[names.id]
-    if ids is not None:
-        native: Any = ids.to_native()
-        views = str(getattr(native, "dtype", None) or getattr(native, "type", "")).startswith("string_view")
-        ids = (frames.takeable(ids) if views else ids)[first]
-    keys = Keys(names, table.implementation.value, ids, order, indptr, raw, kind, what)
+    ids = None if column is None else frames.rows_of(column, first)
+    keys = Keys(names, frames.library(table), ids, order, indptr, raw, kind, what)
     same = raw[1:] == raw[:-1]
     if same.any():
         _check_doubled(keys, same)
@@ -116,11 +114,11 @@ def series_label(ids: Any, number: int) -> str:
     """The id of a series as it is written in messages, after the word "series"; a frame without an id column has but one."""
     if ids is None:
         return "(no id)"
-    one = ids[int(number)]
+    one = frames.wrapped(ids)[int(number)]
     return shown(one.item() if isinstance(one, np.generic) else one)
 
 
-def no_stamp(table: nw.DataFrame[Any], names: Columns, what: str = "frame") -> DataError:
+def no_stamp(table: nw.DataFrame[Any] | Table, names: Columns, what: str = "frame") -> DataError:
     """The error to raise where rows have no stamp."""
     rows = np.flatnonzero(table[names.time].is_null().to_numpy())
     whose = "" if names.id is None else f", of series {series_label(table[names.id], int(rows[0]))}"

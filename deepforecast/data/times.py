@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import narwhals.stable.v2 as nw
 import numpy as np
 
+from deepforecast.data.native import plain, unwrapped, wrapped
 from deepforecast.errors import DataError, shown, some
 
 if TYPE_CHECKING:
@@ -31,13 +32,15 @@ class TimeType:
 time_type = lru_cache(maxsize=64)(TimeType)  # there are but a few
 
 
-def stamps(series: nw.Series[Any], name: str) -> tuple[Ints, TimeType]:
+def stamps(column: Any, name: str) -> tuple[Ints, TimeType]:
     """A time column as int64 (absolute time where there is a time zone) and how it came; the caller sees to missing ones."""
-    native: Any = series.to_native()
-    kind: Any = series.dtype
+    native, values = unwrapped(column), plain(column)
     dtype: Any = getattr(native, "dtype", None)
-    if isinstance(dtype, np.dtype) and dtype.kind == "M":
-        return np.ascontiguousarray(native.to_numpy()).view(np.int64), time_type(np.datetime_data(dtype)[0], None, str(dtype))
+    if values is not None and values.dtype.kind == "M":
+        zone = getattr(dtype, "time_zone", None)  # of polars'
+        return np.ascontiguousarray(values).view(np.int64), time_type(np.datetime_data(values.dtype)[0], zone, str(dtype))
+    series = wrapped(column)
+    kind: Any = series.dtype
     found = str(dtype if dtype is not None else getattr(native, "type", ""))
     if kind.is_integer():
         return _integers(series, name, found), time_type("", None, found)
@@ -55,30 +58,56 @@ def stamps(series: nw.Series[Any], name: str) -> tuple[Ints, TimeType]:
     raise _no_stamps(native, kind, name, found)
 
 
+def without_stamp(column: Any) -> bool:
+    """Whether rows of a time column lack a stamp."""
+    values = plain(column)
+    if values is not None and values.dtype.kind in "iuM":
+        return values.dtype.kind == "M" and bool(np.isnat(values).any())
+    return bool(wrapped(column).null_count())
+
+
 def time_series(name: str, raw: Ints, time: TimeType, backend: str) -> nw.Series[Any]:
     """int64 stamps as a column of the type they came in."""
-    if backend == "pandas":
+    found = time_values(name, raw, time, backend)
+    if isinstance(found, np.ndarray):
         import pandas as pd
 
-        values: Any = raw
-        if time.unit:
-            values = pd.DatetimeIndex(raw.view(f"M8[{time.unit}]"))
-            values = values if time.tz is None else values.tz_localize("UTC").tz_convert(time.tz)
-        series: Any = pd.Series(values, name=name)
-        return nw.from_native(series if str(series.dtype) == time.dtype else series.astype(time.dtype), series_only=True)
+        found = pd.Series(found, name=name)
+    return wrapped(found)
+
+
+def time_values(name: str, raw: Ints, time: TimeType, backend: str) -> Any:
+    """The same to build a frame of: a native column, or an array of numpy's where pandas has one."""
+    if backend == "pandas":
+        return _of_pandas(name, raw, time)
+    values: Any = raw.astype(integer_dtype(time) if not time.unit else np.int32 if time.unit == "D" else np.int64)
+    if backend == "polars":
+        import polars as pl
+
+        series = pl.Series(name, values)
+        if not time.unit:
+            return series
+        unit: Any = time.unit
+        return series.cast(pl.Date if unit == "D" else pl.Datetime(unit, time.tz))
     import pyarrow as pa
 
-    if not time.unit:
-        array = pa.array(raw.astype(integer_dtype(time)))
-    elif time.unit == "D":
-        array = pa.array(raw.astype(np.int32)).cast(pa.date32())
-    else:
-        array = pa.array(raw).cast(pa.timestamp(time.unit, tz=time.tz))
-    if backend == "pyarrow":
-        return nw.from_native(pa.chunked_array([array]), series_only=True)
-    import polars as pl
+    array = pa.array(values)
+    if time.unit:
+        array = array.cast(pa.date32() if time.unit == "D" else pa.timestamp(time.unit, tz=time.tz))
+    return pa.chunked_array([array])
 
-    return nw.from_native(pl.Series(name, array), series_only=True)
+
+def _of_pandas(name: str, raw: Ints, time: TimeType) -> Any:
+    if time.dtype == f"datetime64[{time.unit}]" or time.dtype == "int64":
+        return raw.view(time.dtype)
+    import pandas as pd
+
+    values: Any = raw
+    if time.unit:
+        values = pd.DatetimeIndex(raw.view(f"M8[{time.unit}]"))
+        values = values if time.tz is None else values.tz_localize("UTC").tz_convert(time.tz)
+    series: Any = pd.Series(values, name=name)
+    return series if str(series.dtype) == time.dtype else series.astype(time.dtype)
 
 
 def integer_dtype(time: TimeType) -> np.dtype[Any]:
@@ -87,7 +116,8 @@ def integer_dtype(time: TimeType) -> np.dtype[Any]:
 
 
 def _integers(series: nw.Series[Any], name: str, found: str) -> Ints:
-    low, high = (series.min(), series.max()) if len(series) else (0, 0)
+    values = plain(series)
+    low, high = (0, 0) if not len(series) else (series.min(), series.max()) if values is None else (values.min(), values.max())
     if series.dtype in (nw.Int128, nw.UInt128) or not -FURTHEST <= int(low) <= int(high) <= FURTHEST:
         raise DataError(
             f"Integer stamps of column {shown(name)} fit int64 and lie within ±2^62; its dtype is {found} and it runs from "

@@ -68,11 +68,9 @@ class Channels:
         """A column of numbers around 0 with spread 1; 0 where it is missing."""
         return np.nan_to_num((values - self.centre[name]) / self.spread[name], nan=0.0).astype(np.float32)
 
-    def clock_of(self, calendar: Calendar, positions: Ints) -> Floats:
+    def clock_of(self, calendar: Calendar, positions: Ints) -> Any:
         """The calendar's columns at these positions, (positions, clock_width)."""
-        raw = calendar_features.features(calendar, positions, self.clock)
-        parts = [part for place, name in enumerate(self.clock) for part in calendar_features.cyclic(raw[:, place], name)]
-        return np.stack(parts, axis=1).astype(np.float32) if parts else np.empty((positions.size, 0), dtype=np.float32)
+        return calendar_features.on_circles(calendar, positions, self.clock)
 
 
 def channels(panel: Panel, input_size: int, horizon: int, clock: tuple[str, ...]) -> Channels:

@@ -68,7 +68,7 @@ def _matched(rows: ForecastRows, table: nw.DataFrame[Any], names: Columns) -> Fl
             f"{some(table.columns, most=12)}."
         )
     keys = read_keys(table, names, "actual frame")
-    place = np.zeros(1, np.int64) if names.id is None else match(rows.ids, keys.ids, "actual frame", names.id)  # type: ignore[arg-type]
+    place = np.zeros(1, np.int64) if names.id is None else match(rows.ids, keys.ids, "actual frame", names.id)
     found = _places(rows, keys, place)
     missing = np.flatnonzero(found < 0)
     if len(missing):

@@ -18,7 +18,8 @@ Measure = Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
 class Scale:
     """How a window is scaled: y = place + spread * z. A window that does not vary has spread 0: whatever z is, y is its place.
 
-    `naive` is the mean absolute change of the input from row to row (or from season to season), in units of z.
+    `naive` is the mean absolute change of the input from row to row (or from season to season), in units of z, where there is a
+    target to learn from; else 1.
     """
 
     place: Tensor  # (B, 1) float64
@@ -53,8 +54,9 @@ def scaled(
         place, spread = MEASURES[scaler if moved else "mean_abs"](y, there, count)
         if scaler == "level" and ratio is not None:
             spread = spread * ratio
-    z = ((y - place) / _divisor(spread) * (there * (spread > 0))).float()
-    return z, there.float(), Scale(place, spread, _naive(z, there.float(), season))
+    z, told = ((y - place) / _divisor(spread) * (there * (spread > 0))).float(), there.float()
+    naive = z.new_ones((len(z), 1)) if batch.target is None else _naive(z, told, season)
+    return z, told, Scale(place, spread, naive)
 
 
 def of_series(y: Tensor, scaler: str) -> tuple[Tensor, Tensor]:

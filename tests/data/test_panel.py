@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from deepforecast.data import frames
 from deepforecast.data.panel import Panel
 from tests.frames import LIBRARIES, D, P, converted, joined, plain, same
 
@@ -83,7 +84,7 @@ def test_labels() -> None:
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_rows_of_a_forecast(library: str) -> None:
     series = Panel.from_frame(converted(P(2, 3), library)).series
-    rows = series.rows(series.calendar.following(series.last, 2))
+    rows = plain(frames.build(library, series.rows(series.calendar.following(series.last, 2))))
     assert rows["unique_id"].to_list() == ["s001", "s001", "s002", "s002"]
     assert [str(stamp)[:10] for stamp in rows["ds"].to_list()] == ["2024-01-04", "2024-01-05"] * 2
 

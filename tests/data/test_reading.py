@@ -8,7 +8,7 @@ import pytest
 
 from deepforecast.data.calendar import Calendar
 from deepforecast.data.columns import Columns
-from deepforecast.data.frames import opened
+from deepforecast.data.frames import listed, opened
 from deepforecast.data.frequency import parse
 from deepforecast.data.panel import Panel
 from deepforecast.data.reading import Keys, read_keys
@@ -35,7 +35,7 @@ def test_sorted_keys(library: str) -> None:
     shuffled = keys_of(converted(frame.sample(frac=1, random_state=0), library))
     np.testing.assert_array_equal(shuffled.raw, keys.raw)
     assert shuffled.ids is not None
-    assert shuffled.ids.to_list() == ["s001", "s002", "s003"]
+    assert listed(shuffled.ids) == ["s001", "s002", "s003"]
 
 
 def test_rows_are_named_as_the_caller_sees_them() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, partial
 from math import inf
 from typing import TYPE_CHECKING, Any
@@ -17,11 +17,12 @@ from deepforecast.core.state import Learned
 from deepforecast.core.threads import allowed_threads, torch_limited
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats
-from deepforecast.data.windows import Channels, static_of
+from deepforecast.data.windows import static_of
 from deepforecast.errors import DeepForecastError
 from deepforecast.models.neural._forecast import LEAST, HeadForecast, Joined, filled, limits
 from deepforecast.models.neural._standing import channels_of
 from deepforecast.nn.batch import Batch
+from deepforecast.nn.body import Stepwise
 from deepforecast.nn.decoding import PLAIN, Sharpness, sampled, sharpened
 
 if TYPE_CHECKING:
@@ -112,57 +113,36 @@ def _evenly(ahead: Ahead, count: int) -> Floats:
     return np.repeat(even, len(ahead.tail), axis=0)
 
 
-@dataclass
 class Ahead:
-    """The steps after each series' end: what is known of them, and the network's passes."""
+    """The steps after each series' end: what is known of them, and the network's passes.
 
-    name: str
-    learned: Learned
-    steps: int
-    future: Mapping[str, Covariate]
-    limits: tuple[float, float] = (-inf, inf)
-    sharpness: Sharpness = PLAIN
+    - `horizon`: steps of one pass; `blocks`: passes up to the last step; `in_turn`: whether steps come one by one.
+    - `tail`: the last rows of the target, (series, input_size).
+    - `ties`: how errors of the steps hang together, a factor of their correlation.
+    """
 
-    @cached_property
-    def channels(self) -> Channels:
-        """The columns of the fit."""
-        return channels_of(self.learned)
-
-    @property
-    def network(self) -> Any:
-        """The network, in eval mode."""
-        return self.learned.shared["network"]
-
-    @property
-    def horizon(self) -> int:
-        """Steps of one pass."""
-        return self.channels.horizon
-
-    @property
-    def blocks(self) -> int:
-        """Passes up to the last step."""
-        return -(-self.steps // self.horizon)
-
-    @property
-    def in_turn(self) -> bool:
-        """Whether steps come one by one."""
-        from deepforecast.nn.body import Stepwise
-
-        return isinstance(self.network.body, Stepwise)
-
-    @property
-    def tail(self) -> Floats:
-        """The last rows of the target, (series, input_size)."""
-        return np.asarray(self.learned.by_series["tail"])
-
-    @property
-    def ties(self) -> Floats | None:
-        """How errors of the steps hang together: a factor of their correlation."""
-        return self.learned.shared.get("ties")
+    def __init__(
+        self,
+        name: str,
+        learned: Learned,
+        steps: int,
+        future: Mapping[str, Covariate],
+        limits: tuple[float, float] = (-inf, inf),
+        sharpness: Sharpness = PLAIN,
+    ) -> None:
+        self.name, self.learned, self.steps, self.future, self.limits = name, learned, steps, future, limits
+        self.sharpness = sharpness
+        self.network: Any = learned.shared["network"]
+        self.channels = channels_of(learned)
+        self.horizon, self.in_turn = self.channels.horizon, isinstance(self.network.body, Stepwise)
+        self.blocks = -(-steps // self.horizon)
+        self.tail: Floats = np.asarray(learned.by_series["tail"])
+        self.ties: Floats | None = learned.shared.get("ties")
+        self._reach = self.tail.shape[1] + self.blocks * self.horizon
 
     def block(self, tail: Floats, begin: int) -> HeadForecast:
         """What the network says of the steps from `begin` on, after these values; several tails a series: its paths."""
-        raw, place, spread = self._passes(tail, begin, lambda batch, _: self.network(batch))
+        raw, place, spread = self._passes(tail, begin)
         if self.sharpness != PLAIN:
             raw = sharpened(torch.from_numpy(raw), *self.sharpness).numpy()
         return HeadForecast(self.network.head, raw, place, spread, self.name, self.limits)
@@ -179,46 +159,42 @@ class Ahead:
         z, place, spread = self._passes(tail, begin, act, min(few, ROWS))
         return np.clip(place[..., None] + spread[..., None] * z, *self.limits)
 
-    def _passes(self, tail: Floats, begin: int, act: Any, most: int = ROWS) -> tuple[Floats, Floats, Floats]:
+    def _passes(self, tail: Floats, begin: int, act: Any = None, most: int = ROWS) -> tuple[Floats, Floats, Floats]:
+        """What `act` (the network itself, if not said) makes of the batches, its place and its spread."""
         found: list[tuple[Any, Any, Any]] = []
         each = len(tail) // len(self.tail)
-        with torch.inference_mode(), torch_limited(1 if self._small(len(tail)) else allowed_threads()):
+        small = len(tail) <= LEAST or len(tail) * self.network.work < WORTH  # a second thread would cost more than it helps
+        with torch.inference_mode(), torch_limited(1 if small else allowed_threads()):
             for start in range(0, len(tail), most):
                 rows = slice(start, min(start + most, len(tail)))
                 count = rows.stop - rows.start
-                raw, scale = act(self._batch(tail[rows], np.arange(rows.start, rows.stop) // each, begin), rows)
-                found.append(tuple(one[:count].numpy() for one in (raw, scale.place, scale.spread)))
-        raw, place, spread = (np.concatenate(parts) if len(found) > 1 else parts[0] for parts in zip(*found, strict=True))
+                batch = self._batch(tail[rows], np.arange(rows.start, rows.stop) // each, begin)
+                raw, scale = self.network(batch) if act is None else act(batch, rows)
+                found.append((raw[:count].numpy(), scale.place[:count].numpy(), scale.spread[:count].numpy()))
+        if len(found) == 1:
+            return found[0]
+        raw, place, spread = map(np.concatenate, zip(*found, strict=True))
         return raw, place, spread
-
-    def _small(self, rows: int) -> bool:
-        """Whether a second thread would cost more than it helps."""
-        return rows <= LEAST or rows * self.network.work < WORTH
 
     def _batch(self, tail: Floats, series: Any, begin: int) -> Batch:
         wanted = -(-len(tail) // LEAST) * LEAST
-        rows = filled(series, wanted)
+        tail, rows = np.require(filled(tail, wanted), requirements=["C", "W"]), filled(series, wanted)
         past, future = slice(begin, begin + tail.shape[1]), slice(begin + tail.shape[1], begin + tail.shape[1] + self.horizon)
-        clock, channels, held = self._clock, self.channels, self.learned.by_series
-        whose = rows if clock.shape[0] > 1 else np.zeros(len(rows), dtype=np.int64)
+        channels, held, clock = self.channels, self.learned.by_series, self._clock
+        of_one = np.zeros_like(rows)
+        whose = rows if len(clock) > 1 else of_one
         behind, ahead = clock[whose, past], clock[whose, future]
         if channels.numbers:
             numbers = self._numbers
             behind = np.concatenate([numbers[rows, past], behind], axis=2)
             ahead = np.concatenate([numbers[rows, future, : channels.ahead], ahead], axis=2)
-        static, static_codes = self._static
-        codes, known = self._codes, channels.ahead_codes
-        whose = rows if codes.shape[0] > 1 else np.zeros(len(rows), dtype=np.int64)
+        codes, (static, static_codes) = self._codes, self._static
+        whose = rows if len(codes) > 1 else of_one
         parts = (
-            filled(tail, wanted), behind, ahead, static[rows], codes[whose, past], codes[whose, future, :known],
+            tail, behind, ahead, static[rows], codes[whose, past], codes[whose, future, : channels.ahead_codes],
             static_codes[rows], held["place"][rows, None], held["spread"][rows, None],
         )  # fmt: skip
-        return Batch(*[torch.from_numpy(np.require(one, requirements=["C", "W"])) for one in parts])
-
-    @cached_property
-    def _reach(self) -> int:
-        """Rows of the tail, and steps up to the end of the last block."""
-        return int(self.tail.shape[1] + self.blocks * self.horizon)
+        return Batch(*map(torch.from_numpy, parts))
 
     @cached_property
     def _numbers(self) -> Any:

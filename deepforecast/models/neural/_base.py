@@ -172,8 +172,8 @@ class NeuralForecaster(Forecaster):
     # -- hooks of the contract -------------------------------------------------------------------------------------------------
 
     def _narrow(self, declared: Capabilities) -> Capabilities:
-        able = _making.narrowed(self, declared)
-        return able if self.bounds is None else replace(able, shift_equivariant=False, scale_equivariant=False)
+        shows = self.adds_parts, self.attends
+        return _making.narrowed(declared, self.head, self.loss, self.scaler, shows, self.bounds is not None)
 
     def _fit(self, panel: Panel, monitor: Monitor) -> Learned:
         limits(self)

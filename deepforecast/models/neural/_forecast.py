@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import inf
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ from deepforecast.errors import ParameterError, shown
 if TYPE_CHECKING:
     from deepforecast.models.neural._base import NeuralForecaster
 
-LEAST = 8  # what is computed at once is a multiple of it
+LEAST = 4  # what is computed at once is a multiple of it: of fewer rows, products are summed in another order
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ class HeadForecast(Forecast):
     name: str = "The network"
     limits: tuple[float, float] = (-inf, inf)
 
-    @property
+    @cached_property
     def mean(self) -> Floats:  # type: ignore[override]
         """The mean of the distribution, or the point."""
         import torch

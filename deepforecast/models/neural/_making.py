@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from copy import deepcopy
 from dataclasses import replace
+from functools import lru_cache
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
@@ -120,22 +121,22 @@ def usual_steps(windows_there: int, batch_size: int) -> int:
     return min(max(round(60 * root), 500), 4500)
 
 
-def narrowed(model: NeuralForecaster, declared: Capabilities) -> Capabilities:
-    """What scaling and head leave of what networks can do."""
-    able = declared
-    if model.head == "point":
+@lru_cache(maxsize=256)  # asked several times a forecast, and there are but a few
+def narrowed(able: Capabilities, head: str, loss: str, scaler: str, shows: tuple[bool, bool], bounded: bool) -> Capabilities:
+    """What head, loss, scaling and bounds leave of what networks can do."""
+    adds_parts, attends = shows
+    if head == "point":
         able = replace(able, distribution=None, learns_distribution=False, simulates=False)
-    elif model.head != "quantiles":
+    elif head != "quantiles":
         able = replace(able, distribution="analytic")
-    anchored = model.scaler in ANCHORED and model.head not in COUNTING
-    able = replace(able, shift_equivariant=anchored and model.loss not in ("smape", "owa"))
-    if model.scaler == "none" or model.head in ("negative_binomial", "poisson", "zero_inflated"):
+    anchored = scaler in ANCHORED and head not in COUNTING
+    able = replace(able, shift_equivariant=anchored and loss not in ("smape", "owa"))
+    if scaler == "none" or head in ("negative_binomial", "poisson", "zero_inflated"):
         able = replace(able, scale_equivariant=False, shift_equivariant=False)
-    added = model.adds_parts and model.head in PLACES and model.scaler not in ("difference", "revin")
-    able = replace(able, explains=added or model.attends)
-    if model.head in COUNTING:
-        able = replace(able, domain="positive" if model.head == "lognormal" else "nonnegative")
-    return able
+    able = replace(able, explains=attends or (adds_parts and head in PLACES and scaler not in ("difference", "revin")))
+    if head in COUNTING:
+        able = replace(able, domain="positive" if head == "lognormal" else "nonnegative")
+    return replace(able, shift_equivariant=False, scale_equivariant=False) if bounded else able
 
 
 def report(record: dict[str, Any]) -> dict[str, Any]:

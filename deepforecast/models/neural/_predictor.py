@@ -59,7 +59,7 @@ class Predictor:
         if wanted and state.calibration is not None:
             raise CapabilityError(f"{model.name} has calibrated bands, which go with frames: predict(level=...) gives them.")
         shared = {**state.learned.shared, "network": deepcopy(state.learned.shared["network"]).requires_grad_(False)}
-        return cls(model.clone(), Learned({}, shared, series=replace(state.series.take(np.arange(1)), ids=None)), wanted)
+        return cls(model.clone(), Learned({}, shared, series=replace(state.series.take(np.arange(1)), own_ids=None)), wanted)
 
     @property
     def channels(self) -> Channels:
