@@ -18,7 +18,7 @@ from deepforecast.core.capabilities import Capabilities, CapabilitiesOf
 from deepforecast.core.conformal import Calibration
 from deepforecast.core.declaring import collect
 from deepforecast.core.finite import finite
-from deepforecast.core.forecast import Forecast, checked_horizon, checked_levels, checked_quantiles, columns_of, refuse_taken
+from deepforecast.core.forecast import LONGEST_HORIZON, Forecast, checked_horizon, checked_levels, checked_quantiles, columns_of, refuse_taken
 from deepforecast.core.foreign import Foreign
 from deepforecast.core.monitor import SILENT, Monitor
 from deepforecast.core.params import param
@@ -31,6 +31,7 @@ from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats, Frame
 from deepforecast.data.grids import GRIDS
 from deepforecast.data.panel import Panel
+from deepforecast.data.whole import whole_number
 from deepforecast.errors import CapabilityError, Kept, ParameterError, keeping, not_fitted, say_kept, some
 
 
@@ -259,7 +260,7 @@ class Forecaster:
         """The forecast as arrays, with calibrated bands where there are; never a point that is not finite."""
         forecast = self._forecast(replace(state.learned, series=state.series), steps, future)
         point = finite(forecast.point(self.point_kind), state, self.name)
-        return forecast if state.calibration is None else state.calibration.around(point)
+        return state.calibration.around(point) if state.calibration is not None else forecast
 
     def _learn(self, panel: Panel, monitor: Monitor = SILENT) -> State:
         """Everything a fit does with a panel, without touching the model. What is handled is said once it has been."""
@@ -283,8 +284,7 @@ class Forecaster:
         series, calendar, last = panel.series, panel.series.calendar, panel.series.last
         day = 1 if calendar.frequency.base in GRIDS else PER_DAY.get(calendar.time.unit, 1)  # the unit of time does not count
         clock = (*calendar.frequency, calendar.step / day, int(last[0]) // day, int(last[0]) % day / day)
-        names = [] if series.ids is None else series.ids.to_list()
-        words = (*names, *clock, series.columns.future, series.columns.past, kinds)
+        words = (*(() if series.own_ids is None else series.own_ids), *clock, series.columns.future, series.columns.past, kinds)
         check = zlib.crc32("\0".join(map(str, words)).encode("utf-8", "surrogatepass"))
         steps, rest = np.divmod(last - last[0], calendar.step)
         numbers = map(attrgetter("values"), (*panel.covariates.values(), *panel.static.values()))
@@ -315,7 +315,7 @@ class Forecaster:
         horizon = self.own_horizon if horizon is None else horizon
         if horizon is None:
             raise ParameterError(f"horizon is needed: {self.name} was constructed without one. Say predict(horizon=...).")
-        return checked_horizon(horizon)
+        return whole_number(horizon, "horizon", most=LONGEST_HORIZON)
 
     def _ahead(self, state: State, steps: int, future: Frame | None) -> Mapping[str, Covariate]:
         names, past = state.series.columns.future, state.series.columns.past

@@ -43,14 +43,14 @@ def ahead(
         what="future frame",
     )
     say_undeclared([name for name in table.columns if name not in (*series.columns.all, *known)], undeclared)
-    if not len(table):
+    if not len(table.native):
         raise DataError(
             f"The future frame has rows; this one is empty. It needs {some(known)} for the next {steps} steps; {EXPECTED}."
         )
     rows = _rows(read_keys(table, names, "future frame"), series, steps)
     if (rows < 0).any():
         raise _lacks_rows(rows, series, known)
-    return {name: _column(table[name], name, rows, series, categories) for name, categories in known.items()}
+    return {name: _column(table.native[name], name, rows, series, categories) for name, categories in known.items()}
 
 
 def recoded(one: Covariate, name: str, known: tuple[str, ...] | None) -> Covariate:
@@ -112,7 +112,7 @@ def _column(column: Any, name: str, rows: Ints, series: Series, categories: tupl
     used, place = np.unique(rows, return_inverse=True)
     place = place.reshape(rows.shape)
     try:
-        given = covariates.read(column[used], name)
+        given = covariates.read(frames.rows_of(column, used), name)
     except DataError as error:
         raise DataError(f"In the future frame, first for series {series.label(0)}: {error}") from None
     found = recoded(given, name, categories).take(place)

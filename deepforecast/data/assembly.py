@@ -41,7 +41,7 @@ def check_values(y: Floats, keys: Keys, may_be_empty: bool) -> None:
 
 def covariate(table: Table, name: str, keys: Keys) -> Covariate:
     """A covariate in the order of the keys, finite or missing."""
-    one = covariates.read(table[name], name)
+    one = covariates.read(table.native[name], name)
     one = one if keys.order is None else one.take(keys.order)
     infinite = np.flatnonzero(np.isinf(one.values))
     if len(infinite):

@@ -138,7 +138,7 @@ def _coded(table: nw.DataFrame[Any], names: Columns) -> Frame:
 
 def _source(table: nw.DataFrame[Any], panel: Panel) -> Ints:
     """The row of the table that each row of its panel is, -1 where it has none."""
-    keys = read_keys(table, panel.series.columns)
+    keys = read_keys(frames.table(table.to_native()), panel.series.columns)
     position = keys.on_calendar(None, panel.calendar)[1]
     lengths = np.diff(keys.indptr)
     step = (position - np.repeat(panel.start, lengths)) // panel.calendar.step
@@ -167,7 +167,7 @@ class _View:
     @classmethod
     def of(cls, table: nw.DataFrame[Any], names: Columns) -> _View:
         if table[names.time].null_count():
-            raise no_stamp(table, names)
+            raise no_stamp(frames.table(table.to_native()), names)
         raw, time = frames.stamps(table[names.time], names.time)
         one = np.zeros(1, np.int64)
         runs = Runs(one, one, 1) if names.id is None else runs_of(table[names.id], names.id)

@@ -54,8 +54,9 @@ class Covariate:
         return frames.categorical(name, self.categories, self.values.astype(np.int64), library)
 
 
-def read(series: nw.Series[Any], name: str) -> Covariate:
+def read(column: Any, name: str) -> Covariate:
     """A covariate column: real numbers or a categorical dtype; anything else is refused by name."""
+    series = frames.wrapped(column)
     if series.dtype in (nw.Categorical, nw.Enum):
         return _categorical(series, name)
     return Covariate(frames.numbers(series, name, or_else=", or to a category if it is one"))

@@ -11,7 +11,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from deepforecast.data.native import Table, is_polars, plain, unwrapped
+from deepforecast.data.native import Table, plain, unwrapped
 from deepforecast.data.native import wrapped as wrapped
 from deepforecast.data.times import TEXT_TIME as TEXT_TIME
 from deepforecast.data.times import TimeType as TimeType
@@ -19,7 +19,6 @@ from deepforecast.data.times import integer_dtype as integer_dtype
 from deepforecast.data.times import stamps as stamps
 from deepforecast.data.times import time_series as time_series
 from deepforecast.data.times import time_values as time_values
-from deepforecast.data.times import without_stamp as without_stamp
 from deepforecast.errors import DataError, shown, some
 
 Frame = Any  # a pandas, polars or pyarrow frame: narwhals has no common base class for them
@@ -59,14 +58,9 @@ def table(frame: Frame, what: str = "frame") -> Table:
     return Table(found.to_native(), library(found), found.columns)
 
 
-def library(frame: nw.DataFrame[Any] | Table) -> str:
+def library(frame: nw.DataFrame[Any]) -> str:
     """The name of the library the frame came from."""
-    return frame.library if isinstance(frame, Table) else str(frame.implementation.value)
-
-
-def own(table: nw.DataFrame[Any] | Table, name: str) -> Any:
-    """A column as the caller's library has it."""
-    return table.to_native()[name]
+    return str(frame.implementation.value)
 
 
 def numbers(column: Any, name: str, or_else: str = "") -> Floats:
@@ -75,7 +69,7 @@ def numbers(column: Any, name: str, or_else: str = "") -> Floats:
     `or_else` is added to the way out of the refusal of other columns.
     """
     values = plain(column)
-    if values is None or values.dtype.str[1:] not in REAL:
+    if not isinstance(values, np.ndarray) or values.dtype.str[1:] not in REAL:
         values = _numbers(wrapped(column), name, or_else)
     elif values.dtype.str[1:] in LONG and len(values):
         _refuse_inexact(int(values.min()), int(values.max()), name)
@@ -121,7 +115,7 @@ def build(backend: str, columns: Mapping[str, Any]) -> Frame:
     """A native frame of `backend` from columns of equal length (numpy arrays or wrapped series), in this order."""
     native: dict[str, Any] = {}
     for name, values in columns.items():
-        native[name] = unwrapped(values)
+        native[name] = values.to_native() if isinstance(values, nw.Series) else values
         if hasattr(native[name], "reset_index"):
             native[name] = native[name].reset_index(drop=True)
     if backend == "polars":
@@ -145,13 +139,13 @@ def taken(series: nw.Series[Any], index: Ints) -> nw.Series[Any]:
 def rows_of(column: Any, index: Ints) -> Any:
     """The rows `index` of a column as a native one, in the dtype it came in."""
     native = takeable(column)
-    return native[index] if is_polars(native) else native.take(index)
+    return native.take(index) if hasattr(native, "take") else native[index]
 
 
 def values_of(column: Any, index: Ints) -> Any:
-    """The rows `index` of a column to build a frame of: for pandas without an index, which would be looked at."""
-    native = takeable(column)
-    return native.array.take(index) if hasattr(native, "array") and native.dtype != object else rows_of(native, index)
+    """The rows `index` of a native column to build a frame of: for pandas without an index, which would be looked at."""
+    array = getattr(column, "array", None)
+    return rows_of(column, index) if array is None or array.dtype == "object" else array.take(index)
 
 
 def listed(column: Any) -> list[Any]:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from deepforecast.data import frames
 from deepforecast.data.frames import Ints
-from deepforecast.data.native import plain, text, wrapped
+from deepforecast.data.native import plain, wrapped
 from deepforecast.errors import DataError, shown
 
 DENSE = 2  # keys that leave no more than every second place empty are placed, not compared
@@ -44,19 +44,23 @@ class Runs(NamedTuple):
 
 def runs_of(column: Any, name: str) -> Runs:
     """The runs of an id column; missing, mixed and unhashable ids are refused."""
-    values, labels = _comparable(column, name)
-    if isinstance(values, np.ndarray):
-        differs: Any = values[1:] != values[:-1]
-    else:
-        import pyarrow.compute as pc
+    import pyarrow.compute as pc
 
-        differs = np.asarray(pc.not_equal(values[1:], values[:-1]))
-    objects = isinstance(values, np.ndarray) and values.dtype.kind == "O"
-    if not objects and not differs.any():
-        return Runs(ONE, ONE, 1)
+    values, labels = plain(column), None
+    if values is None or (isinstance(values, np.ndarray) and values.dtype.kind not in "iu"):
+        values, labels = _values(wrapped(column), name)
+    elif not isinstance(values, np.ndarray) and values.null_count:
+        raise _missing(wrapped(column), name)
+    in_arrow = not isinstance(values, np.ndarray)  # text is compared where it is
+    values = values.cast("large_string") if in_arrow and str(values.type) == "string_view" else values
+    differs = np.asarray(pc.not_equal(values[1:], values[:-1])) if in_arrow else values[1:] != values[:-1]
     starts: Any = np.flatnonzero(np.append(True, differs))
     starts = starts.astype(np.int32) if len(differs) < 2**31 - 1 else starts  # there may be as many as rows
     heads = values.take(starts) if len(starts) <= len(differs) else values
+    if in_arrow or (labels is None and values.dtype.kind in "iu"):
+        rising: Any = pc.all(pc.less(heads[:-1], heads[1:])).as_py() if in_arrow else (heads[1:] > heads[:-1]).all()
+        if rising:
+            return Runs(starts, np.arange(len(starts)), len(starts))
     place: Any = ...
     if labels is not None:
         import pandas as pd
@@ -70,26 +74,12 @@ def runs_of(column: Any, name: str) -> Runs:
     return Runs(starts, rank[place], count)
 
 
-def _comparable(column: Any, name: str) -> tuple[Any, NDArray[Any] | None]:
-    """Ids as an array of numpy's or, of text, of arrow's, and the labels that codes stand for."""
-    values: Any = plain(column)
-    if values is not None and values.dtype.kind in "iu":
-        return values, None
-    values = text(column)
-    if values is None:
-        series = wrapped(column)
-        if series.null_count():
-            raise _missing(series, name)
-        if series.dtype != nw.String or str(getattr(series.to_native(), "dtype", "")) == "object":
-            return _values(series, name)
-        values = series.to_arrow()
-    if values.null_count:
-        raise _missing(wrapped(column), name)
-    return values.cast("large_string") if str(values.type) == "string_view" else values, None
-
-
-def _values(series: nw.Series[Any], name: str) -> tuple[NDArray[Any], NDArray[Any] | None]:
-    """Ids that can be compared: integers, objects, or codes and the labels they stand for."""
+def _values(series: nw.Series[Any], name: str) -> tuple[Any, NDArray[Any] | None]:
+    """Ids that can be compared: text of arrow's, integers, objects, or codes and the labels they stand for."""
+    if series.null_count():
+        raise _missing(series, name)
+    if series.dtype == nw.String and str(getattr(series.to_native(), "dtype", "")) != "object":
+        return series.to_arrow(), None
     kind, native = series.dtype, series.to_native()
     if kind.is_integer() and kind not in (nw.Int128, nw.UInt128):
         return np.asarray(series.to_numpy()), None

@@ -112,12 +112,12 @@ class Panel:
         """
         table = frames.table(frame)
         names = resolve(columns, table.columns)
-        if not len(table):
+        if not len(table.native):
             raise DataError(EMPTY)
         keys = read_keys(table, names)
         calendar_found, position = keys.on_calendar(freq, calendar)
         series = Series(keys.library, names, calendar_found, keys.ids, position[keys.indptr[1:] - 1])
-        y = frames.numbers(frames.own(table, names.target), names.target)
+        y = frames.numbers(table.native[names.target], names.target)
         y = y if keys.order is None else y[keys.order]
         with np.errstate(all="ignore"):
             whole = bool(np.isfinite(y.sum()))  # it is not where one value is missing or infinite

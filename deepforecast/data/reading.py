@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import narwhals.stable.v2 as nw
 import numpy as np
 
 from deepforecast.data import calendar as calendars
@@ -18,6 +17,8 @@ from deepforecast.data.identity import ONE, Runs, runs_of
 from deepforecast.data.inference import infer
 from deepforecast.data.native import Table
 from deepforecast.errors import DataError, shown, some
+
+MISSING = np.iinfo(np.int64).min  # a stamp of numpy's that is none
 
 
 class Keys(NamedTuple):
@@ -90,20 +91,26 @@ class Keys(NamedTuple):
         return calendar, position
 
 
-def read_keys(table: nw.DataFrame[Any] | Table, names: Columns, what: str = "frame") -> Keys:
+def read_keys(table: Table, names: Columns, what: str = "frame") -> Keys:
     """Read, check and sort the id and time columns."""
-    time = frames.own(table, names.time)
-    if frames.without_stamp(time):
+    time = table.native[names.time]
+    of_numpy = isinstance(getattr(time, "dtype", None), np.dtype)
+    if not of_numpy and frames.wrapped(time).null_count():
         raise no_stamp(table, names, what)
     raw, kind = frames.stamps(time, names.time)
-    column = None if names.id is None else frames.own(table, names.id)
+    if of_numpy and kind.unit and (raw == MISSING).any():
+        raise no_stamp(table, names, what)
+    column = None if names.id is None else table.native[names.id]
     runs = Runs(ONE, ONE, 1) if column is None or names.id is None else runs_of(column, names.id)
     order, indptr = runs.layout(raw)
     first = indptr[:-1]
     if order is not None:
         raw, first = raw[order], order[first]
-    ids = None if column is None else frames.rows_of(column, first)
-    keys = Keys(names, frames.library(table), ids, order, indptr, raw, kind, what)
+    ids = column
+    if column is not None:
+        views = str(getattr(column, "dtype", None) or getattr(column, "type", "")).startswith("string_view")
+        ids = frames.rows_of(column, first) if views or not hasattr(column, "take") else column.take(first)
+    keys = Keys(names, table.library, ids, order, indptr, raw, kind, what)
     same = raw[1:] == raw[:-1]
     if same.any():
         _check_doubled(keys, same)
@@ -118,10 +125,10 @@ def series_label(ids: Any, number: int) -> str:
     return shown(one.item() if isinstance(one, np.generic) else one)
 
 
-def no_stamp(table: nw.DataFrame[Any] | Table, names: Columns, what: str = "frame") -> DataError:
+def no_stamp(table: Table, names: Columns, what: str = "frame") -> DataError:
     """The error to raise where rows have no stamp."""
-    rows = np.flatnonzero(table[names.time].is_null().to_numpy())
-    whose = "" if names.id is None else f", of series {series_label(table[names.id], int(rows[0]))}"
+    rows = np.flatnonzero(frames.wrapped(table.native[names.time]).is_null().to_numpy())
+    whose = "" if names.id is None else f", of series {series_label(table.native[names.id], int(rows[0]))}"
     return DataError(
         f"Every row of the {what} has a stamp in column {shown(names.time)}; it is missing in {len(rows)} row(s), first in "
         f"row {rows[0]}{whose}. Repair or drop these rows."

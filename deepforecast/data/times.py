@@ -34,9 +34,10 @@ time_type = lru_cache(maxsize=64)(TimeType)  # there are but a few
 
 def stamps(column: Any, name: str) -> tuple[Ints, TimeType]:
     """A time column as int64 (absolute time where there is a time zone) and how it came; the caller sees to missing ones."""
-    native, values = unwrapped(column), plain(column)
+    values = plain(column)
+    native = unwrapped(column) if isinstance(column, nw.Series) else column
     dtype: Any = getattr(native, "dtype", None)
-    if values is not None and values.dtype.kind == "M":
+    if isinstance(values, np.ndarray) and values.dtype.kind == "M":
         zone = getattr(dtype, "time_zone", None)  # of polars'
         return np.ascontiguousarray(values).view(np.int64), time_type(np.datetime_data(values.dtype)[0], zone, str(dtype))
     series = wrapped(column)
@@ -58,14 +59,6 @@ def stamps(column: Any, name: str) -> tuple[Ints, TimeType]:
     raise _no_stamps(native, kind, name, found)
 
 
-def without_stamp(column: Any) -> bool:
-    """Whether rows of a time column lack a stamp."""
-    values = plain(column)
-    if values is not None and values.dtype.kind in "iuM":
-        return values.dtype.kind == "M" and bool(np.isnat(values).any())
-    return bool(wrapped(column).null_count())
-
-
 def time_series(name: str, raw: Ints, time: TimeType, backend: str) -> nw.Series[Any]:
     """int64 stamps as a column of the type they came in."""
     found = time_values(name, raw, time, backend)
@@ -79,7 +72,16 @@ def time_series(name: str, raw: Ints, time: TimeType, backend: str) -> nw.Series
 def time_values(name: str, raw: Ints, time: TimeType, backend: str) -> Any:
     """The same to build a frame of: a native column, or an array of numpy's where pandas has one."""
     if backend == "pandas":
-        return _of_pandas(name, raw, time)
+        if time.dtype in (f"datetime64[{time.unit}]", "int64"):
+            return raw.view(time.dtype)
+        import pandas as pd
+
+        found: Any = raw
+        if time.unit:
+            found = pd.DatetimeIndex(raw.view(f"M8[{time.unit}]"))
+            found = found if time.tz is None else found.tz_localize("UTC").tz_convert(time.tz)
+        column: Any = pd.Series(found, name=name)
+        return column if str(column.dtype) == time.dtype else column.astype(time.dtype)
     values: Any = raw.astype(integer_dtype(time) if not time.unit else np.int32 if time.unit == "D" else np.int64)
     if backend == "polars":
         import polars as pl
@@ -97,19 +99,6 @@ def time_values(name: str, raw: Ints, time: TimeType, backend: str) -> Any:
     return pa.chunked_array([array])
 
 
-def _of_pandas(name: str, raw: Ints, time: TimeType) -> Any:
-    if time.dtype == f"datetime64[{time.unit}]" or time.dtype == "int64":
-        return raw.view(time.dtype)
-    import pandas as pd
-
-    values: Any = raw
-    if time.unit:
-        values = pd.DatetimeIndex(raw.view(f"M8[{time.unit}]"))
-        values = values if time.tz is None else values.tz_localize("UTC").tz_convert(time.tz)
-    series: Any = pd.Series(values, name=name)
-    return series if str(series.dtype) == time.dtype else series.astype(time.dtype)
-
-
 def integer_dtype(time: TimeType) -> np.dtype[Any]:
     """The numpy type of integer time, whatever the library called it (`Int32`, `int32[pyarrow]`)."""
     return np.dtype(time.dtype.lower().removesuffix("[pyarrow]"))
@@ -117,7 +106,8 @@ def integer_dtype(time: TimeType) -> np.dtype[Any]:
 
 def _integers(series: nw.Series[Any], name: str, found: str) -> Ints:
     values = plain(series)
-    low, high = (0, 0) if not len(series) else (series.min(), series.max()) if values is None else (values.min(), values.max())
+    values = series if values is None else values
+    low, high = (values.min(), values.max()) if len(series) else (0, 0)
     if series.dtype in (nw.Int128, nw.UInt128) or not -FURTHEST <= int(low) <= int(high) <= FURTHEST:
         raise DataError(
             f"Integer stamps of column {shown(name)} fit int64 and lie within ±2^62; its dtype is {found} and it runs from "

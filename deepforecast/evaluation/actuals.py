@@ -67,7 +67,7 @@ def _matched(rows: ForecastRows, table: nw.DataFrame[Any], names: Columns) -> Fl
             f"The actual frame has the column {lacking[0]}, as the forecasts have or columns= says; the columns found are "
             f"{some(table.columns, most=12)}."
         )
-    keys = read_keys(table, names, "actual frame")
+    keys = read_keys(frames.table(table.to_native()), names, "actual frame")
     place = np.zeros(1, np.int64) if names.id is None else match(rows.ids, keys.ids, "actual frame", names.id)
     found = _places(rows, keys, place)
     missing = np.flatnonzero(found < 0)

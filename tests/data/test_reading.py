@@ -8,7 +8,7 @@ import pytest
 
 from deepforecast.data.calendar import Calendar
 from deepforecast.data.columns import Columns
-from deepforecast.data.frames import listed, opened
+from deepforecast.data.frames import listed, table
 from deepforecast.data.frequency import parse
 from deepforecast.data.panel import Panel
 from deepforecast.data.reading import Keys, read_keys
@@ -17,8 +17,8 @@ from tests.frames import LIBRARIES, D, P, converted, joined
 
 
 def keys_of(frame: Any, what: str = "frame") -> Keys:
-    table = opened(frame)
-    return read_keys(table, Columns(id="unique_id" if "unique_id" in table.columns else None), what)
+    found = table(frame)
+    return read_keys(found, Columns(id="unique_id" if "unique_id" in found.columns else None), what)
 
 
 def calendar_of(frame: pd.DataFrame, freq: Any = None) -> Calendar:

@@ -163,7 +163,7 @@ class Ahead:
         """What `act` (the network itself, if not said) makes of the batches, its place and its spread."""
         found: list[tuple[Any, Any, Any]] = []
         each = len(tail) // len(self.tail)
-        small = len(tail) <= LEAST or len(tail) * self.network.work < WORTH  # a second thread would cost more than it helps
+        small = len(tail) <= LEAST or self._small(len(tail))
         with torch.inference_mode(), torch_limited(1 if small else allowed_threads()):
             for start in range(0, len(tail), most):
                 rows = slice(start, min(start + most, len(tail)))
@@ -175,6 +175,10 @@ class Ahead:
             return found[0]
         raw, place, spread = map(np.concatenate, zip(*found, strict=True))
         return raw, place, spread
+
+    def _small(self, rows: int) -> bool:
+        """Whether a second thread would cost more than it helps."""
+        return bool(rows * self.network.work < WORTH)
 
     def _batch(self, tail: Floats, series: Any, begin: int) -> Batch:
         wanted = -(-len(tail) // LEAST) * LEAST
