@@ -6,7 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -162,9 +162,8 @@ def checked_quantiles(quantiles: Any) -> list[float]:
     return sorted(set(_numbers(quantiles, "quantiles", 0, 1)))
 
 
-def checked_horizon(horizon: Any, name: str = "horizon") -> int:
-    """A whole number of steps (or of something else, by `name`), at least 1."""
-    return whole_number(horizon, name, most=LONGEST_HORIZON)
+checked_horizon = partial(whole_number, name="horizon", most=LONGEST_HORIZON)
+"""A whole number of steps (or of something else, by `name`), at least 1."""
 
 
 def level_probabilities(level: float) -> tuple[float, float]:

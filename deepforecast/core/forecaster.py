@@ -18,7 +18,7 @@ from deepforecast.core.capabilities import Capabilities, CapabilitiesOf
 from deepforecast.core.conformal import Calibration
 from deepforecast.core.declaring import collect
 from deepforecast.core.finite import finite
-from deepforecast.core.forecast import LONGEST_HORIZON, Forecast, checked_horizon, checked_levels, checked_quantiles, columns_of, refuse_taken
+from deepforecast.core.forecast import Forecast, checked_horizon, checked_levels, checked_quantiles, columns_of, refuse_taken
 from deepforecast.core.foreign import Foreign
 from deepforecast.core.monitor import SILENT, Monitor
 from deepforecast.core.params import param
@@ -31,7 +31,6 @@ from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats, Frame
 from deepforecast.data.grids import GRIDS
 from deepforecast.data.panel import Panel
-from deepforecast.data.whole import whole_number
 from deepforecast.errors import CapabilityError, Kept, ParameterError, keeping, not_fitted, say_kept, some
 
 
@@ -111,7 +110,7 @@ class Forecaster:
         seed: int = 0,
     ) -> Frame:
         """Sample paths, long: a row for each series, `sample` (from 0) and step. The same seed gives the same paths."""
-        steps, samples = self._steps(horizon), checked_horizon(n_samples, "n_samples")
+        steps, samples = self._steps(horizon), checked_horizon(n_samples, name="n_samples")
         if not self.capabilities.simulates:
             can = self.intervals is not None and self.clone(intervals=None).capabilities.simulates
             why = f" with intervals={self.intervals!r}, only without: they correct its bands, not its paths" if can else ""
@@ -315,7 +314,7 @@ class Forecaster:
         horizon = self.own_horizon if horizon is None else horizon
         if horizon is None:
             raise ParameterError(f"horizon is needed: {self.name} was constructed without one. Say predict(horizon=...).")
-        return whole_number(horizon, "horizon", most=LONGEST_HORIZON)
+        return checked_horizon(horizon)
 
     def _ahead(self, state: State, steps: int, future: Frame | None) -> Mapping[str, Covariate]:
         names, past = state.series.columns.future, state.series.columns.past

@@ -25,8 +25,8 @@ class Table(NamedTuple):
 
 
 def plain(column: Any) -> Any:
-    """The array behind a column that is one, else None: of numpy's for its dtypes, and for numbers and stamps of polars' without
-    missing ones; of arrow's for text of pandas and polars."""
+    """The array behind a column that is one, else None: of numpy's for its dtypes, and for numbers and stamps of polars', none
+    missing; of arrow's for text of pandas and polars."""
     native = column.to_native() if isinstance(column, nw.Series) else column
     dtype: Any = getattr(native, "dtype", None)
     if isinstance(dtype, np.dtype):

@@ -74,7 +74,7 @@ class Statistical(Forecaster):
         `update`), or of these histories. Missing residuals are left out; NaN, and said, where too few are left for a test.
         """
         if lags is not None:
-            checked_horizon(lags, "lags")
+            checked_horizon(lags, name="lags")
         state = self._at_end_of(frame, static)
         panel = self._history(state.learned)
         left = panel.y - self._fitted(state.learned, panel)
