@@ -57,10 +57,16 @@ class Training(pl.LightningModule):
         """The guard looks at what was done."""
         if self.guard is None or isinstance(batch, Several):
             return
-        self.guard.saw(outputs["loss"])
+        loss = outputs["loss"].detach()
+        if self.trainer.world_size > 1:  # processes that went on by what each of them saw would not go on together
+            loss = self.trainer.strategy.reduce(loss.clone(), reduce_op="mean")
+        self.guard.saw(loss)
         if (number + 1) % self.options.accumulate:
             return
-        if self.guard.stepped():
+        ended = self.guard.stepped()
+        if self.trainer.world_size > 1:
+            ended = self.trainer.strategy.reduce_boolean_decision(ended, all=False)
+        if ended:
             self.trainer.should_stop = True
         if self.trainer.loggers and self.guard.at in self.guard.record.validation:
             self.log("validation", self.guard.record.validation[self.guard.at])
@@ -86,8 +92,12 @@ class Training(pl.LightningModule):
 
     def _seen(self, batch: Batch, part: int) -> Tensor:
         at = int(self.global_step) if self.guard is None else self.guard.at
+        rank, processes = self.trainer.global_rank, self.trainer.world_size
         if self.guard is not None:  # whoever trains with a guard keeps the caller's generators: see `loop`
-            seed(self.options.seed * 1_000_003 + at * self.options.accumulate + part, batch.y.device)
+            number = self.options.seed * 1_000_003 + at * self.options.accumulate + part
+            seed(number + rank * 1_000_000_007, batch.y.device)
+        if processes > 1:  # each has drawn the same batch, and takes its share of it
+            batch = batch.rows(len(batch) * rank // processes, len(batch) * (rank + 1) // processes)
         loss: Tensor = self._loss(batch, taught(self.options, at))
         return loss
 
@@ -133,6 +143,8 @@ class Training(pl.LightningModule):
             if self._terminating is not None:
                 signal.signal(signal.SIGTERM, self._terminating)
             self.guard.begin(self.trainer.optimizers[0], self.trainer.precision_plugin.forward_context)
+            if not self.trainer.is_global_zero:  # one of several processes writes
+                self.guard.checkpoints = None
 
     def on_fit_end(self) -> None:
         """A trained network forecasts: no dropout any more."""

@@ -31,6 +31,9 @@ PARAMETERS = {
 """What Lightning's Trainer takes that has a parameter of the model's own."""
 
 NOWHERE = os.path.join(os.devnull, "nothing is written")
+TOGETHER = ("MASTER_ADDR", "MASTER_PORT", "NODE_RANK", "LOCAL_RANK", "WORLD_SIZE")
+"""By which processes that train together know each other: a second fit of the same program goes on with them."""
+
 _LOGGERS = ("pytorch_lightning", "lightning_fabric", "pytorch_lightning.utilities.rank_zero", "lightning_fabric.utilities.seed")
 
 
@@ -60,7 +63,7 @@ def trainer_for(options: Options, several: bool) -> pl.Trainer:
         given.setdefault("default_root_dir", NOWHERE)  # or files of that name in the working folder would be read
     keeps = any(isinstance(one, pl.callbacks.Checkpoint) for one in callbacks)
     try:
-        return pl.Trainer(
+        trainer = pl.Trainer(
             max_steps=-1, max_epochs=1, accelerator=options.accelerator, devices=options.devices, strategy=options.strategy,
             precision=options.precision,  # type: ignore[arg-type]
             accumulate_grad_batches=1 if several else options.accumulate, callbacks=callbacks,
@@ -69,6 +72,12 @@ def trainer_for(options: Options, several: bool) -> pl.Trainer:
         )  # fmt: skip
     except (MisconfigurationException, TypeError, ValueError) as error:
         raise ParameterError(f"Lightning's Trainer has to take what it is given, and says: {error}") from error
+    if trainer.strategy.launcher is not None and trainer.strategy.launcher.__class__.__name__ == "_MultiProcessingLauncher":
+        raise ParameterError(
+            f"strategy={options.strategy!r} trains in processes of which nothing but weights comes back, not how it went. Say "
+            "strategy='ddp' in a program that is run as a file, or devices=1."
+        )
+    return trainer
 
 
 def _ours(given: Any, kind: type, what: str) -> list[Any]:
@@ -106,7 +115,8 @@ def as_it_was(options: Options) -> Iterator[None]:
         finally:
             for one, level in zip(loggers, levels, strict=True):
                 one.setLevel(level)
-            for name in set(os.environ) - set(environment):
+            kept = TOGETHER if "LOCAL_RANK" in os.environ else ()
+            for name in set(os.environ) - {*environment, *kept}:
                 del os.environ[name]
 
 
