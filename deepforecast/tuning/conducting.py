@@ -8,6 +8,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import optuna
@@ -49,7 +50,7 @@ def conducted(
         runner = Runner(study, objective, options, total, until)
         _run(runner, result, place)
         with quiet():
-            return _detached(result) if place is not storage and storage is None else result
+            return (_detached(result) if place is not storage else result).as_it_is()
 
 
 def _run(runner: Runner, result: TuningResult, place: Any) -> None:
@@ -141,8 +142,6 @@ def _kept(storage: Any, options: Study) -> Iterator[Any]:
 
 def _detached(result: TuningResult) -> TuningResult:
     """The study in memory: its file goes."""
-    from dataclasses import replace
-
     memory = opened(None)
     name = result.study.study_name
     optuna.copy_study(from_study_name=name, from_storage=result.study._storage, to_storage=memory)

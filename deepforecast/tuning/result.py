@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,6 +37,7 @@ class TuningResult:
     holdout: pd.DataFrame | None
     settings: Mapping[str, Any]
     others: tuple[TuningResult, ...] = ()
+    _held: tuple[FrozenTrial, ...] | None = None
 
     @property
     def best_model(self) -> Forecaster:
@@ -45,7 +46,7 @@ class TuningResult:
 
     @property
     def best_params(self) -> dict[str, Any]:
-        """Its parameters as far as they were drawn or given; `model` among them where there are several."""
+        """The values of the parameters that were searched; `model` among them where there are several."""
         return self._params(self.best_trial)
 
     @property
@@ -165,13 +166,17 @@ class TuningResult:
         return f"TuningResult({name}: {len(self.trials)} trials ({told}); best {best}: {self.best_model!r})"
 
     def _counting(self) -> list[FrozenTrial]:
-        retries = int(self.settings["retries"])
-        return survival.counting(self.study.get_trials(deepcopy=False), retries)
+        every = self.study.get_trials(deepcopy=False) if self._held is None else self._held
+        return survival.counting(every, int(self.settings["retries"]))
+
+    def as_it_is(self) -> TuningResult:
+        """With the trials there are by now, whatever the study does from here on."""
+        return replace(self, _held=tuple(self.study.get_trials()))
 
     def _params(self, trial: FrozenTrial) -> dict[str, Any]:
         tried = self._tried(trial)
         several = {MODEL: self.space.names[tried.model]} if len(self.space.models) > 1 else {}
-        return several | dict(tried.params)
+        return several | self.space.searched(tried)
 
     def _tried(self, trial: FrozenTrial) -> Configuration:
         given = trial.user_attrs.get(survival.GIVEN)

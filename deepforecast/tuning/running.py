@@ -191,7 +191,7 @@ def _copied(same: FrozenTrial, note: dict[str, Any]) -> Found:
 
 def _make_room(error: BaseException) -> None:
     """Give back what a trial held that ran out of memory."""
-    if not isinstance(error, MemoryError) and "out of memory" not in str(error).lower():
+    if not isinstance(error, MemoryError) and "out of memory" not in reason(error).lower():
         return
     error.__traceback__ = None  # which holds all that the trial saw
     gc.collect()

@@ -73,6 +73,13 @@ class Space:
         model = self.models[tried.model].clone()
         return model.set_params(**tried.params) if tried.params else model
 
+    def searched(self, tried: Configuration) -> dict[str, Any]:
+        """The values of all parameters that are searched, also where they are as the model has them."""
+        ranges = self.ranges[tried.model]
+        values = {**self.models[tried.model].get_params(), **tried.params}
+        names = [] if callable(ranges) else [name for name, one in ranges.items() if one.when is None or one.when(values)]
+        return {name: values[name] for name in dict.fromkeys([*names, *tried.params]) if name in values}
+
     def key(self, tried: Configuration) -> str:
         """The same for configurations that are the same model."""
         model, ranges = self.models[tried.model], self.ranges[tried.model]

@@ -1,0 +1,31 @@
+"""A search as one process of several makes it: `python -m tests.tuning.calls storage n_trials [fault] [n_jobs]`."""
+
+from __future__ import annotations
+
+import json
+import sys
+import warnings
+
+import numpy as np
+import pandas as pd
+
+from deepforecast import Study, tune
+from tests.tuning.bent import Bent
+
+
+def walk() -> pd.DataFrame:
+    """A random walk."""
+    draw = np.random.default_rng(0)
+    return pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=60), "y": 50 + draw.normal(size=60).cumsum()})
+
+
+def call(storage: str | None, n_trials: int, fault: str = "", n_jobs: int = 1, **said):
+    """The call that all make."""
+    options = Study(n_windows=2, pruner=None, n_jobs=n_jobs, space={"away": (-4.0, 4.0)}, **said)
+    return tune(Bent(fault=fault), walk(), horizon=3, n_trials=n_trials, storage=storage, study_name="raced", options=options)
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    found = call(sys.argv[1], int(sys.argv[2]), *sys.argv[3:4], *map(int, sys.argv[4:5]))
+    print(json.dumps({"trials": len(found.trials), "best": found.best_value}))

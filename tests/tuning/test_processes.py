@@ -1,0 +1,180 @@
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from importlib.util import find_spec
+from pathlib import Path
+
+import optuna
+import pytest
+from optuna.trial import TrialState
+
+from deepforecast.errors import TrainingError, TrainingWarning
+from deepforecast.tuning import storage as storages
+from tests.tuning.calls import call
+from tests.tuning.served import served
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def started(*arguments, new_group=False):
+    command = [sys.executable, "-m", "tests.tuning.calls", *map(str, arguments)]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
+    return subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                            start_new_session=new_group)  # fmt: skip
+
+
+def ended(process, seconds=240):
+    output, errors = process.communicate(timeout=seconds)
+    assert process.returncode == 0, errors
+    return json.loads(output)
+
+
+def until(condition, seconds=120.0):
+    begin = time.monotonic()
+    while not condition():
+        assert time.monotonic() - begin < seconds
+        time.sleep(0.05)
+
+
+def study_of(storage):
+    with storages.quiet():
+        return optuna.load_study(storage=storages.opened(str(storage)), study_name="raced")
+
+
+def states(study, *wanted):
+    return [one for one in study.get_trials(deepcopy=False) if one.state in wanted]
+
+
+def test_killed_by_minus_9_at_most_the_running_trial_is_lost_and_the_same_call_goes_on(tmp_path):
+    path, mark = tmp_path / "study.log", tmp_path / "killed"
+    process = started(path, 8, f"some-kill:{mark}")
+    process.communicate(timeout=120)
+    assert process.returncode == -signal.SIGKILL
+    study = study_of(path)
+    before = states(study, TrialState.COMPLETE)
+    running = states(study, TrialState.RUNNING)
+    assert len(running) == 1
+    found = call(str(path), 8, f"some-kill:{mark}")
+    assert len(found.trials) == 8
+    assert set(found.trials["state"]) == {"complete"}
+    assert found.trials["number"].is_unique
+    assert {one.number for one in before} <= set(found.trials["number"])
+    again = found.trials[found.trials["attempt"] == 2]
+    assert again["away"].tolist() == [running[0].params["away"]]
+    assert study.trials[running[0].number].state == TrialState.FAIL
+
+
+def test_a_trial_that_always_kills_its_process_is_a_failure_in_the_end(tmp_path):
+    path = tmp_path / "study.log"
+    with pytest.warns(TrainingWarning, match="its process died"):
+        found = call(str(path), 3, "some-always-kill", n_jobs=2)
+    assert len(found.trials) == 3
+    dead = found.trials[found.trials["away"] < 0]
+    assert set(dead["state"]) == {"failed"}
+    assert set(dead["attempt"]) == {2}
+    assert set(dead["reason"]) == {"its process died"}
+    assert set(found.trials[found.trials["away"] >= 0]["state"]) == {"complete"}
+
+
+@pytest.mark.slow
+def test_several_processes_of_one_call_share_the_trials(tmp_path):
+    found = call(None, 12, "sleep:0.05", n_jobs=3)
+    assert len(found.trials) == 12
+    assert set(found.trials["state"]) == {"complete"}
+    assert found.trials["away"].is_unique
+    workers = {one.user_attrs["worker"]["pid"] for one in found.study.trials}
+    assert len(workers) > 1
+    assert os.getpid() not in workers
+    with pytest.raises(TrainingError, match="it broke at"):
+        call(None, 3, "raise", n_jobs=2)
+
+
+@pytest.mark.slow
+def test_four_processes_race_on_a_journal_and_one_is_killed(tmp_path):
+    path = tmp_path / "study.log"
+    processes = [started(path, 30, "sleep:0.2") for _ in range(4)]
+    until(lambda: path.exists() and path.read_text().count('"worker"') > 8)
+    victim = next(one for one in processes if f'"pid":{one.pid},' in path.read_text())
+    victim.kill()
+    victim.communicate()
+    for one in processes:
+        if one is not victim:
+            ended(one)
+    study = study_of(path)
+    assert not states(study, TrialState.RUNNING) or call(str(path), 30, "sleep:0.2")
+    found = call(str(path), 30, "sleep:0.2")
+    assert len(found.trials) == 30
+    assert set(found.trials["state"]) == {"complete"}
+    assert found.trials["number"].is_unique
+    assert found.trials["away"].is_unique
+    assert (found.trials["start"] == "default").sum() == 1
+    assert not states(study, TrialState.RUNNING, TrialState.WAITING)
+    assert len(study.trials) <= 30 + 1 + 3  # the one that was killed, and at most one that each of the others gave back
+
+
+@pytest.mark.slow
+def test_processes_start_together_on_a_fresh_sqlite_file(tmp_path):
+    path = tmp_path / "study.db"
+    processes = [started(path, 10) for _ in range(4)]
+    told = [ended(one) for one in processes]
+    assert all(one["trials"] >= 1 for one in told)
+    found = call(str(path), 10)
+    assert len(found.trials) == 10
+    assert (found.trials["start"] == "default").sum() == 1
+
+
+@pytest.mark.slow
+def test_ctrl_c_on_a_call_of_several_processes(tmp_path):
+    path = tmp_path / "study.log"
+    process = started(path, 400, "sleep:0.2", 2, new_group=True)
+    until(lambda: path.exists() and path.read_text().count('"state":1') > 2)
+    os.killpg(process.pid, signal.SIGINT)
+    begin = time.monotonic()
+    told = ended(process)
+    assert time.monotonic() - begin < 10
+    assert 0 < told["trials"] < 400
+    study = study_of(path)
+    assert not states(study, TrialState.RUNNING)
+    found = call(str(path), told["trials"] + 1, "sleep:0.2")
+    assert len(found.trials) == told["trials"] + 1
+
+
+@pytest.mark.slow
+def test_workers_end_with_the_call_they_belong_to(tmp_path):
+    path = tmp_path / "study.log"
+    process = started(path, 400, "sleep:0.1", 2)
+    until(lambda: path.exists() and path.read_text().count('"worker"') > 4)
+    process.kill()
+    process.communicate()
+    time.sleep(3)
+    size = path.stat().st_size
+    time.sleep(2)
+    assert path.stat().st_size == size
+
+
+@pytest.mark.slow
+def test_four_processes_race_on_a_real_postgresql(tmp_path):
+    server = shutil.which("pg_ctl") or next(map(str, Path("/usr/lib/postgresql").glob("*/bin/pg_ctl")), None)
+    if server is None:
+        pytest.skip("no PostgreSQL here: pg_ctl is not found (Debian: apt install postgresql)")
+    driver = next((one for one in ("psycopg2", "psycopg", "pg8000") if find_spec(one)), None)
+    if driver is None:
+        pytest.skip("no driver of PostgreSQL here: none of psycopg2, psycopg, pg8000 can be imported")
+    with served(Path(server), tmp_path) as port:
+        url = f"postgresql+{driver}://tester@127.0.0.1:{port}/postgres"
+        processes = [started(url, 24, "sleep:0.2") for _ in range(4)]
+        time.sleep(12)
+        processes[0].kill()
+        processes[0].communicate()
+        for one in processes[1:]:
+            ended(one)
+        found = call(url, 24, "sleep:0.2")
+        assert len(found.trials) == 24
+        assert set(found.trials["state"]) == {"complete"}
+        assert (found.trials["start"] == "default").sum() == 1
