@@ -133,16 +133,18 @@ def rows(panel: Panel, channels: Channels) -> Rows:
     length, horizon, calendar = channels.input_size, channels.horizon, panel.calendar
     count = len(panel)
     first = panel.indptr[:-1] + length * np.arange(1, count + 1)
-    into = np.arange(len(panel.y)) + length * np.repeat(np.arange(1, count + 1), panel.lengths)
     total = len(panel.y) + length * count + horizon
+    own = np.ones(total, dtype=bool)  # which rows are series'; a number for each would take as much memory as their values
+    own[first[:, None] - length + np.arange(length)] = False
+    own[total - horizon :] = False
     y = np.full(total, np.nan)
-    y[into] = panel.y
+    y[own] = panel.y
     numbers = np.zeros((total, len(channels.numbers)), dtype=np.float32)
     for place, name in enumerate(channels.numbers):
-        numbers[into, place] = channels.standardised(name, panel.covariates[name].values)
+        numbers[own, place] = channels.standardised(name, panel.covariates[name].values)
     codes = np.zeros((total, len(channels.codes)), dtype=np.int64)
     for place, name in enumerate(channels.codes):
-        codes[into, place] = panel.covariates[name].values.astype(np.int64) + 1
+        codes[own, place] = panel.covariates[name].values.astype(np.int64) + 1
     begin = int(panel.start.min())
     time = np.arange((int(panel.series.last.max()) - begin) // calendar.step + 1)
     table = channels.clock_of(calendar, begin + calendar.step * time)
@@ -209,7 +211,7 @@ def places(panel: Panel, input_size: int, horizon: int, held_out: int = 0, recen
         least = np.maximum(least, most - recent + 1)
     usable = np.flatnonzero(lengths >= 2)
     ends = panel.indptr[1:]
-    sums = np.add.reduceat(np.nan_to_num(panel.y), panel.indptr[:-1])
+    sums = np.add.reduceat(panel.y if panel.complete else np.nan_to_num(panel.y), panel.indptr[:-1])
     keys = (sums, np.nan_to_num(panel.y[ends - 1]), np.nan_to_num(panel.y[panel.indptr[:-1]]), panel.lengths)
     return Places(usable[np.lexsort([key[usable] for key in keys])], least, most)
 
