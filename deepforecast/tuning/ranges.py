@@ -124,9 +124,20 @@ def _of(plain: Param, known: Param, value: Any) -> Param:
     if isinstance(value, tuple) and len(value) == 2 and all(type(one) in (int, float) for one in value):
         return _between(plain, *value, known.log and value[0] > 0, None)
     if isinstance(value, list | tuple) and value:
-        return replace(plain, search=tuple(value))
+        return replace(plain, search=tuple(_tupled(plain, one) for one in value))
     raise ParameterError(f"A range is (low, high), a list of choices or {{'low': 1, 'high': 9}}; got {shown(value)} for "
                          f"{plain.name}.")  # fmt: skip
+
+
+def _tupled(plain: Param, value: Any) -> Any:
+    """A list where only a tuple is legal, as files of ranges have no tuples."""
+    if not isinstance(value, list):
+        return value
+    try:
+        plain.check(value)
+    except ParameterError:
+        return tuple(value)
+    return value
 
 
 def _between(plain: Param, low: Any, high: Any, log: bool, step: Any) -> Param:

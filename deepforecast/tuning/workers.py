@@ -51,6 +51,8 @@ def work(job: Job, parent: int, left: float) -> BaseException | None:
             runner.run()
         except KeyboardInterrupt:
             return None
+        if os.getppid() != parent:
+            os._exit(1)  # nobody is left to be answered, and the pool would wait for its next task for ever
         return None if runner.cause is None else RuntimeError(f"{type(runner.cause).__name__}: {runner.cause}")
 
 

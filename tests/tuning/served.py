@@ -6,35 +6,35 @@ import os
 import shutil
 import socket
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 
 @contextmanager
-def served(control: Path, folder: Path) -> Iterator[int]:
+def served(control: Path) -> Iterator[int]:
     """The port of a server that runs inside the block, as a user that may: root must not."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    data, user = folder / "postgres", None
-    data.mkdir()
-    if os.geteuid() == 0:
-        user = "postgres"
-        shutil.chown(data, user)
-        for one in (folder, *folder.parents):
-            if one.stat().st_uid == 0 and one != Path("/") and one.is_relative_to("/tmp"):
-                one.chmod(one.stat().st_mode | 0o711)
-    binaries = Path(os.path.realpath(control)).parent
-    run(user, str(binaries / "initdb"), "-D", str(data), "-U", "tester", "-A", "trust")
-    options = f"-p {port} -k {data} -c listen_addresses=127.0.0.1"
-    run(user, str(binaries / "pg_ctl"), "-D", str(data), "-w", "-l", str(data / "log"), "-o", options, "start")
+    folder = tempfile.mkdtemp(prefix="df-pg-")  # short: a socket's path must be
+    user = "postgres" if os.geteuid() == 0 else None
+    if user is not None:
+        shutil.chown(folder, user)
+    data, binaries = f"{folder}/data", Path(os.path.realpath(control)).parent
     try:
-        yield port
+        run(user, str(binaries / "initdb"), "-D", data, "-U", "tester", "-A", "trust")
+        options = f"-p {port} -k {folder} -c listen_addresses=127.0.0.1"
+        run(user, str(binaries / "pg_ctl"), "-D", data, "-w", "-l", f"{folder}/log", "-o", options, "start")
+        try:
+            yield port
+        finally:
+            run(user, str(binaries / "pg_ctl"), "-D", data, "-m", "immediate", "stop")
     finally:
-        run(user, str(binaries / "pg_ctl"), "-D", str(data), "-m", "immediate", "stop")
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def run(user: str | None, *command: str) -> None:
-    """Run a command, as a user."""
-    subprocess.run(command, user=user, check=True, capture_output=True, cwd="/")
+    """Run a command, as a user; what it starts holds none of our pipes."""
+    subprocess.run(command, user=user, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd="/")

@@ -1,0 +1,79 @@
+"""`deepforecast tune`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+LINE = ["tune", "sales.csv", "--model", "window-mean", "--horizon", "7", "--trials", "6", "--windows", "2"]
+
+
+def test_the_best_trials(run) -> None:
+    ran = run(*LINE)
+    assert (ran.status, ran.err) == (0, "")
+    assert ran.out.startswith("6 trials (")
+    assert "Best: mase" in ran.out
+    assert "WindowMean(horizon=7, window=" in ran.out
+
+
+def test_the_same_line_goes_on(run, folder: Path) -> None:
+    line = [*LINE, "--storage", "study.log", "--json"]
+    first = run(*line).facts
+    again = run(*line).facts
+    assert (folder / "study.log").exists()
+    assert first["trials"] == again["trials"]
+    more = run(*line[:7], "8", *line[8:]).facts
+    assert more["trials"][:6] == first["trials"]
+    assert len(more["trials"]) == 8
+    assert more["best"]["mase"] <= first["best"]["mase"]
+
+
+def test_files_and_what_is_held_out(run, folder: Path) -> None:
+    ran = run(*LINE, "--holdout", "1", "--plot", "history.html", "--output", "trials.csv")
+    assert "Where the search did not look:" in ran.out
+    assert ran.out.splitlines()[-1] == "Written: history.html, trials.csv."
+    assert len(pd.read_csv(folder / "trials.csv")) == 6
+    assert "best so far" in (folder / "history.html").read_text()
+
+
+def test_a_space_from_a_file(run, folder: Path) -> None:
+    (folder / "space.yaml").write_text("window: [3, 5]\n")
+    facts = run(*LINE, "--space", "space.yaml", "--json").facts
+    assert {one["window"] for one in facts["trials"] if one["start"] == ""} <= {3, 5}
+    (folder / "space.yaml").write_text("WindowMean:\n  window: {low: 2, high: 4}\nMean: {}\n")
+    both = [*LINE[:4], "Naive", *LINE[4:]]
+    assert run(*both, "--space", "space.yaml").status == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("window: !!python/object/apply:os.system ['true']", "cannot be read"),
+        ("- 3", "a line for each parameter"),
+        ("windw: [3, 5]", "window"),
+        ("window: {low: 9, high: 3}", "low to high"),
+        ("a: &x [1]\nb: *x\n", "without references"),
+        ("window: [", "cannot be read"),
+        ("", "a line for each parameter"),
+    ],
+)
+def test_bad_spaces(run, folder: Path, text: str, words: str) -> None:
+    (folder / "space.yaml").write_text(text)
+    ran = run(*LINE, "--space", "space.yaml")
+    assert ran.status == 2
+    assert words in ran.err
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        (["--trials", "0"], "n_trials"), (["--sampler", "bayes"], "sampler"), (["--storage", "foo://x"], "foo://x"),
+        (["--space", "absent.yaml"], "absent.yaml"), (["--plot", "h.png"], ".html"), (["--model", "Nave"], "Naive"),
+    ],
+)  # fmt: skip
+def test_wrong_use(run, more: list[str], words: str) -> None:
+    ran = run(*LINE, *more)
+    assert ran.status == 2
+    assert words in ran.err
