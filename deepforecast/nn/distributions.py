@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from typing import ClassVar, final
 
 import torch
@@ -33,8 +34,23 @@ class Centred(Head):
         return raw[..., 0]
 
 
+class Stretched(Head):
+    """What a standard distribution, moved and stretched, gives: its quantiles are numbers that hang on no window."""
+
+    @abstractmethod
+    def away(self, p: Tensor) -> Tensor:
+        """Quantiles of the standard distribution."""
+
+    @abstractmethod
+    def at(self, raw: Tensor, away: Tensor) -> Tensor:
+        """Values (..., N) from raw (..., width) and the standard one's (..., N)."""
+
+    def _quantiles(self, raw: Tensor, p: Tensor, spread: Tensor) -> Tensor:
+        return self.at(raw, self.away(p))
+
+
 @final
-class Normal(Centred):
+class Normal(Centred, Stretched):
     """Mean and deviation."""
 
     name: ClassVar[str] = "normal"
@@ -45,13 +61,18 @@ class Normal(Centred):
         place, deviation = raw[..., 0], positive(raw[..., 1])
         return 0.5 * ((target - place) / deviation).square() + deviation.log() + HALF_LOG_TWO_PI
 
-    def _quantiles(self, raw: Tensor, p: Tensor, spread: Tensor) -> Tensor:
-        away: Tensor = ndtri(p)
+    def away(self, p: Tensor) -> Tensor:
+        """Of the standard normal distribution."""
+        found: Tensor = ndtri(p)
+        return found
+
+    def at(self, raw: Tensor, away: Tensor) -> Tensor:
+        """Around the mean."""
         return raw[..., :1] + positive(raw[..., 1:]) * away
 
 
 @final
-class Laplace(Centred):
+class Laplace(Centred, Stretched):
     """Median and mean absolute deviation: heavier tails than the normal's."""
 
     name: ClassVar[str] = "laplace"
@@ -62,10 +83,15 @@ class Laplace(Centred):
         place, width = raw[..., 0], positive(raw[..., 1])
         return (target - place).abs() / width + width.log() + math.log(2)
 
-    def _quantiles(self, raw: Tensor, p: Tensor, spread: Tensor) -> Tensor:
+    def away(self, p: Tensor) -> Tensor:
+        """Of mean absolute deviation 1."""
         tail = torch.minimum(p, 1 - p)  # exact in both
-        away = -(2 * tail).log()
-        return raw[..., :1] + positive(raw[..., 1:]) * torch.where(p < 0.5, -away, away)
+        far = -(2 * tail).log()
+        return torch.where(p < 0.5, -far, far)
+
+    def at(self, raw: Tensor, away: Tensor) -> Tensor:
+        """Around the median."""
+        return raw[..., :1] + positive(raw[..., 1:]) * away
 
 
 @final
@@ -87,7 +113,7 @@ class StudentT(Centred):
 
 
 @final
-class LogNormal(Head):
+class LogNormal(Stretched):
     """Mean and deviation of the logarithm: positive values that vary the more the larger they are; 1e-12 of z is the least."""
 
     name: ClassVar[str] = "lognormal"
@@ -107,8 +133,13 @@ class LogNormal(Head):
     def _mean(self, raw: Tensor) -> Tensor:
         return (raw[..., 0] + 0.5 * positive(raw[..., 1]).square()).exp()
 
-    def _quantiles(self, raw: Tensor, p: Tensor, spread: Tensor) -> Tensor:
-        away: Tensor = ndtri(p)
+    def away(self, p: Tensor) -> Tensor:
+        """Of the standard normal distribution."""
+        found: Tensor = ndtri(p)
+        return found
+
+    def at(self, raw: Tensor, away: Tensor) -> Tensor:
+        """Exponentials around that of the logarithm's mean."""
         return (raw[..., :1] + positive(raw[..., 1:]) * away).exp()
 
 

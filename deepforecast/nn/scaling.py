@@ -55,7 +55,7 @@ def scaled(
         if scaler == "level" and ratio is not None:
             spread = spread * ratio
     z, told = ((y - place) / _divisor(spread) * (there * (spread > 0))).float(), there.float()
-    naive = z.new_ones((len(z), 1)) if batch.target is None else _naive(z, told, season)
+    naive = z.new_ones((z.shape[0], 1)) if batch.target is None else _naive(z, told, season)
     return z, told, Scale(place, spread, naive)
 
 

@@ -7,20 +7,24 @@ Inputs, each with a first axis of any number of windows; those a network has no 
 - `past` (windows, input_size, columns) float32: the columns of numbers as they are, those known ahead first, NaN where missing,
   then the calendar's (sine and cosine of 2 pi value / period for each that comes round, flags as 0 and 1).
 - `future` (windows, horizon, columns) float32: the columns known ahead and the calendar's over the steps ahead.
-- `past_codes`, `future_codes`, `static_codes` int64: categories, counted from 1 in the order of the fit, 0 for an unknown one.
+- `past_codes`, `future_codes`, `static_codes` int64: categories, counted from 1 in the order told, 0 for an unknown one.
 - `static` (windows, columns) float32.
 
 Output: `points` (windows, horizon) float64 and, of learned quantiles, `quantiles` (windows, horizon, quantiles). The file's
-metadata hold as JSON, under "deepforecast": input_size, horizon, the names of columns, the calendar's, and the probabilities.
+metadata hold as JSON, under "deepforecast": input_size, horizon, the names of columns, the categories of each that has some,
+the calendar's features with their periods, and the probabilities.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import os
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from copy import deepcopy
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -32,6 +36,7 @@ from deepforecast.models.neural import _forecast
 from deepforecast.models.neural._standing import channels_of
 from deepforecast.nn.batch import Batch
 from deepforecast.nn.body import Stepwise
+from deepforecast.nn.distributions import Stretched
 from deepforecast.nn.head import Head
 from deepforecast.nn.network import ForecastNetwork
 from deepforecast.nn.quantiles import Quantiles
@@ -53,6 +58,12 @@ def write(model: NeuralForecaster, path: Any) -> None:
             f"{model.name} takes its steps in turn, by draws that no ONNX file makes. Fit one that takes them at once: "
             "output='direct'."
         )
+    head = network.head
+    if head.distribution and not isinstance(head, (Quantiles, Stretched)):
+        raise CapabilityError(
+            f"An ONNX file gives quantiles that its operators can compute; those of head={model.head!r} they cannot. Fit with "
+            "head='quantiles', 'normal', 'laplace', 'lognormal' or 'point'."
+        )
     onnx = _library()
     inputs = _inputs(channels, model.scale_by != "window")
     whole = _Whole(deepcopy(network), channels, _forecast.limits(model), model.point_kind, tuple(inputs)).eval()
@@ -71,6 +82,7 @@ def write(model: NeuralForecaster, path: Any) -> None:
 class _Whole(nn.Module):
     """A network between raw columns and forecasts in the units of the data."""
 
+    away: Tensor
     centre: Tensor
     wide: Tensor
     fixed_centre: Tensor
@@ -83,6 +95,8 @@ class _Whole(nn.Module):
         self.network, self.channels, self.limits, self.point, self.names = network, channels, limits, point, names
         head = network.head
         self.probabilities = _probabilities(head)
+        if isinstance(head, Stretched):
+            self.register_buffer("away", head.away(torch.tensor(self.probabilities, dtype=torch.float64)))
         for name, columns in (("", channels.numbers), ("fixed_", channels.static)):
             self.register_buffer(f"{name}centre", torch.tensor([channels.centre[one] for one in columns], dtype=torch.float64))
             self.register_buffer(f"{name}wide", torch.tensor([channels.spread[one] for one in columns], dtype=torch.float64))
@@ -110,10 +124,7 @@ class _Whole(nn.Module):
         head = self.network.head
         if not head.distribution:
             return (head.mean(raw),)
-        if isinstance(head, Quantiles):
-            found = head.values(raw)
-        else:
-            found = head.quantiles(raw, torch.tensor(self.probabilities, dtype=torch.float64), spread)
+        found = head.at(raw.double(), self.away) if isinstance(head, Stretched) else cast(Quantiles, head).values(raw)
         middle = found[..., self.probabilities.index(0.5)] if self.point == "median" else head.mean(raw, spread)
         return middle, found
 
@@ -151,7 +162,7 @@ def _inputs(channels: Channels, scaled: bool) -> dict[str, Tensor]:
 def _exported(whole: _Whole, inputs: dict[str, Tensor], outputs: list[str]) -> Any:
     axis = torch.export.Dim("windows")
     shapes = {"values": tuple({0: axis} for _ in inputs)}
-    with warnings.catch_warnings(), torch.no_grad():
+    with warnings.catch_warnings(), torch.no_grad(), _quiet():
         warnings.simplefilter("ignore")  # of torch and onnxscript on each other
         try:
             found = torch.onnx.export(
@@ -161,6 +172,18 @@ def _exported(whole: _Whole, inputs: dict[str, Tensor], outputs: list[str]) -> A
         except Exception as error:
             raise _impossible(whole, error.__cause__ or error) from error
     return found.model_proto  # type: ignore[union-attr]
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Torch says of each library that is not there that it is not there."""
+    logger = logging.getLogger("torch.onnx")
+    before = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
 
 
 def _fit_for_runtimes(onnx: Any, program: Any) -> None:
@@ -201,8 +224,8 @@ def _checked(program: Any, whole: _Whole, inputs: dict[str, Tensor]) -> None:
 def _impossible(whole: _Whole, why: object) -> CapabilityError:
     head = type(whole.network.head).__name__
     return CapabilityError(
-        f"The network cannot be written as ONNX with the head {head}: {shown(str(why), 200)}. Fit it with head='quantiles' or "
-        "'point'."
+        f"The network cannot be written as ONNX (head {head}): {shown(str(why), 200)}. What cannot is the body: take another "
+        "model, or leave its special options out."
     )
 
 
@@ -227,5 +250,6 @@ def _said(model: NeuralForecaster, channels: Channels, probabilities: tuple[floa
         "past": list(channels.numbers), "future": list(channels.numbers[: channels.ahead]), "past_codes": list(channels.codes),
         "future_codes": list(channels.codes[: channels.ahead_codes]), "static": list(channels.static),
         "static_codes": list(channels.static_codes), "calendar": {name: PERIODS.get(name) for name in channels.clock},
+        "categories": {name: list(known) for name, known in model.fitted().categories.items() if known is not None},
         "quantiles": list(probabilities),
     }  # fmt: skip
