@@ -40,7 +40,7 @@ class NBEATS(NeuralForecaster):
     scaler: str = param("level")
     max_steps: int | str = param("auto")
     batch_size: int = param(1024)
-    learning_rate: float = param(1.5e-3)
+    draw: str = param("series")
     dropout: float = param(0.0, at_least=0, below=1, low=0.0, high=0.3, help="share of the numbers hidden while training")
 
     @property
