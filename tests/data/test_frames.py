@@ -10,7 +10,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from deepforecast.data.frames import build, categorical, categories, library, numbers, opened, taken
+from deepforecast.data.frames import build, categorical, categories, library, numbers, opened, taken, values_of
 from deepforecast.errors import DataError
 from tests.frames import LIBRARIES, D, converted, plain
 
@@ -198,3 +198,17 @@ def test_a_built_frame_does_not_share_memory() -> None:
     frame = build("pandas", {"x": values})
     frame.loc[0, "x"] = 5.0
     assert values.tolist() == [0, 0, 0]
+
+
+def test_a_frame_is_built_of_columns_whatever_their_index() -> None:
+    found = build("pandas", {"a": pd.Series([1, 2], index=[5, 6]), "b": np.array([3.0, 4.0])})
+    pd.testing.assert_frame_equal(found, pd.DataFrame({"a": [1, 2], "b": [3.0, 4.0]}))
+
+
+@pytest.mark.parametrize("dtype", ["object", "str", "string[python]", "category"])
+def test_ids_of_any_type_come_back_by_rows(dtype: str) -> None:
+    ids = pd.Series(["b", "a"], index=[7, 7], dtype=dtype, name="id")
+    found = build("pandas", {"id": values_of(ids, np.array([1, 1, 0])), "y": np.arange(3.0)})
+    assert found["id"].tolist() == ["a", "a", "b"]
+    assert found["id"].dtype == ids.dtype
+    assert found.index.tolist() == [0, 1, 2]
