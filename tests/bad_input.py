@@ -73,7 +73,7 @@ def weekly(model: Forecaster) -> Forecaster:
 
 def undated(model: Forecaster) -> Forecaster:
     """The model, and the models in it, without features of the date: on other days these are others."""
-    changed: dict[str, Any] = {}
+    changed: dict[str, Any] = dict(getattr(type(model), "dateless", {}))
     for name in params.declared(type(model)):
         value = getattr(model, name)
         if isinstance(value, Forecaster):

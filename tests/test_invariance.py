@@ -82,7 +82,8 @@ def test_I8_all_stamps_moved(subject: Subject, freq: str, start: str, later: str
     y = noisy(1)["y"]
     model = undated(made(subject, H))
     found = [model.clone().fit(part.assign(y=y)).predict(level=levels(model)) for part in parts]
-    np.testing.assert_array_equal(numbers(found[0]), numbers(found[1]))
+    in_days = hasattr(type(model), "dateless")  # months are not of one length to a model that counts days
+    np.testing.assert_allclose(numbers(found[0]), numbers(found[1]), rtol=0.01 if in_days and freq == "MS" else 0)
 
 
 @ALL

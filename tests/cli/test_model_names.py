@@ -47,7 +47,7 @@ def test_what_a_model_prints_can_be_given_back() -> None:
     [
         ("", "No model is called ''"),
         ("Nave", "No model is called 'Nave'. Did you mean Naive"),
-        ("Prophet9000", "There is "),
+        ("Oracle9000", "There is "),
         ("SeasonalNaive:7", "set as name=value; got '7'"),
         ("SeasonalNaive:season_lenght=7", "has no parameter season_lenght. Did you mean season_length"),
         ("SeasonalNaive:season_length=0", "season_length is 'auto' or an integer"),
