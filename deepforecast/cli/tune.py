@@ -34,7 +34,7 @@ def add_arguments(parser: Parser, arguments: Sequence[str]) -> None:
     add_static(parser)
     parser.add_argument(
         "--model", "--models", dest="models", metavar="MODEL", nargs="+", action="extend", required=True,
-        help="Name, Name:parameter=value,... or Name(parameter=value); what is set is not searched; several are searched as one",
+        help="Name, Name:parameter=value,... or Name(parameter=value); what is set stays; several are searched as one",
     )  # fmt: skip
     parser.add_argument("--horizon", type=int, required=True, metavar="STEPS", help="steps to forecast at every cutoff")
     parser.add_argument("--trials", type=int, required=True, metavar="N", help="trials of the study, earlier ones included")
@@ -100,7 +100,7 @@ def space_of(path: str) -> Any:
     try:
         with open(path, "rb") as file:
             text = file.read(LARGEST + 1)
-        if len(text) > LARGEST or b"&" in text.replace(b"&&", b"") and b"*" in text:
+        if len(text) > LARGEST or (b"&" in text.replace(b"&&", b"") and b"*" in text):
             raise ParameterError(f"A space is a small YAML file without references; {shown(path)} is not.")
         found = yaml.safe_load(text)
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:

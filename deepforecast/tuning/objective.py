@@ -15,7 +15,7 @@ from deepforecast.core.state import State
 from deepforecast.data.cutoffs import Plan
 from deepforecast.data.frames import Floats
 from deepforecast.data.panel import Panel
-from deepforecast.errors import DeepForecastError, quietly
+from deepforecast.errors import CapabilityError, DataError, ParameterError, quietly
 from deepforecast.evaluation.backtesting import seeded
 from deepforecast.tuning.scoring import Scorer
 from deepforecast.tuning.space import Configuration, Space
@@ -167,7 +167,5 @@ def reason(error: BaseException) -> str:
 
 
 def refused(error: BaseException) -> bool:
-    """Whether a configuration was refused, by a rule that it breaks."""
-    from deepforecast.errors import CapabilityError, ParameterError
-
-    return isinstance(error, ParameterError | CapabilityError) and isinstance(error, DeepForecastError)
+    """Whether a configuration was refused: by a rule that it breaks, or for data that are too short for it."""
+    return isinstance(error, ParameterError | CapabilityError | DataError)

@@ -26,6 +26,8 @@ def ranges_for(model: Forecaster, given: Any) -> Ranges | Drawing:
     every = _every(model)
     if given is None:
         cheap = not _has_gpu(model)
+        by_horizon = {name: replace(every[name][0], search=tuple(found)) for name, found in _by_horizon(model).items()}
+        every |= {name: (one, every[name][1]) for name, one in by_horizon.items()}
         return {name: _affordable(one) if cheap else one for name, (one, said) in every.items() if one.searched and not said}
     if not isinstance(given, Mapping):
         raise ParameterTypeError(f"space is a dict of ranges or a function of a trial; got {shown(given)}.")
@@ -62,6 +64,15 @@ def _every(model: Forecaster, prefix: str = "") -> dict[str, tuple[Param, bool]]
         elif name != "seed":
             inner = one if not prefix or one.when is None else replace(one, when=_inner(one.when, prefix))
             found[prefix + name] = (replace(inner, name=prefix + name), not _is_default(value, one))
+    return found
+
+
+def _by_horizon(model: Forecaster, prefix: str = "") -> dict[str, list[Any]]:
+    """Choices that hang on the horizon, those of wrapped models too."""
+    found = {prefix + name: choices for name, choices in getattr(model, "ranges_by_horizon", {}).items()}
+    for name, value in model.get_params(deep=False).items():
+        if isinstance(value, Forecaster):
+            found |= _by_horizon(value, f"{prefix}{name}__")
     return found
 
 

@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def started(*arguments, new_group=False, heard=True):
     command = [sys.executable, "-m", "tests.tuning.calls", *map(str, arguments)]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
     heard_by = subprocess.PIPE if heard else subprocess.DEVNULL
     return subprocess.Popen(command, cwd=ROOT, env=environment, stdout=heard_by, stderr=heard_by, text=True,
                             start_new_session=new_group)  # fmt: skip

@@ -240,8 +240,8 @@ def test_a_score_that_is_no_number_is_a_failure(frame):
         away = forecast[0] - lasts.get(tuple(actual), 0.0)
         return float("nan") if away > 0 else float(np.abs(actual - forecast).mean())
 
+    options = Study(n_windows=1, pruner=None, space={"away": (-4.0, 4.0)})
     with pytest.warns(TrainingWarning, match="trials failed"):
-        options = Study(n_windows=1, pruner=None, space={"away": (-4.0, 4.0)})
         found = searched(Bent(away=-2.0), frame, 12, metric=odd, options=options)
     assert found.trials["reason"].str.contains("A trial has a score").sum() == (found.trials["state"] == "failed").sum() > 0
 

@@ -49,7 +49,10 @@ class NeuralForecaster(Forecaster):
     capabilities = NEURAL
 
     input_size: int | str = param("auto", choices=("auto",), at_least=1, help="rows up to the cutoff that are looked at")
-    head: str = param("quantiles", choices=HEADS, help="what the network says of a step: quantiles, a point or a distribution")
+    head: str = param(
+        "quantiles", choices=HEADS, search=("quantiles", "normal", "student_t"),
+        help="what the network says of a step: quantiles, a point or a distribution",
+    )  # fmt: skip
     quantiles: list[float] | None = param(None, above=0, below=1, help="those learned with head='quantiles'; None: 15")
     loss: str = param("mae", choices=LOSSES, help="by what errors of a point are weighed")
     scaler: str = param("standard", choices=SCALERS, help="how each window is brought to a common scale")
@@ -97,6 +100,11 @@ class NeuralForecaster(Forecaster):
     def examples(cls) -> list[dict[str, Any]]:
         """Small networks for the contract checks."""
         return [{"input_size": 14, "max_steps": 12, "batch_size": 32}]
+
+    @property
+    def ranges_by_horizon(self) -> dict[str, list[Any]]:
+        """What a search tries of parameters whose sensible values hang on the horizon."""
+        return {} if self.horizon is None else {"input_size": ["auto", 2 * self.horizon, 4 * self.horizon]}
 
     # -- for who wants to look inside ------------------------------------------------------------------------------------------
 

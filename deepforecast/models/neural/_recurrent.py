@@ -21,8 +21,8 @@ class RecurrentForecaster(StepwiseForecaster):
 
     cell: ClassVar[str]
 
-    hidden_size: int = param(64, at_least=1, low=16, high=256, log=True, help="width of a layer")
-    n_layers: int = param(1, at_least=1, low=1, high=3, help="layers on top of each other")
+    hidden_size: int = param(64, at_least=1, low=16, high=256, log=True, dear=True, help="width of a layer")
+    n_layers: int = param(1, at_least=1, low=1, high=3, dear=True, help="layers on top of each other")
     bidirectional: bool = param(False, help="whether the window is read backwards too")
     dropout: float = param(0.0, at_least=0, below=1, low=0.0, high=0.5, help="share of the numbers hidden while training")
     residual: bool = param(False, help="whether a layer adds to what goes into it, from the second on")

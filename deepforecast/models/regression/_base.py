@@ -57,14 +57,16 @@ class Regressive(Forecaster):
     gives_shares: ClassVar[bool] = False  # it can say what each feature adds
 
     lags: int | list[int] | str | None = param(
-        "auto", choices=("auto", None), at_least=1, help="rows back whose values are features; 3: the last three"
-    )
+        "auto", choices=("auto", None), at_least=1, search=("auto", 7, 14, 28),
+        help="rows back whose values are features; 3: the last three",
+    )  # fmt: skip
     windows: list[str] | str | None = param(
-        "auto", choices=("auto", None), help="features of the past such as 'mean_28', 'std_28@7', 'ewm_0.3'"
-    )
+        "auto", choices=("auto", None), search=("auto", None),
+        help="features of the past such as 'mean_28', 'std_28@7', 'ewm_0.3'",
+    )  # fmt: skip
     season_length: int | list[int] | str = param("auto", choices=("auto",), at_least=1, help="steps after which seasons repeat")
     calendar: list[str] | str | None = param(
-        "auto", choices=("auto", None), help="features of the date; auto: by the frequency"
+        "auto", choices=("auto", None), search=("auto", None), help="features of the date; auto: by the frequency"
     )
     holidays: str | None = param(None, help="country (or part of it: 'DE-BY') whose holidays are features")
     fourier: int = param(0, at_least=0, help="pairs of sine and cosine for each season")
@@ -77,7 +79,7 @@ class Regressive(Forecaster):
     )
     block: int = param(7, at_least=1, help="steps in a block, for strategy='blocks'")
     differences: list[int] | str | None = param(
-        "auto", choices=("auto", None), at_least=1, help="lags of differences taken of the target"
+        "auto", choices=("auto", None), at_least=1, search=("auto", None), help="lags of differences taken of the target"
     )
     power: str | None = param(None, choices=(None, "log", "box_cox"), help="power of the target that is learned")
     detrend: bool = param(False, help="whether the straight line of each series is taken out")

@@ -46,6 +46,7 @@ class LinearModel(Regressive):
         several = {"strategy": "direct_multioutput", "per_series": True, "calendar": None}
         return [{}, several, {"strategy": "blocks", "block": 2, "power": "log"}]
 
+    strategy: str = param("recursive", search=("recursive", "direct_multioutput"))
     ridge: float | str = param("auto", choices=("auto",), at_least=0, low=1e-6, high=1.0, log=True, help="weight of the penalty on standardised features; auto: by generalised cross-validation")  # noqa: E501
 
     def _train(self, sample: Sample, level: float | None) -> Any:

@@ -31,7 +31,9 @@ class ADIDA(Blocked):
     """
 
     block: int | str = param("auto", at_least=1, choices=("auto",), help="rows a block, or the mean wait for a demand")
-    alpha: float | None = param(None, above=0, at_most=1, help="smoothing parameter of the sums; searched if not given")
+    alpha: float | None = param(
+        None, above=0, at_most=1, low=0.02, high=0.7, log=True, help="smoothing parameter of the sums; searched if not given"
+    )
 
     def _rows(self, panel: Panel) -> Ints:
         found = mean_interval(panel) if self.block == "auto" else np.full(len(panel), self.block)

@@ -45,11 +45,13 @@ class ARIMA(ArimaFamily):
 
     order: tuple[int | list[int], int, int | list[int]] = param(
         (1, 1, 1), at_least=0, at_most=LONGEST, positional=True,
+        search=((0, 1, 1), (1, 1, 0), (1, 1, 1), (2, 1, 1), (0, 1, 2), (2, 1, 2), (1, 0, 1)),
         help="autoregressive order, differences, moving average order; or lists of lags",
     )  # fmt: skip
     seasonal_order: tuple[int, int, int] = param(
-        (0, 0, 0), at_least=0, at_most=LONGEST, positional=True, help="the same over seasons"
-    )
+        (0, 0, 0), at_least=0, at_most=LONGEST, positional=True, search=((0, 0, 0), (0, 1, 1), (1, 0, 1)),
+        help="the same over seasons",
+    )  # fmt: skip
     season_length: int | str = param("auto", at_least=1, choices=("auto",), help="steps after which the season repeats")
     constant: bool | str = param(
         "auto", choices=("auto",), help="a mean, or a drift where there is one difference; auto: a mean without differences"

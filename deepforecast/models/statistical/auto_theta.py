@@ -32,7 +32,9 @@ class AutoTheta(Fiorucci):
     1 2024-01-14       26.0
     """
 
-    criterion: str = param("variance", choices=("variance", "mse", "aicc"), help="what the model of a series is chosen by")
+    criterion: str = param(
+        "variance", choices=("variance", "mse", "aicc"), search=("variance", "mse", "aicc"), help="what models are chosen by"
+    )
 
     def _forms(self) -> tuple[Form, ...]:
         optimised = self._form(dynamic=False), self._form(dynamic=True)

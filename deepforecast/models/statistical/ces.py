@@ -36,7 +36,7 @@ class CES(ComplexSmoothing):
     1 2024-01-14  20.0
     """
 
-    season: str = param("none", choices=FORMS, help="the form of the season")
+    season: str = param("none", choices=FORMS, search=FORMS, help="the form of the season")
 
     @staticmethod
     def examples() -> list[dict[str, Any]]:

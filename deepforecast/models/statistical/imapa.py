@@ -30,7 +30,9 @@ class IMAPA(Blocked):
     """
 
     longest: int = param(50, at_least=1, help="most rows a block, where demands are further apart than that")
-    alpha: float | None = param(None, above=0, at_most=1, help="smoothing parameter of the sums; searched if not given")
+    alpha: float | None = param(
+        None, above=0, at_most=1, low=0.02, high=0.7, log=True, help="smoothing parameter of the sums; searched if not given"
+    )
 
     def _rows(self, panel: Panel) -> Ints:
         most = np.minimum(mean_interval(panel), self.longest)[:, None]

@@ -35,10 +35,13 @@ class TSB(Intermittent):
     0 2024-01-07  0.625
     """
 
-    alpha_size: float | None = param(None, above=0, at_most=1, help="smoothing parameter of sizes; searched if not given")
-    alpha_probability: float | None = param(
-        None, above=0, at_most=1, help="smoothing parameter of the probability of a demand; searched if not given"
+    alpha_size: float | None = param(
+        None, above=0, at_most=1, low=0.02, high=0.5, log=True, help="smoothing parameter of sizes; searched if not given"
     )
+    alpha_probability: float | None = param(
+        None, above=0, at_most=1, low=0.02, high=0.5, log=True,
+        help="smoothing parameter of the probability of a demand; searched if not given",
+    )  # fmt: skip
 
     def _estimate(self, panel: Panel) -> Learned:
         given, usual = (self.alpha_size, self.alpha_probability), (SIZE_BOUNDS, PROBABILITY_BOUNDS)
