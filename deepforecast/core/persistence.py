@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from deepforecast.core.foreign import Foreign
+from deepforecast.core.foreign import Foreign, NotTrusted
 from deepforecast.core.manifest import Unfit, rebuilt, written
 from deepforecast.data.covariates import Covariate
 from deepforecast.errors import (
@@ -70,6 +70,8 @@ def load(path: Any, *, trusted: Any = ()) -> Any:
         _try_out(model)
     except DependencyError:
         raise
+    except NotTrusted as error:
+        raise ModelFileError(f"{shown(str(path), 200)} is read by who trusts what is in it: {error}.") from error
     except (Exception, MemoryError) as error:  # whatever a file made to do harm may provoke in a model
         text = str(error) if isinstance(error, (DeepForecastError, Unfit)) else f"{type(error).__name__}: {error}"
         name, why = shown(str(path), 200), shown(text, 400).rstrip(".")

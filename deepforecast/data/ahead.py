@@ -114,7 +114,11 @@ def _column(column: Any, name: str, rows: Ints, series: Series, categories: tupl
     try:
         given = covariates.read(frames.rows_of(column, used), name)
     except DataError as error:
-        raise DataError(f"In the future frame, first for series {series.label(0)}: {error}") from None
+        said = str(error) if categories is None else (
+            f"Column {shown(name)} is categorical, as it was in fit; its dtype is {shown(str(frames.wrapped(column).dtype))}. "
+            "Convert it to a categorical dtype"
+        )  # fmt: skip
+        raise DataError(f"In the future frame, first for series {series.label(0)}: {said.rstrip('.')}.") from None
     found = recoded(given, name, categories).take(place)
     bad = given.missing()[place] | np.isinf(found.values)
     if bad.any():

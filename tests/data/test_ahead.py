@@ -124,6 +124,13 @@ def test_categories_as_fit_knew_them() -> None:
         ahead(future.assign(x=pd.Categorical(["a", None, "a"])), series, 3, {"x": ("a", "b", "c")})
 
 
+def test_text_of_a_categorical_column_is_told_to_be_one() -> None:
+    series = series_of(P(2, 20))
+    future = rows_ahead(series, 2).assign(x="a")
+    with pytest.raises(DataError, match=r"Column x is categorical, as it was in fit; its dtype is .*to a categorical"):
+        ahead(future, series, 2, {"x": ("a", "b")})
+
+
 def test_numbers_stay_numbers() -> None:
     kind = Covariate(np.array([0.0]), ("a",))
     assert recoded(kind, "x", ("a",)) is kind

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -94,8 +95,10 @@ def test_places_and_spreads_are_what_they_are_called() -> None:
 
 def test_the_naive_error_is_that_of_the_season_where_it_fits() -> None:
     y = [[1.0, 3.0, 1.0, 3.0, 2.0, 4.0]]
-    one, two, long = (z_of(y, "none", season)[2].naive for season in (1, 2, 12))
+    learned = replace(batch(y), target=torch.zeros(1, 2, dtype=torch.float64))
+    one, two, long = (scaled(learned, "none", season, True)[2].naive for season in (1, 2, 12))
     assert (float(one), float(two), float(long)) == pytest.approx((9 / 5, 2 / 4, 9 / 5))
+    assert float(z_of(y, "none", 2)[2].naive) == 1  # where nothing is learned nobody asks for it
 
 
 def test_a_head_of_counts_is_only_stretched() -> None:
