@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "deepforecast"
 FILE_LINES, FUNCTION_LINES, PARAMETERS = 400, 50, 8
 # Functions users call with models or a frame first, whose other options are keyword-only: about ten are allowed.
-WIDE = {"cross_validate", "compare", "score", "decompose"}
+WIDE = {"cross_validate", "compare", "score", "decompose", "tune"}
 WIDE_PARAMETERS = 12
 TORCH_ROOMS = ("nn/", "training/", "models/neural/", "models/additive/")
 TORCH = {"torch", "pytorch_lightning", "lightning", "torchmetrics"}

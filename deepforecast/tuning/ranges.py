@@ -101,8 +101,8 @@ def _has_gpu(model: Forecaster) -> bool:
     if getattr(model, "accelerator", "cpu") == "cpu":
         return False
     with waiting_passively("torch"):
-        import torch
-    return bool(torch.cuda.is_available() or torch.backends.mps.is_available())
+        from deepforecast.training.policy import device_type
+    return device_type(str(model.accelerator)) != "cpu"  # type: ignore[attr-defined]
 
 
 def _said(model: Forecaster, every: Mapping[str, tuple[Param, bool]], name: Any, value: Any) -> Param:

@@ -33,8 +33,9 @@ class AutoTheta(Fiorucci):
     """
 
     criterion: str = param(
-        "variance", choices=("variance", "mse", "aicc"), search=("variance", "mse", "aicc"), help="what models are chosen by"
-    )
+        "variance", choices=("variance", "mse", "aicc"), search=("variance", "mse", "aicc"),
+        help="what the model of a series is chosen by",
+    )  # fmt: skip
 
     def _forms(self) -> tuple[Form, ...]:
         optimised = self._form(dynamic=False), self._form(dynamic=True)
