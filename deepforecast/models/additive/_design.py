@@ -30,6 +30,16 @@ def rows_of(
     return np.asarray(found)
 
 
+def column_of(
+    part: Part, number: int, held: Mapping[str, Floats], place: Ints, covariates: Mapping[str, Covariate]
+) -> Floats:
+    """One column of a part at all rows."""
+    if part.kind == REGRESSOR:
+        return _of_covariate(part, covariates[part.name].values.reshape(-1))[:, number]
+    found = held[part.name][:, number][place]
+    return found * covariates[part.condition].values.reshape(-1) if part.condition else found
+
+
 def _of_covariate(part: Part, values: Floats) -> Floats:
     if not part.names:
         return np.asarray(values[:, None])

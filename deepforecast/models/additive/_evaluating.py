@@ -13,7 +13,7 @@ from deepforecast.data.calendar import Calendar
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats, Ints
 from deepforecast.models.additive._clock import Stamps, scaled, stamps_at
-from deepforecast.models.additive._design import rows_of, table
+from deepforecast.models.additive._design import column_of, table
 from deepforecast.models.additive._parts import Parts, places
 from deepforecast.models.additive._parts import read as read_parts
 from deepforecast.models.additive._scaling import Bounds, bounds
@@ -111,10 +111,10 @@ def _parts(
     for one in parts:
         where, found = every[one.name], np.zeros(len(series))
         if learned["coefficients"][:, where].any():
-            columns = rows_of(one, held, stamps.place, covariates, slice(None))
-            for number in range(one.columns):
+            for number in range(one.columns):  # one at a time: all of them at once take much memory
                 place = where.start + number
+                column = column_of(one, number, held, stamps.place, covariates)
                 centre, unit = learned["centre"][series, place], learned["unit"][series, place]
-                found += learned["coefficients"][series, place] * ((columns[:, number] - centre) / unit)
+                found += learned["coefficients"][series, place] * ((column - centre) / unit)
         (shares if one.multiplies else added)[one.name] = found
     return shares, added

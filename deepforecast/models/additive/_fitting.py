@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from deepforecast.models.additive.prophet import Prophet
 
 
+BLOCK = 250  # series of one job: work for several threads
+
+
 @dataclass(frozen=True)
 class Design:
     """What is known of the rows of a series but for its values: `features` are the columns `on` of all there are, `hinges` the
@@ -76,6 +79,9 @@ def jobs(model: Prophet, panel: Panel, parts: Parts) -> Iterator[Job]:
         key = _key(stamps, rows, [panel.covariates[name] for name in asked])
         if key not in found:
             found[key] = Job(designed(model, parts, held, stamps, rows, panel), [], [], [], [])
+        elif len(found[key].numbers) == BLOCK:
+            yield found[key]
+            found[key] = Job(found[key].design, [], [], [], [])
         job = found[key]
         for into, what in ((job.values, panel.y), (job.caps, limits.cap), (job.floors, limits.floor)):
             into.append(what[rows])

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from deepforecast.data.panel import Panel
 from deepforecast.errors import DataError, ParameterError, some
 from deepforecast.models.additive._declared import EVENT, REGRESSOR, SEASON, day_numbers, declared
@@ -19,18 +21,18 @@ if TYPE_CHECKING:
 
 USUAL = {"yearly": (365.25, 10, 730.0, 0.0), "weekly": (7.0, 3, 14.0, 7.0), "daily": (1.0, 4, 2.0, 1.0)}
 """Seasons found by themselves: period in days, order, days a series must span, and days that rows lie less apart (0: any)."""
-TREND = "trend"
+RESERVED = ("trend", "bounds")
 
 
 def planned(model: Prophet, panel: Panel) -> Parts:
     """The parts, refused where their names or columns do not go together."""
     parts = (*_seasons(model, panel), *_holidays(model, panel), *_events(model, panel), *_regressors(model, panel))
-    names = [TREND, *(one.name for one in parts)]
+    names = [*RESERVED, *(one.name for one in parts)]
     twice = [name for place, name in enumerate(names) if name in names[:place]]
     if twice:
         raise ParameterError(
-            f"Each component of {model.name} has a name of its own; {some(twice)} would stand there twice ('trend' is the "
-            "trend). Rename the season, event or column."
+            f"Each component of {model.name} has a name of its own; {some(twice)} would stand there twice ('trend' and "
+            "'bounds' are taken). Rename the season, event or column."
         )
     return parts
 
@@ -51,16 +53,24 @@ def _seasons(model: Prophet, panel: Panel) -> Iterator[Part]:
         )
     for name, said in own.items():
         condition = said.get("condition", "")
-        if condition and condition not in panel.series.columns.future:
-            raise ParameterError(
-                f"seasonalities[{name!r}]: 'condition' names a column known ahead; {condition!r} is not declared as one. Say "
-                f"columns={{'future': [..., {condition!r}]}}."
-            )
-        if condition and panel.covariates[condition].categories is not None:
-            raise DataError(f"Column {condition} says where a season holds, by True and False or 1 and 0; it holds categories.")
+        if condition:
+            _check_condition(name, condition, panel)
         prior = float(said.get("prior_scale", model.seasonality_prior_scale))
         order = int(said["order"])
         yield Part(name, A_SEASON, 2 * order, prior, _multiplies(said, usual), float(said["period"]), order, condition)
+
+
+def _check_condition(name: str, condition: str, panel: Panel) -> None:
+    if condition not in panel.series.columns.future:
+        raise ParameterError(
+            f"seasonalities[{name!r}]: 'condition' names a column known ahead; {condition!r} is not declared as one. Say "
+            f"columns={{'future': [..., {condition!r}]}}."
+        )
+    values, named = panel.covariates[condition].values, panel.covariates[condition].categories is not None
+    wrong = values[~(np.isnan(values) | (values == 0.0) | (values == 1.0))]
+    if named or len(wrong):
+        found = "categories" if named else f"{wrong[0]:g}"
+        raise DataError(f"Column {condition} says by 1 and 0 where a season holds; it holds {found}. Make it a flag.")
 
 
 def _holidays(model: Prophet, panel: Panel) -> Iterator[Part]:

@@ -22,6 +22,18 @@ if TYPE_CHECKING:
 SEASONALITY = "True, False, how many sines and cosines, or 'auto': where a history is long and dense enough for it"
 
 
+def _bends(values: Mapping[str, Any]) -> bool:
+    return bool(values["growth"] != "flat")
+
+
+def _turns(values: Mapping[str, Any]) -> bool:
+    return _bends(values) and values["changepoints"] is None
+
+
+def _celebrates(values: Mapping[str, Any]) -> bool:
+    return bool(values["holidays"] is not None or values["events"])
+
+
 @register
 class Prophet(Forecaster):
     """A trend whose slope changes, seasons of sines and cosines, holidays, events and effects of columns known ahead.
@@ -60,10 +72,14 @@ class Prophet(Forecaster):
     cap: float | str | None = param(None, help="the most there can be: a number, or a column known ahead")
     floor: float | str | None = param(None, help="the least there can be: a number, or a column known ahead")
     changepoints: list[Any] | None = param(None, help="dates on which the slope may change, in place of evenly placed ones")
-    n_changepoints: int = param(25, at_least=0, at_most=1000, low=5, high=50, help="how many changes of slope there may be")
-    changepoint_range: float = param(0.8, at_least=0, at_most=1, low=0.7, high=0.95, help="share of a history they lie in")
+    n_changepoints: int = param(
+        25, at_least=0, at_most=1000, low=5, high=50, when=_turns, help="how many changes of slope there may be"
+    )
+    changepoint_range: float = param(
+        0.8, at_least=0, at_most=1, low=0.7, high=0.95, when=_turns, help="share of a history they lie in"
+    )
     changepoint_prior_scale: float = param(
-        0.05, above=0, low=0.001, high=0.5, log=True, help="how much the slope may change"
+        0.05, above=0, low=0.001, high=0.5, log=True, when=_bends, help="how much the slope may change"
     )
     yearly_seasonality: int | bool | str = param("auto", at_least=0, at_most=1000, choices=("auto",), help=SEASONALITY)
     weekly_seasonality: int | bool | str = param("auto", at_least=0, at_most=1000, choices=("auto",), help=SEASONALITY)
@@ -77,7 +93,9 @@ class Prophet(Forecaster):
         None, help="more seasons: name -> period (days), order, and if wanted prior_scale, mode, condition (a column)"
     )
     holidays: str | None = param(None, help="a country ('DE') or a part of one ('DE-BY') whose holidays have effects")
-    holidays_prior_scale: float = param(10.0, above=0, low=0.01, high=10.0, log=True, help="how large these may be")
+    holidays_prior_scale: float = param(
+        10.0, above=0, low=0.01, high=10.0, log=True, when=_celebrates, help="how large these and other effects may be"
+    )
     holidays_mode: str | None = param(
         None, choices=(None, "additive", "multiplicative"), help="whether they add or multiply; as seasons do if not given"
     )

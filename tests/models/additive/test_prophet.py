@@ -392,3 +392,41 @@ def test_cross_validation_and_files(tmp_path: Path) -> None:
 def test_what_does_not_go_is_told(parameters: dict[str, Any], error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
         Prophet(horizon=3, **parameters).fit(daily(noise(30)))
+
+
+def test_a_condition_is_a_flag() -> None:
+    seasons = {"fives": {"period": 5, "order": 1, "condition": "busy"}}
+    with pytest.raises(DataError, match="busy says by 1 and 0 where a season holds; it holds 2"):
+        Prophet(horizon=1, seasonalities=seasons).fit(daily(noise(30), busy=2.0), columns={"future": ["busy"]})
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"growth": "logistic", "cap": 90.0, "floor": 5.0, "seasonality_mode": "multiplicative"},
+        {"growth": "logistic", "cap": 90.0, "scaling": "minmax", "uncertainty": "laplace"},
+        {"scaling": "minmax", "seasonality_mode": "multiplicative"},
+        {"changepoints": [], "noise": "student"},
+        {"growth": "flat", "cap": 60.0, "uncertainty": "laplace", "noise": "student"},
+    ],
+)
+def test_components_bands_and_paths_belong_together(parameters: dict[str, Any]) -> None:
+    y = (40 + 0.1 * np.arange(100)) * (1 + 0.1 * np.sin(2 * np.pi * np.arange(100) / 7)) + noise(100)
+    model = Prophet(horizon=9, **parameters).fit(daily(y))
+    found = model.predict(level=80)
+    np.testing.assert_allclose(model.explain().groupby("ds")["value"].sum(), found["Prophet"], atol=1e-9)
+    paths = model.simulate(1000, seed=3)["Prophet"].to_numpy().reshape(1000, 9)
+    low, high = (found[f"Prophet-{side}-80"].to_numpy() for side in ("lo", "hi"))
+    np.testing.assert_allclose(((paths >= low) & (paths <= high)).mean(axis=0), 0.8, atol=0.06)
+    assert np.abs(np.median(paths, axis=0) - found["Prophet"]).max() < 0.5
+    history = model.components().groupby("ds")["value"].sum().to_numpy()
+    assert np.std(y - history) < (4.0 if model.growth == "flat" else 1.5)
+
+
+def test_many_series_are_fitted_in_blocks_to_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+    frame = pd.concat([daily(10 + noise(60, seed), name=f"s{seed}") for seed in range(7)])
+    whole = Prophet(horizon=3).fit(frame).predict(level=80)
+    monkeypatch.setattr("deepforecast.models.additive._fitting.BLOCK", 2)
+    pd.testing.assert_frame_equal(Prophet(horizon=3).fit(frame).predict(level=80), whole)
+    alone = Prophet(horizon=3).fit(frame[frame["unique_id"] == "s4"]).predict(level=80)
+    np.testing.assert_array_equal(alone["Prophet"], whole.loc[whole["unique_id"] == "s4", "Prophet"])
