@@ -1922,7 +1922,7 @@ class Prophet(_Prophet):
     seasonality_prior_scale: how large seasons may be
     seasonalities: more seasons: name -> period (days), order, and if wanted prior_scale, mode, condition (a column)
     holidays: a country ('DE') or a part of one ('DE-BY') whose holidays have effects
-    holidays_prior_scale: how large these may be
+    holidays_prior_scale: how large these and other effects may be
     holidays_mode: whether they add or multiply; as seasons do if not given
     events: own days: name -> dates, and if wanted lower_window, upper_window, prior_scale, mode
     regressors: how columns known ahead are used: name -> prior_scale, standardize, mode
