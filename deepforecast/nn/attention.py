@@ -6,6 +6,7 @@ Queries (B, N, D) are compared with keys (B, L, K) by a score (B, N, L); a maske
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import cast
 
@@ -103,7 +104,7 @@ class Attention(nn.Module):
         mapped = kind.compares and (options.separate or key_width != width)
         self.to_keys: nn.Module = nn.Linear(width, key_width) if mapped else nn.Identity()
         self.to_values: nn.Module = nn.Linear(width, width) if options.separate else nn.Identity()
-        self.warmth = nn.Parameter(torch.zeros(())) if options.temperature else None
+        self.warmth = nn.Parameter(torch.tensor(math.log(kind.sharpness))) if options.temperature else None
         self.centre = None
         if options.window is not None:
             self.centre = nn.Sequential(nn.Linear(query_width, query_width), nn.Tanh(), nn.Linear(query_width, 1))

@@ -64,12 +64,13 @@ class Score(nn.Module):
     Seq2Seq(horizon=7, attention='nearest')
     >>> del SCORES["nearest"]
 
-    `alike`: queries and keys have to be of one width; `compares`: the keys matter at all. `keys` makes them ready once a
-    window, where something can be.
+    `alike`: queries and keys have to be of one width; `compares`: the keys matter at all; `sharpness`: by what a learned
+    temperature begins to multiply. `keys` makes keys ready once a window, where something can be.
     """
 
     alike: ClassVar[bool] = True
     compares: ClassVar[bool] = True
+    sharpness: ClassVar[float] = 1.0
 
     def __init__(self, query_width: int, key_width: int, rows: int) -> None:
         """Widths D and K, and the rows of a window, L."""
@@ -184,6 +185,8 @@ class Location(Score):
 @score("cosine")
 class Cosine(Score):
     """q . k / |q| |k|. It lies between -1 and 1: to look at few of many rows it needs a temperature."""
+
+    sharpness = 10.0
 
     def keys(self, keys: Tensor) -> Tensor:
         """Brought to length 1."""

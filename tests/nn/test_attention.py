@@ -129,6 +129,16 @@ def test_every_sum_of_options_learns(name: str) -> None:
         assert (encoded.grad[2] == 0).all()
 
 
+def test_a_learned_temperature_multiplies_the_scores() -> None:
+    """Of angles it begins at 10: as they are, their softmax over many rows is flat."""
+    queries, encoded = drawn(WINDOWS, ASKING, QUERY), drawn(WINDOWS, ROWS, WIDTH)
+    for name, begins in (("cosine", 10.0), ("general", 1.0)):
+        one = made(score=name, temperature=True)
+        keys, values = one.memory(encoded)
+        expected = masked_softmax(begins * one.score(queries, keys), VALID)
+        torch.testing.assert_close(one(queries, keys, values, VALID)[1], expected, atol=1e-6, rtol=1e-6)
+
+
 def test_paths_of_a_window_share_its_keys() -> None:
     """Queries of N paths ask the same keys: each gets what it gets alone."""
     one = made(score="additive")
