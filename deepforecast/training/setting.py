@@ -64,7 +64,7 @@ def trainer_for(options: Options, several: bool) -> pl.Trainer:
     keeps = any(isinstance(one, pl.callbacks.Checkpoint) for one in callbacks)
     try:
         trainer = pl.Trainer(
-            max_steps=-1, max_epochs=1, accelerator=options.accelerator, devices=options.devices, strategy=options.strategy,
+            max_steps=-1, max_epochs=1, accelerator=_accelerator(options), devices=options.devices, strategy=options.strategy,
             precision=options.precision,  # type: ignore[arg-type]
             accumulate_grad_batches=1 if several else options.accumulate, callbacks=callbacks,
             logger=logger, limit_val_batches=0, enable_progress_bar=options.progress,
@@ -78,6 +78,18 @@ def trainer_for(options: Options, several: bool) -> pl.Trainer:
             "strategy='ddp' in a program that is run as a file, or devices=1."
         )
     return trainer
+
+
+def _accelerator(options: Options) -> str:
+    """The device asked for; of "auto" none that lacks float64, in which windows are scaled."""
+    if device_type(options.accelerator) != "mps":
+        return options.accelerator
+    if options.accelerator == "auto":
+        return "cpu"
+    raise ParameterError(
+        f"Windows are scaled in float64, which mps does not have; got accelerator={options.accelerator!r}. Say "
+        "accelerator='cpu'."
+    )
 
 
 def _ours(given: Any, kind: type, what: str) -> list[Any]:

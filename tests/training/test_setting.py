@@ -361,3 +361,14 @@ def test_what_lightning_does_not_take_is_a_clear_error() -> None:
         lstm(trainer={"no_such_thing": 1}).fit(FRAME)
     with pytest.raises(ParameterError, match="Trainer has to take what it is given"):
         lstm(strategy="no such strategy").fit(FRAME)
+
+
+def test_a_device_without_float64_is_refused_and_not_taken_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
+    for accelerator in ("mps", "gpu"):
+        with pytest.raises(ParameterError, match=f"float64, which mps does not have; got accelerator='{accelerator}'.*'cpu'"):
+            lstm(max_steps=1, accelerator=accelerator).fit(FRAME)
+    assert len(lstm(max_steps=1).fit(FRAME).predict()) == 12
