@@ -1,4 +1,4 @@
-"""See it work on data that ships with the library: check, compare, fit, save, forecast, plot, report.
+"""See it work on data that ships with the library: check, compare, tune, fit, save, forecast, plot, report.
 
 Writes forecast.csv, forecast.png, model.dfc and report.html into the folder --output."""
 
@@ -22,6 +22,7 @@ MODELS = ("SeasonalNaive", "Naive2", "Drift", "SeasonalMean", "Naive", "Mean")
 CALIBRATED = "Conformal(Naive2(), alias='Calibrated')"
 LEVELS = [80, 95]
 PANEL_SERIES, PANEL_DAYS = 12, 140
+TRIALS = 20
 INDENT = "      "
 
 
@@ -36,8 +37,8 @@ def run(values: argparse.Namespace) -> Outcome:
 
     for name in ("forecast.csv", "forecast.png", "model.dfc", "report.html"):
         check_target(os.path.join(values.output, name))
-    steps = Steps(aloud=not values.json, of=6)
-    steps.head("deepforecast: check, compare, forecast and plot, on data that ship with it")
+    steps = Steps(aloud=not values.json, of=7)
+    steps.head("deepforecast: check, compare, tune, forecast and plot, on data that ship with it")
     with steps.step("load two data sets"):
         airline, panel = _data(steps)
     with steps.step("check them: gaps, duplicates, frequency, missing values"):
@@ -46,6 +47,8 @@ def run(values: argparse.Namespace) -> Outcome:
         _compare_panel(steps, panel)
     with steps.step("compare them on the airline passengers: 12 months ahead, 5 cutoffs"):
         board = _compare_airline(steps, airline)
+    with steps.step(f"tune a regression on them: {TRIALS} trials, the last 12 months held out"):
+        _tune(steps, airline)
     best = _best(board)
     with steps.step(f"fit {best}, save it, load it, forecast 24 months"):
         forecast = _forecast(steps, best, airline, values.output)
@@ -156,6 +159,22 @@ def _table(board: Any) -> str:
             share = name.startswith("coverage")
             columns[name] = [f"{100 * value:.0f} %" if share else short(float(value)) for value in table[name]]
     return "\n".join(table_lines(columns, width=room() - len(INDENT)))
+
+
+def _tune(steps: Steps, airline: Any) -> None:
+    from deepforecast import LinearModel, Study, tune
+    from deepforecast.cli.table import short
+
+    space = {"power": [None, "log"], "lags": ["auto", 12, 24], "windows": ["auto", None], "fourier": (0, 4)}
+    found = tune(LinearModel(horizon=12), airline, n_trials=TRIALS, options=Study(space=space, holdout=1, progress=False))
+    usual, best = found.holdout.iloc[0], found.holdout.iloc[1]
+    counts = found.trials["state"].value_counts().to_dict()
+    steps.tell(
+        f"{', '.join(f'{count} {state}' for state, count in counts.items())}; best: "
+        + ", ".join(f"{name}={value!r}" for name, value in found.best_params.items())
+    )
+    for where, name in (("searched", "search"), ("held out", "held_out")):
+        steps.tell(f"mase where {where}: {short(float(best[name]))}, of the model as it is {short(float(usual[name]))}")
 
 
 def _forecast(steps: Steps, best: str, airline: Any, folder: str) -> Any:

@@ -14,7 +14,7 @@ FILES = ["forecast.csv", "forecast.png", "model.dfc", "report.html"]
 def test_the_demo_shows_its_steps_and_writes_its_files(run, folder: Path) -> None:
     ran = run("demo", "--output", "first/look")
     assert (ran.status, ran.err) == (0, "")
-    assert [f"[{number}/6]" in ran.out for number in range(1, 7)] == [True] * 6
+    assert [f"[{number}/7]" in ran.out for number in range(1, 8)] == [True] * 7
     assert max(map(len, ran.out.splitlines())) <= 100
     assert sorted(path.name for path in (folder / "first" / "look").iterdir()) == FILES
     forecast = pd.read_csv(folder / "first" / "look" / "forecast.csv", parse_dates=["ds"])
@@ -26,7 +26,7 @@ def test_the_demo_shows_its_steps_and_writes_its_files(run, folder: Path) -> Non
 
 def test_as_json(run) -> None:
     facts = run("demo", "--json").facts
-    assert len(facts["steps"]) == 6
+    assert len(facts["steps"]) == 7
     assert facts["seconds"] < 60
     assert [Path(path).name for path in facts["files"]] == ["forecast.csv", "forecast.png", "report.html"]
 
