@@ -15,7 +15,7 @@ USAGE = "[options]"
 EPILOG = "examples:\n  deepforecast doctor --json"
 NEEDED = (
     "numpy", "pandas", "narwhals", "pyarrow", "scipy", "joblib", "threadpoolctl", "safetensors", "matplotlib", "plotly", "tqdm",
-    "statsmodels", "scikit-learn", "numba", "optuna", "torch", "pytorch-lightning", "skops",
+    "statsmodels", "scikit-learn", "numba", "optuna", "torch", "pytorch-lightning", "skops", "pyyaml",
 )  # fmt: skip
 OPTIONAL = ("polars", "lightgbm", "xgboost", "catboost", "holidays", "ray", "dask")
 MISSING = "missing"

@@ -245,11 +245,6 @@ class NeuralForecaster(Forecaster):
 
     # -- hooks of a model ------------------------------------------------------------------------------------------------------
 
-    @property
-    def reads_season(self) -> bool:
-        """Whether its body hangs on the season."""
-        return False
-
     def _idle(self) -> Iterable[tuple[str, str]]:
         """Parameters of its own that have no effect beside the others as they are: names, and why, with the way out."""
         return ()

@@ -1,4 +1,7 @@
-"""Parameters of all networks that can have no effect beside the others: refused, as whoever gives one expects something."""
+"""Parameters of all networks that can have no effect beside the others: refused, as whoever gives one expects something.
+
+All but `season_length`, which says something of the data and not of the network, and is often said to many models at once.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +16,6 @@ if TYPE_CHECKING:
 
 OF_WINDOWS = ("last", "level", "revin", "difference")
 """Scalers that have no meaning for a series as a whole: where a window stands to the series' end would tell what comes."""
-
-BY_SEASON = ("mase", "owa")
-"""Losses that divide by the changes from season to season."""
 
 
 def refuse(model: NeuralForecaster) -> None:
@@ -42,5 +42,3 @@ def _idle(model: NeuralForecaster) -> Iterator[tuple[str, str]]:
         yield "checkpoint_every", "without a folder: leave it out, or say checkpoint_dir="
     if model.scaler == "none":
         yield "scale_by", "with scaler='none': leave it out, or say another scaler="
-    if isinstance(model.input_size, int) and model.loss not in BY_SEASON and not model.reads_season:
-        yield "season_length", "beside an input_size of your own: leave it out, or say loss='mase' or input_size='auto'"

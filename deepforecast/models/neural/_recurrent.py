@@ -60,11 +60,6 @@ class RecurrentForecaster(StepwiseForecaster):
         """Whether steps are taken in turn."""
         return self.output == "autoregressive"
 
-    @property
-    def reads_season(self) -> bool:
-        """Read off the states of a season before."""
-        return self.output == "direct"
-
     def _idle(self) -> Iterator[tuple[str, str]]:
         if self.output == "direct":
             yield "teacher", "where all steps come at once: leave it out, or say output='autoregressive'"

@@ -43,11 +43,6 @@ class NBEATS(NeuralForecaster):
     draw: str = param("series")
     dropout: float = param(0.0, at_least=0, below=1, low=0.0, high=0.3, help="share of the numbers hidden while training")
 
-    @property
-    def reads_season(self) -> bool:
-        """Its stack of seasons repeats after so many rows."""
-        return "season" in self.stacks
-
     def _idle(self) -> Iterator[tuple[str, str]]:
         if "trend" not in self.stacks:
             yield "degree", "without a stack of trends: leave it out, or say stacks=['trend', 'season']"

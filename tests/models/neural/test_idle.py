@@ -18,8 +18,6 @@ IDLE: dict[str, tuple[Any, str]] = {
     "validate_every": (MLP(2, validate_every=5), "say validation="),
     "checkpoint_every": (MLP(2, checkpoint_every=5), "checkpoint_dir="),
     "scale_by": (MLP(2, scaler="none", scale_by="series"), "another scaler="),
-    "season_length": (MLP(2, input_size=6, season_length=7), "input_size='auto'"),
-    "season_length of steps in turn": (LSTM(2, input_size=6, season_length=7, output="autoregressive"), "input_size='auto'"),
     "teacher": (LSTM(2, teacher="linear"), "output='autoregressive'"),
     "decoder_layers": (LSTM(2, output="autoregressive", decoder_layers=2), "output='direct'"),
     "decoder_size": (LSTM(2, output="autoregressive", decoder_size=8), "output='direct'"),
