@@ -39,7 +39,7 @@ from deepforecast.plotting.chart import (
 )
 from deepforecast.plotting.clock import zone_of
 from deepforecast.plotting.labels import Spot, place
-from deepforecast.plotting.style import SHADES, short_number
+from deepforecast.plotting.style import BENT, SHADES, short_number
 
 _TONES = {INK: "#2B2B2B", MUTED: "#8A8A8A"}
 _DASHES: dict[str, Any] = {"solid": "-", "dash": (0, (5, 2)), "dot": (0, (1.5, 1.5)), "dashdot": (0, (5, 1.5, 1.5, 1.5))}
@@ -148,9 +148,8 @@ def _paint_bar(figure: Figure, heat: Heat) -> None:
 
 
 def _shades() -> LinearSegmentedColormap:
-    """They grow with the square root, so that what is small beside the largest can be seen."""
     even = LinearSegmentedColormap.from_list("even", list(SHADES))
-    return LinearSegmentedColormap.from_list("shades", even(np.sqrt(np.linspace(0.0, 1.0, 256))))
+    return LinearSegmentedColormap.from_list("shades", even(np.linspace(0.0, 1.0, 256) ** BENT))
 
 
 def _paint_rules(axes: Axes, rules: Rules, panel: Panel) -> None:

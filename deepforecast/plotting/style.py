@@ -10,8 +10,9 @@ from deepforecast.plotting.chart import Dash
 
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#9966FF", "#994466", "#CC79A7")
 NEUTRAL = "#7A7A7A"  # the same distance from white and from a dark page
-SHADES = ((0.0, "#FFFFFF"), (0.6, "#0072B2"), (1.0, "#00304D"))  # on white, of the square root of a number's share of most
+SHADES = ((0.0, "#FFFFFF"), (0.6, "#0072B2"), (1.0, "#00304D"))  # on white, from none to most
 GLOW = "#3A96E0"  # the same on a ground that is not known: ever less of it shows through this colour
+BENT = 2 / 3  # power of a number's share of most by which shades grow, so that what is small beside it can be seen
 DASHES: tuple[Dash, ...] = ("solid", "dash", "dot", "dashdot")
 
 
