@@ -187,7 +187,7 @@ def test_bad_trials_of_any_family_end_early(frame, tmp_path):
 
 def test_networks_end_early_within_a_window_by_their_forecasts():
     frame = datasets.generate(4, 90, seed=2)
-    small = LSTM(horizon=7, hidden_size=4, decoder_size=8, max_steps=40, input_size=14)
+    small = LSTM(horizon=7, hidden_size=4, decoder_size=8, max_steps=40, input_size=14, n_layers=2, dropout=0.3)
     options = Study(n_windows=1, space={"learning_rate": {"low": 1e-6, "high": 3e-2, "log": True}}, pruner="median")
     found = tune(small, frame, n_trials=14, options=options)
     ended = found.trials[found.trials["state"] == "pruned"]
@@ -196,6 +196,19 @@ def test_networks_end_early_within_a_window_by_their_forecasts():
     assert set(ended["windows"]) <= {0.25, 0.5, 0.75}
     alone = compare([small], frame, n_windows=1)
     assert found.trials["mase"][0] == alone.table["mase"][0]  # to be looked at changes nothing
+
+
+def test_what_was_given_is_never_ended_early(frame):
+    starts = [{"away": 3.0 + place / 20} for place in range(15)]
+    options = Study(n_windows=3, start=starts, space={"away": (-4.0, 4.0)})
+    found = searched(Bent(away=0.0), frame, 16, options=options)
+    assert set(found.trials["state"]) == {"complete"}
+
+
+def test_the_frame_is_left_as_it_was(frame):
+    before = frame.copy()
+    searched(Bent(), frame, 2, options=Study(n_windows=2, holdout=1))
+    pd.testing.assert_frame_equal(frame, before)
 
 
 @pytest.mark.parametrize("pruner", ["hyperband", "wilcoxon", optuna.pruners.PercentilePruner(20.0, n_startup_trials=2)])
@@ -226,9 +239,9 @@ def test_with_several_objectives_none_ends_early_and_it_is_said(frame):
 )
 def test_a_trial_that_fails_is_a_row_with_its_reason(frame, fault, words):
     with pytest.warns(TrainingWarning, match="trials failed"):
-        found = searched(Bent(fault=fault), frame, 12)
+        found = searched(Bent(fault=fault), frame, 5)
     failed = found.trials[found.trials["state"] == "failed"]
-    assert len(found.trials) == 12
+    assert len(found.trials) == 5
     assert len(failed) == (found.trials["away"] < 0).sum() > 0
     assert failed["reason"].str.contains(words).all()
 

@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from pathlib import Path
+
+import optuna
+import pytest
+
+from deepforecast.errors import DeepForecastError, ParameterError, ParameterTypeError
+from deepforecast.tuning import storage
+from deepforecast.tuning.storage import journal, opened, quiet, told
+
+
+def trials(path, count):
+    with quiet():
+        study = optuna.create_study(storage=journal(str(path)), study_name="s", load_if_exists=True)
+        study.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=count)
+        return len(study.trials)
+
+
+def test_a_journal_is_one_that_optuna_reads(tmp_path):
+    path = tmp_path / "study.log"
+    trials(path, 3)
+    backend = optuna.storages.journal.JournalFileBackend(str(path))
+    assert len(optuna.load_study(study_name="s", storage=optuna.storages.JournalStorage(backend)).trials) == 3
+
+
+def test_a_line_that_a_crash_cut_off_is_taken_away(tmp_path):
+    path = tmp_path / "study.log"
+    trials(path, 2)
+    whole = path.read_bytes()
+    path.write_bytes(whole + b'{"op_code":4,"worker_id":"x","stu')
+    assert trials(path, 1) == 3
+    assert path.read_bytes().startswith(whole)
+
+
+def test_a_file_that_has_gone_is_not_made_anew(tmp_path):
+    path = tmp_path / "study.log"
+    held = journal(str(path))
+    path.unlink()
+    with pytest.raises(FileNotFoundError):
+        held.create_new_study([optuna.study.StudyDirection.MINIMIZE], "s")
+    assert not path.exists()
+
+
+@pytest.mark.slow
+def test_the_lock_of_a_dead_process_is_taken_over_and_it_is_said(tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr(storage, "LOCK_GRACE", 3)
+    path = tmp_path / "study.log"
+    trials(path, 1)
+    Path(f"{path}.lock").touch()
+    logging.getLogger("optuna").addHandler(caplog.handler)
+    begin = time.monotonic()
+    assert trials(path, 1) == 2
+    assert 3 < time.monotonic() - begin < 30
+    assert "Forcibly releasing the lock" in caplog.text
+    logging.getLogger("optuna").removeHandler(caplog.handler)
+
+
+def test_threads_write_whole_lines(tmp_path):
+    path = tmp_path / "study.log"
+    trials(path, 1)
+    crew = [threading.Thread(target=trials, args=(path, 3)) for _ in range(3)]
+    for one in crew:
+        one.start()
+    for one in crew:
+        one.join()
+    assert trials(path, 0) == 10
+
+
+@pytest.mark.parametrize(
+    ("given", "kind"),
+    [("", ParameterError), ("a\0b", ParameterError), (3.5, ParameterTypeError), ("foo://x", ParameterError), ("/", ParameterError),
+     ("/no/such/folder/study.log", ParameterError), ("/no/such/folder/study.db", ParameterError)],
+)  # fmt: skip
+def test_what_is_no_storage_is_refused(given, kind):
+    with pytest.raises(kind, match="storage"):
+        opened(given)
+
+
+def test_a_read_only_file_is_refused(tmp_path, monkeypatch):
+    path = tmp_path / "study.log"
+    trials(path, 1)
+    real = open
+
+    def denied(name, mode="r", *rest, **named):
+        if str(name) == str(path) and "+" in mode:
+            raise PermissionError(13, "Permission denied")
+        return real(name, mode, *rest, **named)
+
+    monkeypatch.setattr("builtins.open", denied)
+    with pytest.raises(DeepForecastError, match="Permission denied"):
+        opened(path)
+
+
+def test_passwords_are_not_told():
+    assert told("postgresql://me:secret@host/db") == "postgresql://me:***@host/db"
+    assert told("study.log") == "study.log"
+
+
+def test_the_log_level_of_the_caller_stays():
+    logger = logging.getLogger("optuna")
+    before = logger.level
+    with quiet():
+        assert logger.level == logging.WARNING
+    assert logger.level == before
