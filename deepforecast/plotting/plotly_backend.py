@@ -31,7 +31,7 @@ from deepforecast.plotting.chart import (
 from deepforecast.plotting.clock import zone_of
 from deepforecast.plotting.labels import place
 from deepforecast.plotting.limits import reach
-from deepforecast.plotting.style import BENT, GLOW, NEUTRAL
+from deepforecast.plotting.style import GLOW, HAZE, NEUTRAL
 
 _TONES = {INK: NEUTRAL, MUTED: NEUTRAL}
 _INCH, _POINT = 96.0, 96 / 72  # pixels
@@ -283,7 +283,7 @@ def _lay_out(figure: go.Figure, chart: Chart, body: float) -> None:
 def _bar(heat: Heat) -> dict[str, Any]:
     """What the shades mean, once for all panels."""
     bar = {"title": {"text": _safe(heat.label), "side": "right"}, "outlinewidth": 0, "thickness": 12, "tickcolor": NEUTRAL}
-    scale = [[share, _faded(GLOW, share**BENT)] for share in (0.0, 0.01, 0.04, 0.1, 0.2, 0.4, 0.7, 1.0)]
+    scale = [[share, _faded(GLOW, share**HAZE)] for share in (0.0, 0.01, 0.04, 0.1, 0.2, 0.4, 0.7, 1.0)]
     return {"cmin": 0.0, "cmax": heat.most, "colorscale": scale, "colorbar": bar}
 
 

@@ -13,6 +13,7 @@ NEUTRAL = "#7A7A7A"  # the same distance from white and from a dark page
 SHADES = ((0.0, "#FFFFFF"), (0.6, "#0072B2"), (1.0, "#00304D"))  # on white, from none to most
 GLOW = "#3A96E0"  # the same on a ground that is not known: ever less of it shows through this colour
 BENT = 2 / 3  # power of a number's share of most by which shades grow, so that what is small beside it can be seen
+HAZE = 0.45  # the same power where a ground shows through: on a dark one little is seen of a thin shade
 DASHES: tuple[Dash, ...] = ("solid", "dash", "dot", "dashdot")
 
 
