@@ -46,7 +46,7 @@ def get(name: str) -> type[Forecaster]:
         from difflib import get_close_matches
 
         near = get_close_matches(name, names(), n=3, cutoff=0.5) or names()
-        raise ParameterError(f"No model is called {shown(name)}. There is {some(near, most=40)}.")
+        raise ParameterError(f"No model is called {shown(name)}. There is {some(near, most=100)}.")
     return _registered[name]
 
 
