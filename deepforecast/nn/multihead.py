@@ -102,8 +102,10 @@ class SelfAttention(nn.Module):
         `cache` (B, 2, heads, T, w): keys and values so far. One that is full grows to `room` rows, into which later steps are
         written where they are; whoever wants gradients gives room for the one at hand alone, and each step has its own.
         """
-        query, keys, values = split(self.into(row.unsqueeze(1)), 3, self.n_heads)
-        query, fresh = turned(query, look.queries), torch.stack([turned(keys, look.keys), values], 1)
+        parts = self.into(row).view(row.shape[0], 3, self.n_heads, 1, -1)
+        query, fresh = turned(parts[:, 0], look.queries), parts[:, 1:]
+        if look.keys is not None:
+            fresh = torch.stack([turned(parts[:, 1], look.keys), parts[:, 2]], 1)
         if cache.shape[3] > number:
             cache[:, :, :, number : number + 1] = fresh
         else:
@@ -126,7 +128,8 @@ class CrossAttention(nn.Module):
         self, rows: Tensor, keys: Tensor, values: Tensor, look: Look = PLAIN, kept: list[Tensor] | None = None
     ) -> Tensor:
         """(B, Q, D), and keys and values of (B, heads, K, w), which are turned already -> (B, Q, D)."""
-        query = turned(split(self.into(rows), 1, self.n_heads)[0], look.queries)
+        query = self.into(rows).view(*rows.shape[:2], self.n_heads, -1).transpose(1, 2)
+        query = turned(query, look.queries)
         return cast(Tensor, self.out(joined(looked(query, keys, values, look, kept))))
 
 
@@ -157,7 +160,9 @@ def checked(width: int, n_heads: int) -> int:
 
 def split(rows: Tensor, parts: int, n_heads: int) -> list[Tensor]:
     """(B, L, parts * D) -> so many of (B, heads, L, w), without a copy. (So cut, their gradients are joined in one copy.)"""
-    return [part.unflatten(-1, (n_heads, -1)).transpose(1, 2) for part in rows.chunk(parts, dim=-1)]
+    windows, length, width = rows.shape
+    shape = windows, length, n_heads, width // (parts * n_heads)
+    return [part.view(shape).transpose(1, 2) for part in rows.chunk(parts, dim=-1)]
 
 
 def joined(heads: Tensor) -> Tensor:

@@ -43,9 +43,9 @@ class ForecastNetwork(nn.Module):
 
     @property
     def work(self) -> int:
-        """Multiplications of a pass over one window, about."""
-        weights = sum(one.numel() for one in self.body.parameters())
-        return weights * (self.sizes.input_size if getattr(self.body, "over_time", False) else 1)
+        """Multiplications of a pass over one window, about: a body may say how often its weights are used, True for each row."""
+        weights, often = sum(one.numel() for one in self.body.parameters()), getattr(self.body, "over_time", False)
+        return weights * (self.sizes.input_size if often is True else int(often) or 1)
 
     def forward(self, batch: Batch) -> tuple[Tensor, Scale]:
         """What the head reads of every step, (B, horizon, width), and the scale it is on."""

@@ -60,9 +60,10 @@ class Layer(nn.Module):
 
     def added(self, part: int, rows: Tensor, act: Callable[[Tensor], Tensor]) -> Tensor:
         """The rows, and to them what a part makes of them: normalised before it, or the sum after it."""
-        if self.before:
-            return rows + cast(Tensor, self.drop(act(self.norms[part](rows))))
-        return cast(Tensor, self.norms[part](rows + self.drop(act(rows))))
+        norm = self.norms[part]
+        found = act(norm(rows) if self.before else rows)
+        found = rows + (self.drop(found) if self.training else found)
+        return found if self.before else cast(Tensor, norm(found))
 
 
 class EncoderLayer(Layer):

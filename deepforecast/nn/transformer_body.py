@@ -74,7 +74,6 @@ class TransformerStepwise(Stepwise, Attending):
     """
 
     shared = 2
-    over_time = True
 
     def __init__(self, sizes: Sizes, options: TransformerOptions) -> None:
         super().__init__()
@@ -82,6 +81,7 @@ class TransformerStepwise(Stepwise, Attending):
         self.reader = Reader(sizes, options, range(1, sizes.horizon + 1))
         self.embedded = nn.Linear(1 + sizes.ahead, options.layer.width)
         self.decoder = Decoder(options.layer, options.decoder_layers)
+        self.over_time = self.reader.patches.count
         self.out = nn.Linear(options.layer.width, sizes.width)
 
     def start(self, inputs: Inputs) -> State:
@@ -130,8 +130,6 @@ class TransformerDirect(Direct, Attending):
     Patches ahead do not overlap; the last one is cut where the horizon ends.
     """
 
-    over_time = True
-
     def __init__(self, sizes: Sizes, options: TransformerOptions) -> None:
         super().__init__()
         self.horizon, self.lag = sizes.horizon, reading_lag(sizes, sizes.season)
@@ -141,6 +139,7 @@ class TransformerDirect(Direct, Attending):
         self.reader = Reader(sizes, options, self.last)
         self.embedded = nn.Linear(self.length * (2 + sizes.ahead), options.layer.width)
         self.decoder = Decoder(options.layer, options.decoder_layers)
+        self.over_time = self.reader.patches.count
         self.out = nn.Linear(options.layer.width, self.length * sizes.width)
 
     def features(self, inputs: Inputs) -> Tensor:

@@ -56,6 +56,7 @@ class Transformer(StepwiseForecaster):
 
     learning_example: ClassVar[dict[str, Any]] = {
         **StepwiseForecaster.learning_example, "max_steps": 400, "d_model": 16, "n_heads": 2, "n_layers": 1, "batch_size": 64,
+        "patch_length": 6,
     }  # fmt: skip
 
     @classmethod
