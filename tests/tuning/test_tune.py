@@ -329,6 +329,7 @@ def test_the_same_line_resumes_to_the_total(frame, tmp_path):
 def test_a_study_about_something_else_is_refused(frame, tmp_path, change, words):
     said = {"storage": str(tmp_path / "study.log"), "study_name": "mine"}
     searched(Bent(), frame, 2, **said)
+    change = dict(change)
     other = frame.assign(y=frame["y"] + 1) if change.pop("frame", None) else frame
     model = change.pop("model", Bent())
     with pytest.raises(ParameterError, match=words):
