@@ -1678,7 +1678,7 @@ class NBEATS(_NBEATS):
         batch_size: int = 1024,
         draw: str = "series",
         recent: int | None = None,
-        learning_rate: float | str = 0.003,
+        learning_rate: float = 0.0015,
         schedule: str = "one_cycle",
         warmup: float = 0.1,
         weight_decay: float = 0.0001,

@@ -41,6 +41,7 @@ class NBEATS(NeuralForecaster):
     max_steps: int | str = param("auto")
     batch_size: int = param(1024)
     draw: str = param("series")
+    learning_rate: float = param(1.5e-3)
     dropout: float = param(0.0, at_least=0, below=1, low=0.0, high=0.3, help="share of the numbers hidden while training")
 
     def _idle(self) -> Iterator[tuple[str, str]]:
