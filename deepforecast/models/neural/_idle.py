@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from deepforecast.core.idle import refuse_idle
 from deepforecast.errors import ParameterError
-from deepforecast.models.statistical._idle import refuse_idle
 
 if TYPE_CHECKING:
     from deepforecast.models.neural._base import NeuralForecaster

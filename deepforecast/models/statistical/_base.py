@@ -17,6 +17,7 @@ import numpy as np
 from deepforecast.core.capabilities import Capabilities
 from deepforecast.core.forecast import checked_horizon, refuse_taken
 from deepforecast.core.forecaster import Forecaster
+from deepforecast.core.idle import refuse_idle
 from deepforecast.core.monitor import SILENT, Monitor
 from deepforecast.core.parallel import map_chunks
 from deepforecast.core.state import Learned, State
@@ -27,7 +28,6 @@ from deepforecast.data.frequency import seasons
 from deepforecast.data.panel import Panel
 from deepforecast.errors import CapabilityError, DataError, say
 from deepforecast.models.statistical._diagnostics import diagnosed
-from deepforecast.models.statistical._idle import refuse_idle
 from deepforecast.models.statistical._regressors import say_untold, unvaried
 
 

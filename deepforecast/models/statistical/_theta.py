@@ -14,6 +14,7 @@ import numpy as np
 
 from deepforecast.core.capabilities import Capabilities
 from deepforecast.core.forecast import Forecast
+from deepforecast.core.idle import NO_SEASON
 from deepforecast.core.monitor import Monitor
 from deepforecast.core.noise import standard_normal
 from deepforecast.core.params import param
@@ -36,7 +37,6 @@ from deepforecast.models.statistical._bands import (
 )
 from deepforecast.models.statistical._base import Statistical
 from deepforecast.models.statistical._holes import calmer, smoothing, spread_after_holes
-from deepforecast.models.statistical._idle import NO_SEASON
 from deepforecast.models.statistical._since import rows_since, spread_since, told
 
 LONG = 10  # rows from which on the first errors may be left out

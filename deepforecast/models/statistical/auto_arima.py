@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from deepforecast.core.idle import NO_SEASON
 from deepforecast.core.params import param
 from deepforecast.core.registry import register
 from deepforecast.core.state import Learned
@@ -16,7 +17,6 @@ from deepforecast.errors import say, some
 from deepforecast.models.statistical._arima import ArimaFamily
 from deepforecast.models.statistical._arima_search import Rules, Search, differences_of, waves_chosen
 from deepforecast.models.statistical._arima_series import Fit, Order, Series
-from deepforecast.models.statistical._idle import NO_SEASON
 from deepforecast.models.statistical._regressors import design
 from deepforecast.models.statistical._seasons import CYCLES, Smoothers, season_lengths, taken_apart
 

@@ -11,6 +11,7 @@ import numpy as np
 from deepforecast.core.capabilities import Capabilities
 from deepforecast.core.forecast import Forecast
 from deepforecast.core.forecaster import Forecaster
+from deepforecast.core.idle import NO_SEASON, refuse_idle
 from deepforecast.core.monitor import Monitor
 from deepforecast.core.params import param
 from deepforecast.core.preparing import refuse_outside
@@ -25,7 +26,6 @@ from deepforecast.models.statistical import _carried
 from deepforecast.models.statistical._bands import WidenedForecast
 from deepforecast.models.statistical._base import Statistical
 from deepforecast.models.statistical._carried import together, unpacked
-from deepforecast.models.statistical._idle import NO_SEASON, refuse_idle
 from deepforecast.models.statistical._known import Known
 from deepforecast.models.statistical._one_step import foreseen
 from deepforecast.models.statistical._seasons import CYCLES, Smoothers, season_lengths, taken_apart, widening

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from deepforecast.core.idle import NO_SEASON
 from deepforecast.core.params import param
 from deepforecast.core.registry import register
 from deepforecast.core.state import Learned
 from deepforecast.data.frequency import seasons
 from deepforecast.data.panel import Panel
 from deepforecast.errors import ParameterError
-from deepforecast.models.statistical._idle import NO_SEASON
 from deepforecast.models.statistical._structural import Structural
 
 LEVELS = (
