@@ -83,15 +83,15 @@ def copies(series: int, length: int, lag: int, seed: int) -> pd.DataFrame:
 def test_it_looks_where_the_answer_is() -> None:
     """A mask that hides the answer, a score that does not see it or values of other rows leave it guessing."""
     model = Seq2Seq(
-        2, input_size=24, head="point", scaler="standard", positions=True, hidden_size=32,
-        max_steps=250, batch_size=64, learning_rate=1e-2,
+        4, input_size=24, head="point", scaler="standard", positions=True, hidden_size=32, encoder="convolutional",
+        kernel_size=1, max_steps=250, batch_size=32, learning_rate=1e-2,
     )  # fmt: skip
     model.fit(copies(200, 60, 18, seed=0))
-    unseen = copies(50, 26, 18, seed=1)
+    unseen = copies(50, 28, 18, seed=1)
     history, true = unseen[unseen.ds < 24], unseen[unseen.ds >= 24]["y"]
     error = np.abs(model.predict(frame=history)["Seq2Seq"].to_numpy() - true.to_numpy()).mean()
     assert error < 0.2, "of noise of deviation 1"
     looked = model.explain(frame=history)
     right = looked[looked["ds"] - looked["lag"] == 18]
-    assert len(right) == 100
+    assert len(right) == 200
     assert right["weight"].mean() > 0.8
