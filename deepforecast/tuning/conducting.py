@@ -17,7 +17,7 @@ from optuna.trial import TrialState
 from deepforecast.core.progress import counting
 from deepforecast.core.rolling import refit_every
 from deepforecast.data.panel import Panel
-from deepforecast.errors import DeepForecastError, TrainingError, TrainingWarning, say, shown
+from deepforecast.errors import DeepForecastError, ParameterError, TrainingError, TrainingWarning, say, shown
 from deepforecast.evaluation.estimate import WORTH_SAYING, seconds_to_run
 from deepforecast.tuning import survival
 from deepforecast.tuning.identity import begun, identity_of
@@ -37,6 +37,7 @@ def conducted(
 ) -> TuningResult:  # fmt: skip
     """Search until the study has so many trials or time is over."""
     _say_what_is_ignored(objective, options)
+    _refuse_pickles(storage, options)
     with _kept(storage, options) as place:
         several = len(objective.objectives) > 1
         sampler_for(options, objective.space, 0, several)  # refused before anything is written
@@ -197,6 +198,16 @@ def _long(seconds: float) -> str:
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def _refuse_pickles(storage: Any, options: Study) -> None:
+    """CMA-ES is kept by Optuna as a pickle, and who reads one from a file of somebody else's runs what it says."""
+    named = options.sampler == "cma" or type(options.sampler).__name__ == "CmaEsSampler"
+    if named and storage is not None:
+        raise ParameterError(
+            "sampler='cma' keeps its state as a pickle, which would run what somebody else put into a storage; so it takes "
+            "none. Leave storage= out, or say sampler='tpe' or 'gp'."
+        )
 
 
 def _say_what_is_ignored(objective: Objective, options: Study) -> None:

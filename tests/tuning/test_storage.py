@@ -72,8 +72,8 @@ def test_threads_write_whole_lines(tmp_path):
 
 @pytest.mark.parametrize(
     ("given", "kind"),
-    [("", ParameterError), ("a\0b", ParameterError), (3.5, ParameterTypeError), ("foo://x", ParameterError), ("/", ParameterError),
-     ("/no/such/folder/study.log", ParameterError), ("/no/such/folder/study.db", ParameterError)],
+    [("", ParameterError), ("a\0b", ParameterError), (3.5, ParameterTypeError), ("foo://x", ParameterError),
+     ("/", ParameterError), ("/no/such/folder/study.log", ParameterError), ("/no/such/folder/study.db", ParameterError)],
 )  # fmt: skip
 def test_what_is_no_storage_is_refused(given, kind):
     with pytest.raises(kind, match="storage"):

@@ -169,6 +169,26 @@ def test_a_sampler_that_needs_a_package_says_so(frame):
         searched(Bent(), frame, 3, options=Study(sampler="cma"))
 
 
+def test_a_sampler_that_would_read_pickles_takes_no_storage(frame, tmp_path):
+    with pytest.raises(ParameterError, match="pickle"):
+        searched(Bent(), frame, 3, storage=tmp_path / "study.log", options=Study(sampler="cma"))
+    assert not (tmp_path / "study.log").exists()
+
+
+def test_cma(frame):
+    pytest.importorskip("cmaes", reason="cmaes is not installed, which sampler='cma' needs")
+    space = {"away": (-4.0, 4.0), "inner": (0.0, 1.0)}
+    found = searched(Bent(), frame, 12, options=Study(n_windows=1, sampler="cma", space=space))
+    assert found.trials["away"].nunique() > 9
+
+
+def test_a_bar_shows_the_best_so_far(frame, capfd):
+    searched(Bent(), frame, 6, options=Study(n_windows=1, progress=True))
+    said = capfd.readouterr().err
+    assert "trials: 100%" in said
+    assert "best 0." in said or "best 1." in said
+
+
 # -- ending early --------------------------------------------------------------------------------------------------------------
 
 
