@@ -46,7 +46,7 @@ def looked(query: Tensor, keys: Tensor, values: Tensor, look: Look = PLAIN, kept
         found: Tensor = F.scaled_dot_product_attention(query, keys, values, attn_mask=look.added, is_causal=look.causal)
         return found
     kept.append(weights(query, keys, look))
-    return kept[-1] @ values
+    return torch.matmul(kept[-1], values)
 
 
 def weights(query: Tensor, keys: Tensor, look: Look = PLAIN) -> Tensor:
@@ -58,7 +58,8 @@ def weights(query: Tensor, keys: Tensor, look: Look = PLAIN) -> Tensor:
         later = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).triu(1)
         scores = scores.masked_fill(later, -torch.inf)
     seen = scores > -torch.inf
-    return scores.masked_fill(~seen, torch.finfo(scores.dtype).min).softmax(-1) * seen
+    found: Tensor = scores.masked_fill(~seen, torch.finfo(scores.dtype).min).softmax(-1) * seen
+    return found
 
 
 def hidden(valid: Tensor) -> Tensor:

@@ -43,7 +43,7 @@ class ForecastNetwork(nn.Module):
 
     @property
     def work(self) -> int:
-        """Multiplications of a pass over one window, about: a body may say how often its weights are used, True for each row."""
+        """Multiplications of a pass over one window, about; a body may say how often its weights are used, True: by row."""
         weights, often = sum(one.numel() for one in self.body.parameters()), getattr(self.body, "over_time", False)
         return weights * (self.sizes.input_size if often is True else int(often) or 1)
 

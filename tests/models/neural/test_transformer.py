@@ -26,7 +26,7 @@ def in_turn(**given: Any) -> Transformer:
 
 
 class Watched:
-    """How often the encoder of a fitted model runs, on how many windows; and how many rows each call of the decoder computes."""
+    """How often the encoder of a fitted model runs, on how many windows; and how many rows a call of the decoder computes."""
 
     def __init__(self, model: Transformer) -> None:
         self.encoder, self.decoder, body = list[int](), list[int](), model.network_.body
