@@ -14,7 +14,7 @@ from deepforecast.data.panel import Panel
 from deepforecast.errors import DataError, ParameterError, say
 from deepforecast.models.additive._changepoints import checked, refuse_outside
 from deepforecast.models.additive._clock import stamps_at
-from deepforecast.models.additive._fitting import Job, jobs
+from deepforecast.models.additive._fitting import Work, work_of
 from deepforecast.models.additive._parts import written
 from deepforecast.models.additive._planning import planned
 from deepforecast.models.additive._scaling import used_rows
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from deepforecast.models.additive.prophet import Prophet
 
 SECONDS = 3e-10  # about what a number of a design costs in a fit, for each column
-EXACT = 1e-6  # of the largest value: errors below it are none
 TURNS = 12.0  # as much, where each step needs the products anew
 
 
@@ -36,17 +35,18 @@ def fitted(model: Prophet, panel: Panel, known: Learned | None) -> Learned:
     first, last = _ends(model, panel, used_rows(model, panel, parts))
     if model.changepoints is not None and model.growth != "flat":
         _check_changepoints(model.changepoints, panel, first, last)
-    todo = list(jobs(model, panel, parts))
     before = None if known is None or len(known["rate"]) != len(panel) or known["parts"] != written(parts) else known.by_series
+    work = work_of(model, panel, parts)
+    todo = work.groups()
     found = map_chunks(
-        lambda part: [one for job in todo[part] for one in solved(model, job, before)],
+        lambda part: [one for numbers in todo[part] for one in solved(model, work.job(model, numbers), before)],
         len(todo),
-        cost=[_cost(model, job) for job in todo],
+        cost=[_cost(model, work, numbers) for numbers in todo],
     )
     by_number = {number: learned for part in found for number, learned in part}
     ordered = [by_number[number] for number in range(len(panel))]
     held = {name: np.array([one[name] for one in ordered]) for name in ordered[0]}
-    _say_exact(model, panel, held, {number: job for job in todo for number in job.numbers})
+    _say_exact(model, panel, held.pop("exact"))
     return Learned({**held, "end": last}, {"parts": written(parts)}, history=panel)
 
 
@@ -66,14 +66,12 @@ def _ends(model: Prophet, panel: Panel, used: NDArray[np.bool_]) -> tuple[Ints, 
     return np.asarray(panel.start + step * first), np.asarray(panel.start + step * last)
 
 
-def _say_exact(model: Prophet, panel: Panel, held: dict[str, Any], by_number: dict[int, Job]) -> None:
+def _say_exact(model: Prophet, panel: Panel, exact: NDArray[np.bool_]) -> None:
     """Series with no more values than parameters, and nothing left over: their bands tell nothing of noise."""
-    exact = np.flatnonzero((held["deviation"] < EXACT) & np.isnan(held["steady"]))
-    few = [one for one in exact.tolist() if len(by_number[one].design.time) <= len(by_number[one].design.nothing)]
-    if few:
+    if exact.any():
         say(
-            f"{model.name} goes through every value of series {panel.series.labels(np.array(few))}, which have no more values "
-            "than there are parameters: bands count no noise. Give longer series, or a smaller n_changepoints."
+            f"{model.name} goes through every value of series {panel.series.labels(np.flatnonzero(exact))}, which have no more "
+            "values than there are parameters: bands count no noise. Give longer series, or a smaller n_changepoints."
         )
 
 
@@ -83,9 +81,11 @@ def _check_changepoints(given: list[Any], panel: Panel, first: Ints, last: Ints)
     refuse_outside(given, panel, begin.rows, end.rows, begin.per_day)
 
 
-def _cost(model: Prophet, job: Job) -> float:
+def _cost(model: Prophet, work: Work, numbers: list[int]) -> float:
     """About how many seconds a job takes."""
-    rows, columns = len(job.design.time), len(job.design.precision) + len(job.design.changes)
-    plain = job.design.straight and model.noise == "normal" and model.growth != "logistic"
-    each = 0.0 if plain else TURNS * len(job.numbers)
-    return rows * columns**2 * SECONDS * (1.0 + each) + 1e-4 * len(job.numbers)
+    rows = int(work.panel.lengths[numbers[0]])
+    columns = 2 + model.most_changes + sum(one.columns for one in work.parts)
+    multiply = any(one.multiplies for one in work.parts)
+    plain = not multiply and model.noise == "normal" and model.growth != "logistic"
+    each = 0.0 if plain else TURNS * len(numbers)
+    return rows * columns**2 * SECONDS * (1.0 + each) + 1e-4 * len(numbers)

@@ -1,8 +1,7 @@
-"""Each series to its likeliest parameters; series on the same rows share one design."""
+"""The work of a fit, cut into jobs: series on the same rows share one design, which is made when its job is done."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING
@@ -10,48 +9,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.panel import Panel
-from deepforecast.models.additive._clock import Stamps, hinges, placed, scaled, stamps_at
-from deepforecast.models.additive._design import rows_of, table
-from deepforecast.models.additive._parts import REGRESSOR, Part, Parts, conditions, places
-from deepforecast.models.additive._scaling import bounds, holds, refuse_crossed, standard, used_rows
+from deepforecast.models.additive._clock import Stamps, stamps_at
+from deepforecast.models.additive._design import table
+from deepforecast.models.additive._designing import Design, designed
+from deepforecast.models.additive._parts import REGRESSOR, Parts, conditions
+from deepforecast.models.additive._scaling import Bounds, bounds, refuse_crossed, used_rows
 
 if TYPE_CHECKING:
     from deepforecast.models.additive.prophet import Prophet
 
-
 BLOCK = 250  # series of one job: work for several threads
-
-
-@dataclass(frozen=True)
-class Design:
-    """What is known of the rows of a series but for its values: `features` are the columns `on` of all there are, `hinges` the
-    changes of slope (at `changes`, from 0 to 1) on which precision has no say."""
-
-    start: int
-    span: int
-    time: Floats
-    changes: Floats
-    hinges: Floats
-    features: Floats
-    on: Ints
-    centre: Floats
-    scale: Floats
-    precision: Floats
-    multiply: Floats
-    per_day: int
-
-    @property
-    def straight(self) -> bool:
-        """No feature multiplies the trend."""
-        return not self.multiply.any()
-
-    @property
-    def nothing(self) -> Floats:
-        """Parameters that are all 0."""
-        return np.zeros(len(self.precision) + len(self.changes))
 
 
 @dataclass(frozen=True)
@@ -65,81 +34,55 @@ class Job:
     floors: list[Floats]
 
 
-def jobs(model: Prophet, panel: Panel, parts: Parts) -> Iterator[Job]:
-    """The work of a fit: each design, and the series it is that of."""
+@dataclass(frozen=True)
+class Work:
+    """A panel as it is fitted: `held` are the columns of the parts at each stamp, `used` the rows that count."""
+
+    panel: Panel
+    parts: Parts
+    stamps: Stamps
+    held: dict[str, Floats]
+    used: NDArray[np.bool_]
+    limits: Bounds
+
+    def rows(self, number: int) -> Ints:
+        """The rows of a series that count."""
+        begin, end = self.panel.indptr[number], self.panel.indptr[number + 1]
+        return np.asarray(begin + np.flatnonzero(self.used[begin:end]))
+
+    def groups(self) -> list[list[int]]:
+        """The series of each job, by number."""
+        found: dict[bytes, list[int]] = {}
+        every: list[list[int]] = []
+        for number in range(len(self.panel)):
+            key = self._key(self.rows(number))
+            if key not in found or len(found[key]) == BLOCK:
+                found[key] = []
+                every.append(found[key])
+            found[key].append(number)
+        return every
+
+    def job(self, model: Prophet, numbers: list[int]) -> Job:
+        """The series of a job with their design."""
+        rows = [self.rows(number) for number in numbers]
+        design = designed(model, self.parts, self.held, self.stamps, rows[0], self.panel)
+        values, caps, floors = (
+            [what[one] for one in rows] for what in (self.panel.y, self.limits.cap, self.limits.floor)
+        )
+        return Job(design, numbers, values, caps, floors)
+
+    def _key(self, rows: Ints) -> bytes:
+        """Tells designs apart: the stamps of the values, and what covariates are there."""
+        digest = blake2b(self.stamps.place[rows].tobytes(), digest_size=16)
+        for name in (*conditions(self.parts), *(one.name for one in self.parts if one.kind == REGRESSOR)):
+            digest.update(np.ascontiguousarray(self.panel.covariates[name].values[rows]).tobytes())
+        return digest.digest()
+
+
+def work_of(model: Prophet, panel: Panel, parts: Parts) -> Work:
+    """What a fit has to do."""
     stamps = stamps_at(panel.calendar, panel.row_positions)
-    held = table(parts, stamps, model.holidays)
     used, limits = used_rows(model, panel, parts), bounds(model, panel.covariates, len(panel.y))
     if model.growth == "logistic":
         refuse_crossed(model, panel, limits, used)
-    found: dict[bytes, Job] = {}
-    asked = [*conditions(parts), *(one.name for one in parts if one.kind == REGRESSOR)]
-    for number in range(len(panel)):
-        rows = panel.indptr[number] + np.flatnonzero(used[panel.indptr[number] : panel.indptr[number + 1]])
-        key = _key(stamps, rows, [panel.covariates[name] for name in asked])
-        if key not in found:
-            found[key] = Job(designed(model, parts, held, stamps, rows, panel), [], [], [], [])
-        elif len(found[key].numbers) == BLOCK:
-            yield found[key]
-            found[key] = Job(found[key].design, [], [], [], [])
-        job = found[key]
-        for into, what in ((job.values, panel.y), (job.caps, limits.cap), (job.floors, limits.floor)):
-            into.append(what[rows])
-        job.numbers.append(number)
-    yield from found.values()
-
-
-def designed(
-    model: Prophet, parts: Parts, held: dict[str, Floats], stamps: Stamps, rows: Ints, panel: Panel
-) -> Design:
-    """The design of a series whose values lie at these rows."""
-    place = stamps.place[rows]
-    clock = stamps.clock[place]
-    start, span = int(clock[0]), int(clock[-1] - clock[0])
-    time = scaled(clock, start, span)
-    changes = changes_of(model, time, start, span, stamps.per_day)
-    every, columns = places(parts), sum(one.columns for one in parts)
-    centre, scale, precision, multiply = np.zeros(columns), np.ones(columns), np.ones(columns), np.zeros(columns)
-    on, features = [np.empty(0, dtype=np.int64)], [np.empty((len(rows), 0))]
-    for one in parts:
-        where = every[one.name]
-        precision[where], multiply[where] = one.prior_scale**-2.0, float(one.multiplies)
-        if not holds(one, clock, stamps.per_day):
-            continue
-        found = rows_of(one, held, place, panel.covariates, rows)
-        centre[where], scale[where] = standard(one, found)
-        seen = np.flatnonzero(told(one, found))
-        on.append(where.start + seen)
-        features.append(((found - centre[where]) / scale[where])[:, seen])
-    there = np.concatenate(on)
-    trend = np.full(1 if model.growth == "flat" else 2, 0.04)  # normal priors of deviation 5
-    return Design(
-        start, span, time, changes, hinges(time, changes), np.ascontiguousarray(np.concatenate(features, axis=1)), there,
-        centre, scale, np.concatenate([trend, precision[there]]), multiply[there], stamps.per_day,
-    )  # fmt: skip
-
-
-def told(part: Part, columns: Floats) -> NDArray[np.bool_]:
-    """Which columns of a part tell something: days that there were, and columns known ahead that change."""
-    if part.kind == REGRESSOR:
-        return np.asarray(columns.max(axis=0) > columns.min(axis=0))
-    return np.asarray((columns != 0.0).any(axis=0))
-
-
-def changes_of(model: Prophet, time: Floats, start: int, span: int, per_day: int) -> Floats:
-    """When the slope may change: as said, or evenly among the first rows."""
-    if model.growth == "flat":
-        return np.empty(0)
-    if model.changepoints is None:
-        return placed(time, model.n_changepoints, model.changepoint_range)
-    from deepforecast.models.additive._changepoints import said
-
-    return scaled(said(model.changepoints, per_day), start, span)
-
-
-def _key(stamps: Stamps, rows: Ints, covariates: list[Covariate]) -> bytes:
-    """Tells designs apart: the stamps of the values, and what covariates are there."""
-    digest = blake2b(stamps.place[rows].tobytes(), digest_size=16)
-    for one in covariates:
-        digest.update(np.ascontiguousarray(one.values[rows]).tobytes())
-    return digest.digest()
+    return Work(panel, parts, stamps, table(parts, stamps, model.holidays), used, limits)

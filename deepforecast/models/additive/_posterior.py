@@ -13,7 +13,7 @@ import numpy as np
 from deepforecast.data.frames import Floats
 
 if TYPE_CHECKING:
-    from deepforecast.models.additive._fitting import Design
+    from deepforecast.models.additive._designing import Design
     from deepforecast.models.additive.prophet import Prophet
 
 

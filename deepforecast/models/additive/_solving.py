@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from deepforecast.data.frames import Floats
-from deepforecast.models.additive._fitting import Design, Job
+from deepforecast.models.additive._designing import Design
+from deepforecast.models.additive._fitting import Job
 from deepforecast.models.additive._scaling import value_scale
 
 if TYPE_CHECKING:
     from deepforecast.models.additive.prophet import Prophet
 
+EXACT = 1e-6  # a deviation below it is none
 FREEDOM = 3.0  # of Student's t
 GROWTHS = {"linear": 0, "logistic": 1, "flat": 2}
 INSIDE = 0.01  # of the cap: how near to it and to the floor a start may come
@@ -32,7 +34,9 @@ def solved(model: Prophet, job: Job, known: Mapping[str, Floats] | None) -> Iter
         steady = np.nan if place in by_place else float(job.values[place][0])
         x, deviation, objective = by_place.get(place, (job.design.nothing, 0.0, 0.0))
         learned = _laid_out(model, job.design, x)
+        exact = place in by_place and deviation < EXACT and len(job.design.time) <= len(x)
         learned |= {"shift": shift, "scale": scale, "deviation": deviation, "objective": objective, "steady": steady}
+        learned["exact"] = exact
         if model.uncertainty == "laplace":
             from deepforecast.models.additive._posterior import factor
 
