@@ -43,8 +43,8 @@ class Prophet(Forecaster):
     `uncertainty="laplace"` the parameters are uncertain, too. Columns known ahead are regressors, unless `cap`, `floor` or the
     `condition` of a season names them. Values after the fit do not change the forecast: `update` moves on in time, and
     `fine_tune` fits anew. With growth="linear" or "flat", `cap` and `floor` cut forecasts off; with "logistic" the trend lies
-    between them. A series that never changes is forecast as it is. Rows may be missing; irregular stamps lie on a finer freq, up
-    to 12 steps a row. Where time is counted in integers, a step is a day, and seasons are those that are declared.
+    between them. A series that never changes is forecast as it is. Rows may be missing; irregular stamps lie on a finer freq,
+    up to 12 steps a row. Where time is counted in integers, a step is a day, and seasons are those that are declared.
     Reference: Taylor & Letham (2018), Forecasting at Scale, *The American Statistician* 72.
 
     >>> from deepforecast import datasets
