@@ -14,13 +14,14 @@ from typing import Any
 
 import optuna
 from optuna.storages import BaseStorage, InMemoryStorage, JournalStorage, RDBStorage
-from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
+from optuna.storages.journal import JournalFileBackend
 
 from deepforecast.errors import DependencyError, ParameterError, ParameterTypeError, SaveError, shown
+from deepforecast.tuning.locking import Lock
 
 SQLITE = (".db", ".sqlite", ".sqlite3")
 HEARTBEAT, SILENCE = 30, 120  # seconds between two signs of life of a trial on a server, and after which it counts as dead
-LOCK_GRACE = 30  # seconds after which the lock of a dead process is taken over
+LOCK_GRACE = 30  # seconds after which a lock of another machine is taken over
 STATE = 6  # the operation of a journal that begins or ends a trial, as Optuna numbers them
 SCHEMES = ("sqlite", "postgresql", "mysql", "mariadb", "mssql", "oracle")
 
@@ -74,7 +75,7 @@ class Journal(JournalFileBackend):
     off is taken away; and a file that has gone is an error, not a new one."""
 
     def __init__(self, path: str) -> None:
-        super().__init__(path, JournalFileOpenLock(path, LOCK_GRACE))
+        super().__init__(path, Lock(path, LOCK_GRACE))
         with open(path, "r+b"):  # read-only: said now
             pass
         self._mend(path)

@@ -66,13 +66,25 @@ def worker(limit: float | None) -> dict[str, Any]:
     return {"host": _place(), "pid": os.getpid(), "began": _began(os.getpid()), "at": time.time(), "limit": limit}
 
 
+def process() -> str:
+    """This process, as `lives` knows it again."""
+    return f"{_place()}|{os.getpid()}|{_began(os.getpid())}"
+
+
+def lives(host: object, pid: object, began: object) -> bool | None:
+    """Whether a process is still there; None where it is one of another machine."""
+    if host != _place() or not str(pid).isdecimal():
+        return None
+    return _began(int(str(pid))) == began
+
+
 def _dead(trial: FrozenTrial, grace: float) -> bool:
     said = trial.user_attrs.get(WORKER)
     if not isinstance(said, dict):
         return trial.datetime_start is not None and (datetime.now() - trial.datetime_start).total_seconds() > UNCLAIMED
-    if said.get("host") == _place():
-        began = _began(int(said["pid"]))
-        return began is None or began != said.get("began")
+    known = lives(said.get("host"), said.get("pid"), said.get("began"))
+    if known is not None:
+        return not known
     return time.time() - float(said.get("at", 0.0)) > grace + float(said.get("limit") or 0.0)
 
 

@@ -20,6 +20,7 @@ from deepforecast.tuning.storage import opened, quiet
 from deepforecast.tuning.study import Study
 
 LOOK = 0.3  # seconds between two looks at how far the workers are
+MOMENT = 2.0  # seconds that workers have to end by themselves
 MOST_DEATHS = 5  # of workers in a row without a trial between them: then it is not the trials
 
 
@@ -97,6 +98,7 @@ def side_by_side(job: Job, study: optuna.Study, n_jobs: int, tick: Callable[[], 
                     hire()
         return cause
     except BaseException:
+        wait(crew, timeout=MOMENT)  # a Ctrl-C in a terminal reaches them too, and they give their trials back
         for pool in crew.values():
             pool.shutdown(wait=False, kill_workers=True)
         with quiet():

@@ -11,6 +11,7 @@ import pytest
 from deepforecast.errors import DeepForecastError, ParameterError, ParameterTypeError
 from deepforecast.tuning import storage
 from deepforecast.tuning.storage import journal, opened, quiet, told
+from deepforecast.tuning.survival import process
 
 
 def trials(path, count):
@@ -45,6 +46,28 @@ def test_a_file_that_has_gone_is_not_made_anew(tmp_path):
     assert not path.exists()
 
 
+def test_the_lock_of_a_process_of_this_machine_that_is_dead_is_taken_over_at_once(tmp_path, caplog):
+    path = tmp_path / "study.log"
+    trials(path, 1)
+    place, pid, began = process().split("|")
+    logging.getLogger("optuna").addHandler(caplog.handler)
+    begin = time.monotonic()
+    for gone in (f"{place}|{2**22 + 1}|5|x", f"{place}|{pid}|{int(began) - 1}|x"):
+        Path(f"{path}.lock").write_text(gone)
+        trials(path, 1)
+    logging.getLogger("optuna").removeHandler(caplog.handler)
+    assert time.monotonic() - begin < 10
+    assert caplog.text.count("is taken over") == 2
+    Path(f"{path}.lock").write_text(f"{place}|{pid}|{began}|x")
+    waiting = threading.Thread(target=trials, args=(path, 1), daemon=True)
+    waiting.start()
+    waiting.join(0.5)
+    assert waiting.is_alive()
+    Path(f"{path}.lock").unlink()
+    waiting.join(20)
+    assert trials(path, 0) == 4
+
+
 @pytest.mark.slow
 def test_the_lock_of_a_dead_process_is_taken_over_and_it_is_said(tmp_path, monkeypatch, caplog):
     monkeypatch.setattr(storage, "LOCK_GRACE", 3)
@@ -55,7 +78,7 @@ def test_the_lock_of_a_dead_process_is_taken_over_and_it_is_said(tmp_path, monke
     begin = time.monotonic()
     assert trials(path, 1) == 2
     assert 3 < time.monotonic() - begin < 30
-    assert "Forcibly releasing the lock" in caplog.text
+    assert "is taken over" in caplog.text
     logging.getLogger("optuna").removeHandler(caplog.handler)
 
 
