@@ -69,7 +69,8 @@ class RecurrentDirect(Direct):
 class Beside(nn.Module):
     """A perceptron over the window, the last state and what is known ahead, added to the numbers of each step that are places.
 
-    (To all of them, if none is.) States alone have to carry each value of the window through a few dozen numbers.
+    (To all of them, if none is.) States alone have to carry each value of the window through a few dozen numbers. Fixed columns
+    come with the state: few values of many windows, they are learned by heart elsewhere.
     """
 
     def __init__(self, sizes: Sizes, state: int, hidden: Sequence[int], dropout: float) -> None:
@@ -77,12 +78,12 @@ class Beside(nn.Module):
         where = sizes.location or slice(0, sizes.width)
         self.pad = (where.start, sizes.width - where.stop)
         self.shape = (sizes.horizon, where.stop - where.start)
-        width_in = sizes.input_size + state + sizes.horizon * sizes.future + sizes.static
+        width_in = sizes.input_size + state + sizes.horizon * sizes.future
         self.perceptron = Perceptron(width_in, hidden, self.shape[0] * self.shape[1], dropout)
 
     def forward(self, inputs: Inputs, last: Tensor) -> Tensor:
         """(B, horizon, width), zero where nothing is added; `last`: the last state, (B, D)."""
-        told = torch.cat([inputs.y, last, inputs.future.flatten(1), inputs.static], dim=1)
+        told = torch.cat([inputs.y, last, inputs.future.flatten(1)], dim=1)
         found: Tensor = self.perceptron(told).view(-1, *self.shape)
         return nn.functional.pad(found, self.pad)
 
