@@ -167,7 +167,8 @@ def _tune(steps: Steps, airline: Any) -> None:
 
     space = {"power": [None, "log"], "lags": ["auto", 12, 24], "windows": ["auto", None], "fourier": (0, 4)}
     found = tune(LinearModel(horizon=12), airline, n_trials=TRIALS, options=Study(space=space, holdout=1, progress=False))
-    usual, best = found.holdout.iloc[0], found.holdout.iloc[1]
+    table: Any = found.holdout
+    usual, best = table.iloc[0], table.iloc[1]
     counts = found.trials["state"].value_counts().to_dict()
     steps.tell(
         f"{', '.join(f'{count} {state}' for state, count in counts.items())}; best: "
