@@ -55,8 +55,8 @@ class Transformer(StepwiseForecaster):
     )
 
     learning_example: ClassVar[dict[str, Any]] = {
-        **StepwiseForecaster.learning_example, "max_steps": 400, "d_model": 16, "n_heads": 2, "n_layers": 1, "batch_size": 64,
-        "patch_length": 6,
+        **StepwiseForecaster.learning_example, "max_steps": 800, "d_model": 32, "n_heads": 2, "n_layers": 1, "batch_size": 64,
+        "patch_length": 6, "positions": "learned", "head": "quantiles",
     }  # fmt: skip
 
     @classmethod

@@ -18,7 +18,7 @@ from tests.models.neural.test_ahead import HORIZON, ROWS, fitted, panel
 
 @pytest.mark.filterwarnings("ignore")  # of torch and onnxscript on each other
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["DLinear", "MLP", "NBEATS", "LSTM"])
+@pytest.mark.parametrize("name", ["DLinear", "MLP", "NBEATS", "LSTM", "Transformer"])
 def test_onnxruntime_agrees_with_predict(name: str, tmp_path: Path) -> None:
     pytest.importorskip("onnx", reason="the extra onnx is not installed")
     runtime: Any = pytest.importorskip("onnxruntime", reason="the extra onnx is not installed")
