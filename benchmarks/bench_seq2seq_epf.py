@@ -2,8 +2,8 @@
 
     python benchmarks/bench_seq2seq_epf.py [--seeds 1] [--quick]
 
-Needs the data folder (DEEPFORECAST_DATA). Standardised by the first 36,691 rows, which alone are learned from; input 168, horizon
-24, each row of the last 10,483 but 23 begins a window. Wang et al. 2024 (TimeXer) have 0.236.
+Needs the data folder (DEEPFORECAST_DATA). Standardised by the first 36,691 rows, which alone are learned from; input 168,
+horizon 24, each row of the last 10,483 but 23 begins a window. Wang et al. 2024 (TimeXer) have 0.236.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ def main() -> int:
 
 def standardised() -> pd.DataFrame:
     """All rows, the price by its first rows."""
-    frame = pd.concat([datasets.load("epf_np", split=split) for split in ("train", "test")]).sort_values("ds", ignore_index=True)
+    parts = [datasets.load("epf_np", split=split) for split in ("train", "test")]
+    frame = pd.concat(parts).sort_values("ds", ignore_index=True)
     y = frame["y"].to_numpy(dtype=float)
     return frame.assign(unique_id="np", y=(y - y[:TRAIN].mean()) / y[:TRAIN].std())[["unique_id", "ds", "y", *KNOWN]]
 
