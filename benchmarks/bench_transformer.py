@@ -3,7 +3,7 @@
     python benchmarks/bench_transformer.py [--rounds 3] [--steps 40] [--threads 1] [--quick]
 
 d_model 64, 4 heads, 2 + 2 layers, feedforward 256, input 96, horizon 24, 256 windows a step, mean absolute error, a point a
-step; with torch's dropout of 0.1, and without. Every run is a process of its own, in turn. CPU seconds count, as the machine may
+step; with torch's dropout of 0.1, and without. Every run is a process of its own, in turn. CPU seconds count: the machine may
 do other work (there, pin it to a core: taskset -c 0). `plain` is torch as it comes, ours goes through the public fit.
 """
 
