@@ -174,6 +174,7 @@ def test_four_processes_race_on_a_real_postgresql():
         for one in processes[1:]:
             ended(one)
         found = call(url, 24, "sleep:0.2")
+        found.study._storage._backend.engine.dispose()  # or its connections outlive the server
         assert len(found.trials) == 24
         assert set(found.trials["state"]) == {"complete"}
         assert (found.trials["start"] == "default").sum() == 1
