@@ -30,7 +30,7 @@ COMMON: dict[str, Any] = {"head": "point", "scaler": "standard", "positions": Tr
 BY_ROW: dict[str, Any] = {"encoder": "convolutional", "kernel_size": 1}
 SETTINGS: dict[str, dict[str, Any]] = {
     "general": {"max_steps": 600},
-    "additive": {"max_steps": 1000},
+    "additive": {"max_steps": 1500, "learned_temperature": True},
     "location": {"max_steps": 600},
     "dot": {"max_steps": 800},
     "gaussian": {"max_steps": 600},
