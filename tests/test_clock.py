@@ -22,6 +22,7 @@ from tests.frames import plain
 from tests.frames import same as same_frame
 
 PACKAGE = Path(__file__).resolve().parents[1] / "deepforecast"
+ACROSS_MACHINES = {"tuning/survival.py"}  # when a worker on another machine was last heard of: no other clock is shared
 WALL = {"time", "time_ns", "ctime", "localtime", "mktime"}  # functions of the module time that follow the wall clock
 
 
@@ -88,7 +89,7 @@ def test_F33_the_bar_bears_a_clock_that_goes_back(capsys: pytest.CaptureFixture[
 
 
 def test_F33_the_package_reads_the_wall_clock_for_dates_only() -> None:
-    files = sorted(PACKAGE.rglob("*.py"))
+    files = sorted(path for path in PACKAGE.rglob("*.py") if str(path.relative_to(PACKAGE)) not in ACROSS_MACHINES)
     found = [f"{path.relative_to(PACKAGE)}:{line}" for path in files for line in wall_clock(path.read_text("utf-8"))]
     assert found == []
 

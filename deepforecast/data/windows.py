@@ -101,7 +101,7 @@ def channels(panel: Panel, input_size: int, horizon: int, clock: tuple[str, ...]
 
 @dataclass(frozen=True)
 class Rows:
-    """The rows of all series, each series behind `input_size` empty ones, with what is known beside them.
+    """The rows of all series, each behind empty ones, as many as no window reaches across, with what is known beside them.
 
     `first`: where each series' own rows begin; `first_time`: their place on the clock.
     """
@@ -131,11 +131,11 @@ class Rows:
 def rows(panel: Panel, channels: Channels) -> Rows:
     """A panel for the windows of these channels."""
     length, horizon, calendar = channels.input_size, channels.horizon, panel.calendar
-    count = len(panel)
-    first = panel.indptr[:-1] + length * np.arange(1, count + 1)
-    total = len(panel.y) + length * count + horizon
+    count, gap = len(panel), max(length, horizon)
+    first = panel.indptr[:-1] + gap * np.arange(1, count + 1)
+    total = len(panel.y) + gap * count + horizon
     own = np.ones(total, dtype=bool)  # which rows are series'; a number for each would take as much memory as their values
-    own[first[:, None] - length + np.arange(length)] = False
+    own[first[:, None] - gap + np.arange(gap)] = False
     own[total - horizon :] = False
     y = np.full(total, np.nan)
     y[own] = panel.y
@@ -146,9 +146,8 @@ def rows(panel: Panel, channels: Channels) -> Rows:
     for place, name in enumerate(channels.codes):
         codes[own, place] = panel.covariates[name].values.astype(np.int64) + 1
     begin = int(panel.start.min())
-    time = np.arange((int(panel.series.last.max()) - begin) // calendar.step + 1)
-    table = channels.clock_of(calendar, begin + calendar.step * time)
-    clock = np.concatenate([np.repeat(table[:1], length, 0), table, np.repeat(table[-1:], horizon, 0)])
+    time = np.arange(-length, (int(panel.series.last.max()) - begin) // calendar.step + 1 + horizon)
+    clock = channels.clock_of(calendar, begin + calendar.step * time)
     static, static_codes = static_of(channels, panel.static, count)
     return Rows(
         y, numbers, codes, clock, static, static_codes, np.zeros((count, 1)), np.ones((count, 1)), length, horizon,
@@ -177,6 +176,7 @@ class Places:
     order: Ints
     least: Ints
     most: Ints
+    until: Ints | None = None  # of each series so many rows may be learned from, where not all may
 
     @cached_property
     def ends(self) -> Ints:
@@ -210,10 +210,17 @@ def places(panel: Panel, input_size: int, horizon: int, held_out: int = 0, recen
     if recent is not None:
         least = np.maximum(least, most - recent + 1)
     usable = np.flatnonzero(lengths >= 2)
+    held = [one.values for each in (panel.static, panel.covariates) for _, one in sorted(each.items())]
+    beside = [one if len(one) == len(panel) else _sums(one, panel) for one in held]
     ends = panel.indptr[1:]
-    sums = np.add.reduceat(panel.y if panel.complete else np.nan_to_num(panel.y), panel.indptr[:-1])
-    keys = (sums, np.nan_to_num(panel.y[ends - 1]), np.nan_to_num(panel.y[panel.indptr[:-1]]), panel.lengths)
-    return Places(usable[np.lexsort([key[usable] for key in keys])], least, most)
+    own = (_sums(panel.y, panel), np.nan_to_num(panel.y[ends - 1]), np.nan_to_num(panel.y[panel.indptr[:-1]]), panel.lengths)
+    keys = [panel.start, *beside, *own]
+    return Places(usable[np.lexsort([key[usable] for key in keys])], least, most, lengths if held_out else None)
+
+
+def _sums(values: Any, panel: Panel) -> Any:
+    """Of each series."""
+    return np.add.reduceat(np.nan_to_num(values) if np.isnan(values).any() else values, panel.indptr[:-1])
 
 
 def held_out(panel: Panel, horizon: int, rows: int) -> Places:

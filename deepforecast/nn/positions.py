@@ -128,8 +128,8 @@ class Positions(nn.Module):
 def waves(places: Tensor, width: int) -> Tensor:
     """Sines and cosines of the places, (n,) -> (n, width), side by side, from waves of 2 pi rows to such of 10,000 times that.
 
-    >>> waves(torch.tensor([0.0, 1.0]), 4).round(decimals=2).tolist()
-    [[0.0, 1.0, 0.0, 1.0], [0.84, 0.54, 0.01, 1.0]]
+    >>> (100 * waves(torch.tensor([0.0, 1.0]), 4)).round().tolist()
+    [[0.0, 100.0, 0.0, 100.0], [84.0, 54.0, 1.0, 100.0]]
     """
     pairs = (width + 1) // 2
     speeds = LONGEST ** (-torch.arange(pairs, dtype=places.dtype) * 2 / width)

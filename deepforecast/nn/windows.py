@@ -15,7 +15,7 @@ from deepforecast.nn.batch import Batch
 
 @dataclass(frozen=True)
 class Windows:
-    """Rows of all series one after the other, each series behind `input_size` empty rows, the last before `horizon` such.
+    """Rows of all series one after the other, with so many empty rows between them that no window holds rows of two.
 
     A window is where it begins: `rows[begin : begin + input_size + horizon]`. Missing values are NaN.
     """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -43,7 +43,7 @@ class Steps:
         series, cutoff = self.places.draw(self.seed, step, self.size * self.parts, self.evenly)
         for begin in range(0, self.size * self.parts, self.size):
             part = slice(begin, begin + self.size)
-            yield gathered(self.windows, self.rows, series[part], cutoff[part])
+            yield gathered(self.windows, self.rows, series[part], cutoff[part], self.places.until)
 
 
 class Several:
@@ -89,8 +89,13 @@ class Every:
             yield gathered(self.windows, self.rows, *self.places.at(numbers))
 
 
-def gathered(windows: Windows, rows: Rows, series: Ints, cutoff: Ints) -> Batch:
-    """The windows of these series and cutoffs."""
+def gathered(windows: Windows, rows: Rows, series: Ints, cutoff: Ints, until: Ints | None = None) -> Batch:
+    """The windows of these series and cutoffs. `until`: of each series so many rows are targets, and none after them."""
     device = windows.y.device
     begin, time = rows.begin(series, cutoff)
-    return windows.gather(*(torch.from_numpy(one).to(device) for one in (begin, time, series)))
+    batch = windows.gather(*(torch.from_numpy(one).to(device) for one in (begin, time, series)))
+    if until is None or batch.target is None:
+        return batch
+    left = torch.from_numpy(until[series] - cutoff).to(device)
+    beyond = torch.arange(windows.horizon, device=device) >= left.unsqueeze(1)
+    return replace(batch, target=batch.target.masked_fill(beyond, torch.nan))

@@ -27,7 +27,7 @@ RUNS: dict[str, dict[str, Any]] = {
     "all of it": {
         "average": 0.8, "accumulate": 2, "validation": 10, "validate_every": 7, "schedule": "cosine", "normalization": "batch"
     },
-    "scheduled sampling": {"output": "autoregressive", "teacher": "linear"},
+    "scheduled sampling": {"output": "autoregressive", "teacher": "linear", "decoder_size": 64},
 }
 
 
@@ -75,7 +75,7 @@ def test_F02_early_stopping(tmp_path: Path) -> None:
 
 def test_a_rate_that_was_halved_stays_so(tmp_path: Path) -> None:
     """After a loss that blew up, the run goes on as one without a cut."""
-    given = {"learning_rate": 20.0, "schedule": "constant", "max_steps": 50, "grad_clip": None, "head": "point", "loss": "mse"}
+    given = {"learning_rate": 0.5, "schedule": "constant", "max_steps": 50, "grad_clip": None, "head": "point", "loss": "mse"}
     folders = [str(tmp_path / name) for name in ("whole", "cut")]
     whole = lstm(**given, checkpoint_dir=folders[0], checkpoint_every=5).fit(FRAME)
     assert whole.training_report_.rate.nunique() > 1
@@ -94,7 +94,7 @@ def test_a_folder_changes_no_bit_and_without_one_nothing_is_written(tmp_path: Pa
 
 
 OTHERS: dict[str, dict[str, Any]] = {
-    "seed": {"seed": 1}, "hidden_size": {"hidden_size": 5}, "scaler": {"scaler": "mean_abs"}, "loss": {"loss": "mse"},
+    "seed": {"seed": 1}, "hidden_size": {"hidden_size": 5}, "scaler": {"scaler": "mean_abs"}, "head": {"head": "normal"},
     "learning_rate": {"learning_rate": 0.02},
 }  # fmt: skip
 

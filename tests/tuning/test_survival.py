@@ -32,13 +32,15 @@ def running(study, **said):
         ({"began": "0"}, True),  # another process of that number
         ({"pid": 2**22 + 1}, True),
         ({"host": "elsewhere"}, False),
-        ({"host": "elsewhere", "at": time.time() - 50}, False),
-        ({"host": "elsewhere", "at": time.time() - 150}, True),
-        ({"host": "elsewhere", "at": time.time() - 150, "limit": 100.0}, False),
+        ({"host": "elsewhere", "ago": 50}, False),
+        ({"host": "elsewhere", "ago": 150}, True),
+        ({"host": "elsewhere", "ago": 150, "limit": 100.0}, False),
         ({}, False),  # just asked for
     ],
 )
 def test_who_is_dead(study, said, dead):
+    if "ago" in said:
+        said = {**said, "at": time.time() - said["ago"]}
     running(study, **said)
     assert survival.bury(study, retries=1, grace=100.0) == dead
     assert [one.state for one in study.trials] == ([TrialState.FAIL, TrialState.WAITING] if dead else [TrialState.RUNNING])

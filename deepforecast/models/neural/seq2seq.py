@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from deepforecast.core.params import Param, param
 from deepforecast.core.registry import register
@@ -68,6 +68,10 @@ class Seq2Seq(StepwiseForecaster):
     window: int | None = param(None, at_least=1, help="rows on either side of one that a step chooses; None: all are looked at")
     hard: bool = param(False, help="whether a step looks at one row alone")
     scaler: str = param("last")
+
+    learning_example: ClassVar[dict[str, Any]] = {
+        **StepwiseForecaster.learning_example, "max_steps": 600, "hidden_size": 32, "head": "quantiles"
+    }  # fmt: skip
 
     @classmethod
     def examples(cls) -> list[dict[str, Any]]:
