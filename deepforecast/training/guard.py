@@ -123,7 +123,8 @@ class Guard:
             self.record.kept = self._good_at
             if self.average is not None:
                 self.average.give(self.network)
-        self.record.why = self.record.why or "all steps done"
+        done = "all steps done" if self.at >= self.options.max_steps else "a callback stopped it"
+        self.record.why = self.record.why or done
         return self.record
 
     # -- helpers ---------------------------------------------------------------------------------------------------------------

@@ -35,7 +35,7 @@ def learn(
         network.train()
         try:
             if not options.learning_rate:
-                options = replace(options, learning_rate=found_rate(network, steps, options))
+                options = replace(options, learning_rate=found_rate(network, steps, options) * options.share)
             guard = Guard(network, options, monitor, checkpoints, validation)
             with interrupted(guard):
                 _run(guard, steps, options)

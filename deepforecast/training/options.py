@@ -16,6 +16,7 @@ class Options:
     max_steps: int
     batch_size: int
     learning_rate: float  # 0: found by a range test
+    share: float = 1.0  # of the rate found that is learned at
     weight_decay: float = 0.0
     schedule: str = "one_cycle"
     warmup: float = 0.1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from deepforecast.data import calendar_features
@@ -30,6 +30,7 @@ def made(source: Panel, input_size: int, horizon: int) -> Rows:
 
 
 @settings(deadline=None, max_examples=60)
+@example([2, 9], 1, 6)  # a horizon that reaches farther than a window looks back
 @given(st.lists(st.integers(2, 30), min_size=1, max_size=4), st.integers(1, 8), st.integers(1, 6))
 def test_a_window_is_the_rows_up_to_its_cutoff_and_those_after_it(lengths: list[int], size: int, horizon: int) -> None:
     source = panel(*lengths)

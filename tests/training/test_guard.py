@@ -196,3 +196,24 @@ def test_report_of_a_run() -> None:
     assert np.isfinite(report[["loss", "rate", "gradient_norm", "seconds"]]).all(axis=None)
     assert (report.gradient_norm > 0).all()
     assert report.rate.idxmax() in (1, 2)
+
+
+def test_rows_held_out_of_short_series_are_no_targets() -> None:
+    """Where a series is hardly longer than the horizon, its windows reach into the rows held out: as nothing known."""
+    frame = generate(3, 20, seed=1)
+    moved = frame.assign(y=frame.y + 500.0 * (frame.groupby("unique_id").cumcount() >= 14))
+    given = {"horizon": 14, "hidden": [8], "max_steps": 5, "validation": 6, "batch_size": 32}
+    one, other = (MLP(**given).fit(each).training_report_.loss for each in (frame, moved))
+    np.testing.assert_array_equal(one, other)
+
+
+def test_other_series_are_no_targets_of_a_short_one() -> None:
+    """Whatever level the series beside them has, the windows of short series are the same, in validation too."""
+    short, long = generate(2, 9, seed=1), generate(2, 40, seed=2)
+    found = []
+    for level in (0.0, 1e6):
+        frame = pd.concat([short, long.assign(unique_id="zz" + long.unique_id, y=long.y + level)], ignore_index=True)
+        model = MLP(horizon=14, input_size=3, validation=2, hidden=[8], max_steps=5, batch_size=32)
+        found.append(model.fit(frame).training_report_)
+    np.testing.assert_allclose(found[0].loss, found[1].loss, rtol=1e-4)
+    np.testing.assert_allclose(found[0].validation, found[1].validation, rtol=1e-4)

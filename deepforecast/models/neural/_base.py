@@ -79,7 +79,7 @@ class NeuralForecaster(Forecaster):
     validate_every: int = param(50, at_least=1, help="steps between two looks at the validation rows")
     patience: int | None = param(None, at_least=1, help="looks without a better one after which training ends")
     time_limit: float | None = param(None, above=0, help="seconds after which training ends")
-    seed: int = param(0, at_least=0, help="of weights and batches")
+    seed: int = param(0, at_least=0, at_most=2**63 - 1, help="of weights and batches")
     precision: str = param("32-true", choices=("32-true", "bf16-mixed", "16-mixed"), help="of the arithmetic")
     accelerator: str = param("auto", choices=("auto", "cpu", "gpu", "mps", "tpu"), help="where to train")
     devices: int | str | list[int] = param(1, choices=("auto",), help="how many of them, or which")

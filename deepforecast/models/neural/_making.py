@@ -104,7 +104,7 @@ def options(model: NeuralForecaster, windows_there: int, rate: float = 1.0) -> O
             "validate_every", "patience", "time_limit", "seed", "precision", "accelerator", "devices", "strategy", "compile",
             "progress", "checkpoint_dir", "checkpoint_every")  # fmt: skip
     return Options(
-        max_steps=steps, learning_rate=0.0 if isinstance(model.learning_rate, str) else model.learning_rate * rate,
+        max_steps=steps, learning_rate=0.0 if isinstance(model.learning_rate, str) else model.learning_rate * rate, share=rate,
         evenly=model.draw == "series",
         teacher=getattr(model, "teacher", "constant"), trainer=model.trainer or {},
         **{name: getattr(model, name) for name in same},

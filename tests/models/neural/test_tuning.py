@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from deepforecast import GRU, LSTM, MLP, Naive
+from deepforecast.datasets import generate
 from deepforecast.errors import ParameterError, ParameterTypeError
 from tests.models.neural.test_ahead import fitted, panel
 
@@ -72,3 +73,13 @@ def test_a_tensor_left_behind_is_noticed(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(MLPBody, "features", lambda self, inputs: features(self, inputs) + torch.ones(1, device="cpu"))
     with pytest.raises(RuntimeError, match="device"):
         MLP(horizon=5).device_step("meta")
+
+
+def test_going_on_at_a_rate_that_is_found_takes_a_tenth_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    from deepforecast.training import loop
+
+    monkeypatch.setattr(loop, "found_rate", lambda *_: 0.02)
+    frame = generate(2, 60, seed=1)
+    model = MLP(horizon=4, input_size=8, hidden=[8], max_steps=5, schedule="constant", warmup=0.0, learning_rate="find")
+    assert model.fit(frame).training_report_.rate.tolist() == [0.02] * 5
+    assert model.fine_tune(frame).training_report_.rate.iloc[-1] == pytest.approx(0.002)
