@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cached_property, partial
 from math import inf
@@ -16,7 +16,7 @@ from deepforecast.core.noise import standard_normal
 from deepforecast.core.state import Learned
 from deepforecast.core.threads import allowed_threads, torch_limited
 from deepforecast.data.covariates import Covariate
-from deepforecast.data.frames import Floats
+from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.windows import static_of
 from deepforecast.errors import DeepForecastError
 from deepforecast.models.neural._forecast import LEAST, HeadForecast, Joined, filled, limits
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 ROWS = 512  # windows of a pass, and a multiple of LEAST: the last bits of a product hang on how many rows are left over
 AT_ONCE = 2400  # paths of a pass: more of them leave the processor's memory, fewer cost more calls
 WORTH = 2e8  # multiplications of a pass from which a second thread helps more than it costs
+HELD = 4_000_000  # numbers that a network says of paths at once
 BEYOND = (200, 9)  # paths by which steps beyond the horizon are told, and values of the distribution of each that are pooled
 IN_TURN = (100, 5)  # the same of networks that take their steps in turn
 
@@ -51,7 +52,8 @@ def forecast(
     if steps <= ahead.horizon:
         return first if steps == ahead.horizon else replace(first, raw=first.raw[:, :steps])
     if ahead.network.head.distribution:
-        return Joined((first, SampledForecast(walked(ahead, _evenly(ahead, BEYOND[0]), BEYOND[1]))))
+        beyond = _by_groups(ahead, BEYOND[0], lambda some: walked(some, _evenly(some, BEYOND[0]), BEYOND[1]))
+        return Joined((first, SampledForecast(beyond)))
     parts, tail = [first], ahead.tail
     for begin in range(ahead.horizon, steps, ahead.horizon):
         tail = np.concatenate([tail, parts[-1].mean], axis=1)[:, -tail.shape[1] :]
@@ -65,8 +67,23 @@ def paths(
 ) -> Floats:
     """Sample paths, (series, samples, steps); the noise belongs to the series, whatever stands beside it."""
     ahead = Ahead(model.name, learned, steps, future, limits(model), model._decoder().sharpness)
-    noise = standard_normal(seed, np.nan_to_num(ahead.tail), (ahead.blocks * ahead.horizon, samples))
-    return walked(ahead, noise.transpose(0, 2, 1))
+
+    def drawn(some: Ahead) -> Floats:
+        noise = standard_normal(seed, np.nan_to_num(some.tail), (some.blocks * some.horizon, samples))
+        return walked(some, noise.transpose(0, 2, 1))
+
+    return _by_groups(ahead, samples, drawn)
+
+
+def _by_groups(ahead: Ahead, samples: int, act: Callable[[Ahead], Floats]) -> Floats:
+    """Of some series after the other: what a network says of the paths of all at once would fill the memory. One that takes
+    its steps in turn says one step at a time."""
+    count, numbers = len(ahead.tail), samples * ahead.horizon * ahead.network.sizes.width
+    size = max(HELD // numbers // LEAST, 1) * LEAST
+    if ahead.in_turn or count <= size:
+        return act(ahead)
+    parts = (act(ahead.of(np.arange(begin, min(begin + size, count)))) for begin in range(0, count, size))
+    return np.concatenate([np.array(part) for part in parts])  # copied: a part may be a view of far more
 
 
 def walked(ahead: Ahead, noise: Floats, pooled: int = 0) -> Floats:
@@ -139,6 +156,11 @@ class Ahead:
         self.tail: Floats = np.asarray(learned.by_series["tail"])
         self.ties: Floats | None = learned.shared.get("ties")
         self._reach = self.tail.shape[1] + self.blocks * self.horizon
+
+    def of(self, series: Ints) -> Ahead:
+        """The same of some of the series."""
+        future = {name: one.take(series) for name, one in self.future.items()}
+        return Ahead(self.name, self.learned.take(series), self.steps, future, self.limits, self.sharpness)
 
     def block(self, tail: Floats, begin: int) -> HeadForecast:
         """What the network says of the steps from `begin` on, after these values; several tails a series: its paths."""

@@ -157,3 +157,18 @@ def test_threads_are_as_they_were() -> None:
     with torch_limited(2):
         fitted("DLinear").predict()
         assert torch.get_num_threads() == 2
+
+
+def test_paths_of_some_series_after_the_other_are_those_of_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    from deepforecast.models.neural import _ahead
+
+    model = deepforecast.MLP(horizon=4, input_size=8, hidden=[8], max_steps=3).fit(panel(10, 40))
+    whole = model.predict(11, level=80), model.simulate(3, 11, seed=2)
+    monkeypatch.setattr(_ahead, "HELD", 1)
+    groups: list[int] = []
+    plain = _ahead.walked
+    monkeypatch.setattr(_ahead, "walked", lambda ahead, *rest: groups.append(len(ahead.tail)) or plain(ahead, *rest))
+    again = model.predict(11, level=80), model.simulate(3, 11, seed=2)
+    assert groups == [4, 4, 2] * 2
+    for one, other in zip(whole, again, strict=True):
+        pd.testing.assert_frame_equal(one, other)
