@@ -87,7 +87,7 @@ def lint_imports(folder: Path) -> subprocess.CompletedProcess[str]:
 def toy_house(folder: Path) -> Path:
     """A package of empty rooms under the real contract."""
     shutil.copy(ROOT / "pyproject.toml", folder)
-    rooms = ["cli", "testing", "evaluation", "models", "core", "io", "plotting", "datasets", "data", "errors"]
+    rooms = ["cli", "benchmark", "testing", "evaluation", "models", "core", "io", "plotting", "datasets", "data", "errors"]
     for room in rooms:
         (folder / "deepforecast" / room).mkdir(parents=True)
         (folder / "deepforecast" / room / "__init__.py").write_text("")
