@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -10,7 +11,9 @@ class Card:
     """What a dataset is, where it comes from, and how it is usually forecast.
 
     `frequency` is a pandas alias, or 1 for integer time. `season_length` and `horizon` are the usual ones; they are
-    `None` for a set of several frequencies, whose `groups` name the sets of one frequency each.
+    `None` for a set of several frequencies, whose `groups` name the sets of one frequency each. `horizons` are all that the
+    literature uses, where there are several. `borders` are the rows of each series where train, validation and test end
+    in the literature. `reference` is what to cite, `source` where the rows come from.
     """
 
     name: str
@@ -21,6 +24,7 @@ class Card:
     series: int
     rows: int
     licence: str
+    reference: str
     source: str
     future: tuple[str, ...] = ()
     past: tuple[str, ...] = ()
@@ -28,11 +32,17 @@ class Card:
     note: str = ""
     splits: tuple[str, ...] = ("train", "test")
     groups: tuple[str, ...] = ()
+    horizons: tuple[int, ...] = ()
+    borders: tuple[int, ...] = ()
 
     @property
     def columns(self) -> dict[str, tuple[str, ...]]:
         """The roles of the covariates, as `fit(frame, columns=...)` takes them."""
         return {"future": self.future, "past": self.past, "static": self.static}
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as plain data, for a report or a file."""
+        return asdict(self)
 
     def __str__(self) -> str:
         roles = [f"{role} {', '.join(names)}" for role, names in self.columns.items() if names]
@@ -41,9 +51,12 @@ class Card:
             "size": f"{self.series:,} series, {self.rows:,} rows",
             "frequency": f"{self.frequency}, season {self.season_length or 'by group'}, horizon {self.horizon or 'by group'}",
             "covariates": "; ".join(roles),
+            "horizons": ", ".join(map(str, self.horizons)),
+            "borders": ", ".join(map(str, self.borders)),
             "groups": ", ".join(self.groups),
             "splits": ", ".join(self.splits),
             "note": self.note,
+            "reference": self.reference,
             "source": self.source,
             "licence": self.licence,
         }

@@ -93,7 +93,7 @@ def _state(place: Path, folder: str, part: str) -> str:
 def _frame(paths: list[Path], columns: list[str] | None, prefix: str) -> pd.DataFrame:
     import pyarrow as pa
 
-    tables = [_table(path, columns) for path in paths]
+    tables = [_table(path, columns, prefix) for path in paths]
     table = pa.concat_tables(tables, promote_options="permissive").unify_dictionaries()
     if prefix:
         table = table.filter(_begins(table.column("unique_id"), prefix))
@@ -102,18 +102,32 @@ def _frame(paths: list[Path], columns: list[str] | None, prefix: str) -> pd.Data
     return frame
 
 
-def _table(path: Path, columns: list[str] | None) -> Any:
+def _table(path: Path, columns: list[str] | None, prefix: str) -> Any:
+    """The columns of a file; where it says which ids its parts hold, only the parts that may hold ids of the prefix."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
-        table = pq.read_table(path, columns=columns)
+        with pq.ParquetFile(path) as file:
+            if lacking := [name for name in columns or () if name not in file.schema_arrow.names]:
+                raise KeyError(f"there is no column {lacking[0]}")
+            parts = [part for part in range(file.num_row_groups) if _may_hold(file.metadata.row_group(part), prefix)]
+            table = file.read_row_groups(parts, columns=columns)
         return table if pa.types.is_dictionary(table.schema.field("unique_id").type) else _with_coded_ids(table)
     except (pa.ArrowException, OSError, KeyError) as error:
         wanted = f"columns {', '.join(columns)}" if columns else "column unique_id"
         raise DataError(
             f"{path} has to be a parquet file with the {wanted}; reading it failed ({shown(str(error))}). Copy it anew."
         ) from error
+
+
+def _may_hold(part: Any, prefix: str) -> bool:
+    """Whether a part of a file may hold ids that begin with the prefix, by the least and greatest id it declares."""
+    columns = [part.column(number) for number in range(part.num_columns)]
+    ids = next((column.statistics for column in columns if column.path_in_schema == "unique_id"), None)
+    if not prefix or ids is None or not ids.has_min_max:
+        return True
+    return bool(ids.min[: len(prefix)] <= prefix <= ids.max[: len(prefix)])
 
 
 def _with_coded_ids(table: Any) -> Any:

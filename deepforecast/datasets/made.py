@@ -26,9 +26,12 @@ def entries() -> list[Entry]:
         series=3,
         rows=600,
         licence="Apache-2.0 (made here)",
-        source="deepforecast.datasets.generate",
+        reference="deepforecast.datasets.generate",
+        source="deepforecast",
         note="the same as generate(recipe=Recipe(covariates='all')); the effects are in Effects()",
-        **RECIPE.columns,
+        future=RECIPE.columns["future"],
+        past=RECIPE.columns["past"],
+        static=RECIPE.columns["static"],
     )
     return [whole(card, _frame)]
 

@@ -34,7 +34,9 @@ def test_a_card_is_complete(name: str) -> None:
     card = datasets.card(name)
     assert card.what
     assert card.licence
+    assert card.reference
     assert card.source
+    assert card.to_dict()["name"] == name
     assert card.series >= 1
     assert card.rows > card.series
     Columns(**card.columns)

@@ -45,6 +45,13 @@ def test_a_group_has_only_its_ids(folder: Path) -> None:
     assert len(datasets.table("m1", "info")) == 5
 
 
+def test_a_group_is_found_in_whichever_part_of_a_file(folder: Path) -> None:
+    path = folder / "m1" / "train.parquet"
+    pd.read_parquet(path).astype({"unique_id": "category"}).to_parquet(path, row_group_size=2)
+    for name, y in {"yearly": [1.0, 2.0, 6.0], "quarterly": [3.0, 4.0, 7.0], "monthly": [5.0, 8.0]}.items():
+        assert datasets.load(f"m1_{name}")["y"].tolist() == y
+
+
 def test_ids_as_plain_text_are_read_as_well(folder: Path) -> None:
     for name in ("train", "test"):
         path = folder / "m1" / f"{name}.parquet"
@@ -125,6 +132,10 @@ def test_folder_is_what_the_cards_say(data_folder: Path, card: datasets.Card) ->
         # gaps are allowed (rossmann), but every step is a multiple of the frequency
         assert (steps % pd.Timedelta(to_offset(card.frequency) if card.frequency != "D" else "1D") == pd.Timedelta(0)).all()
         assert (steps > pd.Timedelta(0)).all()
+    if card.borders:
+        train, test = datasets.load(card.name, split="train"), datasets.load(card.name, split="test")
+        assert len(train) == card.borders[1] * card.series
+        assert len(train) + len(test) == card.borders[2] * card.series
     for name in card.static:
         assert (frame.groupby("unique_id", observed=True)[name].nunique(dropna=False) == 1).all()
 
