@@ -1,0 +1,106 @@
+"""What a notebook would show of a tutorial: its text, what each cell prints, and its pictures, as one page of Markdown.
+
+    python tutorials/show.py 03 FOLDER          # writes FOLDER/03_topic.md and FOLDER/03_topic-1.png, ...
+
+`cells` and `run` are all that a page of another kind needs.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import io
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+MARK, TEXT = "# %%", "# %% [markdown]"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Text in Markdown (`prose`) or code, and the line of the script on which it begins."""
+
+    prose: bool
+    text: str
+    line: int
+
+
+def scripts() -> list[Path]:
+    """Every tutorial, in the order of the course."""
+    return sorted(HERE.glob("[0-9][0-9]_*.py"))
+
+
+def cells(source: str) -> list[Cell]:
+    """The cells of a percent-format script, those without content left out."""
+    found: list[Cell] = []
+    lines = source.splitlines()
+    starts = [at for at, line in enumerate(lines) if line.startswith(MARK)]
+    for start, end in zip(starts, [*starts[1:], len(lines)], strict=True):
+        prose, body = lines[start].rstrip() == TEXT, lines[start + 1 : end]
+        if prose:
+            body = [line[2:] if line.startswith("# ") else line.removeprefix("#") for line in body]
+        if text := "\n".join(body).rstrip():
+            found.append(Cell(prose, text, start + 2))
+    return found
+
+
+def run(cell: Cell, namespace: dict[str, Any], name: str = "tutorial") -> tuple[str, list[Any]]:
+    """Runs a cell of code: what it prints, and its figures: the value of its last line, and those pyplot holds open."""
+    tree = ast.increment_lineno(ast.parse(cell.text), cell.line - 1)
+    last = tree.body.pop().value if isinstance(tree.body[-1], ast.Expr) else None
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile(tree, name, "exec"), namespace)  # noqa: S102
+        value = None if last is None else eval(compile(ast.Expression(last), name, "eval"), namespace)  # noqa: S307
+    return printed.getvalue(), [*([value] if hasattr(value, "savefig") else []), *_open_figures()]
+
+
+def _open_figures() -> list[Any]:
+    pyplot = sys.modules.get("matplotlib.pyplot")
+    if pyplot is None:
+        return []
+    figures = [pyplot.figure(number) for number in pyplot.get_fignums()]
+    pyplot.close("all")
+    return figures
+
+
+def page(script: Path, folder: Path) -> str:
+    """The tutorial as Markdown; its pictures are written into `folder`."""
+    parts, count = [], 0
+    namespace: dict[str, Any] = {"__name__": "__main__"}
+    for cell in cells(script.read_text("utf-8")):
+        if cell.prose:
+            parts.append(cell.text)
+            continue
+        printed, figures = run(cell, namespace, str(script))
+        parts.append(f"```python\n{cell.text}\n```")
+        if printed.strip():
+            parts.append(f"```text\n{printed.rstrip()}\n```")
+        for figure in figures:
+            count += 1
+            name = f"{script.stem}-{count}.png"
+            figure.savefig(folder / name, dpi=110)
+            parts.append(f"![picture {count}]({name})")
+    return "\n\n".join(parts) + "\n"
+
+
+def main(number: str, to: str) -> None:
+    os.environ.setdefault("MPLBACKEND", "Agg")
+    found = [script for script in scripts() if script.name.startswith(number)]
+    if not found:
+        raise SystemExit(f"no tutorial {number}; there are {', '.join(script.stem for script in scripts())}")
+    folder = Path(to)
+    folder.mkdir(parents=True, exist_ok=True)
+    for script in found:
+        (folder / f"{script.stem}.md").write_text(page(script, folder), encoding="utf-8")
+        print(folder / f"{script.stem}.md")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 3:
+        raise SystemExit(__doc__)
+    main(*sys.argv[1:])
