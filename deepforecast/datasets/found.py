@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from deepforecast.datasets.cards import Card
 from deepforecast.datasets.entries import Entry
+from deepforecast.datasets.events import name_events_alike
 from deepforecast.datasets.found_cards import CARDS, GROUPS
 from deepforecast.errors import DataError, ParameterError, shown
 
@@ -77,6 +78,8 @@ def read(card: Card, folder: str, prefix: str, split: str | None) -> pd.DataFram
     columns = ["unique_id", "ds", "y", *card.future, *card.past]
     parts = ("train", "test") if split is None else (split,)
     frame = _frame([locate(folder, part) for part in parts], columns, prefix)
+    if folder == "m5_ca_1":
+        name_events_alike(frame)
     if len(parts) > 1:
         # both files hold the series in the same order: a stable sort puts each series' test after its train rows
         order = frame["unique_id"].cat.codes.to_numpy().argsort(kind="stable")
