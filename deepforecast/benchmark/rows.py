@@ -20,7 +20,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from deepforecast.errors import DataError, say, shown
 
@@ -85,6 +85,14 @@ class Row:
     versions: Mapping[str, str] = field(default_factory=dict)
     machine: Mapping[str, str] = field(default_factory=dict)
 
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> Row:
+        """A row from what its line says; what only a newer version knows is left aside."""
+        known = {one.name for one in fields(cls)}
+        plain: dict[str, Any] = {key: one for key, one in given.items() if key in known}
+        plain |= {key: tuple(one) for key, one in plain.items() if isinstance(one, list)}
+        return cls(**plain)
+
     def line(self) -> bytes:
         """The row as it stands in the file: one line of JSON, in ASCII."""
         return json.dumps(asdict(self), sort_keys=True, allow_nan=False).encode("ascii") + b"\n"
@@ -143,10 +151,8 @@ def part(folder: str | Path, row: Row, kind: str) -> pd.DataFrame:
 
 
 def _row(line: bytes, number: int, path: Path) -> Row:
-    known = {one.name for one in fields(Row)}
     try:
-        given = json.loads(line)
-        row = Row(**{name: value for name, value in given.items() if name in known})  # a newer run may say more
+        row = Row.of(json.loads(line))
     except (ValueError, TypeError, AttributeError) as error:
         raise DataError(f"{path}: each line is a row of a run; line {number} is not ({shown(str(error))}).") from error
     if row.status not in STATUSES:

@@ -25,6 +25,7 @@ COMMANDS = {
     "cross-validate": "forecast the past from its own past, and score the forecasts",
     "compare": "rank several models on one data file, with a report and a plot",
     "tune": "search for the hyperparameters of a model on one data file",
+    "benchmark": "run a suite of benchmarks, each job in a process of its own, or audit it for leaks",
     "models": "list the models, or describe some of them",
     "doctor": "say what this installation has and how it is set up",
     "demo": "see it work: check, compare, forecast and plot data that ships with the library",

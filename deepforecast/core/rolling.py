@@ -35,6 +35,8 @@ class Fold:
     there: NDArray[np.bool_]
     fit_seconds: float = 0.0
     predict_seconds: float = 0.0
+    fit_cpu: float = 0.0
+    predict_cpu: float = 0.0
 
 
 def refit_every(refit: Any, local: bool) -> int:
@@ -62,16 +64,17 @@ def roll(model: Forecaster, panel: Panel, plan: Plan, *, every: int, monitor: Mo
     kept: Kept = {}
     for window in every_window:
         history = as_seen(window.history(panel))
-        started = time.perf_counter()
+        started, before = time.perf_counter(), time.process_time()
         with keeping(kept):
             if state is None or (every and window.number % every == 0):
                 state = worker._learn(history, monitor.fold(window.number))
                 fitted_on, at = window.series, state
             else:
                 at = moved_panel(worker, state, history, _places(fitted_on, window.series, len(panel)))
-            fitted = time.perf_counter()
+            fitted, between = time.perf_counter(), time.process_time()
             fold = forecast_at(worker, panel, window, at, plan.gap, plan.horizon)
-        yield Fold(fold.window, fold.forecast, fold.actual, fold.there, fitted - started, time.perf_counter() - fitted)
+        seconds = (fitted - started, time.perf_counter() - fitted, between - before, time.process_time() - between)
+        yield Fold(fold.window, fold.forecast, fold.actual, fold.there, *seconds)
     say_kept(kept)
 
 

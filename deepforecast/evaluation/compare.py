@@ -44,6 +44,8 @@ class Run:
     columns: Mapping[str, Floats] = field(default_factory=dict)
     fit_seconds: float = float("nan")
     predict_seconds: float = float("nan")
+    fit_cpu: float = float("nan")
+    predict_cpu: float = float("nan")
     peak_mb: float | None = None
     unused: tuple[str, ...] = ()
     error: str = ""
@@ -122,7 +124,7 @@ def compare(
             return replace(found, cause=None)
         return found if os.getpid() == here else replace(found, cause=_portable(found.cause))
 
-    runs = [_checked(one, rows, panel) for one in side_by_side(work, names, plan.n_windows, options)]
+    runs = [checked(one, rows, panel) for one in side_by_side(work, names, plan.n_windows, options)]
     _raise_if_none(runs)
     settings = _settings(candidates, panel, plan, criteria, options) | _judged(rows, panel) | {
         "refit": str(refit), "level": levels, "made": made.isoformat(timespec="seconds"),
@@ -151,7 +153,7 @@ def run(
         except Exception as error:  # any model may fail in any way: its row says how, the others go on
             return found.failed(error)
     found = replace(found, columns=done.columns, fit_seconds=done.fit_seconds, predict_seconds=done.predict_seconds)
-    return replace(found, peak_mb=cost.peak_mb)
+    return replace(found, fit_cpu=done.fit_cpu, predict_cpu=done.predict_cpu, peak_mb=cost.peak_mb)
 
 
 def _long_enough(plan: Plan, models: Sequence[Forecaster], panel: Panel, levels: Sequence[float]) -> Plan:
@@ -176,7 +178,7 @@ def _portable(cause: Exception | None) -> Exception | None:
     return None if cause is None else RuntimeError("".join(format_exception(cause)))
 
 
-def _checked(run: Run, rows: Rows, panel: Panel) -> Run:
+def checked(run: Run, rows: Rows, panel: Panel) -> Run:
     """A run whose forecasts can be judged; any other has failed."""
     with np.errstate(invalid="ignore"):
         for name, values in run.columns.items():

@@ -84,6 +84,8 @@ class Backtested:
     columns: Mapping[str, Floats]
     fit_seconds: float
     predict_seconds: float
+    fit_cpu: float
+    predict_cpu: float
 
 
 def backtest(
@@ -91,13 +93,13 @@ def backtest(
 ) -> Backtested:
     """One model through all windows of a plan; `tick` is told of each."""
     parts: list[dict[str, Floats]] = []
-    fit, predict = 0.0, 0.0
+    spent = np.zeros(4)
     for fold in roll(model, panel, plan, every=refit_every(refit, model.capabilities.by_series)):
         flat = columns_of(fold.forecast, model.name, model.point_kind, levels, [])
         parts.append({name: values[fold.there.reshape(-1)] for name, values in flat.items()})
-        fit, predict = fit + fold.fit_seconds, predict + fold.predict_seconds
+        spent += fold.fit_seconds, fold.predict_seconds, fold.fit_cpu, fold.predict_cpu
         tick(1)
-    return Backtested({name: np.concatenate([part[name] for part in parts]) for name in parts[0]}, fit, predict)
+    return Backtested({name: np.concatenate([part[name] for part in parts]) for name in parts[0]}, *spent.tolist())
 
 
 def side_by_side(work: Callable[[int, Tick], T], names: Sequence[str], n_windows: int, options: Backtest) -> list[T]:

@@ -18,7 +18,7 @@ from deepforecast.errors import ParameterError, ParameterTypeError, shown
 from deepforecast.evaluation import point, probabilistic
 from deepforecast.evaluation.definition import Metric
 from deepforecast.evaluation.groups import Aggregate, Groups
-from deepforecast.evaluation.point import bias, mae, mape, mase, owa, relative_bias, rmse, rmsse, smape, wape
+from deepforecast.evaluation.point import bias, mae, mape, mase, mse, owa, relative_bias, rmse, rmsse, smape, wape
 from deepforecast.evaluation.probabilistic import (
     coverage,
     crps_from_quantiles,
@@ -44,6 +44,7 @@ __all__ = [
     "mae",
     "mape",
     "mase",
+    "mse",
     "msis",
     "owa",
     "pinball",

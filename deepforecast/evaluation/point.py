@@ -39,6 +39,15 @@ def rmse(actual: ArrayLike, forecast: ArrayLike) -> Any:
     return RMSE(actual, forecast=forecast)
 
 
+def mse(actual: ArrayLike, forecast: ArrayLike) -> Any:
+    """Mean squared error, as the literature of long horizons reports it: rewards the mean. In units of the target squared.
+
+    >>> mse([1.0, 2.0], [8.0, 3.0])
+    25.0
+    """
+    return MSE(actual, forecast=forecast)
+
+
 def bias(actual: ArrayLike, forecast: ArrayLike) -> Any:
     """Mean error, forecast minus actual: above zero, the forecasts are too high.
 
@@ -173,6 +182,7 @@ def _squared_scaled(actual: Array, forecast: Array, squared_scale: Array) -> Arr
 
 MAE = PointMetric("mae", rewards="The median.", errors=_absolute)
 RMSE = PointMetric("rmse", rewards="The mean; a few large errors decide.", errors=_squared, root=True)
+MSE = PointMetric("mse", rewards="The mean; a few large errors decide.", unit="target squared", errors=_squared)
 BIAS = PointMetric("bias", rewards="Being too high as often, by size, as too low.", errors=_error, better="zero")
 RELATIVE_BIAS = PointMetric(
     "relative_bias",

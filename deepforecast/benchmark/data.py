@@ -1,0 +1,172 @@
+"""From a task to what its jobs share: the rows of its dataset, sliced and scaled, as a panel with the plan of its windows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from deepforecast import datasets
+from deepforecast.benchmark.suite import METRICS, Scaling, Slice, Task
+from deepforecast.data.cutoffs import Plan
+from deepforecast.data.panel import Panel
+from deepforecast.errors import DataError, ParameterError, some
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+ROLES = ("future", "past", "static")
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A task ready for its jobs. `history` holds every row up to the last of the test part, in the units that are scored."""
+
+    task: Task
+    history: pd.DataFrame
+    panel: Panel
+    plan: Plan
+    season: int | None
+    levels: tuple[float, ...]
+    metrics: tuple[str, ...]
+    columns: Mapping[str, Sequence[str]]
+
+    @property
+    def refit(self) -> Any:
+        """As `cross_validate` takes it."""
+        return self.task.windows.refit
+
+    def facts(self) -> dict[str, Any]:
+        """What a row says of its task."""
+        before = self.panel.lengths - self.plan.horizon - (self.plan.n_windows - 1) * self.plan.step
+        return {
+            "horizon": self.plan.horizon, "windows": self.plan.n_windows, "series": len(self.panel),
+            "rows": int(before.sum()), "length": int(before.max()), "season_length": self.season,
+        }  # fmt: skip
+
+
+def prepare(task: Task) -> Prepared:
+    """Everything the jobs of a task share.
+
+    >>> prepare(Task(dataset="air_passengers", horizon=6)).facts()["length"]
+    138
+    """
+    return arranged(task, rows_of(task))
+
+
+def rows_of(task: Task) -> pd.DataFrame:
+    """The rows of a task's dataset or generator as they come, sliced."""
+    if task.generate is None:
+        frame = datasets.load(task.dataset)
+    else:
+        try:
+            frame = datasets.generate(**task.generate)
+        except TypeError as error:
+            raise ParameterError(f"{task.name}: generate takes what datasets.generate does ({error}).") from None
+    return frame if task.part is None else sliced(frame, task.part, task.name)
+
+
+def arranged(task: Task, frame: pd.DataFrame) -> Prepared:
+    """Scaled rows as a panel with its plan. Nothing here but the scale looks at values, and it at its first rows alone."""
+    card = datasets.card(task.dataset) if task.dataset else None
+    horizon = task.horizon or (card.horizon if card else None)
+    if horizon is None:
+        raise ParameterError(f"{task.name}: a task has a horizon, its own or that of the dataset's card. Say horizon: ....")
+    season = task.season_length or (card.season_length if card else None)
+    windows = task.windows
+    step = windows.step or horizon
+    count = windows.count if windows.test is None else (windows.test - horizon) // step + 1
+    if count < 1:
+        raise ParameterError(f"{task.name}: windows.test holds {windows.test} rows, and a forecast needs {horizon}.")
+    roles = _roles(task)
+    frame = frame[["unique_id", "ds", "y", *(name for role in ROLES for name in roles[role])]]
+    frame = frame.assign(y=frame["y"].to_numpy(np.float64))
+    if task.scaling is not None:
+        frame = scaled(frame, task.scaling, horizon + (count - 1) * step, task.name)
+    freq = card.frequency if card else task.generate.get("freq", "D") if task.generate else None
+    panel = Panel.from_frame(frame, freq=freq, columns={"id": "unique_id", "time": "ds", "target": "y", **roles})
+    plan = Plan(horizon, count, step, size=windows.size, whole=bool(roles["future"]))
+    return Prepared(task, frame, panel, plan, season, tuple(task.level), task.metrics or METRICS, roles)
+
+
+def sliced(frame: pd.DataFrame, part: Slice, name: str) -> pd.DataFrame:
+    """Some of the series, and of each its last rows."""
+    ids = frame["unique_id"].drop_duplicates()
+    if part.ids:
+        wanted = [one for one in part.ids if one in set(ids)]
+        if len(wanted) < len(part.ids):
+            lacking = some([one for one in part.ids if one not in wanted])
+            raise ParameterError(f"{name}: slice.ids are ids of its series; there is no {lacking}.")
+        ids = ids[ids.isin(wanted)]
+    if part.series is not None and part.series < len(ids):
+        drawn = np.random.default_rng(part.seed).choice(len(ids), part.series, replace=False)
+        ids = ids.iloc[np.sort(drawn)]
+    frame = frame[frame["unique_id"].isin(set(ids))]
+    if part.last is not None:
+        frame = frame[frame.groupby("unique_id", sort=False, observed=True).cumcount(ascending=False) < part.last]
+    if isinstance(frame["unique_id"].dtype, type(frame["unique_id"].astype("category").dtype)):
+        frame = frame.assign(unique_id=frame["unique_id"].cat.remove_unused_categories())
+    return frame.reset_index(drop=True)
+
+
+def scaled(frame: pd.DataFrame, scaling: Scaling, judged: int, name: str) -> pd.DataFrame:
+    """Each series by the mean and standard deviation of its first rows, which end before the rows judged."""
+    series = frame.groupby("unique_id", sort=False, observed=True)
+    row = series.cumcount()
+    shortest = int(series.size().min())
+    if scaling.rows > shortest - judged:
+        raise ParameterError(
+            f"{name}: scaling.rows is at most the {shortest - judged} rows before the first cutoff, or the scale would know "
+            f"what is forecast; got {scaling.rows}."
+        )
+    first = frame[row < scaling.rows].groupby("unique_id", sort=False, observed=True)["y"]
+    mean, spread = (frame["unique_id"].map(one).to_numpy(np.float64) for one in (first.mean(), first.std(ddof=0)))
+    if np.isnan(mean).any():
+        raise DataError(f"{name}: a series is scaled by its first {scaling.rows} rows; one has no value there.")
+    return frame.assign(y=(frame["y"].to_numpy() - mean) / np.where(spread > 0, spread, 1.0))
+
+
+def sampled(prepared: Prepared, count: int) -> list[Any]:
+    """The ids whose forecasts are kept: evenly spread over the panel, so the same for every model."""
+    ids = prepared.history["unique_id"].drop_duplicates()
+    places = np.unique(np.linspace(0, len(ids) - 1, min(count, len(ids))).astype(np.int64)).tolist()
+    return [ids.iloc[place] for place in places]
+
+
+def last_rows(prepared: Prepared, ids: Sequence[Any]) -> pd.DataFrame:
+    """Of these series the rows a plot shows before the windows and in them, at most a thousand."""
+    kept = prepared.history[prepared.history["unique_id"].isin(set(ids))]
+    judged = prepared.plan.horizon + (prepared.plan.n_windows - 1) * prepared.plan.step
+    shown = min(1000, judged + max(4 * prepared.plan.horizon, 3 * (prepared.season or 1), 24))
+    kept = kept[kept.groupby("unique_id", sort=False, observed=True).cumcount(ascending=False) < shown]
+    return kept[["unique_id", "ds", "y"]].astype({"unique_id": str}).reset_index(drop=True)
+
+
+def limited(task: Task, series: int | None) -> tuple[Task, str]:
+    """The task with at most so many series, and what that leaves out, in words."""
+    part = task.part or Slice()
+    if series is None or (part.series is not None and part.series <= series):
+        return task, ""
+    if task.generate is not None:
+        given = int(task.generate.get("n_series", 3))
+        if given <= series:
+            return task, ""
+        return replace(task, generate={**task.generate, "n_series": series}), f"{task.name}: {series:,} of {given:,} series"
+    whole = part.series or (len(part.ids) if part.ids else datasets.card(task.dataset).series)
+    if whole <= series:
+        return task, ""
+    return replace(task, part=replace(part, series=series)), f"{task.name}: {series:,} of {whole:,} series"
+
+
+def _roles(task: Task) -> dict[str, tuple[str, ...]]:
+    if isinstance(task.columns, Mapping):
+        unknown = [role for role in task.columns if role not in ROLES]
+        if unknown:
+            raise ParameterError(f"{task.name}: columns has the roles {', '.join(ROLES)}; got {some(unknown)}.")
+        said = {role: task.columns.get(role) or () for role in ROLES}
+        return {role: (names,) if isinstance(names, str) else tuple(names) for role, names in said.items()}
+    if task.columns == "none" or not task.dataset:
+        return dict.fromkeys(ROLES, ())
+    return {role: tuple(names) for role, names in datasets.card(task.dataset).columns.items()}

@@ -1,0 +1,228 @@
+"""Running a suite: jobs are asked of the warm server, rows written down one by one, and a run that was stopped goes on."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from deepforecast.benchmark import data
+from deepforecast.benchmark import suite as suites
+from deepforecast.benchmark.peer import Places
+from deepforecast.benchmark.rows import FORECASTS, HISTORY, PEERS, RESULTS, SERIES, SUITE, Row, read
+from deepforecast.benchmark.suite import Suite
+from deepforecast.core.progress import counting
+from deepforecast.data.whole import whole_number
+from deepforecast.errors import DataError, DependencyError, ParameterError, SaveError, shown
+from deepforecast.evaluation.surroundings import surroundings
+from deepforecast.io.atomic import replace_file
+
+AGAIN = ("lost", "not run")  # statuses that a later call may better
+
+
+@dataclass(frozen=True)
+class Run:
+    """The rarer options: `jobs` side by side, `retry` of those that failed or took too long, where peers are, a bar or none.
+
+    `rehearse`: fit each model once before all jobs, so that no job compiles or imports; without it the first ones may.
+    """
+
+    jobs: int = 1
+    retry: bool = False
+    peers: Places | None = None
+    progress: bool | None = None
+    rehearse: bool = True
+
+    def __post_init__(self) -> None:
+        whole_number(self.jobs, "jobs")
+
+
+def run(
+    suite: Suite | str | Path,
+    folder: str | Path,
+    *,
+    models: Sequence[str | Mapping[str, Any]] | None = None,
+    series: int | None = None,
+    time_limit: float | None = None,
+    options: Run = Run(),
+) -> list[Row]:
+    """Run a suite, by its name, path or as it is, into `folder`; the rows of its jobs.
+
+    What is in the folder already is not run again, so that the same call goes on where one was stopped. `models`: these alone,
+    as a suite names them. `series`: at most so many of each task. Both are said in the rows (`cut`).
+    """
+    if not hasattr(os, "fork"):
+        raise DependencyError("Benchmarks fork a process for each job; this system cannot. Run them under Linux or macOS.")
+    asked = adjusted(suite if isinstance(suite, Suite) else suites.load(suite), models, series, time_limit)
+    place = Path(folder)
+    with written_to(place) as results:
+        _settle(place, asked)
+        rows = {row.job: row for row in read(place)} if results.tell() else {}
+        with served(asked, place, options) as server:
+            wanted = server.jobs
+            todo = [job["name"] for job in wanted if _to_run(rows.get(job["name"]), job, options.retry)]
+            around = _around(options.jobs)
+            with counting(len(todo), "jobs", options.progress) as tick:
+                for row in server.rows(todo, options.jobs):
+                    row = replace(row, versions={**around["versions"], **row.versions}, machine=around["machine"])
+                    append(results, row)
+                    rows[row.job] = row
+                    tick(1)
+    return [rows[job["name"]] for job in wanted if job["name"] in rows]
+
+
+def adjusted(
+    suite: Suite, models: Sequence[str | Mapping[str, Any]] | None, series: int | None, time_limit: float | None
+) -> Suite:
+    """The suite with what this call leaves out of it or limits."""
+    cut = list(suite.cut)
+    if models is not None:
+        if not models:
+            raise ParameterError("models is a list of at least one model; it is empty.")
+        suite = replace(suite, models=suites.entries(models, "models"), tasks=tuple(replace(t, models=()) for t in suite.tasks))
+        cut.append(f"models {', '.join(one.name for one in suite.models or ())} alone")
+    if series is not None:
+        fewer = [data.limited(task, whole_number(series, "series")) for task in suite.tasks]
+        suite = replace(suite, tasks=tuple(task for task, _ in fewer))
+        cut += [words for _, words in fewer if words]
+    if time_limit is not None:
+        if not time_limit > 0:
+            raise ParameterError(f"time_limit is a number of seconds above 0; got {shown(time_limit)}.")
+        suite = replace(suite, time_limit=float(time_limit), tasks=tuple(replace(t, time_limit=None) for t in suite.tasks))
+    return replace(suite, cut=tuple(cut))
+
+
+def append(results: Any, row: Row) -> None:
+    """One row at the end of the file, whole and on the disk."""
+    os.write(results.fileno(), row.line())
+    os.fsync(results.fileno())
+
+
+@contextmanager
+def written_to(folder: Path) -> Iterator[Any]:
+    """The results file of a run, opened for one writer; what a stopped run left unfinished at its end is cut off."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for part in (FORECASTS, SERIES, HISTORY, PEERS):
+            for left in (folder / part).glob(".deepforecast-*.tmp"):
+                left.unlink()
+        results = open(folder / RESULTS, "ab+")  # noqa: SIM115
+    except OSError as error:
+        raise SaveError(f"A run is written to a folder; {shown(str(folder))} cannot be: {error.strerror}.") from error
+    with results:
+        try:
+            fcntl.flock(results, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise SaveError(f"A folder holds one run at a time; another process is writing to {shown(str(folder))}.") from error
+        results.seek(0)
+        whole = results.read().rfind(b"\n") + 1
+        results.truncate(whole)
+        results.seek(0, os.SEEK_END)
+        yield results
+
+
+@contextmanager
+def served(suite: Suite, folder: Path, options: Run) -> Iterator[Client]:
+    """A warm server for the suite; it and all its jobs end with the block."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    command = [sys.executable, "-P", "-m", "deepforecast.benchmark.server"]
+    with tempfile.TemporaryFile() as words:
+        process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=words, env=environment, bufsize=0
+        )
+        try:
+            yield Client(process, words, suite, folder, options)
+        finally:
+            for pipe in (process.stdin, process.stdout):
+                with suppress(OSError):
+                    pipe.close()  # type: ignore[union-attr]  # piped
+            try:
+                process.wait(10)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+class Client:
+    """The owner's end of a server."""
+
+    def __init__(self, process: Any, words: Any, suite: Suite, folder: Path, options: Run) -> None:
+        self.process, self.words = process, words
+        peers = options.peers
+        self._say({
+            "suite": suite.to_mapping(), "folder": str(folder.resolve()), "together": options.jobs,
+            "rehearse": options.rehearse,
+            "peers": None if peers is None else [str(peers.adapters.resolve()), str(peers.environments.resolve())],
+        })  # fmt: skip
+        found = self._answer()
+        if "error" in found:
+            raise ParameterError(f"The suite cannot be run: {found['error']}")
+        self.jobs: list[dict[str, Any]] = found["jobs"]
+
+    def rows(self, names: Sequence[str], together: int) -> Iterator[Row]:
+        """Have jobs run, so many at a time; their rows as they come."""
+        by_name = {job["name"]: job for job in self.jobs}
+        begun: dict[str, str] = {}
+        waiting = list(names)
+        while waiting or begun:
+            while waiting and len(begun) < together:
+                name = waiting.pop(0)
+                begun[name] = datetime.now(UTC).isoformat(timespec="seconds")
+                self._say({"run": by_name[name]["name"]})
+            row = Row.of(self._answer())
+            yield replace(row, started=begun.pop(row.job))
+
+    def _say(self, what: Mapping[str, Any]) -> None:
+        try:
+            self.process.stdin.write(json.dumps(what).encode() + b"\n")
+        except BrokenPipeError as error:
+            raise self._gone() from error
+
+    def _answer(self) -> dict[str, Any]:
+        line = bytearray()
+        while not line.endswith(b"\n"):
+            held = self.process.stdout.readline()
+            if not held:
+                raise self._gone()
+            line += held
+        found: dict[str, Any] = json.loads(line)
+        return found
+
+    def _gone(self) -> DataError:
+        self.process.wait(10)
+        self.words.seek(0)
+        last = [line for line in self.words.read()[-4000:].decode("utf-8", "replace").splitlines() if line.strip()]
+        told = shown(last[-1], 500) if last else "nothing"
+        return DataError(f"The benchmark's server ended by itself; it last said: {told}. The same call goes on from here.")
+
+
+def _to_run(row: Row | None, job: Mapping[str, Any], retry: bool) -> bool:
+    if row is None or row.settings != job["settings"] or row.status in AGAIN:
+        return True
+    return retry and row.status != "ok"
+
+
+def _settle(folder: Path, suite: Suite) -> None:
+    """The suite as it is run, beside its results."""
+    import yaml
+
+    text = yaml.safe_dump(suite.to_mapping(), sort_keys=False, allow_unicode=True, width=120)
+    try:
+        replace_file(folder / SUITE, [text.encode()])
+    except OSError as error:
+        raise SaveError(f"A run is written to a folder; {shown(str(folder))} cannot be: {error.strerror}.") from error
+
+
+def _around(jobs: int) -> dict[str, dict[str, str]]:
+    found = surroundings()
+    told = f"{jobs} at a time, load {os.getloadavg()[0]:.1f} when they began"
+    return {"versions": found["versions"], "machine": {**found["machine"], "jobs": told}}

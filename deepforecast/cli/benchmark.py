@@ -1,0 +1,161 @@
+"""Run a suite of benchmarks: every model on every task, each job in a process of its own, a row a job.
+
+SUITE is the name of a suite (quick ships) or the path of a YAML file. Results go to the folder that --output names, and
+nowhere else; the same command goes on where one was stopped. `audit SUITE` looks for forecasts that know the future."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from deepforecast.cli.outcome import Outcome
+from deepforecast.cli.parser import Parser, number
+
+if TYPE_CHECKING:
+    from deepforecast.core.forecaster import Forecaster
+
+USAGE = "SUITE [options] | audit SUITE [options]"
+EPILOG = """\
+examples:
+  deepforecast benchmark quick
+  deepforecast benchmark quick --models SeasonalNaive AutoETS LSTM:max_steps=200 --output run
+  deepforecast benchmark benchmarks/suites/ltsf.yaml --series 3 --time-limit 120 --output run
+  deepforecast benchmark audit quick --models Naive2 LightGBM"""
+
+
+def add_arguments(parser: Parser, arguments: Sequence[str]) -> None:
+    """The options of the command."""
+    parser.add_argument("words", metavar="SUITE", nargs="+", help="name or path of a suite; audit SUITE for the leak audit")
+    parser.add_argument("--models", metavar="MODEL", nargs="+", help="these alone, as Name or Name:parameter=value,...")
+    parser.add_argument("--jobs", metavar="N", type=int, default=1, help="jobs side by side, each on one thread (default 1)")
+    parser.add_argument("--output", metavar="FOLDER", help="keep rows, forecasts and scores there, so that a later run goes on")
+    parser.add_argument("--series", metavar="N", type=int, help="at most so many series of each task, drawn at random")
+    parser.add_argument("--time-limit", metavar="SECONDS", type=number, help="for each job, instead of the suite's")
+    parser.add_argument("--retry", action="store_true", help="run jobs again that failed or took too long")
+    parser.add_argument("--metric", metavar="NAME", help="what the table is by (default: the first of the usual ones)")
+
+
+def run(values: argparse.Namespace) -> Outcome:
+    """Run or audit."""
+    from deepforecast.benchmark.engine import adjusted
+    from deepforecast.benchmark.suite import load
+    from deepforecast.errors import ParameterError, shown
+
+    audits = values.words[0] == "audit"
+    names = values.words[audits:]
+    if len(names) != 1:
+        raise ParameterError(f"One suite is run at a time; got {shown(' '.join(names) or 'none')}. See --help.")
+    models = None if values.models is None else [entry_of(text) for text in values.models]
+    suite = adjusted(load(names[0]), models, None if audits else values.series, values.time_limit)
+    return _audit(suite, values) if audits else _run(suite, values)
+
+
+def entry_of(text: str) -> dict[str, Any]:
+    """A model as a suite names it.
+
+    >>> entry_of("seasonal-naive:season_length=7,alias=Weekly")
+    {'model': 'SeasonalNaive', 'parameters': {'season_length': 7}, 'alias': 'Weekly'}
+    """
+    from deepforecast.cli.model_names import build
+
+    return _entry(build(text))
+
+
+def _entry(model: Forecaster) -> dict[str, Any]:
+    from deepforecast.core.forecaster import Forecaster
+    from deepforecast.core.params import declared
+
+    given: dict[str, Any] = {}
+    for name, one in declared(type(model)).items():
+        value = getattr(model, name)
+        if name not in ("alias", "horizon") and (one.required or value is not one.default):
+            given[name] = _entry(value) if isinstance(value, Forecaster) else value
+    return {"model": type(model).__name__, "parameters": given, **({"alias": model.name} if model.alias else {})}
+
+
+def _run(suite: Any, values: argparse.Namespace) -> Outcome:
+    import tempfile
+
+    from deepforecast.benchmark.engine import Run, run
+    from deepforecast.benchmark.summary import summarise
+    from deepforecast.cli.streams import note, one_line
+
+    options = Run(jobs=values.jobs, retry=values.retry, progress=False if values.json else None)
+    if values.output is None:
+        note("nothing of this run is kept; --output FOLDER keeps it")
+        with tempfile.TemporaryDirectory(prefix="deepforecast-") as folder:
+            rows = run(suite, folder, options=options)
+    else:
+        try:
+            rows = run(suite, values.output, options=options)
+        except KeyboardInterrupt:
+            note(f"interrupted; what is done stands in {values.output}, and the same command goes on from there")
+            raise
+    bad = [row for row in rows if row.status != "ok"]
+    good = any(row.metrics for row in rows)
+    summary = summarise(rows, metric=values.metric, reference=suite.reference) if good else None
+    facts = {
+        "suite": suite.suite, "cut": list(suite.cut), "output": values.output,
+        "metric": None if summary is None else summary.metric,
+        "leaderboard": [] if summary is None else _records(summary.table),
+        "failed": [{"job": row.job, "status": row.status, "error": row.error} for row in bad],
+    }  # fmt: skip
+    text = "\n".join([*_table(summary, suite), *_failures(bad), *map(one_line, _kept(values, suite))])
+    return Outcome(facts, text, status=int(any(row.status != "not run" for row in bad)))
+
+
+def _table(summary: Any, suite: Any) -> list[str]:
+    from deepforecast.cli.table import short, table_lines
+
+    if summary is None:
+        return []
+    table = summary.table
+    columns = {"model": list(table["model"])}
+    for name in ("rank", "skill", "wins"):
+        if table[name].notna().any():
+            columns[name] = [short(float(value), 3) for value in table[name]]
+    if len(summary.tasks) <= 6:
+        place = {name: at for at, name in enumerate(summary.models)}
+        for at, task in enumerate(summary.tasks):
+            columns[task] = [short(float(summary.values[place[name], at])) for name in table["model"]]
+    columns["seconds"] = [short(float(one), 3) for one in table["fit_seconds"] + table["predict_seconds"]]
+    columns["MB"] = [short(float(one), 3) for one in table["peak_mb"]]
+    columns["failed"] = [str(one) for one in table["failed"]]
+    about = f"{summary.metric} of suite {suite.suite}; skill and wins over {len(summary.tasks)} tasks against {suite.reference}"
+    return [*table_lines(columns), about]
+
+
+def _failures(bad: Sequence[Any]) -> list[str]:
+    from deepforecast.cli.streams import one_line
+    from deepforecast.errors import shown
+
+    lines = [one_line(f"{row.status}: {row.model} on {row.task} ({shown(row.error, 160)})") for row in bad[:10]]
+    more = [f"... and {len(bad) - 10} more"] if len(bad) > 10 else []
+    return ["", *lines, *more] if bad else []
+
+
+def _kept(values: argparse.Namespace, suite: Any) -> list[str]:
+    cut = [f"Cut: {'; '.join(suite.cut)}."] if suite.cut else []
+    return [*cut, f"Written: {values.output}."] if values.output is not None else cut
+
+
+def _records(table: Any) -> list[Mapping[str, Any]]:
+    from deepforecast.cli.plain import records
+
+    return list(records(table))
+
+
+def _audit(suite: Any, values: argparse.Namespace) -> Outcome:
+    from dataclasses import asdict
+
+    from deepforecast.benchmark.audit import SERIES, audit
+    from deepforecast.cli.streams import one_line
+    from deepforecast.cli.table import table_lines
+
+    found = audit(suite, series=values.series or SERIES)
+    leaks = [one for one in found if one.verdict == "leak"]
+    columns = {name: [getattr(one, name) for one in found] for name in ("task", "model", "verdict", "told")}
+    said = f"{len(found)} audits: {len(leaks)} leaks, {sum(one.verdict == 'failed' for one in found)} that failed"
+    text = "\n".join([*table_lines(columns, left=list(columns)), one_line(said)])
+    return Outcome({"audit": [asdict(one) for one in found]}, text, status=int(bool(leaks)))

@@ -1,0 +1,112 @@
+"""Several models on several datasets: are they all alike (Friedman), and which differ (Nemenyi)? Arrays in, arrays out.
+
+`values` is shaped (models, datasets), one number each, less being better. Demšar (2006), Statistical comparisons of
+classifiers over multiple data sets, Journal of Machine Learning Research 7.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from deepforecast.errors import DataError, ParameterError, shown
+from deepforecast.evaluation.inputs import numbers
+from deepforecast.evaluation.significance import ranks
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """`rank`: the mean rank of each model over the datasets that every model has, 1 the best; `datasets`: how many those are.
+
+    `p_value`: of Friedman's test that all models are alike. `difference`: what two mean ranks have to be apart for Nemenyi's
+    test to call the models different. `cliques`: the longest rows of models, best first, that are not: the bars of the diagram.
+    """
+
+    rank: Array
+    datasets: int
+    statistic: float
+    p_value: float
+    difference: float
+    cliques: tuple[tuple[int, ...], ...]
+
+
+def friedman(values: ArrayLike, *, level: float = 95) -> Comparison:
+    """Friedman's test, corrected for ties, and Nemenyi's critical difference at `level` percent.
+
+    Datasets where a model has no value (NaN) are left out. Two models, and two datasets, are needed.
+
+    >>> found = friedman([[1.0, 2.0, 1.5, 3.0], [2.0, 2.5, 2.5, 3.5], [3.0, 2.6, 9.0, 4.0]])
+    >>> found.rank.tolist(), round(found.p_value, 4), round(found.difference, 3), found.cliques
+    ([1.0, 2.0, 3.0], 0.0183, 1.657, ((0, 1), (1, 2)))
+    """
+    if not 0 < level < 100:
+        raise ParameterError(f"level is a number in (0, 100), for example 95; got {shown(level)}.")
+    errors = numbers("values", values)
+    if errors.ndim != 2:
+        raise ParameterError(f"values is shaped (models, datasets); got shape {errors.shape}.")
+    whole = errors[:, ~np.isnan(errors).any(axis=0)]
+    models, datasets = whole.shape
+    if models < 2 or datasets < 2:
+        raise DataError(
+            f"Models are compared over datasets that all of them have: two of each are needed; there are {models} models and "
+            f"{datasets} such datasets. Leave out models that failed, or add datasets."
+        )
+    placed = ranks(whole)
+    mean = placed.mean(axis=1)
+    statistic, p_value = _test(placed)
+    difference = critical_difference(models, datasets, level=level)
+    return Comparison(mean, datasets, statistic, p_value, difference, cliques(mean, difference))
+
+
+def critical_difference(models: int, datasets: int, *, level: float = 95) -> float:
+    """How far apart mean ranks have to be for Nemenyi's test: q sqrt(k (k + 1) / 6 N), q of the Studentized range over sqrt(2).
+
+    >>> round(critical_difference(4, 14), 2), round(critical_difference(4, 14, level=90), 2)
+    (1.25, 1.12)
+    """
+    from scipy.stats import studentized_range
+
+    quantile = float(studentized_range.ppf(level / 100, models, np.inf)) / math.sqrt(2)
+    return quantile * math.sqrt(models * (models + 1) / (6 * datasets))
+
+
+def cliques(rank: ArrayLike, difference: float) -> tuple[tuple[int, ...], ...]:
+    """The longest runs of models, best first, whose mean ranks lie within `difference`; none of one model alone.
+
+    >>> cliques([3.143, 2.0, 2.893, 1.964], 1.25)
+    ((3, 1, 2, 0),)
+    >>> cliques([3.143, 2.0, 2.893, 1.964], 1.12)
+    ((3, 1, 2), (2, 0))
+    """
+    mean = numbers("rank", rank)
+    order = np.argsort(mean, kind="stable")
+    found: list[tuple[int, ...]] = []
+    end = 0
+    for place in range(len(order)):
+        last = int(np.searchsorted(mean[order], mean[order[place]] + difference, side="right"))
+        if last > max(end, place + 1):
+            found.append(tuple(order[place:last].tolist()))
+            end = last
+    return tuple(found)
+
+
+def _test(placed: Array) -> tuple[float, float]:
+    """The statistic and its p-value by the chi-squared distribution. Where all are tied everywhere, all are alike."""
+    from scipy.stats import chi2
+
+    models, datasets = placed.shape
+    tied = 0.0
+    for column in placed.T:
+        sizes = np.unique(column, return_counts=True)[1].astype(np.float64)
+        tied += float((sizes**3 - sizes).sum())
+    correction = 1 - tied / (datasets * models * (models * models - 1))
+    if correction <= 0:
+        return 0.0, 1.0
+    spread = float((placed.sum(axis=1) ** 2).sum())
+    statistic = (12 * spread / (datasets * models * (models + 1)) - 3 * datasets * (models + 1)) / correction
+    return statistic, float(chi2.sf(statistic, models - 1))

@@ -1,0 +1,162 @@
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from deepforecast.benchmark.engine import Run, adjusted, run, written_to
+from deepforecast.benchmark.rows import FORECASTS, RESULTS, Row, read
+from deepforecast.benchmark.suite import Suite, suite_of
+from deepforecast.errors import DataWarning, ParameterError, SaveError
+
+ENDLESS = {"model": "LSTM", "parameters": {"max_steps": 10**7}}
+QUIET = Run(progress=False, rehearse=False)
+OWNER = """
+import sys
+from deepforecast.benchmark.engine import Run, run
+run(sys.argv[1], sys.argv[2], options=Run(progress=False, rehearse=False))
+"""
+
+
+def suite(*models: object, **changed: object) -> Suite:
+    made = {"task": "made", "generate": {"n_series": 2, "length": 50, "freq": "D"}, "horizon": 5, "season_length": 7}
+    return suite_of({"suite": "s", "models": list(models), "tasks": [made], **changed}, "s")
+
+
+def rows_by_model(rows: list[Row]) -> dict[str, Row]:
+    return {row.model: row for row in rows}
+
+
+@pytest.mark.slow
+def test_a_run_goes_on_where_it_ended_and_runs_nothing_twice(tmp_path: Path) -> None:
+    asked = suite("Naive", {"model": "LinearModel", "parameters": {"lags": [100]}})
+    found = rows_by_model(run(asked, tmp_path, options=QUIET))
+    assert (found["Naive"].status, found["LinearModel"].status) == ("ok", "failed")
+    naive = found["Naive"]
+    assert naive.job_seconds is not None
+    assert naive.job_seconds >= (naive.fit_seconds or 0) + (naive.predict_seconds or 0)
+    assert "numpy" in naive.versions
+    assert naive.started
+    assert (tmp_path / naive.files["forecasts"]).is_file()
+    assert (tmp_path / naive.files["history"]).is_file()
+    before = (tmp_path / RESULTS).read_bytes()
+    assert rows_by_model(run(asked, tmp_path, options=QUIET)) == found
+    assert (tmp_path / RESULTS).read_bytes() == before
+    more = run(suite("Naive", "Mean"), tmp_path, options=QUIET)
+    assert [row.model for row in more] == ["Naive", "Mean"]
+    assert (tmp_path / RESULTS).read_bytes().count(b"\n") == 3
+    run(asked, tmp_path, options=Run(progress=False, rehearse=False, retry=True))
+    assert (tmp_path / RESULTS).read_bytes().count(b"\n") == 4
+
+
+@pytest.mark.slow
+def test_limits_of_time_and_memory_are_kept_and_the_others_go_on(tmp_path: Path) -> None:
+    asked = suite(ENDLESS, "Naive", time_limit=8)
+    found = rows_by_model(run(asked, tmp_path / "time", options=QUIET))
+    assert (found["LSTM"].status, found["Naive"].status) == ("timeout", "ok")
+    assert "time limit" in found["LSTM"].error
+    asked = suite(ENDLESS, time_limit=60, memory_limit=5)
+    (row,) = run(asked, tmp_path / "memory", options=Run(progress=False, rehearse=False, jobs=2))
+    assert row.status == "memory"
+    assert "5 MiB" in row.error
+
+
+@pytest.mark.slow
+def test_data_that_are_not_there_are_told_by_each_job(tmp_path: Path) -> None:
+    asked = suite_of({"suite": "s", "models": ["Naive"], "tasks": [{"dataset": "nowhere"}, {"dataset": "nile"}]}, "s")
+    missing, there = run(asked, tmp_path, options=QUIET)
+    assert (missing.status, there.status) == ("failed", "ok")
+    assert "nowhere" in missing.error
+
+
+def under(pid: int) -> list[int]:
+    """Every process below one."""
+    found = []
+    try:
+        children = [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except OSError:
+        return []
+    for child in children:
+        found += [child, *under(child)]
+    return found
+
+
+def alive(pid: int) -> bool:
+    try:
+        return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+
+
+def wait_for(true: object, seconds: float = 120.0) -> None:
+    until = time.monotonic() + seconds
+    while not true():  # type: ignore[operator]
+        assert time.monotonic() < until, "waited in vain"
+        time.sleep(0.05)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+def test_a_run_that_is_stopped_leaves_whole_rows_and_no_process(tmp_path: Path, how: signal.Signals) -> None:
+    path, folder = tmp_path / "s.yaml", tmp_path / "run"
+    asked = suite("Naive", ENDLESS, "Mean")
+    path.write_text(json.dumps({
+        "suite": "s", "models": ["Naive", ENDLESS, "Mean"],
+        "tasks": [{"task": "made", "generate": {"n_series": 2, "length": 50, "freq": "D"}, "horizon": 5, "season_length": 7}],
+    }))  # fmt: skip
+    owner = subprocess.Popen([sys.executable, "-c", OWNER, str(path), str(folder)], stderr=subprocess.PIPE)
+    results = folder / RESULTS
+    wait_for(lambda: results.exists() and results.read_bytes().count(b"\n") == 1)
+    wait_for(lambda: len(under(owner.pid)) > 1)
+    below = under(owner.pid)
+    began = time.monotonic()
+    owner.send_signal(how)
+    owner.communicate()
+    assert time.monotonic() - began < 10
+    wait_for(lambda: not any(alive(pid) for pid in below), 10)
+    assert [row.model for row in read(folder)] == ["Naive"]
+    assert not list((folder / FORECASTS).glob(".*"))
+    before = results.read_bytes()
+    again = run(asked, folder, time_limit=8, options=QUIET)
+    assert [(row.model, row.status) for row in again] == [("Naive", "ok"), ("LSTM", "timeout"), ("Mean", "ok")]
+    assert results.read_bytes().startswith(before)
+
+
+def test_what_was_never_finished_is_cut_off_before_more_is_written(tmp_path: Path) -> None:
+    row = Row(suite="s", task="t", dataset="d", model="Naive", seed=0, job="j", settings="0")
+    (tmp_path / RESULTS).write_bytes(row.line() + row.line()[:40])
+    with pytest.warns(DataWarning):
+        read(tmp_path)
+    with written_to(tmp_path) as results:
+        os.write(results.fileno(), row.line())
+    assert (tmp_path / RESULTS).read_bytes() == row.line() * 2
+
+
+def test_a_folder_holds_one_run_at_a_time(tmp_path: Path) -> None:
+    with written_to(tmp_path), pytest.raises(SaveError, match="one run at a time"), written_to(tmp_path):
+        pass
+
+
+def test_a_folder_that_cannot_be_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(SaveError, match="A run is written to a folder"), written_to(tmp_path / "file"):
+        pass
+
+
+def test_what_a_call_leaves_out_is_said() -> None:
+    found = adjusted(suite("Naive"), ["Mean"], 1, 5.0)
+    assert found.cut == ("models Mean alone", "made: 1 of 2 series")
+    assert [one.name for one in found.entries(found.tasks[0])] == ["Mean"]
+    assert found.time_limit == 5.0
+    with pytest.raises(ParameterError, match="at least one model"):
+        adjusted(suite("Naive"), [], None, None)
+    with pytest.raises(ParameterError, match="time_limit"):
+        adjusted(suite("Naive"), None, None, 0)
+    with pytest.raises(ParameterError, match="jobs"):
+        Run(jobs=0)

@@ -1,0 +1,127 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from deepforecast.benchmark.suite import (
+    BUILT_IN,
+    Entry,
+    Suite,
+    entries,
+    find,
+    known_suites,
+    load,
+    suite_of,
+    suite_of_mapping,
+)  # fmt: skip
+from deepforecast.errors import ParameterError
+
+LARGER = Path(__file__).parents[2] / "benchmarks" / "suites"
+TASK = {"dataset": "air_passengers"}
+
+
+def made(**changed: object) -> Suite:
+    return suite_of({"suite": "s", "models": ["Naive"], "tasks": [TASK], **changed}, "s.yaml")
+
+
+def test_every_suite_there_is_can_be_read_and_written() -> None:
+    names = {"quick", "m4-full", "m4-sample", "m1", "ltsf", "epf", "retail", "probabilistic", "speed", "scaling"}
+    assert names <= set(known_suites())
+    for path in (*BUILT_IN.glob("*.yaml"), *LARGER.glob("*.yaml")):
+        suite = load(path)
+        assert suite.suite == path.stem
+        assert suite.what
+        again = yaml.safe_load(yaml.safe_dump(suite.to_mapping()))
+        assert suite_of_mapping(again) == suite
+
+
+def test_m4_sample_is_two_thousand_series_in_the_shares_of_the_whole() -> None:
+    tasks = load("m4-sample").tasks
+    counts = {task.dataset: task.part.series for task in tasks if task.part is not None}
+    assert sum(counts.values()) == 2000
+    assert counts["m4_monthly"] == 960
+
+
+def test_defaults_hold_for_every_task_that_does_not_say_otherwise() -> None:
+    found = made(defaults={"horizon": 6, "level": [80]}, tasks=[TASK, {"dataset": "co2", "horizon": 9}])
+    assert [task.horizon for task in found.tasks] == [6, 9]
+    assert [task.level for task in found.tasks] == [(80,), (80,)]
+
+
+def test_models_and_peers_take_turns() -> None:
+    found = made(models=["Naive", "Mean", "SES"], peers=[{"peer": "other", "model": "ETS"}])
+    assert [one.name for one in found.entries(found.tasks[0])] == ["Naive", "other ETS", "Mean", "SES"]
+
+
+def test_without_models_every_registered_one_runs_that_wraps_no_other() -> None:
+    found = made(models=None)
+    names = {one.name for one in found.entries(found.tasks[0])}
+    assert {"Naive", "AutoETS", "LightGBM", "Transformer"} <= names
+    assert "Conformal" not in names
+
+
+BAD = [
+    ({"task": []}, "no key task; did you mean tasks"),
+    ({"tasks": []}, "tasks is a list of at least one"),
+    ({"tasks": [{"dataset": "co2", "horizn": 3}]}, r"tasks\[0\] has no key horizn; did you mean horizon"),
+    ({"tasks": [{"dataset": "co2", "horizon": "12"}]}, r"tasks\[0\]\.horizon is a whole number or null; got 12 \(str\)"),
+    ({"tasks": [{"dataset": "co2", "horizon": True}]}, "horizon is a whole number"),
+    ({"tasks": [{"dataset": "co2", "horizon": 0}]}, "horizon is at least 1; got 0"),
+    ({"tasks": [{"dataset": "co2", "windows": {"count": 0}}]}, r"tasks\[0\]\.windows: count is at least 1"),
+    ({"tasks": [{"dataset": "co2", "windows": {"refit": "often"}}]}, "refit is auto, true, false"),
+    ({"tasks": [{"dataset": "co2", "slice": {"series": -1}}]}, r"tasks\[0\]\.slice: series is at least 1"),
+    ({"tasks": [{"dataset": "co2", "scaling": {"kind": "minmax", "rows": 9}}]}, "kind is standard"),
+    ({"tasks": [{"dataset": "co2", "scaling": {}}]}, r"scaling needs rows"),
+    ({"tasks": [{"dataset": "co2", "level": [100]}]}, r"numbers in \(0, 100\)"),
+    ({"tasks": [{"dataset": "co2", "metrics": ["mse", "mas"]}]}, "no metric mas"),
+    ({"tasks": [{"dataset": "co2", "generate": {}}]}, "and not both"),
+    ({"tasks": [{}]}, "a task has a dataset"),
+    ({"tasks": [{"generate": {}}]}, "needs a name"),
+    ({"tasks": [TASK, TASK]}, "air_passengers is there twice"),
+    ({"tasks": ["co2"]}, r"tasks\[0\] is a mapping"),
+    ({"models": ["Naive", "Naive"]}, "Naive is there twice"),
+    ({"models": "Naive"}, "models is a list"),
+    ({"models": [{"model": "Naive", "params": {}}]}, r"models\[0\] has no key params; did you mean parameters"),
+    ({"seeds": [0, 0]}, "none twice"),
+    ({"seeds": []}, "seeds are whole numbers"),
+    ({"time_limit": 0}, "time_limit is above 0"),
+    ({"defaults": []}, "defaults is a mapping"),
+]
+
+
+@pytest.mark.parametrize(("changed", "told"), BAD)
+def test_what_is_wrong_is_refused_where_it_stands(changed: dict[str, object], told: str) -> None:
+    with pytest.raises(ParameterError, match=told):
+        made(**changed)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("suite: a\nsuite: b\ntasks: []", "suite stands twice in the mapping of line 1"),
+        ("tasks: [{dataset: co2, horizon: 3, horizon: 4}]", "horizon stands twice"),
+        ("- a", "is a mapping of keys"),
+        ("suite: [", "could not be read"),
+        ("suite: !!python/object/apply:os.getcwd []", "could not be read"),
+    ],
+)
+def test_files_that_are_no_suites_are_refused(tmp_path: Path, text: str, told: str) -> None:
+    path = tmp_path / "bad.yaml"
+    path.write_text(text)
+    with pytest.raises(ParameterError, match=told):
+        load(path)
+
+
+def test_suites_are_found_by_name_or_path(tmp_path: Path) -> None:
+    assert find("quick") == BUILT_IN / "quick.yaml"
+    with pytest.raises(ParameterError, match="There is no suite quik"):
+        find("quik")
+    with pytest.raises(ParameterError, match="there is no file"):
+        find(str(tmp_path / "none.yaml"))
+
+
+def test_entries_may_be_entries() -> None:
+    own = Entry(model="Naive", alias="N")
+    assert entries([own, "Mean"], "models") == (own, Entry(model="Mean"))

@@ -1,0 +1,98 @@
+"""`deepforecast benchmark`: what it asks of the engine and what it shows; the engine itself is tested in tests/benchmark."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deepforecast.benchmark import engine
+from deepforecast.benchmark.rows import Row
+from deepforecast.cli.benchmark import entry_of
+
+SUITE = """
+suite: small
+models: [Naive, SeasonalNaive]
+tasks: [{task: made, generate: {n_series: 2, length: 50, freq: D}, horizon: 5, season_length: 7}]
+"""
+ROW = Row(
+    suite="small", task="made", dataset="generated", model="Naive", seed=0, job="a", settings="0", metrics={"mase": 1.5},
+    fit_seconds=0.5, predict_seconds=0.25, peak_mb=12.0,
+)  # fmt: skip
+ROWS = [
+    ROW,
+    replace(ROW, model="SeasonalNaive", job="b", metrics={"mase": 1.0}),
+    replace(ROW, model="LSTM", job="c", metrics={}, status="timeout", error="stopped after 5 s", fit_seconds=None),
+]
+
+
+@pytest.fixture
+def asked(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """What the engine is asked; it answers with ROWS."""
+    (folder / "small.yaml").write_text(SUITE)
+    held: list[Any] = []
+
+    def answer(suite: Any, folder: Any, *, options: Any) -> list[Row]:
+        held.append((suite, folder, options))
+        return ROWS
+
+    monkeypatch.setattr(engine, "run", answer)
+    return held
+
+
+def test_the_board_and_what_went_wrong(run: Any, asked: list[Any]) -> None:
+    ran = run("benchmark", "small.yaml", "--output", "out", "--jobs", "2", "--retry")
+    lines = ran.out.splitlines()
+    assert lines[0].split()[:3] == ["model", "skill", "wins"]
+    assert lines[1].split()[:3] == ["SeasonalNaive", "0", "1.00"]
+    assert "timeout: LSTM on made (stopped after 5 s)" in ran.out
+    assert lines[-1] == "Written: out."
+    assert ran.status == 1
+    suite, where, options = asked[0]
+    assert (suite.suite, where, options.jobs, options.retry) == ("small", "out", 2, True)
+
+
+def test_without_a_folder_nothing_is_kept_and_that_is_said(run: Any, asked: list[Any]) -> None:
+    ran = run("benchmark", "small.yaml")
+    assert "--output FOLDER keeps it" in ran.err
+    assert not Path(asked[0][1]).exists()
+
+
+def test_as_json(run: Any, asked: list[Any]) -> None:
+    facts = run("benchmark", "small.yaml", "--series", "1", "--models", "Naive", "--json").facts
+    assert [one["model"] for one in facts["leaderboard"]] == ["SeasonalNaive", "Naive", "LSTM"]
+    assert facts["leaderboard"][1]["skill"] == pytest.approx(-0.5)
+    assert facts["failed"] == [{"job": "c", "status": "timeout", "error": "stopped after 5 s"}]
+    assert facts["cut"] == ["models Naive alone", "made: 1 of 2 series"]
+
+
+def test_an_audit(run: Any, asked: list[Any]) -> None:
+    ran = run("benchmark", "audit", "small.yaml")
+    assert (ran.status, asked) == (0, [])
+    assert "2 audits: 0 leaks, 0 that failed" in ran.out
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["nowhere"], "There is no suite nowhere"),
+        (["nowhere.yaml"], "there is no file nowhere.yaml"),
+        (["quick", "m1"], "One suite is run at a time; got quick m1"),
+        (["audit"], "One suite is run at a time; got none"),
+        (["quick", "--models", "Naiv"], "Did you mean Naive"),
+        (["quick", "--series", "0"], "series"),
+        (["quick", "--time-limit", "-1"], "time_limit"),
+        (["quick", "--jobs", "0"], "jobs"),
+    ],
+)
+def test_wrong_use_is_refused(run: Any, asked: list[Any], words: list[str], told: str) -> None:
+    assert told in run("benchmark", *words).refusal()
+
+
+def test_models_are_told_with_what_they_were_given() -> None:
+    assert entry_of("Naive") == {"model": "Naive", "parameters": {}}
+    assert entry_of("LSTM:max_steps=5,alias=Short") == {"model": "LSTM", "parameters": {"max_steps": 5}, "alias": "Short"}
+    wrapped = {"model": "Conformal", "parameters": {"model": {"model": "Naive", "parameters": {}}}}
+    assert entry_of("Conformal(Naive())") == wrapped
