@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import signal
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytorch_lightning as pl
@@ -25,12 +27,20 @@ class Training(pl.LightningModule):
     """Loss, optimiser, schedule and clipping of a network's training, by `options`.
 
     With a `guard` (a fit) it is watched and every step has a seed of its own; without one (a Trainer of the user's) the Trainer
-    decides. Where nobody looks at single steps, `several` are made at a time: Lightning's own cost is paid once for all.
+    decides, and `ended` is told when it is done. Where nobody looks at single steps, `several` are made at a time: Lightning's
+    own cost is paid once for all.
     """
 
-    def __init__(self, network: ForecastNetwork, options: Options, guard: Guard | None = None, several: bool = False) -> None:
+    def __init__(
+        self,
+        network: ForecastNetwork,
+        options: Options,
+        guard: Guard | None = None,
+        several: bool = False,
+        ended: Callable[[], None] | None = None,
+    ) -> None:
         super().__init__()
-        self.network, self.options, self.guard = network, options, guard
+        self.network, self.options, self.guard, self.ended = network, options, guard, ended
         self.automatic_optimization = not several
         self._loss: Any = compiled(network.loss) if options.compile else network.loss
         self._weights = [one for one in network.parameters() if one.requires_grad]
@@ -133,7 +143,9 @@ class Training(pl.LightningModule):
     # -- before and after ------------------------------------------------------------------------------------------------------
 
     def setup(self, stage: str) -> None:
-        """Remember what ends the process, as Lightning is about to answer to it instead."""
+        """A network that learns has its dropout on. What ends the process is remembered: Lightning is about to answer to it."""
+        if stage == "fit":
+            self.network.train()
         if threading.current_thread() is threading.main_thread():
             self._terminating = signal.getsignal(signal.SIGTERM)
 
@@ -145,18 +157,30 @@ class Training(pl.LightningModule):
             self.guard.begin(self.trainer.optimizers[0], self.trainer.precision_plugin.forward_context)
             if not self.trainer.is_global_zero:  # one of several processes writes
                 self.guard.checkpoints = None
+        elif math.isfinite(planned := self.trainer.estimated_stepping_batches):  # by the Trainer, whose steps count
+            self.options = replace(self.options, max_steps=int(planned))
 
     def on_fit_end(self) -> None:
         """A trained network forecasts: no dropout any more."""
         self.network.eval()
+        if self.ended is not None:
+            self.ended()
 
-    def teardown(self, stage: str) -> None:
-        """The same where training broke off."""
-        self.network.eval()
+    def configure_callbacks(self) -> list[pl.Callback]:
+        """The same where training breaks off in a Trainer of the user's."""
+        return [] if self.guard is not None else [AtRest()]
 
     def transfer_batch_to_device(self, batch: Any, device: torch.device, _: int) -> Any:
         """A batch whose windows do not live there."""
         return moved(batch, device) if isinstance(batch, Batch) else batch
+
+
+class AtRest(pl.Callback):
+    """A network that an error ends the training of forecasts without dropout too."""
+
+    def on_exception(self, trainer: pl.Trainer, pl_module: pl.LightningModule, exception: BaseException) -> None:
+        """Of the Trainer, or a Ctrl-C."""
+        pl_module.eval()
 
 
 class Data(pl.LightningDataModule):

@@ -30,13 +30,23 @@ class Steps:
     end: int
     begin: int = 0
     parts: int = 1
+    epoch: int = 0  # of a Trainer of the user's: passes before
+
+    @property
+    def sampler(self) -> Steps:
+        """Itself: Lightning tells the sampler of its batches which epoch begins."""
+        return self
+
+    def set_epoch(self, epoch: int) -> None:
+        """Another pass has other windows."""
+        self.epoch = epoch
 
     def __len__(self) -> int:
         return (self.end - self.begin) * self.parts
 
     def __iter__(self) -> Iterator[Batch]:
         for step in range(self.begin, self.end):
-            yield from self.of(step)
+            yield from self.of(step + self.epoch * (self.end - self.begin))
 
     def of(self, step: int) -> Iterator[Batch]:
         """The batches of one step."""

@@ -30,6 +30,13 @@ PARAMETERS = {
 }  # fmt: skip
 """What Lightning's Trainer takes that has a parameter of the model's own."""
 
+CALLBACKS = {
+    "EarlyStopping": "validation= and patience=", "WeightAveraging": "average=", "StochasticWeightAveraging": "average=",
+    "GradientAccumulationScheduler": "accumulate=", "LearningRateFinder": "learning_rate='find'",
+    "BatchSizeFinder": "batch_size=",
+}  # fmt: skip
+"""Callbacks of Lightning's that look at epochs, of which a fit is one, or change what a fit keeps watch over."""
+
 NOWHERE = os.path.join(os.devnull, "nothing is written")
 TOGETHER = ("MASTER_ADDR", "MASTER_PORT", "NODE_RANK", "LOCAL_RANK", "WORLD_SIZE")
 """By which processes that train together know each other: a second fit of the same program goes on with them."""
@@ -54,6 +61,11 @@ def trainer_for(options: Options, several: bool) -> pl.Trainer:
         if name in given:
             raise ParameterError(f"trainer= holds what has no parameter of its own; {name} has one: say {ours}=.")
     callbacks = _ours(given.pop("callbacks", None) or [], pl.Callback, "callbacks")
+    for one, name in ((one, name) for one in callbacks for name in CALLBACKS if isinstance(one, getattr(pl.callbacks, name))):
+        raise ParameterError(
+            f"A fit is one epoch, whose weights and steps it watches over itself; {type(one).__name__} would have no effect or "
+            f"a wrong one. Say {CALLBACKS[name]} instead, or train with lightning_module() and a Trainer of your own."
+        )
     logger = given.pop("logger", False)
     if logger:
         from pytorch_lightning.loggers import Logger
@@ -61,16 +73,17 @@ def trainer_for(options: Options, several: bool) -> pl.Trainer:
         logger = _ours(list(logger) if isinstance(logger, list | tuple) else [logger], Logger, "logger")
     if not (logger or callbacks):
         given.setdefault("default_root_dir", NOWHERE)  # or files of that name in the working folder would be read
+    accelerator = _accelerator(options)
     keeps = any(isinstance(one, pl.callbacks.Checkpoint) for one in callbacks)
     try:
         trainer = pl.Trainer(
-            max_steps=-1, max_epochs=1, accelerator=_accelerator(options), devices=options.devices, strategy=options.strategy,
+            max_steps=-1, max_epochs=1, accelerator=accelerator, devices=options.devices, strategy=options.strategy,
             precision=options.precision,  # type: ignore[arg-type]
             accumulate_grad_batches=1 if several else options.accumulate, callbacks=callbacks,
             logger=logger, limit_val_batches=0, enable_progress_bar=options.progress,
             **{"log_every_n_steps": 50, "enable_model_summary": False, "enable_checkpointing": keeps, **given},
         )  # fmt: skip
-    except (MisconfigurationException, TypeError, ValueError) as error:
+    except (MisconfigurationException, TypeError, ValueError, ImportError) as error:
         raise ParameterError(f"Lightning's Trainer has to take what it is given, and says: {error}") from error
     if trainer.strategy.launcher is not None and trainer.strategy.launcher.__class__.__name__ == "_MultiProcessingLauncher":
         raise ParameterError(

@@ -346,6 +346,15 @@ def test_those_of_the_package_lightning_are_refused(monkeypatch: pytest.MonkeyPa
         lstm(trainer={"callbacks": [3]}).fit(FRAME)
 
 
+@pytest.mark.parametrize(("name", "ours"), [("EarlyStopping", "patience="), ("EMAWeightAveraging", "average=")])
+def test_callbacks_that_a_fit_has_parameters_for_are_refused(name: str, ours: str) -> None:
+    import pytorch_lightning as pl
+
+    given = {"monitor": "validation"} if name == "EarlyStopping" else {}
+    with pytest.raises(ParameterError, match=f"{name} would have no effect.*{ours}.*Trainer of your own"):
+        lstm(trainer={"callbacks": [getattr(pl.callbacks, name)(**given)]}).fit(FRAME)
+
+
 @pytest.mark.parametrize(
     ("name", "ours"),
     [("max_epochs", "max_epochs"), ("max_time", "time_limit"), ("gradient_clip_val", "grad_clip"), ("precision", "precision"),
@@ -361,6 +370,8 @@ def test_what_lightning_does_not_take_is_a_clear_error() -> None:
         lstm(trainer={"no_such_thing": 1}).fit(FRAME)
     with pytest.raises(ParameterError, match="Trainer has to take what it is given"):
         lstm(strategy="no such strategy").fit(FRAME)
+    with pytest.raises(ParameterError, match="torch_xla"):
+        lstm(accelerator="tpu").fit(FRAME)
 
 
 def test_a_device_without_float64_is_refused_and_not_taken_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -369,6 +380,6 @@ def test_a_device_without_float64_is_refused_and_not_taken_by_itself(monkeypatch
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
     for accelerator in ("mps", "gpu"):
-        with pytest.raises(ParameterError, match=f"float64, which mps does not have; got accelerator='{accelerator}'.*'cpu'"):
+        with pytest.raises(ParameterError, match=f"^Windows.*float64, which mps does not have; got.*'{accelerator}'.*'cpu'"):
             lstm(max_steps=1, accelerator=accelerator).fit(FRAME)
     assert len(lstm(max_steps=1).fit(FRAME).predict()) == 12

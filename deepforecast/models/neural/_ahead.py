@@ -20,7 +20,7 @@ from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.windows import static_of
 from deepforecast.errors import DeepForecastError
 from deepforecast.models.neural._forecast import LEAST, HeadForecast, Joined, filled, limits
-from deepforecast.models.neural._standing import channels_of
+from deepforecast.models.neural._standing import channels_of, refuse_unseen
 from deepforecast.nn.batch import Batch
 from deepforecast.nn.body import Stepwise
 from deepforecast.nn.decoding import PLAIN, Sharpness, sampled, sharpened
@@ -154,6 +154,8 @@ class Ahead:
         self.horizon, self.in_turn = self.channels.horizon, isinstance(self.network.body, Stepwise)
         self.blocks = -(-steps // self.horizon)
         self.tail: Floats = np.asarray(learned.by_series["tail"])
+        if np.isnan(self.tail[:, -1]).any():
+            refuse_unseen(name, learned)
         self.ties: Floats | None = learned.shared.get("ties")
         self._reach = self.tail.shape[1] + self.blocks * self.horizon
 

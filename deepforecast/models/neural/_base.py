@@ -21,7 +21,7 @@ from deepforecast.data import frames
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats, Frame
 from deepforecast.data.panel import Panel
-from deepforecast.models.neural import _idle, _keeping, _making, _standing
+from deepforecast.models.neural import _idle, _keeping, _making, _own, _standing
 from deepforecast.models.neural._forecast import PLAIN, Decoding, limits
 
 if TYPE_CHECKING:
@@ -128,20 +128,21 @@ class NeuralForecaster(Forecaster):
 
     def lightning_module(self, frame: Frame, **fit: Any) -> Any:
         """The LightningModule around a new network for this frame, for a Trainer of your own: what it learns, this model knows.
+        `fit`: what `fit` takes. Its schedule spans the steps of the Trainer.
 
         `data = model.datamodule(frame)` has the batches; afterwards `model.predict()` works as after `fit`.
         """
         panel = Panel.from_frame(frame, **fit)
-        self.__dict__["_untrained"] = True
+        held = self.__dict__["_untrained"] = list[Panel]()
         try:
             self.__dict__["state_"] = self._learn(panel)
         finally:
             del self.__dict__["_untrained"]
-        return _making.module(self, panel)
+        return _own.module(self, held[0])
 
-    def datamodule(self, frame: Frame, **fit: Any) -> Any:
-        """The batches of a fit as a LightningDataModule."""
-        return _making.datamodule(self, Panel.from_frame(frame, **fit))
+    def datamodule(self, frame: Frame, *, static: Frame | None = None) -> Any:
+        """The batches of a frame as a LightningDataModule, with the columns of the fit or of `lightning_module`."""
+        return _own.datamodule(self, frame, static)
 
     def predictor(self, quantiles: Sequence[float] = ()) -> Predictor:
         """Forecasts from arrays to arrays, by this fit, whatever becomes of the model: for programs that ask often."""
@@ -200,7 +201,10 @@ class NeuralForecaster(Forecaster):
     def _tied(self, learned: Learned, panel: Panel) -> Learned:
         from deepforecast.models.neural import _ties
 
-        return learned if "_untrained" in self.__dict__ else _ties.tied(self, learned, panel)
+        if "_untrained" in self.__dict__:  # a Trainer of the user's is to come
+            self.__dict__["_untrained"].append(panel)
+            return learned
+        return _ties.tied(self, learned, panel)
 
     def _advance(self, learned: Learned, panel: Panel, fresh: bool) -> Learned:
         held = _standing.begun(self, learned, panel) if fresh else _standing.moved(learned, panel)

@@ -16,6 +16,7 @@ from deepforecast.core.preparing import refuse_short
 from deepforecast.core.state import Learned
 from deepforecast.core.threads import waiting_passively
 from deepforecast.data import calendar_features, windows
+from deepforecast.data.frames import Floats
 from deepforecast.data.frequency import seasons
 from deepforecast.data.panel import Panel
 from deepforecast.data.windows import Channels
@@ -150,24 +151,26 @@ def report(record: dict[str, Any]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def datamodule(model: NeuralForecaster, panel: Panel) -> Any:
-    """The batches of a fit for a Trainer of the user's."""
-    with unnoticed():
-        from deepforecast.training.lightning import Data
+def batches(
+    model: NeuralForecaster, panel: Panel, channels: Channels, scales: tuple[Floats, Floats]
+) -> tuple[Any, Any]:
+    """The batches to learn from, and those of windows held out if there are any; each series scaled as `scales` say."""
+    from deepforecast.nn.windows import Windows
+    from deepforecast.training.sampler import Every, Steps
 
-    train, validation = _batches(model, panel, Channels.read(model.fitted().learned["channels"]))
-    train.end, train.parts = options(model, len(train.places)).max_steps * model.accumulate, 1
-    return Data(train, validation)
-
-
-def module(model: NeuralForecaster, panel: Panel) -> Any:
-    """The LightningModule around a fitted model's network."""
-    with unnoticed():
-        from deepforecast.training.lightning import Training
-
-    channels = Channels.read(model.fitted().learned["channels"])
-    there = windows.places(panel, channels.input_size, channels.horizon, model.validation or 0, model.recent)
-    return Training(model.network_, options(model, len(there)))
+    rows = windows.rows(panel, channels)
+    rows = replace(rows, place=scales[0][:, None], spread=scales[1][:, None])
+    held = Windows.of(rows)
+    size, horizon, out = channels.input_size, channels.horizon, _held_out(model, panel)
+    there = windows.places(panel, size, horizon, out, model.recent)
+    if not len(there.order):
+        refuse_short(model, panel, 2)
+    steps = Steps(
+        held, rows, there, model.batch_size, model.seed, model.draw == "series", 1, parts=model.accumulate
+    )
+    if not out:
+        return steps, None
+    return steps, Every(held, rows, windows.held_out(panel, horizon, out), 1024)
 
 
 def _trained(
@@ -179,31 +182,13 @@ def _trained(
 
     if "_untrained" in model.__dict__:
         return _plain(Record(why="left to a Trainer of one's own"))
-    train, validation = _batches(model, panel, channels)
+    train, validation = batches(model, panel, channels, _standing.scales(panel, model))
     said = options(model, len(train.places), rate)
     train.end = said.max_steps
     run = {} if model.checkpoint_dir is None else {
         **model.get_params(deep=False), "model": type(model).__name__, "data": _fingerprint(panel), "weights": _weights(network)
     }  # fmt: skip
     return _plain(learn(network, train, validation, said, monitor, run))
-
-
-def _batches(model: NeuralForecaster, panel: Panel, channels: Channels) -> tuple[Any, Any]:
-    from deepforecast.nn.windows import Windows
-    from deepforecast.training.sampler import Every, Steps
-
-    rows = windows.rows(panel, channels)
-    place, spread = _standing.scales(panel, model)
-    rows = replace(rows, place=place[:, None], spread=spread[:, None])
-    held = Windows.of(rows)
-    size, horizon, out = channels.input_size, channels.horizon, _held_out(model, panel)
-    there = windows.places(panel, size, horizon, out, model.recent)
-    steps = Steps(
-        held, rows, there, model.batch_size, model.seed, model.draw == "series", 1, parts=model.accumulate
-    )
-    if not out:
-        return steps, None
-    return steps, Every(held, rows, windows.held_out(panel, horizon, out), 1024)
 
 
 def _ratio(panel: Panel, channels: Channels) -> float:
@@ -261,6 +246,8 @@ def _copied(model: NeuralForecaster, before: Learned) -> ForecastNetwork:
 def _grid(model: NeuralForecaster) -> tuple[float, ...]:
     from deepforecast.models.neural._base import GRID
 
+    if model.quantiles is not None and not model.quantiles:
+        raise ParameterError("quantiles= is a list of probabilities, or None for 15 of them; this one is empty. Leave it out.")
     return tuple(sorted(set(model.quantiles or GRID)))
 
 

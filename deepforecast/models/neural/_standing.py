@@ -14,6 +14,7 @@ from deepforecast.data.covariates import UNKNOWN
 from deepforecast.data.frames import Floats
 from deepforecast.data.panel import Panel
 from deepforecast.data.windows import Channels
+from deepforecast.errors import DataError
 
 if TYPE_CHECKING:
     from deepforecast.models.neural._base import NeuralForecaster
@@ -43,13 +44,24 @@ def at_end(panel: Panel, channels: Channels, scale: tuple[Floats, Floats]) -> di
     return held
 
 
+def refuse_unseen(name: str, learned: Learned) -> None:
+    """No series is forecast of which nothing was seen in all the rows that the network looks at: it would be zero."""
+    series, tail = learned.series, learned.by_series["tail"]
+    unseen = np.flatnonzero(np.isnan(tail).all(axis=1))
+    if not len(unseen):
+        return
+    named = series is not None and series.own_ids is not None
+    whose = f"of series {series.labels(unseen)}" if series is not None and named else "here"
+    until = f", the last at {series.calendar.text(int(series.last[unseen[0]]))}" if series is not None and named else ""
+    raise DataError(
+        f"{name} looks at the last {tail.shape[1]} values of a series, and one of them has to be known; {whose} none is"
+        f"{until}. Leave such series out, end them at the last known one, say missing='ffill', or fit with a larger input_size=."
+    )
+
+
 def begun(model: NeuralForecaster, learned: Learned, panel: Panel) -> dict[str, Any]:
     """The same for histories of any series."""
-    known = learned.shared.get("scale")
-    if known is None:
-        return at_end(panel, channels_of(learned), scales(panel, model))
-    place, spread = (np.full(len(panel), one) for one in known)
-    return at_end(panel, channels_of(learned), (place, spread))
+    return at_end(panel, channels_of(learned), known_scales(model, learned, panel))
 
 
 def moved(learned: Learned, panel: Panel) -> dict[str, Any]:
@@ -59,6 +71,14 @@ def moved(learned: Learned, panel: Panel) -> dict[str, Any]:
         values = panel.y if name == "tail" else panel.covariates[name.partition(":")[2]].values
         held[name] = _gone_on(held[name], values, panel)
     return held
+
+
+def known_scales(model: NeuralForecaster, learned: Learned, panel: Panel) -> tuple[Floats, Floats]:
+    """Of histories of any series after a fit: that of all series together is as it was in the fit."""
+    known = learned.shared.get("scale")
+    if known is None:
+        return scales(panel, model)
+    return np.full(len(panel), known[0]), np.full(len(panel), known[1])
 
 
 def scales(panel: Panel, model: NeuralForecaster) -> tuple[Floats, Floats]:

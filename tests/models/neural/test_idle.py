@@ -55,3 +55,8 @@ def test_one_that_has_an_effect_is_taken(model: Any) -> None:
     if isinstance(model, (MLP, NBEATS)):
         small["hidden"] = [4]
     assert len(model.clone(**small).fit(panel(2, 40)).predict()) == 4
+
+
+def test_a_list_of_no_quantiles_is_refused() -> None:
+    with pytest.raises(ParameterError, match="this one is empty"):
+        MLP(2, quantiles=[]).fit(panel(2, 60))

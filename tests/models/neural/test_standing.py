@@ -10,6 +10,7 @@ import pytest
 
 from deepforecast import MLP
 from deepforecast.data.panel import Panel
+from deepforecast.errors import DataError
 from deepforecast.models.neural import _standing
 from deepforecast.models.neural._standing import channels_of
 from tests.models.neural.test_ahead import panel
@@ -93,3 +94,21 @@ def test_a_scale_of_the_panel_is_that_of_the_fit_for_other_histories() -> None:
     found = _standing.begun(model, model.state_.learned, other)
     assert found["place"].tolist() == [model.state_.learned.shared["scale"][0]] * 3
     assert found["spread"].tolist() == [model.state_.learned.shared["scale"][1]] * 3
+
+
+@pytest.mark.filterwarnings("ignore:MLP forecasts through missing values:deepforecast.errors.DataWarning")
+def test_a_series_of_which_nothing_is_seen_is_refused_and_not_zero() -> None:
+    frame = panel(2, 40)
+    lost = frame.assign(y=frame.y.where((frame.unique_id == "s0000") | (frame.groupby("unique_id").cumcount() < 35)))
+    model = MLP(horizon=2, input_size=ROWS, hidden=[4], max_steps=1).fit(frame)
+    for act in (
+        lambda: model.predict(frame=lost), lambda: model.simulate(2, frame=lost), lambda: model.clone().fit(lost).predict()
+    ):  # fmt: skip
+        with pytest.raises(DataError, match=r"last 5 values of a series.*of series s0001 none is, the last at 2020-02-09"):
+            act()
+    with pytest.raises(DataError, match="here none is"):
+        model.predictor()(np.full(ROWS, np.nan), at=frame.ds.max())
+    one = lost.assign(y=lost.y.where((frame.groupby("unique_id").cumcount() != 35), 3.0))
+    assert model.predict(frame=one).MLP.iloc[2:].tolist() == [3.0, 3.0], "a single value that is known is gone on with"
+    filled = model.clone(missing="ffill").fit(lost).predict()
+    assert filled.MLP.iloc[2:].tolist() == [lost.y.iloc[74]] * 2
