@@ -55,7 +55,7 @@ def refuse_unseen(name: str, learned: Learned) -> None:
     until = f", the last at {series.calendar.text(int(series.last[unseen[0]]))}" if series is not None and named else ""
     raise DataError(
         f"{name} looks at the last {tail.shape[1]} values of a series, and one of them has to be known; {whose} none is"
-        f"{until}. Leave such series out, end them at the last known one, say missing='ffill', or fit with a larger input_size=."
+        f"{until}. Leave such series out, end them where they are known, say missing='ffill', or fit with a larger input_size=."
     )
 
 
