@@ -71,18 +71,23 @@ class Statistical(Forecaster):
         A small `p_value` speaks against: ljung_box, residuals follow each other (`lags` of them; None: 10, or two seasons, at
         most a fifth of the residuals); heteroscedasticity, those of the last third are larger or smaller than those of the
         first (`lags`: how many make a third); jarque_bera, they are not normal. Of the rows of the fit (without those of
-        `update`), or of these histories. Missing residuals are left out; NaN, and said, where too few are left for a test.
+        `update`), or of these histories. Residuals are the errors that the model supposes to be noise: shares of the forecast
+        where errors multiply, of transformed values with `box_cox`. Missing ones are left out; NaN, and said, where too few
+        are left for a test.
         """
         if lags is not None:
             checked_horizon(lags, name="lags")
         state = self._at_end_of(frame, static)
         panel = self._history(state.learned)
-        left = panel.y - self._fitted(state.learned, panel)
-        found = diagnosed(left, panel.indptr, lags, self._season_tested(panel))
+        found = diagnosed(self._left_over(state.learned, panel), panel.indptr, lags, self._season_tested(panel))
         short = np.flatnonzero(np.isnan(np.stack([one[0] for one in found.values()])).any(axis=0))
         if len(short):
             say(f"{self.name}: too few residuals for every test in series {panel.series.labels(short)}.")
         return frames.build(panel.series.library, self._test_columns(panel, found))
+
+    def _left_over(self, learned: Learned, panel: Panel) -> Floats:
+        """The errors of each row that the model supposes to be noise."""
+        return np.asarray(panel.y - self._fitted(learned, panel))
 
     def _test_columns(self, panel: Panel, found: Mapping[str, tuple[Any, Any, Any]]) -> dict[str, Any]:
         columns: dict[str, Any] = {}

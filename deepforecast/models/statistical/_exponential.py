@@ -203,6 +203,10 @@ class Exponential(Statistical):
         found = self._one_step(learned, panel)[0]
         return transformed(found, np.repeat(learned["power"], panel.lengths), back=True)
 
+    def _left_over(self, learned: Learned, panel: Panel) -> Floats:
+        mean, y = self._one_step(learned, panel)
+        return np.where(y == mean, 0.0, self._errors(learned.by_series, panel, y, mean))
+
     def _one_step(self, learned: Learned, panel: Panel) -> tuple[Floats, Floats]:
         """Forecasts of the rows from the start, and the values, both transformed."""
         known = learned.by_series

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from statsmodels.stats.diagnostic import acorr_ljungbox
@@ -100,3 +102,35 @@ def test_scale_does_not_matter(factor: float) -> None:
     plain, scaled = diagnosed(values, indptr, None), diagnosed(values * factor, indptr, None)
     for test, (statistic, _, _) in plain.items():
         np.testing.assert_allclose(scaled[test][0], statistic, rtol=1e-6)
+
+
+MULTIPLY = {"error": "multiplicative", "seasonal": "multiplicative"}
+
+
+@pytest.mark.parametrize("how", [MULTIPLY, {"seasonal": "additive", "box_cox": 0.0}])
+def test_errors_that_multiply_are_shares(how: dict[str, object]) -> None:
+    """What grows with the level is no break of the variance where the model says so."""
+    from deepforecast import ETS, datasets
+
+    found = ETS(**how).fit(datasets.load("air_passengers")).residual_diagnostics().set_index("test")
+    assert found.loc["heteroscedasticity", "p_value"] > 0.2
+    assert found.loc["jarque_bera", "p_value"] > 0.5
+
+
+def test_errors_that_multiply_are_those_of_statsmodels_summary() -> None:
+    from deepforecast import ETS, datasets
+
+    model = ETS(**MULTIPLY).fit(datasets.load("air_passengers"))
+    found, summary = model.residual_diagnostics()["statistic"], model.summary()
+    for statistic, label in zip(found, ["Ljung-Box", "Heteroskedasticity", "Jarque-Bera"], strict=True):
+        printed = float(re.search(rf"{label} \(\w+\): +([\d.]+)", summary)[1])
+        assert abs(statistic - printed) < 0.02
+
+
+def test_a_constant_series_leaves_nothing_whatever_the_form() -> None:
+    import pandas as pd
+
+    from deepforecast import ETS
+
+    frame = pd.DataFrame({"ds": pd.date_range("2020-01-01", periods=30), "y": 5.0})
+    assert (ETS(error="multiplicative").fit(frame).residual_diagnostics()["p_value"] == 1).all()
