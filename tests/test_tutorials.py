@@ -94,7 +94,7 @@ def is_public(name: str) -> bool:
         return True
     else:
         depth = 1 + (len(parts) > 1 and (ROOT / "deepforecast" / parts[0] / f"{parts[1]}.py").is_file())
-        if not (ROOT / "deepforecast" / parts[0]).is_dir() or len(parts) <= depth:
+        if not (ROOT / "deepforecast" / parts[0]).is_dir() or len(parts) < max(depth, 2):
             return False
         where, rest = importlib.import_module(".".join(["deepforecast", *parts[:depth]])), parts[depth:]
     for part in rest:
