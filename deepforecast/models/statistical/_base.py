@@ -79,13 +79,13 @@ class Statistical(Forecaster):
             checked_horizon(lags, name="lags")
         state = self._at_end_of(frame, static)
         panel = self._history(state.learned)
-        found = diagnosed(self._left_over(state.learned, panel), panel.indptr, lags, self._season_tested(panel))
+        found = diagnosed(self._innovations(state.learned, panel), panel.indptr, lags, self._season_tested(panel))
         short = np.flatnonzero(np.isnan(np.stack([one[0] for one in found.values()])).any(axis=0))
         if len(short):
             say(f"{self.name}: too few residuals for every test in series {panel.series.labels(short)}.")
         return frames.build(panel.series.library, self._test_columns(panel, found))
 
-    def _left_over(self, learned: Learned, panel: Panel) -> Floats:
+    def _innovations(self, learned: Learned, panel: Panel) -> Floats:
         """The errors of each row that the model supposes to be noise."""
         return np.asarray(panel.y - self._fitted(learned, panel))
 

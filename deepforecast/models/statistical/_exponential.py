@@ -203,7 +203,7 @@ class Exponential(Statistical):
         found = self._one_step(learned, panel)[0]
         return transformed(found, np.repeat(learned["power"], panel.lengths), back=True)
 
-    def _left_over(self, learned: Learned, panel: Panel) -> Floats:
+    def _innovations(self, learned: Learned, panel: Panel) -> Floats:
         mean, y = self._one_step(learned, panel)
         return np.where(y == mean, 0.0, self._errors(learned.by_series, panel, y, mean))
 

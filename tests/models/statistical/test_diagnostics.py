@@ -134,3 +134,11 @@ def test_a_constant_series_leaves_nothing_whatever_the_form() -> None:
 
     frame = pd.DataFrame({"ds": pd.date_range("2020-01-01", periods=30), "y": 5.0})
     assert (ETS(error="multiplicative").fit(frame).residual_diagnostics()["p_value"] == 1).all()
+
+
+@pytest.mark.parametrize("name", ["AutoTheta", "CES", "ARIMA", "HoltWinters", "MSTL"])
+def test_every_family_tells_what_it_left_over(name: str) -> None:
+    import deepforecast
+
+    model = getattr(deepforecast, name)().fit(deepforecast.datasets.load("air_passengers").iloc[-48:])
+    assert model.residual_diagnostics()["p_value"].between(0, 1).all()
