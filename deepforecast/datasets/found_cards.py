@@ -93,8 +93,8 @@ CARDS = (
         reference="Makridakis, Spiliotis and Assimakopoulos (2022), Int. Journal of Forecasting 38(4)",
         source="functime-org/functime",
         future=("event", "event_type", "snap"),
-        note="the last 419 days before the 28 of the test; items without a sale in train are left out; event and event_type are "
-        "numbers of the calendar's names, 0 for none",
+        note="the last 419 days before the 28 of the test; items without a sale in train are left out; event and "
+        "event_type are numbers of the calendar's names, 0 for none",
     ),
     Card(
         name="nn5_daily",
