@@ -2,8 +2,8 @@
 
 Imported by `forecast_<peer>.py` in the peer's own environment; needs pandas alone and nothing of this project. An adapter is
 an object with `fit(train) -> fitted`, `predict(fitted, context, ahead) -> frame` with the columns unique_id, ds, point,
-lo-80 ..., and `roles`, the covariates it passes on; `refits = True` where the library keeps no parameters from one window to the
-next, and `prepare(history, future)` for what is done once before the clock runs. README.md beside this file describes the folder.
+lo-80 ..., and `roles`, the covariates it passes on; `refits = True` where the library keeps no parameters from one window to
+the next, and `prepare(history, future)` for what is done once before the clock runs. README.md beside it describes the folder.
 """
 
 import json
