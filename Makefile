@@ -23,8 +23,8 @@ help:  ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | awk -F'|' '{ printf "  %-10s %s\n", $$1, $$2 }'
 	@echo "Variables: PYTHON=python3.12, WORKERS=0 (tests in one process), ONLY=name and JOBS=2 (mutants)"
 
-demo: $(READY)  ## forecast a built-in series, compare models, write a report (10 s)
-	@echo "demo: fitting and comparing models on data that ships with the library (about 10 s)"
+demo: $(READY)  ## compare models, tune, see attention, forecast, report, on data that ships (30 s)
+	@echo "demo: fitting, comparing, tuning models on data that ships with the library (about 30 s)"
 	@$(RUN)/deepforecast demo
 
 test: $(READY)  ## the quick tests and every docstring example (about 6 min)

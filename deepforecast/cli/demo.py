@@ -1,6 +1,6 @@
-"""See it work on data that ships with the library: check, compare, tune, fit, save, forecast, plot, report.
+"""See it work on data that ships with the library: check, compare, tune, see attention, fit, save, forecast, plot, report.
 
-Writes forecast.csv, forecast.png, model.dfc and report.html into the folder --output."""
+Writes attention.png, forecast.csv, forecast.png, model.dfc and report.html into the folder --output."""
 
 from __future__ import annotations
 
@@ -18,10 +18,12 @@ from deepforecast.cli.parser import Parser
 
 USAGE = "[options]"
 EPILOG = "examples:\n  deepforecast demo --output first-look"
-MODELS = ("SeasonalNaive", "Naive2", "Drift", "SeasonalMean", "Naive", "Mean")
+PANEL_MODELS = ("SeasonalNaive", "AutoETS", "LinearModel", "LSTM(batch_size=64, max_steps=100)")
 CALIBRATED = "Conformal(Naive2(), alias='Calibrated')"
+AIRLINE_MODELS = ("Naive", "Drift", "SeasonalNaive", "Naive2", "AutoETS", "AutoTheta", CALIBRATED)
+ATTENTION = "Seq2Seq(14, input_size=28, hidden_size=32, batch_size=64, max_steps=100)"
 LEVELS = [80, 95]
-PANEL_SERIES, PANEL_DAYS = 12, 140
+PANEL_SERIES, PANEL_DAYS = 12, 280
 TRIALS = 20
 INDENT = "      "
 
@@ -35,26 +37,28 @@ def run(values: argparse.Namespace) -> Outcome:
     """The main job, step by step."""
     from deepforecast.cli.writing import check_target
 
-    for name in ("forecast.csv", "forecast.png", "model.dfc", "report.html"):
+    for name in ("attention.png", "forecast.csv", "forecast.png", "model.dfc", "report.html"):
         check_target(os.path.join(values.output, name))
-    steps = Steps(aloud=not values.json, of=7)
-    steps.head("deepforecast: check, compare, tune, forecast and plot, on data that ship with it")
+    steps = Steps(aloud=not values.json, of=8)
+    steps.head("deepforecast: check, compare, tune, explain, forecast and plot, on data that ship with it")
     with steps.step("load two data sets"):
         airline, panel = _data(steps)
     with steps.step("check them: gaps, duplicates, frequency, missing values"):
         _check(steps, airline, panel)
-    with steps.step("compare the baselines on the panel: 28 days ahead, 4 cutoffs"):
+    with steps.step("compare four kinds of model on the panel: 14 days ahead, 4 cutoffs"):
         _compare_panel(steps, panel)
-    with steps.step("compare them on the airline passengers: 12 months ahead, 5 cutoffs"):
+    with steps.step("compare baselines and classical models on the airline passengers: 12 months ahead, 5 cutoffs"):
         board = _compare_airline(steps, airline)
     with steps.step(f"tune a regression on them: {TRIALS} trials, the last 12 months held out"):
         _tune(steps, airline)
+    with steps.step("train a network with attention on the panel, and see where it looks"):
+        picture = _attention(steps, panel, values.output)
     best = _best(board)
     with steps.step(f"fit {best}, save it, load it, forecast 24 months"):
         forecast = _forecast(steps, best, airline, values.output)
     with steps.step("write the forecast, its plot and the report of the comparison"):
         files = _write(steps, board, airline, forecast, values.output)
-    return _end(steps, files)
+    return _end(steps, [*files, picture])
 
 
 @dataclass
@@ -120,11 +124,11 @@ def _check(steps: Steps, airline: Any, panel: Any) -> None:
 
 
 def _compare_panel(steps: Steps, panel: Any) -> None:
-    steps.tell(_table(_board(MODELS, panel, horizon=28, n_windows=4)))
+    steps.tell(_table(_board(PANEL_MODELS, panel, horizon=14, n_windows=4)))
 
 
 def _compare_airline(steps: Steps, airline: Any) -> Any:
-    board = _board((*MODELS, CALIBRATED), airline, horizon=12, n_windows=5)
+    board = _board(AIRLINE_MODELS, airline, horizon=12, n_windows=5)
     steps.tell(_table(board))
     steps.tell("coverage: how much of what came lay inside the 80 % and the 95 % interval;")
     steps.tell("Calibrated is Naive2 with conformal intervals, made of its own past errors")
@@ -178,13 +182,31 @@ def _tune(steps: Steps, airline: Any) -> None:
         steps.tell(f"mase where {where}: {short(float(best[name]))}, of the model as it is {short(float(usual[name]))}")
 
 
+def _attention(steps: Steps, panel: Any, folder: str) -> str:
+    from deepforecast.cli.model_names import build
+    from deepforecast.cli.table import size
+    from deepforecast.cli.writing import figure_bytes, write_bytes
+    from deepforecast.plotting import plot_attention
+
+    looked = build(ATTENTION).fit(panel).explain()
+    looked = looked[looked["kind"] == "cross"]
+    back = (looked["cutoff"] - looked["lag"]).dt.days + looked["step"]
+    most = looked["weight"].groupby(back).mean().nlargest(3)
+    days = ", ".join(f"{day} ({100 * share:.0f} %)" for day, share in most.items())
+    steps.tell(f"days before the one forecast that Seq2Seq looks at most: {days}")
+    path = os.path.join(folder, "attention.png")
+    write_bytes(path, figure_bytes(plot_attention(looked), path))
+    steps.tell(f"{streams.one_line(path)} ({size(os.path.getsize(path))})")
+    return path
+
+
 def _forecast(steps: Steps, best: str, airline: Any, folder: str) -> Any:
     from deepforecast import load
     from deepforecast.cli.model_names import build
     from deepforecast.cli.table import frame_text, size
 
     path = os.path.join(folder, "model.dfc")
-    models = {model.name: model for model in map(build, (*MODELS, CALIBRATED))}
+    models = {model.name: model for model in map(build, AIRLINE_MODELS)}
     models[best].clone(horizon=24).fit(airline).save(path)
     steps.tell(f"{streams.one_line(path)}: {size(os.path.getsize(path))}, no pickle, checked by SHA-256")
     forecast = load(path).predict(level=LEVELS)
@@ -211,8 +233,8 @@ def _end(steps: Steps, files: list[str]) -> Outcome:
     from deepforecast.cli.table import seconds
 
     total = sum(step["seconds"] for step in steps.done)
-    plot, report = map(streams.one_line, files[1:3])
+    plot, report, attention = map(streams.one_line, files[1:])
     steps.head(f"\nDone in {seconds(total)}.")
-    steps.head(f"Look at {plot} and, in a browser, {report}.")
+    steps.head(f"Look at {plot}, {attention} and, in a browser, {report}.")
     steps.head("Next: deepforecast compare YOUR.csv --horizon 14 --level 80 --report report.html")
     return Outcome({"steps": steps.done, "files": files, "seconds": total})

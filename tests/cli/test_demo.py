@@ -5,30 +5,34 @@ from __future__ import annotations
 from pathlib import Path
 
 import pandas as pd
+import pytest
 
 from deepforecast import load
 
-FILES = ["forecast.csv", "forecast.png", "model.dfc", "report.html"]
+FILES = ["attention.png", "forecast.csv", "forecast.png", "model.dfc", "report.html"]
 
 
 def test_the_demo_shows_its_steps_and_writes_its_files(run, folder: Path) -> None:
     ran = run("demo", "--output", "first/look")
     assert (ran.status, ran.err) == (0, "")
-    assert [f"[{number}/7]" in ran.out for number in range(1, 8)] == [True] * 7
+    assert [f"[{number}/8]" in ran.out for number in range(1, 9)] == [True] * 8
     assert max(map(len, ran.out.splitlines())) <= 100
     assert sorted(path.name for path in (folder / "first" / "look").iterdir()) == FILES
     forecast = pd.read_csv(folder / "first" / "look" / "forecast.csv", parse_dates=["ds"])
     assert forecast["ds"].tolist() == list(pd.date_range("1961-01-01", periods=24, freq="MS"))
-    assert (folder / "first" / "look" / "forecast.png").read_bytes().startswith(b"\x89PNG")
+    for picture in ("forecast.png", "attention.png"):
+        assert (folder / "first" / "look" / picture).read_bytes().startswith(b"\x89PNG")
     assert load(folder / "first" / "look" / "model.dfc").predict(12).shape == (12, 3)
+    assert "LSTM " in ran.out
     assert "and, in a browser, first/look/report.html." in ran.out
 
 
+@pytest.mark.slow
 def test_as_json(run) -> None:
     facts = run("demo", "--json").facts
-    assert len(facts["steps"]) == 7
-    assert facts["seconds"] < 60
-    assert [Path(path).name for path in facts["files"]] == ["forecast.csv", "forecast.png", "report.html"]
+    assert len(facts["steps"]) == 8
+    assert facts["seconds"] < 120
+    assert sorted(Path(path).name for path in facts["files"]) == [name for name in FILES if name != "model.dfc"]
 
 
 def test_a_place_that_cannot_be_written_to_is_refused_at_once(run) -> None:
