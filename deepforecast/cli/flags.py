@@ -54,7 +54,7 @@ def described(one: Param) -> str:
     >>> described(declared(SeasonalNaive)["season_length"])
     'steps after which the season repeats (auto or a whole number of at least 1; default auto)'
     """
-    kinds = _kinds(one)
+    kinds = legal(one)
     default = "needed" if one.required else f"default {_word(one.default)}"
     return f"{one.help} ({'; '.join(part for part in (kinds, default) if part)})"
 
@@ -69,7 +69,8 @@ def _form(one: Param) -> Mapping[str, Any]:
     return {**shared, "metavar": metavar, **({"nargs": "+"} if any(map(is_list, kinds)) else {})}
 
 
-def _kinds(one: Param) -> str:
+def legal(one: Param) -> str:
+    """Which values a parameter takes, in words; empty for those of no kind that can be told."""
     words = [_word(choice) for choice in one.choices or ()]
     for kind in kinds_of(one.annotation):
         if kind in (type(None), Any) or any(type(choice) is kind for choice in one.choices or ()):

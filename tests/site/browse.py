@@ -1,0 +1,85 @@
+"""The built site as readers see it, in a headless Chromium: python tests/site/browse.py [build/site] [FOLDER for pictures]
+
+Every page is opened as a file, wide and light and as a dark phone: nothing may be said on the console, nothing may be wider than
+the screen, no picture may be missing. Then the search is asked.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from tests.site.webdriver import Browser, missing
+
+SHAPES = {
+    "desktop-light": Browser(1280, 900),
+    "phone-dark": Browser(390, 844, dark=True, phone=True),
+}
+WIDER = "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
+LOST = "return [...document.images].filter(one => one.complete && !one.naturalWidth).map(one => one.src)"
+SCHEME = "return document.body.getAttribute('data-md-color-scheme')"
+ASKED = "transformer"
+INSIDE = "const inside = [...document.querySelectorAll('*')].map(one => one.shadowRoot).find(one => one?.querySelector('input'));"
+SEARCH = f"""{INSIDE}
+const field = inside.querySelector('input');
+field.focus();
+field.value = '{ASKED}';
+field.dispatchEvent(new InputEvent('input', {{bubbles: true, composed: true}}));
+"""
+FOUND = f"{INSIDE} return [...inside.querySelectorAll('a')].map(one => one.href).filter(one => one.includes('models/Transformer.html'))"
+
+
+def browse(site: Path, pictures: Path | None = None) -> list[str]:
+    """Everything that is wrong with the site."""
+    pages = sorted(site.rglob("*.html"))
+    found = [] if pages else [f"{site} has no pages"]
+    for shape, window in SHAPES.items():
+        with window as browser:
+            for page in pages:
+                found += [f"{page.relative_to(site)}, {shape}: {one}" for one in _wrong(browser, page, shape)]
+                if pictures:
+                    pictures.mkdir(parents=True, exist_ok=True)
+                    browser.picture(pictures / f"{'-'.join(page.relative_to(site).with_suffix('').parts)}-{shape}.png")
+            found += [f"search, {shape}: {one}" for one in _search(browser, site)]
+    return found
+
+
+def _wrong(browser: Browser, page: Path, shape: str) -> list[str]:
+    browser.open(page)
+    wider, scheme = browser.run(WIDER), browser.run(SCHEME)
+    found = [*browser.complaints(), *(f"{one} is not drawn" for one in browser.run(LOST))]
+    if wider > 0:
+        found.append(f"{wider} pixels wider than the screen")
+    if scheme != ("slate" if shape.endswith("dark") else "default"):
+        found.append(f"its colours are {scheme}")
+    return found
+
+
+def _search(browser: Browser, site: Path) -> list[str]:
+    """Asked on the first page for a model, its page is among what is found."""
+    browser.open(site / "index.html")
+    browser.run("document.querySelector('.md-search__button').click()")
+    for script in (f"{INSIDE} return Boolean(inside)", f"{SEARCH} return true", FOUND):
+        for _ in range(100):
+            if answer := browser.run(script):
+                break
+            time.sleep(0.1)
+    if answer:
+        return browser.complaints()
+    return [f"nothing is found for {ASKED!r}", *browser.complaints()]
+
+
+def main(site: str = "build/site", pictures: str = "") -> int:
+    if lacking := missing():
+        print(f"browse: {lacking} is not installed", file=sys.stderr)
+        return 2
+    found = browse(Path(site), Path(pictures) if pictures else None)
+    print("\n".join(found) or "browse: all well")
+    return int(bool(found))
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

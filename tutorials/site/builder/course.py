@@ -1,0 +1,85 @@
+"""The tutorials as pages with what they print and draw: each is run once, and again only when it or the library has changed."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterable
+from importlib.metadata import version
+from pathlib import Path
+
+from builder.page import CACHE, ROOT, BuildError, Page
+
+COURSE = ROOT / "tutorials"
+STANDS_ON = ("numpy", "pandas", "torch", "matplotlib", "scikit-learn", "optuna", "scipy", "numba")
+LIMIT = 1200  # seconds; a tutorial takes 600 at most
+
+
+def scripts() -> list[Path]:
+    """Every tutorial, in the order of the course."""
+    return sorted(COURSE.glob("[0-9][0-9]_*.py"))
+
+
+def pages(short: bool) -> list[Page]:
+    """The list of the course, and every tutorial. `short`: run under the short setting, which the pages then say."""
+    found = [_page(script, short) for script in scripts()]
+    return [Page("tutorials/index.md", "The course", _index()), *found] if found else []
+
+
+def _index() -> str:
+    """The reader's part of the README beside the scripts: what follows are the rules for those who write them."""
+    text = (COURSE / "README.md").read_text("utf-8").partition("\n## ")[0]
+    return re.sub(r"\]\((\d\d_\w+)\.py\)", r"](\1.md)", text) + "\n"
+
+
+def _page(script: Path, short: bool) -> Page:
+    folder = CACHE / f"{script.stem}-{_key(script, short)}"
+    if not (folder / f"{script.stem}.md").is_file():
+        for stale in CACHE.glob(f"{script.stem}-*"):
+            shutil.rmtree(stale)
+        _run(script, folder, short)
+    text = (folder / f"{script.stem}.md").read_text("utf-8")
+    note = '!!! note "Run under the short setting: models are trained less here, and figures are worse than in a full run."\n\n'
+    head, _, rest = text.partition("\n")
+    title = head.removeprefix("# ").strip()
+    body = f"{head}\n\n{note if short else ''}[{script.name}](../{script.name}){{ download }} runs as it is.\n{rest}"
+    return Page(f"tutorials/{script.stem}.md", title.replace("·", " ").replace("  ", " "), body, (*sorted(folder.glob("*.png")), script))
+
+
+def _run(script: Path, folder: Path, short: bool) -> None:
+    """Run it in a process of its own, into a folder that gets its name when all is there."""
+    print(f"docs: running {script.relative_to(ROOT)}", end=" ", flush=True)
+    begin, making = time.monotonic(), folder.with_name("making")
+    shutil.rmtree(making, ignore_errors=True)
+    making.mkdir(parents=True)
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "MPLBACKEND": "Agg", "DEEPFORECAST_SHORT": "1" if short else "0"}
+    command = [sys.executable, str(COURSE / "show.py"), script.stem, str(making)]
+    try:
+        done = subprocess.run(command, cwd=making, env=env, capture_output=True, text=True, timeout=LIMIT)
+    except subprocess.TimeoutExpired:
+        raise BuildError(f"{script.relative_to(ROOT)} ran longer than {LIMIT} s; a tutorial ends within 600 s.") from None
+    if done.returncode:
+        raise BuildError(failure(script, done.stderr))
+    making.rename(folder)
+    print(f"({time.monotonic() - begin:.0f} s)", flush=True)
+
+
+def failure(script: Path, trace: str) -> str:
+    """Which script failed, on which line, and how."""
+    lines = re.findall(rf'File "{re.escape(str(script))}", line (\d+)', trace)
+    where = f"{script.relative_to(ROOT)}, line {lines[-1]}" if lines else str(script.relative_to(ROOT))
+    return f"{where}: the tutorial fails.\n\n{trace.rstrip()}"
+
+
+def _key(script: Path, short: bool) -> str:
+    """Changes with whatever may change what a tutorial shows."""
+    sources: Iterable[Path] = [script, COURSE / "show.py", *sorted((ROOT / "deepforecast").rglob("*.py"))]
+    digest = hashlib.sha256(f"{short} {[version(name) for name in STANDS_ON]} {sys.version}".encode())
+    for path in sources:
+        digest.update(hashlib.sha256(path.read_bytes()).digest())
+    return digest.hexdigest()[:16]

@@ -1,0 +1,88 @@
+"""Docstrings and signatures as Markdown."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable
+from typing import Any
+
+WIDE = 100  # signs of a signature on one line
+
+
+def markdown(text: str | None) -> str:
+    """A docstring as Markdown: examples and indented code fenced, a blank line before each list.
+
+    >>> print(markdown("Adds.\\n\\n>>> 1 + 1\\n2"))
+    Adds.
+    <BLANKLINE>
+    ```pycon
+    >>> 1 + 1
+    2
+    ```
+    """
+    blocks = re.split(r"\n\s*\n", inspect.cleandoc(text or ""))
+    return "\n\n".join(_fenced_neighbours([_block(block) for block in blocks]))
+
+
+def _block(block: str) -> tuple[str, str]:
+    """The kind of a block (a language, or nothing for prose), and its text."""
+    lines = block.splitlines()
+    if block.startswith(">>>"):
+        return "pycon", block
+    if all(line.startswith("    ") for line in lines):
+        return "python", inspect.cleandoc("\n" + block)
+    out: list[str] = []
+    for line in lines:
+        if line.startswith("- ") and out and not out[-1].startswith(("- ", "  ")):
+            out.append("")
+        out.append(line)
+    return "", _plain("\n".join(out))
+
+
+def _plain(prose: str) -> str:
+    """What would be taken for a tag is text."""
+    parts = re.split(r"(`[^`]*`)", prose)
+    parts[::2] = [part.replace("<", "&lt;") for part in parts[::2]]
+    return "".join(parts)
+
+
+def _fenced_neighbours(blocks: list[tuple[str, str]]) -> list[str]:
+    out: list[str] = []
+    for at, (kind, text) in enumerate(blocks):
+        if not kind:
+            out.append(text)
+        elif at and blocks[at - 1][0] == kind:  # a blank line within one piece of code
+            out[-1] = out[-1].removesuffix("\n```") + f"\n\n{text}\n```"
+        else:
+            out.append(f"```{kind}\n{text}\n```")
+    return out
+
+
+def signature(name: str, thing: Callable[..., Any]) -> str:
+    """`name(a, *, b: int = 3) -> Frame`, on several lines if it is long."""
+    found = inspect.signature(thing)
+    parts, star = [], False
+    for one in found.parameters.values():
+        if one.name in ("self", "cls"):
+            continue
+        if one.kind is one.KEYWORD_ONLY and not star:
+            parts.append("*")
+        star = star or one.kind in (one.KEYWORD_ONLY, one.VAR_POSITIONAL)
+        mark = {one.VAR_POSITIONAL: "*", one.VAR_KEYWORD: "**"}.get(one.kind, "")
+        parts.append(mark + one.name + _typed(one))
+    end = "" if found.return_annotation is found.empty else f" -> {_type(found.return_annotation)}"
+    short = f"{name}({', '.join(parts)}){end}"
+    return short if len(short) <= WIDE else f"{name}(\n" + "".join(f"    {part},\n" for part in parts) + f"){end}"
+
+
+def _typed(one: inspect.Parameter) -> str:
+    kind = "" if one.annotation is one.empty else f": {_type(one.annotation)}"
+    if one.default is one.empty:
+        return kind
+    default = re.sub(r" at 0x[0-9a-f]+", "", repr(one.default))
+    return f"{kind} = {default}" if kind else f"={default}"
+
+
+def _type(annotation: Any) -> str:
+    return annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)

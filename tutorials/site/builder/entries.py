@@ -1,0 +1,65 @@
+"""One function, class, method or property of the reference, from its signature and docstring."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from builder.docstrings import markdown, signature
+from builder.page import BuildError
+
+
+def entry(name: str, thing: Any, level: int = 2, heading: str = "") -> str:
+    """Heading (its name, unless another is given) with an anchor, signature, docstring; of a class its public members too."""
+    said = doc_of(thing)
+    if not said.strip():
+        raise BuildError(f"{name} is public and has no docstring: say in one what it does.")
+    shape = _shape(name, thing)
+    parts = [f"{'#' * level} {heading or name} {{ #{name} }}", *([f"```python\n{shape}\n```"] if shape else []), markdown(said)]
+    if inspect.isclass(thing) and not issubclass(thing, BaseException | Warning):
+        parts += [entry(f"{name}.{one}", inspect.getattr_static(thing, one), level + 1) for one in members(thing)]
+    return "\n\n".join(parts)
+
+
+def doc_of(thing: Any) -> str:
+    """Its own docstring; dataclasses without one have their signature there, which says nothing."""
+    said = (inspect.getdoc(_function(thing)) or "") if not inspect.isclass(thing) else (thing.__doc__ or "")
+    return "" if dataclasses.is_dataclass(thing) and said.startswith(f"{getattr(thing, '__name__', '')}(") else inspect.cleandoc(said)
+
+
+def members(cls: type) -> list[str]:
+    """Public methods and properties that classes of this library define, in the order they are written, bases first."""
+    found: dict[str, None] = {}
+    for base in reversed(cls.__mro__):
+        if base.__module__.split(".")[0] == cls.__module__.split(".")[0]:
+            found |= {name: None for name, one in vars(base).items() if not name.startswith("_") and _callable(one)}
+    return list(found)
+
+
+def _callable(one: Any) -> bool:
+    return inspect.isfunction(one) or isinstance(one, classmethod | staticmethod | property | functools.cached_property)
+
+
+def _function(thing: Any) -> Any:
+    if isinstance(thing, property):
+        return thing.fget
+    return thing.func if isinstance(thing, functools.cached_property) else inspect.unwrap(getattr(thing, "__func__", thing))
+
+
+def _shape(name: str, thing: Any) -> str:
+    if isinstance(thing, property | functools.cached_property):
+        return f"{name}  # a property"
+    if inspect.isclass(thing):
+        if issubclass(thing, BaseException):
+            return ""
+        return signature(name, thing) if _constructed(thing) else ""
+    function: Callable[..., Any] = _function(thing)
+    return signature(name, function) if callable(function) else ""
+
+
+def _constructed(cls: type) -> bool:
+    """Whether its constructor says anything: not of protocols, nor of models, whose parameters have a table."""
+    return cls.__init__ is not object.__init__ and not getattr(cls, "_is_protocol", False) and not hasattr(cls, "_own_params")

@@ -1,0 +1,51 @@
+"""A page of the site as Markdown, and the places all parts of the builder agree on."""
+
+from __future__ import annotations
+
+import posixpath
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+WRITTEN = ROOT / "tutorials" / "site" / "pages"  # pages written by hand
+BUILD = ROOT / "build"
+SITE, SOURCE, CACHE = BUILD / "site", BUILD / "site-source", BUILD / "tutorials"
+
+
+@dataclass(frozen=True)
+class Page:
+    """`path` below the site, `title` in the navigation, `text` in Markdown with mathematics in TeX; pictures by their names."""
+
+    path: str
+    title: str
+    text: str
+    pictures: tuple[Path, ...] = ()
+
+    @property
+    def summary(self) -> str:
+        """The first sentence of its first paragraph."""
+        for block in self.text.split("\n\n"):
+            if block[:1].isalpha() or block[:1] == "`":
+                line = " ".join(block.split())
+                return line.partition(". ")[0].rstrip(".:") + "."
+        return ""
+
+
+class BuildError(Exception):
+    """The site cannot be made: says which file, and what to do."""
+
+
+def relative(target: str, page: str) -> str:
+    """The link from one page to another.
+
+    >>> relative("models/LSTM.md", "reference/data.md"), relative("index.md#top", "guide.md")
+    ('../models/LSTM.md', 'index.md#top')
+    """
+    path, mark, anchor = target.partition("#")
+    return posixpath.relpath(path, posixpath.dirname(page) or ".") + mark + anchor
+
+
+def table(head: list[str], rows: list[list[str]]) -> str:
+    """A Markdown table; bars and line ends in cells are made harmless."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(" ".join(cell.replace("|", "\\|").split()) for cell in line) + " |" for line in lines)

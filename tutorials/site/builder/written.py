@@ -1,0 +1,71 @@
+"""Pages written by hand; a comment in them says what is filled in from the library itself.
+
+    <!-- models missing -->     the models that declare a capability        <!-- rooms -->    the rooms and what each is for
+    <!-- source PATH -->        the text of a file of the project
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import tomllib
+from collections.abc import Callable, Iterator
+
+from builder.page import ROOT, WRITTEN, BuildError, Page, table
+from deepforecast.core import registry
+
+MARK = re.compile(r"<!-- (?P<what>\w+)(?: (?P<of>\S+))? -->")
+
+
+def page(name: str) -> Page:
+    """The page, with its first heading as its title."""
+    text = (WRITTEN / f"{name}.md").read_text("utf-8")
+    return Page(f"{name}.md", text.partition("\n")[0].removeprefix("# "), MARK.sub(lambda mark: _filled(mark, name), text))
+
+
+def _filled(mark: re.Match[str], name: str) -> str:
+    if mark["what"] not in FILLED:
+        raise BuildError(f"{name}.md asks for {mark.group()}; there is {', '.join(FILLED)}.")
+    return FILLED[mark["what"]](mark["of"] or "")
+
+
+def able(capability: str) -> str:
+    """The models that declare a capability; `global`: those that are not fitted series by series."""
+    classes = list(registry.models())
+    if capability == "global":
+        found = [cls.__name__ for cls in classes if not cls.capabilities.by_series]
+    else:
+        found = [cls.__name__ for cls in classes if getattr(cls.capabilities, capability)]
+    if len(found) > len(classes) * 2 / 3:
+        others = sorted({cls.__name__ for cls in classes} - set(found))
+        return "all but " + ", ".join(f"`{one}`" for one in others) if others else "all"
+    return ", ".join(f"`{one}`" for one in found)
+
+
+def rooms(_: str = "") -> str:
+    """Every room from the top down, with the first line of its docstring."""
+    return table(["room", "what is in it"], [[f"`{name}`", _purpose(name)] for name in layers()])
+
+
+def layers() -> Iterator[str]:
+    """The rooms in the order of the linter's contract."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    for line in project["tool"]["importlinter"]["contracts"][0]["layers"]:
+        for name in line.split("|"):
+            room = name.strip(" ()")
+            if (ROOT / "deepforecast" / room).is_dir() or (ROOT / "deepforecast" / f"{room}.py").is_file():
+                yield room
+
+
+def _purpose(room: str) -> str:
+    path = ROOT / "deepforecast" / room / "__init__.py"
+    source = (path if path.is_file() else ROOT / "deepforecast" / f"{room}.py").read_text("utf-8")
+    return (ast.get_docstring(ast.parse(source)) or "").partition("\n")[0]
+
+
+def source(path: str) -> str:
+    """A file of the project as code."""
+    return f"```python\n{(ROOT / path).read_text('utf-8').rstrip()}\n```"
+
+
+FILLED: dict[str, Callable[[str], str]] = {"models": able, "rooms": rooms, "source": source}
