@@ -4,6 +4,7 @@ PYTHON ?= python3
 WORKERS ?= 2
 ONLY ?=
 JOBS ?= 2
+TUTORIALS ?= short
 
 RUN := .venv/bin
 READY := .venv/.ready
@@ -16,12 +17,13 @@ export PYTHON
 unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all mutants check benchmark clean
+.PHONY: help demo test test-all mutants check benchmark docs clean
 
 help:  ## show this list
 	@echo "make TARGET, where TARGET is one of (the first one run makes .venv: 1 to 5 minutes, once)"
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | awk -F'|' '{ printf "  %-10s %s\n", $$1, $$2 }'
-	@echo "Variables: PYTHON=python3.12, WORKERS=0 (tests in one process), ONLY=name and JOBS=2 (mutants)"
+	@echo "Variables: PYTHON=python3.12, WORKERS=0 (tests in one process), ONLY=name and JOBS=2 (mutants),"
+	@echo "  TUTORIALS=full or none (docs)"
 
 demo: $(READY)  ## compare models, tune, see attention, forecast, report, on data that ships (30 s)
 	@echo "demo: fitting, comparing, tuning models on data that ships with the library (about 30 s)"
@@ -52,6 +54,10 @@ benchmark: $(READY)  ## run every benchmarks/bench_*.py (minutes each)
 		[ -e "$$file" ] || { echo "benchmark: there is no benchmarks/bench_*.py" >&2; exit 1; }; \
 		echo "benchmark: $$file"; $(RUN)/python "$$file" || exit 1; \
 	done
+
+docs: $(READY)  ## build the documentation site, build/site/index.html (1 min, and the tutorials that changed)
+	@echo "docs: tutorials are run ($(TUTORIALS)), pages written and every link followed; it ends up in build/site"
+	@PYTHONPATH=tutorials/site $(RUN)/python -m builder --tutorials $(TUTORIALS) --jobs $(JOBS)
 
 clean:  ## remove .venv and everything else that was made, not written
 	@echo "clean: removing .venv, caches and build output"

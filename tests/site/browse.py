@@ -1,7 +1,7 @@
 """The built site as readers see it, in a headless Chromium: python tests/site/browse.py [build/site] [FOLDER for pictures]
 
-Every page is opened as a file, wide and light and as a dark phone: nothing may be said on the console, nothing may be wider than
-the screen, no picture may be missing. Then the search is asked.
+Every page is opened as a file, wide and light and as a dark phone: nothing may be said on the console, nothing may be wider
+than the screen, no picture may be missing. Then the search is asked.
 """
 
 from __future__ import annotations
@@ -22,14 +22,17 @@ WIDER = "return document.documentElement.scrollWidth - document.documentElement.
 LOST = "return [...document.images].filter(one => one.complete && !one.naturalWidth).map(one => one.src)"
 SCHEME = "return document.body.getAttribute('data-md-color-scheme')"
 ASKED = "transformer"
-INSIDE = "const inside = [...document.querySelectorAll('*')].map(one => one.shadowRoot).find(one => one?.querySelector('input'));"
+INSIDE = """
+const roots = [...document.querySelectorAll('*')].map(one => one.shadowRoot);
+const inside = roots.find(one => one?.querySelector('input'));
+"""
 SEARCH = f"""{INSIDE}
 const field = inside.querySelector('input');
 field.focus();
 field.value = '{ASKED}';
 field.dispatchEvent(new InputEvent('input', {{bubbles: true, composed: true}}));
 """
-FOUND = f"{INSIDE} return [...inside.querySelectorAll('a')].map(one => one.href).filter(one => one.includes('models/Transformer.html'))"
+FOUND = f"{INSIDE} return [...inside.querySelectorAll('a')].filter(one => one.href.includes('models/Transformer.html')).length"
 
 
 def browse(site: Path, pictures: Path | None = None) -> list[str]:

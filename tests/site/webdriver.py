@@ -35,8 +35,9 @@ class Browser:
 
     def __enter__(self) -> Self:
         self.profile = tempfile.TemporaryDirectory(prefix="browser-", ignore_cleanup_errors=True)
-        self.driver = subprocess.Popen(["chromedriver", "--port=0"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        port = next(found[1] for line in self.driver.stdout or () if (found := re.search(r"started successfully on port (\d+)", line)))
+        self.driver = subprocess.Popen(["chromedriver", "--port=0"], stdout=subprocess.PIPE, text=True)
+        told = (re.search(r"started successfully on port (\d+)", line) for line in self.driver.stdout or ())
+        port = next(found[1] for found in told if found)
         self.address = f"http://127.0.0.1:{port}/session"
         binary = next(found for name in BINARIES if (found := shutil.which(name)))
         options = {"binary": binary, "args": [*(f"--{one}" for one in QUIET), f"--user-data-dir={self.profile.name}"]}

@@ -1,7 +1,7 @@
 """The site, from sources to checked pages: `make docs`, or `python -m builder` in tutorials/site.
 
-    pages by hand, README, docstrings, declarations, benchmarks/results, tutorials run  ->  Markdown in build/site-source
-    the generator  ->  build/site  ->  every link followed
+pages by hand, README, docstrings, declarations, benchmarks/results, tutorials run  ->  Markdown in build/site-source
+the generator  ->  build/site  ->  every link followed
 """
 
 from __future__ import annotations
@@ -88,10 +88,11 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m builder", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--tutorials", choices=("full", "short", "none"), default="short",
                         help="how they are run: as a reader would, with less training (default), or not at all")  # fmt: skip
-    setting = parser.parse_args(arguments).tutorials
+    parser.add_argument("--jobs", type=int, default=2, help="tutorials run at a time")
+    given = parser.parse_args(arguments)
     begin = time.monotonic()
     try:
-        found = sections([] if setting == "none" else course.pages(short=setting == "short"))
+        found = sections([] if given.tutorials == "none" else course.pages(given.tutorials == "short", given.jobs))
         write(found)
         generate()
         index(found, SITE)

@@ -9,8 +9,9 @@ from builder.page import ROOT, Page, table
 RESULTS = ROOT / "benchmarks" / "results"
 ABOUT = """# Benchmarks
 
-Every figure here was written by a command in `benchmarks/` that anyone can rerun (`make benchmark`, or one script at a time); each
-page says which, on what machine, with what versions. Times are those of two cores without a GPU. Where we lose, the page says so.
+Every figure here was written by a command in `benchmarks/` that anyone can rerun (`make benchmark`, or one script at a time);
+each page says which, on what machine, with what versions. Times are those of two cores without a GPU. Where we lose, the page
+says so.
 """
 
 

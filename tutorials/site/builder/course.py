@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import version
 from pathlib import Path
 
@@ -25,9 +26,10 @@ def scripts() -> list[Path]:
     return sorted(COURSE.glob("[0-9][0-9]_*.py"))
 
 
-def pages(short: bool) -> list[Page]:
+def pages(short: bool, jobs: int = 1) -> list[Page]:
     """The list of the course, and every tutorial. `short`: run under the short setting, which the pages then say."""
-    found = [_page(script, short) for script in scripts()]
+    with ThreadPoolExecutor(max_workers=jobs) as pool:
+        found = list(pool.map(lambda script: _page(script, short, jobs), scripts()))
     return [Page("tutorials/index.md", "The course", _index()), *found] if found else []
 
 
@@ -37,27 +39,28 @@ def _index() -> str:
     return re.sub(r"\]\((\d\d_\w+)\.py\)", r"](\1.md)", text) + "\n"
 
 
-def _page(script: Path, short: bool) -> Page:
+def _page(script: Path, short: bool, jobs: int) -> Page:
     folder = CACHE / f"{script.stem}-{_key(script, short)}"
     if not (folder / f"{script.stem}.md").is_file():
-        for stale in CACHE.glob(f"{script.stem}-*"):
+        for stale in CACHE.glob(f"*{script.stem}*"):
             shutil.rmtree(stale)
-        _run(script, folder, short)
+        _run(script, folder, short, jobs)
     text = (folder / f"{script.stem}.md").read_text("utf-8")
     note = '!!! note "Run under the short setting: models are trained less here, and figures are worse than in a full run."\n\n'
     head, _, rest = text.partition("\n")
-    title = head.removeprefix("# ").strip()
-    body = f"{head}\n\n{note if short else ''}[{script.name}](../{script.name}){{ download }} runs as it is.\n{rest}"
-    return Page(f"tutorials/{script.stem}.md", title.replace("·", " ").replace("  ", " "), body, (*sorted(folder.glob("*.png")), script))
+    title = re.sub(r"\s*·\s*", " ", head.removeprefix("# ")).strip()
+    body = f"{head}\n\n{note if short else ''}[{script.name}]({script.name}){{ download }} runs as it is.\n{rest}"
+    return Page(f"tutorials/{script.stem}.md", title, body, (*sorted(folder.glob("*.png")), script))
 
 
-def _run(script: Path, folder: Path, short: bool) -> None:
+def _run(script: Path, folder: Path, short: bool, jobs: int) -> None:
     """Run it in a process of its own, into a folder that gets its name when all is there."""
-    print(f"docs: running {script.relative_to(ROOT)}", end=" ", flush=True)
-    begin, making = time.monotonic(), folder.with_name("making")
+    begin, making = time.monotonic(), folder.with_name(f"making-{script.stem}")
     shutil.rmtree(making, ignore_errors=True)
     making.mkdir(parents=True)
-    env = {**os.environ, "PYTHONPATH": str(ROOT), "MPLBACKEND": "Agg", "DEEPFORECAST_SHORT": "1" if short else "0"}
+    threads = str(max(1, (os.cpu_count() or 1) // jobs))  # or those at work at the same time would wait for each other
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "MPLBACKEND": "Agg", "DEEPFORECAST_SHORT": "1" if short else "0",
+           "OMP_NUM_THREADS": threads, "NUMBA_NUM_THREADS": threads}  # fmt: skip
     command = [sys.executable, str(COURSE / "show.py"), script.stem, str(making)]
     try:
         done = subprocess.run(command, cwd=making, env=env, capture_output=True, text=True, timeout=LIMIT)
@@ -66,7 +69,7 @@ def _run(script: Path, folder: Path, short: bool) -> None:
     if done.returncode:
         raise BuildError(failure(script, done.stderr))
     making.rename(folder)
-    print(f"({time.monotonic() - begin:.0f} s)", flush=True)
+    print(f"docs: {script.relative_to(ROOT)} ran, {time.monotonic() - begin:.0f} s", flush=True)
 
 
 def failure(script: Path, trace: str) -> str:

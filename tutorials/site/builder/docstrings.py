@@ -69,7 +69,7 @@ def signature(name: str, thing: Callable[..., Any]) -> str:
         if one.kind is one.KEYWORD_ONLY and not star:
             parts.append("*")
         star = star or one.kind in (one.KEYWORD_ONLY, one.VAR_POSITIONAL)
-        mark = {one.VAR_POSITIONAL: "*", one.VAR_KEYWORD: "**"}.get(one.kind, "")
+        mark = "*" if one.kind is one.VAR_POSITIONAL else "**" if one.kind is one.VAR_KEYWORD else ""
         parts.append(mark + one.name + _typed(one))
     end = "" if found.return_annotation is found.empty else f" -> {_type(found.return_annotation)}"
     short = f"{name}({', '.join(parts)}){end}"

@@ -27,7 +27,8 @@ def entry(name: str, thing: Any, level: int = 2, heading: str = "") -> str:
 def doc_of(thing: Any) -> str:
     """Its own docstring; dataclasses without one have their signature there, which says nothing."""
     said = (inspect.getdoc(_function(thing)) or "") if not inspect.isclass(thing) else (thing.__doc__ or "")
-    return "" if dataclasses.is_dataclass(thing) and said.startswith(f"{getattr(thing, '__name__', '')}(") else inspect.cleandoc(said)
+    made = dataclasses.is_dataclass(thing) and said.startswith(f"{getattr(thing, '__name__', '')}(")
+    return "" if made else inspect.cleandoc(said)
 
 
 def members(cls: type) -> list[str]:
@@ -62,4 +63,4 @@ def _shape(name: str, thing: Any) -> str:
 
 def _constructed(cls: type) -> bool:
     """Whether its constructor says anything: not of protocols, nor of models, whose parameters have a table."""
-    return cls.__init__ is not object.__init__ and not getattr(cls, "_is_protocol", False) and not hasattr(cls, "_own_params")
+    return "__init__" in {name for base in cls.__mro__[:-1] for name in vars(base)} and not getattr(cls, "_is_protocol", False) and not hasattr(cls, "_own_params")

@@ -46,4 +46,3 @@ def said(code: str, setting: dict[str, Any]) -> str:
         else:
             raise BuildError(f"errors.md says that this raises or warns, and it does not:\n{code}")
     return "\n".join(textwrap.wrap(told, WIDTH, break_long_words=False))
-

@@ -50,4 +50,4 @@ def _place(link: str) -> str:
     for pattern, place in PLACES.items():
         if re.fullmatch(pattern, link):
             return re.sub(f"^{pattern}$", place, link)
-    raise BuildError(f"A file at the top of the project links to {link!r}, which has no place on the site: add it to PLACES in builder/home.py.")
+    raise BuildError(f"{link!r}, which a file at the top links to, has no place on the site: add it to PLACES in {__name__}.")

@@ -11,7 +11,8 @@ from urllib.parse import unquote, urlsplit
 from builder.mathematics import CODE
 from builder.page import relative
 
-SPAN = re.compile(r"^`(?:deepforecast\.)?(?:plotting\.|datasets\.|errors\.|testing\.)?([A-Za-z_]\w*)(?:\([^`]*\))?`$")
+SPAN = re.compile(r"^`(?:deepforecast\.)?((?:[A-Za-z]\w*\.)*[A-Za-z]\w*|deepforecast [a-z-]+)(?:\([^`]*\))?`$")
+ROOMS = re.compile(r"^(?:plotting|datasets|errors|testing|evaluation|tuning)\.")
 LOADED = {"script": "src", "img": "src", "iframe": "src", "source": "src"}
 NOT_LOADED = {"canonical", "alternate", "next", "prev", "edit"}  # of <link>: where else a page is, not what it needs
 
@@ -25,17 +26,11 @@ def linked(markdown: str, page: str, places: Mapping[str, str]) -> str:
     parts = CODE.split(markdown)
     for at in range(1, len(parts), 2):
         found = SPAN.match(parts[at])
-        target = places.get(found[1]) if found else None
-        line = parts[at - 1].rpartition("\n")[2]
-        heading = any(part.rpartition("\n")[2].startswith("#") for part in [_line_start(parts, at)])
-        if target and target.partition("#")[0] != page and not heading and line.rfind("[") <= line.rfind("]"):
+        target = places.get(found[1]) or places.get(ROOMS.sub("", found[1])) if found else None
+        line = "".join(parts[max(0, at - 20) : at]).rpartition("\n")[2]  # a line has not more names before this one
+        if target and target.partition("#")[0] != page and not line.startswith("#") and line.rfind("[") <= line.rfind("]"):
             parts[at] = f"[{parts[at]}]({relative(target, page)})"
     return "".join(parts)
-
-
-def _line_start(parts: list[str], at: int) -> str:
-    """The text from the start of the line that part `at` stands on."""
-    return "".join(parts[:at]).rpartition("\n")[2]
 
 
 class _Found(HTMLParser):
@@ -67,7 +62,8 @@ def broken(site: Path) -> list[str]:
             continue
         name = path.relative_to(site)
         complaints += [f"{name} loads {one} from elsewhere" for one in page.loads if urlsplit(one).scheme not in ("", "data")]
-        complaints += [f"{name} leads to {one}: {why}" for one in (*page.references, *page.loads) if (why := _lost(one, path, pages))]
+        every = (*page.references, *page.loads)
+        complaints += [f"{name} leads to {one}: {why}" for one in every if (why := _lost(one, path, pages))]
     return complaints
 
 

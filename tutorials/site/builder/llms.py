@@ -1,4 +1,4 @@
-"""`llms.txt`: what the site holds, for a language model that reads it in place of a person; and each page as Markdown beside it."""
+"""`llms.txt`: what the site holds, for a language model in place of a reader; and each page as Markdown beside its HTML."""
 
 from __future__ import annotations
 

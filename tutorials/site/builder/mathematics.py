@@ -14,7 +14,9 @@ INLINE = re.compile(r"(?<![\\$\w])\$(?=\S)([^$\n]+?)(?<=\S)\$(?![\d$])")
 def typeset(markdown: str, where: str) -> str:
     """The text with `$...$` and `$$...$$` drawn; code is left alone."""
     parts = CODE.split(markdown)
-    parts[::2] = [INLINE.sub(lambda m: _inline(m[1], where), DISPLAY.sub(lambda m: _display(m[1], where), one)) for one in parts[::2]]
+    for at in range(0, len(parts), 2):
+        shown = DISPLAY.sub(lambda found: _display(found[1], where), parts[at])
+        parts[at] = INLINE.sub(lambda found: _inline(found[1], where), shown)
     return "".join(parts)
 
 

@@ -23,17 +23,20 @@ FAMILIES = {
     "neural": "Networks",
     "combine": "Models around models",
 }
-BANDS = {"analytic": "by formula", "samples": "from sample paths", "quantiles": "learned quantiles", None: "`intervals=\"conformal\"`"}
+CALIBRATED = '`intervals="conformal"`'
+BANDS = {"analytic": "by formula", "samples": "from sample paths", "quantiles": "learned quantiles", None: CALIBRATED}
+FILLED = 'refused, or filled by `missing="interpolate"`, `"ffill"`, `"zero"`'
 ROLES = ("future", "past", "static")
 ABOUT = """# All models
 
-Every model has the same `fit`, `predict`, `simulate`, `update`, `explain` and `save` (see [the contract](../reference/forecasting.md)).
-This table is made from what the models declare of themselves; the [contract checks](../reference/own-model.md) hold them to it.
-Not sure which one? [Which model for my data?](../guide.md)
+Every model has the same `fit`, `predict`, `simulate`, `update`, `explain` and `save` (see
+[the contract](../reference/forecasting.md)). This table is made from what the models declare of themselves; the
+[contract checks](../reference/testing.md) hold them to it. Not sure which one? [Which model for my data?](../guide.md)
 
-**covariates**: columns it uses; *future* are known ahead, *past* up to now, *static* once a series. **gaps**: takes missing values
-as they are; others do with `missing="interpolate"` (or `"ffill"`, `"zero"`). **bands**: where intervals come from. **learns from**: each series
-by itself, or all of them together (then it forecasts series never seen in `fit`). Any model gets calibrated bands by `Conformal`.
+**covariates**: columns it uses; *future* are known ahead, *past* up to now, *static* once a series. **gaps**: takes missing
+values as they are; others do with `missing="interpolate"` (or `"ffill"`, `"zero"`). **bands**: where intervals come from.
+**learns from**: each series by itself, or all of them together (then it forecasts series never seen in `fit`). Any model gets
+calibrated bands by `Conformal`.
 """
 
 
@@ -41,7 +44,8 @@ def pages() -> list[Page]:
     """The table and all models, family by family."""
     classes = list(registry.models())
     known = {family_of(cls.__name__) for cls in classes}
-    families = {**{key: FAMILIES[key] for key in FAMILIES if key in known}, **{key: key for key in sorted(known - set(FAMILIES))}}
+    ours = {key: title for key, title in FAMILIES.items() if key in known}
+    families = ours | {key: key for key in sorted(known - set(FAMILIES))}
     found, parts = [], [ABOUT]
     for family, title in families.items():
         own = [cls for cls in classes if family_of(cls.__name__) == family]
@@ -76,7 +80,7 @@ def _page(cls: type[Forecaster], family: str) -> str:
         ["family", family],
         ["learns from", _scope(able)],
         ["covariates", roles + (", categories as they are" if able.categorical else "")],
-        ["missing values", "taken as they are" if able.missing else 'refused, or filled by `missing="interpolate"`, `"ffill"`, `"zero"`'],
+        ["missing values", "taken as they are" if able.missing else FILLED],
         ["bands", BANDS[able.distribution]],
         ["target", {"real": "any numbers", "nonnegative": "0 and above", "positive": "above 0"}[able.domain]],
         ["sample paths (`simulate`)", _yes(able.simulates)],
@@ -110,9 +114,7 @@ def _parameters(cls: type[Forecaster]) -> list[str]:
         return ["It has none."]
     first = [blocks[0][1]] if blocks[0][0] is not Forecaster else ["None of its own."]
     rest = blocks[1:] if blocks[0][0] is not Forecaster else blocks
-    folded = [
-        f'<details markdown="1"><summary>{_whose(base)}</summary>\n\n{text}\n\n</details>' for base, text in rest
-    ]
+    folded = [f'<details markdown="1"><summary>{_whose(base)}</summary>\n\n{text}\n\n</details>' for base, text in rest]
     return [*first, *folded]
 
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import inspect
 import io
 import os
 import pkgutil
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
 from unittest import mock
 
 import deepforecast
@@ -55,15 +56,20 @@ def sets() -> str:
 def commands() -> str:
     """The help of every command, as it prints it."""
     from deepforecast.cli import main
-    from deepforecast.cli.program import COMMANDS
 
     parts = []
-    for name in ("", *COMMANDS):
+    for name in ("", *_commands()):
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed), mock.patch.dict(os.environ, {"COLUMNS": "96"}):
             main([*([name] if name else []), "--help"])
         parts.append(f"## deepforecast {name}".rstrip() + f"\n\n```text\n{printed.getvalue().rstrip()}\n```")
     return "\n\n".join(parts)
+
+
+def _commands() -> list[str]:
+    from deepforecast.cli.program import COMMANDS
+
+    return list(COMMANDS)
 
 
 def blocks() -> str:
@@ -80,22 +86,24 @@ def blocks() -> str:
 
 
 GROUPS = (
-    Group("forecasting", "Models: the contract", "What every model does, in the same words.", ("Forecaster", "Capabilities", "load")),
+    Group("forecasting", "Models: the contract", "What every model does, in the same words.",
+          ("Forecaster", "Capabilities", "load")),
     Group("data", "Data", "Frames, names and roles of columns, checks and repairs.",
           ("Columns", "check", "fill_gaps", "decompose", "Panel")),
     Group("evaluation", "Evaluation", "Forecasts of the past, scored and compared.",
           ("compare", "Leaderboard", "cross_validate", "score", "faithfulness", "Backtest"), more=metrics),
     Group("tuning", "Tuning", "Search for hyperparameters, on rolling windows.", ("tune", "TuningResult", "Study")),
-    Group("plotting", "Plots", "`plot` is in `deepforecast` too; the others in `deepforecast.plotting`.", ("*",), "deepforecast.plotting"),
-    Group("datasets", "Datasets", "Sets that ship, sets found in a data folder, and a generator whose effects are known.", ("*",),
-          "deepforecast.datasets", sets),
-    Group("errors", "Errors", "Everything raised or warned on purpose. [What each message means](../errors.md)", ("*",),
-          "deepforecast.errors"),
-    Group("own-model", "Your own model", "A class with declared parameters and three hooks; the contract checks hold it to the rest.",
+    Group("plotting", "Plots", "`plot` is in `deepforecast` too; the others in `deepforecast.plotting`.", ("*",),
+          "deepforecast.plotting"),
+    Group("datasets", "Datasets", "", ("*",), "deepforecast.datasets", sets),
+    Group("errors", "Errors", "[What each message means](../errors.md)", ("*",), "deepforecast.errors"),
+    Group("own-model", "Your own model",
+          "A class with declared parameters and three hooks; the [contract checks](testing.md) hold it to the rest.",
           ("param", "register")),
     Group("testing", "Contract checks", "", ("*",), "deepforecast.testing"),
     Group("networks", "Building blocks of networks", "", (), "deepforecast.nn", blocks),
-    Group("command-line", "Command line", "`deepforecast COMMAND`, made from the same declarations.", (), "deepforecast.cli", commands),
+    Group("command-line", "Command line", "`deepforecast COMMAND`, made from the same declarations.", (), "deepforecast.cli",
+          commands),
 )  # fmt: skip
 ELSEWHERE = {"datasets", "errors", "plot"}  # modules, and what has its place with its room
 
@@ -103,25 +111,32 @@ ELSEWHERE = {"datasets", "errors", "plot"}  # modules, and what has its place wi
 def pages() -> list[Page]:
     """All pages of the reference; raises `BuildError` if a public name has no place or no docstring."""
     if lacking := unplaced():
-        raise BuildError(f"Every public name has its place in the reference; add to GROUPS in {__name__}: {', '.join(lacking)}.")
+        raise BuildError(f"Every public name has its place in GROUPS of {__name__}; see to {', '.join(lacking)}.")
     return [Page(f"reference/{group.path}.md", group.title, _text(group)) for group in GROUPS]
 
 
 def unplaced() -> list[str]:
-    """Public names of the library that no page of the reference or the model table shows, and names shown that are not public."""
+    """Public names that neither the reference nor the model table shows, and names shown that are not public."""
     placed = {name for group in GROUPS if group.module == "deepforecast" for name in group.names} | ELSEWHERE | set(MODELS)
     return sorted(placed ^ set(deepforecast.__all__))
 
 
 def places() -> dict[str, str]:
-    """Where each public name is told: its page and anchor."""
+    """Where each name is told, as texts may call it: page and anchor of classes, methods, blocks of `nn` and commands."""
     found = {name: f"models/{name}.md" for name in MODELS}
-    for group in GROUPS:
-        for name in _names(group):
-            found.setdefault(name, f"reference/{group.path}.md#{name}")
-    return found
+    pages_of = {f"reference/{group.path}.md": _text(group) for group in GROUPS}
+    for path, text in pages_of.items():
+        for name in re.findall(r"^#+ .* \{ #(\S+) \}$", text, flags=re.MULTILINE):
+            found.setdefault(name, f"{path}#{name}")
+            if path == "reference/networks.md":
+                found.setdefault(f"nn.{name}", f"{path}#{name}")
+    contract = {name.partition(".")[2]: place for name, place in found.items() if name.startswith("Forecaster.")}
+    for model in MODELS:
+        found |= {f"{model}.{name}": place for name, place in contract.items()}
+    return found | {f"deepforecast {name}": f"reference/command-line.md#deepforecast-{name}" for name in _commands()}
 
 
+@functools.cache
 def _text(group: Group) -> str:
     module = import_module(group.module)
     about = [group.about] if group.about else []
@@ -129,12 +144,7 @@ def _text(group: Group) -> str:
         said = inspect.cleandoc(module.__doc__)
         about.append(f"```text\n{said}\n```" if "├──" in said else markdown(said))
     parts = [f"# {group.title}", *about, *([group.more()] if group.more else [])]
-    return "\n\n".join([*parts, *(entry(name, _thing(module, name)) for name in _names(group))]) + "\n"
-
-
-def _thing(module: Any, name: str) -> Any:
-    thing = getattr(module, name)
-    return thing
+    return "\n\n".join([*parts, *(entry(name, getattr(module, name)) for name in _names(group))]) + "\n"
 
 
 def _names(group: Group) -> list[str]:
@@ -144,4 +154,5 @@ def _names(group: Group) -> list[str]:
     module = import_module(group.module)
     if hasattr(module, "__all__"):
         return [name for name in module.__all__ if callable(getattr(module, name))]
-    return [name for name, one in vars(module).items() if inspect.isclass(one) and issubclass(one, Exception) and one.__module__ == group.module]
+    kinds = {name: one for name, one in vars(module).items() if inspect.isclass(one) and issubclass(one, Exception)}
+    return [name for name, one in kinds.items() if one.__module__ == group.module]

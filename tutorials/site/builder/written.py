@@ -1,7 +1,7 @@
 """Pages written by hand; a comment in them says what is filled in from the library itself.
 
-    <!-- models missing -->     the models that declare a capability        <!-- rooms -->    the rooms and what each is for
-    <!-- source PATH -->        the text of a file of the project
+<!-- models missing -->     the models that declare a capability        <!-- rooms -->    the rooms and what each is for
+<!-- source PATH -->        the text of a file of the project
 """
 
 from __future__ import annotations

@@ -1,0 +1,185 @@
+"""The builder of the site: every public name has its page, docstrings become Markdown, links that lead nowhere are found."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import deepforecast
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tutorials" / "site"))
+
+from builder import benchmarks, course, docstrings, entries, errors, home, links, llms, models, reference, written  # noqa: E402
+from builder.page import BuildError, Page  # noqa: E402
+
+
+def test_every_public_name_has_its_place() -> None:
+    assert reference.unplaced() == []
+    assert set(deepforecast.__all__) - {"datasets", "errors"} <= set(reference.places())
+
+
+@pytest.mark.parametrize("room", ["plotting", "datasets", "testing"])
+def test_every_public_function_of_a_room_has_its_place(room: str) -> None:
+    module = getattr(__import__(f"deepforecast.{room}"), room)
+    functions = {name for name in module.__all__ if callable(getattr(module, name))}
+    assert functions
+    assert functions <= set(reference.places())
+
+
+def test_a_public_name_without_a_place_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reference, "GROUPS", tuple(group for group in reference.GROUPS if group.path != "tuning"))
+    assert reference.unplaced() == ["Study", "TuningResult", "tune"]
+    with pytest.raises(BuildError, match="Study, TuningResult, tune"):
+        reference.pages()
+
+
+def bare(value: int) -> None:
+    pass
+
+
+class Half:
+    """Only the class says what it is."""
+
+    def said(self) -> None:
+        """This does."""
+
+    def unsaid(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize(("thing", "name"), [(bare, "bare"), (Half, "Half.unsaid")])
+def test_a_public_name_without_a_docstring_is_noticed(thing: Any, name: str) -> None:
+    with pytest.raises(BuildError, match=rf"^{name} is public and has no docstring"):
+        entries.entry(thing.__name__, thing)
+
+
+def test_a_model_page_tells_every_parameter() -> None:
+    pages = {page.title: page.text for page in models.pages()}
+    from deepforecast.core.params import declared
+
+    for name in ("SeasonalNaive", "LSTM", "Conformal"):
+        lacking = [one for one in declared(getattr(deepforecast, name)) if f"| `{one}` |" not in pages[name]]
+        assert not lacking
+    assert "a number of at least 0 and below 1" in pages["LSTM"]  # the range of dropout
+    assert "16 to 256, by factors" in pages["LSTM"]  # where hidden_size is searched
+    assert set(deepforecast.core.index.MODELS) == set(pages) - {"All models"}
+
+
+@pytest.mark.parametrize(
+    ("docstring", "markdown"),
+    [
+        ("Adds.\n\n>>> 1 + 1\n2\n", "Adds.\n\n```pycon\n>>> 1 + 1\n2\n```"),
+        ("Of these:\n- one\n- two", "Of these:\n\n- one\n- two"),
+        ("So:\n\n    x = 1\n\n    y = 2\n\nEnd.", "So:\n\n```python\nx = 1\n\ny = 2\n```\n\nEnd."),
+        ("n < 3 and `n < 4`", "n &lt; 3 and `n < 4`"),
+    ],
+)
+def test_docstrings_become_markdown(docstring: str, markdown: str) -> None:
+    assert docstrings.markdown(inspect.cleandoc("\n" + docstring)) == markdown
+
+
+def wide(frame: list[int], *rest: int, horizon: int | None = None, level: object = "none", columns: object = None) -> int:
+    return 0
+
+
+def test_a_signature_is_cut_where_it_is_long() -> None:
+    assert docstrings.signature("bare", bare) == "bare(value: int) -> None"
+    assert docstrings.signature("wide", wide).splitlines()[:3] == ["wide(", "    frame: list[int],", "    *rest: int,"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Use `LSTM`, `LSTM(horizon=3)`.", "Use [`LSTM`](models/LSTM.md), [`LSTM(horizon=3)`](models/LSTM.md)."),
+        ("`plotting.plot_pareto`", "[`plotting.plot_pareto`](reference/plotting.md#plot_pareto)"),
+        ("`deepforecast doctor`", "[`deepforecast doctor`](reference/command-line.md#deepforecast-doctor)"),
+        ("# `LSTM`\n\n[the `LSTM` model](x.md)", "# `LSTM`\n\n[the `LSTM` model](x.md)"),
+        ("```python\n`LSTM`\n```\n`unknown`", "```python\n`LSTM`\n```\n`unknown`"),
+    ],
+)
+def test_names_lead_to_their_place(text: str, expected: str) -> None:
+    assert links.linked(text, "guide.md", reference.places()) == expected
+
+
+def test_links_that_lead_nowhere_are_found(tmp_path: Path) -> None:
+    (tmp_path / "a.html").write_text(
+        '<a href="b.html#there">1</a><a href="b.html#gone">2</a><a href="c.html">3</a><a href="https://example.org">4</a>'
+        '<img src="picture.png"><script src="https://example.org/x.js"></script><link rel="canonical" href="https://example.org/">'
+    )
+    (tmp_path / "b.html").write_text('<h2 id="there">b</h2><a href="#there">5</a>')
+    assert links.broken(tmp_path) == [
+        "a.html loads https://example.org/x.js from elsewhere",
+        "a.html leads to b.html#gone: no such place on that page",
+        "a.html leads to c.html: no such file",
+        "a.html leads to picture.png: no such file",
+    ]
+
+
+def test_a_tutorial_that_fails_is_named_with_its_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = tmp_path / "tutorials" / "03_broken.py"
+    script.parent.mkdir()
+    script.write_text("# %% [markdown]\n# # 03 · Broken\n\n# %%\nprint(1)\nprint(1 / 0)\n")
+    (script.parent / "show.py").write_text((ROOT / "tutorials" / "show.py").read_text("utf-8"))
+    for name, value in {"ROOT": tmp_path, "COURSE": script.parent, "CACHE": tmp_path / "cache"}.items():
+        monkeypatch.setattr(course, name, value)
+    with pytest.raises(BuildError, match=r"^tutorials/03_broken.py, line 6: the tutorial fails\.(.|\n)*ZeroDivisionError"):
+        course._page(script, short=True, jobs=1)
+
+
+def test_a_tutorial_is_run_anew_only_when_something_has_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = tmp_path / "03_short.py"
+    script.write_text("# # 03 · Short\n")
+    before = course._key(script, True)
+    assert course._key(script, True) == before
+    assert course._key(script, False) != before
+    script.write_text("# # 03 · Longer\n")
+    assert course._key(script, True) != before
+
+
+def test_an_error_that_does_not_come_is_noticed() -> None:
+    assert errors.said("import deepforecast\ndeepforecast.SeasonalNaive(horizon=-1)", {}).startswith("ParameterError: horizon is")
+    with pytest.raises(BuildError, match="it does not"):
+        errors.said("1 + 1", {})
+
+
+def test_formulas_are_drawn_and_code_is_left_alone() -> None:
+    pytest.importorskip("latex2mathml", reason="latex2mathml of the extra docs is not installed")
+    from builder.mathematics import typeset
+
+    drawn = typeset("Of $y_t$ and `$x$`, for $5 and $6:\n\n$$\\frac{1}{2}$$\n", "a.md")
+    assert drawn.count("<math") == 2
+    assert "<mfrac>" in drawn
+    assert "`$x$`" in drawn
+    assert "$5 and $6" in drawn
+    with pytest.raises(BuildError, match=r"a\.md: the formula '\\\\nothing\{x\}'"):
+        typeset("$\\nothing{x}$", "a.md")
+
+
+def test_files_at_the_top_find_their_places() -> None:
+    assert home.placed("[a](benchmarks/results/score.md) [b](CONTRIBUTING.md)") == "[a](benchmarks/score.md) [b](contributing.md)"
+    with pytest.raises(BuildError, match=r"'deepforecast/errors\.py'"):
+        home.placed("[a](deepforecast/errors.py)")
+
+
+@pytest.mark.parametrize("make", [home.page, benchmarks.pages, lambda: home.copied("CHANGELOG.md", "x")])
+def test_pages_of_files_are_made(make: Callable[[], Any]) -> None:
+    assert make()
+
+
+def test_llms_txt_lists_every_page() -> None:
+    text = llms.text("site", "about", {"Start": [Page("a.md", "A", "# A\n\nSays a. More.")], "Empty": []})
+    assert text == "# site\n\n> about\n\n## Start\n\n- [A](a.md): Says a.\n"
+
+
+def test_marks_in_written_pages_are_filled() -> None:
+    assert "`Transformer`" in written.able("global")
+    assert "`SeasonalNaive`" not in written.able("future")
+    assert written.rooms().count("\n") >= 12
+    with pytest.raises(BuildError, match="nonsense"):
+        written._filled(written.MARK.search("<!-- nonsense -->"), "guide")  # type: ignore[arg-type]
