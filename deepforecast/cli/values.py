@@ -41,7 +41,7 @@ def kinds_of(annotation: Any) -> tuple[Any, ...]:
 
 def is_list(kind: Any) -> bool:
     """Whether values of this kind hold several."""
-    return (typing.get_origin(kind) or kind) in (list, tuple)
+    return (typing.get_origin(kind) or kind) in (list, tuple, Sequence)
 
 
 def is_model(kind: Any) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -24,6 +24,7 @@ class Odd(Forecaster):
     lags: list[int] | None = param(None, help="lags")
     pairs: int | tuple[float, ...] = param(1, help="pairs")
     words: list[str] = param(("a",), help="words")
+    widths: Sequence[int] | None = param(None, help="widths")
     trainer: Mapping[str, Any] | None = param(None, help="trainer")
     inner: Forecaster | None = param(None, help="inner")
     name_of: str | None = param(None, help="name")
@@ -52,6 +53,8 @@ class Odd(Forecaster):
         ("pairs", "7", 7),
         ("pairs", "0.5,2", [0.5, 2.0]),
         ("words", "7,b", ["7", "b"]),
+        ("widths", ["64", "32"], [64, 32]),
+        ("widths", "none", None),
         ("trainer", '{"devices": 2}', {"devices": 2}),
         ("inner", "naive:alias=x", Naive(alias="x")),
         ("name_of", "7", "7"),

@@ -37,7 +37,7 @@ FOUND = f"{INSIDE} return [...inside.querySelectorAll('a')].filter(one => one.hr
 
 def browse(site: Path, pictures: Path | None = None) -> list[str]:
     """Everything that is wrong with the site."""
-    pages = sorted(site.rglob("*.html"))
+    pages = sorted(path for path in site.rglob("*.html") if path.name != "404.html")  # shown by servers, in place of any page
     found = [] if pages else [f"{site} has no pages"]
     for shape, window in SHAPES.items():
         with window as browser:

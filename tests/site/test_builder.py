@@ -143,7 +143,8 @@ def test_a_tutorial_is_run_anew_only_when_something_has_changed(tmp_path: Path, 
 
 
 def test_an_error_that_does_not_come_is_noticed() -> None:
-    assert errors.said("import deepforecast\ndeepforecast.SeasonalNaive(horizon=-1)", {}).startswith("ParameterError: horizon is")
+    said = errors.said("import deepforecast\ndeepforecast.SeasonalNaive(horizon=-1)", {})
+    assert said.startswith("ParameterError: horizon is")
     with pytest.raises(BuildError, match="it does not"):
         errors.said("1 + 1", {})
 
@@ -162,7 +163,8 @@ def test_formulas_are_drawn_and_code_is_left_alone() -> None:
 
 
 def test_files_at_the_top_find_their_places() -> None:
-    assert home.placed("[a](benchmarks/results/score.md) [b](CONTRIBUTING.md)") == "[a](benchmarks/score.md) [b](contributing.md)"
+    placed = home.placed("[a](benchmarks/results/score.md) [b](CONTRIBUTING.md)")
+    assert placed == "[a](benchmarks/score.md) [b](contributing.md)"
     with pytest.raises(BuildError, match=r"'deepforecast/errors\.py'"):
         home.placed("[a](deepforecast/errors.py)")
 

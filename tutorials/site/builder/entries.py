@@ -63,4 +63,6 @@ def _shape(name: str, thing: Any) -> str:
 
 def _constructed(cls: type) -> bool:
     """Whether its constructor says anything: not of protocols, nor of models, whose parameters have a table."""
-    return "__init__" in {name for base in cls.__mro__[:-1] for name in vars(base)} and not getattr(cls, "_is_protocol", False) and not hasattr(cls, "_own_params")
+    if getattr(cls, "_is_protocol", False) or hasattr(cls, "_own_params"):
+        return False
+    return any("__init__" in vars(base) for base in cls.__mro__[:-1])
