@@ -71,15 +71,10 @@ def rows_of(task: Task) -> pd.DataFrame:
 def arranged(task: Task, frame: pd.DataFrame) -> Prepared:
     """Scaled rows as a panel with its plan. Nothing here but the scale looks at values, and it at its first rows alone."""
     card = datasets.card(task.dataset) if task.dataset else None
-    horizon = task.horizon or (card.horizon if card else None)
-    if horizon is None:
-        raise ParameterError(f"{task.name}: a task has a horizon, its own or that of the dataset's card. Say horizon: ....")
+    horizon = horizon_of(task)
     season = task.season_length or (card.season_length if card else None)
     windows = task.windows
-    step = windows.step or horizon
-    count = windows.count if windows.test is None else (windows.test - horizon) // step + 1
-    if count < 1:
-        raise ParameterError(f"{task.name}: windows.test holds {windows.test} rows, and a forecast needs {horizon}.")
+    step, count = windows.step or horizon, window_count(task)
     roles = _roles(task)
     frame = frame[["unique_id", "ds", "y", *(name for role in ROLES for name in roles[role])]]
     frame = frame.assign(y=frame["y"].to_numpy(np.float64))
@@ -89,6 +84,24 @@ def arranged(task: Task, frame: pd.DataFrame) -> Prepared:
     panel = Panel.from_frame(frame, freq=freq, columns={"id": "unique_id", "time": "ds", "target": "y", **roles})
     plan = Plan(horizon, count, step, size=windows.size, whole=bool(roles["future"]))
     return Prepared(task, frame, panel, plan, season, tuple(task.level), task.metrics or METRICS, roles)
+
+
+def horizon_of(task: Task) -> int:
+    """The steps forecast: the task's own, or those of the dataset's card."""
+    horizon = task.horizon or (datasets.card(task.dataset).horizon if task.dataset else None)
+    if horizon is None:
+        raise ParameterError(f"{task.name}: a task has a horizon, its own or that of the dataset's card. Say horizon: ....")
+    return horizon
+
+
+def window_count(task: Task) -> int:
+    """How many windows: so many, or all whose forecasts lie within the rows of the test."""
+    windows, horizon = task.windows, horizon_of(task)
+    if windows.test is None:
+        return windows.count
+    if windows.test < horizon:
+        raise ParameterError(f"{task.name}: windows.test holds {windows.test} rows, and a forecast needs {horizon}.")
+    return (windows.test - horizon) // (windows.step or horizon) + 1
 
 
 def sliced(frame: pd.DataFrame, part: Slice, name: str) -> pd.DataFrame:

@@ -15,11 +15,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from deepforecast.benchmark import data
-from deepforecast.benchmark import suite as suites
+from deepforecast.benchmark.cutting import WHOLE, Cut, adjusted
 from deepforecast.benchmark.peer import Places
 from deepforecast.benchmark.rows import FORECASTS, HISTORY, PEERS, RESULTS, SERIES, SUITE, Row, read
-from deepforecast.benchmark.suite import Suite
+from deepforecast.benchmark.suite import Suite, load
 from deepforecast.core.progress import counting
 from deepforecast.data.whole import whole_number
 from deepforecast.errors import DataError, DependencyError, ParameterError, SaveError, shown
@@ -46,23 +45,23 @@ class Run:
         whole_number(self.jobs, "jobs")
 
 
+USUAL = Run()
+
+
 def run(
     suite: Suite | str | Path,
     folder: str | Path,
     *,
-    models: Sequence[str | Mapping[str, Any]] | None = None,
-    series: int | None = None,
-    time_limit: float | None = None,
-    options: Run = Run(),
+    cut: Cut = WHOLE,
+    options: Run = USUAL,
 ) -> list[Row]:
     """Run a suite, by its name, path or as it is, into `folder`; the rows of its jobs.
 
-    What is in the folder already is not run again, so that the same call goes on where one was stopped. `models`: these alone,
-    as a suite names them. `series`: at most so many of each task. Both are said in the rows (`cut`).
+    What is in the folder already is not run again, so that the same call goes on where one was stopped.
     """
     if not hasattr(os, "fork"):
         raise DependencyError("Benchmarks fork a process for each job; this system cannot. Run them under Linux or macOS.")
-    asked = adjusted(suite if isinstance(suite, Suite) else suites.load(suite), models, series, time_limit)
+    asked = adjusted(suite if isinstance(suite, Suite) else load(suite), cut)
     place = Path(folder)
     with written_to(place) as results:
         _settle(place, asked)
@@ -78,27 +77,6 @@ def run(
                     rows[row.job] = row
                     tick(1)
     return [rows[job["name"]] for job in wanted if job["name"] in rows]
-
-
-def adjusted(
-    suite: Suite, models: Sequence[str | Mapping[str, Any]] | None, series: int | None, time_limit: float | None
-) -> Suite:
-    """The suite with what this call leaves out of it or limits."""
-    cut = list(suite.cut)
-    if models is not None:
-        if not models:
-            raise ParameterError("models is a list of at least one model; it is empty.")
-        suite = replace(suite, models=suites.entries(models, "models"), tasks=tuple(replace(t, models=()) for t in suite.tasks))
-        cut.append(f"models {', '.join(one.name for one in suite.models or ())} alone")
-    if series is not None:
-        fewer = [data.limited(task, whole_number(series, "series")) for task in suite.tasks]
-        suite = replace(suite, tasks=tuple(task for task, _ in fewer))
-        cut += [words for _, words in fewer if words]
-    if time_limit is not None:
-        if not time_limit > 0:
-            raise ParameterError(f"time_limit is a number of seconds above 0; got {shown(time_limit)}.")
-        suite = replace(suite, time_limit=float(time_limit), tasks=tuple(replace(t, time_limit=None) for t in suite.tasks))
-    return replace(suite, cut=tuple(cut))
 
 
 def append(results: Any, row: Row) -> None:

@@ -22,7 +22,7 @@ from deepforecast.benchmark.suite import Entry, Suite, Task
 from deepforecast.core import registry
 from deepforecast.core.forecaster import Forecaster
 from deepforecast.core.params import declared
-from deepforecast.errors import DataWarning, TrainingWarning, shown
+from deepforecast.errors import DataWarning, DependencyError, TrainingWarning, shown
 from deepforecast.evaluation.compare import Run, checked, run, told
 from deepforecast.evaluation.cross_validation import Rows
 from deepforecast.evaluation.metrics import get
@@ -145,7 +145,8 @@ def judged(row: Row, found: Run, prepared: Prepared, sample: int, folder: Path |
     rows = Rows.of(prepared.panel, prepared.plan)
     found = found if found.error else checked(found, rows, prepared.panel)
     if found.error:
-        return replace(row, status="failed", error=found.error[:LONGEST])
+        lacking = isinstance(found.cause, DependencyError)  # an extra that is not installed is no failure of the model
+        return replace(row, status="not run" if lacking else "failed", error=found.error[:LONGEST])
     rows.columns = dict(found.columns)
     frame = rows.frame(prepared.panel)
     try:

@@ -17,6 +17,7 @@ from deepforecast.core import registry
 from deepforecast.core.params import declared
 from deepforecast.core.threads import as_worker, waiting_passively
 
+NETWORKS = "networks"
 LONGEST = 300.0  # seconds, after which jobs begin all the same
 SHORT = {"max_steps": 1, "season_length": 7}  # given to the models that declare them
 PLAIN = ("baselines.", "statistical.", "additive.", "regression.linear_model")  # compute with kernels of ours and with numpy
@@ -28,7 +29,8 @@ def rehearse(entries: Iterable[Entry], stopped: Callable[[], bool]) -> None:
     Kernels that are kept by then are loaded here, on one thread: this process starts none, so it can be forked. Whatever goes
     wrong will be told by the jobs.
     """
-    chosen = list({_alike(entry): entry for entry in entries if not entry.peer}.values())
+    every = {_alike(entry): entry for entry in entries if not entry.peer}
+    chosen = [every[name] for name in sorted(every, key=lambda name: name != NETWORKS)]  # which import the most
     with tempfile.TemporaryFile("w+b") as left:
         pid = os.fork()
         if not pid:
@@ -54,7 +56,7 @@ def rehearse(entries: Iterable[Entry], stopped: Callable[[], bool]) -> None:
 
 def _alike(entry: Entry) -> str:
     """Networks import the same and compile nothing: one stands for all. Others stand for themselves."""
-    return "networks" if _module(entry).startswith("deepforecast.models.neural.") else entry.model
+    return NETWORKS if _module(entry).startswith("deepforecast.models.neural.") else entry.model
 
 
 def _module(entry: Entry) -> str:

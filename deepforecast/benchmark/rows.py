@@ -38,7 +38,7 @@ class Row:
     """What came of one job. Times are seconds, memory is MiB (2**20 bytes); None is what could not be known.
 
     - `status`: "ok"; "failed" (`error` says how); "timeout" and "memory" (beyond the limits of the job, and stopped); "lost"
-      (the process ended without a word); "not run" (a peer whose environment is not there).
+      (the process ended without a word); "not run" (a package or a peer's environment is not there).
     - `metrics`: by column name as `score` has them ("mase", "coverage-80"), over all series and windows of the task.
     - `fit_seconds`, `predict_seconds`: wall clock, summed over windows and refits; `fit_cpu`, `predict_cpu`: CPU likewise.
       `score_seconds`: of the metrics. `job_seconds`: wall clock of the whole job, from being asked for to its row.

@@ -20,7 +20,7 @@ EPILOG = """\
 examples:
   deepforecast benchmark quick
   deepforecast benchmark quick --models SeasonalNaive AutoETS LSTM:max_steps=200 --output run
-  deepforecast benchmark benchmarks/suites/ltsf.yaml --series 3 --time-limit 120 --output run
+  deepforecast benchmark ltsf --tasks 'etth1-96-*' --models Naive DLinear --seeds 0 --output run
   deepforecast benchmark audit quick --models Naive2 LightGBM"""
 
 
@@ -30,7 +30,10 @@ def add_arguments(parser: Parser, arguments: Sequence[str]) -> None:
     parser.add_argument("--models", metavar="MODEL", nargs="+", help="these alone, as Name or Name:parameter=value,...")
     parser.add_argument("--jobs", metavar="N", type=int, default=1, help="jobs side by side, each on one thread (default 1)")
     parser.add_argument("--output", metavar="FOLDER", help="keep rows, forecasts and scores there, so that a later run goes on")
+    parser.add_argument("--tasks", metavar="NAME", nargs="+", help="these alone; patterns as etth1-* may be given")
+    parser.add_argument("--seeds", metavar="N", nargs="+", type=int, help="instead of those of the suite")
     parser.add_argument("--series", metavar="N", type=int, help="at most so many series of each task, drawn at random")
+    parser.add_argument("--windows", metavar="N", type=int, help="at most so many windows of each task, the last ones")
     parser.add_argument("--time-limit", metavar="SECONDS", type=number, help="for each job, instead of the suite's")
     parser.add_argument("--retry", action="store_true", help="run jobs again that failed or took too long")
     parser.add_argument("--metric", metavar="NAME", help="what the table is by (default: the first of the usual ones)")
@@ -38,7 +41,7 @@ def add_arguments(parser: Parser, arguments: Sequence[str]) -> None:
 
 def run(values: argparse.Namespace) -> Outcome:
     """Run or audit."""
-    from deepforecast.benchmark.engine import adjusted
+    from deepforecast.benchmark.cutting import Cut, adjusted
     from deepforecast.benchmark.suite import load
     from deepforecast.errors import ParameterError, shown
 
@@ -46,8 +49,12 @@ def run(values: argparse.Namespace) -> Outcome:
     names = values.words[audits:]
     if len(names) != 1:
         raise ParameterError(f"One suite is run at a time; got {shown(' '.join(names) or 'none')}. See --help.")
-    models = None if values.models is None else [entry_of(text) for text in values.models]
-    suite = adjusted(load(names[0]), models, None if audits else values.series, values.time_limit)
+    cut = Cut(
+        models=None if values.models is None else [entry_of(text) for text in values.models], tasks=values.tasks,
+        seeds=values.seeds, series=None if audits else values.series, windows=None if audits else values.windows,
+        time_limit=values.time_limit,
+    )  # fmt: skip
+    suite = adjusted(load(names[0]), cut)
     return _audit(suite, values) if audits else _run(suite, values)
 
 

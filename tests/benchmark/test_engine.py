@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from deepforecast.benchmark.engine import Run, adjusted, run, written_to
+from deepforecast.benchmark.cutting import Cut
+from deepforecast.benchmark.engine import Run, run, written_to
 from deepforecast.benchmark.rows import FORECASTS, RESULTS, Row, read
 from deepforecast.benchmark.suite import Suite, suite_of
 from deepforecast.errors import DataWarning, ParameterError, SaveError
@@ -123,7 +124,7 @@ def test_a_run_that_is_stopped_leaves_whole_rows_and_no_process(tmp_path: Path, 
     assert [row.model for row in read(folder)] == ["Naive"]
     assert not list((folder / FORECASTS).glob(".*"))
     before = results.read_bytes()
-    again = run(asked, folder, time_limit=8, options=QUIET)
+    again = run(asked, folder, cut=Cut(time_limit=8), options=QUIET)
     assert [(row.model, row.status) for row in again] == [("Naive", "ok"), ("LSTM", "timeout"), ("Mean", "ok")]
     assert results.read_bytes().startswith(before)
 
@@ -149,14 +150,6 @@ def test_a_folder_that_cannot_be_is_refused(tmp_path: Path) -> None:
         pass
 
 
-def test_what_a_call_leaves_out_is_said() -> None:
-    found = adjusted(suite("Naive"), ["Mean"], 1, 5.0)
-    assert found.cut == ("models Mean alone", "made: 1 of 2 series")
-    assert [one.name for one in found.entries(found.tasks[0])] == ["Mean"]
-    assert found.time_limit == 5.0
-    with pytest.raises(ParameterError, match="at least one model"):
-        adjusted(suite("Naive"), [], None, None)
-    with pytest.raises(ParameterError, match="time_limit"):
-        adjusted(suite("Naive"), None, None, 0)
+def test_jobs_are_counted_from_one() -> None:
     with pytest.raises(ParameterError, match="jobs"):
         Run(jobs=0)

@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import pytest
+
+from deepforecast.benchmark.cutting import Cut, adjusted
+from deepforecast.benchmark.suite import Suite, suite_of
+from deepforecast.errors import ParameterError
+
+MADE = {"task": "made", "generate": {"n_series": 2, "length": 50, "freq": "D"}, "horizon": 5, "windows": {"test": 20}}
+SUITE = suite_of(
+    {
+        "suite": "s",
+        "models": ["Naive", {"model": "SES", "parameters": {"intervals": "conformal"}}],
+        "tasks": [MADE, {"dataset": "nile", "models": ["Mean", {"model": "Naive", "parameters": {"alias": "N"}}]}],
+        "seeds": [0, 1],
+        "time_limit": 9,
+    },
+    "s",
+)
+
+
+def names(suite: Suite, task: int = 0) -> list[str]:
+    return [one.name for one in suite.entries(suite.tasks[task])]
+
+
+def test_nothing_is_left_out_where_nothing_is_asked() -> None:
+    assert adjusted(SUITE, Cut()) == SUITE
+
+
+def test_all_that_is_left_out_is_said() -> None:
+    cut = Cut(models=["Mean"], tasks=["made"], seeds=[1], series=1, windows=3, time_limit=5)
+    found = adjusted(SUITE, cut)
+    assert found.cut == (
+        "models Mean alone", "tasks made alone", "seeds 1 of 0, 1", "made: 1 of 2 series", "made: the last 3 of 4 windows",
+    )  # fmt: skip
+    assert names(found) == ["Mean"]
+    assert (found.time_limit, found.seeds, len(found.tasks)) == (5.0, (1,), 1)
+    assert (found.tasks[0].windows.count, found.tasks[0].windows.test) == (3, None)
+
+
+def test_a_model_asked_for_by_name_is_as_the_suite_has_it() -> None:
+    found = adjusted(SUITE, Cut(models=["SES", "Naive", "Drift"]))
+    assert [one.parameters for one in found.entries(found.tasks[0])] == [{"intervals": "conformal"}, {}, {}]
+    assert [one.parameters for one in found.entries(found.tasks[1])] == [{}, {"alias": "N"}, {}]
+    other = adjusted(SUITE, Cut(models=[{"model": "SES", "parameters": {"point": "mean"}}]))
+    assert other.entries(other.tasks[0])[0].parameters == {"point": "mean"}
+
+
+@pytest.mark.parametrize(
+    ("cut", "told"),
+    [
+        ({"models": []}, "models is a list with at least one"),
+        ({"tasks": "made"}, "tasks is a list"),
+        ({"series": 0}, "series"),
+        ({"windows": 1.5}, "windows"),
+        ({"time_limit": 0}, "time_limit"),
+    ],
+)
+def test_what_is_no_cut_is_refused(cut: dict[str, object], told: str) -> None:
+    with pytest.raises(ParameterError, match=told):
+        Cut(**cut)  # type: ignore[arg-type]
+
+
+def test_a_pattern_that_fits_nothing_is_refused() -> None:
+    with pytest.raises(ParameterError, match="No task of suite s fits etth1"):
+        adjusted(SUITE, Cut(tasks=["etth1*"]))
