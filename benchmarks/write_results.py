@@ -118,8 +118,10 @@ def beside(name: str, rows: list[Row]) -> list[str]:
         return []
     head = ["## Beside published figures", "", "| task | model | metric | here | published | within | agrees | source |"]
     head += ["|---" * 8 + "|"]
-    extra = [f"OWA of {model} on {task}: {value:.4f}  " for (task, model), value in owa(rows).items()]
-    return [*head, *lines, "", *extra, ""]
+    ratios: dict[str, list[str]] = {}
+    for (task, model), value in owa(rows).items():
+        ratios.setdefault(model, []).append(f"{task} {value:.4f}")
+    return [*head, *lines, "", *(f"- OWA of {model}: {', '.join(cells)}." for model, cells in ratios.items()), ""]
 
 
 def grown(name: str, rows: list[Row]) -> list[str]:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from deepforecast.benchmark.cutting import Cut
-from deepforecast.benchmark.engine import Run, run, written_to
+from deepforecast.benchmark.engine import Run, _to_run, run, written_to
 from deepforecast.benchmark.rows import FORECASTS, RESULTS, Row, read
 from deepforecast.benchmark.suite import Suite, suite_of
 from deepforecast.errors import DataWarning, ParameterError, SaveError
@@ -148,6 +148,25 @@ def test_a_folder_that_cannot_be_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(SaveError, match="A run is written to a folder"), written_to(tmp_path / "file"):
         pass
+
+
+@pytest.mark.parametrize(
+    ("status", "settings", "retry", "again"),
+    [
+        ("ok", "same", False, False),
+        ("ok", "same", True, False),
+        ("ok", "other", False, True),
+        ("failed", "same", False, False),
+        ("failed", "same", True, True),
+        ("timeout", "same", True, True),
+        ("lost", "same", False, True),
+        ("not run", "same", False, True),
+    ],
+)
+def test_which_jobs_are_run_again(status: str, settings: str, retry: bool, again: bool) -> None:
+    row = Row(suite="s", task="t", dataset="d", model="Naive", seed=0, job="j", settings=settings, status=status)
+    assert _to_run(row, {"settings": "same"}, retry) == again
+    assert _to_run(None, {"settings": "same"}, retry)
 
 
 def test_jobs_are_counted_from_one() -> None:
