@@ -15,11 +15,13 @@ from deepforecast.errors import ParameterError, shown, some
 
 @dataclass(frozen=True, kw_only=True)
 class Cut:
-    """`models`: these alone, by name with what the suite says of them, or as a suite names them. `tasks`: those whose name fits
-    one of these patterns (`etth1-*`). `seeds`: instead of the suite's. `series`, `windows`: at most so many of each task, the
+    """`models`: these alone, by name with what the suite says of them, or as a suite names them; then `peers` run only where
+    they are asked for, by the name of the library or of one of its models in the suite. `tasks`: those whose name fits one
+    of these patterns (`etth1-*`). `seeds`: instead of the suite's. `series`, `windows`: at most so many of each task, the
     last windows. `time_limit`: of each job, in seconds, instead of the suite's."""
 
     models: Sequence[str | Mapping[str, Any]] | None = None
+    peers: Sequence[str] | None = None
     tasks: Sequence[str] | None = None
     seeds: Sequence[int] | None = None
     series: int | None = None
@@ -27,7 +29,7 @@ class Cut:
     time_limit: float | None = None
 
     def __post_init__(self) -> None:
-        for name in ("models", "tasks", "seeds"):
+        for name in ("models", "peers", "tasks", "seeds"):
             given = getattr(self, name)
             if given is not None and (isinstance(given, str) or not list(given)):
                 raise ParameterError(f"{name} is a list with at least one of them; got {shown(given)}.")
@@ -47,6 +49,9 @@ def adjusted(suite: Suite, cut: Cut) -> Suite:
     if cut.models is not None:
         suite = _of_models(suite, cut.models)
         said.append(f"models {', '.join(one if isinstance(one, str) else str(one['model']) for one in cut.models)} alone")
+    if cut.peers is not None or cut.models is not None:
+        suite, words = _of_peers(suite, cut.peers or ())
+        said += [words] if words else []
     if cut.tasks is not None:
         suite = _of_tasks(suite, cut.tasks)
         said.append(f"tasks {', '.join(cut.tasks)} alone")
@@ -76,6 +81,22 @@ def _known(asked: Sequence[Entry], own: Sequence[Entry]) -> tuple[Entry, ...]:
     """What is asked for by name alone is as the suite has it."""
     held = {one.name: one for one in own}
     return tuple(one if one.parameters or one.alias else held.get(one.name, one) for one in asked)
+
+
+def _of_peers(suite: Suite, names: Sequence[str]) -> tuple[Suite, str]:
+    every = {one.name: one for one in (*suite.peers, *(e for task in suite.tasks for e in entries(task.peers, task.name)))}
+    known = {one.peer for one in every.values()} | set(every)
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        there = some(sorted(known), most=30) or "none"
+        raise ParameterError(f"Suite {suite.suite} has the peers {there}; got {some(unknown)}.")
+
+    def kept(own: Sequence[Entry]) -> tuple[Entry, ...]:
+        return tuple(one for one in own if one.name in names or one.peer in names)
+
+    left = [name for name, one in every.items() if not kept([one])]
+    tasks = tuple(replace(task, peers=kept(entries(task.peers, task.name))) for task in suite.tasks)
+    return replace(suite, peers=kept(suite.peers), tasks=tasks), f"without {', '.join(left)}" if left else ""
 
 
 def _of_tasks(suite: Suite, patterns: Sequence[str]) -> Suite:

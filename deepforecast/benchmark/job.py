@@ -141,7 +141,7 @@ def season_told(prepared: Prepared) -> int | None:
 
 def judged(row: Row, found: Run, prepared: Prepared, sample: int, folder: Path | None) -> Row:
     """The row with the metrics of what was forecast, or the error it ended with; files are written."""
-    started = time.perf_counter()
+    started, before = time.perf_counter(), time.process_time()
     rows = Rows.of(prepared.panel, prepared.plan)
     found = found if found.error else checked(found, rows, prepared.panel)
     if found.error:
@@ -156,7 +156,8 @@ def judged(row: Row, found: Run, prepared: Prepared, sample: int, folder: Path |
     files: dict[str, str] = {}
     if folder is not None:
         files = _written(folder, row.job, frame, by_series, prepared, sample)
-    return replace(row, metrics=metrics, files=files, score_seconds=time.perf_counter() - started)
+    seconds, cpu = time.perf_counter() - started, time.process_time() - before
+    return replace(row, metrics=metrics, files=files, score_seconds=seconds, score_cpu=cpu)
 
 
 def scores(frame: pd.DataFrame, name: str, prepared: Prepared) -> tuple[dict[str, float], pd.DataFrame]:

@@ -41,7 +41,7 @@ class Row:
       (the process ended without a word); "not run" (a package or a peer's environment is not there).
     - `metrics`: by column name as `score` has them ("mase", "coverage-80"), over all series and windows of the task.
     - `fit_seconds`, `predict_seconds`: wall clock, summed over windows and refits; `fit_cpu`, `predict_cpu`: CPU likewise.
-      `score_seconds`: of the metrics. `job_seconds`: wall clock of the whole job, from being asked for to its row.
+      `score_seconds`, `score_cpu`: of the metrics. `job_seconds`: wall clock of the whole job, from being asked for to its row.
       `job_cpu`: CPU of its process and those it started. `peak_mb`: the most held beyond what it began with (data loaded).
     - `energy_joules`: of the whole processor package over the job, where the system lets it be read.
     - `settings`: SHA-256 of all that decides the forecasts (task, model, parameters, seed, versions of the suite's meaning).
@@ -66,6 +66,7 @@ class Row:
     fit_cpu: float | None = None
     predict_cpu: float | None = None
     score_seconds: float | None = None
+    score_cpu: float | None = None
     job_seconds: float | None = None
     job_cpu: float | None = None
     peak_mb: float | None = None

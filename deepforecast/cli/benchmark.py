@@ -30,6 +30,7 @@ def add_arguments(parser: Parser, arguments: Sequence[str]) -> None:
     parser.add_argument("--models", metavar="MODEL", nargs="+", help="these alone, as Name or Name:parameter=value,...")
     parser.add_argument("--jobs", metavar="N", type=int, default=1, help="jobs side by side, each on one thread (default 1)")
     parser.add_argument("--output", metavar="FOLDER", help="keep rows, forecasts and scores there, so that a later run goes on")
+    parser.add_argument("--peers", metavar="NAME", nargs="+", help="other libraries in the suite that run beside these models")
     parser.add_argument("--tasks", metavar="NAME", nargs="+", help="these alone; patterns as etth1-* may be given")
     parser.add_argument("--seeds", metavar="N", nargs="+", type=int, help="instead of those of the suite")
     parser.add_argument("--series", metavar="N", type=int, help="at most so many series of each task, drawn at random")
@@ -50,8 +51,9 @@ def run(values: argparse.Namespace) -> Outcome:
     if len(names) != 1:
         raise ParameterError(f"One suite is run at a time; got {shown(' '.join(names) or 'none')}. See --help.")
     cut = Cut(
-        models=None if values.models is None else [entry_of(text) for text in values.models], tasks=values.tasks,
-        seeds=values.seeds, series=None if audits else values.series, windows=None if audits else values.windows,
+        models=None if values.models is None else [entry_of(text) for text in values.models],
+        peers=values.peers,
+        tasks=values.tasks, seeds=values.seeds, series=None if audits else values.series, windows=None if audits else values.windows,
         time_limit=values.time_limit,
     )  # fmt: skip
     suite = adjusted(load(names[0]), cut)

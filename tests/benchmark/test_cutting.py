@@ -46,6 +46,22 @@ def test_a_model_asked_for_by_name_is_as_the_suite_has_it() -> None:
     assert other.entries(other.tasks[0])[0].parameters == {"point": "mean"}
 
 
+def test_peers_run_where_all_do_or_they_are_asked_for() -> None:
+    suite = suite_of(
+        {"suite": "s", "models": ["Naive"], "tasks": [MADE],
+         "peers": [{"peer": "one", "model": "ETS"}, {"peer": "two", "model": "A"}, {"peer": "two", "model": "B"}]},
+        "s",
+    )  # fmt: skip
+    assert names(adjusted(suite, Cut(series=1))) == ["Naive", "one ETS", "two A", "two B"]
+    alone = adjusted(suite, Cut(models=["Naive"]))
+    assert names(alone) == ["Naive"]
+    assert "without one ETS, two A, two B" in alone.cut
+    assert names(adjusted(suite, Cut(models=["Naive"], peers=["one"]))) == ["Naive", "one ETS"]
+    assert names(adjusted(suite, Cut(peers=["two B"]))) == ["Naive", "two B"]
+    with pytest.raises(ParameterError, match="has the peers one"):
+        adjusted(suite, Cut(peers=["three"]))
+
+
 @pytest.mark.parametrize(
     ("cut", "told"),
     [
