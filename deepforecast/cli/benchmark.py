@@ -53,9 +53,12 @@ def run(values: argparse.Namespace) -> Outcome:
     cut = Cut(
         models=None if values.models is None else [entry_of(text) for text in values.models],
         peers=values.peers,
-        tasks=values.tasks, seeds=values.seeds, series=None if audits else values.series, windows=None if audits else values.windows,
+        tasks=values.tasks,
+        seeds=values.seeds,
+        series=None if audits else values.series,
+        windows=None if audits else values.windows,
         time_limit=values.time_limit,
-    )  # fmt: skip
+    )
     suite = adjusted(load(names[0]), cut)
     return _audit(suite, values) if audits else _run(suite, values)
 
