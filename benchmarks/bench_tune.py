@@ -1,9 +1,9 @@
-"""What a search costs and what it finds: `python benchmarks/bench_tune.py [small] [pruning] [tables]`, by default the first.
+"""What a search costs and what it finds: `python benchmarks/bench_tune.py small`, `pruning` or `tables [data model]`.
 
 small    a trial of an LSTM of 16 for 20 steps on one window; what a trial costs beyond fit and predict, with a journal
 pruning  40 trials of an LSTM on NN5 that may end early, beside 40 that do not: score and seconds
 tables   30 trials of LSTM, Transformer and LightGBM on M4 hourly, NN5 and EPF-NP: gain over the defaults on windows held out
-The last two need DEEPFORECAST_DATA; their tables go to benchmarks/results/tune.md. One thread; CPU seconds where it says so.
+The last two need DEEPFORECAST_DATA; their tables are kept in benchmarks/results/tune.md. One thread, CPU seconds.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ from typing import Any
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("NUMBA_NUM_THREADS", "1")
 
+import pandas as pd
+
 from deepforecast import LSTM, LightGBM, Study, Transformer, WindowMean, cross_validate, datasets, tune
 
-RESULTS = Path(__file__).parent / "results" / "tune.md"
 SMALL = {"learning_rate": {"low": 1e-4, "high": 1e-2, "log": True}, "dropout": (0.0, 0.3), "weight_decay": (0.0, 0.1)}
-TRIALS, STEPS = 30, 200
+TRIALS, STEPS = 30, 100
 
 
 def timed(work: Any) -> tuple[float, float, Any]:
@@ -33,7 +34,7 @@ def timed(work: Any) -> tuple[float, float, Any]:
     return time.perf_counter() - wall, time.process_time() - cpu, found
 
 
-def small() -> list[str]:
+def small(*_: str) -> list[str]:
     """A small trial, and what is added to it."""
     frame = datasets.generate(1, 200, seed=1)
     network = LSTM(horizon=12, hidden_size=16, max_steps=20, input_size=24)
@@ -56,13 +57,13 @@ def small() -> list[str]:
     return lines
 
 
-def pruning() -> list[str]:
+def pruning(*_: str) -> list[str]:
     """The same search with and without early ends."""
-    frame = datasets.load("nn5_daily")
-    model = LSTM(horizon=28, max_steps=STEPS)
+    frame = daily_cash()
+    model = LSTM(horizon=28, max_steps=100, batch_size=32)
     lines = ["| 40 trials of LSTM on NN5 | best MASE | CPU s | ended early |", "|---|---|---|---|"]
     for pruner in (None, "median", "hyperband"):
-        options = Study(n_windows=1, pruner=pruner)
+        options = Study(n_windows=1, pruner=pruner, trial_timeout=None)
         _, cpu, found = timed(lambda o=options: tune(model, frame, n_trials=40, options=o))
         ended = int((found.trials["state"] == "pruned").sum())
         lines.append(f"| {pruner or 'all to their end'} | {found.best_value:.4f} | {cpu:.0f} | {ended} |")
@@ -70,36 +71,62 @@ def pruning() -> list[str]:
     return lines
 
 
-def tables() -> list[str]:
-    """What the best of 30 trials keeps of its gain on a window that was not searched."""
-    models = [LSTM(max_steps=STEPS), Transformer(max_steps=STEPS), LightGBM()]
-    lines = ["| data | model | default | best | gain | default held out | best held out | gain held out | optimism | min |",
+def tables(*wanted: str) -> list[str]:
+    """What the best of 30 trials keeps of its gain where the search did not look."""
+    lines = ["| data | model | default | best | gain | default held out | best held out | gain held out | optimism | CPU min |",
              "|---|---|---|---|---|---|---|---|---|---|"]  # fmt: skip
-    for name, horizon in (("m4_hourly", 48), ("nn5_daily", 28), ("epf_np", 24)):
-        frame = datasets.load(name)
-        for model in models:
-            options = Study(n_windows=1, holdout=1)
+    for name, (load, horizon, windows) in TASKS.items():
+        for model in (LSTM(**NETWORK), Transformer(**NETWORK), LightGBM()):
+            if wanted and not {name, model.name} <= set(wanted):
+                continue
+            frame = load()
+            columns = {"future": [one for one in frame if one not in ("unique_id", "ds", "y")]}
+            options = Study(n_windows=windows, holdout=windows, trial_timeout=None)
             ready = model.clone(horizon=horizon)
-            wall, _, found = timed(lambda m=ready, f=frame, o=options: tune(m, f, n_trials=TRIALS, options=o))
+            _, cpu, found = timed(
+                lambda m=ready, f=frame, c=columns, o=options: tune(m, f, n_trials=TRIALS, columns=c, options=o)
+            )
             usual, best = found.holdout.iloc[0], found.holdout.iloc[1]
             lines.append(
-                f"| {name} | {type(model).__name__} | {usual['search']:.4f} | {best['search']:.4f} | {best['gain']:.1%} | "
+                f"| {name} | {model.name} | {usual['search']:.4f} | {best['search']:.4f} | {best['gain']:.1%} | "
                 f"{usual['held_out']:.4f} | {best['held_out']:.4f} | {best['gain_held_out']:.1%} | {best['optimism']:.1%} | "
-                f"{wall / 60:.1f} |"
+                f"{cpu / 60:.1f} |"
             )
-            print(lines[-1], flush=True)
+            print(lines[-1], found.best_params, flush=True)
     return lines
+
+
+def hourly() -> Any:
+    """Forty series of M4 hourly, their integers as hours."""
+    frame = some(datasets.load("m4_hourly"), 40)
+    return frame.assign(ds=pd.Timestamp("2015-01-01") + pd.to_timedelta(frame["ds"], unit="h"))
+
+
+def daily_cash() -> Any:
+    """All of NN5."""
+    return datasets.load("nn5_daily")
+
+
+def prices() -> Any:
+    """The last year of the prices of Nord Pool, with load and wind as forecast the day before."""
+    return datasets.load("epf_np").tail(365 * 24)
+
+
+def some(frame: Any, count: int) -> Any:
+    """So many series, evenly spread."""
+    ids = frame["unique_id"].unique()
+    return frame[frame["unique_id"].isin(ids[:: len(ids) // count][:count])]
+
+
+NETWORK = {"max_steps": STEPS, "batch_size": 32}
+TASKS = {"m4_hourly": (hourly, 48, 1), "nn5_daily": (daily_cash, 28, 1), "epf_np": (prices, 24, 28)}
 
 
 def main() -> None:
     """Run what is named."""
     warnings.simplefilter("ignore")
-    for name in sys.argv[1:] or ["small"]:
-        lines = {"small": small, "pruning": pruning, "tables": tables}[name]()
-        print("\n".join(lines))
-        if name != "small":
-            before = RESULTS.read_text() if RESULTS.exists() else "# Searches\n"
-            RESULTS.write_text(f"{before}\n## {name}, load {os.getloadavg()[0]:.0f}\n\n" + "\n".join(lines) + "\n")
+    name, *rest = sys.argv[1:] or ["small"]
+    print("\n".join({"small": small, "pruning": pruning, "tables": tables}[name](*rest)))
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ With --storage the same line goes on where it was, and joins in from another she
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -24,6 +25,7 @@ examples:
   deepforecast tune sales.csv --model lstm --horizon 24 --trials 50 --storage study.log --jobs 2
   deepforecast tune sales.csv --model LightGBM LinearModel --horizon 14 --trials 40 --holdout 1 --plot history.html"""
 LARGEST = 1_000_000  # bytes of a space file
+EXPONENT = re.compile(r"[-+]?[0-9]+(\.[0-9]*)?[eE][-+]?[0-9]+")
 
 
 def add_arguments(parser: Parser, arguments: Sequence[str]) -> None:
@@ -106,10 +108,20 @@ def space_of(path: str) -> Any:
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
         said = " ".join(str(error).split())
         raise ParameterError(f"A space is a YAML file; {shown(path)} cannot be read: {shown(said, 200)}.") from None
+    found = _numbers(found)
     if not isinstance(found, dict) or not all(isinstance(name, str) for name in found):
         raise ParameterError(f"A space has a line for each parameter, `name: [...]` or `name: {{low: 1, high: 9}}`; "
                              f"{shown(path)} has none.")  # fmt: skip
     return found
+
+
+def _numbers(found: Any) -> Any:
+    """YAML 1.1 takes 1e-4 for a text, as it has no point: a number is meant."""
+    if isinstance(found, dict):
+        return {name: _numbers(value) for name, value in found.items()}
+    if isinstance(found, list):
+        return [_numbers(value) for value in found]
+    return float(found) if isinstance(found, str) and EXPONENT.fullmatch(found) else found
 
 
 def _options(values: argparse.Namespace) -> Any:
@@ -133,7 +145,7 @@ def _outcome(found: Any, facts: dict[str, Any], values: argparse.Namespace) -> O
     metric = found.objectives[0]
     states = ", ".join(f"{count} {state}" for state, count in facts["states"].items())
     best = found.trials[found.trials["state"] == "complete"].sort_values(metric).head(5)
-    kept = [name for name in best if name not in ("reason", "copy_of", "attempt", "state") and best[name].notna().any()]
+    kept = [name for name in best if name not in ("reason", "copy_of", "attempt", "state", "steps") and best[name].notna().any()]
     lines = [
         f"{len(found.trials)} trials ({states}); the best by {metric}:",
         frame_text(best[kept], most=5),

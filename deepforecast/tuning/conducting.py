@@ -46,7 +46,8 @@ def conducted(
             held = opened(place, lambda study, trial: survival.tried_again(study, trial, options.retries))
             study = begun(held, name, identity_of(panel, objective), starts, objective, place)
         study.pruner = pruner_for(options, objective.length, several)
-        settings = {"length": objective.length, "retries": options.retries, "n_trials": total, "study_name": name}
+        settings = {"length": objective.length, "by_window": objective.by_window, "retries": options.retries,
+                    "n_trials": total, "study_name": name}  # fmt: skip
         result = TuningResult(study, objective.space, objective.objectives, None, settings)
         runner = Runner(study, objective, options, total, until)
         _run(runner, result, place)
@@ -93,10 +94,15 @@ def _say_the_end(runner: Runner, interrupted: bool) -> None:
             "storage= the same call goes on from there.", TrainingWarning)  # fmt: skip
     elif ended < runner.n_trials and time.monotonic() >= runner.until - 1:
         say(f"The search ended after {ended} of {runner.n_trials} trials, as its timeout= says.", TrainingWarning)
-    failed = [one for one in every if one.state == TrialState.FAIL]
-    if failed:
-        note = failed[0].user_attrs.get(survival.TOLD, {}).get("reason", "its process died")
-        say(f"{len(failed)} of {len(every)} trials failed, the first: {shown(note, 300)} result.trials has all reasons.",
+    _say_which([one for one in every if one.state == TrialState.FAIL], "failed", len(every))
+    refused = [one for one in every if one.user_attrs.get(survival.TOLD, {}).get("refused")]
+    _say_which(refused, "were refused", len(every))
+
+
+def _say_which(some: Sequence[Any], what: str, total: int) -> None:
+    if some:
+        first = some[0].user_attrs.get(survival.TOLD, {}).get("reason", "its process died")
+        say(f"{len(some)} of {total} trials {what}, the first: {shown(first, 300)} result.trials has all reasons.",
             TrainingWarning)  # fmt: skip
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,6 +22,7 @@ from deepforecast.tuning.scoring import Scorer
 from deepforecast.tuning.space import Configuration, Space
 
 SECONDS = "seconds"  # the objective that is no metric
+MOMENT = 5.0  # seconds that a model may take to be warm
 LOOKS = (FOLD // 4, FOLD // 2, 3 * FOLD // 4)  # places of a window at which what has been learned so far is scored
 
 Report = Callable[[float, int], bool]
@@ -67,6 +69,12 @@ class Objective:
         seconds = time.perf_counter() - started
         named = dict(zip(self.scorer.columns, scores, strict=True))
         return Found([seconds if name == SECONDS else named[name] for name in self.objectives], seconds)
+
+    def warm(self, number: int, until: float) -> None:
+        """Run a model as it is, for a moment: what is loaded and compiled on the way is no trial's time."""
+        with suppress(Exception):  # it says so again in a trial
+            model = self._ready(Configuration(number, {}))
+            Watch(self, model, self.panels[number], None, min(until, time.monotonic() + MOMENT), 0, []).run()
 
     def _ready(self, tried: Configuration) -> Forecaster:
         """The model of a configuration, with bands where a metric needs some and it has none of its own."""

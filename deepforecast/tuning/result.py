@@ -22,6 +22,7 @@ from deepforecast.tuning.storage import journal, quiet
 if TYPE_CHECKING:
     import pandas as pd
 
+BEFORE, AFTER = ("number", "state", "model"), ("seconds", "steps", "start", "attempt", "copy_of", "reason")  # of the frame
 PLOTS = ("history", "importance", "slices", "parallel", "pareto")
 DIED = "its process died"
 
@@ -62,16 +63,15 @@ class TuningResult:
 
     @property
     def trials(self) -> pd.DataFrame:
-        """A row a trial: number, state, model, a column for each objective, each parameter, `seconds`, `windows` (how far it
-        came), `start` (what it began from, if it was not drawn), `attempt`, `copy_of` and `reason`."""
+        """A row a trial: number, state, model, a column for each objective, each parameter (a choice that is no number by its
+        text, as `None`), `seconds`, `steps` (how far it came, in hundredths of a window), `start` (what it began from, if it
+        was not drawn), `attempt`, `copy_of` and `reason`."""
         import pandas as pd
 
-        length = int(self.settings["length"])
         names = self._parameters()
-        rows = [self._row(one, names, length) for one in self._counting()]
+        rows = [self._row(one, names) for one in self._counting()]
         metrics = [name for name in self.objectives if name != "seconds"]  # which every trial has anyway
-        columns = ["number", "state", "model", *metrics, *names, "seconds", "windows", "start", "attempt", "copy_of",
-                   "reason"]  # fmt: skip
+        columns = [*BEFORE, *metrics, *names.values(), *AFTER]
         found: pd.DataFrame = pd.DataFrame(rows, columns=columns).astype({"number": np.int64})
         for other in self.others:
             found = pd.concat([found, other.trials], ignore_index=True)
@@ -141,7 +141,7 @@ class TuningResult:
             if len(self.objectives) < 2:
                 raise ParameterError("kind='pareto' is of several objectives: tune(metric=['mase', 'seconds']).")
             return pictures.plot_front(self.trials, list(self.objectives[:2]))
-        names = self._parameters()
+        names = list(self._parameters().values())
         draw = {"history": pictures.plot_history, "slices": pictures.plot_slices, "parallel": pictures.plot_parallel}[kind]
         return draw(self.trials, name, names)
 
@@ -184,12 +184,20 @@ class TuningResult:
             return Configuration(int(given["model"]), read(given["params"]))
         return self.space.draw(_Replayed(trial))
 
-    def _parameters(self) -> list[str]:
-        """The names of all parameters that any trial has."""
-        every = dict.fromkeys(name for one in self._counting() for name in one.params)
-        return [name for name in every if name != MODEL or len(self.space.models) == 1]
+    def _parameters(self) -> dict[str, str]:
+        """The names of all parameters that any trial has, and of their columns: others than those that every frame has."""
+        every = dict.fromkeys(name for one in self._counting() for name in self._values(one))
+        taken = {*BEFORE, *AFTER, *self.objectives}
+        return {name: f"{self.space.names[0]}.{name}" if name in taken else name for name in every}
 
-    def _row(self, trial: FrozenTrial, names: list[str], length: int) -> dict[str, Any]:
+    def _values(self, trial: FrozenTrial) -> dict[str, Any]:
+        """What a trial tried, as it is shown."""
+        given = trial.user_attrs.get(survival.GIVEN)
+        found = trial.params if given is None else trial.params | self.space.shown(self._tried(trial))
+        several = len(self.space.models) > 1
+        return {name: str(value) if value is None else value for name, value in found.items() if name != MODEL or not several}
+
+    def _row(self, trial: FrozenTrial, names: Mapping[str, str]) -> dict[str, Any]:
         note = trial.user_attrs.get(survival.TOLD, {})
         states = {"COMPLETE": "complete", "PRUNED": "pruned", "FAIL": "failed", "RUNNING": "running"}
         number = int(note.get("model", trial.user_attrs.get(survival.GIVEN, {}).get("model", 0)))
@@ -197,8 +205,9 @@ class TuningResult:
         died = DIED if trial.state == TrialState.FAIL and not note else ""
         return {
             "number": trial.number, "state": states[trial.state.name], "model": self.space.names[number],
-            **{name: trial.params.get(name) for name in names}, **dict(zip(self.objectives, values, strict=True)),
-            "seconds": note.get("seconds", np.nan), "windows": steps_of(trial, length),
+            **{column: self._values(trial).get(name) for name, column in names.items()}, **dict(zip(self.objectives, values, strict=True)),
+            "seconds": note.get("seconds", np.nan), 
+            "steps": steps_of(trial, int(self.settings["length"]), bool(self.settings["by_window"])),
             "start": trial.user_attrs.get("start", ""), "attempt": int(trial.user_attrs.get(survival.ATTEMPT, 1)),
             "copy_of": note.get("copy_of"), "reason": note.get("reason", died),
         }  # fmt: skip

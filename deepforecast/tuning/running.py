@@ -18,7 +18,7 @@ from deepforecast.core.monitor import FOLD
 from deepforecast.core.progress import silent
 from deepforecast.errors import TrainingError, quietly
 from deepforecast.tuning import survival
-from deepforecast.tuning.objective import Found, Objective, Pruned, reason, refused
+from deepforecast.tuning.objective import SECONDS, Found, Objective, Pruned, reason, refused
 from deepforecast.tuning.sampling import sampler_for
 from deepforecast.tuning.space import Configuration, read
 from deepforecast.tuning.storage import quiet
@@ -45,6 +45,7 @@ class Runner:
     after: Callable[[], object] = lambda: None
     cause: BaseException | None = field(default=None, repr=False)
     _full: bool = False
+    _warm: set[int] = field(default_factory=set, repr=False)
 
     def run(self) -> None:
         """Until the budget is used up or time is over; a Ctrl-C comes through, its trial given back."""
@@ -90,7 +91,8 @@ class Runner:
             _make_room(error)
             seconds = time.perf_counter() - started
             pruned = isinstance(error, Pruned) or refused(error)
-            self._note(trial, note | {"reason": reason(error), "seconds": seconds, "state": "pruned" if pruned else "failed"})
+            note |= {"reason": reason(error), "seconds": seconds, "state": "pruned" if pruned else "failed"}
+            self._note(trial, note | ({"refused": True} if refused(error) else {}))
             if pruned:
                 raise optuna.TrialPruned(reason(error)) from error
             raise
@@ -118,6 +120,9 @@ class Runner:
         note |= {"model": tried.model, "key": space.key(tried)}
         if (same := self._done_before(note["key"])) is not None:
             return _copied(same, note)
+        if SECONDS in self.objective.objectives and tried.model not in self._warm:
+            self._warm.add(tried.model)
+            self.objective.warm(tried.model, self.until)
         until = min(self.until, math.inf if limit is None else time.monotonic() + limit)
         listener = None if several or self.options.pruner is None else Listener(self.study, trial, self.options, given is None)
         found = self.objective.run(tried, listener, None if until == math.inf else until)
@@ -200,10 +205,12 @@ def _make_room(error: BaseException) -> None:
         torch.cuda.empty_cache()
 
 
-def steps_of(trial: FrozenTrial, length: int) -> float:
-    """How far a trial came, in windows: all of them where it ended well."""
+def steps_of(trial: FrozenTrial, length: int, by_window: bool) -> int:
+    """How far a trial came, in hundredths of a window: through all of them where it ended well."""
     if trial.state == TrialState.COMPLETE:
-        return length / FOLD
-    return 0.0 if trial.last_step is None else min(trial.last_step, length) / FOLD
+        return length
+    if trial.last_step is None:
+        return 0
+    return min(FOLD * (trial.last_step + 1) if by_window else trial.last_step, length)
 
 

@@ -68,6 +68,19 @@ class Space:
             said[prefix + name] = values[name] if one.search is None else label(values[name], one.search)
         return said
 
+    def shown(self, tried: Configuration) -> dict[str, Any]:
+        """A configuration as a frame has it, beside those that are drawn: no words among numbers."""
+        ranges, prefix = self.ranges[tried.model], self._prefix(tried.model)
+        found: dict[str, Any] = {}
+        for name, value in ({} if callable(ranges) else self.searched(tried)).items():
+            choices = ranges[name].search if name in ranges else None  # type: ignore[index]
+            if choices is not None:
+                value = label(value, [*choices, value])
+            number = isinstance(value, int | float) and not isinstance(value, bool)
+            if number or any(not isinstance(one, int | float) for one in choices or ()):
+                found[prefix + name] = value
+        return found
+
     def built(self, tried: Configuration) -> Forecaster:
         """The model of a configuration."""
         model = self.models[tried.model].clone()

@@ -23,6 +23,7 @@ SQLITE = (".db", ".sqlite", ".sqlite3")
 HEARTBEAT, SILENCE = 30, 120  # seconds between two signs of life of a trial on a server, and after which it counts as dead
 LOCK_GRACE = 30  # seconds after which a lock of another machine is taken over
 STATE = 6  # the operation of a journal that begins or ends a trial, as Optuna numbers them
+DRIVERS = {"psycopg": "psycopg[binary]", "psycopg2": "psycopg2-binary", "MySQLdb": "mysqlclient", "cx_Oracle": "oracledb"}
 SCHEMES = ("sqlite", "postgresql", "mysql", "mariadb", "mssql", "oracle")
 
 
@@ -135,10 +136,21 @@ def _database(url: str, retried: Any) -> RDBStorage:
         with quiet():
             return _patiently(url, options, signs)
     except ImportError as error:
-        raise DependencyError(f"storage={told(url)} needs a driver of {scheme}: {error}. pip install psycopg2-binary, or the "
-                              "driver of your database.") from error  # fmt: skip
+        raise DependencyError(f"storage={told(url)} needs {_driver(error, scheme)}") from error
     except Exception as error:  # of SQLAlchemy, of the driver, of Optuna: all say that it cannot be opened
         raise ParameterError(f"storage={told(url)} cannot be opened: {_first_line(error)}") from error
+
+
+def _driver(error: BaseException, scheme: str) -> str:
+    """Which package is missing, and how it comes: Optuna's own words do not say."""
+    inner: BaseException | None = error
+    while inner is not None and (not isinstance(inner, ImportError) or not inner.name):
+        inner = inner.__cause__ or inner.__context__
+    if inner is None:
+        return f"a driver of {scheme}: {_first_line(error)}"
+    package = DRIVERS.get(inner.name or "", inner.name)
+    also = " Or name the driver you have, as in postgresql+psycopg2://." if scheme == "postgresql" else ""
+    return f"the driver {inner.name}, which is not installed: pip install '{package}'.{also}"
 
 
 def _patiently(url: str, options: dict[str, Any], signs: dict[str, Any]) -> RDBStorage:

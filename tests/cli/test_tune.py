@@ -47,6 +47,15 @@ def test_a_space_from_a_file(run, folder: Path) -> None:
     assert run(*both, "--space", "space.yaml").status == 2
 
 
+def test_numbers_without_a_point_are_numbers(run, folder: Path) -> None:
+    (folder / "space.yaml").write_text("ridge: {low: 1e-6, high: 1E-2, log: true}\n")
+    facts = run(*LINE[:3], "linear-model", *LINE[4:], "--space", "space.yaml", "--json").facts
+    assert all(1e-6 <= one["ridge"] <= 1e-2 for one in facts["trials"] if one["start"] == "")
+    (folder / "space.yaml").write_text("ridge: [1e-3, +2.e+0]\n")
+    facts = run(*LINE[:3], "linear-model", *LINE[4:], "--space", "space.yaml", "--json").facts
+    assert {one["ridge"] for one in facts["trials"] if one["start"] == ""} <= {1e-3, 2.0}
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [

@@ -70,6 +70,10 @@ def happen(fault: str, away: float) -> None:
         case "interrupt":
             os.kill(os.getpid(), signal.SIGINT)
             time.sleep(5)
+        case "slow-once":
+            if not Path(said).exists():
+                Path(said).touch()
+                time.sleep(1.0)
         case "kill":
             left = Path(said)
             if not left.exists():

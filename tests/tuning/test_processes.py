@@ -83,6 +83,44 @@ def test_a_trial_that_always_kills_its_process_is_a_failure_in_the_end(tmp_path)
     assert set(found.trials[found.trials["away"] >= 0]["state"]) == {"complete"}
 
 
+def killed_at_work(study, processes):
+    """Kill one of them in the middle of a trial; the process and the number of the trial."""
+    begin = time.monotonic()
+    while time.monotonic() - begin < 120:
+        for one in processes:
+            os.kill(one.pid, signal.SIGSTOP)
+            mine = [held for held in states(study, TrialState.RUNNING)
+                    if held.user_attrs.get("worker", {}).get("pid") == one.pid and held.params]  # fmt: skip
+            if mine:
+                one.kill()
+                one.communicate()
+                return one, mine[0].number
+            os.kill(one.pid, signal.SIGCONT)
+            time.sleep(0.05)
+    raise AssertionError("none was ever at work")
+
+
+def shared_out(study, processes, storage, n_trials):
+    """What holds of a study that several processes worked on, of which one was killed in the middle of a trial."""
+    victim, number = killed_at_work(study, processes)
+    for one in processes:
+        if one is not victim:
+            ended(one)
+    found = call(storage, n_trials, "sleep:0.2")
+    assert len(found.trials) == n_trials
+    assert set(found.trials["state"]) == {"complete"}
+    assert found.trials["number"].is_unique
+    assert found.trials["away"].is_unique
+    assert (found.trials["start"] == "default").sum() == 1
+    assert not states(study, TrialState.RUNNING, TrialState.WAITING)
+    assert study.trials[number].state == TrialState.FAIL
+    again = [one for one in study.trials if one.user_attrs.get("again") == number]
+    assert [one.state for one in again] == [TrialState.COMPLETE]
+    assert again[0].params == study.trials[number].params
+    assert len(study.trials) <= n_trials + 1 + 3  # the one that was killed, and at most one that each of the others gave back
+    return found
+
+
 @pytest.mark.slow
 def test_several_processes_of_one_call_share_the_trials(tmp_path):
     found = call(None, 12, "sleep:0.05", n_jobs=3)
@@ -101,22 +139,7 @@ def test_four_processes_race_on_a_journal_and_one_is_killed(tmp_path):
     path = tmp_path / "study.log"
     processes = [started(path, 30, "sleep:0.2") for _ in range(4)]
     until(lambda: path.exists() and path.read_text().count('"worker"') > 8)
-    victim = next(one for one in processes if f'"pid":{one.pid},' in path.read_text())
-    victim.kill()
-    victim.communicate()
-    for one in processes:
-        if one is not victim:
-            ended(one)
-    study = study_of(path)
-    assert not states(study, TrialState.RUNNING) or call(str(path), 30, "sleep:0.2")
-    found = call(str(path), 30, "sleep:0.2")
-    assert len(found.trials) == 30
-    assert set(found.trials["state"]) == {"complete"}
-    assert found.trials["number"].is_unique
-    assert found.trials["away"].is_unique
-    assert (found.trials["start"] == "default").sum() == 1
-    assert not states(study, TrialState.RUNNING, TrialState.WAITING)
-    assert len(study.trials) <= 30 + 1 + 3  # the one that was killed, and at most one that each of the others gave back
+    shared_out(study_of(path), processes, str(path), 30)
 
 
 @pytest.mark.slow
@@ -167,14 +190,9 @@ def test_four_processes_race_on_a_real_postgresql():
         pytest.skip("no driver of PostgreSQL here: none of psycopg2, psycopg, pg8000 can be imported")
     with served(Path(server)) as port:
         url = f"postgresql+{driver}://tester@127.0.0.1:{port}/postgres"
+        call(url, 1, "sleep:0.2").study._storage._backend.engine.dispose()  # or its connections outlive the server
         processes = [started(url, 24, "sleep:0.2") for _ in range(4)]
-        time.sleep(12)
-        processes[0].kill()
-        processes[0].communicate()
-        for one in processes[1:]:
-            ended(one)
-        found = call(url, 24, "sleep:0.2")
-        found.study._storage._backend.engine.dispose()  # or its connections outlive the server
-        assert len(found.trials) == 24
-        assert set(found.trials["state"]) == {"complete"}
-        assert (found.trials["start"] == "default").sum() == 1
+        study = study_of(url)
+        found = shared_out(study, processes, url, 24)
+        for one in (study, found.study):
+            one._storage._backend.engine.dispose()

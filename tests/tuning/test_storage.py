@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 import threading
 import time
 from pathlib import Path
@@ -8,7 +9,7 @@ from pathlib import Path
 import optuna
 import pytest
 
-from deepforecast.errors import DeepForecastError, ParameterError, ParameterTypeError
+from deepforecast.errors import DeepForecastError, DependencyError, ParameterError, ParameterTypeError
 from deepforecast.tuning import storage
 from deepforecast.tuning.storage import journal, opened, quiet, told
 from deepforecast.tuning.survival import process
@@ -116,6 +117,20 @@ def test_a_read_only_file_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr("builtins.open", denied)
     with pytest.raises(DeepForecastError, match="Permission denied"):
         opened(path)
+
+
+@pytest.mark.parametrize(
+    ("url", "module", "way_out"),
+    [
+        ("postgresql+psycopg://me:secret@127.0.0.1:1/x", "psycopg", r"pip install 'psycopg\[binary\]'"),
+        ("mysql://me:secret@127.0.0.1:1/x", "MySQLdb", "pip install 'mysqlclient'"),
+    ],
+)
+def test_a_driver_that_is_missing_is_named(monkeypatch, url, module, way_out):
+    monkeypatch.setitem(sys.modules, module, None)  # as if it were not installed
+    with pytest.raises(DependencyError, match=way_out) as caught:
+        opened(url)
+    assert "secret" not in str(caught.value)
 
 
 def test_passwords_are_not_told():

@@ -9,7 +9,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from deepforecast import LSTM, Backtest, LinearModel, SeasonalNaive, Study, WindowMean, compare, datasets, tune
+from deepforecast import LSTM, Backtest, LinearModel, SeasonalNaive, Study, WindowMean, compare, datasets, param, tune
 from deepforecast.errors import (
     CapabilityError,
     DataError,
@@ -48,10 +48,27 @@ def test_the_trials_frame_has_every_trial(frame):
     found = searched(Bent(), frame, 15)
     assert found.trials["number"].tolist() == list(range(15))
     assert set(found.trials["state"]) == {"complete"}
-    assert (found.trials["windows"] == 2).all()
+    assert (found.trials["steps"] == 200).all()
     assert (found.trials["seconds"] >= 0).all()
     assert not [name for name in found.trials if "seed" in name]
     assert found.trials["inner"].notna().tolist() == (found.trials["kind"] == "b").tolist()
+
+
+def test_a_parameter_has_its_column_whatever_it_is_called(frame):
+    found = searched(LinearModel(), frame, 8)
+    assert found.trials.columns.is_unique
+    assert set(found.trials["windows"]) == {"auto", "None"}  # one of its parameters: a choice of None is no missing value
+    assert found.trials.loc[0, ["lags", "windows", "strategy"]].tolist() == ["auto", "auto", "recursive"]
+    assert [one for one in found.plot("parallel").data[0]["dimensions"] if one["label"] == "windows"]
+    own = searched(Timed(), frame, 3)
+    assert own.trials.columns.is_unique
+    assert own.trials["Timed.seconds"].tolist()[0] == 1.0
+
+
+class Timed(Bent):
+    """A parameter as a column of the frame is called."""
+
+    seconds: float = param(1.0, low=0.0, high=2.0, help="of nothing")
 
 
 def test_the_same_seed_searches_the_same(frame):
@@ -106,6 +123,14 @@ def test_accuracy_against_seconds(frame):
     assert found.best_value == front["mae"][0]
     assert set(found.trials["state"]) == {"complete"}
     assert len(found.plot("pareto").data) >= 1
+
+
+def test_what_is_loaded_and_compiled_first_is_no_trials_time(frame, tmp_path):
+    mark = tmp_path / "marks"
+    model = Bent(fault=f"slow-once:{mark}")
+    found = searched(model, frame, 3, metric=["mae", "seconds"], options=Study(n_windows=1))
+    assert mark.exists()
+    assert (found.trials["seconds"] < 0.9).all()
 
 
 def test_several_seeds_make_one_trial(frame):
@@ -198,9 +223,9 @@ def test_bad_trials_of_any_family_end_early(frame, tmp_path):
     found = searched(Bent(away=0.5, mark=str(mark)), frame, 30, options=options)
     ended = found.trials[found.trials["state"] == "pruned"]
     assert len(ended) > 5
-    assert (ended["windows"] < 4).all()
+    assert (ended["steps"] < 400).all()
     assert ended["reason"].str.contains("worse than others").all()
-    assert len(mark.read_text().splitlines()) == found.trials["windows"].sum()
+    assert len(mark.read_text().splitlines()) == found.trials["steps"].sum() / 100
     done = found.trials[found.trials["state"] == "complete"]
     assert ended["away"].abs().median() > done["away"].abs().median()
 
@@ -212,8 +237,8 @@ def test_networks_end_early_within_a_window_by_their_forecasts():
     found = tune(small, frame, n_trials=14, options=options)
     ended = found.trials[found.trials["state"] == "pruned"]
     assert len(ended) > 0
-    assert (ended["windows"] < 1).all()
-    assert set(ended["windows"]) <= {0.25, 0.5, 0.75}
+    assert (ended["steps"] < 100).all()
+    assert set(ended["steps"]) <= {25, 50, 75}
     alone = compare([small], frame, n_windows=1)
     assert found.trials["mase"][0] == alone.table["mase"][0]  # to be looked at changes nothing
 
@@ -235,7 +260,10 @@ def test_the_frame_is_left_as_it_was(frame):
 def test_pruners(frame, pruner):
     options = Study(n_windows=6, space={"away": (-4.0, 4.0)}, pruner=pruner)
     found = searched(Bent(away=0.0), frame, 25, options=options)
-    assert (found.trials["state"] == "pruned").sum() > 2
+    ended = found.trials[found.trials["state"] == "pruned"]
+    assert len(ended) > 2
+    assert ended["steps"].between(100, 500).all()
+    assert (ended["steps"] % 100 == 0).all()
     assert found.best_params.get("away", 0.0) == pytest.approx(0.0, abs=1.0)
 
 
@@ -280,7 +308,8 @@ def test_a_score_that_is_no_number_is_a_failure(frame):
 
 
 def test_a_configuration_that_is_refused_is_pruned_with_its_reason(frame):
-    found = searched(Bent(fault="some-refuse"), frame, 12)
+    with pytest.warns(TrainingWarning, match="trials were refused, the first: ParameterError: away is not to be"):
+        found = searched(Bent(fault="some-refuse"), frame, 12)
     refused = found.trials[found.trials["away"] < 0]
     assert set(refused["state"]) == {"pruned"}
     assert refused["reason"].str.contains("away is not to be").all()
