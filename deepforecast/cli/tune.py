@@ -145,7 +145,8 @@ def _outcome(found: Any, facts: dict[str, Any], values: argparse.Namespace) -> O
     metric = found.objectives[0]
     states = ", ".join(f"{count} {state}" for state, count in facts["states"].items())
     best = found.trials[found.trials["state"] == "complete"].sort_values(metric).head(5)
-    kept = [name for name in best if name not in ("reason", "copy_of", "attempt", "state", "steps") and best[name].notna().any()]
+    left_out = ("reason", "copy_of", "attempt", "state", "steps")
+    kept = [name for name in best if name not in left_out and best[name].notna().any()]
     lines = [
         f"{len(found.trials)} trials ({states}); the best by {metric}:",
         frame_text(best[kept], most=5),

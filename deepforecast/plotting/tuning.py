@@ -64,18 +64,23 @@ def plot_slices(trials: Any, objective: str, parameters: Sequence[str]) -> Any:
             x=_shown(own[name]), y=own[objective], mode="markers", showlegend=False, row=row + 1, col=column + 1,
             marker={"color": own["number"], "colorscale": SHADES, "reversescale": True},
         )  # fmt: skip
-        figure.update_xaxes(title_text=_plain(name), type=_scale(own[name]), row=row + 1, col=column + 1)
+        kind = _scale(own[name])
+        figure.update_xaxes(title_text=_plain(name), type=kind, row=row + 1, col=column + 1)
+        if kind == "category":
+            figure.update_xaxes(categoryorder="array", categoryarray=_kinds(own[name]), row=row + 1, col=column + 1)
     figure.update_yaxes(title_text=_plain(objective), col=1)
-    figure.update_layout(template="plotly_white", title_text=f"{_plain(objective)} by parameter", height=280 * rows + 80)
+    figure.update_layout(template="plotly_white", title_text=f"{_plain(objective)} by parameter, later trials darker", height=280 * rows + 80)
     return figure
 
 
 def plot_parallel(trials: Any, objective: str, parameters: Sequence[str]) -> Any:
-    """A line a trial through its parameters, coloured by its score; only parameters that all have."""
+    """A line a trial through its parameters, coloured by its score; only parameters that all have, or where there are several
+    models, which one it is."""
     go = _plotly()
     done = trials[trials["state"] == "complete"]
     drawn = done[done["start"] == ""] if (done["start"] == "").any() else done
     names = [name for name in parameters if drawn[name].notna().all()]
+    names = ["model", *names] if drawn["model"].nunique() > 1 else names
     _refuse_none(drawn, names)
     values = drawn[objective].to_numpy(dtype=np.float64)
     axes = [{"label": _plain(objective), "values": values}, *(_axis(name, drawn[name]) for name in names)]
@@ -137,6 +142,12 @@ def _shown(values: Any) -> Any:
     return values if _is_number(values) else [str(one) for one in values]
 
 
+def _kinds(values: Any) -> list[str]:
+    """What there is, as it is shown: numbers in their order, then words."""
+    numbers = {one for one in values if _is_number([one])}
+    return [*map(str, sorted(numbers)), *sorted({str(one) for one in values if not _is_number([one])})]
+
+
 def _scale(values: Any) -> str:
     """A logarithm where values are positive and far apart."""
     if not _is_number(values):
@@ -154,6 +165,6 @@ def _axis(name: str, values: Any) -> dict[str, Any]:
         numbers = np.log10(np.asarray(values, dtype=np.float64))
         ticks = np.linspace(numbers.min(), numbers.max(), 5)
         return {"label": _plain(name), "values": numbers, "tickvals": ticks, "ticktext": [f"{10**one:.3g}" for one in ticks]}
-    every = sorted({str(one) for one in values})
+    every = _kinds(values)
     places = [every.index(str(one)) for one in values]
     return {"label": _plain(name), "values": places, "tickvals": list(range(len(every))), "ticktext": [*map(_plain, every)]}

@@ -111,7 +111,9 @@ class TuningResult:
             raise ParameterError(f"by is 'ped_anova' or 'fanova'; got {shown(by)!r}.")
         place = self._objective(objective)
         done = [one for one in self._counting() if one.state == TrialState.COMPLETE and one.params]
-        shared = set.intersection(*(set(one.params) for one in done)) if done else set()
+        drawn = [one for one in done if survival.GIVEN not in one.user_attrs] or done  # what is given need not lie in its range
+        shared = set.intersection(*(set(one.params) for one in drawn)) if drawn else set()
+        done = [one for one in done if shared <= set(one.params)]
         values = {one.values[place] for one in done}
         if len(done) < 4 or len(values) < 2 or not shared:
             raise ParameterError(
@@ -201,13 +203,13 @@ class TuningResult:
         note = trial.user_attrs.get(survival.TOLD, {})
         states = {"COMPLETE": "complete", "PRUNED": "pruned", "FAIL": "failed", "RUNNING": "running"}
         number = int(note.get("model", trial.user_attrs.get(survival.GIVEN, {}).get("model", 0)))
-        values = trial.values if trial.state == TrialState.COMPLETE else [np.nan] * len(self.objectives)
+        values = dict(zip(self.objectives, trial.values, strict=True)) if trial.state == TrialState.COMPLETE else {}
         died = DIED if trial.state == TrialState.FAIL and not note else ""
+        tried, length = self._values(trial), int(self.settings["length"])
         return {
             "number": trial.number, "state": states[trial.state.name], "model": self.space.names[number],
-            **{column: self._values(trial).get(name) for name, column in names.items()}, **dict(zip(self.objectives, values, strict=True)),
-            "seconds": note.get("seconds", np.nan), 
-            "steps": steps_of(trial, int(self.settings["length"]), bool(self.settings["by_window"])),
+            **{column: tried.get(name) for name, column in names.items()},
+            **{"seconds": note.get("seconds", np.nan)} | values, "steps": steps_of(trial, length, bool(self.settings["by_window"])),
             "start": trial.user_attrs.get("start", ""), "attempt": int(trial.user_attrs.get(survival.ATTEMPT, 1)),
             "copy_of": note.get("copy_of"), "reason": note.get("reason", died),
         }  # fmt: skip

@@ -116,11 +116,13 @@ def test_several_models_are_searched_apart(frame):
 
 
 def test_accuracy_against_seconds(frame):
-    found = searched(Bent(), frame, 10, metric=["mae", "seconds"])
+    found = searched(Bent(), frame, 10, metric=["mae", "seconds"], options=Study(n_windows=1, space={"kind": ["a", "b"]}))
+    assert found.trials["copy_of"].notna().any()
     front = found.pareto
     assert front["mae"].is_monotonic_increasing
     assert front["seconds"].is_monotonic_decreasing
     assert found.best_value == front["mae"][0]
+    assert (found.trials["seconds"] == [one.values[1] for one in found.study.trials]).all()  # of copies, what they are of
     assert set(found.trials["state"]) == {"complete"}
     assert len(found.plot("pareto").data) >= 1
 
@@ -422,6 +424,22 @@ def test_what_mattered(frame):
         searched(Bent(), frame, 2).importance()
     with pytest.raises(ParameterError, match="by is"):
         found.importance("shap")
+
+
+def test_what_is_given_outside_its_range_leaves_no_parameter_out(frame):
+    space = {"away": (-2.0, 2.0), "inner": (0.0, 1.0)}
+    found = searched(Bent(away=3.0), frame, 20, options=Study(n_windows=1, pruner=None, space=space, sampler="random"))
+    assert set(found.importance()["parameter"]) == {"away", "inner"}
+    assert found.importance()["parameter"][0] == "away"
+
+
+def test_pictures_keep_the_order_of_numbers(frame):
+    options = Study(n_windows=1, pruner=None, space={"lags": ["auto", 28, 7, 14]}, sampler="grid")
+    found = searched(LinearModel(), frame, 6, options=options)
+    assert found.plot("slices").layout.xaxis.categoryarray == ("7", "14", "28", "auto")
+    assert found.plot("parallel").data[0]["dimensions"][1]["ticktext"] == ("7", "14", "28", "auto")
+    both = searched([Bent(), WindowMean()], frame, 12)
+    assert both.plot("parallel").data[0]["dimensions"][1]["label"] == "model"
 
 
 def test_pictures(frame):
