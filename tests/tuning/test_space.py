@@ -4,6 +4,7 @@ import optuna
 import pytest
 
 from deepforecast import Conformal, Regression, SeasonalNaive, WindowMean
+from deepforecast.core.idle import refuse_idle
 from deepforecast.core.params import Draws, declared
 from deepforecast.core.registry import get, names
 from deepforecast.errors import ParameterError, ParameterTypeError
@@ -133,6 +134,16 @@ def test_a_model_without_ranges_says_so():
         space_for([Bent()], lambda trial: 3).draw(Draws(0))
     with pytest.raises(ParameterError, match="seed"):
         space_for([Bent()], lambda trial: {"seed": 3}).draw(Draws(0))
+
+
+@pytest.mark.parametrize("name", [name for name in names() if hasattr(get(name), "_idle")])
+def test_no_model_draws_what_its_fit_refuses(name):
+    model = get(name)(horizon=24)
+    if any(one.searched for one in declared(get(name)).values()):
+        space = space_for([model], None)
+        for one in drawn(space, 60):
+            built = space.built(one)
+            refuse_idle(built, built._idle())
 
 
 @pytest.mark.parametrize("name", names())

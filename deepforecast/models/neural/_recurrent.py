@@ -36,7 +36,7 @@ class RecurrentForecaster(StepwiseForecaster):
     decoder_layers: int = param(1, at_least=0, help="hidden layers of the direct output")
     decoder_size: int = param(64, at_least=1, help="their width")
     beside: Sequence[int] | None = param(
-        (256, 256), at_least=1, search=(None, (128,), (256, 256)),
+        (256, 256), at_least=1, search=(None, (128,), (256, 256)), when=lambda drawn: drawn["output"] == "direct",
         help="widths of a perceptron over the window and the last state, added to the direct output; None: none",
     )  # fmt: skip
 
