@@ -69,7 +69,8 @@ def plot_slices(trials: Any, objective: str, parameters: Sequence[str]) -> Any:
         if kind == "category":
             figure.update_xaxes(categoryorder="array", categoryarray=_kinds(own[name]), row=row + 1, col=column + 1)
     figure.update_yaxes(title_text=_plain(objective), col=1)
-    figure.update_layout(template="plotly_white", title_text=f"{_plain(objective)} by parameter, later trials darker", height=280 * rows + 80)
+    title = f"{_plain(objective)} by parameter, later trials darker"
+    figure.update_layout(template="plotly_white", title_text=title, height=280 * rows + 80)
     return figure
 
 

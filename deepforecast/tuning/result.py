@@ -209,7 +209,8 @@ class TuningResult:
         return {
             "number": trial.number, "state": states[trial.state.name], "model": self.space.names[number],
             **{column: tried.get(name) for name, column in names.items()},
-            **{"seconds": note.get("seconds", np.nan)} | values, "steps": steps_of(trial, length, bool(self.settings["by_window"])),
+            **{"seconds": note.get("seconds", np.nan)} | values,
+            "steps": steps_of(trial, length, bool(self.settings["by_window"])),
             "start": trial.user_attrs.get("start", ""), "attempt": int(trial.user_attrs.get(survival.ATTEMPT, 1)),
             "copy_of": note.get("copy_of"), "reason": note.get("reason", died),
         }  # fmt: skip

@@ -72,8 +72,10 @@ class Space:
         """A configuration as a frame has it, beside those that are drawn: no words among numbers."""
         ranges, prefix = self.ranges[tried.model], self._prefix(tried.model)
         found: dict[str, Any] = {}
-        for name, value in ({} if callable(ranges) else self.searched(tried)).items():
-            choices = ranges[name].search if name in ranges else None  # type: ignore[index]
+        if callable(ranges):
+            return found
+        for name, value in self.searched(tried).items():
+            choices = ranges[name].search if name in ranges else None
             if choices is not None:
                 value = label(value, [*choices, value])
             number = isinstance(value, int | float) and not isinstance(value, bool)
