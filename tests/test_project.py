@@ -9,6 +9,7 @@ import itertools
 import math
 import os
 import re
+import runpy
 import subprocess
 import sys
 import tomllib
@@ -87,6 +88,17 @@ def test_readme_code_prints_what_it_promises(tmp_path: Path, monkeypatch: pytest
     assert promised, "README.md has no python block that is followed by a text block with what it prints"
     monkeypatch.chdir(tmp_path)
     assert not (found := differences(markdown)), "\n".join(found)
+
+
+def test_readme_figures_are_those_measured() -> None:
+    measured = runpy.run_path(str(ROOT / "benchmarks" / "readme_table.py"))
+    readme = (ROOT / "README.md").read_text("utf-8")
+    assert measured["updated"](readme) == readme, "run python benchmarks/readme_table.py"
+    assert measured["cell"]("ets", ("statsforecast", "MASE")) == "0.9753"
+    typed = readme.replace(measured["cell"]("ets", ("AutoETS", "CPU ms a series")), "0.1", 1)
+    assert measured["updated"](typed) == readme
+    with pytest.raises(SystemExit, match="has no row 'AutoNothing' with a column 'MASE'"):
+        measured["cell"]("ets", ("AutoNothing", "MASE"))
 
 
 def test_readme_pictures_are_there() -> None:

@@ -129,7 +129,7 @@ def test_a_tutorial_that_fails_is_named_with_its_line(tmp_path: Path, monkeypatc
     for name, value in {"ROOT": tmp_path, "COURSE": script.parent, "CACHE": tmp_path / "cache"}.items():
         monkeypatch.setattr(course, name, value)
     with pytest.raises(BuildError, match=r"^tutorials/03_broken.py, line 6: the tutorial fails\.(.|\n)*ZeroDivisionError"):
-        course._page(script, short=True, jobs=1)
+        course._page(script, "short", jobs=1)
 
 
 def test_a_tutorial_is_run_anew_only_when_something_has_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

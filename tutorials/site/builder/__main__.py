@@ -92,7 +92,7 @@ def main(arguments: list[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     begin = time.monotonic()
     try:
-        found = sections([] if given.tutorials == "none" else course.pages(given.tutorials == "short", given.jobs))
+        found = sections(course.pages(given.tutorials, given.jobs))
         write(found)
         generate()
         index(found, SITE)

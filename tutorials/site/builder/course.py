@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -18,6 +19,11 @@ from builder.page import CACHE, ROOT, BuildError, Page
 
 COURSE = ROOT / "tutorials"
 STANDS_ON = ("numpy", "pandas", "torch", "matplotlib", "scikit-learn", "optuna", "scipy", "numba")
+NOTES = {
+    "full": "",
+    "short": '!!! note "Run under the short setting: models are trained less here, and figures are worse than in full."\n\n',
+    "none": '!!! note "Not run: without what it prints and draws."\n\n',
+}
 LIMIT = 1200  # seconds; a tutorial takes 600 at most
 
 
@@ -26,11 +32,11 @@ def scripts() -> list[Path]:
     return sorted(COURSE.glob("[0-9][0-9]_*.py"))
 
 
-def pages(short: bool, jobs: int = 1) -> list[Page]:
-    """The list of the course, and every tutorial. `short`: run under the short setting, which the pages then say."""
+def pages(setting: str, jobs: int = 1) -> list[Page]:
+    """The list of the course, and every tutorial: run in "full", under the "short" setting, or not ("none")."""
     with ThreadPoolExecutor(max_workers=jobs) as pool:
-        found = list(pool.map(lambda script: _page(script, short, jobs), scripts()))
-    return [Page("tutorials/index.md", "The course", _index()), *found] if found else []
+        found = list(pool.map(lambda script: _page(script, setting, jobs), scripts()))
+    return [Page("tutorials/index.md", "The course", _index()), *found]
 
 
 def _index() -> str:
@@ -39,18 +45,28 @@ def _index() -> str:
     return re.sub(r"\]\((\d\d_\w+)\.py\)", r"](\1.md)", text) + "\n"
 
 
-def _page(script: Path, short: bool, jobs: int) -> Page:
+def _page(script: Path, setting: str, jobs: int) -> Page:
+    text, pictures = (_unrun(script), []) if setting == "none" else _shown(script, setting == "short", jobs)
+    head, _, rest = text.partition("\n")
+    title = re.sub(r"\s*·\s*", " ", head.removeprefix("# ")).strip()
+    body = f"{head}\n\n{NOTES[setting]}[{script.name}]({script.name}){{ download }} runs as it is.\n{rest}"
+    return Page(f"tutorials/{script.stem}.md", title, body, (*pictures, script))
+
+
+def _unrun(script: Path) -> str:
+    """Text and code alone."""
+    cells = runpy.run_path(str(COURSE / "show.py"))["cells"](script.read_text("utf-8"))
+    return "\n\n".join(cell.text if cell.prose else f"```python\n{cell.text}\n```" for cell in cells) + "\n"
+
+
+def _shown(script: Path, short: bool, jobs: int) -> tuple[str, list[Path]]:
+    """The tutorial with what it prints and draws, run if it was not; and its pictures."""
     folder = CACHE / f"{script.stem}-{_key(script, short)}"
     if not (folder / f"{script.stem}.md").is_file():
         for stale in CACHE.glob(f"*{script.stem}*"):
             shutil.rmtree(stale)
         _run(script, folder, short, jobs)
-    text = (folder / f"{script.stem}.md").read_text("utf-8")
-    note = '!!! note "Run under the short setting: models are trained less here, and figures are worse than in a full run."\n\n'
-    head, _, rest = text.partition("\n")
-    title = re.sub(r"\s*·\s*", " ", head.removeprefix("# ")).strip()
-    body = f"{head}\n\n{note if short else ''}[{script.name}]({script.name}){{ download }} runs as it is.\n{rest}"
-    return Page(f"tutorials/{script.stem}.md", title, body, (*sorted(folder.glob("*.png")), script))
+    return (folder / f"{script.stem}.md").read_text("utf-8"), sorted(folder.glob("*.png"))
 
 
 def _run(script: Path, folder: Path, short: bool, jobs: int) -> None:
