@@ -116,6 +116,11 @@ class Attention(nn.Module):
     def forward(self, queries: Tensor, keys: Tensor, values: Tensor, valid: Tensor) -> tuple[Tensor, Tensor]:
         """Context (B, N, width) and weights (B, N, L) of queries (B, N, D); `valid` (B, 1, L)."""
         scores = cast(Tensor, self.score(queries, keys))
+        if scores.shape != (*queries.shape[:2], values.shape[1]):
+            raise ParameterError(
+                f"A score says a number for each query and each row, here {(*queries.shape[:2], values.shape[1])}; "
+                f"{type(self.score).__name__} (attention={self.options.score!r}) says {tuple(scores.shape)}. Mend its forward."
+            )
         if self.warmth is not None:
             scores = scores * self.warmth.exp()
         if self.centre is not None:

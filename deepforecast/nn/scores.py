@@ -114,7 +114,21 @@ class Additive(Score):
     def __init__(self, query_width: int, key_width: int, rows: int) -> None:
         super().__init__(query_width, key_width, rows)
         self.query, self.key = nn.Linear(query_width, query_width), nn.Linear(key_width, query_width, bias=False)
-        self.direction = nn.Parameter(torch.empty(query_width).uniform_(-1, 1) * math.sqrt(3 / query_width))
+        self.direction = nn.Parameter(torch.empty(query_width))
+        self._begun()
+
+    @torch.no_grad()
+    def _begun(self) -> None:
+        """It begins as a bell: the sum of tanh(w(q - k) + c) - tanh(w(q - k) - c) over orthonormal rows w, c where tanh bends
+        the most, which near 0 is the Gaussian kernel. With weights drawn at random tanh is all but straight, a straight sum of
+        what q and k say does not compare them, and a network may go thousands of steps before it begins to look."""
+        width = len(self.direction)
+        rows = nn.init.orthogonal_(torch.empty(-(-width // 2), width)).repeat(2, 1)[:width]
+        sign = torch.where(torch.arange(width) < -(-width // 2), 1.0, -1.0)
+        self.query.weight.copy_(rows)
+        self.key.weight.copy_(-rows @ torch.eye(width, self.key.in_features))
+        self.query.bias.copy_(math.atanh(3**-0.5) * sign)
+        self.direction.copy_(0.75 * 3**0.5 * sign)
 
     def keys(self, keys: Tensor) -> Tensor:
         """W_k k."""

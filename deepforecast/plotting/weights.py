@@ -51,8 +51,10 @@ class Weights:
         for key in listed:
             if key not in self.keys:
                 raise unknown("series", key, self.keys)
-        if not listed or (single and len(listed) > 1):
-            raise ParameterError(f"The heads of one series are drawn at a time; got {some(listed) or 'none'}. Name one.")
+        if not listed:
+            raise ParameterError("series names at least one series; got none. Leave it out, or name one.")
+        if single and len(listed) > 1:
+            raise ParameterError(f"The heads of one series are drawn at a time; got {some(listed)}. Name one.")
         return listed, len(self.keys)
 
     def among(self, keys: list[Any]) -> Weights:
@@ -114,6 +116,12 @@ def open_weights(explanation: Frame, kind: str | None = None) -> Weights:
     keys = [None] if tidy.id is None else held.at(first).column(tidy.id).to_list()
     lag, zone = read_stamps(held.column("lag"))
     numbers = {name: door.numbers(held.column(name), name) for name in ("layer", "head", "weight")}
+    for name, values in numbers.items():
+        if not np.isfinite(values).all():
+            raise DataError(
+                f"Every row of an explanation has a {name}; {(~np.isfinite(values)).sum():,} of {len(values):,} have none. "
+                "Leave those rows out."
+            )
     return Weights(keys, chosen, zone, code, held.stamps(), held.stamps("cutoff"), lag, numbers["layer"].astype(int),
                    numbers["head"].astype(int), numbers["weight"])  # fmt: skip
 

@@ -78,6 +78,25 @@ def test_the_additive_score_is_the_concatenated_one() -> None:
     torch.testing.assert_close(one(queries, one.keys(keys)), expected, atol=1e-10, rtol=1e-10)
 
 
+@pytest.mark.parametrize(("query", "key"), [(QUERY, KEY), (QUERY, QUERY), (32, 32)])
+def test_the_additive_score_begins_as_a_bell(query: int, key: int) -> None:
+    """Largest where query and key are equal, and lower the further they are apart: near 0 as the Gaussian kernel is."""
+    one = seeded(lambda: SCORES["additive"](query, key, ROWS)).double()
+    drawn = torch.Generator().manual_seed(1)
+    queries = torch.randn(1, 1, query, generator=drawn, dtype=torch.float64)
+    away = torch.randn(200, query, generator=drawn, dtype=torch.float64)
+
+    def at(distance: float) -> Tensor:
+        keys = queries[0] + distance * away
+        wide = torch.cat([keys, keys.new_ones(200, max(key - query, 0))], dim=1).unsqueeze(0)
+        return one(queries, one.keys(wide)).flatten()
+
+    assert (at(0.0) > at(0.1)).all()
+    assert (at(0.1) > at(1.0)).all()
+    lost, bell = (at(0.0) - at(0.01)).mean(), 0.5 * (0.01 * away).square().sum(1).mean()
+    torch.testing.assert_close(lost, bell, rtol=0.1, atol=0)
+
+
 @pytest.mark.parametrize("name", ["general", "cosine", "gaussian"])
 def test_the_plain_function_is_the_module(name: str) -> None:
     one, queries, keys = made(name)

@@ -146,6 +146,14 @@ def test_refusals() -> None:
         plot_attention(looked(), layer=7)
     with pytest.raises(ParameterError, match=r"Unknown kind .crossed.; did you mean cross"):
         plot_attention(looked(), kind="crossed")
+    for view in ("matrix", "heads", "lags"):
+        with pytest.raises(ParameterError, match=r"series names at least one series; got none"):
+            plot_attention(looked(), view=view, series=[])  # type: ignore[arg-type]
+    with pytest.raises(ParameterError, match="The heads of one series are drawn at a time; got a, b"):
+        plot_attention(looked(), view="heads", series=["a", "b"])
+    holed = looked().assign(weight=lambda one: one.weight.where(one.step > 1))
+    with pytest.raises(DataError, match=r"Every row of an explanation has a weight; 40 of 120 have none"):
+        plot_attention(holed)
     many = pd.concat([looked().assign(head=lambda f, n=n: f["head"] + 2 * n) for n in range(20)])
     with pytest.raises(ParameterError, match="At most 64 heads are drawn at once; there are 2 layers of 40 heads"):
         plot_attention(many, view="heads")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from deepforecast.core.params import Param, param
 from deepforecast.core.registry import register
+from deepforecast.errors import ParameterError, ParameterTypeError
 from deepforecast.models.neural._stepwise import StepwiseForecaster
 
 if TYPE_CHECKING:
@@ -25,7 +26,12 @@ class _ScoreParam(Param):
         """As `Param`, by the scores there are now."""
         added = getattr(sys.modules.get("deepforecast.nn.scores"), "SCORES", ())
         said = {one.name: getattr(self, one.name) for one in fields(Param)}
-        Param(**{**said, "choices": (None, *SCORES, *(name for name in added if name not in SCORES))}).check(value)
+        try:
+            Param(**{**said, "choices": (None, *SCORES, *(name for name in added if name not in SCORES))}).check(value)
+        except ParameterTypeError:
+            raise
+        except ParameterError as error:
+            raise ParameterError(f"{error} A score of your own is there once the module that registers it is imported.") from None
 
 
 def _score(default: str, choices: tuple[str | None, ...], **said: Any) -> Any:

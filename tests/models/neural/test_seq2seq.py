@@ -45,8 +45,21 @@ def test_a_user_adds_a_score() -> None:
             Seq2Seq(attention="foo")
     finally:
         del SCORES["nearest"]
-    with pytest.raises(ParameterError, match="got 'nearest'"):
+    with pytest.raises(ParameterError, match=r"got 'nearest'\. A score of your own is there once the module that registers it"):
         Seq2Seq(attention="nearest")
+
+
+def test_a_score_that_says_numbers_of_other_pairs_is_named() -> None:
+    @score("turned")
+    class Turned(Score):
+        def forward(self, queries: torch.Tensor, keys: torch.Tensor) -> torch.Tensor:
+            return keys @ queries.transpose(1, 2)
+
+    try:
+        with pytest.raises(ParameterError, match=r"here \(16, 3, 12\); Turned \(attention='turned'\) says \(16, 12, 3\)"):
+            Seq2Seq(**SMALL, attention="turned").fit(generate(2, 60))
+    finally:
+        del SCORES["turned"]
 
 
 @pytest.mark.parametrize("given", [

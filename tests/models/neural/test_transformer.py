@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from torch.utils.flop_counter import FlopCounterMode
 
 from deepforecast import Transformer
 from deepforecast.errors import ParameterError
@@ -53,6 +54,19 @@ def test_so_do_paths_however_many_and_they_share_the_keys() -> None:
     (rows,) = seen.encoder
     assert seen.decoder == [rows * 50] * HORIZON
     assert seen.keys == [rows] * HORIZON
+
+
+@pytest.mark.parametrize("drawn", [0, 10])
+def test_a_step_costs_the_same_whichever_it_is(drawn: int) -> None:
+    """Counted from outside: without what is kept, twelve steps would cost what 78 do; a step of attention itself is small."""
+    frame, cost = panel(3, 60), []
+    for horizon in (4, 8, 12):
+        told = {"n_layers": 1, "max_steps": 1, "head": "quantiles" if drawn else "point", "output": "autoregressive"}
+        model = Transformer(horizon, **{**SMALL, **told}).fit(frame)
+        with FlopCounterMode(display=False) as counted:
+            _ = model.simulate(drawn) if drawn else model.predict()
+        cost.append(counted.get_total_flops())
+    assert cost[2] - cost[1] <= 1.1 * (cost[1] - cost[0])
 
 
 @pytest.mark.parametrize("positions", ["sinusoidal", "learned", "rotary", "alibi", None])
