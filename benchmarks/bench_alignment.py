@@ -30,8 +30,8 @@ COMMON: dict[str, Any] = {"head": "point", "scaler": "standard", "positions": Tr
 BY_ROW: dict[str, Any] = {"encoder": "convolutional", "kernel_size": 1}
 SETTINGS: dict[str, dict[str, Any]] = {
     "general": {"max_steps": 600},
-    "additive": {"max_steps": 1500, "learned_temperature": True},
-    "location": {"max_steps": 600},
+    "additive": {"max_steps": 600},
+    "location": {"max_steps": 600},  # it may look at all rows but the answer: of values whose mean is 0 that tells as much
     "dot": {"max_steps": 800},
     "gaussian": {"max_steps": 600},
     "scaled_dot": {"max_steps": 800, "learned_temperature": True},

@@ -84,17 +84,17 @@ def run(name: str, frame: pd.DataFrame, seed: int, quick: bool) -> tuple[float, 
     return float((errors**2).mean()), float(abs(errors).mean()), middle - start, time.process_time() - middle, kept
 
 
-def forecasts(fitted: Any, frame: pd.DataFrame, stride: int) -> Any:
+def forecasts(fitted: Any, frame: pd.DataFrame, stride: int, size: int = INPUT) -> Any:
     """Column by column: what is said after each cutoff, (windows, horizon), and what came. A window is a series of its own."""
     begin, end = TRAIN + VALIDATION, TRAIN + VALIDATION + TEST
     for _, column in frame.groupby("unique_id"):
         y, ds = column["y"].to_numpy(), column["ds"].to_numpy()
-        views = np.lib.stride_tricks.sliding_window_view(y[begin - INPUT : end], INPUT + HORIZON)[::stride]
-        stamps = np.lib.stride_tricks.sliding_window_view(ds[begin - INPUT : end], INPUT + HORIZON)[::stride, :INPUT]
-        ids = np.repeat(np.arange(len(views)), INPUT)
-        asked = pd.DataFrame({"unique_id": ids, "ds": stamps.reshape(-1), "y": views[:, :INPUT].reshape(-1)})
+        views = np.lib.stride_tricks.sliding_window_view(y[begin - size : end], size + HORIZON)[::stride]
+        stamps = np.lib.stride_tricks.sliding_window_view(ds[begin - size : end], size + HORIZON)[::stride, :size]
+        ids = np.repeat(np.arange(len(views)), size)
+        asked = pd.DataFrame({"unique_id": ids, "ds": stamps.reshape(-1), "y": views[:, :size].reshape(-1)})
         said = fitted.predict(frame=asked)[fitted.name].to_numpy()
-        yield said.reshape(-1, HORIZON), views[:, INPUT:]
+        yield said.reshape(-1, HORIZON), views[:, size:]
 
 
 def compared(frame: pd.DataFrame, quick: bool) -> str:
