@@ -1,4 +1,4 @@
-"""`Transformer` as it comes on ETTh1 as the literature scores it: horizon 96, mean squared error of every window of the test part.
+"""`Transformer` as it comes on ETTh1 as the literature scores it: horizon 96, mean squared error of every test window.
 
     python benchmarks/bench_transformer_etth1.py [--inputs 96] [--seeds 1] [--quick]
 

@@ -31,7 +31,8 @@ class _ScoreParam(Param):
         except ParameterTypeError:
             raise
         except ParameterError as error:
-            raise ParameterError(f"{error} A score of your own is there once the module that registers it is imported.") from None
+            own = "A score of your own is there once the module that registers it is imported."
+            raise ParameterError(f"{error} {own}") from None
 
 
 def _score(default: str, choices: tuple[str | None, ...], **said: Any) -> Any:
