@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import subprocess
@@ -88,6 +87,8 @@ def append(results: Any, row: Row) -> None:
 @contextmanager
 def written_to(folder: Path) -> Iterator[Any]:
     """The results file of a run, opened for one writer; what a stopped run left unfinished at its end is cut off."""
+    import fcntl  # not on every system
+
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for part in (FORECASTS, SERIES, HISTORY, PEERS):

@@ -120,7 +120,7 @@ def hand_over(desk: Path, entry: Entry, prepared: Prepared, seed: int, limit: fl
     refit = prepared.refit
     said = {
         "name": entry.name, "model": entry.model, "parameters": dict(entry.parameters), "horizon": prepared.plan.horizon,
-        "freq": prepared.panel.calendar.freq, "season_length": prepared.season, "level": list(prepared.levels),
+        "freq": _freq(prepared), "season_length": prepared.season, "level": list(prepared.levels),
         "columns": {role: list(names) for role, names in prepared.columns.items()},
         "refit": 1 if refit == "auto" else int(refit), "windows": prepared.plan.n_windows, "size": prepared.plan.size,
         "seed": seed, "time_limit": limit, "threads": allowed_threads(),
@@ -162,6 +162,12 @@ def taken_over(desk: Path, name: str, asked: pd.DataFrame, prepared: Prepared) -
         raise DataError(f"A forecast of {first.unique_id} at {first.ds} is missing ({int(empty.sum())} in all).")
     timing = json.loads((desk / "timing.json").read_text("utf-8"))
     return {column: joined[column].to_numpy(np.float64) for column in wanted}, timing
+
+
+def _freq(prepared: Prepared) -> str | int:
+    """A pandas alias, or how far two integers of time are apart."""
+    calendar = prepared.panel.calendar
+    return calendar.freq if calendar.time.unit else int(calendar.frequency.n)
 
 
 def _plain(frame: pd.DataFrame) -> pd.DataFrame:

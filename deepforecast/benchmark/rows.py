@@ -96,7 +96,7 @@ class Row:
 
     def line(self) -> bytes:
         """The row as it stands in the file: one line of JSON, in ASCII."""
-        return json.dumps(asdict(self), sort_keys=True, allow_nan=False).encode("ascii") + b"\n"
+        return json.dumps(asdict(self), allow_nan=False).encode("ascii") + b"\n"
 
 
 def read(folder: str | Path) -> list[Row]:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from deepforecast.benchmark import rows as rows_of_run
 from deepforecast.benchmark.reading import text_to_mapping
 from deepforecast.benchmark.rows import SUITE, Row
-from deepforecast.benchmark.suite import METRICS, Suite, suite_of_mapping
+from deepforecast.benchmark.suite import Suite, suite_of_mapping
 from deepforecast.errors import DataError, ParameterError, shown, some
 from deepforecast.evaluation.critical import Comparison, friedman
 from deepforecast.evaluation.metrics import get
@@ -54,7 +54,7 @@ def suite_of_run(folder: str | Path) -> Suite:
 
 
 def summarise(rows: Sequence[Row], *, metric: str | None = None, reference: str = "SeasonalNaive") -> Summary:
-    """The leaderboard of a run by one metric (default: the first of the first task that has one), best first.
+    """The leaderboard of a run by one metric (default: the first that is asked for), best first.
 
     Its table: mean rank over the tasks that every complete model has, skill against the reference, share of wins, each with its
     bootstrap interval over tasks; seconds and memory summed over tasks; how many jobs went wrong.
@@ -140,10 +140,9 @@ def slopes(rows: Sequence[Row]) -> pd.DataFrame:
 
 
 def deciding(rows: Sequence[Row]) -> str:
-    """The metric that judges where none is said: the first of the usual ones that any row has, else the first there is."""
-    there = dict.fromkeys(name for row in rows for name in row.metrics)
-    for name in (*METRICS, *there):
-        if name in there:
+    """The metric that judges where none is said: the first that the suite asks for, and any row has."""
+    for row in rows:
+        for name in row.metrics:
             return name
     raise DataError("No job of the run has forecasts that were scored; see the errors of its rows.")
 

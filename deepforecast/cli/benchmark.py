@@ -37,7 +37,7 @@ def add_arguments(parser: Parser, arguments: Sequence[str]) -> None:
     parser.add_argument("--windows", metavar="N", type=int, help="at most so many windows of each task, the last ones")
     parser.add_argument("--time-limit", metavar="SECONDS", type=number, help="for each job, instead of the suite's")
     parser.add_argument("--retry", action="store_true", help="run jobs again that failed or took too long")
-    parser.add_argument("--metric", metavar="NAME", help="what the table is by (default: the first of the usual ones)")
+    parser.add_argument("--metric", metavar="NAME", help="what the table is by (default: the first the suite asks for)")
 
 
 def run(values: argparse.Namespace) -> Outcome:

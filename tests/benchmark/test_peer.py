@@ -11,7 +11,7 @@ import pytest
 
 from deepforecast.benchmark.data import Prepared, prepare
 from deepforecast.benchmark.job import Job, run_job
-from deepforecast.benchmark.peer import Places, run_peer
+from deepforecast.benchmark.peer import Places, hand_over, run_peer
 from deepforecast.benchmark.suite import Entry, Suite, Task, Windows
 
 TASK = Task(task="made", generate={"n_series": 3, "length": 40, "freq": "D", "seed": 3}, horizon=4, season_length=7,
@@ -65,6 +65,14 @@ def test_a_peers_forecasts_are_scored_as_ours_are(tmp_path: Path, prepared: Prep
     history, future = pd.read_parquet(desk / "history.parquet"), pd.read_parquet(desk / "future.parquet")
     assert history["ds"].max() == future["cutoff"].max()  # nothing after the last cutoff is handed over
     assert "y" not in future
+
+
+def test_integer_time_has_an_integer_step(tmp_path: Path) -> None:
+    integer = prepare(Task(task="i", generate={"n_series": 1, "length": 30, "freq": 1}, horizon=2, season_length=4))
+    hand_over(tmp_path, THEIRS, integer, 0, 60.0)
+    told = json.loads((tmp_path / "job.json").read_text())
+    assert (told["freq"], told["season_length"]) == (1, 4)
+    assert pd.read_parquet(tmp_path / "history.parquet")["ds"].tolist() == list(range(1, 29))
 
 
 @pytest.mark.slow
