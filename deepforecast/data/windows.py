@@ -6,7 +6,7 @@ A window is `input_size` rows up to a cutoff and `horizon` rows after it. Only t
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
@@ -16,6 +16,7 @@ from deepforecast.data import calendar_features
 from deepforecast.data.calendar import Calendar
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats, Ints
+from deepforecast.data.moments import Moments
 from deepforecast.data.panel import Panel
 
 
@@ -38,11 +39,18 @@ class Channels:
     centre: Mapping[str, float]
     spread: Mapping[str, float]
     clock: tuple[str, ...]
+    moments: Moments | None = None
+
+    @property
+    def timed(self) -> bool:
+        """Whether it counts when a row is."""
+        return bool(self.clock) or self.moments is not None
 
     @property
     def clock_width(self) -> int:
-        """Columns of the calendar: what comes round is a point on a circle."""
-        return sum(2 if name in calendar_features.PERIODS else 1 for name in self.clock)
+        """Columns of the calendar: what comes round is a point on a circle. Those of `moments` come behind them."""
+        own = sum(2 if name in calendar_features.PERIODS else 1 for name in self.clock)
+        return own if self.moments is None else own + self.moments.width
 
     @property
     def circles(self) -> tuple[tuple[int, int], ...]:
@@ -56,12 +64,16 @@ class Channels:
 
     def written(self) -> dict[str, Any]:
         """As plain values."""
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
+        held = {one.name: getattr(self, one.name) for one in fields(self)}
+        found = {name: list(value) if isinstance(value, tuple) else value for name, value in held.items()}
+        return {**found, "moments": None if self.moments is None else self.moments.written()}
 
     @classmethod
     def read(cls, said: Mapping[str, Any]) -> Channels:
         """From plain values."""
         plain: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in said.items()}
+        if plain.get("moments") is not None:
+            plain["moments"] = Moments.read(plain["moments"])
         return cls(**plain)
 
     def standardised(self, name: str, values: Floats) -> Floats:
@@ -70,7 +82,8 @@ class Channels:
 
     def clock_of(self, calendar: Calendar, positions: Ints) -> Any:
         """The calendar's columns at these positions, (positions, clock_width)."""
-        return calendar_features.on_circles(calendar, positions, self.clock)
+        own = calendar_features.on_circles(calendar, positions, self.clock)
+        return own if self.moments is None else np.concatenate([own, self.moments.of(calendar, positions)], axis=1)
 
 
 def channels(panel: Panel, input_size: int, horizon: int, clock: tuple[str, ...]) -> Channels:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, fields, replace
 import torch
 from torch import Tensor
 
+from deepforecast.data.windows import Channels
+
 
 @dataclass(frozen=True)
 class Batch:
@@ -52,7 +54,8 @@ class Batch:
 class Inputs:
     """What the body of a network sees: everything scaled, in float32, categories as vectors of numbers.
 
-    `y` is zero where nothing was `seen` (1.0 where there was a value, else 0.0).
+    `y` is zero where nothing was `seen` (1.0 where there was a value, else 0.0). For bodies of their own kind: `codes`, of fixed
+    categories as they are, and `level`, how far 0 lies below the place of the scale, in units of its spread.
     """
 
     y: Tensor  # (B, L)
@@ -60,6 +63,8 @@ class Inputs:
     past: Tensor  # (B, L, P)
     future: Tensor  # (B, H, F)
     static: Tensor  # (B, S)
+    codes: Tensor | None = None  # (B, s)
+    level: Tensor | None = None  # (B, 1)
 
     @property
     def rows(self) -> Tensor:
@@ -84,7 +89,7 @@ class Sizes:
 
     `season`: rows after which the series repeat, 1 where none is known. `location`: those of the numbers that come out that lie
     on the scale of the window, as the head reads them. `circles`: of each thing in the date that comes round, the columns of
-    its sine in `past` and in `future`; its cosine stands next to it.
+    its sine in `past` and in `future`; its cosine stands next to it. `channels`: where the columns come from.
     """
 
     input_size: int
@@ -96,6 +101,7 @@ class Sizes:
     season: int = 1
     location: slice | None = None
     circles: tuple[tuple[int, int], ...] = ()
+    channels: Channels | None = None
 
     @property
     def rows(self) -> int:

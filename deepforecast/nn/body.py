@@ -17,6 +17,13 @@ State = tuple[Tensor, ...]
 class Direct(nn.Module, ABC):
     """All steps at once."""
 
+    looks_back: bool = True  # whether values of the window count
+    looks_up: ClassVar[bool] = False  # whether it is given `codes` and `level`, and looks fixed categories up by itself
+
+    def penalty(self) -> Tensor | None:
+        """What is added to the loss while it is trained: what its weights are held to be."""
+        return None
+
     @abstractmethod
     def features(self, inputs: Inputs) -> Tensor:
         """What the head reads: (B, horizon, width)."""
@@ -30,6 +37,11 @@ class Stepwise(nn.Module, ABC):
     """
 
     shared: ClassVar[int] = 0
+    looks_up: ClassVar[bool] = False
+
+    def penalty(self) -> Tensor | None:
+        """What is added to the loss while it is trained."""
+        return None
 
     @abstractmethod
     def start(self, inputs: Inputs) -> State:

@@ -67,7 +67,9 @@ class ForecastNetwork(nn.Module):
                 future = torch.cat([future, self.temporal.first(batch.future_codes)], dim=-1)
         if self.fixed is not None:
             static = torch.cat([static, self.fixed(batch.static_codes)], dim=-1)
-        return Inputs(z, seen, past, future, static), scale
+        if not self.body.looks_up:
+            return Inputs(z, seen, past, future, static), scale
+        return Inputs(z, seen, past, future, static, batch.static_codes, scale.level), scale
 
     def features(self, inputs: Inputs) -> Tensor:
         """All steps at once; a stepwise body is fed its own medians."""
@@ -104,7 +106,9 @@ class ForecastNetwork(nn.Module):
 
             raw = taught(self, inputs, target, weight, share)
         found = self.head.loss(raw, target, scale)
-        return (found * weight).sum() / weight.sum().clamp(min=1.0)
+        mean = (found * weight).sum() / weight.sum().clamp(min=1.0)
+        penalty = self.body.penalty() if self.training else None
+        return mean if penalty is None else mean + penalty
 
     @property
     def stepwise(self) -> Stepwise:

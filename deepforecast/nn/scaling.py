@@ -26,6 +26,11 @@ class Scale:
     spread: Tensor  # (B, 1) float64
     naive: Tensor  # (B, 1) float32
 
+    @property
+    def level(self) -> Tensor:
+        """How far 0 lies below the place, in units of the spread: (B, 1) float32."""
+        return (self.place / _divisor(self.spread)).float()
+
     def back(self, z: Tensor) -> Tensor:
         """Values of z (B, ...) in units of the target, float64."""
         shape = (-1, *(1,) * (z.ndim - 1))

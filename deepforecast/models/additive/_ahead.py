@@ -11,8 +11,9 @@ from deepforecast.core.forecast import Forecast
 from deepforecast.core.state import Learned
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats, Ints
+from deepforecast.data.stamps import stamps_at
 from deepforecast.models.additive._bands import AdditiveForecast, DrawnForecast
-from deepforecast.models.additive._clock import scaled, stamps_at
+from deepforecast.models.additive._clock import scaled
 from deepforecast.models.additive._evaluating import Laid, bent, laid_out, parts_of
 from deepforecast.models.additive._solving import FREEDOM
 
@@ -55,7 +56,7 @@ def components(model: Prophet, learned: Learned, steps: int, future: Mapping[str
 
 def shown(model: Prophet, learned: Learned, laid: Laid, mean: Floats) -> dict[str, Floats]:
     """The components of rows, as `components` gives them."""
-    from deepforecast.models.additive._parts import places
+    from deepforecast.data.parts import places
 
     every, parts = laid.components, places(parts_of(learned))
     there = [name for name, where in parts.items() if learned["coefficients"][:, where].any()]

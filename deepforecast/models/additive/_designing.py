@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.panel import Panel
-from deepforecast.models.additive._clock import Stamps, hinges, placed, scaled
+from deepforecast.data.parts import REGRESSOR, Part, Parts, places
+from deepforecast.data.stamps import Stamps
+from deepforecast.models.additive._clock import hinges, placed, scaled
 from deepforecast.models.additive._design import rows_of
-from deepforecast.models.additive._parts import REGRESSOR, Part, Parts, places
 from deepforecast.models.additive._scaling import holds, standard
 
 if TYPE_CHECKING:

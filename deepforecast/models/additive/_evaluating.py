@@ -12,10 +12,12 @@ from deepforecast.core.state import Learned
 from deepforecast.data.calendar import Calendar
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats, Ints
-from deepforecast.models.additive._clock import Stamps, scaled, stamps_at
-from deepforecast.models.additive._design import column_of, table
-from deepforecast.models.additive._parts import Parts, places
-from deepforecast.models.additive._parts import read as read_parts
+from deepforecast.data.parts import Parts, places
+from deepforecast.data.parts import read as read_parts
+from deepforecast.data.stamps import Stamps, stamps_at
+from deepforecast.data.time_columns import table
+from deepforecast.models.additive._clock import scaled
+from deepforecast.models.additive._design import column_of
 from deepforecast.models.additive._scaling import Bounds, bounds
 
 if TYPE_CHECKING:

@@ -11,11 +11,11 @@ from deepforecast.core.parallel import map_chunks
 from deepforecast.core.state import Learned
 from deepforecast.data.frames import Ints
 from deepforecast.data.panel import Panel
+from deepforecast.data.parts import written
+from deepforecast.data.stamps import stamps_at
 from deepforecast.errors import DataError, ParameterError, say
 from deepforecast.models.additive._changepoints import checked, refuse_outside
-from deepforecast.models.additive._clock import stamps_at
 from deepforecast.models.additive._fitting import Work, work_of
-from deepforecast.models.additive._parts import written
 from deepforecast.models.additive._planning import planned
 from deepforecast.models.additive._scaling import used_rows
 from deepforecast.models.additive._solving import solved

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.panel import Panel
-from deepforecast.models.additive._clock import Stamps, stamps_at
-from deepforecast.models.additive._design import table
+from deepforecast.data.parts import REGRESSOR, Parts, conditions
+from deepforecast.data.stamps import Stamps, stamps_at
+from deepforecast.data.time_columns import table
 from deepforecast.models.additive._designing import Design, designed
-from deepforecast.models.additive._parts import REGRESSOR, Parts, conditions
 from deepforecast.models.additive._scaling import Bounds, bounds, refuse_crossed, used_rows
 
 if TYPE_CHECKING:

@@ -8,36 +8,35 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from deepforecast.data.panel import Panel
+from deepforecast.data.parts import ALWAYS, AUTO, Part, Parts
+from deepforecast.data.parts import EVENT as AN_EVENT
+from deepforecast.data.parts import HOLIDAY as A_HOLIDAY
+from deepforecast.data.parts import REGRESSOR as A_REGRESSOR
+from deepforecast.data.parts import SEASON as A_SEASON
 from deepforecast.errors import DataError, ParameterError, some
 from deepforecast.models.additive._declared import EVENT, REGRESSOR, SEASON, day_numbers, declared
-from deepforecast.models.additive._parts import ALWAYS, AUTO, Part, Parts
-from deepforecast.models.additive._parts import EVENT as AN_EVENT
-from deepforecast.models.additive._parts import HOLIDAY as A_HOLIDAY
-from deepforecast.models.additive._parts import REGRESSOR as A_REGRESSOR
-from deepforecast.models.additive._parts import SEASON as A_SEASON
 
 if TYPE_CHECKING:
-    from deepforecast.models.additive.prophet import Prophet
+    from deepforecast.models.additive._base import AdditiveForecaster
 
 USUAL = {"yearly": (365.25, 10, 730.0, 0.0), "weekly": (7.0, 3, 14.0, 7.0), "daily": (1.0, 4, 2.0, 1.0)}
 """Seasons found by themselves: period in days, order, days a series must span, and days that rows lie less apart (0: any)."""
-RESERVED = ("trend", "bounds")
 
 
-def planned(model: Prophet, panel: Panel) -> Parts:
+def planned(model: AdditiveForecaster, panel: Panel) -> Parts:
     """The parts, refused where their names or columns do not go together."""
     parts = (*_seasons(model, panel), *_holidays(model, panel), *_events(model, panel), *_regressors(model, panel))
-    names = [*RESERVED, *(one.name for one in parts)]
+    names = [*model.taken_names, *(one.name for one in parts)]
     twice = [name for place, name in enumerate(names) if name in names[:place]]
     if twice:
         raise ParameterError(
-            f"Each component of {model.name} has a name of its own; {some(twice)} would stand there twice ('trend' and "
-            "'bounds' are taken). Rename the season, event or column."
+            f"Each component of {model.name} has a name of its own; {some(twice)} would stand there twice ("
+            f"{some(model.taken_names)} are taken). Rename the season, event or column."
         )
     return parts
 
 
-def _seasons(model: Prophet, panel: Panel) -> Iterator[Part]:
+def _seasons(model: AdditiveForecaster, panel: Panel) -> Iterator[Part]:
     own = declared(model.seasonalities, "seasonalities", SEASON)
     dated = bool(panel.calendar.frequency.base)
     usual = model.seasonality_mode == "multiplicative"
@@ -73,11 +72,11 @@ def _check_condition(name: str, condition: str, panel: Panel) -> None:
         raise DataError(f"Column {condition} says by 1 and 0 where a season holds; it holds {found}. Make it a flag.")
 
 
-def _holidays(model: Prophet, panel: Panel) -> Iterator[Part]:
+def _holidays(model: AdditiveForecaster, panel: Panel) -> Iterator[Part]:
     if model.holidays is None:
         return
     from deepforecast.data.calendar_features import checked_country
-    from deepforecast.models.additive._holidays import names_of
+    from deepforecast.data.holiday_days import names_of
 
     checked_country(model.holidays, panel.calendar)
     names = names_of(model.holidays)
@@ -86,7 +85,7 @@ def _holidays(model: Prophet, panel: Panel) -> Iterator[Part]:
     )
 
 
-def _events(model: Prophet, panel: Panel) -> Iterator[Part]:
+def _events(model: AdditiveForecaster, panel: Panel) -> Iterator[Part]:
     for name, said in declared(model.events, "events", EVENT).items():
         days = day_numbers(said["dates"], f"events[{name!r}]", not panel.calendar.frequency.base)
         lower, upper = int(said.get("lower_window", 0)), int(said.get("upper_window", 0))
@@ -97,7 +96,7 @@ def _events(model: Prophet, panel: Panel) -> Iterator[Part]:
         )  # fmt: skip
 
 
-def _regressors(model: Prophet, panel: Panel) -> Iterator[Part]:
+def _regressors(model: AdditiveForecaster, panel: Panel) -> Iterator[Part]:
     own = declared(model.regressors, "regressors", REGRESSOR)
     future = panel.series.columns.future
     absent = [name for name in own if name not in future]
@@ -106,7 +105,7 @@ def _regressors(model: Prophet, panel: Panel) -> Iterator[Part]:
             f"regressors says how columns known ahead are used; {some(absent)} is not declared as one. Say "
             f"columns={{'future': {absent!r}}}."
         )
-    bounds = [one for one in (model.cap, model.floor) if isinstance(one, str)]
+    bounds = model.named_bounds
     lacking = [one for one in bounds if one not in future]
     if lacking:
         raise ParameterError(
@@ -135,5 +134,5 @@ def _multiplies(said: dict[str, Any], otherwise: bool) -> bool:
     return bool(said["mode"] == "multiplicative") if "mode" in said else otherwise
 
 
-def _holidays_multiply(model: Prophet) -> bool:
+def _holidays_multiply(model: AdditiveForecaster) -> bool:
     return bool((model.holidays_mode or model.seasonality_mode) == "multiplicative")

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.panel import Panel
+from deepforecast.data.parts import AUTO, REGRESSOR, Part, Parts, conditions
 from deepforecast.errors import DataError
-from deepforecast.models.additive._parts import AUTO, REGRESSOR, Part, Parts, conditions
 
 if TYPE_CHECKING:
     from deepforecast.models.additive.prophet import Prophet

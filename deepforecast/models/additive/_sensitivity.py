@@ -10,10 +10,11 @@ import numpy as np
 from deepforecast.core.state import Learned
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats
-from deepforecast.models.additive._clock import stamps_at
-from deepforecast.models.additive._design import rows_of, table
+from deepforecast.data.parts import places
+from deepforecast.data.stamps import stamps_at
+from deepforecast.data.time_columns import table
+from deepforecast.models.additive._design import rows_of
 from deepforecast.models.additive._evaluating import Laid, parts_of
-from deepforecast.models.additive._parts import places
 
 if TYPE_CHECKING:
     from deepforecast.models.additive.prophet import Prophet

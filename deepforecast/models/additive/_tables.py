@@ -10,10 +10,10 @@ import numpy as np
 from deepforecast.core.forecast import refuse_taken
 from deepforecast.data import frames
 from deepforecast.data.frames import Frame
+from deepforecast.data.parts import EVENT, HOLIDAY, SEASON, Part, places, read
 from deepforecast.errors import DataError
 from deepforecast.models.additive._ahead import shown
 from deepforecast.models.additive._evaluating import laid_out
-from deepforecast.models.additive._parts import EVENT, HOLIDAY, SEASON, Part, places, read
 
 if TYPE_CHECKING:
     from deepforecast.models.additive.prophet import Prophet

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from deepforecast.core.capabilities import Capabilities
-from deepforecast.core.forecaster import Forecaster
 from deepforecast.core.monitor import SILENT, Monitor
 from deepforecast.core.params import param
 from deepforecast.core.registry import register
 from deepforecast.core.state import Learned, State
+from deepforecast.models.additive._base import AdditiveForecaster
 
 if TYPE_CHECKING:
     from deepforecast.core.forecast import Forecast
@@ -19,23 +19,8 @@ if TYPE_CHECKING:
     from deepforecast.data.frames import Floats, Frame
     from deepforecast.data.panel import Panel
 
-SEASONALITY = "True, False, how many sines and cosines, or 'auto': where a history is long and dense enough for it"
-
-
-def _bends(values: Mapping[str, Any]) -> bool:
-    return bool(values["growth"] != "flat")
-
-
-def _turns(values: Mapping[str, Any]) -> bool:
-    return _bends(values) and values["changepoints"] is None
-
-
-def _celebrates(values: Mapping[str, Any]) -> bool:
-    return bool(values["holidays"] is not None or values["events"])
-
-
 @register
-class Prophet(Forecaster):
+class Prophet(AdditiveForecaster):
     """A trend whose slope changes, seasons of sines and cosines, holidays, events and effects of columns known ahead.
 
     Parameters are the likeliest under Prophet's priors, found exactly by a compiled solver, thousands of series at a time.
@@ -67,45 +52,9 @@ class Prophet(Forecaster):
         explains=True,
     )
 
-    dateless: ClassVar[dict[str, Any]] = dict.fromkeys(("yearly_seasonality", "weekly_seasonality", "daily_seasonality"), False)
-
     growth: str = param("linear", choices=("linear", "logistic", "flat"), help="how the trend goes on")
     cap: float | str | None = param(None, help="the most there can be: a number, or a column known ahead")
     floor: float | str | None = param(None, help="the least there can be: a number, or a column known ahead")
-    changepoints: list[Any] | None = param(None, help="dates on which the slope may change, in place of evenly placed ones")
-    n_changepoints: int = param(
-        25, at_least=0, at_most=1000, low=5, high=50, when=_turns, help="how many changes of slope there may be"
-    )
-    changepoint_range: float = param(
-        0.8, at_least=0, at_most=1, low=0.7, high=0.95, when=_turns, help="share of a history they lie in"
-    )
-    changepoint_prior_scale: float = param(
-        0.05, above=0, low=0.001, high=0.5, log=True, when=_bends, help="how much the slope may change"
-    )
-    yearly_seasonality: int | bool | str = param("auto", at_least=0, at_most=1000, choices=("auto",), help=SEASONALITY)
-    weekly_seasonality: int | bool | str = param("auto", at_least=0, at_most=1000, choices=("auto",), help=SEASONALITY)
-    daily_seasonality: int | bool | str = param("auto", at_least=0, at_most=1000, choices=("auto",), help=SEASONALITY)
-    seasonality_mode: str = param(
-        "additive", choices=("additive", "multiplicative"), search=("additive", "multiplicative"),
-        help="whether seasons add to the trend or multiply it",
-    )  # fmt: skip
-    seasonality_prior_scale: float = param(10.0, above=0, low=0.01, high=10.0, log=True, help="how large seasons may be")
-    seasonalities: dict[str, dict[str, Any]] | None = param(
-        None, help="more seasons: name -> period (days), order, and if wanted prior_scale, mode, condition (a column)"
-    )
-    holidays: str | None = param(None, help="a country ('DE') or a part of one ('DE-BY') whose holidays have effects")
-    holidays_prior_scale: float = param(
-        10.0, above=0, low=0.01, high=10.0, log=True, when=_celebrates, help="how large these and other effects may be"
-    )
-    holidays_mode: str | None = param(
-        None, choices=(None, "additive", "multiplicative"), help="whether they add or multiply; as seasons do if not given"
-    )
-    events: dict[str, dict[str, Any]] | None = param(
-        None, help="own days: name -> dates, and if wanted lower_window, upper_window, prior_scale, mode"
-    )
-    regressors: dict[str, dict[str, Any]] | None = param(
-        None, help="how columns known ahead are used: name -> prior_scale, standardize, mode"
-    )
     noise: str = param("normal", choices=("normal", "student"), search=("normal", "student"),
                        help="errors: 'student' for some that are far out (Student's t, 3 degrees of freedom)")  # fmt: skip
     scaling: str = param("absmax", choices=("absmax", "minmax"), help="what values are divided by before the priors hold")
@@ -123,11 +72,14 @@ class Prophet(Forecaster):
         ]
 
     @property
-    def most_changes(self) -> int:
-        """How many changes of slope there may be."""
-        if self.growth == "flat":
-            return 0
-        return self.n_changepoints if self.changepoints is None else len(self.changepoints)
+    def named_bounds(self) -> tuple[str, ...]:
+        """Columns that say how much there can be."""
+        return tuple(one for one in (self.cap, self.floor) if isinstance(one, str))
+
+    @property
+    def taken_names(self) -> tuple[str, ...]:
+        """Components it has whatever is declared."""
+        return ("trend", "bounds")
 
     def parameters(self) -> Frame:
         """What was estimated, a row a series: trend, deviation of the errors, and the coefficient of each column."""

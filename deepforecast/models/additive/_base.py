@@ -1,0 +1,82 @@
+"""What the Prophet family shares: its components, declared as data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from deepforecast.core.forecaster import Forecaster
+from deepforecast.core.params import param
+
+SEASONALITY = "True, False, how many sines and cosines, or 'auto': where a history is long and dense enough for it"
+
+
+def _bends(values: Mapping[str, Any]) -> bool:
+    return bool(values["growth"] != "flat")
+
+
+def _turns(values: Mapping[str, Any]) -> bool:
+    return _bends(values) and values["changepoints"] is None
+
+
+def _celebrates(values: Mapping[str, Any]) -> bool:
+    return bool(values["holidays"] is not None or values["events"])
+
+
+class AdditiveForecaster(Forecaster):
+    """A trend whose slope changes, seasons, holidays, events and regressors; a model adds `growth` and how they are found."""
+
+    dateless: ClassVar[dict[str, Any]] = dict.fromkeys(("yearly_seasonality", "weekly_seasonality", "daily_seasonality"), False)
+
+    growth: str = param("linear", help="how the trend goes on")
+    changepoints: list[Any] | None = param(None, help="dates on which the slope may change, in place of evenly placed ones")
+    n_changepoints: int = param(
+        25, at_least=0, at_most=1000, low=5, high=50, when=_turns, help="how many changes of slope there may be"
+    )
+    changepoint_range: float = param(
+        0.8, at_least=0, at_most=1, low=0.7, high=0.95, when=_turns, help="share of a history they lie in"
+    )
+    changepoint_prior_scale: float = param(
+        0.05, above=0, low=0.001, high=0.5, log=True, when=_bends, help="how much the slope may change"
+    )
+    yearly_seasonality: int | bool | str = param("auto", at_least=0, at_most=1000, choices=("auto",), help=SEASONALITY)
+    weekly_seasonality: int | bool | str = param("auto", at_least=0, at_most=1000, choices=("auto",), help=SEASONALITY)
+    daily_seasonality: int | bool | str = param("auto", at_least=0, at_most=1000, choices=("auto",), help=SEASONALITY)
+    seasonality_mode: str = param(
+        "additive", choices=("additive", "multiplicative"), search=("additive", "multiplicative"),
+        help="whether seasons add to the trend or multiply it",
+    )  # fmt: skip
+    seasonality_prior_scale: float = param(10.0, above=0, low=0.01, high=10.0, log=True, help="how large seasons may be")
+    seasonalities: dict[str, dict[str, Any]] | None = param(
+        None, help="more seasons: name -> period (days), order, and if wanted prior_scale, mode, condition (a column)"
+    )
+    holidays: str | None = param(None, help="a country ('DE') or a part of one ('DE-BY') whose holidays have effects")
+    holidays_prior_scale: float = param(
+        10.0, above=0, low=0.01, high=10.0, log=True, when=_celebrates, help="how large these and other effects may be"
+    )
+    holidays_mode: str | None = param(
+        None, choices=(None, "additive", "multiplicative"), help="whether they add or multiply; as seasons do if not given"
+    )
+    events: dict[str, dict[str, Any]] | None = param(
+        None, help="own days: name -> dates, and if wanted lower_window, upper_window, prior_scale, mode"
+    )
+    regressors: dict[str, dict[str, Any]] | None = param(
+        None, help="how columns known ahead are used: name -> prior_scale, standardize, mode"
+    )
+
+    @property
+    def most_changes(self) -> int:
+        """How many changes of slope there may be."""
+        if self.growth == "flat":
+            return 0
+        return self.n_changepoints if self.changepoints is None else len(self.changepoints)
+
+    @property
+    def named_bounds(self) -> tuple[str, ...]:
+        """Columns known ahead that are no regressors, as they say how much there can be."""
+        return ()
+
+    @property
+    def taken_names(self) -> tuple[str, ...]:
+        """Components it has whatever is declared."""
+        return ("trend",)
