@@ -20,6 +20,7 @@ from deepforecast.evaluation.compare import compare as compare
 from deepforecast.evaluation.cross_validation import cross_validate as cross_validate
 from deepforecast.evaluation.faithfulness import faithfulness as faithfulness
 from deepforecast.evaluation.score import score as score
+from deepforecast.models.additive.neural_prophet import NeuralProphet as _NeuralProphet
 from deepforecast.models.additive.prophet import Prophet as _Prophet
 from deepforecast.models.baselines.drift import Drift as _Drift
 from deepforecast.models.baselines.mean import Mean as _Mean
@@ -107,6 +108,7 @@ __all__ = [
     "NLinear",
     "Naive",
     "Naive2",
+    "NeuralProphet",
     "OptimizedTheta",
     "Panel",
     "Prophet",
@@ -1854,6 +1856,144 @@ class Naive2(_Naive2):
         intervals: str | None = None,
     ) -> None: ...
 
+class NeuralProphet(_NeuralProphet):
+    """Trend, seasons, holidays, events and columns known ahead as in `Prophet`, and what the last rows add (AR-Net).
+
+    One model for all series, each on its own scale, which stays the one of the fit; time runs from 0 to 1 over the history of
+    all. Components of `local` have coefficients for each series beside those of all; a series not seen in fit has their mean.
+    Lags count by how far they were from the other components, so a missing one counts as expected; trend and seasons hang on
+    time alone. Priors are those of `Prophet`, in units of the series' scale: what is made least is the loss of all values minus
+    their logarithm. Learning starts from the straight components' likeliest coefficients. Where time is counted in integers, a
+    step is a day, and seasons are those that are declared. Triebe et al. 2021, "NeuralProphet: Explainable Forecasting at
+    Scale".
+
+    horizon: steps to forecast when predict is not told
+    alias: name of the forecast column, in place of the class name
+    missing: what to do with missing values
+    point: which point of the distribution is the forecast
+    intervals: calibrate bands on rolling forecasts during fit
+    input_size: rows up to the cutoff that lags are taken from; 0: no lags
+    head: what the network says of a step: quantiles, a point or a distribution
+    quantiles: those learned with head='quantiles'; None: 15
+    loss: by what errors of a point are weighed
+    scaler: how each window is brought to a common scale
+    scale_by: of what a scale is
+    season_length: steps after which the season repeats
+    calendar: none: seasons are declared
+    bounds: least and largest value of a forecast; (0, None)
+    max_steps: steps of training; auto: by the number of windows
+    max_epochs: passes over all windows, instead of max_steps
+    batch_size: windows of a step
+    draw: whether windows or series are drawn with equal chances
+    recent: only so many of the last windows of each series are learned from
+    learning_rate: largest rate; find: by a range test
+    schedule: how the rate changes
+    warmup: share of the steps in which the rate rises
+    weight_decay: decay of the weights, decoupled (AdamW)
+    grad_clip: largest norm of a gradient; None: any
+    clip_value: largest value in a gradient
+    accumulate: batches whose gradients make one step
+    average: decay of an average of the weights that is kept instead of the last
+    validation: last rows of each series that the best weights are chosen by
+    validate_every: steps between two looks at the validation rows
+    patience: looks without a better one after which training ends
+    time_limit: seconds after which training ends
+    seed: of weights and batches
+    precision: of the arithmetic
+    accelerator: where to train
+    devices: how many of them, or which
+    strategy: how several share the work, as Lightning calls it
+    compile: whether torch compiles the network first
+    progress: whether a bar shows the steps
+    checkpoint_dir: folder that an interrupted training goes on from
+    checkpoint_every: steps between two checkpoints
+    trainer: anything else that Lightning's Trainer takes
+    growth: how the trend goes on
+    changepoints: dates on which the slope may change, in place of evenly placed ones
+    n_changepoints: how many changes of slope there may be
+    changepoint_range: share of a history they lie in
+    changepoint_prior_scale: how much the slope may change
+    yearly_seasonality: True, False, how many sines and cosines, or 'auto': where a history is long and dense enough for it
+    weekly_seasonality: True, False, how many sines and cosines, or 'auto': where a history is long and dense enough for it
+    daily_seasonality: True, False, how many sines and cosines, or 'auto': where a history is long and dense enough for it
+    seasonality_mode: whether seasons add to the trend or multiply it
+    seasonality_prior_scale: how large seasons may be
+    seasonalities: more seasons: name -> period (days), order, and if wanted prior_scale, mode, condition (a column)
+    holidays: a country ('DE') or a part of one ('DE-BY') whose holidays have effects
+    holidays_prior_scale: how large these and other effects may be
+    holidays_mode: whether they add or multiply; as seasons do if not given
+    events: own days: name -> dates, and if wanted lower_window, upper_window, prior_scale, mode
+    regressors: how columns known ahead are used: name -> prior_scale, standardize, mode
+    local: components each series has its own of: trend, seasons, events (and holidays), regressors
+    hidden: widths of hidden layers behind lags; (): linear
+    lag_prior_scale: how large weights of lags may be (Laplace: most are small); None: any
+    """
+
+    def __init__(
+        self,
+        horizon: int | None = None,
+        *,
+        alias: str | None = None,
+        missing: str = "auto",
+        point: str = "auto",
+        intervals: str | None = None,
+        input_size: int | str = "auto",
+        head: str = "quantiles",
+        quantiles: list[float] | None = None,
+        loss: str = "mae",
+        scaler: str = "standard",
+        scale_by: str = "series",
+        season_length: int | str = "auto",
+        calendar: list[str] | str | None = None,
+        bounds: tuple[float | None, float | None] | None = None,
+        max_steps: int | str = 500,
+        max_epochs: int | None = None,
+        batch_size: int = 256,
+        draw: str = "windows",
+        recent: int | None = None,
+        learning_rate: float | str = 0.01,
+        schedule: str = "one_cycle",
+        warmup: float = 0.1,
+        weight_decay: float = 0.0001,
+        grad_clip: float | None = 1.0,
+        clip_value: float | None = None,
+        accumulate: int = 1,
+        average: float = 0.0,
+        validation: int | None = None,
+        validate_every: int = 50,
+        patience: int | None = None,
+        time_limit: float | None = None,
+        seed: int = 0,
+        precision: str = "32-true",
+        accelerator: str = "auto",
+        devices: int | str | list[int] = 1,
+        strategy: str = "auto",
+        compile: bool = False,
+        progress: bool = False,
+        checkpoint_dir: str | None = None,
+        checkpoint_every: int = 100,
+        trainer: dict[str, Any] | None = None,
+        growth: str = "linear",
+        changepoints: list[Any] | None = None,
+        n_changepoints: int = 10,
+        changepoint_range: float = 0.8,
+        changepoint_prior_scale: float = 0.5,
+        yearly_seasonality: int | bool | str = "auto",
+        weekly_seasonality: int | bool | str = "auto",
+        daily_seasonality: int | bool | str = "auto",
+        seasonality_mode: str = "additive",
+        seasonality_prior_scale: float = 10.0,
+        seasonalities: dict[str, dict[str, Any]] | None = None,
+        holidays: str | None = None,
+        holidays_prior_scale: float = 10.0,
+        holidays_mode: str | None = None,
+        events: dict[str, dict[str, Any]] | None = None,
+        regressors: dict[str, dict[str, Any]] | None = None,
+        local: Sequence[str] = (),
+        hidden: Sequence[int] = (),
+        lag_prior_scale: float | None = None,
+    ) -> None: ...
+
 class OptimizedTheta(_OptimizedTheta):
     """The optimised Theta model (OTM): theta is estimated beside alpha and the first level.
 
@@ -1910,8 +2050,6 @@ class Prophet(_Prophet):
     point: which point of the distribution is the forecast
     intervals: calibrate bands on rolling forecasts during fit
     growth: how the trend goes on
-    cap: the most there can be: a number, or a column known ahead
-    floor: the least there can be: a number, or a column known ahead
     changepoints: dates on which the slope may change, in place of evenly placed ones
     n_changepoints: how many changes of slope there may be
     changepoint_range: share of a history they lie in
@@ -1927,6 +2065,8 @@ class Prophet(_Prophet):
     holidays_mode: whether they add or multiply; as seasons do if not given
     events: own days: name -> dates, and if wanted lower_window, upper_window, prior_scale, mode
     regressors: how columns known ahead are used: name -> prior_scale, standardize, mode
+    cap: the most there can be: a number, or a column known ahead
+    floor: the least there can be: a number, or a column known ahead
     noise: errors: 'student' for some that are far out (Student's t, 3 degrees of freedom)
     scaling: what values are divided by before the priors hold
     uncertainty: 'laplace': bands count that parameters are not known exactly
@@ -1941,8 +2081,6 @@ class Prophet(_Prophet):
         point: str = "auto",
         intervals: str | None = None,
         growth: str = "linear",
-        cap: float | str | None = None,
-        floor: float | str | None = None,
         changepoints: list[Any] | None = None,
         n_changepoints: int = 25,
         changepoint_range: float = 0.8,
@@ -1958,6 +2096,8 @@ class Prophet(_Prophet):
         holidays_mode: str | None = None,
         events: dict[str, dict[str, Any]] | None = None,
         regressors: dict[str, dict[str, Any]] | None = None,
+        cap: float | str | None = None,
+        floor: float | str | None = None,
         noise: str = "normal",
         scaling: str = "absmax",
         uncertainty: str = "map",

@@ -13,7 +13,8 @@ class Capabilities:
     - `distribution`: what stands behind intervals, a formula ("analytic"), sample paths, learned quantiles, or None (then
       `intervals="conformal"` gives them).
     - `local`: a forecast, bands included, rests on its own series alone. `pooled`: on its own series, but for the bands, which
-      are shared; such a model is not `local`.
+      are shared; such a model is not `local`. `partly_own`: learned across series, but for some parameters that are a series'
+      own; one not seen has those of no series, and this is said.
     - `domain`: the values of the target it takes; others are refused by name.
     - `precision`: how exactly the forecast follows a scale or shift of the data, relative to it: but for rounding where it is a
       closed form, as far as an optimiser goes where there is one.
@@ -33,6 +34,7 @@ class Capabilities:
     learns_distribution: bool = False
     local: bool = True
     pooled: bool = False
+    partly_own: bool = False
     domain: Literal["real", "nonnegative", "positive"] = "real"
     scale_equivariant: bool = False
     shift_equivariant: bool = False

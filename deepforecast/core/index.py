@@ -30,6 +30,7 @@ MODELS: dict[str, str] = {
     "NLinear": "deepforecast.models.neural.nlinear",
     "Naive": "deepforecast.models.baselines.naive",
     "Naive2": "deepforecast.models.baselines.naive2",
+    "NeuralProphet": "deepforecast.models.additive.neural_prophet",
     "OptimizedTheta": "deepforecast.models.statistical.optimized_theta",
     "Prophet": "deepforecast.models.additive.prophet",
     "RNN": "deepforecast.models.neural.rnn",

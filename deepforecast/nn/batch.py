@@ -54,7 +54,7 @@ class Batch:
 class Inputs:
     """What the body of a network sees: everything scaled, in float32, categories as vectors of numbers.
 
-    `y` is zero where nothing was `seen` (1.0 where there was a value, else 0.0). For bodies of their own kind: `codes`, of fixed
+    `y` is zero where nothing was `seen` (1.0 where there was a value, else 0.0). For bodies that look up: `codes`, of fixed
     categories as they are, and `level`, how far 0 lies below the place of the scale, in units of its spread.
     """
 

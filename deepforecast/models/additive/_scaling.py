@@ -85,9 +85,12 @@ def standard(part: Part, columns: Floats) -> tuple[Floats, Floats]:
     if part.kind != REGRESSOR or part.standardize == "no":
         return centre, scale
     values = columns[:, 0]
-    low, high = values.min(), values.max()
-    flag = low == 0.0 and high == 1.0 and bool(((values == 0.0) | (values == 1.0)).all())
-    if low == high or (part.standardize == "auto" and flag):
+    if values.min() == values.max() or (part.standardize == "auto" and flag(values)):
         return centre, scale
     deviation = float(values.std(ddof=1))
     return np.array([values.mean()]), np.array([deviation if deviation > 0.0 else 1.0])
+
+
+def flag(values: Floats) -> bool:
+    """Whether values are 0 and 1."""
+    return bool(values.min() == 0.0 and values.max() == 1.0 and ((values == 0.0) | (values == 1.0)).all())

@@ -51,7 +51,7 @@ def forecast(
     first = ahead.block(ahead.tail, 0)
     if steps <= ahead.horizon:
         return first if steps == ahead.horizon else replace(first, raw=first.raw[:, :steps])
-    if ahead.network.head.distribution:
+    if ahead.network.head.distribution and ahead.network.body.looks_back:
         beyond = _by_groups(ahead, BEYOND[0], lambda some: walked(some, _evenly(some, BEYOND[0]), BEYOND[1]))
         return Joined((first, SampledForecast(beyond)))
     parts, tail = [first], ahead.tail
@@ -253,7 +253,7 @@ class Ahead:
         series = self.learned.series
         if series is None:
             raise DeepForecastError("A network forecasts for series with stamps; the model around it hands none on.")
-        if not self.channels.clock:
+        if not self.channels.timed:
             return np.empty((1, self._reach, 0), dtype=np.float32)
         last = series.last
         if len(last) > 1 and (last == last[0]).all():

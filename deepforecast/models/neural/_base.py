@@ -26,6 +26,8 @@ from deepforecast.models.neural._forecast import PLAIN, Decoding, limits
 
 if TYPE_CHECKING:
     from deepforecast.core.explaining import Weights
+    from deepforecast.data.moments import Moments
+    from deepforecast.data.windows import Channels
     from deepforecast.models.neural._predictor import Predictor
     from deepforecast.nn.batch import Sizes
     from deepforecast.nn.body import Direct, Stepwise
@@ -91,6 +93,8 @@ class NeuralForecaster(Forecaster):
     trainer: dict[str, Any] | None = param(None, help="anything else that Lightning's Trainer takes")
 
     adds_parts: ClassVar[bool] = False  # whether its forecast is a sum of parts that say something
+    looks_up: ClassVar[bool] = False  # whether its body looks fixed categories up by itself
+    keeps_scale: ClassVar[bool] = False  # whether the scale of a series is learned of it and stays, whatever its values become
 
     learning_example: ClassVar[dict[str, Any]] = {
         "max_steps": 300, "learning_rate": 1e-2, "scaler": "standard", "scale_by": "panel", "input_size": 6
@@ -252,6 +256,17 @@ class NeuralForecaster(Forecaster):
     def _idle(self) -> Iterable[tuple[str, str]]:
         """Parameters of its own that have no effect beside the others as they are: names, and why, with the way out."""
         return ()
+
+    def _beside(self, panel: Panel, known: Learned | None) -> Panel:
+        """A panel with what the network is told beside it; `known`: what was learned before, of these series or of others."""
+        return panel
+
+    def _moments(self, panel: Panel | None) -> Moments | None:
+        """Columns that follow from time, learned of a panel; of none: of any kind, to try a network with."""
+        return None
+
+    def _start(self, network: ForecastNetwork, panel: Panel, channels: Channels, scale: tuple[Floats, Floats]) -> None:
+        """Weights to begin with, where something better than chance is known."""
 
     @abstractmethod
     def _body(self, sizes: Sizes) -> Direct | Stepwise:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from copy import deepcopy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
@@ -47,23 +47,28 @@ def learned(
 def _learned(model: NeuralForecaster, panel: Panel, monitor: Monitor, before: Learned | None, share: float) -> Learned:
     steps, channels = _steps(model), None if before is None else Channels.read(before["channels"])
     season = _season(model, panel) if before is None else int(before["season"])
+    known = before if model.keeps_scale else None
+    scales = _standing.scales(panel, model) if known is None else _standing.known_scales(model, known, panel)
+    panel, plain = model._beside(panel, before), panel
     if channels is None:
         size = _input_size(model, panel, steps, season)
         channels = windows.channels(panel, size, steps, calendar_features.checked(model.calendar, panel.calendar))
+        channels = replace(channels, moments=model._moments(panel))
     network = fresh(model, channels, season) if before is None else _copied(model, before)
     if before is None and network.ratio is not None:
         network.ratio.fill_(_ratio(panel, channels))
-    scales = _standing.scales(panel, model)
+    if before is None:
+        model._start(network, panel, channels, scales)
     shared = {"channels": channels.written(), "season": season}
     if model.scale_by == "panel":
         shared["scale"] = [float(one[0]) for one in scales]
 
     def so_far() -> tuple[Panel, Learned]:
         now = deepcopy(network).cpu().eval()
-        return panel, Learned(_standing.at_end(panel, channels, scales), {**shared, "network": now, "record": {}})
+        return plain, Learned(_standing.at_end(panel, channels, scales), {**shared, "network": now, "record": {}})
 
     monitor.shows(so_far)
-    record = _trained(model, panel, channels, network, monitor, share)
+    record = _trained(model, Told(panel, channels, scales), network, monitor, share)
     monitor.shows(None)
     return Learned(_standing.at_end(panel, channels, scales), {**shared, "network": network, "record": record})
 
@@ -77,7 +82,7 @@ def fresh(model: NeuralForecaster, channels: Channels, season: int) -> ForecastN
     from deepforecast.nn.network import ForecastNetwork
 
     temporal = [channels.counts[name] for name in channels.codes]
-    static = [channels.counts[name] for name in channels.static_codes]
+    static = [] if model.looks_up else [channels.counts[name] for name in channels.static_codes]
     with Drawn(model.seed):
         loss, grid = (model.loss if model.head == "point" else None), (_grid(model) if model.head == "quantiles" else None)
         head = head_of(model.head, loss=loss, quantiles=grid)
@@ -85,7 +90,7 @@ def fresh(model: NeuralForecaster, channels: Channels, season: int) -> ForecastN
         sizes = Sizes(
             channels.input_size, channels.horizon, head.width,
             len(channels.numbers) + channels.clock_width + sum(map(embedding_width, temporal)), known,
-            len(channels.static) + sum(map(embedding_width, static)), season, head.location, channels.circles,
+            len(channels.static) + sum(map(embedding_width, static)), season, head.location, channels.circles, channels,
         )  # fmt: skip
         scaler = model.scaler + ("/series" if model.scale_by != "window" else "")
         return ForecastNetwork(
@@ -173,8 +178,17 @@ def batches(
     return steps, Every(held, rows, windows.held_out(panel, horizon, out), 1024)
 
 
+@dataclass(frozen=True)
+class Told:
+    """What a network learns from: a panel, which of its columns, and the scales of its series."""
+
+    panel: Panel
+    channels: Channels
+    scales: tuple[Floats, Floats]
+
+
 def _trained(
-    model: NeuralForecaster, panel: Panel, channels: Channels, network: ForecastNetwork, monitor: Monitor, rate: float
+    model: NeuralForecaster, told: Told, network: ForecastNetwork, monitor: Monitor, rate: float
 ) -> dict[str, Any]:
     with unnoticed():
         from deepforecast.training.guard import Record
@@ -182,11 +196,12 @@ def _trained(
 
     if "_untrained" in model.__dict__:
         return _plain(Record(why="left to a Trainer of one's own"))
-    train, validation = batches(model, panel, channels, _standing.scales(panel, model))
+    train, validation = batches(model, told.panel, told.channels, told.scales)
     said = options(model, len(train.places), rate)
     train.end = said.max_steps
     run = {} if model.checkpoint_dir is None else {
-        **model.get_params(deep=False), "model": type(model).__name__, "data": _fingerprint(panel), "weights": _weights(network)
+        **model.get_params(deep=False), "model": type(model).__name__, "data": _fingerprint(told.panel),
+        "weights": _weights(network),
     }  # fmt: skip
     return _plain(learn(network, train, validation, said, monitor, run))
 
@@ -270,6 +285,10 @@ def _season(model: NeuralForecaster, panel: Panel) -> int:
 
 def _input_size(model: NeuralForecaster, panel: Panel, horizon: int, season: int) -> int:
     longest = int(panel.observed.max())
+    if model.input_size == 0:
+        if longest < 2:
+            refuse_short(model, panel, 2)
+        return 1
     if isinstance(model.input_size, str):
         needed = horizon + 1
         if longest < needed:

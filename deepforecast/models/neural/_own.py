@@ -55,6 +55,7 @@ def datamodule(model: NeuralForecaster, frame: Frame, static: Frame | None) -> A
     state = model.fitted()
     panel, _ = looked_at(model, state, frame, static)
     channels = _standing.channels_of(state.learned)
-    train, validation = _making.batches(model, panel, channels, _standing.known_scales(model, state.learned, panel))
+    scales = _standing.known_scales(model, state.standing, panel)
+    train, validation = _making.batches(model, model._beside(panel, state.standing), channels, scales)
     train.end, train.parts = _making.options(model, len(train.places)).max_steps * model.accumulate, 1
     return Data(train, validation)

@@ -118,7 +118,7 @@ class Predictor:
         series = self.learned.series
         if series is None:
             raise DataError("A predictor stands in time by the series of a fit; there are none.")
-        if not self.channels.clock:
+        if not self.channels.timed:
             return replace(series, last=np.zeros(count, dtype=np.int64))
         if at is None:
             raise ParameterError(

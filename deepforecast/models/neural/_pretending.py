@@ -26,12 +26,13 @@ def step(model: NeuralForecaster, device: str) -> None:
     from deepforecast.nn.batch import Batch
 
     horizon = model.own_horizon or STEPS
-    length = model.input_size if isinstance(model.input_size, int) else 3 * horizon
+    length = max(model.input_size, 1) if isinstance(model.input_size, int) else 3 * horizon
     names = ("ahead", "behind", "kind_ahead", "kind_behind", "fixed", "kind")
     channels = Channels(
         length, horizon, names[:2], 1, names[2:4], 1, names[4:5], names[5:], {"kind_ahead": 3, "kind_behind": 2, "kind": 4},
-        dict.fromkeys(names, 0.0), dict.fromkeys(names, 1.0), (),
+        dict.fromkeys(names, 0.0), dict.fromkeys(names, 1.0), (), model._moments(None),
     )  # fmt: skip
+    clock = channels.clock_width
     with FakeTensorMode():
         network = _making.fresh(model, channels, SEASON).train()
         _move(network, device)
@@ -43,8 +44,8 @@ def step(model: NeuralForecaster, device: str) -> None:
             return torch.zeros(ROWS, *shape, device=device, dtype=torch.int64)
 
         batch = Batch(
-            numbers(length).double(), numbers(length, 2), numbers(horizon, 1), numbers(1), codes(length, 2), codes(horizon, 1),
-            codes(1), numbers(1).double(), numbers(1).double(), numbers(horizon).double(),
+            numbers(length).double(), numbers(length, 2 + clock), numbers(horizon, 1 + clock), numbers(1), codes(length, 2),
+            codes(horizon, 1), codes(1), numbers(1).double(), numbers(1).double(), numbers(horizon).double(),
         )  # fmt: skip
         for share in (1.0, 0.5):
             network.loss(batch, share).backward()  # type: ignore[no-untyped-call]

@@ -11,7 +11,7 @@ import numpy as np
 
 from deepforecast.core.state import Learned
 from deepforecast.data.covariates import UNKNOWN
-from deepforecast.data.frames import Floats
+from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.panel import Panel
 from deepforecast.data.windows import Channels
 from deepforecast.errors import DataError
@@ -61,7 +61,7 @@ def refuse_unseen(name: str, learned: Learned) -> None:
 
 def begun(model: NeuralForecaster, learned: Learned, panel: Panel) -> dict[str, Any]:
     """The same for histories of any series."""
-    return at_end(panel, channels_of(learned), known_scales(model, learned, panel))
+    return at_end(model._beside(panel, learned), channels_of(learned), known_scales(model, learned, panel))
 
 
 def moved(learned: Learned, panel: Panel) -> dict[str, Any]:
@@ -74,11 +74,26 @@ def moved(learned: Learned, panel: Panel) -> dict[str, Any]:
 
 
 def known_scales(model: NeuralForecaster, learned: Learned, panel: Panel) -> tuple[Floats, Floats]:
-    """Of histories of any series after a fit: that of all series together is as it was in the fit."""
+    """Of histories of any series after a fit: that of all series together is as it was in the fit, and of models that keep it,
+    that of each it knows."""
     known = learned.shared.get("scale")
-    if known is None:
-        return scales(panel, model)
-    return np.full(len(panel), known[0]), np.full(len(panel), known[1])
+    if known is not None:
+        return np.full(len(panel), known[0]), np.full(len(panel), known[1])
+    place, spread = scales(panel, model)
+    if model.keeps_scale:
+        number = numbers_in(learned, panel)
+        there = number >= 0
+        for values, name in ((place, "place"), (spread, "spread")):
+            values[there] = learned.by_series[name][number[there]]
+    return place, spread
+
+
+def numbers_in(known: Learned, panel: Panel) -> Ints:
+    """The number of each series of a panel among those of which something is known, -1 for one that is not there."""
+    series = known.series
+    if series is None or series.own_ids is None or panel.series.own_ids is None:
+        return np.arange(len(panel))
+    return series.numbers_of(panel.series.own_ids)
 
 
 def scales(panel: Panel, model: NeuralForecaster) -> tuple[Floats, Floats]:

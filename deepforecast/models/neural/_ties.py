@@ -51,7 +51,7 @@ def _errors(model: NeuralForecaster, learned: Learned, panel: Panel) -> Floats:
     series, cutoff = there.at(np.arange(len(there))) if few else there.draw(model.seed, DRAW, WINDOWS, False)
     some, number = np.unique(series, return_inverse=True)
     held: dict[str, Any] = {name: np.ascontiguousarray(learned.by_series[name][some, None]) for name in ("place", "spread")}
-    rows = replace(windows.rows(panel.take(some), channels), **held)
+    rows = replace(windows.rows(model._beside(panel, learned).take(some), channels), **held)
     store = Windows.of(rows)
     low, high = network.head.reach
     asked = torch.tensor([min(max(one, low), high) for one in MIDDLE], dtype=torch.float64)

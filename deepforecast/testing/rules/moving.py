@@ -103,9 +103,15 @@ def unknown_series_are_fitted_and_said(subject: Subject) -> None:
 
 @rule(unable("by_series"))
 def unknown_series_are_forecast(subject: Subject) -> None:
-    """A model learned across series forecasts one it has not seen, and says nothing of it."""
+    """A model learned across series forecasts one it has not seen; only one that learns things of each series says so."""
     known = worlds.daily()[worlds.daily()["unique_id"] != "s1"]
-    found = subject.make().fit(known).predict(frame=worlds.daily())
+    model = subject.make().fit(known)
+    with heard() as messages:
+        found = model.predict(frame=worlds.daily())
+    if subject.capabilities.partly_own:
+        said_once(messages, "s1")
+    else:
+        expect(not messages, f"it says {messages[:1]}")
     expect(list(found["unique_id"].unique()) == worlds.ids(), "the unknown series has no forecast")
 
 

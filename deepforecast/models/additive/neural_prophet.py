@@ -1,0 +1,155 @@
+"""NeuralProphet: Prophet's components learned by gradients, with auto-regression and columns of the past."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from deepforecast.core.capabilities import Capabilities
+from deepforecast.core.params import param
+from deepforecast.core.registry import register
+from deepforecast.models.additive._base import AdditiveForecaster
+from deepforecast.models.neural._base import NEURAL, NeuralForecaster
+from deepforecast.models.neural._making import PLACES
+
+if TYPE_CHECKING:
+    from deepforecast.core.state import Learned
+    from deepforecast.data.covariates import Covariate
+    from deepforecast.data.frames import Floats
+    from deepforecast.data.moments import Moments
+    from deepforecast.data.panel import Panel
+    from deepforecast.data.windows import Channels
+    from deepforecast.models.neural._predictor import Predictor
+    from deepforecast.nn.additive import AdditiveBody
+    from deepforecast.nn.batch import Sizes
+    from deepforecast.nn.network import ForecastNetwork
+
+OWN = ("trend", "seasons", "events", "regressors")
+LAGS = "ar"
+PLACED = ("n_changepoints", "changepoint_range")
+
+
+def _looks_back(values: Mapping[str, Any]) -> bool:
+    return bool(values["input_size"] != 0)
+
+
+@register
+class NeuralProphet(AdditiveForecaster, NeuralForecaster):
+    """Trend, seasons, holidays, events and columns known ahead as in `Prophet`, and what the last rows add (AR-Net).
+
+    One model for all series, each on its own scale, which stays the one of the fit; time runs from 0 to 1 over the history of
+    all. Components of `local` have coefficients for each series beside those of all; a series not seen in fit has their mean.
+    Lags count by how far they were from the other components, so a missing one counts as expected; trend and seasons hang on
+    time alone. Priors are those of `Prophet`, in units of the series' scale: what is made least is the loss of all values minus
+    their logarithm. Learning starts from the straight components' likeliest coefficients. Where time is counted in integers, a
+    step is a day, and seasons are those that are declared. Triebe et al. 2021, "NeuralProphet: Explainable Forecasting at
+    Scale".
+
+    >>> from deepforecast.datasets import generate
+    >>> model = NeuralProphet(horizon=7, input_size=14, max_steps=20).fit(generate(2, 100))
+    >>> sorted(set(model.explain()["component"]))
+    ['ar', 'trend', 'weekly']
+    """
+
+    capabilities: ClassVar[Capabilities] = replace(NEURAL, static=False)
+    adds_parts: ClassVar[bool] = True
+    looks_up: ClassVar[bool] = True
+    keeps_scale: ClassVar[bool] = True
+
+    learning_example: ClassVar[dict[str, Any]] = {**NeuralForecaster.learning_example, "lag_prior_scale": None}
+
+    growth: str = param("linear", choices=("linear", "flat"))
+    n_changepoints: int = param(10)
+    changepoint_prior_scale: float = param(0.5, low=0.01, high=5.0)
+    local: Sequence[str] = param(
+        (), search=((), ("trend",), ("trend", "seasons")),
+        help="components each series has its own of: trend, seasons, events (and holidays), regressors",
+    )  # fmt: skip
+    input_size: int | str = param("auto", at_least=0, help="rows up to the cutoff that lags are taken from; 0: no lags")
+    hidden: Sequence[int] = param((), at_least=1, when=_looks_back, help="widths of hidden layers behind lags; (): linear")
+    lag_prior_scale: float | None = param(
+        None, above=0, low=0.001, high=1.0, log=True, when=_looks_back,
+        help="how large weights of lags may be (Laplace: most are small); None: any",
+    )  # fmt: skip
+    scaler: str = param("standard", choices=("standard", "robust", "min_max", "mean_abs", "none"))
+    scale_by: str = param("series", choices=("series", "panel"))
+    calendar: None = param(None, choices=(None,), help="none: seasons are declared")
+    head: str = param("quantiles", choices=PLACES)
+    learning_rate: float | str = param(1e-2)
+
+    @classmethod
+    def examples(cls) -> list[dict[str, Any]]:
+        """Small networks for the contract checks."""
+        small = {"max_steps": 12, "batch_size": 32}
+        return [
+            {"input_size": 14, **small},
+            {"input_size": 7, "hidden": [8], "local": ["trend", "seasons"], "lag_prior_scale": 0.1, **small},
+            {"input_size": 0, "seasonality_mode": "multiplicative", "head": "normal", **small},
+        ]
+
+    def predictor(self, quantiles: Sequence[float] = ()) -> Predictor:
+        """Refused: scales and components belong to series by name, which arrays have not."""
+        from deepforecast.errors import CapabilityError
+
+        self.fitted()
+        raise CapabilityError(
+            f"{self.name} knows series by name and forecasts them on the scale of the fit, and arrays have no names. Say "
+            "predict(frame=...)."
+        )
+
+    @property
+    def taken_names(self) -> tuple[str, ...]:
+        """Components it has whatever is declared."""
+        return ("trend", LAGS, "rest")
+
+    def _narrow(self, declared: Capabilities) -> Capabilities:
+        able = super()._narrow(declared)
+        if self.input_size == 0:
+            able = replace(able, past=False, new_values="ignored")
+        able = replace(able, partly_own=bool(self.local))
+        return able if self._adds() else replace(able, shift_equivariant=False)
+
+    def _adds(self) -> bool:
+        """Whether no component multiplies the trend."""
+        said = [self.seasonality_mode, self.holidays_mode]
+        for each in (self.seasonalities, self.events, self.regressors):
+            said += [one.get("mode") for one in (each or {}).values() if isinstance(one, Mapping)]
+        return "multiplicative" not in said
+
+    def _idle(self) -> Iterator[tuple[str, str]]:
+        if self.input_size == 0:
+            why = "with input_size=0, which looks at no lags: leave it out, or say input_size="
+            yield from (("hidden", why), ("lag_prior_scale", why))
+        if self.growth == "flat":
+            why = "with growth='flat': leave it out, or say growth='linear'"
+            yield from ((name, why) for name in (*PLACED, "changepoints", "changepoint_prior_scale"))
+        elif self.changepoints is not None:
+            why = "beside changepoints, which are given: leave one of the two out"
+            yield from ((name, why) for name in PLACED)
+
+    def _beside(self, panel: Panel, known: Learned | None) -> Panel:
+        from deepforecast.models.additive._networks import named
+
+        return named(self, panel, known)
+
+    def _moments(self, panel: Panel | None) -> Moments | None:
+        from deepforecast.models.additive._networks import EXAMPLE, moments_of
+
+        return EXAMPLE if panel is None else moments_of(self, panel)
+
+    def _start(self, network: ForecastNetwork, panel: Panel, channels: Channels, scale: tuple[Floats, Floats]) -> None:
+        from deepforecast.models.additive._starting import begin
+
+        begin(self, network, panel, channels, scale)
+
+    def _body(self, sizes: Sizes) -> AdditiveBody:
+        from deepforecast.models.additive._networks import planned_network
+        from deepforecast.nn.additive import AdditiveBody
+
+        return AdditiveBody(sizes, planned_network(self, sizes.channels))
+
+    def _explain(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> dict[str, Floats]:
+        from deepforecast.models.additive._networks import on_the_scale
+
+        return on_the_scale(super()._explain(learned, steps, future))
