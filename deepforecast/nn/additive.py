@@ -66,6 +66,7 @@ class AdditiveBody(Direct):
     """Trend, terms and lags added up; what lags add follows from how far the past was from all else."""
 
     looks_up = True
+    rests_on_window = False
     at: Tensor
     known: Tensor
     gate_at: Tensor
@@ -104,21 +105,17 @@ class AdditiveBody(Direct):
 
     def _columns(self, terms: Sequence[Term]) -> None:
         """Each column of each term: where it is found, and what becomes of it."""
-        at, shift, multiplies, precision, gates, each = [], [], [], [], [], []
-        for one in terms:
-            count = one.columns.stop - one.columns.start
-            at += range(one.columns.start, one.columns.stop)
-            shift += [one.shift] * count
-            multiplies += [float(one.multiplies)] * count
-            precision += [one.prior_scale**-2.0] * count
-            gates += [one.gate or (0, 0.0, 1.0)] * count
-            each += [one] * count
-        self.gated, self.shifted = any(one.gate is not None for one in terms), any(shift)
-        self._holds("at", at)
+        each = [one for one in terms for _ in range(one.columns.start, one.columns.stop)]
+        gates = [one.gate or (0, 0.0, 1.0) for one in each]
+        self.gated, self.shifted = any(one.gate is not None for one in terms), any(one.shift for one in terms)
+        self._holds("at", [place for one in terms for place in range(one.columns.start, one.columns.stop)])
         self._holds("gate_at", [one[0] for one in gates])
         self._holds("owned", [place for place, one in enumerate(each) if one.own])
-        scaled = {"shift": shift, "multiplies": multiplies, "precision": precision, "gate_by": [one[1] for one in gates],
-                  "gate_shift": [one[2] for one in gates]}  # fmt: skip
+        scaled = {
+            "shift": [one.shift for one in each], "multiplies": [float(one.multiplies) for one in each],
+            "precision": [one.prior_scale**-2.0 for one in each], "gate_by": [one[1] for one in gates],
+            "gate_shift": [one[2] for one in gates],
+        }  # fmt: skip
         for name, numbers in scaled.items():
             self.register_buffer(name, torch.tensor(numbers, dtype=torch.float32), persistent=False)
 
@@ -212,10 +209,12 @@ class AdditiveBody(Direct):
 
     def _trend(self, rows: Tensor, inputs: Inputs) -> Tensor:
         """(B, rows)."""
-        time = rows[..., self.plan.time]
-        offset, slope, turns = self.offset, self.slope, self.turns
-        if self.own is not None and self.plan.own_trend:
-            trend, own_turns, _ = self._split(self._own(inputs))
+        time, own = rows[..., self.plan.time], self._own(inputs) if self.plan.own_trend else None
+        offset: Tensor = self.offset
+        slope: Tensor | None = self.slope
+        turns: Tensor = self.turns
+        if own is not None:
+            trend, own_turns, _ = self._split(own)
             offset, turns = offset + trend[:, :1], turns + own_turns
             slope = None if slope is None else slope + trend[:, 1:]
         found = offset.expand(time.shape) if slope is None else offset + slope * time

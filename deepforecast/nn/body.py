@@ -18,6 +18,7 @@ class Direct(nn.Module, ABC):
     """All steps at once."""
 
     looks_back: bool = True  # whether values of the window count
+    rests_on_window: ClassVar[bool] = True  # whether nothing can be said where none of them was seen
     looks_up: ClassVar[bool] = False  # whether it is given `codes` and `level`, and looks fixed categories up by itself
 
     def penalty(self) -> Tensor | None:
@@ -37,6 +38,7 @@ class Stepwise(nn.Module, ABC):
     """
 
     shared: ClassVar[int] = 0
+    rests_on_window: ClassVar[bool] = True
     looks_up: ClassVar[bool] = False
 
     def penalty(self) -> Tensor | None:

@@ -37,7 +37,7 @@ ONE = "series"  # how series are called where there is but one, without a name
 
 def moments_of(model: NeuralProphet, panel: Panel) -> Moments:
     """What follows from time, for all series together: the parts that their stamps tell of, and when the slope may change."""
-    _check(model, panel)
+    _check(model)
     there = ~np.isnan(panel.y)
     stamps = stamps_at(panel.calendar, panel.row_positions[there])
     clock = np.unique(stamps.clock[np.unique(stamps.place)])
@@ -61,18 +61,12 @@ def _changes(model: NeuralProphet, panel: Panel, clock: Ints, per_day: int) -> F
     return scaled(said(model.changepoints, per_day), start, span)
 
 
-def _check(model: NeuralProphet, panel: Panel) -> None:
+def _check(model: NeuralProphet) -> None:
     from deepforecast.models.additive.neural_prophet import OWN
 
     unknown = [one for one in model.local if one not in OWN]
     if unknown:
         raise ParameterError(f"local is a list of {some(OWN)}; {shown(unknown[0])} is none of them. Say local=['trend'].")
-    past = [name for name in panel.series.columns.past if name in panel.covariates]
-    if past and model.input_size == 0:
-        raise ParameterError(
-            f"Columns known up to now count by their lags, and input_size=0 looks at none; {some(past)} is one. Say "
-            "input_size=, or leave the column out."
-        )
 
 
 def named(model: NeuralProphet, panel: Panel, known: Learned | None) -> Panel:
@@ -133,12 +127,12 @@ def _terms(
             place = channels.numbers.index(one.condition)
             gate = (place, float(channels.spread[one.condition]), float(channels.centre[one.condition]))
         yield Term(one.name, where, one.prior_scale, one.multiplies, _own(model, one), gate=gate)
-    place = {name: slice(number, number + 1) for number, name in enumerate(channels.numbers[: channels.ahead])}
+    places = {name: slice(number, number + 1) for number, name in enumerate(channels.numbers[: channels.ahead])}
     first = channels.ahead + channels.clock_width
-    place |= {name: slice(first + one.start, first + one.stop) for name, one in codes.items()}
+    places |= {name: slice(first + one.start, first + one.stop) for name, one in codes.items()}
     said = {one.name: one for one in moments.parts if one.kind == REGRESSOR}
     taken = {one.condition for one in moments.parts}
-    for name, where in place.items():
+    for name, where in places.items():
         one = said.get(name) or Part(name, REGRESSOR, 1, 10.0, False, standardize="yes")
         if name in said or name not in taken:
             yield Term(name, where, one.prior_scale, one.multiplies, _own(model, one), _shift(channels, one))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -39,7 +39,8 @@ def begin(
     x = straight((seen.means[few] * root)[None], whole[few] * root[:, None], prior, free - 1).x[0]
     coefficients = {name: x[where] for name, where in places.items()}
     widths = _widths(network.head, seen.deviation(whole @ x))
-    network.body.begin(x[:free][::-1].copy(), x[len(precision) :], coefficients, widths)
+    body: Any = network.body
+    body.begin(x[:free][::-1].copy(), x[len(precision) :], coefficients, widths)
 
 
 def _design(model: NeuralProphet, moments: Moments, columns: Floats) -> tuple[Floats, Floats, dict[str, slice]]:

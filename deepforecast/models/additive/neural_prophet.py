@@ -138,6 +138,11 @@ class NeuralProphet(AdditiveForecaster, NeuralForecaster):
 
         return EXAMPLE if panel is None else moments_of(self, panel)
 
+    def _checked_moments(self, said: Any, numbers: list[str]) -> None:
+        from deepforecast.models.additive._reviving import checked
+
+        checked(said, numbers, self.holidays)
+
     def _start(self, network: ForecastNetwork, panel: Panel, channels: Channels, scale: tuple[Floats, Floats]) -> None:
         from deepforecast.models.additive._starting import begin
 

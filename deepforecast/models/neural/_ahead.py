@@ -154,7 +154,7 @@ class Ahead:
         self.horizon, self.in_turn = self.channels.horizon, isinstance(self.network.body, Stepwise)
         self.blocks = -(-steps // self.horizon)
         self.tail: Floats = np.asarray(learned.by_series["tail"])
-        if np.isnan(self.tail[:, -1]).any():
+        if np.isnan(self.tail[:, -1]).any() and self.network.body.rests_on_window:
             refuse_unseen(name, learned)
         self.ties: Floats | None = learned.shared.get("ties")
         self._reach = self.tail.shape[1] + self.blocks * self.horizon

@@ -14,6 +14,7 @@ from deepforecast.core.capabilities import Capabilities
 from deepforecast.core.forecast import Forecast
 from deepforecast.core.forecaster import Forecaster
 from deepforecast.core.foreign import Foreign
+from deepforecast.core.manifest import Unfit
 from deepforecast.core.monitor import Monitor
 from deepforecast.core.params import param
 from deepforecast.core.state import Learned
@@ -21,6 +22,7 @@ from deepforecast.data import frames
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats, Frame
 from deepforecast.data.panel import Panel
+from deepforecast.errors import shown
 from deepforecast.models.neural import _idle, _keeping, _making, _own, _standing
 from deepforecast.models.neural._forecast import PLAIN, Decoding, limits
 
@@ -264,6 +266,11 @@ class NeuralForecaster(Forecaster):
     def _moments(self, panel: Panel | None) -> Moments | None:
         """Columns that follow from time, learned of a panel; of none: of any kind, to try a network with."""
         return None
+
+    def _checked_moments(self, said: Any, numbers: list[str]) -> None:
+        """`Unfit` where what a file says of them is not what a fit says; `numbers`: columns known ahead."""
+        if said is not None:
+            raise Unfit(f"a network of its kind has no columns of time; found {shown(said)}")
 
     def _start(self, network: ForecastNetwork, panel: Panel, channels: Channels, scale: tuple[Floats, Floats]) -> None:
         """Weights to begin with, where something better than chance is known."""

@@ -8,7 +8,7 @@ its shape.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
@@ -50,7 +50,7 @@ def revived(model: NeuralForecaster, learned: Learned) -> Learned:
         odd, how = (missing or unknown)[0], "not there" if missing else "none of them"
         raise Unfit(f"a network keeps {some(SHARED)}; {shown(odd)} is {how}")
     weights = _weights(shared.pop("weights"))
-    channels = _channels(shared["channels"], learned, sum(map(_size, weights.values())))
+    channels = _channels(shared["channels"], learned, sum(map(_size, weights.values())), model._checked_moments)
     _whole(shared["season"], "season", 1, max(ROOM, channels.input_size))
     _tails(learned, channels)
     _record(shared["record"])
@@ -107,7 +107,7 @@ def _weights(said: Any) -> dict[str, np.ndarray]:
     return said
 
 
-def _channels(said: Any, learned: Learned, weights: int) -> Channels:
+def _channels(said: Any, learned: Learned, weights: int, moments: Callable[[Any, list[str]], None]) -> Channels:
     names = [one.name for one in fields(Channels)]
     if not isinstance(said, dict) or set(said) != set(names):
         raise Unfit(f"its channels have the fields {some(names, most=20)}; found {shown(said, 200)}")
@@ -129,6 +129,7 @@ def _channels(said: Any, learned: Learned, weights: int) -> Channels:
     _numbers_of(said["spread"], "spread", [*said["numbers"], *said["static"]], 5e-324, math.inf)
     if not set(said["clock"]) <= set(NAMES):
         raise Unfit(f"the calendar has {some(NAMES, most=20)}; found {shown(said['clock'])}")
+    moments(said["moments"], said["numbers"][: said["ahead"]])
     return Channels.read(said)
 
 
