@@ -1944,7 +1944,7 @@ class NeuralProphet(_NeuralProphet):
         scaler: str = "standard",
         scale_by: str = "series",
         season_length: int | str = "auto",
-        calendar: list[str] | str | None = None,
+        calendar: None = None,
         bounds: tuple[float | None, float | None] | None = None,
         max_steps: int | str = 500,
         max_epochs: int | None = None,
