@@ -1,6 +1,6 @@
 """What the harness adds to a job: seconds beside fit, forecast and metrics, of short jobs and of one long one.
 
-    python benchmarks/bench_harness.py [--steps 3000]
+    python benchmarks/bench_harness.py [--steps 600]
 
 Short jobs are all baselines on a small panel. The long one trains a network; the same fit is done here, without the harness,
 turn by turn, and CPU seconds are compared. Asked for: 0.3 s of a short job, 5 % of one of a minute and more.
@@ -29,7 +29,7 @@ QUIET = Run(progress=False)
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--steps", type=int, default=3000)
+    parser.add_argument("--steps", type=int, default=600)
     parser.add_argument("--rounds", type=int, default=3)
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:

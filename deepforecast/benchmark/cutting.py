@@ -108,8 +108,7 @@ def _of_tasks(suite: Suite, patterns: Sequence[str]) -> Suite:
 
 
 def _of_windows(task: Task, most: int | None) -> tuple[Task, str]:
-    count = window_count(task)
-    if most is None or count <= most:
+    if most is None or (count := window_count(task)) <= most:
         return task, ""
     fewer = replace(task, windows=replace(task.windows, count=most, test=None))
     return fewer, f"{task.name}: the last {most} of {count} windows"
