@@ -1,4 +1,4 @@
-"""A run of a suite as a page of benchmarks/results: python benchmarks/write_results.py RUN [--command "..."] [--note "..."]
+"""A run of a suite as a page of benchmarks/results: python benchmarks/write_results.py RUN... [--command "..."] [--note "..."]
 
 Everything on the page comes from the rows of the run and from anchors that are published elsewhere, which are marked so.
 """
@@ -23,12 +23,12 @@ SHARES = ("DLinear", "NLinear")
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("run")
-    parser.add_argument("--command", default="", help="how the run was made")
+    parser.add_argument("run", nargs="+", help="folders of runs of one suite")
+    parser.add_argument("--command", action="append", default=[], help="how the run was made")
     parser.add_argument("--note", action="append", default=[], help="what else is to be said of it")
     given = parser.parse_args()
-    rows = read(given.run)
-    suite = suite_of_run(given.run)
+    rows = list({row.job: row for run in reversed(given.run) for row in read(run)}.values())  # the first run's rows count
+    suite = suite_of_run(given.run[0])
     lines = page(suite.suite, suite.what, suite.reference, rows, given.command, given.note)
     path = RESULTS / f"suite_{suite.suite.replace('-', '_')}.md"
     path.write_text("\n".join([*lines, ""]), encoding="utf-8")
@@ -36,12 +36,12 @@ def main() -> int:
     return 0
 
 
-def page(name: str, what: str, reference: str, rows: list[Row], command: str, notes: list[str]) -> list[str]:
+def page(name: str, what: str, reference: str, rows: list[Row], commands: list[str], notes: list[str]) -> list[str]:
     """The whole page."""
     first, cut = rows[0], left_out(rows)
     dates = sorted(row.started for row in rows if row.started)
     lines = [f"# Suite {name}", "", f"{what}.", ""]
-    lines += [f"`{command}`", ""] if command else []
+    lines += ["```", *commands, "```", ""] if commands else []
     where = f"{first.machine.get('cores', '?')} cores, {first.machine.get('jobs', '?')}"
     lines += [f"- {dates[0][:16]} to {dates[-1][:16]} UTC; {where}."]
     lines += [f"- Cut: {'; '.join(cut)}." if cut else "- Nothing was cut."]

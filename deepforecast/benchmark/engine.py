@@ -135,11 +135,10 @@ class Client:
     """The owner's end of a server."""
 
     def __init__(self, process: Any, words: Any, suite: Suite, folder: Path, options: Run) -> None:
-        self.process, self.words = process, words
+        self.process, self.words, self.rehearse = process, words, options.rehearse
         peers = options.peers
         self._say({
             "suite": suite.to_mapping(), "folder": str(folder.resolve()), "together": options.jobs,
-            "rehearse": options.rehearse,
             "peers": None if peers is None else [str(peers.adapters.resolve()), str(peers.environments.resolve())],
         })  # fmt: skip
         found = self._answer()
@@ -149,14 +148,15 @@ class Client:
 
     def rows(self, names: Sequence[str], together: int) -> Iterator[Row]:
         """Have jobs run, so many at a time; their rows as they come."""
-        by_name = {job["name"]: job for job in self.jobs}
         begun: dict[str, str] = {}
         waiting = list(names)
+        if waiting and self.rehearse:
+            self._say({"rehearse": waiting})
         while waiting or begun:
             while waiting and len(begun) < together:
                 name = waiting.pop(0)
                 begun[name] = datetime.now(UTC).isoformat(timespec="seconds")
-                self._say({"run": by_name[name]["name"]})
+                self._say({"run": name})
             row = Row.of(self._answer())
             yield replace(row, started=begun.pop(row.job))
 

@@ -93,15 +93,16 @@ def is_seeded(entry: Entry) -> bool:
 
 
 def build(entry: Entry, task: Task, season: int | None = None) -> Forecaster:
-    """The model of an entry, with the season and what the task gives to every model that declares it."""
+    """The model of an entry, with the season and what the task gives to every model that declares it and has a use for it."""
     cls = registry.get(entry.model)
     known = declared(cls)
-    given: dict[str, Any] = {} if season is None else {"season_length": season}
-    given = {name: value for name, value in {**given, **task.parameters}.items() if name in known}
-    given |= {name: _nested(value) for name, value in entry.parameters.items()}
+    told: dict[str, Any] = {} if season is None else {"season_length": season}
+    told = {name: value for name, value in {**told, **task.parameters}.items() if name in known}
+    own = {name: _nested(value) for name, value in entry.parameters.items()}
     if entry.name != cls.__name__:
-        given["alias"] = entry.name
-    return cls(**given)
+        own["alias"] = entry.name
+    idle = {name for name, _ in getattr(cls(**{**told, **own}), "_idle", tuple)()}  # as a season is to an ARIMA without one
+    return cls(**{**{name: value for name, value in told.items() if name not in idle}, **own})
 
 
 def start(suite: Suite, prepared: Prepared, job: Job) -> Row:

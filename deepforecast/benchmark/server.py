@@ -3,7 +3,8 @@
 Requests come on standard input and answers go to standard output, one JSON object a line:
 
     {"suite": ..., "folder": ..., "together": n, "peers": [...]}       first: what is run; answered by {"jobs": [...]}
-    {"run": {"task": 0, "entry": 3, "seed": 0, "name": ..., "settings": ...}}    answered, when it is over, by {"row": {...}}
+    {"rehearse": [names of jobs]}      before the first of them, if at all: nothing is compiled or imported in a job then
+    {"run": name of a job}             answered, when it is over, by its row
 
 Each job is a process group of its own, ended as a whole when it takes longer or holds more than it may, when the server's
 input ends (its owner was stopped, killed or is done), and when the server itself is gone. The server starts no thread, so
@@ -28,6 +29,7 @@ from typing import IO, Any, NoReturn
 from deepforecast.benchmark.energy import Meter
 from deepforecast.benchmark.rehearsal import rehearse
 from deepforecast.benchmark.rows import HISTORY, Row
+from deepforecast.benchmark.suite import Entry
 from deepforecast.errors import shown
 
 LOOK = 0.1  # seconds between two looks at the clock and the memory of the jobs
@@ -82,6 +84,11 @@ class Server:
                 self.held = (number, error)
         return self.held[1]
 
+    def entry(self, name: str) -> Entry:
+        """The model of a job."""
+        job = self.jobs[name]
+        return self.suite.entries(self.suite.tasks[job.task])[job.entry]
+
     def begin(self, name: str) -> Row | None:
         """Fork for a job; its row, if it is over before it began."""
         from deepforecast.benchmark.job import file_name, start
@@ -91,7 +98,7 @@ class Server:
         prepared = self.prepared(job.task)
         task = self.suite.tasks[job.task]
         if isinstance(prepared, Exception):
-            entry = self.suite.entries(task)[job.entry]
+            entry = self.entry(name)
             return Row(
                 suite=self.suite.suite, task=task.name, dataset=task.dataset or "generated", model=entry.name, seed=job.seed,
                 job=job.name, settings=job.settings, library=entry.peer or "deepforecast", status="failed",
@@ -140,7 +147,7 @@ class Server:
         from deepforecast.core.threads import as_worker
 
         with as_worker() if self.together > 1 else nullcontext():  # jobs side by side would wait for each other's threads
-            if self.suite.entries(prepared.task)[job.entry].peer:
+            if self.entry(job.name).peer:
                 return run_peer(self.suite, prepared, job, self.folder, self.places)
             return run_job(self.suite, prepared, job, self.folder)
 
@@ -188,8 +195,6 @@ def main() -> None:
     except Exception as error:
         answers.write(json.dumps({"error": f"{type(error).__name__}: {error}"}).encode() + b"\n")
         return
-    if first.get("rehearse", True):
-        rehearse([e for t in server.suite.tasks for e in server.suite.entries(t)], requests.ended)
     answers.write(json.dumps({"jobs": [asdict(job) for job in server.jobs.values()]}).encode() + b"\n")
     wake, woken = os.pipe()
     os.set_blocking(woken, False)
@@ -198,6 +203,9 @@ def main() -> None:
     try:
         while requests.open or server.running:
             for asked in requests.there(wake, LOOK if server.running else 60.0):
+                if "rehearse" in asked:
+                    rehearse(map(server.entry, asked["rehearse"]), requests.ended)
+                    continue
                 row = server.begin(asked["run"])
                 if row is not None:
                     answers.write(row.line())

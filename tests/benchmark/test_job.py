@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from deepforecast import AutoETS, Naive, SeasonalNaive, compare
+from deepforecast import ARIMA, AutoETS, Naive, SeasonalNaive, compare
 from deepforecast.benchmark.data import Prepared, prepare, rows_of
 from deepforecast.benchmark.job import Job, build, file_name, jobs_of, run_job, season_told, settings_of
 from deepforecast.benchmark.suite import Entry, Suite, Task, Windows
@@ -88,6 +88,14 @@ def test_parameters_of_a_task_go_to_the_models_that_declare_them() -> None:
     assert build(Entry(model="Naive"), task) == Naive()
     assert build(Entry(model="AutoETS"), task) == AutoETS(season_length=5)
     assert build(Entry(model="AutoETS", parameters={"season_length": 4}), task) == AutoETS(season_length=4)
+
+
+def test_what_a_task_tells_all_models_is_left_out_where_it_has_no_effect() -> None:
+    assert build(Entry(model="ARIMA"), TASK, 7) == ARIMA()
+    seasonal = {"seasonal_order": [1, 0, 0]}
+    assert build(Entry(model="ARIMA", parameters=seasonal), TASK, 7).season_length == 7
+    own = {"season_length": 7}  # what an entry says is its own affair: fit refuses it
+    assert build(Entry(model="ARIMA", parameters=own), TASK, 7) == ARIMA(season_length=7)
 
 
 def test_seasons_are_told_on_integer_time_and_where_the_task_says() -> None:
