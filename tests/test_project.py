@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 
 import deepforecast
+from deepforecast.core.index import MODELS
 
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
@@ -88,6 +89,11 @@ def test_readme_code_prints_what_it_promises(tmp_path: Path, monkeypatch: pytest
     assert promised, "README.md has no python block that is followed by a text block with what it prints"
     monkeypatch.chdir(tmp_path)
     assert not (found := differences(markdown)), "\n".join(found)
+
+
+def test_readme_names_every_model() -> None:
+    readme = (ROOT / "README.md").read_text("utf-8")
+    assert [name for name in MODELS if f"`{name}`" not in readme and f"`{name}(" not in readme] == []
 
 
 def test_readme_figures_are_those_measured() -> None:

@@ -6,20 +6,20 @@ import re
 
 from builder.page import ROOT, Page, table
 
-RESULTS = ROOT / "benchmarks" / "results"
-ABOUT = """# Benchmarks
+FOLDER = ROOT / "benchmarks"
+RESULTS = """## Results
 
-Every figure here was written by a command in `benchmarks/` that anyone can rerun (`make benchmark`, or one script at a time);
-each page says which, on what machine, with what versions. Times are those of two cores without a GPU. Where we lose, the page
-says so.
+Every figure was written by a command that anyone can rerun; each page says which, on what machine, with what versions. Times
+are those of two cores without a GPU. Where another library is ahead, the page says so.
 """
 
 
 def pages() -> list[Page]:
-    """The list, and a page for each result."""
-    found = [_page(path.stem, path.read_text("utf-8")) for path in sorted(RESULTS.glob("*.md"))]
+    """The README beside the benchmarks with the list of results, and a page for each result."""
+    found = [_page(path.stem, path.read_text("utf-8")) for path in sorted((FOLDER / "results").glob("*.md"))]
     rows = [[f"[{page.title}]({page.path.removeprefix('benchmarks/')})", page.summary] for page in found]
-    return [Page("benchmarks/index.md", "Overview", ABOUT + "\n" + table(["measured", "what"], rows) + "\n"), *found]
+    about = (FOLDER / "README.md").read_text("utf-8")
+    return [Page("benchmarks/index.md", "Overview", f"{about}\n{RESULTS}\n{table(['measured', 'what'], rows)}\n"), *found]
 
 
 def _page(name: str, text: str) -> Page:

@@ -8,7 +8,7 @@ from builder.page import ROOT, BuildError, Page
 
 PLACES = {  # where what the files link to stands on the site
     r"benchmarks/results/(\w+)\.md": r"benchmarks/\1.md",
-    r"benchmarks/results/?": "benchmarks/index.md",
+    r"benchmarks/(?:README\.md|results/)?": "benchmarks/index.md",
     r"CONTRIBUTING\.md": "contributing.md",
     r"CHANGELOG\.md": "changelog.md",
     r"SECURITY\.md": "security.md",
