@@ -18,12 +18,16 @@ def _always() -> bool:
 
 @dataclass(frozen=True)
 class Entry:
-    """One dataset: `read(split)` gives its frame, `there()` says whether it can be read here, `table(part)` its other files."""
+    """One dataset: `read(split)` gives its frame, `there()` says whether it can be read here, `table(part)` its other files.
+
+    `obtain()` brings what is not there from its public home.
+    """
 
     card: Card
     read: Callable[[str | None], pd.DataFrame]
     there: Callable[[], bool] = _always
     table: Callable[[str], pd.DataFrame] | None = None
+    obtain: Callable[[], None] | None = None
 
 
 def whole(card: Card, make: Callable[[], pd.DataFrame]) -> Entry:

@@ -1,7 +1,7 @@
 """Sets that lie in a folder of parquet files: `<folder>/<set>/train.parquet`, `test.parquet`, perhaps others.
 
-The folder is the one that `DEEPFORECAST_DATA` names, or `../shared/data` beside a checkout of this project. Another place
-to look in is one more line of `places`.
+The folder is the one that `DEEPFORECAST_DATA` names, or `../shared/data` beside a checkout of this project, or the cache of
+what was downloaded. Another place to look in is one more line of `places`.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from deepforecast.datasets import download
 from deepforecast.datasets.cards import Card
 from deepforecast.datasets.entries import Entry
 from deepforecast.datasets.events import name_events_alike
@@ -37,7 +38,7 @@ def places() -> list[Path]:
     found = [Path(named).expanduser()] if named else []
     if (checkout / "pyproject.toml").is_file():
         found.append(checkout.parent / "shared" / "data")
-    return found
+    return [*found, download.cache()]
 
 
 def entries() -> list[Entry]:
@@ -50,6 +51,7 @@ def _entry(card: Card, folder: str, prefix: str) -> Entry:
         card,
         read=partial(read, card, folder, prefix),
         there=partial(there, folder),
+        obtain=partial(download.obtain, folder, card),
         table=lambda part: _frame([locate(folder, part)], None, prefix),
     )
 
@@ -66,7 +68,7 @@ def locate(folder: str, part: str) -> Path:
     for place in places():
         if (path := place / folder / f"{part}.parquet").is_file():
             return path
-    looked = "; ".join(f"{place} ({_state(place, folder, part)})" for place in places()) or "nowhere, as no folder is named"
+    looked = "; ".join(f"{place} ({_state(place, folder, part)})" for place in places())
     raise DataError(
         f"{folder}/{part}.parquet is read from a data folder, and it was not found. Looked in: {looked}. "
         f"Set the environment variable {VARIABLE} to the folder that holds {folder}/."

@@ -91,7 +91,7 @@ CARDS = (
         frequency="D", season_length=7, horizon=28, series=3046, rows=1323412,
         licence="Apache-2.0 (repository); M5 competition data, benchmarking only",
         reference="Makridakis, Spiliotis and Assimakopoulos (2022), Int. Journal of Forecasting 38(4)",
-        source="functime-org/functime",
+        source="Nixtla/m5-forecasts, cut as functime-org/functime has it",
         future=("event", "event_type", "snap"),
         note="the last 419 days before the 28 of the test; items without a sale in train are left out; event and "
         "event_type are numbers of the calendar's names, 0 for none",

@@ -20,6 +20,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A data folder with a few made-up series of m1, and no other place to look in."""
     monkeypatch.setattr(found, "__file__", str(tmp_path / "a" / "b" / "c.py"))
     monkeypatch.setenv("DEEPFORECAST_DATA", str(tmp_path / "data"))
+    monkeypatch.setenv("DEEPFORECAST_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("DEEPFORECAST_OFFLINE", "1")
     (tmp_path / "data" / "m1").mkdir(parents=True)
     train = pd.DataFrame({"unique_id": ["YB", "YB", "QA", "QA", "MC"], "ds": [1, 2, 1, 2, 1], "y": [1.0, 2.0, 3.0, 4.0, 5.0]})
     test = pd.DataFrame({"unique_id": ["YB", "QA", "MC"], "ds": [3, 3, 2], "y": [6.0, 7.0, 8.0]})
@@ -60,12 +62,13 @@ def test_ids_as_plain_text_are_read_as_well(folder: Path) -> None:
 
 
 def test_where_and_available(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert datasets.where() == [(str(folder), True)]
+    cache = (str(folder.parent / "cache" / "data"), False)
+    assert datasets.where() == [(str(folder), True), cache]
     available = datasets.names(available=True)
     assert {"m1", "m1_yearly", "nile", "generated"} <= set(available)
     assert not {"m4", "epf_np"} & set(available)
     monkeypatch.setenv("DEEPFORECAST_DATA", str(folder / "absent"))
-    assert datasets.where() == [(str(folder / "absent"), False)]
+    assert datasets.where() == [(str(folder / "absent"), False), cache]
     assert "m1" not in datasets.names(available=True)
 
 
@@ -75,26 +78,28 @@ def test_a_checkout_looks_beside_itself(folder: Path, monkeypatch: pytest.Monkey
     (checkout / "pyproject.toml").touch()
     monkeypatch.setattr(found, "__file__", str(checkout / "deepforecast" / "datasets" / "found.py"))
     beside = folder.parent / "shared" / "data"
-    assert datasets.where() == [(str(folder), True), (str(beside), False)]
+    assert datasets.where()[:2] == [(str(folder), True), (str(beside), False)]
     beside.parent.mkdir()
     folder.rename(beside)
     assert datasets.load("m1")["y"].sum() == 36.0
     monkeypatch.delenv("DEEPFORECAST_DATA")
-    assert datasets.where() == [(str(beside), True)]
+    assert datasets.where()[0] == (str(beside), True)
 
 
 def test_not_found_says_where_was_looked_and_how_to_get_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(DataError, match=r"m4/train.parquet .*data \(has no folder m4\)\. Set .* DEEPFORECAST_DATA"):
-        datasets.load("m4_hourly")
+    with pytest.raises(DataError, match=r"m4/train.parquet .*data \(has no folder m4\).*\. Set .* DEEPFORECAST_DATA"):
+        datasets.load("m4_hourly", download=False)
     (folder / "m1" / "test.parquet").unlink()
     with pytest.raises(DataError, match=r"data \(has no m1/test.parquet\)"):
         datasets.load("m1")
     monkeypatch.setenv("DEEPFORECAST_DATA", str(folder / "absent"))
     with pytest.raises(DataError, match=r"absent \(does not exist\)"):
+        datasets.load("m1", download=False)
+    with pytest.raises(DataError, match=r"m1 is not on this machine, and nothing is downloaded while .* DEEPFORECAST_OFFLINE"):
         datasets.load("m1")
     monkeypatch.setenv("DEEPFORECAST_DATA", "")
-    with pytest.raises(DataError, match=r"nowhere, as no folder is named"):
-        datasets.load("m1")
+    with pytest.raises(DataError, match=r"Looked in: .*cache.data \(does not exist\)"):
+        datasets.load("m1", download=False)
 
 
 def test_damaged_files_are_named(folder: Path) -> None:
