@@ -25,7 +25,7 @@ from deepforecast import MLP, NBEATS, AutoETS, SeasonalNaive, compare, datasets,
 from deepforecast.plotting import plot_components, plot_training
 
 SHORT = os.environ.get("DEEPFORECAST_SHORT") == "1"  # a quick run, as in the tests: less training
-STEPS = 60 if SHORT else 400
+STEPS = 25 if SHORT else 400
 
 # %% [markdown]
 # ## Windows
