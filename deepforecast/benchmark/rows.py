@@ -95,7 +95,7 @@ class Row:
         return cls(**plain)
 
     def line(self) -> bytes:
-        """The row as it stands in the file: one line of JSON, in ASCII."""
+        """The row as it stands in the file: one line of JSON, in ASCII; metrics in the order of the suite."""
         return json.dumps(asdict(self), allow_nan=False).encode("ascii") + b"\n"
 
 

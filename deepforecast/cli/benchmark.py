@@ -30,6 +30,7 @@ def add_arguments(parser: Parser, arguments: Sequence[str]) -> None:
     parser.add_argument("--models", metavar="MODEL", nargs="+", help="these alone, as Name or Name:parameter=value,...")
     parser.add_argument("--jobs", metavar="N", type=int, default=1, help="jobs side by side, each on one thread (default 1)")
     parser.add_argument("--output", metavar="FOLDER", help="keep rows, forecasts and scores there, so that a later run goes on")
+    parser.add_argument("--report", metavar="FILE", help="write the run to one HTML page that opens offline")
     parser.add_argument("--peers", metavar="NAME", nargs="+", help="other libraries in the suite that run beside these models")
     parser.add_argument("--tasks", metavar="NAME", nargs="+", help="these alone; patterns as etth1-* may be given")
     parser.add_argument("--seeds", metavar="N", nargs="+", type=int, help="instead of those of the suite")
@@ -44,8 +45,10 @@ def run(values: argparse.Namespace) -> Outcome:
     """Run or audit."""
     from deepforecast.benchmark.cutting import Cut, adjusted
     from deepforecast.benchmark.suite import load
+    from deepforecast.cli.writing import check_target
     from deepforecast.errors import ParameterError, shown
 
+    check_target(values.report, ".html")
     audits = values.words[0] == "audit"
     names = values.words[audits:]
     if len(names) != 1:
@@ -98,12 +101,14 @@ def _run(suite: Any, values: argparse.Namespace) -> Outcome:
         note("nothing of this run is kept; --output FOLDER keeps it")
         with tempfile.TemporaryDirectory(prefix="deepforecast-") as folder:
             rows = run(suite, folder, options=options)
+            _report(folder, rows, values)
     else:
         try:
             rows = run(suite, values.output, options=options)
         except KeyboardInterrupt:
             note(f"interrupted; what is done stands in {values.output}, and the same command goes on from there")
             raise
+        _report(values.output, rows, values)
     bad = [row for row in rows if row.status != "ok"]
     good = any(row.metrics for row in rows)
     summary = summarise(rows, metric=values.metric, reference=suite.reference) if good else None
@@ -115,6 +120,19 @@ def _run(suite: Any, values: argparse.Namespace) -> Outcome:
     }  # fmt: skip
     text = "\n".join([*_table(summary, suite), *_failures(bad), *map(one_line, _kept(values, suite))])
     return Outcome(facts, text, status=int(any(row.status != "not run" for row in bad)))
+
+
+def _report(folder: str, rows: Sequence[Any], values: argparse.Namespace) -> None:
+    from deepforecast.benchmark.report import write_report
+    from deepforecast.cli.streams import note
+
+    if values.report is None:
+        return
+    if any(row.metrics for row in rows):
+        write_report(folder, values.report, metric=values.metric)
+    else:
+        note("no report was written, as no job has a result")
+        values.report = None
 
 
 def _table(summary: Any, suite: Any) -> list[str]:
@@ -149,7 +167,8 @@ def _failures(bad: Sequence[Any]) -> list[str]:
 
 def _kept(values: argparse.Namespace, suite: Any) -> list[str]:
     cut = [f"Cut: {'; '.join(suite.cut)}."] if suite.cut else []
-    return [*cut, f"Written: {values.output}."] if values.output is not None else cut
+    written = [one for one in (values.output, values.report) if one is not None]
+    return [*cut, f"Written: {', '.join(written)}."] if written else cut
 
 
 def _records(table: Any) -> list[Mapping[str, Any]]:

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from deepforecast.errors import shown
+from deepforecast.evaluation import html_table
+from deepforecast.evaluation.html_table import cell, head, named, smallest, words
 from deepforecast.evaluation.leaderboard import direction
 from deepforecast.evaluation.verdict import SURE, name, number, p_text, percent, seconds
 
 if TYPE_CHECKING:
-    from deepforecast.data.frames import Floats
     from deepforecast.evaluation.leaderboard import Leaderboard
 
 COSTS = (("fit_seconds", "fit s"), ("predict_seconds", "predict s"), ("peak_mb", "peak MB"))
@@ -26,19 +27,18 @@ def leaderboard(board: Leaderboard) -> str:
     columns += [_cost(board, *cost) for cost in COSTS]
     for key, label in (("unused", "covariates not used"), ("error", "error")):
         if (table[key] != "").any():
-            columns.append((_head(label, ""), [f'<td class="words">{escape(shown(one, 200))}</td>' for one in table[key]]))
+            columns.append((head(label, ""), [words(one) for one in table[key]]))
     columns = [column for column in columns if column[1]]
-    heads = '<th scope="col"><button type="button" class="sort">model</button></th>' + "".join(head for head, _ in columns)
-    rows = ""
+    rows = []
     for row, model in enumerate(table["model"]):
         failed = ' class="failed"' if table["error"].iloc[row] else ""
-        rows += f'<tr{failed}>{_model("row", name(model))}{"".join(cells[row] for _, cells in columns)}</tr>\n'
+        rows.append(f'<tr{failed}>{named("row", name(model))}{"".join(cells[row] for _, cells in columns)}</tr>')
     note = (
         '<p class="quiet">Each score is the mean over series, with its 95 % bootstrap interval over series; the best of a '
         "column is bold. A score that is best at 0 or at a level is judged by how far the series are away from there, since "
         "too high and too low cancel in its mean. A click on a heading sorts.</p>"
     )
-    return f'<div class="scroll"><table><thead><tr>{heads}</tr></thead><tbody>\n{rows}</tbody></table></div>\n{note}'
+    return f"{html_table.table([head('model'), *(top for top, _ in columns)], rows)}\n{note}"
 
 
 def pairs(board: Leaderboard) -> str:
@@ -47,22 +47,14 @@ def pairs(board: Leaderboard) -> str:
     if len(models) < 2 or board.significance["series"].max() < 2:
         return ""
     held = {(row.model, row.against): row for row in board.significance.itertuples()}
-    heads = "".join(_model("col", name(one)) for one in models)
-    rows = "".join(
-        f'<tr>{_model("row", name(one))}{"".join(_pair(held.get((one, other))) for other in models)}</tr>\n'
-        for one in models
-    )
+    heads = ['<th scope="col"></th>', *(named("col", name(one)) for one in models)]
+    rows = [f"<tr>{named('row', name(one))}{''.join(_pair(held.get((one, other))) for other in models)}</tr>" for one in models]
     note = (
         f"<p>How often the model in the row beats the one in the column by {escape(shown(board.metrics[0], 60))}, as a share "
         "of the series both have a score for. Coloured: more than chance (Wilcoxon's signed-rank test with Holm's correction "
         f"for the number of pairs, p below {SURE:g}).</p>"
     )
-    head = f'<thead><tr><th scope="col"></th>{heads}</tr></thead>'
-    return f'{note}<div class="scroll"><table>{head}<tbody>\n{rows}</tbody></table></div>'
-
-
-def _model(scope: str, told: str) -> str:
-    return f'<th scope="{scope}"><span class="name">{escape(told)}</span></th>'
+    return note + html_table.table(heads, rows)
 
 
 def _pair(row: Any) -> str:
@@ -79,12 +71,12 @@ def _besides(board: Leaderboard) -> list[str]:
 def _ranks(board: Leaderboard) -> tuple[str, list[str]]:
     table = board.table
     cells = [
-        _cell(mean, "failed" if error else number(mean, 3), f"median {number(median, 3)}" if np.isfinite(median) else "", best)
+        cell(mean, "failed" if error else number(mean, 3), f"median {number(median, 3)}" if np.isfinite(median) else "", best)
         for mean, median, error, best in zip(
-            table["rank"], table["rank-median"], table["error"], _best(table["rank"].to_numpy()), strict=True
+            table["rank"], table["rank-median"], table["error"], smallest(table["rank"].to_numpy()), strict=True
         )
     ]
-    return _head("rank", "Mean over series of the place among all models; ties share theirs."), cells
+    return head("rank", "Mean over series of the place among all models; ties share theirs."), cells
 
 
 def _score(board: Leaderboard, column: str) -> tuple[str, list[str]]:
@@ -96,12 +88,12 @@ def _score(board: Leaderboard, column: str) -> tuple[str, list[str]]:
     told = percent if share else number
     cells = []
     ends = table[f"{column}-low"], table[f"{column}-high"]
-    for value, low, high, away, best in zip(values, *ends, distance, _best(distance), strict=True):
+    for value, low, high, away, best in zip(values, *ends, distance, smallest(distance), strict=True):
         interval = f"{told(low)} to {told(high)}" if np.isfinite(low) else ""
         if criterion.best is not None and np.isfinite(away):
             interval += f"{'; ' if interval else ''}{told(away)} away"
-        cells.append(_cell(away, told(value), interval, best))
-    return _head(shown(column, 40), f"{criterion.metric.rewards} ({direction(criterion)})"), cells
+        cells.append(cell(away, told(value), interval, best))
+    return head(shown(column, 40), f"{criterion.metric.rewards} ({direction(criterion)})"), cells
 
 
 def _cost(board: Leaderboard, column: str, label: str) -> tuple[str, list[str]]:
@@ -111,22 +103,4 @@ def _cost(board: Leaderboard, column: str, label: str) -> tuple[str, list[str]]:
         return "", []
     told = seconds if column.endswith("seconds") else (lambda value: "" if np.isnan(value) else f"{value:,.0f}")
     said = "Wall-clock seconds over all windows." if column.endswith("seconds") else "Memory beyond what was held before."
-    return _head(label, said), [_cell(value, told(value), "", False) for value in values]
-
-
-def _best(distance: Floats) -> list[bool]:
-    """Which of the distances are the smallest."""
-    there = distance[np.isfinite(distance)]
-    return [bool(len(there)) and bool(one == there.min()) for one in distance]
-
-
-def _head(label: str, said: str) -> str:
-    told = f' title="{escape(shown(said, 300))}"' if said else ""
-    return f'<th scope="col"{told}><button type="button" class="sort">{escape(label)}</button></th>'
-
-
-def _cell(value: float, told: str, small: str, best: bool) -> str:
-    """`value` is what sorting goes by."""
-    key = f"{value:.12g}" if np.isfinite(value) else ""
-    mark = ' class="best"' if best else ""
-    return f'<td data-value="{key}"{mark}>{escape(told)}{f"<small>{escape(small)}</small>" if small else ""}</td>'
+    return head(label, said), [cell(value, told(value), "", False) for value in values]

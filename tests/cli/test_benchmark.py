@@ -96,3 +96,14 @@ def test_models_are_told_with_what_they_were_given() -> None:
     assert entry_of("LSTM:max_steps=5,alias=Short") == {"model": "LSTM", "parameters": {"max_steps": 5}, "alias": "Short"}
     wrapped = {"model": "Conformal", "parameters": {"model": {"model": "Naive", "parameters": {}}}}
     assert entry_of("Conformal(Naive())") == wrapped
+
+
+def test_a_page_is_written_where_asked_and_what_cannot_be_is_said_first(run: Any, asked: list[Any], monkeypatch: Any) -> None:
+    from deepforecast.benchmark import report
+
+    written: list[Any] = []
+    monkeypatch.setattr(report, "write_report", lambda folder, path, *, metric: written.append((folder, path, metric)))
+    run("benchmark", "small.yaml", "--output", "out", "--report", "page.html")
+    assert written == [("out", "page.html", None)]
+    assert "page.txt" in run("benchmark", "small.yaml", "--report", "page.txt").refusal()
+    assert len(asked) == 1

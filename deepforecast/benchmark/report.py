@@ -1,0 +1,122 @@
+"""A run as one HTML page: who leads and how sure that is, what it costs, every task, what failed, and all settings.
+
+Everything is read from the folder of the run; the same folder gives the same page.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from html import escape
+from pathlib import Path
+
+from deepforecast.benchmark import report_figures, report_forecasts, report_tables
+from deepforecast.benchmark.rows import Row, read
+from deepforecast.benchmark.suite import Suite
+from deepforecast.benchmark.summary import Summary, suite_of_run, summarise
+from deepforecast.errors import shown, some
+from deepforecast.evaluation import page as pages
+from deepforecast.evaluation.page import Section, definitions
+from deepforecast.evaluation.report_sections import told_setting
+from deepforecast.evaluation.verdict import number, percent
+from deepforecast.plotting.backends import own_filters
+
+
+@dataclass(frozen=True)
+class Told:
+    """A run that is told of: its folder, suite, rows and what they say by the metric that decides."""
+
+    folder: Path
+    suite: Suite
+    rows: list[Row]
+    metric: str | None = None
+
+    @cached_property
+    def summary(self) -> Summary:
+        """Models over all tasks."""
+        return summarise(self.rows, metric=self.metric, reference=self.suite.reference)
+
+
+def told(folder: str | Path, metric: str | None = None) -> Told:
+    """A run by its folder; `metric` decides (default: the first of its suite)."""
+    return Told(Path(folder), suite_of_run(folder), read(folder), metric)
+
+
+def write_report(folder: str | Path, path: str | os.PathLike[str], *, metric: str | None = None) -> None:
+    """Write the page of the run in `folder` to `path`, whole or not at all."""
+    path = pages.checked(path)
+    pages.write(page(told(folder, metric)), path)
+
+
+def page(run: Told) -> str:
+    """The page as text."""
+    makers: list[tuple[str, str, Callable[[Told], str]]] = [
+        ("leaderboard", "Leaderboard", report_tables.leaderboard),
+        ("cost", "Accuracy and time", report_figures.cost),
+        ("differ", "Which models differ", report_figures.differences),
+        ("pairs", "Every pair of models", report_tables.pairs),
+        ("coverage", "Coverage of the intervals", report_figures.coverage),
+        ("tasks", "Every task", report_tables.tasks),
+        ("growth", "How time and memory grow", report_tables.growth),
+        ("forecasts", "Forecasts of the best model", report_forecasts.forecasts),
+        ("failures", "Failures and what was left out", report_tables.failures),
+        ("settings", "Settings", settings),
+    ]
+    with own_filters():
+        sections = [Section(anchor, title, make(run)) for anchor, title, make in makers]
+    title = f"Benchmark {run.suite.suite}"
+    return pages.Page("Benchmark of forecasts", title, verdict(run), counted(run), sections, _made(run)).html()
+
+
+def verdict(run: Told) -> str:
+    """Who leads, and by how much."""
+    one, reference = run.summary, shown(run.suite.reference, 40)
+    row = one.table.iloc[0]
+    said = f"{shown(row['model'], 60)} leads by {shown(one.metric, 40)}"
+    if one.skill is not None and row["model"] != run.suite.reference:
+        said += f": {percent(abs(row['skill']))} {'less' if row['skill'] >= 0 else 'more'} error than {reference}"
+        if row["skill-low"] == row["skill-low"]:
+            said += f" (95 % interval {percent(row['skill-low'])} to {percent(row['skill-high'])}, over tasks)"
+    if one.comparison is None:
+        return f"{said}. One task alone does not tell how sure that is."
+    p_value = number(one.comparison.p_value, 2)
+    if one.comparison.p_value >= 0.05:
+        return f"{said}. Over {one.comparison.datasets} tasks the models may all be alike (Friedman, p {p_value})."
+    return f"{said}. Over {one.comparison.datasets} tasks the models are not all alike (Friedman, p {p_value})."
+
+
+def counted(run: Told) -> str:
+    """How much was run."""
+    one, bad = run.summary, sum(row.status != "ok" for row in run.rows)
+    cut = f" Cut: {some(run.suite.cut, most=20)}." if run.suite.cut else ""
+    what = f"{run.suite.what}. " if run.suite.what else ""
+    jobs = f"{len(one.models)} models, {len(one.tasks)} tasks, {len(run.rows)} jobs, {bad or 'none'} of them without a result."
+    return f"{what[:1].upper()}{what[1:]}{jobs}{cut}"
+
+
+def settings(run: Told) -> str:
+    """The suite as it was run, versions and machine."""
+    held = run.suite.to_mapping()
+    tasks = {one.pop("task", "") or one["dataset"]: one for one in held.pop("tasks")}
+    plain = [(key.replace("_", " "), told_setting(value)) for key, value in held.items() if value not in (None, "", [], {})]
+    each = [
+        (shown(name, 80), told_setting({key: value for key, value in one.items() if value not in (None, "", [], {}, "card")}))
+        for name, one in tasks.items()
+    ]
+    models = {row.model: row.parameters for row in run.rows if row.parameters}
+    around = {key: shown(value, 200) for row in run.rows for key, value in {**row.versions, **row.machine}.items()}
+    return (
+        definitions(plain)
+        + "<h3>Tasks</h3>" + definitions(each)
+        + "<h3>Models</h3>" + definitions([(shown(key, 80), told_setting(value)) for key, value in models.items()])
+        + "<h3>Versions and machine</h3>" + definitions([(shown(key, 80), value) for key, value in around.items()])
+        + f'<p class="quiet">Run by: deepforecast benchmark {escape(shown(run.suite.suite, 60))}</p>'
+    )  # fmt: skip
+
+
+def _made(run: Told) -> str:
+    days = sorted({row.started[:10] for row in run.rows if row.started})
+    when = f" on {days[0]}" if len(days) == 1 else f" from {days[0]} to {days[-1]}" if days else ""
+    return f"Run{when}, with deepforecast {run.rows[0].versions.get('deepforecast', '')}."

@@ -1,0 +1,47 @@
+"""Cells of the tables of a report; a click on a heading sorts by them. All text is escaped here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+
+import numpy as np
+
+from deepforecast.data.frames import Floats
+from deepforecast.errors import shown
+
+
+def table(heads: Sequence[str], rows: Sequence[str]) -> str:
+    """A table that scrolls sideways where the page is narrow; heads and rows are HTML."""
+    body = "\n".join(rows)
+    return f'<div class="scroll"><table><thead><tr>{"".join(heads)}</tr></thead><tbody>\n{body}\n</tbody></table></div>'
+
+
+def head(label: str, said: str = "") -> str:
+    """The heading of a column that can be sorted; `said` is told when the pointer rests on it."""
+    told = f' title="{escape(shown(said, 300))}"' if said else ""
+    return f'<th scope="col"{told}><button type="button" class="sort">{escape(label)}</button></th>'
+
+
+def named(scope: str, told: str, small: str = "") -> str:
+    """The heading of a row, or of a column of names."""
+    below = f"<small>{escape(small)}</small>" if small else ""
+    return f'<th scope="{scope}"><span class="name">{escape(told)}</span>{below}</th>'
+
+
+def cell(value: float, told: str, small: str = "", best: bool = False) -> str:
+    """A number; `value` is what sorting goes by."""
+    key = f"{value:.12g}" if np.isfinite(value) else ""
+    mark = ' class="best"' if best else ""
+    return f'<td data-value="{key}"{mark}>{escape(told)}{f"<small>{escape(small)}</small>" if small else ""}</td>'
+
+
+def words(told: str) -> str:
+    """A cell of words."""
+    return f'<td class="words">{escape(shown(told, 200))}</td>'
+
+
+def smallest(distance: Floats) -> list[bool]:
+    """Which of the numbers are the smallest; those that are missing are not."""
+    there = distance[np.isfinite(distance)]
+    return [bool(len(there)) and bool(one == there.min()) for one in distance]

@@ -1,0 +1,108 @@
+"""One HTML page that needs nothing else: sections of text, tables and plots, opened offline, on a phone, in light and dark.
+
+Whatever comes from the data (ids, names of models and columns, messages of errors) is escaped where it is written, and the
+page's own policy lets a browser run the two scripts written here and nothing else, and reach no network.
+"""
+
+from __future__ import annotations
+
+import os
+from base64 import b64encode
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from html import escape
+from importlib.resources import files
+from string import Template
+from typing import Any
+
+from deepforecast.errors import ParameterTypeError, SaveError, shown
+from deepforecast.io.atomic import replace_file
+
+
+@dataclass(frozen=True)
+class Section:
+    """A heading and what stands under it, as HTML."""
+
+    anchor: str
+    title: str
+    body: str
+
+    def html(self) -> str:
+        """The section as it stands in the page."""
+        return f'<section id="{self.anchor}">\n<h2>{escape(self.title)}</h2>\n{self.body}\n</section>'
+
+
+@dataclass(frozen=True)
+class Page:
+    """What stands on a page, all but the sections as plain text; sections without a body are left out."""
+
+    kicker: str
+    title: str
+    lead: str
+    note: str
+    sections: Sequence[Section]
+    made: str
+
+    def html(self) -> str:
+        """The whole page; the same contents give the same text."""
+        from deepforecast.plotting.backends import own_filters
+
+        with own_filters():
+            from plotly.offline import get_plotlyjs
+
+            plotly, script = _one_kind_of_line(get_plotlyjs()), _part("report.js")
+        held = [one for one in self.sections if one.body]
+        return Template(_part("report.html")).substitute(
+            policy=_policy([plotly, script]),
+            kicker=escape(self.kicker),
+            title=escape(self.title),
+            style=_part("report.css"),
+            lead=escape(self.lead),
+            note=escape(self.note),
+            links=" ".join(f'<a href="#{one.anchor}">{escape(one.title)}</a>' for one in held),
+            sections="\n".join(one.html() for one in held),
+            made=escape(self.made),
+            megabytes=f"{len(plotly.encode()) / 1e6:.1f}",
+            plotly=plotly,
+            script=script,
+        )
+
+
+def definitions(rows: Sequence[tuple[str, str]]) -> str:
+    """Words and what they mean, or settings and their values."""
+    return "<dl>" + "".join(f"<dt>{escape(key)}</dt><dd>{escape(value)}</dd>" for key, value in rows) + "</dl>"
+
+
+def checked(path: Any) -> str | os.PathLike[str]:
+    """A path that a report can be written to, by its type."""
+    if not isinstance(path, str | os.PathLike):
+        raise ParameterTypeError(f"path is text or a pathlib.Path; got {shown(path)} ({type(path).__name__}).")
+    return path
+
+
+def write(text: str, path: str | os.PathLike[str]) -> None:
+    """Write a report to `path`, whole or not at all; a missing folder is made. `SaveError` names the path if it cannot be."""
+    try:
+        replace_file(path, [text.encode("utf-8", errors="backslashreplace")])
+    except (OSError, ValueError) as error:  # ValueError: a path with a null character
+        raise SaveError(
+            f"A report is written whole or not at all; {shown(os.fspath(path), 500)} could not be: {error}. Make room there or "
+            "choose another path."
+        ) from error
+
+
+def _policy(scripts: Sequence[str]) -> str:
+    """Only these very scripts run, nothing is fetched from anywhere."""
+    hashes = " ".join(f"'sha256-{b64encode(sha256(one.encode()).digest()).decode()}'" for one in scripts)
+    nowhere = "default-src 'none'; base-uri 'none'; form-action 'none'"
+    return f"{nowhere}; script-src {hashes}; style-src 'unsafe-inline'; img-src data: blob:"
+
+
+def _part(name: str) -> str:
+    return _one_kind_of_line(files("deepforecast.evaluation").joinpath(name).read_text("utf-8"))
+
+
+def _one_kind_of_line(text: Any) -> str:
+    """Browsers read every end of line as one, and hash what they read."""
+    return str(text).replace("\r\n", "\n").replace("\r", "\n")
