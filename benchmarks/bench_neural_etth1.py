@@ -84,9 +84,9 @@ def run(name: str, frame: pd.DataFrame, seed: int, quick: bool) -> tuple[float, 
     return float((errors**2).mean()), float(abs(errors).mean()), middle - start, time.process_time() - middle, kept
 
 
-def forecasts(fitted: Any, frame: pd.DataFrame, stride: int, size: int = INPUT) -> Any:
+def forecasts(fitted: Any, frame: pd.DataFrame, stride: int, size: int = INPUT, begin: int = TRAIN + VALIDATION) -> Any:
     """Column by column: what is said after each cutoff, (windows, horizon), and what came. A window is a series of its own."""
-    begin, end = TRAIN + VALIDATION, TRAIN + VALIDATION + TEST
+    end = begin + TEST
     for _, column in frame.groupby("unique_id"):
         y, ds = column["y"].to_numpy(), column["ds"].to_numpy()
         views = np.lib.stride_tricks.sliding_window_view(y[begin - size : end], size + HORIZON)[::stride]

@@ -1,4 +1,4 @@
-"""L1, L2b: through every public call, nothing after a cutoff moves a forecast made at it."""
+"""L1, L2, L2b: through every public call, nothing after a cutoff moves a forecast made at it, nor a step one before it."""
 
 from __future__ import annotations
 
@@ -8,8 +8,22 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 
-from deepforecast import Backtest, Conformal, Forecaster, Naive, SeasonalNaive, WindowMean, compare, cross_validate
+from deepforecast import (
+    LSTM,
+    Backtest,
+    Conformal,
+    Forecaster,
+    Naive,
+    SeasonalNaive,
+    Seq2Seq,
+    Transformer,
+    WindowMean,
+    compare,
+    cross_validate,
+)
+from deepforecast.nn.batch import Inputs
 from deepforecast.testing.subject import Subject
 from tests.bad_input import ALL, made, within
 from tests.frames import P, same
@@ -131,3 +145,46 @@ def test_L2b_values_after_a_cutoff_fill_none_before_it(filling: str, change: Cal
         other = frame.assign(y=frame["y"].mask(later, change(frame["y"].fillna(1.0))))
         found = cross_validate(models, other, horizon=H, n_windows=WINDOWS, level=60)
         same(judged(found, window + 1), judged(wanted, window + 1))
+
+
+STEPWISE = pytest.mark.parametrize(
+    ("kind", "told"),
+    [
+        (Seq2Seq, {"hidden_size": 8, "order": "bahdanau", "attention": "additive"}),
+        (Seq2Seq, {"hidden_size": 8, "input_feeding": True}),
+        (Transformer, {"d_model": 8, "n_heads": 2, "n_layers": 2, "output": "autoregressive", "positions": "alibi"}),
+        (LSTM, {"hidden_size": 8, "output": "autoregressive"}),
+    ],
+    ids=["bahdanau", "luong-fed", "transformer", "lstm"],
+)
+
+
+@STEPWISE
+def test_L2_no_step_sees_what_comes_at_it(kind: type[Forecaster], told: dict[str, Any]) -> None:
+    common = {"input_size": 14, "max_steps": 3, "batch_size": 16, "head": "point", "scaler": "none", "calendar": None}
+    model: Any = kind(H, **common, **told).fit(noisy())
+    rows = torch.randn(4, 14, generator=torch.Generator().manual_seed(0))
+    inputs = Inputs(rows, torch.ones_like(rows), *(rows.new_zeros(4, *shape) for shape in ((14, 0), (H, 0), (0,))))
+    for step in range(H):
+        before = torch.zeros(4, H).requires_grad_()
+        model.network_.body.teach(inputs, before)[:, step].sum().backward()
+        assert (before.grad[:, step + 1 :] == 0).all()
+        assert (before.grad[:, : step + 1] != 0).any()
+    if kind is Transformer:
+        own = model.explain().query("kind == 'self' and step > 0")
+        later = own["lag"] > own["ds"]
+        assert (own.loc[later, "weight"] == 0).all()
+        assert own.loc[later].groupby(["layer", "head"]).size().size == 4
+
+
+@STEPWISE
+def test_L2_weights_are_chosen_by_forecasts_that_are_told_nothing(kind: type[Forecaster], told: dict[str, Any]) -> None:
+    """What training reports of rows held out is the error of a forecast of them: no step is taught the true one before."""
+    common = {"input_size": 14, "max_steps": 4, "batch_size": 16, "head": "point", "scaler": "none", "decoding": "greedy"}
+    frame = noisy()
+    held = from_end(frame) < H
+    model: Any = kind(H, validation=H, validate_every=4, calendar=None, **common, **told).fit(frame)
+    found = model.predict(frame=frame[~held])[kind.__name__].to_numpy()
+    reported = model.training_report_["validation"].dropna()
+    assert len(reported) == 1
+    np.testing.assert_allclose(reported.iloc[0], np.abs(found - frame.loc[held, "y"].to_numpy()).mean(), rtol=1e-5)

@@ -42,7 +42,7 @@ def taught(network: ForecastNetwork, inputs: Inputs, target: Tensor, told: Tenso
         raw = network.stepwise.teach(inputs, before)
         return network._placed(raw, raw)
     state, previous, ahead, found = network.start(inputs), begin(inputs), inputs.ahead, []
-    true = torch.rand(target.shape, device=target.device) < share
+    true = torch.rand(target.shape, device=target.device) < share if share > 0 else torch.zeros_like(told, dtype=torch.bool)
     for step in range(target.shape[1]):
         raw, state = network.step(state, previous, ahead[:, step], step)
         found.append(raw)

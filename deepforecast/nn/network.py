@@ -89,9 +89,9 @@ class ForecastNetwork(nn.Module):
         raw, state = self.stepwise.step(state, previous, ahead, number)
         return self._placed(raw, raw), state
 
-    def loss(self, batch: Batch, share: float = 1.0) -> Tensor:
+    def loss(self, batch: Batch, share: float | None = None) -> Tensor:
         """The mean loss over the values that were seen. `share`: of the steps of a stepwise body that are taught by the true
-        value before them; the others see the network's own."""
+        value before them; the others see the network's own. By default all in training and, as in a forecast, none after it."""
         if batch.target is None:
             raise ValueError("a batch to learn from has a target")
         inputs, scale = self.inputs(batch)
@@ -104,7 +104,7 @@ class ForecastNetwork(nn.Module):
         else:
             from deepforecast.nn.decoding import taught
 
-            raw = taught(self, inputs, target, weight, share)
+            raw = taught(self, inputs, target, weight, float(self.training) if share is None else share)
         found = self.head.loss(raw, target, scale)
         mean = (found * weight).sum() / weight.sum().clamp(min=1.0)
         penalty = self.body.penalty() if self.training else None
