@@ -15,7 +15,7 @@ import deepforecast
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tutorials" / "site"))
 
-from builder import benchmarks, course, docstrings, entries, errors, home, links, llms, models, reference, written  # noqa: E402
+from builder import benchmarks, course, docstrings, entries, errors, further, home, links, llms, models, reference, written  # noqa: E402
 from builder.page import BuildError, Page  # noqa: E402
 
 
@@ -24,10 +24,10 @@ def test_every_public_name_has_its_place() -> None:
     assert set(deepforecast.__all__) - {"datasets", "errors"} <= set(reference.places())
 
 
-@pytest.mark.parametrize("room", ["plotting", "datasets", "testing"])
-def test_every_public_function_of_a_room_has_its_place(room: str) -> None:
+@pytest.mark.parametrize(("room", "prefix"), [("plotting", ""), ("datasets", "datasets."), ("testing", "testing.")])
+def test_every_public_function_of_a_room_has_its_place(room: str, prefix: str) -> None:
     module = getattr(__import__(f"deepforecast.{room}"), room)
-    functions = {name for name in module.__all__ if callable(getattr(module, name))}
+    functions = {prefix + name for name in module.__all__ if callable(getattr(module, name))}
     assert functions
     assert functions <= set(reference.places())
 
@@ -177,6 +177,17 @@ def test_pages_of_files_are_made(make: Callable[[], Any]) -> None:
 def test_llms_txt_lists_every_page() -> None:
     text = llms.text("site", "about", {"Start": [Page("a.md", "A", "# A\n\nSays a. More.")], "Empty": []})
     assert text == "# site\n\n> about\n\n## Start\n\n- [A](a.md): Says a.\n"
+
+
+def test_what_the_course_uses_beyond_the_public_names_has_its_place() -> None:
+    taken = reference.places()
+    found = further.places(taken)
+    text = further.page(taken).text
+    assert "unit_roots.kpss" in found
+    assert not [name for name in found if "plot_residuals" in name]  # told with the plots
+    for place in found.values():
+        assert f"{{ #{place.partition('#')[2]} }}" in text
+    assert links.linked("`additive` `datasets.load`", "guide.md", taken | found).startswith("`additive` [`datasets.load`]")
 
 
 def test_marks_in_written_pages_are_filled() -> None:

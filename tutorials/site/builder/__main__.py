@@ -16,7 +16,7 @@ from typing import Any
 import yaml
 
 import deepforecast
-from builder import benchmarks, course, errors, home, models, reference, written
+from builder import benchmarks, course, errors, further, home, models, reference, written
 from builder.links import broken, linked
 from builder.llms import index
 from builder.mathematics import typeset
@@ -35,7 +35,7 @@ def sections(course_pages: list[Page]) -> Sections:
         "Start": start,
         "Course": course_pages,
         "Models": models.pages(),
-        "Reference": reference.pages(),
+        "Reference": [*reference.pages(), further.page(reference.places())],
         "Benchmarks": benchmarks.pages(),
         "How it is built": built,
     }
@@ -44,6 +44,7 @@ def sections(course_pages: list[Page]) -> Sections:
 def write(found: Sections) -> None:
     """The sources the generator reads: Markdown with names linked and formulas drawn, pictures, configuration."""
     places = reference.places()
+    places |= further.places(places)
     shutil.rmtree(SOURCE, ignore_errors=True)
     shutil.copytree(WRITTEN / "assets", SOURCE / "docs" / "assets")
     for page in (page for pages in found.values() for page in pages):

@@ -12,7 +12,7 @@ from builder.mathematics import CODE
 from builder.page import relative
 
 SPAN = re.compile(r"^`(?:deepforecast\.)?((?:[A-Za-z]\w*\.)*[A-Za-z]\w*|deepforecast [a-z-]+)(?:\([^`]*\))?`$")
-ROOMS = re.compile(r"^(?:plotting|datasets|errors|testing|evaluation|tuning)\.")
+ROOMS = re.compile(r"^(?:plotting|errors|evaluation|tuning)\.")  # whose public names are known without it
 LOADED = {"script": "src", "img": "src", "iframe": "src", "source": "src"}
 NOT_LOADED = {"canonical", "alternate", "next", "prev", "edit"}  # of <link>: where else a page is, not what it needs
 

@@ -105,6 +105,8 @@ GROUPS = (
     Group("command-line", "Command line", "`deepforecast COMMAND`, made from the same declarations.", (), "deepforecast.cli",
           commands),
 )  # fmt: skip
+# By what their names begin in texts: alone they are words that may mean anything, as `table` and `run`.
+PREFIXES = {"reference/datasets.md": "datasets.", "reference/testing.md": "testing.", "reference/networks.md": "nn."}
 ELSEWHERE = {"datasets", "errors", "plot"}  # modules, and what has its place with its room
 
 
@@ -127,9 +129,7 @@ def places() -> dict[str, str]:
     pages_of = {f"reference/{group.path}.md": _text(group) for group in GROUPS}
     for path, text in pages_of.items():
         for name in re.findall(r"^#+ .* \{ #(\S+) \}$", text, flags=re.MULTILINE):
-            found.setdefault(name, f"{path}#{name}")
-            if path == "reference/networks.md":
-                found.setdefault(f"nn.{name}", f"{path}#{name}")
+            found.setdefault(PREFIXES.get(path, "") + name, f"{path}#{name}")
     contract = {name.partition(".")[2]: place for name, place in found.items() if name.startswith("Forecaster.")}
     for model in MODELS:
         found |= {f"{model}.{name}": place for name, place in contract.items()}
