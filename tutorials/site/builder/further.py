@@ -15,8 +15,10 @@ from builder.course import scripts
 from builder.docstrings import markdown
 from builder.entries import entry
 from builder.page import Page
+from builder.reference import GROUPS
 
 PATH = "reference/further.md"
+TOLD = {group.module for group in GROUPS}  # rooms with a page of their own
 ABOUT = """# Further functions
 
 Functions and classes of single rooms that the [course](../tutorials/index.md) uses, by the module they are imported from.
@@ -50,9 +52,14 @@ def _found(taken: frozenset[str]) -> dict[str, dict[str, Any]]:
                 key: one for key, one in vars(thing).items() if inspect.isfunction(one) and one.__module__ == thing.__name__
             }
             found[thing.__name__] = {key: one for key, one in functions.items() if not key.startswith("_")}
-        elif callable(thing) and getattr(deepforecast, name, None) is not thing and f"{_short(module)}.{name}" not in taken:
+        elif callable(thing) and not _told(module, name, thing, taken):
             found.setdefault(module, {})[name] = thing
     return found
+
+
+def _told(module: str, name: str, thing: Any, taken: frozenset[str]) -> bool:
+    """Whether another page tells it: that of its room, or that of the same thing in `deepforecast`."""
+    return module in TOLD or f"{_short(module)}.{name}" in taken or getattr(deepforecast, name, None) is thing
 
 
 def _imports() -> Iterator[tuple[str, str]]:
