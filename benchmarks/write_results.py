@@ -12,6 +12,7 @@ from pathlib import Path
 
 from deepforecast.benchmark.anchors import anchors
 from deepforecast.benchmark.rows import OURS, Row, read
+from deepforecast.benchmark.suite import Suite
 from deepforecast.benchmark.summary import over_seeds, owa, slopes, suite_of_run, summarise
 
 RESULTS = Path(__file__).parent / "results"
@@ -29,18 +30,24 @@ def main() -> int:
     given = parser.parse_args()
     rows = list({row.job: row for run in reversed(given.run) for row in read(run)}.values())  # the first run's rows count
     suite = suite_of_run(given.run[0])
-    lines = page(suite.suite, suite.what, suite.reference, rows, given.command, given.note)
+    if not rows:
+        print("this run has no rows yet", file=sys.stderr)
+        return 1
+    lines = page(suite, rows, given.command, given.note)
     path = RESULTS / f"suite_{suite.suite.replace('-', '_')}.md"
     path.write_text("\n".join([*lines, ""]), encoding="utf-8")
     print("\n".join(lines))
     return 0
 
 
-def page(name: str, what: str, reference: str, rows: list[Row], commands: list[str], notes: list[str]) -> list[str]:
+def page(suite: Suite, rows: list[Row], commands: list[str], notes: list[str]) -> list[str]:
     """The whole page."""
+    name = suite.suite
+    there = {metric for row in rows for metric in row.metrics}
+    metric = next((one for task in suite.tasks for one in task.metrics if one in there), None)
     first, cut = rows[0], left_out(rows)
     dates = sorted(row.started for row in rows if row.started)
-    lines = [f"# Suite {name}", "", f"{what}.", ""]
+    lines = [f"# Suite {name}", "", f"{suite.what}.", ""]
     lines += ["```", *commands, "```", ""] if commands else []
     where = f"{first.machine.get('cores', '?')} cores, {first.machine.get('jobs', '?')}"
     lines += [f"- {dates[0][:16]} to {dates[-1][:16]} UTC; {where}."]
@@ -49,8 +56,8 @@ def page(name: str, what: str, reference: str, rows: list[Row], commands: list[s
     known = ("python", "deepforecast", "numpy", "torch")
     versions = ", ".join(f"{key} {first.versions[key]}" for key in known if key in first.versions)
     lines += [f"- {versions}. Seconds are CPU seconds, of a machine that others use too."]
-    lines += ["", *leaderboard(rows, reference), *tables(rows), *costs(rows), *beside(rows), *grown(name, rows), *wrong(rows)]
-    return lines
+    lines += ["", *leaderboard(rows, metric, suite.reference), *tables(rows), *costs(rows), *beside(rows)]
+    return [*lines, *grown(name, rows), *wrong(rows)]
 
 
 def left_out(rows: list[Row]) -> list[str]:
@@ -61,17 +68,19 @@ def left_out(rows: list[Row]) -> list[str]:
     return [f"{len([row for row in rows if tuple(row.cut) == cut])} jobs of a call of ({', '.join(cut)})" for cut in every]
 
 
-def leaderboard(rows: list[Row], reference: str) -> list[str]:
+def leaderboard(rows: list[Row], metric: str | None, reference: str) -> list[str]:
     """Skill and wins, where there are several tasks."""
     if len({row.task for row in rows if row.status == "ok"}) < 2:
         return []
-    found = summarise(rows, reference=reference)
+    found = summarise(rows, metric=metric, reference=reference)
     lines = [f"By {found.metric}; skill: 1 less the geometric mean of the ratios to {reference} (95 % interval over tasks)."]
     lines += ["", "| model | mean rank | skill | wins | tasks | fit, s | forecast, s |", "|---|---|---|---|---|---|---|"]
     for one in found.table.to_dict("records"):
         span = f" ({one['skill-low']:.3f} to {one['skill-high']:.3f})" if one["skill-low"] == one["skill-low"] else ""
         skill = "-" if one["skill"] != one["skill"] else f"{one['skill']:.3f}{span}"
         rank = "-" if one["rank"] != one["rank"] else f"{one['rank']:.2f}"
+        if not one["tasks"]:
+            continue
         own = [row for row in rows if row.model == one["model"] and row.status == "ok"]
         spent = [sum(getattr(row, key) or 0.0 for row in own) for key in ("fit_cpu", "predict_cpu")]
         cells = [one["model"], rank, skill, f"{one['wins']:.2f}", one["tasks"], f"{spent[0]:.2f}", f"{spent[1]:.2f}"]

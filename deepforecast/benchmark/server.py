@@ -242,14 +242,15 @@ class Requests:
 
     def there(self, wake: int | None, seconds: float) -> list[dict[str, Any]]:
         """Those that have come after at most so many seconds, or as soon as `wake` has something to read."""
-        ready, _, _ = select.select([self.number, *([] if wake is None else [wake])], [], [], seconds)
-        if wake in ready and wake is not None:
-            os.read(wake, 4096)
-        if self.number not in ready:
-            return []
-        held = os.read(self.number, 1 << 20)
-        self.open = bool(held)
-        *lines, self.rest = (self.rest + held).split(b"\n")
+        if b"\n" not in self.rest:  # else they came while the end of the input was looked for
+            ready, _, _ = select.select([self.number, *([] if wake is None else [wake])], [], [], seconds)
+            if wake in ready and wake is not None:
+                os.read(wake, 4096)
+            if self.number not in ready:
+                return []
+            held = os.read(self.number, 1 << 20)
+            self.open, self.rest = bool(held), self.rest + held
+        *lines, self.rest = self.rest.split(b"\n")
         return [json.loads(line) for line in lines]
 
 

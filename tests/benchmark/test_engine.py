@@ -37,7 +37,7 @@ def rows_by_model(rows: list[Row]) -> dict[str, Row]:
 @pytest.mark.slow
 def test_a_run_goes_on_where_it_ended_and_runs_nothing_twice(tmp_path: Path) -> None:
     asked = suite("Naive", {"model": "LinearModel", "parameters": {"lags": [100]}})
-    found = rows_by_model(run(asked, tmp_path, options=QUIET))
+    found = rows_by_model(run(asked, tmp_path, options=Run(progress=False)))
     assert (found["Naive"].status, found["LinearModel"].status) == ("ok", "failed")
     naive = found["Naive"]
     assert naive.job_seconds is not None

@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from deepforecast.benchmark.server import Requests
+
+
+@pytest.fixture
+def pipe() -> Iterator[tuple[int, int]]:
+    ends = os.pipe()
+    yield ends
+    for end in ends:
+        os.close(end)
+
+
+def test_requests_that_come_while_the_end_is_looked_for_are_answered(pipe: tuple[int, int]) -> None:
+    requests = Requests(pipe[0])
+    os.write(pipe[1], b'{"run": "a"}\n{"run": "b"}\n{"ru')
+    assert not requests.ended()
+    assert requests.there(None, 0.0) == [{"run": "a"}, {"run": "b"}]
+    assert requests.there(None, 0.0) == []
+    os.write(pipe[1], b'n": "c"}\n')
+    assert requests.there(None, 1.0) == [{"run": "c"}]
+
+
+def test_what_came_before_the_end_is_still_there(pipe: tuple[int, int]) -> None:
+    requests = Requests(pipe[0])
+    os.write(pipe[1], b'{"run": "a"}\n')
+    assert requests.wait() == {"run": "a"}
+
+
+def test_the_end_of_the_input_is_noticed() -> None:
+    reading, writing = os.pipe()
+    requests = Requests(reading)
+    os.close(writing)
+    assert requests.ended()
+    assert not requests.open
+    assert requests.wait() is None
+    os.close(reading)
+
+
+def test_a_wake_up_is_no_request(pipe: tuple[int, int]) -> None:
+    wake, woken = os.pipe()
+    os.write(woken, b"x")
+    requests = Requests(pipe[0])
+    assert requests.there(wake, 5.0) == []
+    assert requests.open
+    os.close(wake)
+    os.close(woken)
