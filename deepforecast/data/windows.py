@@ -237,7 +237,7 @@ def _sums(values: Any, panel: Panel) -> Any:
 
 
 def held_out(panel: Panel, horizon: int, rows: int) -> Places:
-    """The windows whose steps ahead lie in the last `rows` rows: from the one that reaches the end back, `horizon` apart."""
+    """The windows whose steps ahead lie in the last `rows` rows."""
     first = np.maximum(panel.lengths - rows, 1)
     last = np.maximum(panel.lengths - min(horizon, rows), first)
     return Places(np.flatnonzero(panel.lengths > rows), first, last)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -12,6 +13,9 @@ from deepforecast.data.frames import Ints
 from deepforecast.data.windows import Places, Rows
 from deepforecast.nn.batch import Batch
 from deepforecast.nn.windows import Windows
+
+MOST = 16_384
+"""Windows of a look at validation: of 10,000 series it would else cost more than the training."""
 
 
 @dataclass
@@ -83,7 +87,7 @@ class Grouped:
 
 @dataclass
 class Every:
-    """All windows of some places, in batches: what validation looks at, the same each time."""
+    """All windows of some places, in batches, or `MOST` of them drawn once: what validation looks at, the same each time."""
 
     windows: Windows
     rows: Rows
@@ -91,12 +95,19 @@ class Every:
     size: int
 
     def __len__(self) -> int:
-        return -(-len(self.places) // self.size)
+        return -(-len(self.numbers) // self.size)
 
     def __iter__(self) -> Iterator[Batch]:
-        for begin in range(0, len(self.places), self.size):
-            numbers = np.arange(begin, min(begin + self.size, len(self.places)))
-            yield gathered(self.windows, self.rows, *self.places.at(numbers))
+        for begin in range(0, len(self.numbers), self.size):
+            yield gathered(self.windows, self.rows, *self.places.at(self.numbers[begin : begin + self.size]))
+
+    @cached_property
+    def numbers(self) -> Ints:
+        """Which of the windows."""
+        count = len(self.places)
+        if count <= MOST:
+            return np.arange(count)
+        return np.sort(np.random.default_rng(0).choice(count, MOST, replace=False, shuffle=False))
 
 
 def gathered(windows: Windows, rows: Rows, series: Ints, cutoff: Ints, until: Ints | None = None) -> Batch:
