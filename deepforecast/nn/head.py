@@ -31,6 +31,11 @@ class Head(nn.Module, ABC):
     width: int
 
     @property
+    def beside_naive(self) -> bool:
+        """Whether its loss is in units of a naive forecast's."""
+        return False
+
+    @property
     def settings(self) -> dict[str, Any]:
         """What it was constructed with, as JSON can hold it."""
         return {}

@@ -54,7 +54,8 @@ class ForecastNetwork(nn.Module):
 
     def inputs(self, batch: Batch) -> tuple[Inputs, Scale]:
         """The windows as the body sees them. A value that is missing does not get there."""
-        z, seen, scale = scaled(batch, self.scaler, self.sizes.season, self.head.support == "real", self.ratio)
+        season = self.sizes.season if self.head.beside_naive else 0
+        z, seen, scale = scaled(batch, self.scaler, season, self.head.support == "real", self.ratio)
         if self.affine is not None:
             z = z * self.affine[0] + self.affine[1] * seen
         if self.scaler == "difference":

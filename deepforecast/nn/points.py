@@ -33,6 +33,11 @@ class Point(Head):
         """The name of its loss."""
         return {"loss": self.kind}
 
+    @property
+    def beside_naive(self) -> bool:
+        """That of MASE, alone or with sMAPE."""
+        return self.kind in ("mase", "owa")
+
     def loss(self, raw: Tensor, target: Tensor, scale: Scale) -> Tensor:
         """The loss named."""
         return self._loss(raw.squeeze(-1), target, scale)

@@ -19,7 +19,7 @@ class Scale:
     """How a window is scaled: y = place + spread * z. A window that does not vary has spread 0: whatever z is, y is its place.
 
     `naive` is the mean absolute change of the input from row to row (or from season to season), in units of z, where there is a
-    target to learn from; else 1.
+    target to learn from and a head that asks for it; else 1.
     """
 
     place: Tensor  # (B, 1) float64
@@ -48,7 +48,8 @@ def scaled(
     """The input (B, L) in units of z, zero where missing; which of it was seen (B, L); and the scale.
 
     `moved`: the scale may shift; else (of values that cannot be negative) it only stretches. `scaler` ends in "/series" where
-    the scale is that of the whole series. `ratio`: of what "level" divides by to the size of the values.
+    the scale is that of the whole series. `ratio`: of what "level" divides by to the size of the values. `season`: of the
+    naive forecast, 0 where nobody asks for it.
     """
     y, seen = torch.nan_to_num(batch.y, 0.0), (batch.y == batch.y)
     there = seen.double()
@@ -59,8 +60,9 @@ def scaled(
         place, spread = MEASURES[scaler if moved else "mean_abs"](y, there, count)
         if scaler == "level" and ratio is not None:
             spread = spread * ratio
-    z, told = ((y - place) / _divisor(spread) * (there * (spread > 0))).float(), there.float()
-    naive = z.new_ones((z.shape[0], 1)) if batch.target is None else _naive(z, told, season)
+    unless_constant = torch.where(spread > 0, spread, torch.full_like(spread, torch.inf))
+    z, told = ((y - place) / unless_constant * there).float(), there.float()
+    naive = _naive(z, told, season) if season and batch.target is not None else z.new_ones((z.shape[0], 1))
     return z, told, Scale(place, spread, naive)
 
 

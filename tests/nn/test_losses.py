@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from deepforecast.nn.heads import head
 from deepforecast.nn.losses import LOSSES, pinball
 from deepforecast.nn.scaling import Scale
 from tests.nn.scales import scale
@@ -85,3 +86,10 @@ def test_windows_of_several_scales_are_each_measured_by_their_own() -> None:
     for row in range(8):
         alone = LOSSES["owa"](point[row : row + 1], target[row : row + 1], scale(1, place=row, naive=1.0 + row))
         assert torch.allclose(found[row : row + 1], alone)
+
+
+@pytest.mark.parametrize("kind", LOSSES)
+def test_a_head_says_whether_its_loss_asks_for_the_naive_error(kind: str) -> None:
+    one, (point, target) = head("point", loss=kind), drawn()
+    near, far = (one.loss(point.unsqueeze(-1), target, scale(8, place=9.0, naive=naive)) for naive in (1.0, 4.0))
+    assert bool((near != far).any()) == one.beside_naive
