@@ -43,7 +43,7 @@ def main() -> int:
     if given.asleep:
         os.environ.update(OMP_WAIT_POLICY="PASSIVE", KMP_BLOCKTIME="0")
     series = 1000 if given.quick else 10_000
-    told = {"series": series, "length": 2000, "turns": 3 if given.quick else 15}
+    told = {"series": series, "length": 2000, "turns": 3 if given.quick else 7}
     runs: dict[str, list[Said]] = {}
     for turn in range(given.rounds):
         runs.setdefault("many", []).append(child(__file__, "many", {**told, "length": 200}))

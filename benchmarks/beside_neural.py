@@ -81,7 +81,9 @@ def _status(name: str) -> float:
 
 def write(name: str, lines: list[str], quick: bool) -> None:
     """Print, and keep as a results file if the run was whole."""
-    lines = [*lines, "", f"Python {platform.python_version()}, {os.cpu_count()} cores, {time.strftime('%Y-%m-%d')}."]
+    load = os.getloadavg()[2]
+    machine = f"{os.cpu_count()} cores, load {load:.0f} in the last quarter of an hour"
+    lines = [*lines, "", f"Python {platform.python_version()}, {machine}, {time.strftime('%Y-%m-%d')}."]
     print("\n".join(lines))
     if not quick:
         Path(HERE, "results", f"{name}.md").write_text("\n".join([*lines, ""]), encoding="utf-8")
