@@ -9,6 +9,7 @@ forecast is the median. Columns known ahead that are numbers go in as dynamic fe
 
 import logging
 import sys
+import tempfile
 from pathlib import Path
 
 sys.path.append(str(Path(__file__).parent))
@@ -25,10 +26,7 @@ from gluonts.dataset.pandas import PandasDataset  # noqa: E402
 
 logging.disable(logging.WARNING)
 PERIODS = {"MS": "M", "ME": "M", "QS": "Q", "QE": "Q", "YS": "Y", "YE": "Y"}
-TRAINER = {
-    "accelerator": "cpu", "enable_progress_bar": False, "logger": False, "enable_model_summary": False,
-    "enable_checkpointing": False,
-}  # fmt: skip
+TRAINER = {"accelerator": "cpu", "enable_progress_bar": False, "logger": False, "enable_model_summary": False}
 
 
 class Adapter:
@@ -51,7 +49,9 @@ class Adapter:
 
     def fit(self, train):
         given = dict(told.parameters)
-        trainer = TRAINER | ({"max_epochs": given.pop("max_epochs")} if "max_epochs" in given else {})
+        self.folder = tempfile.TemporaryDirectory()  # for its checkpoints, which it always writes
+        trainer = TRAINER | {"default_root_dir": self.folder.name}
+        trainer |= {"max_epochs": given.pop("max_epochs")} if "max_epochs" in given else {}
         own = {"prediction_length": told.horizon, "context_length": 2 * told.horizon, "trainer_kwargs": trainer}
         own |= {"freq": self.period} if peer_job.takes(self.kind, "freq") else {}
         if self.features:
