@@ -157,10 +157,15 @@ class Watch:
         else:
             weight, step = number + 1, FOLD * (windows * self.turn + number) + within
             value = (sum(self.before) * windows + scorer.scores(held)[0] * weight) / (len(self.before) * windows + weight)
-        last = within == FOLD and (number, self.turn) == (windows - 1, self.objective.n_seeds - 1)
-        if self.report(value, step) and not last:  # nothing is left to be saved
+        if self.report(value, step) and (within < FOLD or self._fits_after(number)):
             self.ended = "worse than others at this step"
         return bool(self.ended)
+
+    def _fits_after(self, number: int) -> bool:
+        """Whether there is anything left to be saved: forecasts alone cost little, and a whole score tells more."""
+        every = refit_every(self.objective.refit, self.model.capabilities.by_series)
+        later = range(number + 1, self.objective.plan.n_windows)
+        return self.turn < self.objective.n_seeds - 1 or any(every and one % every == 0 for one in later)
 
 
 def reason(error: BaseException) -> str:

@@ -232,6 +232,16 @@ def test_bad_trials_of_any_family_end_early(frame, tmp_path):
     assert ended["away"].abs().median() > done["away"].abs().median()
 
 
+def test_no_trial_is_ended_when_all_is_fitted(frame):
+    space = {"lags": [1, 2, 3, 5, 7, 9], "ridge": {"low": 1e-6, "high": 1e6, "log": True}}
+    once, often = (
+        searched(LinearModel(), frame, 20, options=Study(n_windows=4, space=space, refit=refit)) for refit in ("auto", 2)
+    )
+    assert set(once.trials["state"]) == {"complete"}
+    assert set(often.trials.loc[often.trials["state"] == "pruned", "steps"]) <= {100, 200}
+    assert "pruned" in set(often.trials["state"])
+
+
 def test_networks_end_early_within_a_window_by_their_forecasts():
     frame = datasets.generate(4, 90, seed=2)
     small = LSTM(horizon=7, hidden_size=4, decoder_size=8, max_steps=40, input_size=14, n_layers=2, dropout=0.3)
