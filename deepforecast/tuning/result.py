@@ -87,8 +87,8 @@ class TuningResult:
 
     @property
     def pareto(self) -> pd.DataFrame:
-        """The trials that no other beats in all objectives."""
-        table = self.trials
+        """The trials that no other beats in all objectives, without copies of them."""
+        table = self.trials[self.trials["copy_of"].isna()]
         values = table[list(self.objectives)].to_numpy(dtype=np.float64)
         good = (table["state"] == "complete").to_numpy()
         beaten = [

@@ -24,6 +24,7 @@ HEARTBEAT, SILENCE = 30, 120  # seconds between two signs of life of a trial on 
 LOCK_GRACE = 30  # seconds after which a lock of another machine is taken over
 STATE = 6  # the operation of a journal that begins or ends a trial, as Optuna numbers them
 DRIVERS = {"psycopg": "psycopg[binary]", "psycopg2": "psycopg2-binary", "MySQLdb": "mysqlclient", "cx_Oracle": "oracledb"}
+PARTS = ("study", "trial", "samplers", "pruners")  # of Optuna, that log
 SCHEMES = ("sqlite", "postgresql", "mysql", "mariadb", "mssql", "oracle")
 
 
@@ -184,17 +185,16 @@ def quiet() -> Iterator[None]:
     What is used of it that it calls experimental has not changed for years: TPE by groups of conditional parameters (since
     2.8), signs of life in databases (2.9), Sobol (3.0), names of metrics (3.2), the Wilcoxon pruner (3.6).
     """
-    logger = logging.getLogger("optuna")
-    level, kept = logger.level, [logging.getLogger(f"optuna.{name}") for name in ("study", "trial", "samplers", "pruners")]
-    levels = [one.level for one in kept]
-    logger.setLevel(logging.WARNING)
-    for one in kept:
-        one.setLevel(logging.ERROR + 1)
+    wanted = {"optuna": logging.WARNING} | dict.fromkeys(map("optuna.{}".format, PARTS), logging.ERROR + 1)
+    loggers = {logging.getLogger(name): level for name, level in wanted.items()}
+    # Inside another block all is set: to set a level makes every logger of the process forget what it knows, milliseconds each.
+    before = {one: one.level for one, level in loggers.items() if one.level != level}
+    for one in before:
+        one.setLevel(loggers[one])
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
             yield
     finally:
-        logger.setLevel(level)
-        for one, before in zip(kept, levels, strict=True):
-            one.setLevel(before)
+        for one, level in before.items():
+            one.setLevel(level)
