@@ -162,6 +162,15 @@ def test_formulas_are_drawn_and_code_is_left_alone() -> None:
         typeset("$\\nothing{x}$", "a.md")
 
 
+def test_every_formula_of_the_course_is_drawn() -> None:
+    pytest.importorskip("latex2mathml", reason="latex2mathml of the extra docs is not installed")
+    from builder.mathematics import typeset
+
+    drawn = {page.path: typeset(page.text, page.path).count("<math") for page in course.pages("none")}
+    assert drawn["tutorials/08_attention.md"] > 20
+    assert len(drawn) == len(course.scripts()) + 1
+
+
 def test_files_at_the_top_find_their_places() -> None:
     placed = home.placed("[a](benchmarks/results/score.md) [b](CONTRIBUTING.md)")
     assert placed == "[a](benchmarks/score.md) [b](contributing.md)"

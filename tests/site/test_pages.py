@@ -45,15 +45,16 @@ def test_code_of_a_page_runs(name: str, tmp_path: Path, monkeypatch: pytest.Monk
 
 
 @pytest.fixture(scope="module")
-def site() -> Path:
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The site without the tutorials, which have a test of their own."""
     if find_spec("zensical") is None:
         pytest.skip("the generator of the site is not installed: pip install '.[docs]'")
     env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tutorials" / "site"), *sys.path])}
-    command = [sys.executable, "-m", "builder", "--tutorials", "none"]
+    folder = tmp_path_factory.mktemp("build")
+    command = [sys.executable, "-m", "builder", "--tutorials", "none", "--to", str(folder)]
     done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=1800)
     assert done.returncode == 0, done.stdout + done.stderr
-    return ROOT / "build" / "site"
+    return folder / "site"
 
 
 @pytest.mark.slow

@@ -7,10 +7,12 @@ the generator  ->  build/site  ->  every link followed
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import subprocess
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -20,7 +22,7 @@ from builder import benchmarks, course, errors, further, home, models, reference
 from builder.links import broken, linked
 from builder.llms import index
 from builder.mathematics import typeset
-from builder.page import ROOT, SITE, SOURCE, WRITTEN, BuildError, Page
+from builder.page import BUILD, ROOT, WRITTEN, BuildError, Page
 
 CONFIG = ROOT / "tutorials" / "site" / "config.yml"
 Sections = dict[str, list[Page]]
@@ -41,19 +43,19 @@ def sections(course_pages: list[Page]) -> Sections:
     }
 
 
-def write(found: Sections) -> None:
+def write(found: Sections, source: Path) -> None:
     """The sources the generator reads: Markdown with names linked and formulas drawn, pictures, configuration."""
     places = reference.places()
     places |= further.places(places)
-    shutil.rmtree(SOURCE, ignore_errors=True)
-    shutil.copytree(WRITTEN / "assets", SOURCE / "docs" / "assets")
+    shutil.rmtree(source, ignore_errors=True)
+    shutil.copytree(WRITTEN / "assets", source / "docs" / "assets")
     for page in (page for pages in found.values() for page in pages):
-        target = SOURCE / "docs" / page.path
+        target = source / "docs" / page.path
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(typeset(linked(page.text, page.path, places), page.path), "utf-8")
         for picture in page.pictures:
             shutil.copy(picture, target.parent)
-    (SOURCE / "mkdocs.yml").write_text(yaml.safe_dump(configuration(found), sort_keys=False), "utf-8")
+    (source / "mkdocs.yml").write_text(yaml.safe_dump(configuration(found), sort_keys=False), "utf-8")
 
 
 def configuration(found: Sections) -> dict[str, Any]:
@@ -75,14 +77,14 @@ def _entries(section: str, pages: list[Page]) -> list[Any]:
     return [{first.title: first.path}, *({family: entries} for family, entries in families.items())]
 
 
-def generate() -> None:
+def generate(source: Path, site: Path) -> None:
     """Runs the generator; what it warns of ends the build."""
-    shutil.rmtree(SITE, ignore_errors=True)
+    shutil.rmtree(site, ignore_errors=True)
     command = [sys.executable, "-m", "zensical", "build", "--strict", "--clean", "--config-file", "mkdocs.yml"]
-    done = subprocess.run(command, cwd=SOURCE, capture_output=True, text=True)
-    if done.returncode or not (SOURCE / "site" / "index.html").is_file():
+    done = subprocess.run(command, cwd=source, capture_output=True, text=True)
+    if done.returncode or not (source / "site" / "index.html").is_file():
         raise BuildError(f"The generator of the site failed:\n{done.stdout}{done.stderr}")
-    (SOURCE / "site").rename(SITE)  # it writes nowhere but below its sources
+    (source / "site").rename(site)  # it writes nowhere but below its sources
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -90,20 +92,21 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--tutorials", choices=("full", "short", "none"), default="short",
                         help="how they are run: as a reader would, with less training (default), or not at all")  # fmt: skip
     parser.add_argument("--jobs", type=int, default=2, help="tutorials run at a time")
+    parser.add_argument("--to", type=Path, default=BUILD, help="folder that gets site/ and its sources (default: build)")
     given = parser.parse_args(arguments)
-    begin = time.monotonic()
+    begin, source, site = time.monotonic(), given.to / "site-source", given.to / "site"
     try:
         found = sections(course.pages(given.tutorials, given.jobs))
-        write(found)
-        generate()
-        index(found, SITE)
-        if lost := broken(SITE):
+        write(found, source)
+        generate(source, site)
+        index(found, site)
+        if lost := broken(site):
             raise BuildError("Links that lead nowhere:\n" + "\n".join(lost))
     except BuildError as error:
         print(f"docs: {error}", file=sys.stderr)
         return 1
     count = sum(map(len, found.values()))
-    print(f"docs: {count} pages in {time.monotonic() - begin:.0f} s; open {SITE.relative_to(ROOT)}/index.html")
+    print(f"docs: {count} pages in {time.monotonic() - begin:.0f} s; open {os.path.relpath(site)}/index.html")
     return 0
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[3]
 WRITTEN = ROOT / "tutorials" / "site" / "pages"  # pages written by hand
 BUILD = ROOT / "build"
-SITE, SOURCE, CACHE = BUILD / "site", BUILD / "site-source", BUILD / "tutorials"
+CACHE = BUILD / "tutorials"  # what tutorials printed and drew
 
 
 @dataclass(frozen=True)
