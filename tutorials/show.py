@@ -12,6 +12,8 @@ import contextlib
 import io
 import os
 import sys
+import types
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -71,21 +73,31 @@ def _open_figures() -> list[Any]:
 def page(script: Path, folder: Path) -> str:
     """The tutorial as Markdown; its pictures are written into `folder`."""
     parts, count = [], 0
-    namespace: dict[str, Any] = {"__name__": "__main__"}
-    for cell in cells(script.read_text("utf-8")):
-        if cell.prose:
-            parts.append(cell.text)
-            continue
-        printed, figures = run(cell, namespace, str(script))
-        parts.append(f"```python\n{cell.text}\n```")
-        if printed.strip():
-            parts.append(f"```text\n{printed.rstrip()}\n```")
-        for figure in figures:
-            count += 1
-            name = f"{script.stem}-{count}.png"
-            figure.savefig(folder / name, dpi=110)
-            parts.append(f"![picture {count}]({name})")
+    with as_main() as namespace:
+        for cell in cells(script.read_text("utf-8")):
+            if cell.prose:
+                parts.append(cell.text)
+                continue
+            printed, figures = run(cell, namespace, str(script))
+            parts.append(f"```python\n{cell.text}\n```")
+            if printed.strip():
+                parts.append(f"```text\n{printed.rstrip()}\n```")
+            for figure in figures:
+                count += 1
+                name = f"{script.stem}-{count}.png"
+                figure.savefig(folder / name, dpi=110)
+                parts.append(f"![picture {count}]({name})")
     return "\n\n".join(parts) + "\n"
+
+
+@contextlib.contextmanager
+def as_main() -> Iterator[dict[str, Any]]:
+    """A namespace that is the module `__main__` meanwhile: classes of a script are looked up there when they go to a worker."""
+    before, sys.modules["__main__"] = sys.modules["__main__"], types.ModuleType("__main__")
+    try:
+        yield vars(sys.modules["__main__"])
+    finally:
+        sys.modules["__main__"] = before
 
 
 def main(number: str, to: str) -> None:
