@@ -105,7 +105,8 @@ def is_public(name: str) -> bool:
 def setting(source: str) -> list[str]:
     """The short setting is read by one line, and nothing else is read from the environment."""
     found = [] if source.splitlines().count(SHORT) == 1 else [f"the line `{SHORT}` is there once"]
-    return found if source.count("environ") == 1 and "getenv" not in source else [*found, "reads the environment once"]
+    reads = len(re.findall(r"\benviron\b|\bgetenv\b", source))
+    return found if reads == 1 else [*found, "reads the environment once"]
 
 
 def imports(source: str) -> list[str]:
