@@ -176,5 +176,6 @@ def on_the_scale(parts: dict[str, Floats]) -> dict[str, Floats]:
     found["trend"] = level + found["trend"]
     size = np.abs(whole).max(axis=1, keepdims=True) + np.abs(whole - level).max(axis=1, keepdims=True)
     if (np.abs(rest) <= ROUNDING * size).all():
-        return {**found, "trend": whole - np.asarray(sum(value for name, value in found.items() if name != "trend"))}
+        most = max(found, key=lambda name: float(np.ptp(found[name], axis=1).max()))  # where it is not seen
+        return {**found, most: found[most] + rest}
     return {**found, "rest": rest}
