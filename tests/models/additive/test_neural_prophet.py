@@ -184,6 +184,15 @@ def test_lags_are_learned_and_a_prior_makes_them_few() -> None:
     assert np.abs(weights[1][:-1]).sum() < 0.4 * np.abs(weights[0][:-1]).sum()
 
 
+def test_a_missing_lag_counts_as_expected() -> None:
+    frame = daily(20 + 0.2 * np.arange(200) + 0.1 * noise(200))
+    model = NeuralProphet(horizon=3, input_size=5, max_steps=200, batch_size=32, **OFF).fit(frame)
+    gone = frame.assign(y=frame["y"].where(frame.index < 195))
+    with pytest.warns(DataWarning, match="missing"):
+        found = wide(model, frame=gone)
+    np.testing.assert_allclose(found["ar"], 0.0, atol=1e-6)
+
+
 def test_a_constant_series_and_a_level_far_from_zero() -> None:
     frame = pd.concat([
         daily(np.full(60, 7.0), "flat"), daily(3e9 + 4 * np.sin(2 * np.pi * np.arange(60) / 7), "high"), daily(noise(60), "low")
