@@ -112,7 +112,7 @@ class Server:
         if not pid:
             self._child(job, prepared, left, words)
         self.running[pid] = Running(
-            job, row, pid, began, time.perf_counter() + (task.time_limit or self.suite.time_limit),
+            job, row, pid, began, began + (task.time_limit or self.suite.time_limit),
             task.memory_limit or self.suite.memory_limit, left, words, meter,
         )  # fmt: skip
         return None
