@@ -32,7 +32,11 @@ def text_to_mapping(text: str, where: str) -> Mapping[str, Any]:
 
     Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, mapping)
     try:
-        found = yaml.load(text, Loader)  # noqa: S506, TID251  # a SafeLoader
+        loader = Loader(text)
+        try:
+            found = loader.get_single_data()
+        finally:
+            loader.dispose()
     except (yaml.YAMLError, ValueError, TypeError, RecursionError) as error:
         if isinstance(error, ParameterError):
             raise

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import logging
 import os
 import sys
 import tempfile
@@ -17,6 +18,7 @@ from deepforecast.core import registry
 from deepforecast.core.params import declared
 from deepforecast.core.threads import as_worker, waiting_passively
 
+LOG = logging.getLogger(__name__)
 NETWORKS = "networks"
 LONGEST = 300.0  # seconds, after which jobs begin all the same
 SHORT = {"max_steps": 1, "season_length": 7}  # given to the models that declare them
@@ -46,8 +48,10 @@ def rehearse(entries: Iterable[Entry], stopped: Callable[[], bool]) -> None:
         names = left.read().decode().split()
     with waiting_passively():
         for name in names:
-            with suppress(Exception):
+            try:
                 importlib.import_module(name)
+            except Exception as error:  # what cannot be imported here the jobs import by themselves, or tell
+                LOG.debug("rehearsal: %s was not imported: %s", name, error)
     with as_worker():
         for entry in chosen:
             if _module(entry).removeprefix("deepforecast.models.").startswith(PLAIN) and not stopped():
@@ -87,12 +91,15 @@ def _once(entry: Entry) -> None:
     from deepforecast.evaluation.compare import run
     from deepforecast.evaluation.cross_validation import Rows
 
-    with suppress(Exception), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        prepared = prepare(Task(task="rehearsal", generate={"n_series": 2, "length": 90}, horizon=7, level=(80.0,)))
-        known = declared(registry.get(entry.model))
-        given = {name: value for name, value in SHORT.items() if name in known}
-        model = build(entry, Task(dataset="-", parameters=given)).clone(horizon=7)
-        rows = Rows.of(prepared.panel, prepared.plan)
-        rows.columns = dict(run(model, prepared.panel, prepared.plan, "auto", prepared.levels).columns)
-        scores(rows.frame(prepared.panel), model.name, prepared)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            prepared = prepare(Task(task="rehearsal", generate={"n_series": 2, "length": 90}, horizon=7, level=(80.0,)))
+            known = declared(registry.get(entry.model))
+            given = {name: value for name, value in SHORT.items() if name in known}
+            model = build(entry, Task(dataset="-", parameters=given)).clone(horizon=7)
+            rows = Rows.of(prepared.panel, prepared.plan)
+            rows.columns = dict(run(model, prepared.panel, prepared.plan, "auto", prepared.levels).columns)
+            scores(rows.frame(prepared.panel), model.name, prepared)
+    except Exception as error:  # its jobs will tell
+        LOG.debug("rehearsal: %s failed: %s", entry.name, error)

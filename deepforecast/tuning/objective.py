@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,6 +21,7 @@ from deepforecast.evaluation.backtesting import seeded
 from deepforecast.tuning.scoring import Scorer
 from deepforecast.tuning.space import Configuration, Space
 
+LOG = logging.getLogger(__name__)
 SECONDS = "seconds"  # the objective that is no metric
 MOMENT = 5.0  # seconds that a model may take to be warm
 LOOKS = (FOLD // 4, FOLD // 2, 3 * FOLD // 4)  # places of a window at which what has been learned so far is scored
@@ -72,9 +73,11 @@ class Objective:
 
     def warm(self, number: int, until: float) -> None:
         """Run a model as it is, for a moment: what is loaded and compiled on the way is no trial's time."""
-        with suppress(Exception):  # it says so again in a trial
+        try:
             model = self._ready(Configuration(number, {}))
             Watch(self, model, self.panels[number], None, min(until, time.monotonic() + MOMENT), 0, []).run()
+        except Exception as error:  # its trials will tell
+            LOG.debug("warming up: %s failed: %s", self.space.names[number], error)
 
     def _ready(self, tried: Configuration) -> Forecaster:
         """The model of a configuration, with bands where a metric needs some and it has none of its own."""
