@@ -34,7 +34,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 SHORT = os.environ.get("DEEPFORECAST_SHORT") == "1"  # a quick run, as in the tests: less training
-STEPS = 12 if SHORT else 80
+STEPS = 12 if SHORT else 40
 
 program = """
 import sys, deepforecast
