@@ -54,7 +54,7 @@ def suite_of_run(folder: str | Path) -> Suite:
 
 
 def summarise(rows: Sequence[Row], *, metric: str | None = None, reference: str = "SeasonalNaive") -> Summary:
-    """The leaderboard of a run by one metric (default: the first that is asked for), best first.
+    """The leaderboard of a run by one metric (default: the first asked for), best first, those of every task before others.
 
     Its table: mean rank over the tasks that every complete model has, skill against the reference, share of wins, each with its
     bootstrap interval over tasks; seconds and memory summed over tasks; how many jobs went wrong.
@@ -74,9 +74,9 @@ def summarise(rows: Sequence[Row], *, metric: str | None = None, reference: str 
     complete: NDArray[np.bool_] = np.asarray(~np.isnan(judged).any(axis=1))
     compared = tuple(name for name, whole in zip(models, complete.tolist(), strict=True) if whole)
     comparison = friedman(judged[complete]) if complete.sum() > 1 and len(tasks) > 1 else None
-    order = np.lexsort((np.nan_to_num(judged[:, 0], nan=np.inf), -np.nan_to_num(wins.value, nan=-1.0)))
-    if gained is not None:
-        order = np.argsort(-np.nan_to_num(gained.value, nan=-np.inf), kind="stable")
+    good = wins.value if gained is None else gained.value
+    # those that have every task first: skill on a few tasks, perhaps the easy ones, does not compare
+    order = np.lexsort((-np.nan_to_num(good, nan=-np.inf), ~complete))
     rank = {} if comparison is None else dict(zip(compared, comparison.rank.tolist(), strict=True))
     table = _table(rows, models, judged, gained, wins, rank)
     return Summary(metric, models, tasks, values, gained, wins, comparison, compared, table.iloc[order].reset_index(drop=True))

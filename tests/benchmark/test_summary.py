@@ -28,13 +28,13 @@ def rows(values: dict[str, list[float | None]], metric: str = "mase") -> list[Ro
 
 def test_the_board_is_in_the_order_of_skill_and_fills_in_no_failure() -> None:
     found = summarise(rows({"SeasonalNaive": [1, 2, 4], "Good": [0.5, 1, 2], "Bad": [2, 4, 8], "Half": [0.1, None, 0.1]}))
-    assert found.table["model"].tolist() == ["Half", "Good", "SeasonalNaive", "Bad"]
-    half = found.table.iloc[0]
+    assert found.table["model"].tolist() == ["Good", "SeasonalNaive", "Bad", "Half"]  # which has not all tasks
+    half = found.table.iloc[3]
     assert half["skill"] == pytest.approx(1 - np.sqrt(0.1 * 0.025))
     assert (half["tasks"], half["failed"]) == (2, 1)
     assert np.isnan(half["rank"])  # ranks are of the tasks that a model has all of
     assert found.compared == ("SeasonalNaive", "Good", "Bad")
-    assert found.table["rank"].tolist()[1:] == [1.0, 2.0, 3.0]
+    assert found.table["rank"].tolist()[:3] == [1.0, 2.0, 3.0]
     assert found.comparison is not None
     assert found.comparison.datasets == 3
 
