@@ -60,7 +60,8 @@ HEAD = """# NeuralProphet beside Prophet
 
 A day (24 hours) ahead, at each of the first {days} days of the test part; defaults of both, and a week of lags, linear.
 Of three candidates this alone was run on the end of the train part, of vic_elec (the search was stopped for want of
-time); none was compared on the test part. Prophet is fitted anew for each day, NeuralProphet once, whose bands are too narrow on epf_np.
+time); none was compared on the test part. Prophet is fitted anew for each day, NeuralProphet once, whose bands are too
+narrow on epf_np.
 `over a week before`: MAE over that of the value a week before. deepforecast {version}, Python {python}, one thread, on a
 machine that others used at the same time. `python benchmarks/bench_neural_prophet.py --write`
 

@@ -128,8 +128,8 @@ def split(train: pd.DataFrame, test: pd.DataFrame, back: int, horizon: int) -> t
 
 NOTE = (
     "Both make the same objective least; ours is lower on each series looked at (results/prophet_parity.md). Points are",
-    "means on both sides and neither cuts off below 0. On M5 our mean MASE is 0.0006 (0.07 %) above theirs: whether that is the noise",
-    "of stopping short of the maximum has not been shown. `peers/prophet_loop.py ... long` lets Stan search on, to see.",
+    "means on both sides and neither cuts off below 0. On M5 our mean MASE is 0.0006 (0.07 %) above theirs: whether that is",
+    "the noise of stopping short of the maximum has not been shown. `peers/prophet_loop.py ... long` lets Stan search on.",
 )
 WAYS = {
     "ours": ("Prophet", "Prophet-lo-80", "Prophet-hi-80"),
