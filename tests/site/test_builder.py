@@ -153,6 +153,7 @@ def test_formulas_are_drawn_and_code_is_left_alone() -> None:
     pytest.importorskip("latex2mathml", reason="latex2mathml of the extra docs is not installed")
     from builder.mathematics import typeset
 
+    assert ">arg<" in typeset("$\\arg\\min_x$", "a.md")
     drawn = typeset("Of $y_t$ and `$x$`, for $5 and $6:\n\n$$\\frac{1}{2}$$\n", "a.md")
     assert drawn.count("<math") == 2
     assert "<mfrac>" in drawn

@@ -8,6 +8,7 @@ from builder.page import BuildError
 
 CODE = re.compile(r"(^ *```.*?^ *```[ ]*$|`[^`\n]+`)", flags=re.MULTILINE | re.DOTALL)
 DISPLAY = re.compile(r"\$\$(.+?)\$\$", flags=re.DOTALL)
+OPERATORS = re.compile(r"\\(arg)(?![A-Za-z])")  # of TeX, but not of the converter
 INLINE = re.compile(r"(?<![\\$\w])\$(?=\S)([^$\n]+?)(?<=\S)\$(?![\d$])")
 
 
@@ -32,7 +33,7 @@ def _drawn(tex: str, where: str, display: str) -> str:
     from latex2mathml.converter import convert
 
     try:
-        drawn: str = convert(" ".join(tex.split()), display=display)
+        drawn: str = convert(OPERATORS.sub(r"\\operatorname{\1}", " ".join(tex.split())), display=display)
     except Exception as error:  # of whatever kind the converter raises: said with the page
         raise BuildError(f"{where}: the formula {tex.strip()!r} cannot be drawn: {type(error).__name__} {error}") from error
     if unknown := re.search(r"\\[A-Za-z]+|&#x0005C;\w*", drawn):
