@@ -3,8 +3,9 @@
     python benchmarks/bench_attention_epf.py [Transformer] [Seq2Seq] [--seeds 1] [--quick]
 
 Needs the data folder (DEEPFORECAST_DATA). Standardised by the first 36,691 rows, which alone are learned from; input 168,
-horizon 24, each row of the last 10,483 but 23 begins a window. The Transformer's setting was looked at on the 5,242 rows between
-(validation), not on the test part; that of Seq2Seq is a first guess. Wang et al. 2024 (TimeXer) have 0.236; asked of the better of the two: less.
+horizon 24, each row of the last 10,483 but 23 begins a window. The Transformer's setting was looked at on the 5,242 rows
+between (validation), not on the test part; that of Seq2Seq is a first guess. Wang et al. 2024 (TimeXer) have 0.236; asked of
+the better of the two: less.
 """
 
 from __future__ import annotations

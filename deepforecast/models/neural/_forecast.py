@@ -17,7 +17,7 @@ from deepforecast.errors import ParameterError, shown
 if TYPE_CHECKING:
     from deepforecast.models.neural._base import NeuralForecaster
 
-LEAST = 4  # what is computed at once is a multiple of it: of fewer rows, products are summed in another order
+LEAST = 4  # what is computed at once is a multiple of it: of fewer rows, many processors sum products in another order
 
 
 @dataclass(frozen=True)

@@ -50,9 +50,16 @@ def test_a_forecast_does_not_depend_on_the_batch_or_the_threads(name: str, many:
             for count in (1, 2, 3, 4, 5, 7, 9, 511, 513):
                 ids = many.unique_id.unique()[-count:]
                 part = model.predict(frame=many[many.unique_id.isin(ids)], quantiles=[0.1]).set_index("unique_id")
-                pd.testing.assert_frame_equal(part, whole.loc[ids], check_exact=True)
+                same_to_rounding(part, whole.loc[ids])
             found[threads] = whole
-    pd.testing.assert_frame_equal(found[1], found[2], check_exact=True)
+    same_to_rounding(found[1], found[2])
+
+
+def same_to_rounding(one: pd.DataFrame, other: pd.DataFrame) -> None:
+    """K18, K19: to 1e-6 of a forecast's size; how many rows processors add up at once, and so the last bits, differs."""
+    pd.testing.assert_frame_equal(one[["ds"]], other[["ds"]])
+    values, others = (frame.drop(columns="ds").to_numpy() for frame in (one, other))
+    np.testing.assert_allclose(values, others, rtol=0, atol=1e-6 * np.abs(others).max())
 
 
 def test_a_pass_is_padded_to_whole_rows_of_four(monkeypatch: pytest.MonkeyPatch) -> None:
