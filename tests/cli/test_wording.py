@@ -99,7 +99,7 @@ LINES = {  # what is done wrong -> a way out that a command line has
     "compare sales.csv --horizon 3 --metrics owa": "deepforecast cross-validate with --metrics owa --reference Naive2.",
     "compare sales.csv --horizon 3 --plot board.bmp": "ends in .png, .svg or .pdf; got board.bmp.",
     "fit sales.csv --model Naive --target ds --save m.dfc": "ds has more than one (time, target).",
-    "frobnicate": "There is check, fit, predict, cross-validate, compare, tune, models, doctor, demo.",
+    "frobnicate": "There is check, fit, predict, cross-validate, compare, tune, benchmark, models, doctor, demo.",
 }
 
 

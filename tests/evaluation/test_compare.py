@@ -318,7 +318,7 @@ def test_a_column_named_cutoff_is_refused(role: str) -> None:
         ({"level": 100}, ParameterError, "level"),
         ({"season_length": 0}, ParameterError, "season_length is at least 1"),
         ({"season_length": 1.5}, ParameterTypeError, "season_length is a whole number"),
-        ({"metrics": "mse"}, ParameterError, "There is no metric mse"),
+        ({"metrics": "msee"}, ParameterError, "There is no metric msee"),
         ({"metrics": []}, ParameterError, "metrics names at least one metric"),
         ({"metrics": 3}, ParameterTypeError, "A metric is a name"),
         ({"metrics": "coverage"}, ParameterError, "coverage needs intervals"),
