@@ -103,6 +103,17 @@ def test_a_locale_without_the_letters(model: Path) -> None:
     assert "Cand\\xe8s" in listed.stdout
 
 
+def wait_until_it_waits(pid: int) -> None:
+    """Until all is imported and the process has slept, and computed nothing, for half a second."""
+    deadline, before, idle = time.monotonic() + 60, "", 0
+    while idle < 10 and time.monotonic() < deadline:
+        state, *rest = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
+        spent = " ".join(rest[10:12])  # its CPU time
+        ready = state == "S" and "pyarrow" in Path(f"/proc/{pid}/maps").read_text()
+        idle, before = (idle + 1 if ready and spent == before else 0), spent
+        time.sleep(0.05)
+
+
 def test_interrupted(model: Path) -> None:
     # It waits for its input, so it is interrupted in the middle of its work whatever the machine is doing.
     process = subprocess.Popen(
@@ -113,10 +124,7 @@ def test_interrupted(model: Path) -> None:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
-    deadline = time.monotonic() + 30
-    while "pyarrow" not in Path(f"/proc/{process.pid}/maps").read_text() and time.monotonic() < deadline:
-        time.sleep(0.02)
-    time.sleep(0.3)
+    wait_until_it_waits(process.pid)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=30)
     assert (process.returncode, out, err) == (130, b"", b"interrupted\n")
