@@ -185,7 +185,7 @@ def test_pages_of_files_are_made(make: Callable[[], Any]) -> None:
 
 
 def test_llms_txt_lists_every_page() -> None:
-    text = llms.text("site", "about", {"Start": [Page("a.md", "A", "# A\n\nSays a. More.")], "Empty": []})
+    text = llms.text("site", "about", {"Start": [Page("a.md", "A", "# A\n\nSays [a](../a.md). More.")], "Empty": []})
     assert text == "# site\n\n> about\n\n## Start\n\n- [A](a.md): Says a.\n"
 
 

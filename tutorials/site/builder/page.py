@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,10 +24,10 @@ class Page:
 
     @property
     def summary(self) -> str:
-        """The first sentence of its first paragraph."""
+        """The first sentence of its first paragraph, without links."""
         for block in self.text.split("\n\n"):
             if block[:1].isalpha() or block[:1] == "`":
-                line = " ".join(block.split())
+                line = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", " ".join(block.split()))
                 return line.partition(". ")[0].rstrip(".:") + "."
         return ""
 
