@@ -77,7 +77,8 @@ def name_of(kind: Any, bounds: str = "") -> str:
     if origin in (list, tuple, Sequence):
         items = [one for one in inner if one is not Ellipsis]
         count = f"{len(items)} " if origin is tuple and Ellipsis not in inner and inner else ""
-        members = list(dict.fromkeys(MANY.get(one) or name_of(one) for item in items for one in alternatives(item)))
+        kinds = [one for item in items for one in alternatives(item) if one is not Any]
+        members = list(dict.fromkeys(MANY.get(one) or name_of(one) for one in kinds))
         about = bounds if set(items) <= {int, float} else ""
         return f"a {'tuple' if origin is tuple else 'list'}" + (f" of {count}{' or '.join(members)}{about}" if members else "")
     if origin in (dict, Mapping):

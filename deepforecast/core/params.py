@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import numbers
+import typing
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -75,7 +76,7 @@ class Param:
                 raise ParameterError(f"{self.name} is {self._rule(kinds)}; got {_told(value)}.")
             found = f"{_told(value)} ({type(value).__name__}).{_hint(value, kinds)}"
             raise ParameterTypeError(f"{self.name} is {self._rule(kinds)}; got {found}")
-        if Any not in kinds and not self._within(value):
+        if not any(kind is Any or Any in typing.get_args(kind) for kind in kinds) and not self._within(value):
             raise ParameterError(f"{self.name} is {self._rule(kinds)}; got {_told(value)}.")
 
     def _free(self, kinds: Sequence[Any]) -> list[Any]:

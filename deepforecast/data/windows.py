@@ -100,7 +100,8 @@ def channels(panel: Panel, input_size: int, horizon: int, clock: tuple[str, ...]
     for name in (*numbers, *of(tuple(panel.static), False)):
         values = every[name].values
         known = values[~np.isnan(values)]
-        centre[name] = float(known.mean()) if len(known) else 0.0
+        still = bool(len(known)) and known.min() == known.max()  # their mean is not quite them: what is left would count as 1
+        centre[name] = float(known[0] if still else known.mean()) if len(known) else 0.0
         wide = float(np.abs(known - centre[name]).max()) if len(known) else 0.0
         spread[name] = float(np.sqrt(np.mean(((known - centre[name]) / wide) ** 2)) * wide) if wide > 0 else 1.0
     codes = (*ahead_codes, *of(names.past, True))

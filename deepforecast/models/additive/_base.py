@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from deepforecast.core.forecaster import Forecaster
 from deepforecast.core.params import param
+
+if TYPE_CHECKING:
+    from deepforecast.core.state import State
+    from deepforecast.data.covariates import Covariate
+    from deepforecast.data.frames import Frame
 
 SEASONALITY = "True, False, how many sines and cosines, or 'auto': where a history is long and dense enough for it"
 
@@ -80,3 +85,10 @@ class AdditiveForecaster(Forecaster):
     def taken_names(self) -> tuple[str, ...]:
         """Components it has whatever is declared."""
         return ("trend",)
+
+    def _ahead(self, state: State, steps: int, future: Frame | None) -> Mapping[str, Covariate]:
+        from deepforecast.models.additive._planning import check_ahead
+
+        found = super()._ahead(state, steps, future)
+        check_ahead(self, found)
+        return found

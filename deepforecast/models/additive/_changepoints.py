@@ -11,6 +11,7 @@ from deepforecast.core.kinds import is_a
 from deepforecast.data.frames import Ints
 from deepforecast.data.panel import Panel
 from deepforecast.errors import ParameterError, shown
+from deepforecast.models.additive._declared import stamp
 
 UNITS = {86_400: "s", 86_400_000: "ms", 86_400_000_000: "us", 86_400_000_000_000: "ns"}
 
@@ -38,7 +39,7 @@ def checked(given: Sequence[Any], integer: bool) -> None:
     """Each is a date, or an integer where time is counted in integers."""
     for one in given:
         try:
-            if integer != is_a(one, int) or (not integer and np.isnat(_stamp(one, "s"))):
+            if integer != is_a(one, int) or (not integer and np.isnat(stamp(one, "s"))):
                 raise ValueError
         except (ValueError, OverflowError):
             wanted = "integers, as time is counted in integers" if integer else "dates such as '2024-12-24'"
@@ -48,8 +49,4 @@ def checked(given: Sequence[Any], integer: bool) -> None:
 def _clock(one: Any, per_day: int) -> int:
     if is_a(one, int):
         return int(one)
-    return int(_stamp(one, UNITS.get(per_day, "D")).astype(np.int64))
-
-
-def _stamp(one: Any, unit: str) -> Any:
-    return np.datetime64(str(one).replace(" ", "T")).astype(f"M8[{unit}]")
+    return int(stamp(one, UNITS.get(per_day, "D")).astype(np.int64))

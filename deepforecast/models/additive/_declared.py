@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -76,10 +77,25 @@ def day_numbers(dates: Any, name: str, integer: bool) -> tuple[int, ...]:
         try:
             if integer != is_a(one, int):
                 raise ValueError
-            found.append(int(one) if integer else int(np.datetime64(str(one).replace(" ", "T"), "D").astype(np.int64)))
+            found.append(int(one) if integer else int(stamp(one, "D").astype(np.int64)))
         except (ValueError, OverflowError):
             wanted = "an integer, as time is counted in integers" if integer else "a date such as '2024-12-24'"
             raise ParameterError(f"{name} holds {shown(one)}; each of its dates is {wanted}.") from None
-        if not integer and np.isnat(np.datetime64(str(one).replace(" ", "T"), "D")):
+        if not integer and np.isnat(stamp(one, "D")):
             raise ParameterError(f"{name} holds {shown(one)}; each of its dates is a date such as '2024-12-24'.")
     return tuple(sorted(set(found)))
+
+
+def stamp(one: Any, unit: str) -> np.datetime64:
+    """A date as numpy counts it. One with a time zone counts by the clock on its wall, as rows do, not by that of Greenwich.
+
+    >>> stamp("2024-12-25 00:00+01:00", "D"), stamp("2024-12-25", "D")
+    (np.datetime64('2024-12-25'), np.datetime64('2024-12-25'))
+    """
+    try:
+        read = one if isinstance(one, datetime) else datetime.fromisoformat(str(one))
+        one = read.replace(tzinfo=None) if read.tzinfo is not None else one
+    except ValueError:
+        pass  # what numpy reads beside: a year, a month
+    found: np.datetime64 = np.datetime64(str(one).replace(" ", "T")).astype(f"M8[{unit}]")
+    return found

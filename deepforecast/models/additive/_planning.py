@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from deepforecast.errors import DataError, ParameterError, some
 from deepforecast.models.additive._declared import EVENT, REGRESSOR, SEASON, day_numbers, declared
 
 if TYPE_CHECKING:
+    from deepforecast.data.covariates import Covariate
     from deepforecast.models.additive._base import AdditiveForecaster
 
 USUAL = {"yearly": (365.25, 10, 730.0, 0.0), "weekly": (7.0, 3, 14.0, 7.0), "daily": (1.0, 4, 2.0, 1.0)}
@@ -59,13 +60,24 @@ def _seasons(model: AdditiveForecaster, panel: Panel) -> Iterator[Part]:
         yield Part(name, A_SEASON, 2 * order, prior, _multiplies(said, usual), float(said["period"]), order, condition)
 
 
+def check_ahead(model: AdditiveForecaster, future: Mapping[str, Covariate]) -> None:
+    """Conditions are flags ahead, too."""
+    for said in declared(model.seasonalities, "seasonalities", SEASON).values():
+        if said.get("condition") in future:
+            _check_flag(said["condition"], future[said["condition"]])
+
+
 def _check_condition(name: str, condition: str, panel: Panel) -> None:
     if condition not in panel.series.columns.future:
         raise ParameterError(
             f"seasonalities[{name!r}]: 'condition' names a column known ahead; {condition!r} is not declared as one. Say "
             f"columns={{'future': [..., {condition!r}]}}."
         )
-    values, named = panel.covariates[condition].values, panel.covariates[condition].categories is not None
+    _check_flag(condition, panel.covariates[condition])
+
+
+def _check_flag(condition: str, column: Covariate) -> None:
+    values, named = column.values, column.categories is not None
     wrong = values[~(np.isnan(values) | (values == 0.0) | (values == 1.0))]
     if named or len(wrong):
         found = "categories" if named else f"{wrong[0]:g}"

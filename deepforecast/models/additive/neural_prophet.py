@@ -14,9 +14,9 @@ from deepforecast.models.neural._base import NEURAL, NeuralForecaster
 from deepforecast.models.neural._making import PLACES
 
 if TYPE_CHECKING:
-    from deepforecast.core.state import Learned
+    from deepforecast.core.state import Learned, State
     from deepforecast.data.covariates import Covariate
-    from deepforecast.data.frames import Floats
+    from deepforecast.data.frames import Floats, Frame
     from deepforecast.data.moments import Moments
     from deepforecast.data.panel import Panel
     from deepforecast.data.windows import Channels
@@ -42,7 +42,9 @@ class NeuralProphet(AdditiveForecaster, NeuralForecaster):
     all. Components of `local` have coefficients for each series beside those of all; a series not seen in fit has their mean.
     Lags count by how far they were from the other components, so a missing one counts as expected; trend and seasons hang on
     time alone. Priors are those of `Prophet`, in units of the series' scale: what is made least is the loss of all values minus
-    their logarithm. Learning starts from the straight components' likeliest coefficients. Where time is counted in integers, a
+    their logarithm. Learning starts from the straight components' likeliest coefficients. Bands are
+    learned on the fit's own rows and are narrow where what comes differs (80 % bands held 60 to 70 % of electricity prices);
+    `intervals="conformal"` calibrates them on rolling forecasts. Where time is counted in integers, a
     step is a day, and seasons are those that are declared. Triebe et al. 2021, "NeuralProphet: Explainable Forecasting at
     Scale".
 
@@ -153,6 +155,14 @@ class NeuralProphet(AdditiveForecaster, NeuralForecaster):
         from deepforecast.nn.additive import AdditiveBody
 
         return AdditiveBody(sizes, planned_network(self, sizes.channels))
+
+    def _ahead(self, state: State, steps: int, future: Frame | None) -> Mapping[str, Covariate]:
+        from deepforecast.models.additive._untold import say_unlearned
+
+        found = super()._ahead(state, steps, future)
+        if found:
+            say_unlearned(self.name, state, found)
+        return found
 
     def _explain(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> dict[str, Floats]:
         from deepforecast.models.additive._networks import on_the_scale

@@ -256,6 +256,17 @@ def test_time_zones_count_by_the_wall_clock() -> None:
     assert found["Prophet"].max() > 8
 
 
+def test_dates_with_a_time_zone_are_days_of_the_wall_clock() -> None:
+    frame = daily(10 + 0.1 * noise(60) + 8.0 * (np.arange(60) == 20))
+    frame["ds"] = frame["ds"].dt.tz_localize("Europe/Berlin")
+    for dates in (["2023-01-21", "2023-03-03"], [frame["ds"].iloc[20], "2023-03-03 00:00+01:00"]):
+        found = Prophet(horizon=3, events={"fair": {"dates": dates}}).fit(frame).explain()
+        fair = found.loc[found["component"] == "fair", "value"].to_numpy()
+        assert fair[1] > 6.0
+        assert not fair[[0, 2]].any()
+    Prophet(horizon=3, changepoints=[frame["ds"].iloc[0]]).fit(frame)  # the day before is no day of the history
+
+
 def test_series_that_noise_is_not_known_of_are_said() -> None:
     with pytest.warns(DataWarning, match="every value of series tiny"):
         found = Prophet(horizon=2).fit(daily([5.0, 7.0], name="tiny"), freq="D").predict(level=80)
@@ -385,6 +396,8 @@ def test_cross_validation_and_files(tmp_path: Path) -> None:
         ({"events": {"x": {"dates": ["2023-01-01"], "lower_window": 1}}}, ParameterError, "integer of at most 0"),
         ({"regressors": {"price": {}}}, ParameterError, "price is not declared as one"),
         ({"floor": "least"}, ParameterError, "least is not declared"),
+        ({"changepoints": [float("nan")]}, ParameterError, "a list of dates such as '2024-12-24'; it holds nan"),
+        ({"changepoints": "2023-01-05"}, ParameterTypeError, "changepoints is a list or None"),
         ({"changepoint_prior_scale": 0.0}, ParameterError, "changepoint_prior_scale"),
         ({"growth": "cubic"}, ParameterError, "growth"),
     ],
@@ -398,6 +411,9 @@ def test_a_condition_is_a_flag() -> None:
     seasons = {"fives": {"period": 5, "order": 1, "condition": "busy"}}
     with pytest.raises(DataError, match="busy says by 1 and 0 where a season holds; it holds 2"):
         Prophet(horizon=1, seasonalities=seasons).fit(daily(noise(30), busy=2.0), columns={"future": ["busy"]})
+    model = Prophet(horizon=1, seasonalities=seasons).fit(daily(noise(30), busy=1.0), columns={"future": ["busy"]})
+    with pytest.raises(DataError, match="it holds 2"):
+        model.predict(future=model.future_frame().assign(busy=2.0))
 
 
 @pytest.mark.parametrize(
