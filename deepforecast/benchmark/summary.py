@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from deepforecast.benchmark import rows as rows_of_run
 from deepforecast.benchmark.reading import text_to_mapping
 from deepforecast.benchmark.rows import SUITE, Row
-from deepforecast.benchmark.suite import Suite, suite_of_mapping
+from deepforecast.benchmark.suite import METRICS, Suite, suite_of_mapping
 from deepforecast.errors import DataError, ParameterError, shown, some
 from deepforecast.evaluation.critical import Comparison, friedman
 from deepforecast.evaluation.metrics import get
@@ -145,6 +145,18 @@ def deciding(rows: Sequence[Row]) -> str:
         for name in row.metrics:
             return name
     raise DataError("No job of the run has forecasts that were scored; see the errors of its rows.")
+
+
+def check_metric(suite: Suite, metric: str) -> None:
+    """Refuse a metric that no row of the suite's run will have, before the run and not after it."""
+    there: list[str] = []
+    for task in suite.tasks:
+        for name in task.metrics or METRICS:
+            levels = task.level if "lo" in get(name.rpartition("-")[0] or name).needs else ()
+            there += [f"{name}-{level:g}" for level in levels] if levels and "-" not in name else [name]
+    if metric not in there:
+        has = some(list(dict.fromkeys(there)), most=20)
+        raise ParameterError(f"A board is by a metric that the suite asks for, here {has}; got {shown(metric)}.")
 
 
 def distance(metric: str, values: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -93,9 +93,11 @@ def _run(suite: Any, values: argparse.Namespace) -> Outcome:
     import tempfile
 
     from deepforecast.benchmark.engine import Run, run
-    from deepforecast.benchmark.summary import summarise
+    from deepforecast.benchmark.summary import check_metric, summarise
     from deepforecast.cli.streams import note, one_line
 
+    if values.metric is not None:
+        check_metric(suite, values.metric)
     options = Run(jobs=values.jobs, retry=values.retry, progress=False if values.json else None)
     if values.output is None:
         note("nothing of this run is kept; --output FOLDER keeps it")
@@ -152,7 +154,8 @@ def _table(summary: Any, suite: Any) -> list[str]:
     columns["seconds"] = [short(float(one), 3) for one in table["fit_seconds"] + table["predict_seconds"]]
     columns["MB"] = [short(float(one), 3) for one in table["peak_mb"]]
     columns["failed"] = [str(one) for one in table["failed"]]
-    about = f"{summary.metric} of suite {suite.suite}; skill and wins over {len(summary.tasks)} tasks against {suite.reference}"
+    tasks = f"{len(summary.tasks)} task{'s' * (len(summary.tasks) != 1)}"
+    about = f"{summary.metric} of suite {suite.suite}; skill and wins over {tasks} against {suite.reference}"
     return [*table_lines(columns), about]
 
 

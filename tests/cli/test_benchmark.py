@@ -85,10 +85,18 @@ def test_an_audit(run: Any, asked: list[Any]) -> None:
         (["quick", "--series", "0"], "series"),
         (["quick", "--time-limit", "-1"], "time_limit"),
         (["quick", "--jobs", "0"], "jobs"),
+        (["quick", "--metric", "rmse"], "here mase, smape, wape, weighted_quantile_loss, coverage-80; got rmse"),
+        (["quick", "--metric", "coverage"], "coverage-80; got coverage"),
     ],
 )
 def test_wrong_use_is_refused(run: Any, asked: list[Any], words: list[str], told: str) -> None:
     assert told in run("benchmark", *words).refusal()
+
+
+def test_a_metric_of_the_suite_decides_and_another_is_refused_before_the_run(run: Any, asked: list[Any]) -> None:
+    assert "here mase, smape; got rmse" in run("benchmark", "small.yaml", "--metric", "rmse").refusal()
+    assert asked == []
+    assert "mase of suite small" in run("benchmark", "small.yaml", "--metric", "mase").out
 
 
 def test_models_are_told_with_what_they_were_given() -> None:
