@@ -123,6 +123,7 @@ def test_interrupted(model: Path) -> None:
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell's job in the background ignores it
     )
     wait_until_it_waits(process.pid)
     process.send_signal(signal.SIGINT)
