@@ -70,16 +70,18 @@ class TransformerStepwise(Stepwise, Attending):
     """One step after the other: each is told the value before it, sees the steps before it and the window, and no later one.
 
     In training all steps are taught in one pass. In forecasts the encoder runs once, and of the steps taken keys and values are
-    kept: a step costs the same whichever it is. The state: memory and what hides it, which paths share, then a cache a layer.
+    kept: a step costs the same whichever it is. The first is told the whole row before it, not its value alone. The state: memory,
+    what hides it and that row, which paths share, then a cache a layer.
     """
 
-    shared = 2
+    shared = 3
 
     def __init__(self, sizes: Sizes, options: TransformerOptions) -> None:
         super().__init__()
         self.horizon = sizes.horizon
         self.reader = Reader(sizes, options, range(1, sizes.horizon + 1))
         self.embedded = nn.Linear(1 + sizes.ahead, options.layer.width)
+        self.opening = nn.Linear(sizes.past, options.layer.width, bias=False) if sizes.past else None
         self.decoder = Decoder(options.layer, options.decoder_layers)
         self.over_time = self.reader.patches.count
         self.out = nn.Linear(options.layer.width, sizes.width)
@@ -88,17 +90,20 @@ class TransformerStepwise(Stepwise, Attending):
         """What was read, and caches with nothing in them."""
         memory, added = self.reader(inputs)
         windows, heads, _, width = memory[0].shape
-        return (torch.stack(memory, 1), added, *[added.new_empty(windows, 2, heads, 0, width) for _ in self.decoder.layers])
+        caches = [added.new_empty(windows, 2, heads, 0, width) for _ in self.decoder.layers]
+        return (torch.stack(memory, 1), added, self._before(inputs), *caches)
 
     def step(self, state: State, previous: Tensor, ahead: Tensor, number: int) -> tuple[Tensor, State]:
         """What the head reads of the next step, (B * N, width), and the state after it. Without gradients, caches are written
         into: of a state that has been gone on from, only what comes of it is to be gone on with."""
-        memory, added, *caches = state
+        memory, added, opening, *caches = state
         room = number + 1 if torch.is_grad_enabled() else self.horizon
         token = self._tokens(previous.unsqueeze(1), ahead.unsqueeze(1), number).squeeze(1)
+        if number == 0:
+            token = (token.unflatten(0, (len(opening), -1)) + opening).flatten(0, 1)
         looks = self.reader.positions.step_looks(number, added)
         found, after = self.decoder.step(token, caches, memory.unbind(1), At(number, room), looks)
-        return self.out(found), (memory, added, *after)
+        return self.out(found), (memory, added, opening, *after)
 
     def teach(self, inputs: Inputs, previous: Tensor) -> Tensor:
         """All steps with the values before them given, (B, horizon), in one pass: (B, horizon, width)."""
@@ -115,7 +120,15 @@ class TransformerStepwise(Stepwise, Attending):
         memory, added = self.reader(inputs, kept)
         count, positions = previous.shape[1], self.reader.positions
         looks = positions.ahead_look(True, count), positions.between_look(added, count)
-        return cast(Tensor, self.decoder(self._tokens(previous, inputs.ahead[:, :count]), memory, looks, kept))
+        tokens = self._tokens(previous, inputs.ahead[:, :count])
+        tokens = torch.cat([tokens[:, :1] + self._before(inputs), tokens[:, 1:]], dim=1)
+        return cast(Tensor, self.decoder(tokens, memory, looks, kept))
+
+    def _before(self, inputs: Inputs) -> Tensor:
+        """What the first step is told of the row before it besides the value: (B, 1, D)."""
+        if self.opening is None:
+            return inputs.y.new_zeros(len(inputs.y), 1, self.out.in_features)
+        return cast(Tensor, self.opening(inputs.past[:, -1:]))
 
     def _tokens(self, previous: Tensor, ahead: Tensor, begin: int = 0) -> Tensor:
         """(B, n), (B, n, ahead) -> (B, n, D)."""

@@ -138,13 +138,13 @@ def test_paths_go_on_beside_each_other_from_keys_that_are_not_repeated() -> None
     told = torch.randn(5, count, 4, generator=torch.Generator().manual_seed(3))
     with torch.inference_mode():
         state = paths(body.start(inputs), body.shared, count)
-        assert [one.shape[0] for one in state] == [5, 5, 15, 15]
+        assert [one.shape[0] for one in state] == [5, 5, 5, 15, 15]
         found = []
         for step in range(4):
             ahead = inputs.ahead[:, step].repeat_interleave(count, 0)
             raw, state = body.step(state, told[:, :, step].flatten(), ahead, step)
             found.append(raw)
-        assert [one.shape[0] for one in state] == [5, 5, 15, 15]
+        assert [one.shape[0] for one in state] == [5, 5, 5, 15, 15]
         together = torch.stack(found, 1).view(5, count, 4, -1)
         for path in range(count):
             torch.testing.assert_close(together[:, path], body.teach(inputs, told[:, path]), atol=1e-6, rtol=1e-5)

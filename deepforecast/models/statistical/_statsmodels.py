@@ -15,6 +15,8 @@ from deepforecast.models.statistical._basis import basis
 from deepforecast.models.statistical._still import FITTED, last_seen, swollen
 
 FAILED = "failed"
+FLAT = 1e-3
+"""Slope of the mean log-likelihood of a row, in the optimiser's own terms, that counts as none."""
 ORDINARY = (1e-3, 1e6)
 """Standard deviations of a series as statsmodels' optimiser knows them; others are brought near 1 by a power of two."""
 
@@ -146,10 +148,9 @@ def _arrays(model: Any, result: Any, scale: float, centre: float) -> dict[str, F
     selection = np.asarray(space["selection"], np.float64)
     shocks = selection @ np.asarray(space["state_cov"], np.float64) @ selection.T
     effects = result.params[len(result.params) - model.k_exog :] if model.k_exog else np.zeros(0)
-    told = getattr(result, "mle_retvals", None)
     return {
         "params": np.array(result.params, np.float64),
-        "converged": np.array(told is None or bool(told["converged"])),
+        "converged": np.array(_converged(getattr(result, "mle_retvals", None))),
         "exact": np.array(bool(model.use_exact_diffuse)),
         "scale": np.array(scale),
         "centre": np.array(centre),
@@ -161,6 +162,14 @@ def _arrays(model: Any, result: Any, scale: float, centre: float) -> dict[str, F
         "covariance": np.array(filtered.predicted_state_cov[:, :, -1]),
         "effects": np.asarray(effects, np.float64),  # of the regressors as they were worked with
     }
+
+
+def _converged(told: Mapping[str, Any] | None) -> bool:
+    """Whether the optimiser stands at a maximum. Its line search may break off there, among the last digits of numerical
+    slopes (flag 2, on one processor and not on another): a maximum all the same if nothing rises. None: nothing was sought."""
+    if told is None or told["converged"]:
+        return True
+    return bool(told["warnflag"] == 2 and np.max(np.abs(told["gopt"])) <= FLAT)
 
 
 def spread_of(y: Floats, scale: float, result: Any, held: Mapping[str, Floats] | None) -> dict[str, Floats]:

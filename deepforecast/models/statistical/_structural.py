@@ -69,7 +69,7 @@ class Structural(Statistical):
         stopped = np.flatnonzero(~learned["converged"])
         if len(stopped):
             say(
-                f"{self.name}: statsmodels' optimiser found no maximum in {self.iterations} steps in series "
+                f"{self.name}: statsmodels' optimiser stopped before a maximum (after {self.iterations} steps at most) in series "
                 f"{panel.series.labels(stopped)}. Give more iterations, or a simpler model.",
                 TrainingWarning,
             )

@@ -126,7 +126,7 @@ def test_fitted_values_are_those_of_statsmodels_once_states_are_known() -> None:
     assert np.isfinite(model.residual_diagnostics()["p_value"]).all()
 
 
-@pytest.mark.filterwarnings("ignore:.*found no maximum")
+@pytest.mark.filterwarnings("ignore:.*stopped before a maximum")
 def test_components_add_up_and_are_those_that_were_asked_for() -> None:
     given = {"level": "local linear trend", "season_length": 4, "trigonometric": [12], "harmonics": 2, "cycle": True}
     model = UnobservedComponents(8, autoregressive=1, **given).fit(monthly(2))  # type: ignore[arg-type]
@@ -137,7 +137,7 @@ def test_components_add_up_and_are_those_that_were_asked_for() -> None:
     np.testing.assert_allclose(season[:4], season[4:], atol=1e-9)
 
 
-@pytest.mark.filterwarnings("ignore:.*found no maximum")
+@pytest.mark.filterwarnings("ignore:.*stopped before a maximum")
 def test_a_start_lost_in_rounding_is_made_approximately_diffuse() -> None:
     """A season of 4 beside a cycle whose length comes out as 4: with the exact start statsmodels forecasts -78,000 for s00."""
     given = {"level": "local linear trend", "season_length": 4, "trigonometric": [12], "harmonics": 2, "cycle": True}
@@ -205,8 +205,16 @@ def test_k12_too_short_is_refused() -> None:
 
 
 def test_an_optimiser_that_found_no_maximum_is_said() -> None:
-    with pytest.warns(TrainingWarning, match="1 steps in series s00"):
+    with pytest.warns(TrainingWarning, match="1 steps at most.* in series s00"):
         UnobservedComponents(3, iterations=1).fit(monthly(1))
+
+
+@pytest.mark.parametrize(("flag", "slope", "found"), [(0, 1.0, True), (1, 0.0, False), (2, 1e-5, True), (2, 0.1, False)])
+def test_a_search_that_breaks_off_where_nothing_rises_has_found_it(flag: int, slope: float, found: bool) -> None:
+    """statsmodels' L-BFGS ends with flag 2 where numerical slopes are too coarse to go on: at a maximum, or stuck on a slope."""
+    from deepforecast.models.statistical._statsmodels import _converged
+
+    assert _converged({"converged": flag == 0, "warnflag": flag, "gopt": np.array([0.0, -slope])}) is found
 
 
 def test_a_series_that_statsmodels_cannot_take_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -287,7 +295,7 @@ def test_a_constant_that_moves_is_a_random_walk(level: float) -> None:
     assert model.fitted_values(frame)["UnobservedComponents"].tolist()[1:] == frame["y"].tolist()[:-1]
 
 
-@pytest.mark.filterwarnings("ignore:.*found no maximum")
+@pytest.mark.filterwarnings("ignore:.*stopped before a maximum")
 def test_a_line_that_bends_gets_bands_too() -> None:
     frame = monthly(1, 40)
     frame["y"] = np.append(np.arange(35.0), [34, 37, 32, 39, 43])
