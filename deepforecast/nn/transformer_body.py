@@ -70,8 +70,8 @@ class TransformerStepwise(Stepwise, Attending):
     """One step after the other: each is told the value before it, sees the steps before it and the window, and no later one.
 
     In training all steps are taught in one pass. In forecasts the encoder runs once, and of the steps taken keys and values are
-    kept: a step costs the same whichever it is. The first is told the whole row before it, not its value alone. The state: memory,
-    what hides it and that row, which paths share, then a cache a layer.
+    kept: a step costs the same whichever it is. The first is told the whole row before it, not its value alone. The state:
+    memory, what hides it and that row, which paths share, then a cache a layer.
     """
 
     shared = 3
@@ -100,7 +100,7 @@ class TransformerStepwise(Stepwise, Attending):
         room = number + 1 if torch.is_grad_enabled() else self.horizon
         token = self._tokens(previous.unsqueeze(1), ahead.unsqueeze(1), number).squeeze(1)
         if number == 0:
-            token = (token.unflatten(0, (len(opening), -1)) + opening).flatten(0, 1)
+            token = (token.view(len(opening), -1, token.shape[-1]) + opening).flatten(0, 1)
         looks = self.reader.positions.step_looks(number, added)
         found, after = self.decoder.step(token, caches, memory.unbind(1), At(number, room), looks)
         return self.out(found), (memory, added, opening, *after)

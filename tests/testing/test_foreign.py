@@ -102,7 +102,7 @@ def test_it_is_skipped_for_what_it_cannot_do_only(found: dict[str, Any]) -> None
 @pytest.mark.parametrize(
     ("model", "rule", "said"),
     [
-        ("Forgetful", "effect_of_a_future_number", "it moves the forecast by 0"),
+        ("Forgetful", "effect_of_a_future_number", "it moves the forecasts by 0"),
         ("Restless", "fit_twice_gives_the_same", "the forecast of a fit after another"),
         ("Headstrong", "fit_leaves_params_and_frame", "fit changes the parameters lags"),
     ],

@@ -69,8 +69,8 @@ class Structural(Statistical):
         stopped = np.flatnonzero(~learned["converged"])
         if len(stopped):
             say(
-                f"{self.name}: statsmodels' optimiser stopped before a maximum (after {self.iterations} steps at most) in series "
-                f"{panel.series.labels(stopped)}. Give more iterations, or a simpler model.",
+                f"{self.name}: statsmodels' optimiser stopped before a maximum (after {self.iterations} steps at most) in "
+                f"series {panel.series.labels(stopped)}. Give more iterations, or a simpler model.",
                 TrainingWarning,
             )
         return learned

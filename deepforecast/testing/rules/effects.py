@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from deepforecast.core.forecaster import Forecaster
 from deepforecast.data.frames import Floats, Frame
 from deepforecast.datasets import COVARIATES
@@ -51,7 +49,8 @@ def _forecast(model: Forecaster, covariate: str, value: object, history: Frame, 
     """The forecast with one value of the covariate set: of the first series alone, or of each."""
     role = COVARIATES[covariate][0]
     if role == "future":
-        return column(model.predict(future=_with(future, covariate, value, slice(STEP[role], STEP[role] + 1), alone)), model.name)
+        rows = slice(STEP[role], STEP[role] + 1)
+        return column(model.predict(future=_with(future, covariate, value, rows, alone)), model.name)
     rows = slice(-1, None) if role == "past" else slice(None)
     return column(model.predict(frame=_with(history, covariate, value, rows, alone)), model.name)
 

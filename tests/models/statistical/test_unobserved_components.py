@@ -211,7 +211,7 @@ def test_an_optimiser_that_found_no_maximum_is_said() -> None:
 
 @pytest.mark.parametrize(("flag", "slope", "found"), [(0, 1.0, True), (1, 0.0, False), (2, 1e-5, True), (2, 0.1, False)])
 def test_a_search_that_breaks_off_where_nothing_rises_has_found_it(flag: int, slope: float, found: bool) -> None:
-    """statsmodels' L-BFGS ends with flag 2 where numerical slopes are too coarse to go on: at a maximum, or stuck on a slope."""
+    """Flag 2 of statsmodels' L-BFGS: numerical slopes are too coarse to go on, at a maximum or on a slope."""
     from deepforecast.models.statistical._statsmodels import _converged
 
     assert _converged({"converged": flag == 0, "warnflag": flag, "gopt": np.array([0.0, -slope])}) is found
