@@ -11,9 +11,10 @@ import sys
 from pathlib import Path
 
 from deepforecast.benchmark.anchors import anchors
+from deepforecast.benchmark.folder import suite_of_run
 from deepforecast.benchmark.rows import OURS, Row, read
 from deepforecast.benchmark.suite import Suite
-from deepforecast.benchmark.summary import over_seeds, owa, slopes, suite_of_run, summarise
+from deepforecast.benchmark.summary import over_seeds, owa, slopes, summarise
 
 RESULTS = Path(__file__).parent / "results"
 # Of the published figures those of a model that is here too, and how near the two have to be (DLinear and NLinear: a share).

@@ -154,3 +154,12 @@ def some(values: Sequence[object] | Iterable[object], count: int | None = None, 
     count = len(values) if count is None else count
     text = ", ".join(shown(value) for value in values[:most])
     return text if count <= most else f"{text} … ({count} in all)"
+
+
+def many(count: int, what: str) -> str:
+    """So many of something.
+
+    >>> many(1, "task"), many(2000, "row")
+    ('1 task', '2,000 rows')
+    """
+    return f"{count:,} {what}{'s' * (count != 1)}"

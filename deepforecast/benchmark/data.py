@@ -11,6 +11,7 @@ import numpy as np
 from deepforecast import datasets
 from deepforecast.benchmark.suite import METRICS, Scaling, Slice, Task
 from deepforecast.data.cutoffs import Plan
+from deepforecast.data.cutoffs import windows as windows_of
 from deepforecast.data.panel import Panel
 from deepforecast.errors import DataError, ParameterError, some
 
@@ -61,10 +62,7 @@ def rows_of(task: Task) -> pd.DataFrame:
     if task.generate is None:
         frame = datasets.load(task.dataset)
     else:
-        try:
-            frame = datasets.generate(**task.generate)
-        except TypeError as error:
-            raise ParameterError(f"{task.name}: generate takes what datasets.generate does ({error}).") from None
+        frame = datasets.generate(**task.generate)
     return frame if task.part is None else sliced(frame, task.part, task.name)
 
 
@@ -83,6 +81,10 @@ def arranged(task: Task, frame: pd.DataFrame) -> Prepared:
     freq = card.frequency if card else task.generate.get("freq", "D") if task.generate else None
     panel = Panel.from_frame(frame, freq=freq, columns={"id": "unique_id", "time": "ds", "target": "y", **roles})
     plan = Plan(horizon, count, step, size=windows.size, whole=bool(roles["future"]))
+    try:
+        windows_of(panel, plan)
+    except ParameterError as error:  # no model could do it: said here, of the task
+        raise DataError(f"{task.name}: {error}") from None
     return Prepared(task, frame, panel, plan, season, tuple(task.level), task.metrics or METRICS, roles)
 
 
@@ -90,7 +92,7 @@ def horizon_of(task: Task) -> int:
     """The steps forecast: the task's own, or those of the dataset's card."""
     horizon = task.horizon or (datasets.card(task.dataset).horizon if task.dataset else None)
     if horizon is None:
-        raise ParameterError(f"{task.name}: a task has a horizon, its own or that of the dataset's card. Say horizon: ....")
+        raise ParameterError("a task has a horizon, its own or that of the dataset's card. Say horizon: ....")
     return horizon
 
 
@@ -100,7 +102,7 @@ def window_count(task: Task) -> int:
     if windows.test is None:
         return windows.count
     if windows.test < horizon:
-        raise ParameterError(f"{task.name}: windows.test holds {windows.test} rows, and a forecast needs {horizon}.")
+        raise ParameterError(f"windows.test holds {windows.test} rows, and a forecast needs {horizon}.")
     return (windows.test - horizon) // (windows.step or horizon) + 1
 
 

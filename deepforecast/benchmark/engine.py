@@ -15,14 +15,14 @@ from pathlib import Path
 from typing import Any
 
 from deepforecast.benchmark.cutting import WHOLE, Cut, adjusted
+from deepforecast.benchmark.folder import append, settle, written_to
 from deepforecast.benchmark.peer import Places
-from deepforecast.benchmark.rows import FORECASTS, HISTORY, PEERS, RESULTS, SERIES, SUITE, Row, read
+from deepforecast.benchmark.rows import Row, read
 from deepforecast.benchmark.suite import Suite, load
 from deepforecast.core.progress import counting
 from deepforecast.data.whole import whole_number
-from deepforecast.errors import DataError, DependencyError, ParameterError, SaveError, shown
+from deepforecast.errors import DataError, DependencyError, ParameterError, shown
 from deepforecast.evaluation.surroundings import surroundings
-from deepforecast.io.atomic import replace_file
 
 AGAIN = ("lost", "not run")  # statuses that a later call may better
 
@@ -31,7 +31,8 @@ AGAIN = ("lost", "not run")  # statuses that a later call may better
 class Run:
     """The rarer options: `jobs` side by side, `retry` of those that failed or took too long, where peers are, a bar or none.
 
-    `rehearse`: fit each model once before all jobs, so that no job compiles or imports; without it the first ones may.
+    `rehearse`: fit each model once on a few rows before all jobs, so that no job compiles or imports; without it the first
+    ones may. No model takes longer over it than its job may, all together not over 300 s, and each row says what it took.
     """
 
     jobs: int = 1
@@ -63,12 +64,14 @@ def run(
     asked = adjusted(suite if isinstance(suite, Suite) else load(suite), cut)
     place = Path(folder)
     with written_to(place) as results:
-        _settle(place, asked)
+        settle(place, asked)
         rows = {row.job: row for row in read(place)} if results.tell() else {}
         with served(asked, place, options) as server:
             wanted = server.jobs
             todo = [job["name"] for job in wanted if _to_run(rows.get(job["name"]), job, options.retry)]
             around = _around(options.jobs)
+            if todo and options.rehearse:
+                around["machine"]["rehearsal"] = f"{server.rehearse(todo, options.progress):.1f} s before the first job"
             with counting(len(todo), "jobs", options.progress) as tick:
                 for row in server.rows(todo, options.jobs):
                     row = replace(row, versions={**around["versions"], **row.versions}, machine=around["machine"])
@@ -76,37 +79,6 @@ def run(
                     rows[row.job] = row
                     tick(1)
     return [rows[job["name"]] for job in wanted if job["name"] in rows]
-
-
-def append(results: Any, row: Row) -> None:
-    """One row at the end of the file, whole and on the disk."""
-    os.write(results.fileno(), row.line())
-    os.fsync(results.fileno())
-
-
-@contextmanager
-def written_to(folder: Path) -> Iterator[Any]:
-    """The results file of a run, opened for one writer; what a stopped run left unfinished at its end is cut off."""
-    import fcntl  # not on every system
-
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for part in (FORECASTS, SERIES, HISTORY, PEERS):
-            for left in (folder / part).glob(".deepforecast-*.tmp"):
-                left.unlink()
-        results = open(folder / RESULTS, "ab+")  # noqa: SIM115
-    except OSError as error:
-        raise SaveError(f"A run is written to a folder; {shown(str(folder))} cannot be: {error.strerror}.") from error
-    with results:
-        try:
-            fcntl.flock(results, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            raise SaveError(f"A folder holds one run at a time; another process is writing to {shown(str(folder))}.") from error
-        results.seek(0)
-        whole = results.read().rfind(b"\n") + 1
-        results.truncate(whole)
-        results.seek(0, os.SEEK_END)
-        yield results
 
 
 @contextmanager
@@ -135,7 +107,7 @@ class Client:
     """The owner's end of a server."""
 
     def __init__(self, process: Any, words: Any, suite: Suite, folder: Path, options: Run) -> None:
-        self.process, self.words, self.rehearse = process, words, options.rehearse
+        self.process, self.words = process, words
         peers = options.peers
         self._say({
             "suite": suite.to_mapping(), "folder": str(folder.resolve()), "together": options.jobs,
@@ -146,12 +118,18 @@ class Client:
             raise ParameterError(f"The suite cannot be run: {found['error']}")
         self.jobs: list[dict[str, Any]] = found["jobs"]
 
+    def rehearse(self, names: Sequence[str], progress: bool | None) -> float:
+        """Have each model of these jobs fitted once on a few rows, so that no job compiles or imports; seconds it took."""
+        self._say({"rehearse": list(names)})
+        with counting(self._answer()["models"], "models compiled and imported", progress) as tick:
+            while "seconds" not in (said := self._answer()):
+                tick(1)
+        return float(said["seconds"])
+
     def rows(self, names: Sequence[str], together: int) -> Iterator[Row]:
         """Have jobs run, so many at a time; their rows as they come."""
         begun: dict[str, str] = {}
         waiting = list(names)
-        if waiting and self.rehearse:
-            self._say({"rehearse": waiting})
         while waiting or begun:
             while waiting and len(begun) < together:
                 name = waiting.pop(0)
@@ -188,17 +166,6 @@ def _to_run(row: Row | None, job: Mapping[str, Any], retry: bool) -> bool:
     if row is None or row.settings != job["settings"] or row.status in AGAIN:
         return True
     return retry and row.status != "ok"
-
-
-def _settle(folder: Path, suite: Suite) -> None:
-    """The suite as it is run, beside its results."""
-    import yaml
-
-    text = yaml.safe_dump(suite.to_mapping(), sort_keys=False, allow_unicode=True, width=120)
-    try:
-        replace_file(folder / SUITE, [text.encode()])
-    except OSError as error:
-        raise SaveError(f"A run is written to a folder; {shown(str(folder))} cannot be: {error.strerror}.") from error
 
 
 def _around(jobs: int) -> dict[str, dict[str, str]]:

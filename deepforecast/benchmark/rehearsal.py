@@ -6,14 +6,16 @@ import importlib
 import logging
 import os
 import sys
-import tempfile
 import time
 import warnings
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
-from typing import IO, NoReturn
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
+from typing import NoReturn
 
+from deepforecast.benchmark.guard import Guard, kill
 from deepforecast.benchmark.suite import Entry, Task
 from deepforecast.core import registry
 from deepforecast.core.params import declared
@@ -21,32 +23,43 @@ from deepforecast.core.threads import as_worker, waiting_passively
 
 LOG = logging.getLogger(__name__)
 NETWORKS = "networks"
-LONGEST = 300.0  # seconds, after which jobs begin all the same
+LONGEST = 300.0  # seconds for all of them, after which jobs begin all the same
 SHORT = {"max_steps": 1, "season_length": 7}  # given to the models that declare them, whatever steps they were asked for
 PLAIN = ("baselines.", "statistical.", "additive.", "regression.linear_model")  # compute with kernels of ours and with numpy
 
 
-def rehearse(entries: Iterable[Entry], stopped: Callable[[], bool]) -> None:
+def chosen(entries: Iterable[tuple[Entry, float]]) -> list[tuple[Entry, float]]:
+    """Of the models of all jobs, each with the seconds of its job, those that are rehearsed, with the seconds of all its jobs.
+
+    As long each may take: without it every one of its jobs would compile.
+    """
+    found: dict[str, tuple[Entry, float]] = {}
+    for entry, limit in entries:
+        if not entry.peer:
+            name = _alike(entry)
+            found[name] = (entry, limit + found.get(name, (entry, 0.0))[1])
+    return [found[name] for name in sorted(found, key=lambda name: name != NETWORKS)]  # which import the most
+
+
+def rehearse(models: Iterable[tuple[Entry, float]], guard: Guard) -> Iterator[tuple[Entry, bool]]:
     """Fit each model once on a few rows in a process of its own, and import here what was imported there.
 
+    Gives each, and whether it came to its end in time. One that did not is left to its jobs, and so are all after `LONGEST`.
     Kernels that are kept by then are loaded here, on one thread: this process starts none, so it can be forked. Whatever goes
     wrong will be told by the jobs.
     """
-    every = {_alike(entry): entry for entry in entries if not entry.peer}
-    chosen = [every[name] for name in sorted(every, key=lambda name: name != NETWORKS)]  # which import the most
-    with tempfile.TemporaryFile("w+b") as left:
-        pid = os.fork()
-        if not pid:
-            _child(chosen, left)
-        until = time.perf_counter() + LONGEST
-        while not os.waitpid(pid, os.WNOHANG)[0]:
-            if stopped() or time.perf_counter() > until:
-                with suppress(ProcessLookupError):
-                    os.kill(pid, 9)
-                until = float("inf")
-            time.sleep(0.02)
-        left.seek(0)
-        names = left.read().decode().split()
+    until = time.monotonic() + LONGEST
+    waiting, well, names = list(models), list[Entry](), dict[str, None]()
+    while waiting and time.monotonic() < until:
+        with _child([entry for entry, _ in waiting], guard) as told:
+            while waiting:
+                entry, limit = waiting.pop(0)
+                found = _imported(told, min(limit, until - time.monotonic()))
+                yield entry, found is not None
+                if found is None:  # the others go on in another process
+                    break
+                names |= dict.fromkeys(found)
+                well.append(entry)
     with waiting_passively():
         for name in names:
             try:
@@ -54,8 +67,8 @@ def rehearse(entries: Iterable[Entry], stopped: Callable[[], bool]) -> None:
             except Exception as error:  # what cannot be imported here the jobs import by themselves, or tell
                 LOG.debug("rehearsal: %s was not imported: %s", name, error)
     with as_worker():
-        for entry in chosen:
-            if _module(entry).removeprefix("deepforecast.models.").startswith(PLAIN) and not stopped():
+        for entry in well:
+            if _module(entry).removeprefix("deepforecast.models.").startswith(PLAIN):
                 _once(entry)
 
 
@@ -70,19 +83,45 @@ def _module(entry: Entry) -> str:
     return MODELS.get(entry.model, "")
 
 
-def _child(entries: list[Entry], left: IO[bytes]) -> NoReturn:
-    before = set(sys.modules)
-    silence = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(silence, 1)
-    os.dup2(silence, 2)
+@contextmanager
+def _child(entries: list[Entry], guard: Guard) -> Iterator[Connection]:
+    """A process that fits these, one after the other, and tells after each what it has imported. It ends with the block."""
+    told, telling = Pipe(duplex=False)
+    pid = os.fork()
+    if not pid:
+        guard.forget()
+        _fit_all(entries, telling)
+    guard.begun(pid)
+    telling.close()
     try:
+        yield told
+    finally:
+        told.close()
+        kill(pid)
+        os.waitpid(pid, 0)
+        guard.over(pid)
+
+
+def _fit_all(entries: list[Entry], telling: Connection) -> NoReturn:
+    before = set(sys.modules)
+    silence = os.open(os.devnull, os.O_RDWR)
+    try:
+        os.setsid()
+        for number in (0, 1, 2):
+            os.dup2(silence, number)
         for entry in entries:
             _once(entry)
-            left.seek(0)
-            left.write("\n".join(name for name in sys.modules if name not in before).encode())
-            left.flush()
+            telling.send_bytes("\n".join(name for name in sys.modules if name not in before).encode())
     finally:
         os._exit(0)
+
+
+def _imported(told: Connection, seconds: float) -> list[str] | None:
+    """What the next model imported; None where it took longer or its process ended."""
+    try:
+        return told.recv_bytes().decode().split() if told.poll(seconds) else None
+    except EOFError:
+        return None
 
 
 def _once(entry: Entry) -> None:

@@ -13,9 +13,10 @@ from html import escape
 from pathlib import Path
 
 from deepforecast.benchmark import report_figures, report_forecasts, report_tables
+from deepforecast.benchmark.folder import suite_of_run
 from deepforecast.benchmark.rows import Row, read
 from deepforecast.benchmark.suite import Suite
-from deepforecast.benchmark.summary import Summary, suite_of_run, summarise
+from deepforecast.benchmark.summary import Summary, summarise
 from deepforecast.errors import shown, some
 from deepforecast.evaluation import page as pages
 from deepforecast.evaluation.page import Section, definitions

@@ -3,12 +3,13 @@
 Requests come on standard input and answers go to standard output, one JSON object a line:
 
     {"suite": ..., "folder": ..., "together": n, "peers": [...]}       first: what is run; answered by {"jobs": [...]}
-    {"rehearse": [names of jobs]}      before the first of them, if at all: nothing is compiled or imported in a job then
+    {"rehearse": [names of jobs]}      before the first of them, if at all: nothing is compiled or imported in a job then;
+                                       answered by {"models": how many}, {} after each, {"seconds": of all of it}
     {"run": name of a job}             answered, when it is over, by its row
 
-Each job is a process group of its own, ended as a whole when it takes longer or holds more than it may, when the server's
-input ends (its owner was stopped, killed or is done), and when the server itself is gone. The server starts no thread, so
-that what is forked from it can.
+Each job is a process group of its own, ended as a whole when it takes longer or holds more than it may, and by the guard when
+the server's input ends (its owner was stopped, killed or is done) or the server itself is gone. The server starts no thread,
+so that what is forked from it can.
 """
 
 from __future__ import annotations
@@ -19,15 +20,15 @@ import select
 import signal
 import sys
 import tempfile
-import threading
 import time
-from contextlib import suppress
+from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
 from deepforecast.benchmark.energy import Meter
-from deepforecast.benchmark.rehearsal import rehearse
+from deepforecast.benchmark.guard import Guard, kill
 from deepforecast.benchmark.rows import HISTORY, Row
 from deepforecast.benchmark.suite import Entry
 from deepforecast.errors import shown
@@ -54,19 +55,23 @@ class Running:
 class Server:
     """What is held between jobs: the suite, and the task whose data are at hand."""
 
-    def __init__(self, asked: dict[str, Any]) -> None:
+    def __init__(self, asked: dict[str, Any], guard: Guard) -> None:
+        from deepforecast.benchmark.checks import refuse_idle_parameters
         from deepforecast.benchmark.job import jobs_of
         from deepforecast.benchmark.peer import Places
         from deepforecast.benchmark.suite import suite_of_mapping
 
         self.suite = suite_of_mapping(asked["suite"])
+        if not self.suite.cut:  # what is left of a suite may well have no use for them
+            refuse_idle_parameters(self.suite)
         self.folder = Path(asked["folder"])
         self.together = int(asked["together"])
         self.places = Places(*map(Path, asked["peers"])) if asked.get("peers") else Places.usual()
         self.jobs = {job.name: job for job in jobs_of(self.suite)}
         self.running: dict[int, Running] = {}
         self.held: tuple[int, Any] = (-1, None)
-        self.life, self.mine = os.pipe()  # jobs read; what ends with the server is the writing end
+        self.guard = guard
+        self.compiling: set[str] = set()  # models whose kernels may not all be kept yet
 
     def prepared(self, number: int) -> Any:
         """The task's data, loaded when it is first asked for; or the error that was met."""
@@ -83,6 +88,22 @@ class Server:
             except Exception as error:  # a dataset that is not there is told by each of its jobs
                 self.held = (number, error)
         return self.held[1]
+
+    def rehearse(self, names: list[str], say: Callable[[dict[str, Any]], None]) -> None:
+        """Fit every model of these jobs once."""
+        from deepforecast.benchmark.rehearsal import chosen, rehearse
+
+        began, limits = time.perf_counter(), [(self.entry(name), self.limit(name)) for name in names]
+        models = chosen(limits)
+        say({"models": len(models)})
+        for entry, well in rehearse(models, self.guard):
+            self.compiling |= set() if well else {entry.model}
+            say({})
+        say({"seconds": round(time.perf_counter() - began, 1)})
+
+    def limit(self, name: str) -> float:
+        """Seconds that a job may take."""
+        return self.suite.tasks[self.jobs[name].task].time_limit or self.suite.time_limit
 
     def entry(self, name: str) -> Entry:
         """The model of a job."""
@@ -111,10 +132,9 @@ class Server:
         pid = os.fork()
         if not pid:
             self._child(job, prepared, left, words)
-        self.running[pid] = Running(
-            job, row, pid, began, began + (task.time_limit or self.suite.time_limit),
-            task.memory_limit or self.suite.memory_limit, left, words, meter,
-        )  # fmt: skip
+        most_mb = task.memory_limit or self.suite.memory_limit
+        self.running[pid] = Running(job, row, pid, began, began + self.limit(name), most_mb, left, words, meter)
+        self.guard.begun(pid)
         return None
 
     def _child(self, job: Any, prepared: Any, left: IO[bytes], words: IO[bytes]) -> NoReturn:
@@ -124,12 +144,11 @@ class Server:
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             signal.signal(signal.SIGINT, signal.SIG_DFL)
-            os.close(self.mine)
+            self.guard.forget()
             with open(os.devnull, "rb") as nothing:
                 os.dup2(nothing.fileno(), 0)
             for number in (1, 2):
                 os.dup2(words.fileno(), number)
-            threading.Thread(target=_end_with, args=(self.life,), daemon=True).start()
             row = self._run(job, prepared)
             left.write(row.line())
             left.flush()
@@ -140,8 +159,6 @@ class Server:
         os._exit(0)
 
     def _run(self, job: Any, prepared: Any) -> Row:
-        from contextlib import nullcontext
-
         from deepforecast.benchmark.job import run_job
         from deepforecast.benchmark.peer import run_peer
         from deepforecast.core.threads import as_worker
@@ -159,8 +176,12 @@ class Server:
             pid, status, used = os.wait4(one.pid, os.WNOHANG)
             if pid:
                 del self.running[pid]
-                _kill(pid, os.killpg)  # what it started and left
-                found.append(_row(one, status, used))
+                kill(pid, os.killpg)  # what it started and left
+                self.guard.over(pid)
+                row = _row(one, status, used)
+                if row.status == "timeout" and self.entry(row.job).model in self.compiling:
+                    row = replace(row, error=f"{row.error}; its kernels were still being compiled: run it again with --retry")
+                found.append(row)
                 one.left.close()
                 one.words.close()
         return found
@@ -173,29 +194,34 @@ class Server:
         elif one.most_mb < _held_mb(one.pid):
             one.stopped = "memory"
         if one.stopped:
-            _kill(one.pid)
+            kill(one.pid)
 
     def stop(self) -> None:
         """End every job."""
         for pid in self.running:
-            _kill(pid)
+            kill(pid)
 
 
 def main() -> None:
     """Serve until the input ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a terminal: the owner hears it too, and says when to stop
+    guard = Guard(0)
     answers = os.fdopen(os.dup(1), "wb", buffering=0)
+
+    def say(what: dict[str, Any]) -> None:
+        answers.write(json.dumps(what).encode() + b"\n")
+
     os.dup2(2, 1)  # whatever prints, prints elsewhere
     requests = Requests(0)
     first = requests.wait()
     if first is None:
         return
     try:
-        server = Server(first)
+        server = Server(first, guard)
     except Exception as error:
-        answers.write(json.dumps({"error": f"{type(error).__name__}: {error}"}).encode() + b"\n")
+        say({"error": f"{type(error).__name__}: {error}"})
         return
-    answers.write(json.dumps({"jobs": [asdict(job) for job in server.jobs.values()]}).encode() + b"\n")
+    say({"jobs": [asdict(job) for job in server.jobs.values()]})
     wake, woken = os.pipe()
     os.set_blocking(woken, False)
     signal.set_wakeup_fd(woken, warn_on_full_buffer=False)
@@ -204,7 +230,7 @@ def main() -> None:
         while requests.open or server.running:
             for asked in requests.there(wake, LOOK if server.running else 60.0):
                 if "rehearse" in asked:
-                    rehearse(map(server.entry, asked["rehearse"]), requests.ended)
+                    server.rehearse(asked["rehearse"], say)
                     continue
                 row = server.begin(asked["run"])
                 if row is not None:
@@ -233,23 +259,15 @@ class Requests:
                 return found[0]
         return None
 
-    def ended(self) -> bool:
-        """Whether the input is at its end; what came meanwhile is kept."""
-        if self.open and select.select([self.number], [], [], 0)[0]:
-            held = os.read(self.number, 1 << 20)
-            self.open, self.rest = bool(held), self.rest + held
-        return not self.open
-
     def there(self, wake: int | None, seconds: float) -> list[dict[str, Any]]:
         """Those that have come after at most so many seconds, or as soon as `wake` has something to read."""
-        if b"\n" not in self.rest:  # else they came while the end of the input was looked for
-            ready, _, _ = select.select([self.number, *([] if wake is None else [wake])], [], [], seconds)
-            if wake in ready and wake is not None:
-                os.read(wake, 4096)
-            if self.number not in ready:
-                return []
-            held = os.read(self.number, 1 << 20)
-            self.open, self.rest = bool(held), self.rest + held
+        ready, _, _ = select.select([self.number, *([] if wake is None else [wake])], [], [], seconds)
+        if wake in ready and wake is not None:
+            os.read(wake, 4096)
+        if self.number not in ready:
+            return []
+        held = os.read(self.number, 1 << 20)
+        self.open, self.rest = bool(held), self.rest + held
         *lines, self.rest = self.rest.split(b"\n")
         return [json.loads(line) for line in lines]
 
@@ -277,18 +295,6 @@ def _why(one: Running, status: int) -> str:
     words = [line for line in one.words.read()[-4000:].decode("utf-8", "replace").splitlines() if line.strip()]
     how = f"signal {os.WTERMSIG(status)}" if os.WIFSIGNALED(status) else f"exit code {os.WEXITSTATUS(status)}"
     return f"its process ended with {how}; it last said: {shown(words[-1], 500) if words else 'nothing'}"
-
-
-def _end_with(life: int) -> None:
-    """End this process group when the other end of the pipe is gone."""
-    os.read(life, 1)
-    os.killpg(0, signal.SIGKILL)
-
-
-def _kill(pid: int, *ends: Any) -> None:
-    for end in ends or (os.killpg, os.kill):
-        with suppress(ProcessLookupError, PermissionError):
-            end(pid, signal.SIGKILL)
 
 
 def _held_mb(pid: int) -> float:

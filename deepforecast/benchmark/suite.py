@@ -195,7 +195,16 @@ def load(name: str | Path) -> Suite:
 
 
 def suite_of(given: Mapping[str, Any], where: str) -> Suite:
-    """A suite from what its file says."""
+    """A suite from what its file says; names that nothing has are refused."""
+    from deepforecast.benchmark.checks import refuse_unknown  # which are made of what is defined here
+
+    found = read(given, where)
+    refuse_unknown(found, where)
+    return found
+
+
+def read(given: Mapping[str, Any], where: str) -> Suite:
+    """A suite from what its file says, of whatever datasets and models."""
     rest = dict(given)
     defaults, tasks = rest.pop("defaults", {}), rest.pop("tasks", None)
     if not isinstance(tasks, list | tuple) or not tasks:
@@ -217,7 +226,7 @@ def suite_of_mapping(given: Mapping[str, Any]) -> Suite:
     for task in rest["tasks"]:
         task |= {"slice": task.pop("part")} if "part" in task else {}
         task.pop("dataset") if not task["dataset"] else None
-    return suite_of(rest, "suite")
+    return read(rest, "suite")
 
 
 def task_of(given: Any, where: str) -> Task:
@@ -274,20 +283,9 @@ def _checked(suite: Suite, where: str) -> Suite:
                 raise ParameterError(f"{where}: {key} is above 0; got {shown(limit)}.")
     if suite.sample < 0:
         raise ParameterError(f"{where}: sample is at least 0; got {suite.sample}.")
-    _known_metrics([name for task in suite.tasks for name in task.metrics], where)
     for task in suite.tasks:
         entries(task.models, f"{task.name}.models")
     return suite
-
-
-def _known_metrics(names: Sequence[str], where: str) -> None:
-    from deepforecast.evaluation.metrics import get
-
-    for name in dict.fromkeys(names):
-        try:
-            get(name.rpartition("-")[0] if name.rpartition("-")[2].isdecimal() else name)
-        except ParameterError as error:
-            raise ParameterError(f"{where}: metrics: {error}") from None
 
 
 def _at_least(name: str, value: int | None, least: int) -> None:

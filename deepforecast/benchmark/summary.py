@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deepforecast.benchmark import rows as rows_of_run
-from deepforecast.benchmark.reading import text_to_mapping
-from deepforecast.benchmark.rows import SUITE, Row
-from deepforecast.benchmark.suite import METRICS, Suite, suite_of_mapping
+from deepforecast.benchmark.rows import Row
+from deepforecast.benchmark.suite import METRICS, Suite
 from deepforecast.errors import DataError, ParameterError, shown, some
 from deepforecast.evaluation.critical import Comparison, friedman
 from deepforecast.evaluation.metrics import get
@@ -43,14 +42,6 @@ class Summary:
     comparison: Comparison | None
     compared: tuple[str, ...]
     table: pd.DataFrame
-
-
-def suite_of_run(folder: str | Path) -> Suite:
-    """The suite as it was run."""
-    path = Path(folder, SUITE)
-    if not path.is_file():
-        raise DataError(f"A run is a folder with a file {SUITE}; {shown(str(folder))} has none.")
-    return suite_of_mapping(text_to_mapping(path.read_text("utf-8"), SUITE))
 
 
 def summarise(rows: Sequence[Row], *, metric: str | None = None, reference: str = "SeasonalNaive") -> Summary:

@@ -80,3 +80,10 @@ def test_what_is_no_cut_is_refused(cut: dict[str, object], told: str) -> None:
 def test_a_pattern_that_fits_nothing_is_refused() -> None:
     with pytest.raises(ParameterError, match="No task of suite s fits etth1"):
         adjusted(SUITE, Cut(tasks=["etth1*"]))
+
+
+def test_models_that_nothing_has_are_refused_and_names_of_the_suite_are_not() -> None:
+    suite = suite_of({"suite": "s", "models": [{"model": "Naive", "alias": "Last"}], "tasks": [{"dataset": "nile"}]}, "s")
+    assert [one.model for one in adjusted(suite, Cut(models=["Last"])).models or ()] == ["Naive"]
+    with pytest.raises(ParameterError, match="no model is called Naiv; did you mean Naive"):
+        adjusted(suite, Cut(models=["Naiv"]))

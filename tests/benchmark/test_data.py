@@ -6,7 +6,7 @@ import pytest
 from deepforecast import datasets
 from deepforecast.benchmark.data import arranged, last_rows, limited, prepare, rows_of, sampled
 from deepforecast.benchmark.suite import Scaling, Slice, Task, Windows
-from deepforecast.errors import ParameterError
+from deepforecast.errors import DataError, ParameterError
 
 MADE = Task(task="made", generate={"n_series": 5, "length": 60, "freq": "D", "seed": 3}, horizon=7)
 
@@ -85,5 +85,8 @@ def test_samples_are_spread_and_the_same_for_all() -> None:
 def test_a_task_without_a_horizon_is_refused() -> None:
     with pytest.raises(ParameterError, match="has a horizon"):
         prepare(changed(horizon=None))
-    with pytest.raises(ParameterError, match=r"generate takes what datasets\.generate does"):
-        prepare(changed(generate={"rows": 3}))
+
+
+def test_windows_that_a_series_is_too_short_for_are_refused_with_task_series_and_rows() -> None:
+    with pytest.raises(DataError, match=r"made: n_windows=1 with horizon=60 .*needs 1 value .*60 rows after that; series s.* rows"):
+        prepare(changed(horizon=60))

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from deepforecast.benchmark.cutting import Cut
-from deepforecast.benchmark.engine import Run, _to_run, run, written_to
+from deepforecast.benchmark.engine import Run, _to_run, run
 from deepforecast.benchmark.rows import FORECASTS, RESULTS, Row, read
 from deepforecast.benchmark.suite import Suite, suite_of
-from deepforecast.errors import DataWarning, ParameterError, SaveError
+from deepforecast.errors import ParameterError
 
 ENDLESS = {"model": "LSTM", "parameters": {"max_steps": 10**7}}
 QUIET = Run(progress=False, rehearse=False)
@@ -43,6 +43,7 @@ def test_a_run_goes_on_where_it_ended_and_runs_nothing_twice(tmp_path: Path) -> 
     assert naive.job_seconds is not None
     assert naive.job_seconds >= (naive.fit_seconds or 0) + (naive.predict_seconds or 0)
     assert "numpy" in naive.versions
+    assert naive.machine["rehearsal"].endswith(" s before the first job")
     assert naive.started
     assert (tmp_path / naive.files["forecasts"]).is_file()
     assert (tmp_path / naive.files["history"]).is_file()
@@ -69,11 +70,14 @@ def test_limits_of_time_and_memory_are_kept_and_the_others_go_on(tmp_path: Path)
 
 
 @pytest.mark.slow
-def test_data_that_are_not_there_are_told_by_each_job(tmp_path: Path) -> None:
-    asked = suite_of({"suite": "s", "models": ["Naive"], "tasks": [{"dataset": "nowhere"}, {"dataset": "nile"}]}, "s")
-    missing, there = run(asked, tmp_path, options=QUIET)
-    assert (missing.status, there.status) == ("failed", "ok")
-    assert "nowhere" in missing.error
+def test_a_task_that_cannot_be_is_a_failure_of_each_job_and_the_others_go_on(tmp_path: Path) -> None:
+    short = {"dataset": "macrodata_panel", "horizon": 203}  # which one series of all could hold, for all it knows before
+    asked = suite_of({"suite": "s", "models": ["Naive", "Mean"], "tasks": [short, {"dataset": "nile"}]}, "s")
+    first, second, *there = run(asked, tmp_path, options=QUIET)
+    assert [row.status for row in (first, second, *there)] == ["failed", "failed", "ok", "ok"]
+    assert first.error == second.error
+    assert "macrodata_panel: n_windows=1 with horizon=203" in first.error
+    assert "has 203 rows" in first.error
 
 
 def under(pid: int) -> list[int]:
@@ -127,27 +131,6 @@ def test_a_run_that_is_stopped_leaves_whole_rows_and_no_process(tmp_path: Path, 
     again = run(asked, folder, cut=Cut(time_limit=8), options=QUIET)
     assert [(row.model, row.status) for row in again] == [("Naive", "ok"), ("LSTM", "timeout"), ("Mean", "ok")]
     assert results.read_bytes().startswith(before)
-
-
-def test_what_was_never_finished_is_cut_off_before_more_is_written(tmp_path: Path) -> None:
-    row = Row(suite="s", task="t", dataset="d", model="Naive", seed=0, job="j", settings="0")
-    (tmp_path / RESULTS).write_bytes(row.line() + row.line()[:40])
-    with pytest.warns(DataWarning):
-        read(tmp_path)
-    with written_to(tmp_path) as results:
-        os.write(results.fileno(), row.line())
-    assert (tmp_path / RESULTS).read_bytes() == row.line() * 2
-
-
-def test_a_folder_holds_one_run_at_a_time(tmp_path: Path) -> None:
-    with written_to(tmp_path), pytest.raises(SaveError, match="one run at a time"), written_to(tmp_path):
-        pass
-
-
-def test_a_folder_that_cannot_be_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(SaveError, match="A run is written to a folder"), written_to(tmp_path / "file"):
-        pass
 
 
 @pytest.mark.parametrize(

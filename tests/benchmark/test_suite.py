@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from deepforecast.benchmark.checks import refuse_idle_parameters
+from deepforecast.benchmark.data import prepare
 from deepforecast.benchmark.suite import (
     BUILT_IN,
     Entry,
@@ -75,7 +77,19 @@ BAD = [
     ({"tasks": [{"dataset": "co2", "scaling": {"kind": "minmax", "rows": 9}}]}, "kind is standard"),
     ({"tasks": [{"dataset": "co2", "scaling": {}}]}, r"scaling needs rows"),
     ({"tasks": [{"dataset": "co2", "level": [100]}]}, r"numbers in \(0, 100\)"),
-    ({"tasks": [{"dataset": "co2", "metrics": ["mse", "mas"]}]}, "no metric mas"),
+    ({"tasks": [{"dataset": "co2", "metrics": ["mse", "mas"]}]}, "s.yaml: co2: There is no metric mas"),
+    ({"tasks": [{"dataset": "M4_yearly"}]}, "s.yaml: M4_yearly: .*Did you mean 'm4_yearly'"),
+    ({"tasks": [{"task": "x", "generate": {"n_serie": 3}}]}, "s.yaml: x: generate takes .*'n_serie'"),
+    ({"tasks": [{"dataset": "m1"}]}, "s.yaml: m1: a task has a horizon"),
+    ({"models": ["Naive", "autoets"]}, "s.yaml: models: no model is called autoets; did you mean AutoETS"),
+    ({"tasks": [{"dataset": "co2", "models": ["Prohpet"]}]}, "models: no model is called Prohpet; did you mean Prophet"),
+    ({"reference": "SesonalNaive"}, "reference: no model is called SesonalNaive; did you mean SeasonalNaive"),
+    ({"tasks": [{"dataset": "nile", "horizon": 100}]}, r"nile: 1 window of horizon 100 and 1 row to learn from are 101 rows, and no series has more than 100\."),
+    ({"tasks": [{"dataset": "nile", "horizon": 20, "windows": {"count": 5}}]}, "5 windows of horizon 20 .* 101 rows"),
+    ({"tasks": [{"dataset": "nile", "horizon": 9, "slice": {"last": 9}}]}, "10 rows, and no series has more than 9"),
+    ({"tasks": [{"dataset": "nile", "scaling": {"rows": 91}}]}, "91 rows to learn from are 101 rows"),
+    ({"tasks": [{"task": "x", "generate": {"length": 30}, "horizon": 30}]}, "31 rows"),
+    ({"tasks": [{"dataset": "m1_yearly", "horizon": 5000}]}, "more than 4,335"),
     ({"tasks": [{"dataset": "co2", "generate": {}}]}, "and not both"),
     ({"tasks": [{}]}, "a task has a dataset"),
     ({"tasks": [{"generate": {}}]}, "needs a name"),
@@ -120,6 +134,26 @@ def test_suites_are_found_by_name_or_path(tmp_path: Path) -> None:
         find("quik")
     with pytest.raises(ParameterError, match="there is no file"):
         find(str(tmp_path / "none.yaml"))
+
+
+@pytest.mark.parametrize("task", [{"dataset": "nile", "horizon": 99}, {"dataset": "nile", "scaling": {"rows": 90}}])
+def test_windows_that_a_dataset_just_holds_are_taken(task: dict[str, object]) -> None:
+    assert made(tasks=[task]).tasks[0].dataset == "nile"
+    assert prepare(made(tasks=[task]).tasks[0]).facts()["windows"] == 1
+
+
+def test_the_reference_may_be_an_alias() -> None:
+    found = made(models=[{"model": "SeasonalNaive", "alias": "Weekly"}], reference="Weekly")
+    assert suite_of_mapping({**found.to_mapping(), "models": [{"model": "Naive"}]}).reference == "Weekly"  # of what is left
+
+
+def test_what_a_task_tells_models_that_have_no_use_for_it_is_refused() -> None:
+    told = {"dataset": "co2", "parameters": {"missing": "ffill", "max_stepz": 3}}
+    refuse_idle_parameters(made(tasks=[{**told, "parameters": {"missing": "ffill"}}]))
+    with pytest.raises(ParameterError, match="co2: .*none has max_stepz"):
+        refuse_idle_parameters(made(tasks=[told]))
+    with pytest.raises(ParameterError, match="max_stepz; did you mean max_steps"):
+        refuse_idle_parameters(made(tasks=[told], models=["Naive", "LSTM"]))
 
 
 def test_entries_may_be_entries() -> None:

@@ -1,0 +1,97 @@
+"""What can be told of a suite before anything is loaded: names that nothing has, horizons that its datasets cannot hold."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from collections.abc import Iterable, Sequence
+
+from deepforecast import datasets
+from deepforecast.benchmark.data import horizon_of, window_count
+from deepforecast.benchmark.suite import Entry, Suite, Task, entries
+from deepforecast.core import registry
+from deepforecast.core.params import declared
+from deepforecast.errors import ParameterError, many, shown, some
+from deepforecast.evaluation.metrics import get
+
+
+def refuse_unknown(suite: Suite, where: str) -> None:
+    """Refuse datasets, models, metrics and a reference that there are not, and windows no series is long enough for."""
+    own = entries_of(suite)
+    refuse_unknown_models(own, where)
+    _refuse_model(suite.reference, f"{where}: reference", {entry.name for entry in own})
+    for task in suite.tasks:
+        told = f"{where}: {shown(task.name)}"
+        try:
+            _known_data(task)
+            _known_metrics(task.metrics)
+            _refuse_too_long(task)
+        except ParameterError as error:
+            raise ParameterError(f"{told}: {error}") from None
+
+
+def entries_of(suite: Suite) -> list[Entry]:
+    """The models that a suite names, and those of its tasks; none where it takes all there are."""
+    of_tasks = [entry for task in suite.tasks for entry in (*entries(task.models, task.name), *entries(task.peers, task.name))]
+    return [*(suite.models or ()), *suite.peers, *of_tasks]
+
+
+def refuse_unknown_models(models: Iterable[Entry], where: str) -> None:
+    """Refuse models of ours that there are not; those of peers are known to them."""
+    for name in dict.fromkeys(entry.model for entry in models if not entry.peer):
+        _refuse_model(name, f"{where}: models", ())
+
+
+def refuse_idle_parameters(suite: Suite) -> None:
+    """Refuse what a task tells all its models and none of them declares. Imports the models."""
+    for task in suite.tasks:
+        known = {name for entry in suite.entries(task) if not entry.peer for name in declared(registry.get(entry.model))}
+        idle = [name for name in task.parameters if name not in known]
+        if idle:
+            raise ParameterError(f"{task.name}: parameters are given to the models that have them; none has {_near(idle[0], known)}")
+
+
+def _refuse_model(name: str, where: str, aliases: Iterable[str]) -> None:
+    known = {*registry.names(), *aliases}
+    if name not in known:
+        raise ParameterError(f"{where}: no model is called {_near(name, known)}")
+
+
+def _near(name: str, known: Iterable[str]) -> str:
+    """A name nobody has, and those that look like it."""
+    by_lower = {one.lower(): one for one in known}
+    near = [by_lower[one] for one in difflib.get_close_matches(name.lower(), by_lower, n=3, cutoff=0.5)]
+    return f"{shown(name)}; did you mean {' or '.join(near)}?" if near else f"{shown(name)}. There is {some(sorted(known), most=100)}."
+
+
+def _known_data(task: Task) -> None:
+    if task.generate is None:
+        datasets.card(task.dataset)
+        return
+    try:
+        inspect.signature(datasets.generate).bind(**task.generate)
+    except TypeError as error:
+        raise ParameterError(f"generate takes what datasets.generate does ({error}).") from None
+
+
+def _known_metrics(names: Sequence[str]) -> None:
+    for name in names:
+        get(name.rpartition("-")[0] if name.rpartition("-")[2].isdecimal() else name)
+
+
+def _refuse_too_long(task: Task) -> None:
+    """Refuse windows that need more rows than the longest series can have."""
+    horizon, count = horizon_of(task), window_count(task)
+    learned = task.scaling.rows if task.scaling is not None else 1
+    needed = horizon + (count - 1) * (task.windows.step or horizon) + learned
+    if task.generate is not None:
+        most = int(task.generate.get("length", inspect.signature(datasets.generate).parameters["length"].default))
+    else:
+        card = datasets.card(task.dataset)
+        most = card.rows - card.series + 1
+    most = most if task.part is None or task.part.last is None else min(most, task.part.last)
+    if needed > most:
+        raise ParameterError(
+            f"{many(count, 'window')} of horizon {horizon} and {many(learned, 'row')} to learn from are {many(needed, 'row')}, "
+            f"and no series has more than {most:,}. Give a shorter horizon{' or fewer windows' if count > 1 else ''}."
+        )
