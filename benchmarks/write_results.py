@@ -8,13 +8,15 @@ from __future__ import annotations
 import argparse
 import statistics
 import sys
+from collections import Counter
 from pathlib import Path
 
 from deepforecast.benchmark.anchors import anchors
 from deepforecast.benchmark.folder import suite_of_run
 from deepforecast.benchmark.rows import OURS, Row, read
 from deepforecast.benchmark.suite import Suite
-from deepforecast.benchmark.summary import over_seeds, owa, slopes, summarise
+from deepforecast.benchmark.summary import fallen, over_seeds, owa, slopes, summarise
+from deepforecast.errors import many
 
 RESULTS = Path(__file__).parent / "results"
 # Of the published figures those of a model that is here too, and how near the two have to be (DLinear and NLinear: a share).
@@ -63,10 +65,10 @@ def page(suite: Suite, rows: list[Row], commands: list[str], notes: list[str]) -
 
 def left_out(rows: list[Row]) -> list[str]:
     """What was cut; of a run in several calls what each left out, as many rows as it left."""
-    every = dict.fromkeys(tuple(row.cut) for row in rows)
-    if len(every) == 1:
+    if len({tuple(row.cut) for row in rows}) == 1:
         return list(rows[0].cut)
-    return [f"{len([row for row in rows if tuple(row.cut) == cut])} jobs of a call of ({', '.join(cut)})" for cut in every]
+    counts = Counter(tuple(row.cut) for row in rows)
+    return [f"{many(count, 'job')} of a call of ({', '.join(cut)})" for cut, count in counts.items()]
 
 
 def leaderboard(rows: list[Row], metric: str | None, reference: str) -> list[str]:
@@ -168,11 +170,11 @@ def grown(name: str, rows: list[Row]) -> list[str]:
 
 def wrong(rows: list[Row]) -> list[str]:
     """What did not run, or not to its end."""
-    bad = [row for row in rows if row.status != "ok"]
+    bad = fallen(rows)
     if not bad:
         return ["Every job ran."]
-    lines = ["## What did not run, or failed", "", "| model | task | status | told |", "|---|---|---|---|"]
-    return lines + [f"| {row.model} | {row.task} | {row.status} | {row.error[:160].replace('|', '/')} |" for row in bad]
+    lines = ["## What did not run, or failed", "", "| model | status | told |", "|---|---|---|"]
+    return lines + [f"| {who} | {row.status} | {row.error[:160].replace('|', '/')} |" for who, row in bad]
 
 
 if __name__ == "__main__":

@@ -48,7 +48,8 @@ def refuse_idle_parameters(suite: Suite) -> None:
         known = {name for entry in suite.entries(task) if not entry.peer for name in declared(registry.get(entry.model))}
         idle = [name for name in task.parameters if name not in known]
         if idle:
-            raise ParameterError(f"{task.name}: parameters are given to the models that have them; none has {_near(idle[0], known)}")
+            rule = "parameters of a task are given to the models that have them"
+            raise ParameterError(f"{task.name}: {rule}; none has {_near(idle[0], known)}")
 
 
 def _refuse_model(name: str, where: str, aliases: Iterable[str]) -> None:
@@ -61,7 +62,8 @@ def _near(name: str, known: Iterable[str]) -> str:
     """A name nobody has, and those that look like it."""
     by_lower = {one.lower(): one for one in known}
     near = [by_lower[one] for one in difflib.get_close_matches(name.lower(), by_lower, n=3, cutoff=0.5)]
-    return f"{shown(name)}; did you mean {' or '.join(near)}?" if near else f"{shown(name)}. There is {some(sorted(known), most=100)}."
+    hint = f"; did you mean {' or '.join(near)}?" if near else f". There is {some(sorted(known), most=100)}."
+    return shown(name) + hint
 
 
 def _known_data(task: Task) -> None:

@@ -44,10 +44,10 @@ def joined(before: Suite, now: Suite, folder: Path) -> Suite:
         raise ParameterError(f"{shown(str(folder))} holds a run of suite {shown(before.suite)}. {way_out}")
     tasks = {task.name: task for task in before.tasks}
     for task in now.tasks:
-        held = tasks.get(task.name, task)
-        other = [name for name, value in _asked(task).items() if value != _asked(held)[name]]
+        was, asked = _asked(tasks.get(task.name, task)), _asked(task)
+        other = next((name for name in asked if asked[name] != was[name]), None)
         if other:
-            told = f"{other[0]} of {shown(task.name)} was {shown(_asked(held)[other[0]])} and is {shown(_asked(task)[other[0]])}"
+            told = f"{other} of {shown(task.name)} was {shown(was[other])} and is {shown(asked[other])}"
             raise ParameterError(f"{shown(str(folder))} holds a run of another suite {shown(before.suite)}: {told}. {way_out}")
         tasks[task.name] = task
     models = None

@@ -242,4 +242,3 @@ def _compiling() -> Iterator[list[str]]:
 
     with event.install_listener("numba:compile", Seen()):
         yield seen
-

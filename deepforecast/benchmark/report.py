@@ -6,20 +6,21 @@ Everything is read from the folder of the run; the same folder gives the same pa
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
 from pathlib import Path
+from typing import Any
 
 from deepforecast.benchmark import report_figures, report_forecasts, report_tables
 from deepforecast.benchmark.folder import suite_of_run
 from deepforecast.benchmark.rows import Row, read
 from deepforecast.benchmark.suite import Suite
-from deepforecast.benchmark.summary import Summary, summarise
-from deepforecast.errors import shown, some
+from deepforecast.benchmark.summary import Summary, judged_by, summarise
+from deepforecast.errors import many, shown, some
 from deepforecast.evaluation import page as pages
-from deepforecast.evaluation.page import Section, definitions
+from deepforecast.evaluation.page import definitions
 from deepforecast.evaluation.report_sections import told_setting
 from deepforecast.evaluation.verdict import number, percent
 from deepforecast.plotting.backends import own_filters
@@ -53,20 +54,13 @@ def write_report(folder: str | Path, path: str | os.PathLike[str], *, metric: st
 
 def page(run: Told) -> str:
     """The page as text."""
-    makers: list[tuple[str, str, Callable[[Told], str]]] = [
-        ("leaderboard", "Leaderboard", report_tables.leaderboard),
-        ("cost", "Accuracy and time", report_figures.cost),
-        ("differ", "Which models differ", report_figures.differences),
-        ("pairs", "Every pair of models", report_tables.pairs),
-        ("coverage", "Coverage of the intervals", report_figures.coverage),
-        ("tasks", "Every task", report_tables.tasks),
-        ("growth", "How time and memory grow", report_tables.growth),
-        ("forecasts", "Forecasts of the best model", report_forecasts.forecasts),
-        ("failures", "Failures and what was left out", report_tables.failures),
-        ("settings", "Settings", settings),
-    ]
     with own_filters():
-        sections = [Section(anchor, title, make(run)) for anchor, title, make in makers]
+        sections = pages.sections(run, {
+            "leaderboard": report_tables.leaderboard, "cost": report_figures.cost, "differ": report_figures.differences,
+            "pairs": report_tables.pairs, "coverage": report_figures.coverage, "tasks": report_tables.tasks,
+            "growth": report_tables.growth, "forecasts": report_forecasts.forecasts, "failures": report_tables.failures,
+            "settings": settings,
+        })  # fmt: skip
     title = f"Benchmark {run.suite.suite}"
     return pages.Page("Benchmark of forecasts", title, verdict(run), counted(run), sections, _made(run)).html()
 
@@ -77,7 +71,8 @@ def verdict(run: Told) -> str:
     row = one.table.iloc[0]
     said = f"{shown(row['model'], 60)} leads by {shown(one.metric, 40)}"
     if one.skill is not None and row["model"] != run.suite.reference:
-        said += f": {percent(abs(row['skill']))} {'less' if row['skill'] >= 0 else 'more'} error than {reference}"
+        less = "less" if row["skill"] >= 0 else "more"
+        said += f": {percent(abs(row['skill']))} {less} {judged_by(one.metric)} than {reference}"
         if row["skill-low"] == row["skill-low"]:
             said += f" (95 % interval {percent(row['skill-low'])} to {percent(row['skill-high'])}, over tasks)"
     if one.comparison is None:
@@ -93,19 +88,17 @@ def counted(run: Told) -> str:
     one, bad = run.summary, sum(row.status != "ok" for row in run.rows)
     cut = f" Cut: {some(run.suite.cut, most=20)}." if run.suite.cut else ""
     what = f"{run.suite.what}. " if run.suite.what else ""
-    jobs = f"{len(one.models)} models, {len(one.tasks)} tasks, {len(run.rows)} jobs, {bad or 'none'} of them without a result."
+    counts = f"{many(len(one.models), 'model')}, {many(len(one.tasks), 'task')}, {many(len(run.rows), 'job')}"
+    jobs = f"{counts}, {bad or 'none'} of them without a result."
     return f"{what[:1].upper()}{what[1:]}{jobs}{cut}"
 
 
 def settings(run: Told) -> str:
     """The suite as it was run, versions and machine."""
-    held = run.suite.to_mapping()
-    tasks = {one.pop("task", "") or one["dataset"]: one for one in held.pop("tasks")}
-    plain = [(key.replace("_", " "), told_setting(value)) for key, value in held.items() if value not in (None, "", [], {})]
-    each = [
-        (shown(name, 80), told_setting({key: value for key, value in one.items() if value not in (None, "", [], {}, "card")}))
-        for name, one in tasks.items()
-    ]
+    held = _said(run.suite.to_mapping())
+    tasks = {one.pop("task", None) or one["dataset"]: one for one in held.pop("tasks")}
+    plain = [(key.replace("_", " "), told_setting(value)) for key, value in held.items()]
+    each = [(shown(name, 80), told_setting(one)) for name, one in tasks.items()]
     models = {row.model: row.parameters for row in run.rows if row.parameters}
     around = {key: shown(value, 200) for row in run.rows for key, value in {**row.versions, **row.machine}.items()}
     return (
@@ -115,6 +108,16 @@ def settings(run: Told) -> str:
         + "<h3>Versions and machine</h3>" + definitions([(shown(key, 80), value) for key, value in around.items()])
         + f'<p class="quiet">Run by: deepforecast benchmark {escape(shown(run.suite.suite, 60))}</p>'
     )  # fmt: skip
+
+
+def _said(value: Any) -> Any:
+    """What was said of settings: without those left empty; a model that is no more than its name as that."""
+    if isinstance(value, list):
+        return [_said(one) for one in value]
+    if not isinstance(value, Mapping):
+        return value
+    held = {key: _said(one) for key, one in value.items() if one not in (None, "", [], {})}
+    return held["model"] if list(held) == ["model"] else held
 
 
 def _made(run: Told) -> str:

@@ -7,16 +7,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from deepforecast.benchmark.rows import Row
-from deepforecast.benchmark.summary import by_series, distance
+from deepforecast.benchmark.summary import by_series, distance, judged_by
 from deepforecast.data.forecast_names import number_text
+from deepforecast.data.frames import Floats
 from deepforecast.errors import DataError, shown
 from deepforecast.evaluation.critical import Comparison, friedman
-from deepforecast.evaluation.report_figures import LABEL, MOST_CURVES, figure
+from deepforecast.evaluation.report_figures import LABEL, calibration, figure
 from deepforecast.evaluation.verdict import number
 from deepforecast.plotting import plot_pareto
 from deepforecast.plotting.backends import render
-from deepforecast.plotting.chart import INK, MUTED, Axis, Chart, Dots, Key, Line, Mark, Panel
-from deepforecast.plotting.style import COLORS, look, short, short_number
+from deepforecast.plotting.chart import INK, Axis, Chart, Dots, Line, Mark, Panel
+from deepforecast.plotting.style import COLORS, short, short_number
 
 if TYPE_CHECKING:
     from deepforecast.benchmark.report import Told
@@ -35,14 +36,16 @@ def cost(run: Told) -> str:
     spent = (table["fit_seconds"] + table["predict_seconds"]).to_numpy(np.float64) / np.maximum(table["tasks"], 1)
     if not np.isfinite(worth * spent).any():
         return ""
-    label = f"{one.metric} over that of {run.suite.reference}" if relative else "pairings lost"
+    what = judged_by(one.metric)
+    own = one.metric if what == "error" else "distance"  # the words above the plot say from where
+    label = f"{own} over that of {run.suite.reference}" if relative else "pairings lost"
     names = [short(shown(name, 60), LABEL) for name in table["model"]]
     held = pd.DataFrame({"model": names, "metric": short(label), "value": worth, "seconds": spent})
     drawn = plot_pareto(held, backend="plotly")
     drawn.layout.annotations = ()
     said = (
-        "Mean seconds a task to fit and forecast, against error: below and left is better in both. In colour: no other model "
-        "is both better and faster."
+        f"Mean seconds a task to fit and forecast, against {what if relative else 'pairings lost'}: below and left is better "
+        "in both. In colour: no other model is both better and faster."
     )
     return f'<p class="quiet">{said}</p>' + figure("pareto", drawn)
 
@@ -79,30 +82,10 @@ def diagram(names: list[str], one: Comparison) -> Any:
 
 def coverage(run: Told) -> str:
     """The share of values inside the intervals against the level promised, mean over tasks."""
-    names = dict.fromkeys(name for row in run.rows for name in row.metrics if name.startswith(COVERAGE))
+    names = {name for row in run.rows for name in row.metrics if name.startswith(COVERAGE)}
     levels = sorted(float(name.removeprefix(COVERAGE)) for name in names)
-    models = [name for name in run.summary.table["model"] if any(row.model == name and _covers(row) for row in run.rows)]
-    if not levels or not models:
-        return ""
-    shown_models = models[:MOST_CURVES]
-    ideal = np.array([0.0, 100.0])
-    marks: list[Mark] = [Line(ideal, ideal, MUTED, dash="dash", width=1.2)]
-    keys, lowest = [], 100.0
-    for place, model in enumerate(shown_models):
-        color, dash = look(place)
-        y = np.array([_mean(run.rows, model, level) for level in levels])
-        x, label = np.array(levels) + 0.25 * (place - MOST_CURVES / 2), short(shown(model, 60))
-        lowest = min(lowest, float(np.nanmin(y)))
-        told = tuple(f"{label}: {at:.1f} % inside at level {number_text(level)}" for at, level in zip(y, levels, strict=True))
-        marks += [Line(x, y, color, label, label, dash)] if len(levels) > 1 else []
-        marks.append(Dots(x, y, color, label, label, 7.5, names=told))
-        keys.append(Key(label, color, dash=dash))
-    panel = Panel(tuple(marks), "", Axis("level, %"), Axis("values inside, %"))
-    drawn = render(Chart((panel,), 1, 9.0, 4.2, "", tuple(keys)), "plotly")
-    drawn.update_xaxes(range=[max(0.0, min(levels) - 8), 102]).update_yaxes(range=[max(0.0, lowest // 10 * 10 - 5), 102])
-    few = f" Shown are the first {MOST_CURVES} of {len(models)} models." if len(models) > MOST_CURVES else ""
-    said = "Mean over tasks. On the dashed line an interval holds what it promises; below it is too narrow, above it too wide."
-    return f'<p class="quiet">{said}{few}</p>' + figure("coverage-plot", drawn)
+    curves = [(model, _shares(run.rows, model, levels)) for model in run.summary.table["model"]]
+    return calibration(levels, [one for one in curves if np.isfinite(one[1]).any()], "Mean over tasks.")
 
 
 def _comparison(run: Told) -> tuple[list[str], Comparison, str] | None:
@@ -119,11 +102,10 @@ def _comparison(run: Told) -> tuple[list[str], Comparison, str] | None:
         return None
 
 
-def _covers(row: Row) -> bool:
-    return row.status == "ok" and any(name.startswith(COVERAGE) for name in row.metrics)
-
-
-def _mean(rows: list[Row], model: str, level: float) -> float:
-    key = f"{COVERAGE}{number_text(level)}"
-    held = [row.metrics[key] for row in rows if row.model == model and key in row.metrics and row.status == "ok"]
-    return 100 * float(np.mean(held)) if held else float("nan")
+def _shares(rows: list[Row], model: str, levels: list[float]) -> Floats:
+    """Of a model the mean share inside at each level; its ends, as of tasks that are not alike, are missing."""
+    found = np.full((3, len(levels)), np.nan)
+    for place, key in enumerate(f"{COVERAGE}{number_text(level)}" for level in levels):
+        held = [row.metrics[key] for row in rows if row.model == model and key in row.metrics and row.status == "ok"]
+        found[0, place] = np.mean(held) if held else np.nan
+    return found

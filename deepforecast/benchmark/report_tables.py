@@ -9,8 +9,8 @@ import numpy as np
 
 from deepforecast.benchmark.anchors import Anchor, anchors
 from deepforecast.benchmark.rows import OURS, Row
-from deepforecast.benchmark.summary import distance, over_seeds, slopes
-from deepforecast.errors import shown
+from deepforecast.benchmark.summary import distance, fallen, judged_by, over_seeds, slopes
+from deepforecast.errors import many, shown
 from deepforecast.evaluation.html_table import cell, head, named, smallest, table, words
 from deepforecast.evaluation.page import definitions
 from deepforecast.evaluation.skill import pairwise_win_rates
@@ -40,10 +40,10 @@ def leaderboard(run: Told) -> str:
     heads = [head("model"), *(head(_NUMBERS[name][0], _NUMBERS[name][1]) for name in shown_columns)]
     reference = escape(shown(run.suite.reference, 40))
     note = (
-        f'<p class="quiet">By {escape(shown(one.metric, 40))}. Skill: 1 less the geometric mean over tasks of the error over '
-        f"that of {reference}. Wins: the share of all pairings with another model on a task. Below them 95 % bootstrap "
-        "intervals over tasks. Rank: the mean place, among models that have every task. Seconds are summed over the tasks that "
-        "a model has.</p>"
+        f'<p class="quiet">By {escape(shown(one.metric, 40))}. Skill: 1 less the geometric mean over tasks of the '
+        f"{judged_by(one.metric)} over that of {reference}. Wins: the share of all pairings with another model on a task. "
+        "Below them 95 % bootstrap intervals over tasks. Rank: the mean place, among models that have every task. Seconds are "
+        "summed over the tasks that a model has.</p>"
     )
     return table(heads, rows) + note
 
@@ -103,7 +103,7 @@ def growth(run: Told) -> str:
 
 def failures(run: Told) -> str:
     """Jobs without a result, covariates not used, and warnings."""
-    bad = [(f"{row.model} on {row.task}", f"{row.status}: {shown(row.error, 1000)}") for row in run.rows if row.status != "ok"]
+    bad = [(who, f"{row.status}: {shown(row.error, 1000)}") for who, row in fallen(run.rows)]
     text = definitions(bad) if bad else "<p>Every job has a result.</p>"
     unused = sorted({(row.model, ", ".join(row.unused)) for row in run.rows if row.unused})
     if unused:
@@ -116,7 +116,7 @@ def failures(run: Told) -> str:
 
 _NUMBERS = {
     "rank": ("rank", "Mean place over the tasks that every complete model has; 1 is the best."),
-    "skill": ("skill", "1 less the geometric mean of the error over that of the reference."),
+    "skill": ("skill", "1 less the geometric mean of the ratios to the reference."),
     "wins": ("wins", "Share of pairings with other models that were won."),
     "tasks": ("tasks", "Tasks with a result."),
     "fit_seconds": ("fit s", "Wall-clock seconds to fit, summed."),
@@ -163,7 +163,7 @@ def _task(run: Told, task: str) -> str:
         cells = [_mean(means[name], models[at], name, best[name][at]) for name in metrics]
         lines.append(f"<tr>{named('row', shown(models[at], 60))}{''.join(cells)}{_seconds(own)}</tr>")
     lines += [_published(one, metrics) for one in _anchors(rows[0], metrics)]
-    said = [f"horizon {rows[0].horizon}", f"{rows[0].windows} windows" if rows[0].windows != 1 else "one window"]
+    said = [f"horizon {rows[0].horizon}", many(rows[0].windows or 0, "window")]
     said += [f"{rows[0].series:,} series"] if rows[0].series else []
     note = f'<p class="quiet">{escape(", ".join(said))}; sorted by {escape(shown(metrics[0], 40))}.</p>'
     return note + table([head("model"), *(head(shown(name, 40)) for name in metrics), head("seconds")], lines)

@@ -5,6 +5,7 @@ Failures are counted, never filled in: a model has a value where it forecast, an
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,7 @@ from deepforecast.benchmark.rows import Row
 from deepforecast.benchmark.suite import METRICS, Suite
 from deepforecast.errors import DataError, ParameterError, shown, some
 from deepforecast.evaluation.critical import Comparison, friedman
+from deepforecast.evaluation.definition import Metric
 from deepforecast.evaluation.metrics import get
 from deepforecast.evaluation.skill import Scores, skill, win_rates
 
@@ -152,9 +154,30 @@ def check_metric(suite: Suite, metric: str) -> None:
 
 def distance(metric: str, values: NDArray[np.float64]) -> NDArray[np.float64]:
     """How far from good, less being better whatever the metric."""
-    name, _, level = metric.rpartition("-")
-    leveled = bool(name) and level.replace(".", "").isdecimal()
-    return get(name).distance(values, float(level)) if leveled else get(metric).distance(values)
+    one, level = _metric(metric)
+    return one.distance(values, level)
+
+
+def judged_by(metric: str) -> str:
+    """What `distance` measures, in words: less of it is more skill."""
+    return {"level": "distance from the nominal level", "zero": "distance from 0"}.get(_metric(metric)[0].better, "error")
+
+
+def fallen(rows: Sequence[Row]) -> list[tuple[str, Row]]:
+    """What went wrong, each thing once: whom it befell, with the seeds of models that have several, and a row that tells it."""
+    seeds = Counter((row.task, row.model) for row in rows)
+    alike: dict[tuple[str, str, str], dict[str, list[Row]]] = {}
+    for row in rows:
+        if row.status != "ok":
+            alike.setdefault((row.task, row.status, row.error), {}).setdefault(row.model, []).append(row)
+    found = []
+    for (task, _, _), models in alike.items():
+        names = []
+        for model, own in models.items():
+            numbers = f" (seed{'s' * (len(own) > 1)} {', '.join(str(row.seed) for row in own)})"
+            names.append(shown(model, 60) + numbers * (seeds[task, model] > 1))
+        found.append((f"{some(names)} on {task}", next(iter(models.values()))[0]))
+    return found
 
 
 def by_series(folder: str | Path, rows: Sequence[Row], task: str, metric: str) -> tuple[list[str], list[str], Any]:
@@ -173,6 +196,13 @@ def by_series(folder: str | Path, rows: Sequence[Row], task: str, metric: str) -
         parts.append(frame.set_index("unique_id")[metric].rename(row.model))
     joined = pd.concat(parts, axis=1).T.groupby(level=0, sort=False).mean()
     return joined.index.tolist(), joined.columns.tolist(), joined.to_numpy(np.float64)
+
+
+def _metric(column: str) -> tuple[Metric, float | None]:
+    """The metric of a column, and the level of one that has it."""
+    name, _, level = column.rpartition("-")
+    leveled = bool(name) and level.replace(".", "").isdecimal()
+    return (get(name), float(level)) if leveled else (get(column), None)
 
 
 def _varying(rows: Sequence[Row], size: str) -> list[Row]:

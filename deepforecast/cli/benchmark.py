@@ -120,7 +120,7 @@ def _run(suite: Any, values: argparse.Namespace) -> Outcome:
         "leaderboard": [] if summary is None else _records(summary.table),
         "failed": [{"job": row.job, "status": row.status, "error": row.error} for row in bad],
     }  # fmt: skip
-    text = "\n".join([*_table(summary, suite), *_failures(bad), *map(one_line, _kept(values, suite))])
+    text = "\n".join([*_table(summary, suite), *_failures(rows), *map(one_line, _kept(values, suite))])
     return Outcome(facts, text, status=int(any(row.status != "not run" for row in bad)))
 
 
@@ -139,6 +139,7 @@ def _report(folder: str, rows: Sequence[Any], values: argparse.Namespace) -> Non
 
 def _table(summary: Any, suite: Any) -> list[str]:
     from deepforecast.cli.table import short, table_lines
+    from deepforecast.errors import many
 
     if summary is None:
         return []
@@ -154,16 +155,18 @@ def _table(summary: Any, suite: Any) -> list[str]:
     columns["seconds"] = [short(float(one), 3) for one in table["fit_seconds"] + table["predict_seconds"]]
     columns["MB"] = [short(float(one), 3) for one in table["peak_mb"]]
     columns["failed"] = [str(one) for one in table["failed"]]
-    tasks = f"{len(summary.tasks)} task{'s' * (len(summary.tasks) != 1)}"
+    tasks = many(len(summary.tasks), "task")
     about = f"{summary.metric} of suite {suite.suite}; skill and wins over {tasks} against {suite.reference}"
     return [*table_lines(columns), about]
 
 
-def _failures(bad: Sequence[Any]) -> list[str]:
+def _failures(rows: Sequence[Any]) -> list[str]:
+    from deepforecast.benchmark.summary import fallen
     from deepforecast.cli.streams import one_line
     from deepforecast.errors import shown
 
-    lines = [one_line(f"{row.status}: {row.model} on {row.task} ({shown(row.error, 160)})") for row in bad[:10]]
+    bad = fallen(rows)
+    lines = [one_line(f"{row.status}: {who} ({shown(row.error, 160)})") for who, row in bad[:10]]
     more = [f"... and {len(bad) - 10} more"] if len(bad) > 10 else []
     return ["", *lines, *more] if bad else []
 
@@ -186,10 +189,12 @@ def _audit(suite: Any, values: argparse.Namespace) -> Outcome:
     from deepforecast.benchmark.audit import SERIES, audit
     from deepforecast.cli.streams import one_line
     from deepforecast.cli.table import table_lines
+    from deepforecast.errors import many
 
     found = audit(suite, series=values.series or SERIES)
     leaks = [one for one in found if one.verdict == "leak"]
     columns = {name: [getattr(one, name) for one in found] for name in ("task", "model", "verdict", "told")}
-    said = f"{len(found)} audits: {len(leaks)} leaks, {sum(one.verdict == 'failed' for one in found)} that failed"
+    failed = sum(one.verdict == "failed" for one in found)
+    said = f"{many(len(found), 'audit')}: {many(len(leaks), 'leak')}, {failed} that failed"
     text = "\n".join([*table_lines(columns, left=list(columns)), one_line(said)])
     return Outcome({"audit": [asdict(one) for one in found]}, text, status=int(bool(leaks)))

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import os
 from base64 import b64encode
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from html import escape
 from importlib.resources import files
 from string import Template
-from typing import Any
+from typing import Any, TypeVar
 
 from deepforecast.errors import ParameterTypeError, SaveError, shown
 from deepforecast.io.atomic import replace_file
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,27 @@ class Page:
             plotly=plotly,
             script=script,
         )
+
+
+# Every section a page may have, in the order they are read.
+TITLES = {
+    "leaderboard": "Leaderboard",
+    "scores": "Scores and how sure they are",
+    "cost": "Accuracy and time",
+    "differ": "Which models differ",
+    "pairs": "Every pair of models",
+    "coverage": "Coverage of the intervals",
+    "tasks": "Every task",
+    "growth": "How time and memory grow",
+    "forecasts": "Forecasts of the best model",
+    "failures": "Failures and what was left out",
+    "settings": "Settings",
+}
+
+
+def sections(subject: T, makers: Mapping[str, Callable[[T], str]]) -> list[Section]:
+    """The sections of a page about a subject, each made by its maker."""
+    return [Section(anchor, title, makers[anchor](subject)) for anchor, title in TITLES.items() if anchor in makers]
 
 
 def definitions(rows: Sequence[tuple[str, str]]) -> str:

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from deepforecast.data.forecast_names import number_text
+from deepforecast.data.frames import Floats
 from deepforecast.errors import shown
+from deepforecast.evaluation.criteria import ENDS
 from deepforecast.evaluation.verdict import name
 from deepforecast.plotting import plot_leaderboard, plot_pareto
 from deepforecast.plotting.backends import render
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 MOST_CURVES = 8  # models in the plot of coverage: the best ones
 NARROW = 16  # characters of a name beside an axis on a phone
 LABEL = 20  # characters of a name beside a dot
+BESIDE = 0.25  # of the axis of levels, between two models
 SPARE = 24  # pixels over a plot that has words of the page there anyway
 UNSAFE = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 
@@ -78,22 +81,31 @@ def coverage(board: Leaderboard) -> str:
     """The share of values that fell into the intervals, against the level that was promised."""
     levels = sorted({one.level for one in board.criteria.values() if one.metric.name == "coverage" and one.level is not None})
     good = board.table[board.table["error"] == ""]
-    if not levels:
+    curves = [
+        (row["model"], np.array([[row[f"coverage-{number_text(level)}{end}"] for level in levels] for end in ENDS]))
+        for _, row in good.iterrows()
+    ]
+    return calibration(levels, curves)
+
+
+def calibration(levels: list[float], curves: list[tuple[str, Floats]], said: str = "") -> str:
+    """The plot of coverage: of each model its name and the shares inside, shape (mean and ends of its interval, levels)."""
+    if not levels or not curves:
         return ""
-    best = good.iloc[:MOST_CURVES]
+    drawn = curves[:MOST_CURVES]
     marks: list[Mark] = [Line(np.array([0.0, 100.0]), np.array([0.0, 100.0]), MUTED, dash="dash", width=1.2)]
-    keys = []
-    for place, (_, row) in enumerate(best.iterrows()):
-        marks += _curve(row, levels, place)
-        keys.append(Key(short(row["model"]), look(place)[0], dash=look(place)[1]))
-    lowest = min(levels[0], *(100 * best[_column(level)].min() for level in levels))
+    for place, (model, shares) in enumerate(drawn):
+        marks += _curve(model, 100 * shares, np.array(levels) + BESIDE * (place - (len(drawn) - 1) / 2), levels, place)
+    keys = [Key(short(shown(model, 60)), look(place)[0], dash=look(place)[1]) for place, (model, _) in enumerate(drawn)]
+    lowest = min(levels[0], *(float(np.nanmin(100 * shares[0], initial=100.0)) for _, shares in drawn))
     panel = Panel(tuple(marks), "", Axis("level, %"), Axis("values inside, %"))
-    drawn = render(Chart((panel,), 1, 9.0, 4.2, "", tuple(keys)), "plotly")
+    plot = render(Chart((panel,), 1, 9.0, 4.2, "", tuple(keys)), "plotly")
     ends = [max(0.0, np.floor(lowest / 10) * 10 - 5), 102]
-    drawn.update_xaxes(range=[max(0.0, min(levels) - 8), 102]).update_yaxes(range=ends)
-    few = f" Shown are the first {MOST_CURVES} of {len(good)} models." if len(good) > MOST_CURVES else ""
-    said = "On the dashed line an interval holds what it promises; below it is too narrow, above it too wide."
-    return f'<p class="quiet">{said}{few}</p>' + figure("coverage-plot", drawn)
+    plot.update_xaxes(range=[max(0.0, min(levels) - 8), 102]).update_yaxes(range=ends)
+    words = [said, "On the dashed line an interval holds what it promises; below it is too narrow, above it too wide."]
+    words += ["Models stand a little beside each other, so that none hides another: the level is the same."] * (len(drawn) > 1)
+    words += [f"Shown are the first {MOST_CURVES} of {len(curves)} models."] * (len(curves) > MOST_CURVES)
+    return f'<p class="quiet">{" ".join(words).strip()}</p>' + figure("coverage-plot", plot)
 
 
 def _dots(board: Leaderboard, column: str, anchor: str) -> str:
@@ -105,17 +117,13 @@ def _dots(board: Leaderboard, column: str, anchor: str) -> str:
     return figure(anchor, plot_leaderboard(held, lower_is_better=not higher, backend="plotly"))
 
 
-def _column(level: float) -> str:
-    return f"coverage-{number_text(level)}"
-
-
-def _curve(row: Any, levels: list[float], place: int) -> list[Mark]:
-    """One model: dots joined by a line, with their intervals a little beside each other's."""
-    color, dash = look(place)
-    value, low, high = (np.array([100 * row[f"{_column(level)}{end}"] for level in levels]) for end in ("", "-low", "-high"))
-    x, label = np.array(levels) + 0.25 * (place - MOST_CURVES / 2), short(row["model"])
-    said = name(row["model"])
-    told = tuple(f"{said}: {one:.1f} % inside at level {number_text(level)}" for one, level in zip(value, levels, strict=True))
+def _curve(model: str, shares: Floats, x: Floats, levels: list[float], place: int) -> list[Mark]:
+    """One model: dots joined by a line, with their intervals if they have any."""
+    (color, dash), label = look(place), short(shown(model, 60))
+    value, low, high = shares
+    told = tuple(
+        f"{name(model)}: {one:.1f} % inside at level {number_text(level)}" for one, level in zip(value, levels, strict=True)
+    )
     marks: list[Mark] = [Line(x, value, color, label, label, dash)] if len(levels) > 1 else []
     bounded = np.isfinite(low)
     if bounded.any():

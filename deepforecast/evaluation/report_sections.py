@@ -1,13 +1,13 @@
-"""The sections of a report, in the order they are read."""
+"""The sections of a report."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from html import escape
 from typing import TYPE_CHECKING, Any
 
 from deepforecast.errors import shown, some
-from deepforecast.evaluation import report_figures, report_forecasts, report_tables
+from deepforecast.evaluation import page, report_figures, report_forecasts, report_tables
 from deepforecast.evaluation.page import Section, definitions
 from deepforecast.evaluation.verdict import left_out, name
 
@@ -20,17 +20,11 @@ LONGEST = 2_000  # characters of a setting or an error that are shown
 
 def sections(board: Leaderboard) -> list[Section]:
     """All sections; those that have nothing to say about this board are empty."""
-    makers: list[tuple[str, str, Callable[[Leaderboard], str]]] = [
-        ("leaderboard", "Leaderboard", report_tables.leaderboard),
-        ("scores", "Scores and how sure they are", report_figures.scores),
-        ("cost", "Accuracy and time", report_figures.cost),
-        ("coverage", "Coverage of the intervals", report_figures.coverage),
-        ("pairs", "Every pair of models", report_tables.pairs),
-        ("forecasts", "Forecasts of the best model", report_forecasts.forecasts),
-        ("left-out", "Failures and what was left out", _failures),
-        ("settings", "Settings", _settings),
-    ]
-    return [Section(anchor, title, make(board)) for anchor, title, make in makers]
+    return page.sections(board, {
+        "leaderboard": report_tables.leaderboard, "scores": report_figures.scores, "cost": report_figures.cost,
+        "pairs": report_tables.pairs, "coverage": report_figures.coverage, "forecasts": report_forecasts.forecasts,
+        "failures": _failures, "settings": _settings,
+    })  # fmt: skip
 
 
 def _failures(board: Leaderboard) -> str:

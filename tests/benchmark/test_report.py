@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 import re
+from base64 import b64decode
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from deepforecast.benchmark import report_figures, report_tables
 from deepforecast.benchmark.report import page, told, verdict, write_report
 from deepforecast.benchmark.report_figures import diagram
 from deepforecast.benchmark.rows import RESULTS, SUITE, Row
@@ -171,3 +173,40 @@ def test_a_run_without_any_result_is_refused(folder: Path) -> None:
     (folder / RESULTS).write_bytes(Row(**bad[0]).line())
     with pytest.raises(DataError, match="No job of the run has forecasts"):
         page(told(folder))
+
+
+def test_a_coverage_that_decides_is_no_error(folder: Path) -> None:
+    rows = [json.loads(line) for line in (folder / RESULTS).read_bytes().splitlines()]
+    good = [one for one in rows if one["status"] == "ok"]
+    near = [{**one, "metrics": {"coverage-80": 0.75 if one["model"] == "LSTM" else 0.7}} for one in good]
+    (folder / RESULTS).write_bytes(b"".join(Row.of(one).line() for one in near))
+    run = told(folder)
+    assert "LSTM leads by coverage-80: 50 % less distance from the nominal level than SeasonalNaive" in verdict(run)
+    assert "tasks of the distance from the nominal level over that of SeasonalNaive" in words(report_tables.leaderboard(run))
+    assert "against distance from the nominal level: below" in words(report_figures.cost(run))
+
+
+def test_settings_say_what_was_set(text: str) -> None:
+    settings = words(section(text, "settings"))
+    assert re.search(r"models +Naive +", settings)
+    assert not re.search(r"(alias|peer|parameters): none|not set", settings)
+
+
+def test_what_befell_several_jobs_alike_is_told_once_with_their_seeds(folder: Path) -> None:
+    rows = [json.loads(line) for line in (folder / RESULTS).read_bytes().splitlines()]
+    gru = {**rows[0], "model": "GRU", "status": "failed", "error": "no"}
+    bad = [Row.of({**gru, "seed": seed, "job": f"g{seed}"}) for seed in (0, 1)]
+    other = [replace(bad[0], model="Mean", job="m"), replace(bad[0], seed=2, job="g2", error="else")]
+    (folder / RESULTS).write_bytes(b"".join(one.line() for one in [*map(Row.of, rows), *bad, *other]))
+    failures = words(section(page(told(folder)), "failures"))
+    assert re.search(r"GRU \(seeds 0, 1\), Mean on etth1-96 +failed: no", failures)
+    assert re.search(r"GRU \(seed 2\) on etth1-96 +failed: else", failures)
+
+
+def test_models_that_stand_beside_each_other_are_said_to(text: str) -> None:
+    shown = section(text, "coverage")
+    assert "Models stand a little beside each other, so that none hides another" in words(shown)
+    (held,) = re.findall(r'id="coverage-plot">(.*?)</script>', shown)
+    dots = [one["x"] for one in json.loads(held)["figure"]["data"] if one.get("mode") == "markers"]
+    means = [np.frombuffer(b64decode(one["bdata"]), one["dtype"]).mean() for one in dots]
+    assert sorted(means) == [64.75, 65.0, 65.25]

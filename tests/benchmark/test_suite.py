@@ -84,7 +84,7 @@ BAD = [
     ({"models": ["Naive", "autoets"]}, "s.yaml: models: no model is called autoets; did you mean AutoETS"),
     ({"tasks": [{"dataset": "co2", "models": ["Prohpet"]}]}, "models: no model is called Prohpet; did you mean Prophet"),
     ({"reference": "SesonalNaive"}, "reference: no model is called SesonalNaive; did you mean SeasonalNaive"),
-    ({"tasks": [{"dataset": "nile", "horizon": 100}]}, r"nile: 1 window of horizon 100 and 1 row to learn from are 101 rows, and no series has more than 100\."),
+    ({"tasks": [{"dataset": "nile", "horizon": 100}]}, r"nile: 1 window of horizon 100 and 1 row .* 101 rows, .* than 100\."),
     ({"tasks": [{"dataset": "nile", "horizon": 20, "windows": {"count": 5}}]}, "5 windows of horizon 20 .* 101 rows"),
     ({"tasks": [{"dataset": "nile", "horizon": 9, "slice": {"last": 9}}]}, "10 rows, and no series has more than 9"),
     ({"tasks": [{"dataset": "nile", "scaling": {"rows": 91}}]}, "91 rows to learn from are 101 rows"),
@@ -150,7 +150,7 @@ def test_the_reference_may_be_an_alias() -> None:
 def test_what_a_task_tells_models_that_have_no_use_for_it_is_refused() -> None:
     told = {"dataset": "co2", "parameters": {"missing": "ffill", "max_stepz": 3}}
     refuse_idle_parameters(made(tasks=[{**told, "parameters": {"missing": "ffill"}}]))
-    with pytest.raises(ParameterError, match="co2: .*none has max_stepz"):
+    with pytest.raises(ParameterError, match=r"co2: .*none has max_stepz"):
         refuse_idle_parameters(made(tasks=[told]))
     with pytest.raises(ParameterError, match="max_stepz; did you mean max_steps"):
         refuse_idle_parameters(made(tasks=[told], models=["Naive", "LSTM"]))

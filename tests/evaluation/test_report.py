@@ -90,13 +90,13 @@ def seen(usual: Leaderboard) -> Page:
 
 
 def test_the_page_says_all_there_is(usual: Leaderboard, seen: Page) -> None:
-    assert list(seen.words) == ["", "leaderboard", "scores", "cost", "coverage", "pairs", "forecasts", "left-out", "settings"]
+    assert list(seen.words) == ["", "leaderboard", "scores", "cost", "pairs", "coverage", "forecasts", "failures", "settings"]
     assert "SeasonalNaive leads" in seen.words[""]
     assert "That is more than chance against Naive" in seen.words[""]
     assert usual.settings["made"][:10] in seen.words[""]
     for name in [*usual.table["model"], "rank", *usual.criteria, "fit s", "predict s", "failed"]:
         assert name in seen.words["leaderboard"]
-    assert "LastValueValueError: no <b>fit</b> \\x1b[31m today" in seen.words["left-out"]
+    assert "LastValueValueError: no <b>fit</b> \\x1b[31m today" in seen.words["failures"]
     told = ["horizon4", "n windows2", "seed7", "level50, 80", "season length12", "not judgednone"]
     told += ["SeasonalNaive(horizon=4)", "numpy" + np.__version__, "cores"]
     assert all(one in seen.words["settings"] for one in told)
@@ -150,7 +150,7 @@ def test_nothing_of_the_data_is_interpreted() -> None:
     assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f\u202e]", outside)
     assert "<img" not in outside
     assert "hit=2</script>" not in outside
-    for section in ("leaderboard", "pairs", "forecasts", "left-out", "settings"):
+    for section in ("leaderboard", "pairs", "forecasts", "failures", "settings"):
         assert '<img src=x onerror="hit=1"></script>' in seen.words[section]
     drawn = json.dumps(seen.figures)
     assert "<img" not in drawn
@@ -243,7 +243,7 @@ def test_a_board_of_one_model_and_of_undefined_scores() -> None:
     seen = reading(found)
     assert "Naive and Mean are level" in seen.words[""]
     assert "mase has no value for any model." in seen.words["scores"]
-    assert "Left out: 96 of 96 points where mase is undefined." in seen.words["left-out"]
+    assert "Left out: 96 of 96 points where mase is undefined." in seen.words["failures"]
 
 
 def test_the_same_board_is_the_same_page(usual: Leaderboard, tmp_path: Path) -> None:
