@@ -50,8 +50,8 @@ def kill(pid: int, *ends: Any) -> None:
 def _watch(requests: int, told: int, server: int) -> NoReturn:
     """Until either is gone; then no process is left."""
     os.setsid()
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)
+    for one in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(one, signal.SIG_IGN)
     nothing = os.open(os.devnull, os.O_RDWR)
     for number in (1, 2):
         os.dup2(nothing, number)  # whoever reads what the server writes sees its end, not this process's
