@@ -159,6 +159,14 @@ def test_what_any_machine_has_passes(text: str) -> None:
     assert private(text) == []
 
 
+def test_nobody_is_told_to_install_a_package_that_is_somebody_elses() -> None:
+    """The public index has another package of this name: ours comes from a checkout."""
+    told = re.compile(r"pip install[^`\n]*[ '\"]deep" + r"forecast\b")
+    assert told.search("pip install 'deep" + "forecast[onnx]'")
+    found = [path for path in tracked() if told.search(path.read_bytes().decode("utf-8", errors="replace"))]
+    assert [str(path.relative_to(ROOT)) for path in found] == []
+
+
 def test_make_alone_lists_every_target() -> None:
     env = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
     done = subprocess.run(["make"], cwd=ROOT, env=env, capture_output=True, text=True, timeout=60)

@@ -12,7 +12,7 @@
 # - help trees with a trend they cannot follow
 # - take a forecast apart into Shapley values, by hand for a linear model
 #
-# The trees here are LightGBM's: `pip install "deepforecast[lightgbm]"`, or the same from a checkout.
+# The trees here are LightGBM's: `pip install '.[lightgbm]'` from the checkout.
 
 # %%
 import os

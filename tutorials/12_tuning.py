@@ -13,7 +13,7 @@
 # - stop a search, go on with it, and share it between processes
 # - weigh accuracy against seconds
 #
-# The search is run by Optuna. The trees are LightGBM's: `pip install "deepforecast[lightgbm]"`, or the same from a checkout.
+# The search is run by Optuna. The trees are LightGBM's: `pip install '.[lightgbm]'` from the checkout.
 
 # %%
 import os

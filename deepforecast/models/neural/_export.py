@@ -237,7 +237,7 @@ def _library() -> Any:
     except ImportError:
         raise DependencyError(
             "An ONNX file is written by the packages onnx and onnxscript and checked by onnxruntime. Install them: "
-            "pip install deepforecast[onnx]."
+            "pip install onnx onnxscript onnxruntime."
         ) from None
     return onnx
 
