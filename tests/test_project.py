@@ -163,8 +163,8 @@ def test_nobody_is_told_to_install_a_package_that_is_somebody_elses() -> None:
     """The public index has another package of this name: ours comes from a checkout."""
     told = re.compile(r"pip install[^`\n]*[ '\"]deep" + r"forecast\b")
     assert told.search("pip install 'deep" + "forecast[onnx]'")
-    found = [path for path in tracked() if told.search(path.read_bytes().decode("utf-8", errors="replace"))]
-    assert [str(path.relative_to(ROOT)) for path in found] == []
+    files = [path for path in tracked() if path.suffix != ".patch"]  # mutants, which break this on purpose
+    assert [path.name for path in files if told.search(path.read_bytes().decode("utf-8", errors="replace"))] == []
 
 
 def test_make_alone_lists_every_target() -> None:
