@@ -98,7 +98,8 @@ print(f"Markov chain, lag 1   {share_right(first_order):.2f}")
 print(f"all lags, equal votes {share_right(equal):.2f}")
 
 # %% [markdown]
-# All voters together are hardly better than one. Most of them say what is frequent anyway, and shout down those who know.
+# All voters together are only a little better than one. Most of them say what is frequent anyway, and shout down those who
+# know.
 #
 # ## Static weights: TF-IDF
 #

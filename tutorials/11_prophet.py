@@ -235,7 +235,7 @@ print("what the lags add:", by_hand.round(3))
 # %%
 figure, axes = plt.subplots(figsize=(8, 3), layout="constrained")
 for k in (0, 2, 5):
-    axes.plot(np.arange(-p + 1, 1), w[k], "o-", markersize=4, label=f"{k + 1} months ahead")
+    axes.plot(np.arange(-p + 1, 1), w[k], "o-", markersize=4, label=f"months ahead: {k + 1}")
 axes.axhline(0, color="0.7")
 axes.set(xlabel="lag (0: the last month)", ylabel="weight")
 _ = axes.legend()

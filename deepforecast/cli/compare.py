@@ -18,8 +18,9 @@ USAGE = "DATA --horizon STEPS [options]"
 EPILOG = """\
 examples:
   deepforecast compare sales.csv --horizon 14 --level 80 95 --report report.html --plot board.png
-  deepforecast compare sales.csv --models SeasonalNaive Naive2 WindowMean:window=28 --horizon 14"""
+  deepforecast compare sales.csv --models SeasonalNaive AutoETS WindowMean:window=28 --horizon 14"""
 PICTURES = (".png", ".svg", ".pdf")
+NOT_NAMED = "No model was named, so these are the baselines. More: --models AutoETS AutoTheta LinearModel"
 
 
 def add_arguments(parser: Parser, arguments: Sequence[str]) -> None:
@@ -74,6 +75,8 @@ def _outcome(board: Any, facts: dict[str, Any], values: argparse.Namespace) -> O
     from deepforecast.cli.writing import csv_bytes
 
     text = board.text(room())
+    if not values.models:
+        text += "\n" + NOT_NAMED
     status = 1 if facts["failed"] else 0
     if facts["written"]:
         text += "\n" + one_line(f"Written: {', '.join(facts['written'])}.")

@@ -35,7 +35,7 @@ EPILOG = """\
 deepforecast COMMAND --help says more. A first round:
   deepforecast demo
   deepforecast check sales.csv
-  deepforecast compare sales.csv --horizon 14 --level 80 --report report.html
+  deepforecast compare sales.csv --models SeasonalNaive AutoETS AutoTheta --horizon 14 --level 80 --report report.html
   deepforecast fit sales.csv --model SeasonalNaive --horizon 14 --save model.dfc
   deepforecast predict model.dfc --level 80 95 --output forecast.csv
 

@@ -11,6 +11,7 @@ from typing import Any
 from deepforecast.errors import DataError, ParameterError, ParameterTypeError, say, shown, some
 
 COVARIATES = ("future", "past", "static")
+MANY = 5  # columns: more are, where the target is not found, most likely a series each
 
 
 @dataclass(frozen=True)
@@ -134,6 +135,8 @@ def _lacks(lacking: Sequence[str], wanted: Columns, names: Sequence[str], target
     way_out = "Name yours, e.g. columns={'id': 'shop', 'time': 'day', 'target': 'sales'}"
     way_out = way_out if what == "frame" else "Add or rename it"
     index = "; a pandas index is not looked at: reset_index() makes it a column" if wanted.time in lacking else ""
+    if what == "frame" and len(names) > MANY and wanted.target in lacking:
+        index += "; a column for each series is no long frame: melt() makes it one"
     has = some(names, most=12) or "none"
     return DataError(
         f"The {what} needs the columns {columns}; it lacks {some(lacking)} and has {has}. {way_out}{index}."

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Mapping
+from os import PathLike
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -205,10 +206,21 @@ def _same_names(frame: Frame, what: str) -> DataError:
 def _not_a_frame(frame: Frame, what: str) -> DataError:
     kind = type(frame)
     found = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__.partition('.')[0]}.{kind.__name__}"
-    hint = "Call .collect() first." if kind.__name__ == "LazyFrame" else "Convert it, e.g. with pandas.DataFrame(...)."
     return DataError(
-        f"The {what} is a pandas, polars or pyarrow DataFrame, or a pandas Series with a DatetimeIndex; got {found}. {hint}"
+        f"The {what} is a pandas, polars or pyarrow DataFrame, or a pandas Series with a DatetimeIndex; got {found}. "
+        f"{_way_to_a_frame(frame)}"
     )
+
+
+def _way_to_a_frame(given: Any) -> str:
+    """What turns the usual slips into a frame: a file's name, values without dates, a query that was not run."""
+    if type(given).__name__ == "LazyFrame":
+        return "Call .collect() first."
+    if isinstance(given, (str, PathLike)):
+        return "Read the file first, e.g. with pandas.read_csv(path)."
+    if isinstance(given, (list, tuple)) or hasattr(given, "__array__"):
+        return 'Say when each value was, e.g. pandas.Series(values, index=pandas.date_range("2024-01-01", periods=len(values))).'
+    return "Convert it, e.g. with pandas.DataFrame(...)."
 
 
 def _not_numbers(series: nw.Series[Any], name: str, or_else: str) -> DataError:

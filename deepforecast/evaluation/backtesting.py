@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from deepforecast.core.forecast import checked_horizon
 from deepforecast.core.forecaster import Forecaster
+from deepforecast.core.registry import names as registered
 from deepforecast.data.cutoffs import Plan
 from deepforecast.data.panel import Panel
 from deepforecast.data.whole import whole_number
@@ -66,7 +67,8 @@ def checked_models(models: Any, horizon: int | None) -> list[Forecaster]:
         raise ParameterError("models is a model or a list of them; the list is empty.")
     for model in given:
         if not isinstance(model, Forecaster):
-            hint = f" Did you mean {model.__name__}()?" if isinstance(model, type) else ""
+            meant = model.__name__ if isinstance(model, type) else model if model in registered() else None
+            hint = f" Did you mean {meant}()?" if meant else ""
             raise ParameterTypeError(f"models holds model objects; got {shown(model)} ({type(model).__name__}).{hint}")
     names = [model.name for model in given]
     twice = [name for i, name in enumerate(names) if name in names[:i]]

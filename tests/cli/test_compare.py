@@ -64,6 +64,9 @@ def test_all_baselines_if_none_is_named(run) -> None:
     facts = run("compare", "sales.csv", "--horizon", "7", "--windows", "1", "--json").facts
     assert sorted(row["model"] for row in facts["leaderboard"]) == baselines()
     assert {"Naive", "SeasonalNaive", "Naive2"} <= set(baselines()) < set(registry.names())
+    told = run("compare", "sales.csv", "--horizon", "7", "--windows", "1").out.splitlines()
+    assert told[-1] == "No model was named, so these are the baselines. More: --models AutoETS AutoTheta LinearModel"
+    assert "No model was named" not in run(*THREE).out
 
 
 @pytest.mark.parametrize(

@@ -63,6 +63,13 @@ def test_what_is_missing_is_named(given: Any, names: list[str], words: list[str]
     assert ("reset_index" in str(caught.value)) == ("lacks ds" in str(caught.value))
 
 
+def test_a_column_for_each_series_is_told_how_to_become_long() -> None:
+    with pytest.raises(DataError, match=r"lacks ds, y and has .*; a column for each series is no long frame: melt\(\) makes it one\.$"):
+        resolve(None, ["day", *(f"shop {number}" for number in range(5))])
+    with pytest.raises(DataError, match=r"makes it a column\.$"):
+        resolve(None, ["shop", "day", "sales"])
+
+
 def test_a_frame_without_columns_has_none() -> None:
     with pytest.raises(DataError, match="lacks ds, y and has none"):
         resolve(None, [])

@@ -332,6 +332,7 @@ def test_a_level_of_a_model_without_a_distribution_is_refused_before_any_fit() -
     [
         ([], ParameterError, "the list is empty"),
         (Naive, ParameterTypeError, r"Did you mean Naive\(\)\?"),
+        (["Naive"], ParameterTypeError, r"got Naive \(str\)\. Did you mean Naive\(\)\?"),
         ([Naive(), SeasonalNaive], ParameterTypeError, r"Did you mean SeasonalNaive\(\)\?"),
         ("Naive", ParameterTypeError, "models holds model objects; got Naive"),
         (None, ParameterTypeError, "models holds model objects; got None"),
