@@ -369,9 +369,13 @@ assert (best_of_ten >= narrow - 1e-6).mean() > 0.5
 assert beams.groupby("unique_id")["log_probability"].agg(lambda chances: (np.diff(chances) <= 1e-9).all()).all()
 
 # %% [markdown]
-# A caution: the most probable path is not the best forecast. It is a single path, often smoother than any that will come,
-# and each of its days may be unlikely. For a number a day take the median; for decisions take many paths; a beam is for
-# when one whole story is asked for, as a translation.
+# A caution: the most probable path is not the best forecast. It is one of very many, so even the best is most unlikely. For a
+# number a day take the median; for decisions take many paths; a beam is for when one whole story is asked for, as a
+# translation.
+
+# %%
+print(f"the best path of all series has a probability of {np.exp(best_of_ten.max()):.0e}")
+assert best_of_ten.max() < np.log(1e-6)
 
 # %% [markdown]
 # ## Exercises
