@@ -284,8 +284,8 @@ assert SHORT or max(coverage["MLP"], coverage["NBEATS"]) < 0.6 < coverage["AutoE
 # %% [markdown]
 # Read all columns. By its point forecasts N-BEATS is as good as AutoETS and the MLP a little behind, both at several times its
 # seconds. But the 80 % intervals of the networks are far too narrow: after so many steps on so few values they know the past
-# by heart and take the future to be as sure. Tutorial 13 mends that. Networks come into their own with many series (tutorial 14), with columns of their own, and
-# with patterns that no formula has.
+# by heart and take the future to be as sure. Tutorial 13 says what mends that. Networks come into their own with many series,
+# with columns of their own, and with patterns that no formula has.
 #
 # ## Exercises
 #

@@ -236,5 +236,14 @@ def _end(steps: Steps, files: list[str]) -> Outcome:
     plot, report, attention = map(streams.one_line, files[1:])
     steps.head(f"\nDone in {seconds(total)}.")
     steps.head(f"Look at {plot}, {attention} and, in a browser, {report}.")
-    steps.head("Next: deepforecast compare YOUR.csv --horizon 14 --level 80 --report report.html")
+    steps.head(f"Next: {_as_called()} compare YOUR.csv --models SeasonalNaive AutoETS --horizon 14 --level 80")
     return Outcome({"steps": steps.done, "files": files, "seconds": total})
+
+
+def _as_called() -> str:
+    """The command as this shell finds it: `make demo` runs it from an environment that is not active."""
+    import shutil
+    import sys
+
+    found = shutil.which("deepforecast") or os.path.basename(sys.argv[0]) != "deepforecast"
+    return "deepforecast" if found else streams.one_line(sys.argv[0])

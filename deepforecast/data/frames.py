@@ -219,7 +219,7 @@ def _way_to_a_frame(given: Any) -> str:
     if isinstance(given, (str, PathLike)):
         return "Read the file first, e.g. with pandas.read_csv(path)."
     if isinstance(given, (list, tuple)) or hasattr(given, "__array__"):
-        return 'Say when each value was, e.g. pandas.Series(values, index=pandas.date_range("2024-01-01", periods=len(values))).'
+        return 'Say when each value was: pandas.Series(values, index=pandas.date_range("2024-01-01", periods=len(values))).'
     return "Convert it, e.g. with pandas.DataFrame(...)."
 
 

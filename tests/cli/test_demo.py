@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 from deepforecast import load
+from deepforecast.cli.demo import _as_called
 
 FILES = ["attention.png", "forecast.csv", "forecast.png", "model.dfc", "report.html"]
 
@@ -33,6 +34,14 @@ def test_as_json(run) -> None:
     assert len(facts["steps"]) == 8
     assert facts["seconds"] < 120
     assert sorted(Path(path).name for path in facts["files"]) == [name for name in FILES if name != "model.dfc"]
+
+
+def test_the_next_command_is_one_that_the_shell_finds(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("sys.argv", [".venv/bin/deepforecast", "demo"])
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert _as_called() == ".venv/bin/deepforecast"
+    (tmp_path / "deepforecast").touch(mode=0o755)
+    assert _as_called() == "deepforecast"
 
 
 def test_a_place_that_cannot_be_written_to_is_refused_at_once(run) -> None:

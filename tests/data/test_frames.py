@@ -39,7 +39,8 @@ def test_a_series_is_a_frame_of_one_series() -> None:
     "thing", [None, 3, "frame.csv", [1], {"a": [1]}, np.zeros(3), pl.DataFrame().lazy(), pl.Series([1]), D]
 )
 def test_anything_else_is_refused(thing: Any) -> None:
-    with pytest.raises(DataError, match=r"The future frame is a pandas, polars or pyarrow DataFrame.*got .*(collect|Convert|Read|Say)"):
+    said = r"The future frame is a pandas, polars or pyarrow DataFrame.*got .*(collect|Convert|Read|Say)"
+    with pytest.raises(DataError, match=said):
         opened(thing, "future frame")
 
 
@@ -48,7 +49,7 @@ def test_anything_else_is_refused(thing: Any) -> None:
     [
         ("sales.csv", r"got str\. Read the file first, e\.g\. with pandas\.read_csv\(path\)\."),
         (Path("sales.csv"), r"got pathlib\.\w+\. Read the file first"),
-        ([1.0, 2.0], r"got list\. Say when each value was, e\.g\. pandas\.Series\(values, index=pandas\.date_range\("),
+        ([1.0, 2.0], r"got list\. Say when each value was: pandas\.Series\(values, index=pandas\.date_range\("),
         (np.arange(3.0), r"got numpy\.ndarray\. Say when each value was"),
         (pl.DataFrame({"y": [1.0]}).lazy(), r"got polars\.LazyFrame\. Call \.collect\(\) first"),
         (7, r"got int\. Convert it"),
