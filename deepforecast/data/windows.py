@@ -77,8 +77,8 @@ class Channels:
         return cls(**plain)
 
     def standardised(self, name: str, values: Floats) -> Floats:
-        """A column of numbers around 0 with spread 1; 0 where it is missing."""
-        return np.nan_to_num((values - self.centre[name]) / self.spread[name], nan=0.0).astype(np.float32)
+        """A column of numbers around 0 with spread 1; 0 where it is missing, and always if it never varied (of spread 0)."""
+        return np.nan_to_num((values - self.centre[name]) / (self.spread[name] or np.inf), nan=0.0).astype(np.float32)
 
     def clock_of(self, calendar: Calendar, positions: Ints) -> Any:
         """The calendar's columns at these positions, (positions, clock_width)."""
@@ -103,7 +103,7 @@ def channels(panel: Panel, input_size: int, horizon: int, clock: tuple[str, ...]
         still = bool(len(known)) and known.min() == known.max()  # their mean is not quite them: what is left would count as 1
         centre[name] = float(known[0] if still else known.mean()) if len(known) else 0.0
         wide = float(np.abs(known - centre[name]).max()) if len(known) else 0.0
-        spread[name] = float(np.sqrt(np.mean(((known - centre[name]) / wide) ** 2)) * wide) if wide > 0 else 1.0
+        spread[name] = float(np.sqrt(np.mean(((known - centre[name]) / wide) ** 2)) * wide) if wide > 0 else 0.0
     codes = (*ahead_codes, *of(names.past, True))
     coded = (*codes, *of(tuple(panel.static), True))
     counts = {name: len(every[name].categories or ()) for name in coded}

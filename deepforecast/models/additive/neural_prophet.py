@@ -135,6 +135,10 @@ class NeuralProphet(AdditiveForecaster, NeuralForecaster):
 
         return named(self, panel, known)
 
+    def _columns_read(self, channels: Channels, panel: Panel) -> Channels:
+        varied = {name: one or 1.0 for name, one in channels.spread.items()}  # a condition that held may end
+        return replace(channels, moments=self._moments(panel), spread=varied)
+
     def _moments(self, panel: Panel | None) -> Moments | None:
         from deepforecast.models.additive._networks import EXAMPLE, moments_of
 

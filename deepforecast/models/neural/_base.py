@@ -17,7 +17,7 @@ from deepforecast.core.foreign import Foreign
 from deepforecast.core.manifest import Unfit
 from deepforecast.core.monitor import Monitor
 from deepforecast.core.params import param
-from deepforecast.core.state import Learned
+from deepforecast.core.state import Learned, State
 from deepforecast.data import frames
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats, Frame
@@ -190,6 +190,11 @@ class NeuralForecaster(Forecaster):
         shows = self.adds_parts, self.attends
         return _making.narrowed(declared, self.head, self.loss, self.scaler, shows, self.bounds is not None)
 
+    def _ahead(self, state: State, steps: int, future: Frame | None) -> Mapping[str, Covariate]:
+        found = super()._ahead(state, steps, future)
+        _standing.say_still(self.name, state, found)
+        return found
+
     def _fit(self, panel: Panel, monitor: Monitor) -> Learned:
         limits(self)
         self._decoder()
@@ -262,6 +267,10 @@ class NeuralForecaster(Forecaster):
     def _beside(self, panel: Panel, known: Learned | None) -> Panel:
         """A panel with what the network is told beside it; `known`: what was learned before, of these series or of others."""
         return panel
+
+    def _columns_read(self, channels: Channels, panel: Panel) -> Channels:
+        """The columns it looks at, from those there are in the panel of the fit."""
+        return channels
 
     def _moments(self, panel: Panel | None) -> Moments | None:
         """Columns that follow from time, learned of a panel; of none: of any kind, to try a network with."""

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import os
 import warnings
 from collections.abc import Iterator
@@ -99,7 +100,7 @@ class _Whole(nn.Module):
             self.register_buffer("away", head.away(torch.tensor(self.probabilities, dtype=torch.float64)))
         for name, columns in (("", channels.numbers), ("fixed_", channels.static)):
             self.register_buffer(f"{name}centre", torch.tensor([channels.centre[one] for one in columns], dtype=torch.float64))
-            self.register_buffer(f"{name}wide", torch.tensor([channels.spread[one] for one in columns], dtype=torch.float64))
+            self.register_buffer(f"{name}wide", torch.tensor([channels.spread[one] or math.inf for one in columns], dtype=torch.float64))
 
     def forward(self, *values: Tensor) -> tuple[Tensor, ...]:
         """Points, and quantiles where there are any."""

@@ -126,7 +126,7 @@ def _channels(said: Any, learned: Learned, weights: int, moments: Callable[[Any,
     for name in said["counts"]:
         _whole(said["counts"][name], f"counts of {name}", 0, weights)
     _numbers_of(said["centre"], "centre", [*said["numbers"], *said["static"]], -math.inf, math.inf)
-    _numbers_of(said["spread"], "spread", [*said["numbers"], *said["static"]], 5e-324, math.inf)
+    _numbers_of(said["spread"], "spread", [*said["numbers"], *said["static"]], 0.0, math.inf)
     if not set(said["clock"]) <= set(NAMES):
         raise Unfit(f"the calendar has {some(NAMES, most=20)}; found {shown(said['clock'])}")
     moments(said["moments"], said["numbers"][: said["ahead"]])

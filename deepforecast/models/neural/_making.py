@@ -53,7 +53,7 @@ def _learned(model: NeuralForecaster, panel: Panel, monitor: Monitor, before: Le
     if channels is None:
         size = _input_size(model, panel, steps, season)
         channels = windows.channels(panel, size, steps, calendar_features.checked(model.calendar, panel.calendar))
-        channels = replace(channels, moments=model._moments(panel))
+        channels = model._columns_read(channels, panel)
     network = fresh(model, channels, season) if before is None else _copied(model, before)
     if before is None and network.ratio is not None:
         network.ratio.fill_(_ratio(panel, channels))

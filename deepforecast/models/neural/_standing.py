@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import MutableMapping
+from collections.abc import Mapping, MutableMapping
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from deepforecast.core.state import Learned
-from deepforecast.data.covariates import UNKNOWN
+from deepforecast.core.state import Learned, State
+from deepforecast.data.covariates import UNKNOWN, Covariate
 from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.panel import Panel
 from deepforecast.data.windows import Channels
@@ -57,6 +57,17 @@ def refuse_unseen(name: str, learned: Learned) -> None:
         f"{name} looks at the last {tail.shape[1]} values of a series, and one of them has to be known; {whose} none is"
         f"{until}. Leave such series out, end them where they are known, say missing='ffill', or fit with a larger input_size=."
     )
+
+
+def say_still(name: str, state: State, future: Mapping[str, Covariate]) -> None:
+    """Warn of numbers ahead that differ from the one value they had in all of the fit: they count as nothing."""
+    channels = channels_of(state.learned)
+    still = {one: future[one] for one in future if channels.spread.get(one) == 0.0}
+    if not still:
+        return
+    from deepforecast.models.statistical._regressors import say_untold
+
+    say_untold(name, np.tile([channels.centre[one] for one in still], (len(state.series), 1)), still, state.series)
 
 
 def begun(model: NeuralForecaster, learned: Learned, panel: Panel) -> dict[str, Any]:

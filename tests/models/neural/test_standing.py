@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from deepforecast import MLP
+from deepforecast import LSTM, MLP, DLinear, Transformer, load
 from deepforecast.data.panel import Panel
-from deepforecast.errors import DataError
+from deepforecast.errors import DataError, DataWarning
 from deepforecast.models.neural import _standing
 from deepforecast.models.neural._standing import channels_of
 from tests.models.neural.test_ahead import panel
@@ -112,3 +113,19 @@ def test_a_series_of_which_nothing_is_seen_is_refused_and_not_zero() -> None:
     assert model.predict(frame=one).MLP.iloc[2:].tolist() == [3.0, 3.0], "a single value that is known is gone on with"
     filled = model.clone(missing="ffill").fit(lost).predict()
     assert filled.MLP.iloc[2:].tolist() == [lost.y.iloc[74]] * 2
+
+
+@pytest.mark.parametrize("cls", [MLP, DLinear, LSTM, Transformer])
+def test_a_column_that_never_changed_counts_as_nothing_and_this_is_said(cls: Any, tmp_path: Path) -> None:
+    whole = mixed().drop(columns=["promo", "size"]).assign(price=9.99, visits=3.0)
+    frame, columns = whole[whole.unique_id == "a"], {"future": ["price"], "past": ["visits"]}
+    model = cls(horizon=2, input_size=ROWS, max_steps=1, batch_size=8).fit(frame, columns=columns)
+    same = model.predict(future=model.future_frame().assign(price=9.99))[cls.__name__]
+    with pytest.warns(DataWarning, match="never changed: price of series a"):
+        found = model.predict(future=model.future_frame().assign(price=8.0))[cls.__name__]
+    np.testing.assert_array_equal(found, same)
+    model.save(tmp_path / "model")
+    again = load(tmp_path / "model").predict(future=model.future_frame().assign(price=9.99))[cls.__name__]
+    np.testing.assert_array_equal(again, same)
+    elsewhere = model.predict(frame=frame.assign(visits=99.0), future=model.future_frame().assign(price=9.99))[cls.__name__]
+    np.testing.assert_array_equal(elsewhere, same)
