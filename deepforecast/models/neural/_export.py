@@ -100,7 +100,8 @@ class _Whole(nn.Module):
             self.register_buffer("away", head.away(torch.tensor(self.probabilities, dtype=torch.float64)))
         for name, columns in (("", channels.numbers), ("fixed_", channels.static)):
             self.register_buffer(f"{name}centre", torch.tensor([channels.centre[one] for one in columns], dtype=torch.float64))
-            self.register_buffer(f"{name}wide", torch.tensor([channels.spread[one] or math.inf for one in columns], dtype=torch.float64))
+            wide = [channels.spread[one] or math.inf for one in columns]
+            self.register_buffer(f"{name}wide", torch.tensor(wide, dtype=torch.float64))
 
     def forward(self, *values: Tensor) -> tuple[Tensor, ...]:
         """Points, and quantiles where there are any."""
