@@ -1373,7 +1373,7 @@ class LinearModel(_LinearModel):
     """Ridge regression on lags, windows, the calendar and covariates; one for all series, exact and fast.
 
     Features are centred and brought to unit spread; `ridge` is what is added to the diagonal of their correlations, so that it
-    means the same for any data; unless given it is chosen by generalised cross-validation. Categories and what comes
+    means the same for any data; unless given it is chosen by AICc. Categories and what comes
     round in the calendar get columns of their own.
     Reference: Hoerl & Kennard (1970), Ridge Regression: Biased Estimation for Nonorthogonal Problems.
 
@@ -1403,7 +1403,7 @@ class LinearModel(_LinearModel):
     half_life: rows after which a row counts half; None: all the same
     quantiles: quantiles that are learned too, for intervals
     per_series: a regressor for each series instead of one for all
-    ridge: weight of the penalty on standardised features; auto: by generalised cross-validation
+    ridge: weight of the penalty on standardised features; auto: by AICc
     """
 
     def __init__(

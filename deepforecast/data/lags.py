@@ -36,6 +36,11 @@ class Lagged:
         """Rows before the one it belongs to that a whole one needs."""
         return self.lag + (self.size - 1) * self.stride
 
+    @property
+    def share(self) -> float:
+        """How far one value moves what is made of several: the share a mean takes of it, or all of it. 0 where it can pass by."""
+        return {"mean": 1 / self.size, "std": self.size**-0.5, "ewm": self.level, "difference": 1.0}.get(self.kind, 0.0)
+
     def __str__(self) -> str:
         usual = self.stride if self.stride > 1 and self.kind in WINDOWS else 1
         end = f"@{self.lag}" if self.lag != usual else ""

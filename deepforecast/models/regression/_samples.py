@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from deepforecast.data.frames import Floats, Ints
+from deepforecast.data.lags import lagged
 from deepforecast.data.panel import Panel
 from deepforecast.errors import DataError
 from deepforecast.models.regression._design import around_all, known, table
@@ -42,6 +43,11 @@ class Sample:
         """For each column a spread that is none: of the target's past last digits, as means leave of a season."""
         target = self.target.reshape(len(self), -1)
         return np.where(np.arange(self.rows.shape[1]) < self.past, TINY * float(np.std(target, axis=0).max()), 0.0)
+
+    def shares(self) -> Floats:
+        """For each column how far a value of the target's past moves it, where it is made of several; 0 for others."""
+        own = [lagged(name).share for name in self.names[: self.past]]
+        return np.array([*own, *[0.0] * (self.rows.shape[1] - self.past)])
 
     def kept(self, good: Any) -> Sample:
         """Some of the rows, in the place of the whole: the table is the largest there is, a copy would double the memory."""

@@ -16,6 +16,7 @@ from deepforecast.models.regression._base import Regressive
 from deepforecast.models.regression._samples import Sample
 
 RIDGES = 10.0 ** np.arange(2, -8.5, -0.5)  # tried, the largest first
+EXACT = 1e-12  # share of the target's variance below which all is explained: what is left is rounding
 TINY = 1e-300
 
 
@@ -24,7 +25,7 @@ class LinearModel(Regressive):
     """Ridge regression on lags, windows, the calendar and covariates; one for all series, exact and fast.
 
     Features are centred and brought to unit spread; `ridge` is what is added to the diagonal of their correlations, so that it
-    means the same for any data; unless given it is chosen by generalised cross-validation. Categories and what comes
+    means the same for any data; unless given it is chosen by AICc. Categories and what comes
     round in the calendar get columns of their own.
     Reference: Hoerl & Kennard (1970), Ridge Regression: Biased Estimation for Nonorthogonal Problems.
 
@@ -47,19 +48,21 @@ class LinearModel(Regressive):
         return [{}, several, {"strategy": "blocks", "block": 2, "power": "log"}]
 
     strategy: str = param("recursive", search=("recursive", "direct_multioutput"))
-    ridge: float | str = param("auto", choices=("auto",), at_least=0, low=1e-6, high=1.0, log=True, help="weight of the penalty on standardised features; auto: by generalised cross-validation")  # noqa: E501
+    ridge: float | str = param("auto", choices=("auto",), at_least=0, low=1e-6, high=1.0, log=True, help="weight of the penalty on standardised features; auto: by AICc")  # noqa: E501
 
     def _train(self, sample: Sample, level: float | None) -> Any:
         weight = np.ones(len(sample)) if sample.weight is None else sample.weight
         weight = weight / weight.sum()
+        target = sample.target.reshape(len(sample), -1)
+        middle = weight @ target
         centre = weight @ sample.rows
         rows = sample.rows - centre
         spread = np.sqrt(weight @ (rows * rows))
         spread = np.where(spread > np.maximum(1e-12 * np.maximum(np.abs(centre), 1e-300), sample.noise()), spread, np.inf)
+        # what means several values and hardly varied would weigh so much that a forecast among them moves the next without end
+        spread = np.maximum(spread, sample.shares() * float(np.sqrt(weight @ (target - middle) ** 2).max()))
         rows /= spread
         usual = np.where(np.isfinite(spread), spread, 0.0)
-        target = sample.target.reshape(len(sample), -1)
-        middle = weight @ target
         away = (target - middle) * weight[:, None]
         sizes, turned = np.linalg.eigh(rows.T @ (rows * weight[:, None]))
         along = turned.T @ (rows.T @ away)
@@ -68,15 +71,17 @@ class LinearModel(Regressive):
         return {"coefficients": coefficients, "constant": middle - centre @ coefficients, "centre": centre, "spread": usual}
 
     def _ridge(self, sizes: Floats, along: Floats, total: Floats, count: int) -> float:
-        """The penalty given, or the one of least generalised cross-validation error (Golub, Heath & Wahba 1979)."""
+        """The penalty given, or the one of least AICc (Hurvich, Simonoff & Tsai 1998), which few rows do not lead astray."""
         if self.ridge != "auto":
             return float(self.ridge)
         best, chosen = np.inf, float(RIDGES[0])
         for ridge in RIDGES:
             shrunk = along / (sizes[:, None] + ridge)
             left = total - (shrunk * (2 * along - sizes[:, None] * shrunk)).sum(axis=0)
-            free = 1 - (1 + np.sum(sizes / (sizes + ridge))) / count
-            error = float(np.maximum(left, 0).sum()) / free**2 if free > 0 else np.inf
+            used = 1 + float(np.sum(sizes / (sizes + ridge)))
+            free = count - used - 2
+            unexplained = max(float(left.sum()) / float(total.sum() or 1.0), EXACT)
+            error = np.log(unexplained) + 2 * (used + 1) / free if free > 0 else np.inf
             if error < best:
                 best, chosen = error, float(ridge)
         return chosen

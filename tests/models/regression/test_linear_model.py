@@ -34,8 +34,8 @@ def test_it_is_the_ridge_regression_of_standardised_features() -> None:
     np.testing.assert_allclose(weighed, Ridge(alpha=1e-12).fit(standard, target, weight).predict(standard), rtol=1e-6)
 
 
-def test_the_penalty_is_that_of_the_least_error_left_out() -> None:
-    """Generalised cross-validation: next to nothing where features say all, all there is where they say nothing."""
+def test_the_penalty_is_small_where_features_say_all() -> None:
+    """By AICc: next to nothing where features say all, all there is where they say nothing."""
     random = np.random.default_rng(1)
     rows = random.normal(size=(60, 10))
     model = LinearModel()
@@ -111,3 +111,20 @@ def test_last_digits_of_windows_are_no_features(model: Any, differences: list[in
     frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=70), "y": y[:70]})
     found = model.clone(differences=differences).fit(frame).predict().iloc[:, -1]
     np.testing.assert_allclose(found, y[70:], rtol=1e-3)
+
+
+@pytest.mark.parametrize("given", [{}, {"per_series": True, "differences": [1]}, {"windows": ["mean_7", "std_7", "difference_1"]}])
+def test_forecasts_of_a_clean_series_go_on_as_it_does(given: dict[str, Any]) -> None:
+    """Windows of a season hardly vary there: brought to unit spread they would make forecasts among their values explode."""
+    month = np.arange(84)
+    y = 50 + 5 * np.sin(month * 6.28 / 12) + month  # 6.28: not quite the season
+    frame = pd.DataFrame({"ds": pd.date_range("2018-01-01", periods=84, freq="MS"), "y": y})
+    found = LinearModel(horizon=24, **given).fit(frame[:60]).predict()["LinearModel"]
+    np.testing.assert_allclose(found, y[60:], atol=0.5)
+
+
+def test_few_rows_are_not_learned_by_heart() -> None:
+    y = 1000 + np.random.default_rng(0).normal(0, 300, 1200)
+    frame = pd.DataFrame({"unique_id": np.repeat(np.arange(40), 30), "ds": np.tile(np.arange(30), 40), "y": y})
+    found = LinearModel(horizon=18, lags=14, season_length=1, per_series=True).fit(frame).predict()["LinearModel"]
+    assert np.abs(found - 1000).max() < 1200  # by generalised cross-validation, 600,000
