@@ -38,8 +38,9 @@ class Lagged:
 
     @property
     def share(self) -> float:
-        """How far one value moves what is made of several: the share a mean takes of it, or all of it. 0 where it can pass by."""
-        return {"mean": 1 / self.size, "std": self.size**-0.5, "ewm": self.level, "difference": 1.0}.get(self.kind, 0.0)
+        """How far, about, one value moves what is made of several; 0 of what is one value, or of all values so far."""
+        of_kind = {"std": self.size**-0.5, "ewm": self.level, "difference": 1.0}
+        return 1 / self.size if self.kind in ("mean", "min", "max", "quantile") else of_kind.get(self.kind, 0.0)
 
     def __str__(self) -> str:
         usual = self.stride if self.stride > 1 and self.kind in WINDOWS else 1

@@ -46,8 +46,8 @@ class Scaled:
         centre, middle = (np.average(one, axis=0, weights=sample.weight) for one in (sample.rows, target))
         spread = np.sqrt(np.average((sample.rows - centre) ** 2, axis=0, weights=sample.weight))
         scale = np.sqrt(np.average((target - middle) ** 2, axis=0, weights=sample.weight))
-        flat = spread <= np.maximum(1e-12 * np.maximum(np.abs(centre), 1e-300), sample.noise())
-        return cls(centre, np.where(flat, np.inf, spread), middle, np.where(scale > 1e-12 * np.abs(middle), scale, 1.0))
+        divisors = sample.divisors(centre, spread, float(scale.max()))
+        return cls(centre, divisors, middle, np.where(scale > 1e-12 * np.abs(middle), scale, 1.0))
 
     def rows(self, rows: Any) -> Floats:
         """Rows on that scale."""

@@ -15,7 +15,6 @@ from deepforecast.models.regression._design import around_all, known, table
 from deepforecast.models.regression._plan import Plan
 
 AT_ONCE = 50_000  # rows that are moved
-TINY = 1e-10  # of the target's spread
 
 
 @dataclass(frozen=True)
@@ -39,15 +38,13 @@ class Sample:
         weight = None if self.weight is None else self.weight[rows]
         return replace(self, rows=self.rows[rows], target=self.target[rows], weight=weight, ends=self.ends[rows])
 
-    def noise(self) -> Floats:
-        """For each column a spread that is none: of the target's past last digits, as means leave of a season."""
-        target = self.target.reshape(len(self), -1)
-        return np.where(np.arange(self.rows.shape[1]) < self.past, TINY * float(np.std(target, axis=0).max()), 0.0)
-
-    def shares(self) -> Floats:
-        """For each column how far a value of the target's past moves it, where it is made of several; 0 for others."""
-        own = [lagged(name).share for name in self.names[: self.past]]
-        return np.array([*own, *[0.0] * (self.rows.shape[1] - self.past)])
+    def divisors(self, centre: Floats, spread: Floats, target: float) -> Floats:
+        """What brings columns of this spread to about 1: infinity for what never varies; never less than what one value as far
+        off as the `target` spreads moves. What means several values and hardly varied would weigh so much that a forecast
+        among them moves the next without end, and the last digits of a mean over whole seasons would be a signal."""
+        moved = [target * lagged(name).share for name in self.names[: self.past]]
+        least = np.array([*moved, *[0.0] * (len(spread) - self.past)])
+        return np.where(spread > 1e-12 * np.maximum(np.abs(centre), 1e-300), np.maximum(spread, least), np.inf)
 
     def kept(self, good: Any) -> Sample:
         """Some of the rows, in the place of the whole: the table is the largest there is, a copy would double the memory."""

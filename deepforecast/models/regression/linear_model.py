@@ -58,9 +58,7 @@ class LinearModel(Regressive):
         centre = weight @ sample.rows
         rows = sample.rows - centre
         spread = np.sqrt(weight @ (rows * rows))
-        spread = np.where(spread > np.maximum(1e-12 * np.maximum(np.abs(centre), 1e-300), sample.noise()), spread, np.inf)
-        # what means several values and hardly varied would weigh so much that a forecast among them moves the next without end
-        spread = np.maximum(spread, sample.shares() * float(np.sqrt(weight @ (target - middle) ** 2).max()))
+        spread = sample.divisors(centre, spread, float(np.sqrt(weight @ (target - middle) ** 2).max()))
         rows /= spread
         usual = np.where(np.isfinite(spread), spread, 0.0)
         away = (target - middle) * weight[:, None]

@@ -113,13 +113,14 @@ def test_last_digits_of_windows_are_no_features(model: Any, differences: list[in
     np.testing.assert_allclose(found, y[70:], rtol=1e-3)
 
 
+@pytest.mark.parametrize("model", [LinearModel(24), Regression("linear", 24)], ids=repr)
 @pytest.mark.parametrize("given", [{}, {"per_series": True, "differences": [1]}, {"windows": ["mean_7", "std_7", "difference_1"]}])
-def test_forecasts_of_a_clean_series_go_on_as_it_does(given: dict[str, Any]) -> None:
+def test_forecasts_of_a_clean_series_go_on_as_it_does(model: Any, given: dict[str, Any]) -> None:
     """Windows of a season hardly vary there: brought to unit spread they would make forecasts among their values explode."""
     month = np.arange(84)
     y = 50 + 5 * np.sin(month * 6.28 / 12) + month  # 6.28: not quite the season
     frame = pd.DataFrame({"ds": pd.date_range("2018-01-01", periods=84, freq="MS"), "y": y})
-    found = LinearModel(horizon=24, **given).fit(frame[:60]).predict()["LinearModel"]
+    found = model.clone(**given).fit(frame[:60]).predict().iloc[:, -1]
     np.testing.assert_allclose(found, y[60:], atol=0.5)
 
 
