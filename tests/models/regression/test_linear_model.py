@@ -114,7 +114,9 @@ def test_last_digits_of_windows_are_no_features(model: Any, differences: list[in
 
 
 @pytest.mark.parametrize("model", [LinearModel(24), Regression("linear", 24)], ids=repr)
-@pytest.mark.parametrize("given", [{}, {"per_series": True, "differences": [1]}, {"windows": ["mean_7", "std_7", "difference_1"]}])
+@pytest.mark.parametrize(
+    "given", [{}, {"per_series": True, "differences": [1]}, {"windows": ["mean_7", "std_7", "difference_1"]}], ids=str
+)
 def test_forecasts_of_a_clean_series_go_on_as_it_does(model: Any, given: dict[str, Any]) -> None:
     """Windows of a season hardly vary there: brought to unit spread they would make forecasts among their values explode."""
     month = np.arange(84)
