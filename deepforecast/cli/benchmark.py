@@ -91,6 +91,7 @@ def _entry(model: Forecaster) -> dict[str, Any]:
 
 def _run(suite: Any, values: argparse.Namespace) -> Outcome:
     import tempfile
+    from datetime import UTC, datetime
 
     from deepforecast.benchmark.engine import Run, run
     from deepforecast.benchmark.summary import check_metric, summarise
@@ -99,6 +100,7 @@ def _run(suite: Any, values: argparse.Namespace) -> Outcome:
     if values.metric is not None:
         check_metric(suite, values.metric)
     options = Run(jobs=values.jobs, retry=values.retry, progress=False if values.json else None)
+    began = datetime.now(UTC).isoformat(timespec="seconds")
     if values.output is None:
         note("nothing of this run is kept; --output FOLDER keeps it")
         with tempfile.TemporaryDirectory(prefix="deepforecast-") as folder:
@@ -120,7 +122,9 @@ def _run(suite: Any, values: argparse.Namespace) -> Outcome:
         "leaderboard": [] if summary is None else _records(summary.table),
         "failed": [{"job": row.job, "status": row.status, "error": row.error} for row in bad],
     }  # fmt: skip
-    text = "\n".join([*_table(summary, suite), *_failures(rows), *map(one_line, _kept(values, suite))])
+    before = {row.machine["rehearsal"] for row in rows if row.started >= began and "rehearsal" in row.machine}
+    rehearsed = [f"Rehearsal, so that no job compiles or imports: {one}." for one in before]
+    text = "\n".join([*_table(summary, suite), *_failures(rows), *rehearsed, *map(one_line, _kept(values, suite))])
     return Outcome(facts, text, status=int(any(row.status != "not run" for row in bad)))
 
 
