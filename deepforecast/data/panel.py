@@ -19,6 +19,7 @@ from deepforecast.data.reading import read_keys, series_label
 from deepforecast.errors import DataError, some
 
 EMPTY = "A frame has rows; this one is empty (columns, no rows). Give the history of at least one series."
+LONG = 100  # mean rows of a series from which it is copied as a slice
 
 
 @dataclass(frozen=True)
@@ -233,14 +234,19 @@ class Panel:
     def _gather(self, numbers: Ints, begin: Ints, end: Ints) -> Panel:
         lengths = end - begin
         indptr = np.concatenate([[0], np.cumsum(lengths)])
-        rows = np.arange(indptr[-1]) + np.repeat(begin - indptr[:-1], lengths)
+        if self.covariates or indptr[-1] <= LONG * len(numbers):
+            rows = np.arange(indptr[-1]) + np.repeat(begin - indptr[:-1], lengths)
+            y, covariates = self.y[rows], {name: one.take(rows) for name, one in self.covariates.items()}
+        else:  # few long series, as in a backtest of thousands of windows: a slice a series is three times as fast
+            parts = zip(begin.tolist(), end.tolist(), strict=True)
+            y, covariates = np.concatenate([self.y[one:other] for one, other in parts]), {}
         whole = len(numbers) == len(self) and bool((numbers == np.arange(len(self))).all())
         series = self.series if whole else self.series.take(numbers)
         last = self.series.last[numbers] - (self.indptr[numbers + 1] - end) * self.calendar.step
         return Panel(
             replace(series, last=last),
             indptr,
-            self.y[rows],
-            {name: one.take(rows) for name, one in self.covariates.items()},
+            y,
+            covariates,
             {name: one.take(numbers) for name, one in self.static.items()},
         )

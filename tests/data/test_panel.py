@@ -6,6 +6,7 @@ import pytest
 
 from deepforecast.data import frames
 from deepforecast.data.panel import Panel
+from deepforecast.datasets import Recipe, generate
 from tests.frames import LIBRARIES, D, P, converted, joined, plain, same
 
 
@@ -105,3 +106,18 @@ def test_frames_do_not_share_the_panel_s_memory() -> None:
     frame.loc[:, "promo"] = 5.0
     assert panel.y[0] == 0
     assert panel.covariates["promo"].values[2] == 20
+
+
+@pytest.mark.parametrize("covariates", [[], ["price"]])
+@pytest.mark.parametrize("length", [30, 400])
+def test_rows_are_copied_alike_from_short_and_long_series(length: int, covariates: list[str]) -> None:
+    frame = generate(3, length, recipe=Recipe(covariates=covariates))
+    panel = Panel.from_frame(frame, columns={"future": tuple(covariates)})
+    begin, end = np.array([0, 5, 11]), np.array([length, length - 7, length - 1])
+    found = panel.between(begin, end)
+    rows = np.concatenate([np.arange(panel.indptr[n] + begin[n], panel.indptr[n] + end[n]) for n in range(3)])
+    np.testing.assert_array_equal(found.y, panel.y[rows])
+    assert found.lengths.tolist() == (end - begin).tolist()
+    assert list(found.covariates) == covariates
+    assert not np.shares_memory(found.y, panel.y)
+    assert len(panel.take(np.array([], dtype=np.int64)).y) == 0
