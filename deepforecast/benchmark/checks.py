@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import difflib
 import inspect
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from deepforecast import datasets
 from deepforecast.benchmark.data import horizon_of, window_count
-from deepforecast.benchmark.suite import Entry, Suite, Task, entries
+from deepforecast.benchmark.suite import Entry, Suite, Task, entries, is_model
 from deepforecast.core import registry
 from deepforecast.core.params import declared
-from deepforecast.errors import ParameterError, many, shown, some
+from deepforecast.errors import DeepForecastError, ParameterError, many, shown, some
 from deepforecast.evaluation.metrics import get
 
 
@@ -38,18 +39,28 @@ def entries_of(suite: Suite) -> list[Entry]:
 
 def refuse_unknown_models(models: Iterable[Entry], where: str) -> None:
     """Refuse models of ours that there are not; those of peers are known to them."""
-    for name in dict.fromkeys(entry.model for entry in models if not entry.peer):
+    for name in dict.fromkeys(name for entry in models if not entry.peer for name in (entry.model, *_within(entry.parameters))):
         _refuse_model(name, f"{where}: models", ())
 
 
 def refuse_idle_parameters(suite: Suite) -> None:
     """Refuse what a task tells all its models and none of them declares. Imports the models."""
     for task in suite.tasks:
-        known = {name for entry in suite.entries(task) if not entry.peer for name in declared(registry.get(entry.model))}
+        try:
+            known = {name for entry in suite.entries(task) if not entry.peer for name in declared(registry.get(entry.model))}
+        except DeepForecastError:  # a model that cannot be imported: its jobs will tell
+            continue
         idle = [name for name in task.parameters if name not in known]
         if idle:
             rule = "parameters of a task are given to the models that have them"
             raise ParameterError(f"{task.name}: {rule}; none has {_near(idle[0], known)}")
+
+
+def _within(parameters: Mapping[str, Any]) -> Iterator[str]:
+    """The models that are parameters of another."""
+    for value in parameters.values():
+        if is_model(value):
+            yield from (str(value["model"]), *_within(value.get("parameters") or {}))
 
 
 def _refuse_model(name: str, where: str, aliases: Iterable[str]) -> None:

@@ -7,7 +7,7 @@ import json
 import sys
 import time
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from io import BytesIO
@@ -18,7 +18,7 @@ import numpy as np
 
 from deepforecast.benchmark.data import Prepared, sampled
 from deepforecast.benchmark.rows import FORECASTS, SERIES, Row
-from deepforecast.benchmark.suite import Entry, Suite, Task
+from deepforecast.benchmark.suite import Entry, Suite, Task, is_model
 from deepforecast.core import registry
 from deepforecast.core.forecaster import Forecaster
 from deepforecast.core.params import declared
@@ -204,8 +204,8 @@ def write_parquet(path: Path, frame: pd.DataFrame) -> None:
 
 
 def _nested(value: Any) -> Any:
-    """A model within a model is written as models are: {model: Naive, parameters: {...}}."""
-    if isinstance(value, Mapping) and "model" in value and set(value) <= {"model", "parameters", "alias"}:
+    """A parameter, made if it is a model."""
+    if is_model(value):
         given = {name: _nested(one) for name, one in (value.get("parameters") or {}).items()}
         return registry.get(value["model"])(**given, **({"alias": value["alias"]} if value.get("alias") else {}))
     return value

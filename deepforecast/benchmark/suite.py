@@ -256,6 +256,11 @@ def entries(given: Any, where: str) -> tuple[Entry, ...]:
     return tuple(found)
 
 
+def is_model(value: Any) -> bool:
+    """Whether a parameter is a model of its own, written as models are: {model: Naive, parameters: {...}}."""
+    return isinstance(value, Mapping) and "model" in value and set(value) <= {"model", "parameters", "alias"}
+
+
 def every_model() -> tuple[Entry, ...]:
     """Every registered model that can be made without being told what to wrap."""
     from deepforecast.core import registry

@@ -83,6 +83,7 @@ BAD = [
     ({"tasks": [{"dataset": "m1"}]}, "s.yaml: m1: a task has a horizon"),
     ({"models": ["Naive", "autoets"]}, "s.yaml: models: no model is called autoets; did you mean AutoETS"),
     ({"tasks": [{"dataset": "co2", "models": ["Prohpet"]}]}, "models: no model is called Prohpet; did you mean Prophet"),
+    ({"models": [{"model": "Conformal", "parameters": {"model": {"model": "Naiv"}}}]}, "no model is called Naiv; did you mean"),
     ({"reference": "SesonalNaive"}, "reference: no model is called SesonalNaive; did you mean SeasonalNaive"),
     ({"tasks": [{"dataset": "nile", "horizon": 100}]}, r"nile: 1 window of horizon 100 and 1 row .* 101 rows, .* than 100\."),
     ({"tasks": [{"dataset": "nile", "horizon": 20, "windows": {"count": 5}}]}, "5 windows of horizon 20 .* 101 rows"),
@@ -154,6 +155,12 @@ def test_what_a_task_tells_models_that_have_no_use_for_it_is_refused() -> None:
         refuse_idle_parameters(made(tasks=[told]))
     with pytest.raises(ParameterError, match="max_stepz; did you mean max_steps"):
         refuse_idle_parameters(made(tasks=[told], models=["Naive", "LSTM"]))
+
+
+@pytest.mark.slow  # imports every model
+@pytest.mark.parametrize("name", sorted(known_suites()))
+def test_every_suite_tells_its_models_what_some_have_a_use_for(name: str) -> None:
+    refuse_idle_parameters(load(name))
 
 
 def test_entries_may_be_entries() -> None:

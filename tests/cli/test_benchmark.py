@@ -63,7 +63,8 @@ def test_without_a_folder_nothing_is_kept_and_that_is_said(run: Any, asked: list
 def test_the_rehearsal_of_this_call_is_counted(run: Any, asked: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
     assert "Rehearsal" not in run("benchmark", "small.yaml").out
     told = {"rehearsal": "12.3 s before the first job"}
-    rows = [replace(ROW, machine={"rehearsal": "9.9 s"}, started="2020-01-01"), replace(ROW, machine=told, started="9999-01-01")]
+    before = replace(ROW, machine={"rehearsal": "9.9 s"}, started="2020-01-01")
+    rows = [before, replace(ROW, machine=told, started="9999-01-01")]
     monkeypatch.setattr(engine, "run", lambda *_, **__: rows)
     assert "so that no job compiles or imports: 12.3 s before the first job.\n" in run("benchmark", "small.yaml").out
     assert "9.9 s" not in run("benchmark", "small.yaml").out
