@@ -342,16 +342,18 @@ class Forecaster:
         """The fewest values of a series for the spread of its errors to be known, where that is just one more than it needs."""
         return None
 
+    def _search_by(self, seasons: tuple[int, ...], rows: int) -> Mapping[str, Sequence[Any]]:
+        """What a search varies by the data, in place of what is declared; `rows`: of the longest series, 0: not known."""
+        return {}
+
     def _calibrated(self, panel: Panel) -> Calibration | None:
         """What bands are made of, where they are not the model's own: the errors of forecasts at rolling cutoffs."""
         if self.intervals is None:
             return None
         if self.own_horizon is None:
-            raise ParameterError(
-                f"intervals='conformal' calibrates every step, so it needs a horizon: {type(self).__name__}(horizon=...)."
-            )
+            name = type(self).__name__
+            raise ParameterError(f"intervals='conformal' calibrates every step, so it needs a horizon: {name}(horizon=...).")
         from deepforecast.core.calibrating import own_errors
-
         return own_errors(self.clone(intervals=None), panel, self.own_horizon)
 
     def _fit(self, panel: Panel, monitor: Monitor) -> Learned:
@@ -359,9 +361,8 @@ class Forecaster:
         raise _lacks(self, "_fit")
 
     def _advance(self, learned: Learned, panel: Panel, fresh: bool) -> Learned:
-        """Move the state over the rows of `panel`, parameters as they are. `fresh`: from before its first row; of a model
-        that is not local, `learned` then holds other series. Otherwise the rows go on where each series stands, and `shared`
-        stays."""
+        """Move the state over the rows of `panel`, parameters as they are. `fresh`: from before its first row; of a model that
+        is not local, `learned` then holds other series. Else the rows go on where each series stands; `shared` stays."""
         raise _lacks(self, "_advance")
 
     def _forecast(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> Forecast:

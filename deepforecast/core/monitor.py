@@ -49,13 +49,13 @@ class Monitor:
         self._asked = False
         self._shown: Callable[[], Any] | None = None
         self._whole: Monitor | None = None
-        self._start, self._length, self._last = 0, FOLD, 0
+        self._start, self._last = 0, 0
         self._lock = threading.Lock()
 
     def report(self, value: float, step: int, of: int | None = None) -> None:
         """Report `value` after `step` steps of the fit, counted from 1, of which there will be at most `of`."""
         if self._whole is not None:
-            done = min(step, of) * self._length // of if of else min(step, self._length)
+            done = min(step, of) * FOLD // of if of else min(step, FOLD)
             place = self._start + done
             with self._lock:
                 if place <= self._last:
@@ -90,8 +90,13 @@ class Monitor:
         return self._whole is not None and self._whole.should_stop
 
     @property
+    def dismissed(self) -> bool:
+        """Whether who listens has said to end: what the fit gives then, nobody waits for."""
+        return self._asked or (self._whole is not None and self._whole.dismissed)
+
+    @property
     def whole(self) -> bool:
-        """Whether the fit is all there is: not one of several, as those at the cutoffs of a cross-validation."""
+        """Whether the fit is all there is: not a fold, whose forecasts of its horizon are judged before it is forgotten."""
         return self._whole is None
 
     def time_left(self) -> float:
@@ -105,17 +110,9 @@ class Monitor:
         on the axis of `on_report`. A fit without inner steps reports once, `report(value, 1, of=1)`. A report that does
         not move on along the axis is left out. The fold that a step belongs to is `(step - 1) // FOLD`.
         """
-        return self._view(FOLD * number, FOLD)
-
-    def part(self, number: int, of: int) -> Monitor:
-        """Give the view for one of several fits (counted from 0) that share what this view has, as members of an ensemble."""
-        start = FOLD * number // of
-        return self._view(start, FOLD * (number + 1) // of - start)
-
-    def _view(self, start: int, length: int) -> Monitor:
         view = Monitor(deadline=self.deadline)
         view._whole = self
-        view._start, view._length, view._last = start, length, start
+        view._start = view._last = FOLD * number
         return view
 
     def __reduce__(self) -> tuple[object, ...]:

@@ -54,7 +54,7 @@ def roll(model: Forecaster, panel: Panel, plan: Plan, *, every: int, monitor: Mo
     """Forecasts of `model` (left untouched) at every window of the plan, the oldest first.
 
     Every window is what `fit` (or between refits, where the parameters stay, `predict(frame=...)`) makes of the rows before its
-    cutoff and of no other. What there is to say is said once, at the end.
+    cutoff and of no other. What there is to say is said once, at the end. It ends where who listens tells a fit to end.
     """
     state: State | None = None
     fitted_on = np.empty(0, dtype=np.int64)
@@ -71,6 +71,8 @@ def roll(model: Forecaster, panel: Panel, plan: Plan, *, every: int, monitor: Mo
                 fitted_on, at = window.series, state
             else:
                 at = moved_panel(worker, state, history, _places(fitted_on, window.series, len(panel)))
+            if monitor.dismissed:
+                break
             fitted, between = time.perf_counter(), time.process_time()
             fold = forecast_at(worker, panel, window, at, plan.gap, plan.horizon)
         seconds = (fitted - started, time.perf_counter() - fitted, between - before, time.process_time() - between)

@@ -219,5 +219,3 @@ def _refuse_pickles(storage: Any, options: Study) -> None:
 def _say_what_is_ignored(objective: Objective, options: Study) -> None:
     if len(objective.objectives) > 1 and options.pruner is not None and options.pruner != "median":
         say("Trials with several objectives are not ended early: there is no order between them. pruner= has no effect.")
-
-

@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
+
+import numpy as np
 
 from deepforecast.core.forecaster import Forecaster
 from deepforecast.core.monitor import FOLD, Monitor
-from deepforecast.core.preparing import as_seen
 from deepforecast.core.rolling import Fold, forecast_at, refit_every, roll
 from deepforecast.core.state import State
 from deepforecast.data.cutoffs import Plan
@@ -18,13 +19,15 @@ from deepforecast.data.frames import Floats
 from deepforecast.data.panel import Panel
 from deepforecast.errors import CapabilityError, DataError, ParameterError, quietly
 from deepforecast.evaluation.backtesting import seeded
+from deepforecast.tuning.sampling import SHARES
 from deepforecast.tuning.scoring import Scorer
 from deepforecast.tuning.space import Configuration, Space
 
 LOG = logging.getLogger(__name__)
 SECONDS = "seconds"  # the objective that is no metric
 MOMENT = 5.0  # seconds that a model may take to be warm
-LOOKS = (FOLD // 4, FOLD // 2, 3 * FOLD // 4)  # places of a window at which what has been learned so far is scored
+LOOKS = tuple(SHARES)  # places of a window at which what has been learned so far is scored
+SEEN = 32  # series that are forecast at a look, the same each time: on all of many it would cost more than it saves
 
 Report = Callable[[float, int], bool]
 
@@ -115,13 +118,13 @@ class Watch:
         self.monitor = Monitor(self._seen if self.report else None, deadline=self.until)
         every = refit_every(one.refit, self.model.capabilities.by_series)
         for fold in roll(self.model, self.panel, one.plan, every=every, monitor=self.monitor):
-            if self.ended:
-                raise Pruned(self.ended)
             if self.monitor.time_left() <= 0:
                 raise Pruned("its time was up")
             one.scorer.fill(self.held, fold, self.model.point_kind)
             if self._told(self.held, fold.window.number, FOLD):
                 raise Pruned(self.ended)
+        if self.ended:
+            raise Pruned(self.ended)
         return one.scorer.scores(self.held)
 
     def _seen(self, _: float, place: int) -> bool:
@@ -142,11 +145,12 @@ class Watch:
         return self._told(held, number, passed[-1])
 
     def _peeked(self, number: int, whole: Panel, learned: Any) -> Fold:
-        """The forecasts of a window by what has been learned so far."""
+        """The forecasts of some series of a window by what has been learned so far."""
         plan, window = self.objective.plan, self.objective.scorer.windows[number]
-        history = as_seen(window.history(self.panel))
         kinds = {name: one.categories for name, one in {**whole.covariates, **whole.static}.items()}
-        state = State(history.series, learned, kinds, whole.static)
+        some = np.unique(np.linspace(0, len(window.series) - 1, SEEN).astype(np.int64))
+        window = replace(window, series=window.series[some], begin=window.begin[some], cut=window.cut[some])
+        state = State(whole.series, learned, kinds, whole.static).take(some)
         worker = self.model.clone(horizon=plan.gap + plan.horizon)
         return forecast_at(worker, self.panel, window, state, plan.gap, plan.horizon)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -19,15 +19,16 @@ Ranges = Mapping[str, Param]
 Drawing = Callable[[Any], Mapping[str, Any]]
 
 
-def ranges_for(model: Forecaster, given: Any) -> Ranges | Drawing:
-    """The ranges of one model: as it declares them, without what the caller said of it; or as they are given."""
+def ranges_for(model: Forecaster, given: Any, seasons: tuple[int, ...] = (), rows: int = 0) -> Ranges | Drawing:
+    """The ranges of one model: as it declares them, without what the caller said of it; or as they are given. `seasons`,
+    `rows`: of the data, where they are known."""
     if callable(given):
         return given  # type: ignore[no-any-return]
     every = _every(model)
     if given is None:
         cheap = not _has_gpu(model)
-        by_horizon = {name: replace(every[name][0], search=tuple(found)) for name, found in _by_horizon(model).items()}
-        every |= {name: (one, every[name][1]) for name, one in by_horizon.items()}
+        by_data = {name: replace(every[name][0], search=tuple(found)) for name, found in _by_data(model, seasons, rows).items()}
+        every |= {name: (one, every[name][1]) for name, one in by_data.items()}
         return {name: _affordable(one) if cheap else one for name, (one, said) in every.items() if one.searched and not said}
     if not isinstance(given, Mapping):
         raise ParameterTypeError(f"space is a dict of ranges or a function of a trial; got {shown(given)}.")
@@ -67,12 +68,12 @@ def _every(model: Forecaster, prefix: str = "") -> dict[str, tuple[Param, bool]]
     return found
 
 
-def _by_horizon(model: Forecaster, prefix: str = "") -> dict[str, list[Any]]:
-    """Choices that hang on the horizon, those of wrapped models too."""
-    found = {prefix + name: choices for name, choices in getattr(model, "ranges_by_horizon", {}).items()}
+def _by_data(model: Forecaster, seasons: tuple[int, ...], rows: int, prefix: str = "") -> dict[str, Sequence[Any]]:
+    """Choices that hang on the horizon and on the data, those of wrapped models too."""
+    found = {prefix + name: choices for name, choices in model._search_by(seasons, rows).items()}
     for name, value in model.get_params(deep=False).items():
         if isinstance(value, Forecaster):
-            found |= _by_horizon(value, f"{prefix}{name}__")
+            found |= _by_data(value, seasons, rows, f"{prefix}{name}__")
     return found
 
 

@@ -45,6 +45,7 @@ class Runner:
     after: Callable[[], object] = lambda: None
     cause: BaseException | None = field(default=None, repr=False)
     _full: bool = False
+    _at: tuple[str, int] = ("", -1)
     _warm: set[int] = field(default_factory=set, repr=False)
 
     def run(self) -> None:
@@ -59,6 +60,8 @@ class Runner:
                 except ValueError as error:
                     if "Cannot tell" not in str(error):  # the trial was taken for dead, and is another's now
                         raise
+                finally:
+                    survival.AT_WORK.discard(self._at)
                 self._queue_interrupted()
                 self.after()
 
@@ -75,6 +78,8 @@ class Runner:
     def _trial(self, trial: optuna.Trial) -> list[float] | float:
         """One trial: claimed, drawn, run; whatever comes of it is noted before its state is set."""
         limit = self._limit()
+        self._at = (self.study.study_name, trial.number)
+        survival.AT_WORK.add(self._at)
         trial.set_user_attr(survival.WORKER, survival.worker(limit))
         self._claim(trial)
         started, note = time.perf_counter(), dict[str, Any]()
@@ -124,7 +129,7 @@ class Runner:
             self._warm.add(tried.model)
             self.objective.warm(tried.model, self.until)
         until = min(self.until, math.inf if limit is None else time.monotonic() + limit)
-        listener = None if several or self.options.pruner is None else Listener(self.study, trial, self.options, given is None)
+        listener = None if several or self.options.pruner is None else Listener(trial, given is None)
         found = self.objective.run(tried, listener, None if until == math.inf else until)
         if not all(map(math.isfinite, found.values)):
             raise TrainingError(
@@ -167,9 +172,7 @@ class Runner:
 class Listener:
     """Passes on to the study what a trial reports, and says whether it is to end: never where its configuration was given."""
 
-    study: optuna.Study
     trial: optuna.Trial
-    options: Study
     may_end: bool
 
     def __call__(self, value: float, step: int) -> bool:
@@ -177,13 +180,7 @@ class Listener:
         if not math.isfinite(value):
             return False
         self.trial.report(value, step)
-        if not self.may_end:
-            return False
-        if self.options.pruner != "median":
-            return bool(self.trial.should_prune())
-        # Scores of windows so far do not fall from step to step as losses do: each is compared with others at its own step.
-        alone = optuna.trial.create_trial(state=TrialState.RUNNING, intermediate_values={step: value})
-        return bool(self.study.pruner.prune(self.study, alone))
+        return self.may_end and bool(self.trial.should_prune())
 
 
 def _copied(same: FrozenTrial, note: dict[str, Any]) -> Found:
@@ -212,5 +209,3 @@ def steps_of(trial: FrozenTrial, length: int, by_window: bool) -> int:
     if trial.last_step is None:
         return 0
     return min(FOLD * (trial.last_step + 1) if by_window else trial.last_step, length)
-
-

@@ -14,7 +14,7 @@ from deepforecast.core.rolling import Fold
 from deepforecast.data import frames
 from deepforecast.data.columns import Columns
 from deepforecast.data.cutoffs import Plan, Window, windows
-from deepforecast.data.frames import Floats
+from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.panel import Panel
 from deepforecast.errors import TrainingError
 from deepforecast.evaluation.criteria import Criterion, listed, settled
@@ -40,7 +40,7 @@ class Scorer:
     windows: list[Window]
     criteria: tuple[Criterion, ...]
     levels: tuple[float, ...]
-    begins: Any
+    counts: list[Ints]  # rows judged of each series of each window
     order: Any
     material: Material
     groups: Groups
@@ -52,7 +52,7 @@ class Scorer:
         levels = levels_of(metrics)
         criteria = settled(list(metrics), [NAME], panel, rows, levels, season)
         every = windows(panel, plan)
-        counts = [int(one.ahead(panel, plan.gap, plan.horizon)[1].sum()) for one in every]
+        counts = [one.ahead(panel, plan.gap, plan.horizon)[1].sum(axis=1) for one in every]
         rows.columns = {name: np.zeros(len(rows.series)) for name in column_names(NAME, levels)}
         keys = panel.series.columns
         names = Columns(keys.id, keys.time, keys.target)
@@ -67,8 +67,7 @@ class Scorer:
             material._scale(name)  # once, for all trials
         codes = held.series[held.forecast_of_point]
         groups = Groups(codes, int(codes.max()) + 1, held.forecast_of_point)
-        begins = np.concatenate([[0], np.cumsum(counts)])
-        return cls(every, criteria.asked, tuple(levels), begins, rows.order, material, groups)
+        return cls(every, criteria.asked, tuple(levels), counts, rows.order, material, groups)
 
     @property
     def columns(self) -> list[str]:
@@ -77,11 +76,11 @@ class Scorer:
 
     def empty(self) -> dict[str, Floats]:
         """Forecasts of which none is there yet: a value for each row judged."""
-        return {name: np.full(int(self.begins[-1]), np.nan) for name in column_names(NAME, self.levels)}
+        return {name: np.full(sum(map(np.sum, self.counts)), np.nan) for name in column_names(NAME, self.levels)}
 
     def fill(self, held: Mapping[str, Floats], fold: Fold, point: str) -> None:
-        """Put the forecasts of a window in their place."""
-        there = slice(int(self.begins[fold.window.number]), int(self.begins[fold.window.number + 1]))
+        """Put the forecasts of a window, or of some of its series, in their place."""
+        there = self._places(fold.window.number, fold.window.series)
         for name, values in self._flat(fold.forecast, point).items():
             own = values[fold.there.reshape(-1)]
             wrong = np.flatnonzero(~(np.abs(own) < LARGEST))
@@ -94,8 +93,7 @@ class Scorer:
 
     def only(self, held: Mapping[str, Floats], number: int) -> dict[str, Floats]:
         """The forecasts of one window alone."""
-        found = self.empty()
-        there = slice(int(self.begins[number]), int(self.begins[number + 1]))
+        found, there = self.empty(), self._places(number, self.windows[number].series)
         for name, values in found.items():
             values[there] = held[name][there]
         return found
@@ -110,6 +108,11 @@ class Scorer:
             known = values[~np.isnan(values)]
             found.append(float(known.mean()) if len(known) else float("nan"))
         return found
+
+    def _places(self, number: int, some: Ints) -> Ints:
+        """Where the rows of some series of a window are."""
+        own = np.repeat(np.isin(self.windows[number].series, some), self.counts[number])
+        return np.flatnonzero(own) + sum(int(one.sum()) for one in self.counts[:number])
 
     def _flat(self, forecast: Forecast, point: str) -> dict[str, Floats]:
         return columns_of(forecast, NAME, point, self.levels, [])

@@ -169,8 +169,8 @@ class Chosen:
         return float(self.trial.suggest_float(self.prefix + name, low, high, log=log, step=step))
 
 
-def space_for(models: Sequence[Forecaster], given: Any) -> Space:
-    """The space of a search; `given` as in `Study.space`."""
+def space_for(models: Sequence[Forecaster], given: Any, seasons: tuple[int, ...] = (), rows: int = 0) -> Space:
+    """The space of a search; `given` as in `Study.space`, `seasons` and `rows` (to learn from, 0: unknown) of the data."""
     several = len(models) > 1
     if several and callable(given):
         raise ParameterTypeError("With several models space is a dict: model -> ranges or a function of a trial.")
@@ -180,7 +180,7 @@ def space_for(models: Sequence[Forecaster], given: Any) -> Space:
         if unknown:
             raise ParameterError(f"With several models space is a dict with their names, {some(names)}; got {some(unknown)}.")
     said = [given if not several else (given or {}).get(model.name) for model in models]
-    ranges = tuple(ranges_for(model, one) for model, one in zip(models, said, strict=True))
+    ranges = tuple(ranges_for(model, one, seasons, rows) for model, one in zip(models, said, strict=True))
     if not several and not callable(ranges[0]) and not ranges[0]:
         raise ParameterError(
             f"{models[0].name} declares no parameter that a search varies, or all are fixed by what you said of it. Name "

@@ -174,6 +174,8 @@ def _first_line(error: BaseException) -> str:
 
 def lost(storage: Any, error: BaseException, best: str) -> SaveError:
     """What to raise where a storage can no longer be read or written."""
+    while isinstance(error, AssertionError | optuna.exceptions.StorageInternalError) and error.__context__ is not None:
+        error = error.__context__  # what Optuna says of it tells less
     return SaveError(f"A study is kept in its storage; {told(storage)} can no longer be read or written "
                      f"({type(error).__name__}: {_first_line(error)}). {best}")  # fmt: skip
 

@@ -19,6 +19,7 @@ import optuna
 from optuna.trial import FrozenTrial, TrialState
 
 WORKER, TOLD, GIVEN, ATTEMPT, INTERRUPTED, WITHDRAWN = "worker", "told", "given", "attempt", "interrupted", "withdrawn"
+AT_WORK = set[tuple[str, int]]()  # trials that this process works on, by their study and number: any other of its own is dead
 UNCLAIMED = 300.0  # seconds after which a trial that nobody said to work on counts as dead
 
 
@@ -50,7 +51,7 @@ def bury(study: optuna.Study, retries: int, grace: float) -> int:
     """Mark trials whose process has died as failed, and queue them again; how many there were."""
     found = 0
     for one in study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
-        if not _dead(one, grace):
+        if not _dead(one, grace, study.study_name):
             continue
         try:
             ended = study.tell(one.number, state=TrialState.FAIL)
@@ -78,11 +79,13 @@ def lives(host: object, pid: object, began: object) -> bool | None:
     return _began(int(str(pid))) == began
 
 
-def _dead(trial: FrozenTrial, grace: float) -> bool:
+def _dead(trial: FrozenTrial, grace: float, name: str) -> bool:
     said = trial.user_attrs.get(WORKER)
     if not isinstance(said, dict):
         return trial.datetime_start is not None and (datetime.now() - trial.datetime_start).total_seconds() > UNCLAIMED
     known = lives(said.get("host"), said.get("pid"), said.get("began"))
+    if known and int(said["pid"]) == os.getpid():
+        return (name, trial.number) not in AT_WORK
     if known is not None:
         return not known
     return time.time() - float(said.get("at", 0.0)) > grace + float(said.get("limit") or 0.0)

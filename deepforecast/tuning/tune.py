@@ -82,9 +82,10 @@ def _searched(
     from deepforecast.tuning.holding import held_out
     from deepforecast.tuning.space import space_for
 
-    space = space_for(models, options.space)
     plan = planned(models, panel, options.n_windows, options.step_size, options.backtest)
     searched = _before_holdout(panel, plan, options.holdout)
+    rows = int(windows(searched, plan)[0].cut.max())
+    space = space_for(models, options.space, seasons(panel.calendar.frequency), rows)
     objective = objective_for(space, searched, plan, metric, options)
     starts = starts_of(space, options.start)
     name = name or "-".join(space.names) + f"-h{plan.horizon}"
@@ -180,5 +181,3 @@ def _seconds(timeout: Any) -> float:
 def _refuse_name(name: Any) -> None:
     if name is not None and (not isinstance(name, str) or not name or not name.isprintable()):
         raise ParameterTypeError(f"study_name is a text of printable characters; got {shown(name)}.")
-
-

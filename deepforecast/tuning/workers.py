@@ -105,5 +105,3 @@ def side_by_side(job: Job, study: optuna.Study, n_jobs: int, tick: Callable[[], 
             time.sleep(LOOK)
             survival.bury(study, job.options.retries, job.options.grace)
         raise
-
-

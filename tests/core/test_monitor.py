@@ -21,7 +21,6 @@ def test_silent_never_stops():
 def test_a_fold_is_not_the_whole():
     assert SILENT.whole
     assert not SILENT.fold(0).whole
-    assert not SILENT.part(0, of=2).whole
 
 
 def test_reports_reach_the_callback_as_they_are():
@@ -40,6 +39,9 @@ def test_the_callback_stops_the_fit_and_its_folds():
     assert fold.should_stop
     assert monitor.should_stop
     assert monitor.fold(1).should_stop
+    assert monitor.dismissed
+    assert fold.dismissed
+    assert not Monitor(deadline=time.monotonic() - 1).fold(0).dismissed
 
 
 def test_a_report_after_the_stop_does_not_start_it_again():
@@ -63,16 +65,6 @@ def test_folds_weigh_equally_however_many_steps_they_take(steps):
     assert len(seen) == 3 * min(steps, FOLD) if steps != 999 else len(seen) <= 3 * FOLD
 
 
-def test_parts_share_a_fold():
-    seen = []
-    fold = Monitor(lambda value, step: seen.append(step)).fold(1)
-    for number in range(3):
-        member = fold.part(number, of=3)
-        member.report(0.0, 1, of=2)
-        member.report(0.0, 2, of=2)
-    assert seen == [116, 133, 149, 166, 183, 200]
-
-
 def test_steps_beyond_the_announced_stay_in_the_fold():
     seen = []
     fold = Monitor(lambda value, step: seen.append(step)).fold(0)
@@ -87,7 +79,7 @@ def test_time_is_up():
     assert late.should_stop
     assert late.fold(0).should_stop
     assert late.time_left() < 0
-    assert not early.fold(0).part(0, 2).should_stop
+    assert not early.fold(0).should_stop
     assert 900 < early.fold(0).time_left() <= 1000
 
 
@@ -138,7 +130,7 @@ def test_what_goes_to_a_worker():
 def test_who_listens_sees_what_was_learned_so_far():
     seen = []
     monitor = Monitor(lambda value, step: seen.append(monitor.look()))
-    fold = monitor.fold(1).part(0, of=2)
+    fold = monitor.fold(1)
     fold.report(1.0, 1, of=3)
     state = [0]
     fold.shows(lambda: state[0])

@@ -3,7 +3,7 @@ from __future__ import annotations
 import optuna
 import pytest
 
-from deepforecast import Conformal, Regression, SeasonalNaive, WindowMean
+from deepforecast import LSTM, Conformal, LinearModel, Regression, SeasonalNaive, WindowMean
 from deepforecast.core.idle import refuse_idle
 from deepforecast.core.params import Draws, declared
 from deepforecast.core.registry import get, names
@@ -67,6 +67,27 @@ def test_wrapped_models_are_searched_too():
     for one in drawn(space):
         assert ("model__inner" in one.params) == (one.params["model__kind"] == "b")
         assert space.built(one).model.away == one.params["model__away"]
+
+
+@pytest.mark.parametrize(
+    ("seasons", "rows", "lags", "sizes"),
+    [
+        ((7,), 735, (7, 14, 28), (12, 24)),
+        ((12,), 144, (12, 24, 48), (12, 24)),
+        ((12,), 40, (12,), (12, 24)),
+        ((24, 168), 5000, (24, 48, 96), (12, 24)),
+        ((96, 672), 5000, (96, 192), (12, 24)),
+        ((1,), 29, (3, 6), (12,)),
+        ((52,), 12, (1,), ()),
+    ],
+)
+def test_lags_follow_the_season_and_windows_the_horizon_as_far_as_the_data_reach(seasons, rows, lags, sizes):
+    models = [LinearModel(horizon=6), Conformal(LinearModel(horizon=6)), LSTM(horizon=6)]
+    found = [space_for([one], None, seasons, rows).ranges[0] for one in models]
+    assert found[0]["lags"].search == found[1]["model__lags"].search == ("auto", *lags)
+    assert found[2]["input_size"].search == ("auto", *sizes)
+    said = space_for([LinearModel(season_length=[10, 3])], None, seasons, 0).ranges[0]
+    assert said["lags"].search == ("auto", 3, 6, 12)
 
 
 def test_a_regressor_of_ones_own_by_its_own_names():

@@ -28,7 +28,8 @@ def running(study, **said):
 @pytest.mark.parametrize(
     ("said", "dead"),
     [
-        ({"pid": os.getpid()}, False),
+        ({"pid": os.getpid(), "at_work": True}, False),
+        ({"pid": os.getpid()}, True),  # its end could not be written down
         ({"began": "0"}, True),  # another process of that number
         ({"pid": 2**22 + 1}, True),
         ({"host": "elsewhere"}, False),
@@ -38,7 +39,10 @@ def running(study, **said):
         ({}, False),  # just asked for
     ],
 )
-def test_who_is_dead(study, said, dead):
+def test_who_is_dead(study, said, dead, monkeypatch):
+    said = dict(said)
+    if said.pop("at_work", False):
+        monkeypatch.setattr(survival, "AT_WORK", {(study.study_name, 0)})
     if "ago" in said:
         said = {**said, "at": time.time() - said["ago"]}
     running(study, **said)

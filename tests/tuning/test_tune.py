@@ -8,8 +8,12 @@ import optuna
 import pandas as pd
 import polars as pl
 import pytest
+from optuna.storages import RDBStorage
+from optuna.trial import TrialState
+from sqlalchemy.exc import OperationalError
 
-from deepforecast import LSTM, Backtest, LinearModel, SeasonalNaive, Study, WindowMean, compare, datasets, param, tune
+from deepforecast import LSTM, MLP, Backtest, LinearModel, SeasonalNaive, Study, WindowMean, compare, datasets, param, tune
+from deepforecast.core import rolling
 from deepforecast.errors import (
     CapabilityError,
     DataError,
@@ -20,6 +24,9 @@ from deepforecast.errors import (
     TrainingError,
     TrainingWarning,
 )
+from deepforecast.tuning import objective
+from deepforecast.tuning.sampling import Median
+from deepforecast.tuning.storage import Journal
 from tests.tuning.bent import Bent
 
 STATES = ["complete", "pruned", "failed"]
@@ -250,9 +257,48 @@ def test_networks_end_early_within_a_window_by_their_forecasts():
     ended = found.trials[found.trials["state"] == "pruned"]
     assert len(ended) > 0
     assert (ended["steps"] < 100).all()
-    assert set(ended["steps"]) <= {25, 50, 75}
+    assert set(ended["steps"]) <= {12, 25, 50}
     alone = compare([small], frame, n_windows=1)
     assert found.trials["mase"][0] == alone.table["mase"][0]  # to be looked at changes nothing
+
+
+def test_a_look_is_at_some_of_many_series_and_what_it_ends_is_not_forecast(monkeypatch):
+    looked, ended = [], []
+    kept = objective.forecast_at
+
+    def seen(model, panel, window, state, gap, horizon):
+        fold = kept(model, panel, window, state, gap, horizon)
+        looked.append(window.series.tolist())
+        assert fold.there.shape == (32, 5)
+        return fold
+
+    monkeypatch.setattr(objective, "forecast_at", seen)
+    monkeypatch.setattr(rolling, "forecast_at", lambda *given: ended.append(given) or kept(*given))
+    frame = datasets.generate(50, 60, seed=2)
+    small = MLP(horizon=5, hidden=[4], max_steps=40, input_size=10, batch_size=8)
+    options = Study(n_windows=1, space={"learning_rate": {"low": 1e-7, "high": 1e-2, "log": True}})
+    found = tune(small, frame, n_trials=9, options=options)
+    counts = found.trials["state"].value_counts()
+    assert {len(one) for one in looked} == {32}
+    assert len(set(map(tuple, looked))) == 1
+    assert counts["pruned"] > 0
+    assert len(ended) == counts["complete"]
+
+
+@pytest.mark.parametrize(("step", "share"), [(12, 2 / 3), (25, 1 / 2), (50, 1 / 3), (100, 1 / 2), (250, 1 / 3)])
+def test_the_further_a_trial_is_the_better_it_has_to_be(step, share):
+    study = optuna.create_study()
+    for value in range(1, 10):
+        values = {} if value == 9 else {step: float(value), step + 1: 0.0}
+        study.add_trial(optuna.create_trial(value=0.0, intermediate_values=values))
+    ends = []
+    for value in np.linspace(0.5, 9.5, 91):
+        running = optuna.create_trial(state=TrialState.RUNNING, intermediate_values={step - 1: 0.0, step: float(value)})
+        ends.append(Median().prune(study, running))
+    assert ends == [value > 1 + 7 * share for value in np.linspace(0.5, 9.5, 91)]
+    few = optuna.create_study()
+    few.add_trials(study.trials[:2])
+    assert not Median().prune(few, running)
 
 
 def test_what_was_given_is_never_ended_early(frame):
@@ -411,6 +457,32 @@ def test_a_storage_that_goes_away_is_said_with_the_best_so_far(frame, tmp_path):
     with pytest.raises(SaveError, match=r"can no longer be read or written.*Best so far"):
         searched(Bent(), frame, 20, metric=vanishing, storage=path, options=Study(n_windows=1, pruner=None))
     assert not path.exists()
+
+
+@pytest.mark.parametrize("name", ["study.log", "study.db"])
+def test_a_storage_that_is_full_or_read_only_is_said_and_the_same_call_goes_on_afterwards(frame, tmp_path, monkeypatch, name):
+    def closing(actual, forecast):
+        if not calls.pop():
+            for method in methods:
+                broken.setattr(kind, method, denied)
+        return float(np.abs(actual - forecast).mean())
+
+    def denied(*given, **named):
+        raise error
+
+    writes = ("set_trial_user_attr", "set_trial_state_values", "set_trial_param", "create_new_trial")
+    kind, methods, error = {
+        "study.log": (Journal, ["append_logs"], OSError(30, "Read-only file system")),
+        "study.db": (RDBStorage, writes, OperationalError("UPDATE", {}, Exception("read-only database"))),
+    }[name]
+    calls = [*[True] * 30, False, *[True] * 12]
+    said = {"metric": closing, "storage": tmp_path / name, "options": Study(n_windows=1, pruner=None)}
+    lost = r"(?i)\(O\w+Error: .*read-only.*Best so far: \d"
+    with monkeypatch.context() as broken, pytest.raises(SaveError, match=lost):
+        searched(Bent(), frame, 12, **said)
+    found = searched(Bent(), frame, 12, **said)
+    assert found.trials["state"].tolist() == ["complete"] * 12
+    assert (found.trials["attempt"] == 2).sum() == 1
 
 
 def test_covariates_that_some_models_cannot_use(frame):

@@ -107,11 +107,6 @@ class NeuralForecaster(Forecaster):
         """Small networks for the contract checks."""
         return [{"input_size": 14, "max_steps": 12, "batch_size": 32}]
 
-    @property
-    def ranges_by_horizon(self) -> dict[str, list[Any]]:
-        """What a search tries of parameters whose sensible values hang on the horizon."""
-        return {} if self.horizon is None else {"input_size": ["auto", 2 * self.horizon, 4 * self.horizon]}
-
     # -- for who wants to look inside ------------------------------------------------------------------------------------------
 
     @property
@@ -195,11 +190,17 @@ class NeuralForecaster(Forecaster):
         _standing.say_still(self.name, state, found)
         return found
 
+    def _search_by(self, seasons: tuple[int, ...], rows: int) -> dict[str, list[Any]]:
+        """Windows of a few horizons, as far as the data reach."""
+        steps = self.horizon or 0
+        return {"input_size": ["auto", *(k * steps for k in (2, 4) if not rows or (k + 1) * steps <= rows)]} if steps else {}
+
     def _fit(self, panel: Panel, monitor: Monitor) -> Learned:
         limits(self)
         self._decoder()
         _idle.refuse(self)
-        return self._tied(_making.learned(self, panel, monitor), panel)
+        found = _making.learned(self, panel, monitor)
+        return self._tied(found, panel) if monitor.whole else found  # no paths are made of a fold
 
     def _refine(
         self, learned: Learned, panel: Panel, freeze: Sequence[str] | None = None, max_steps: int | None = None,

@@ -31,6 +31,7 @@ from deepforecast.models.regression._plan import Plan
 from deepforecast.models.regression._samples import Sample, Sampling
 
 STRATEGIES = ("recursive", "direct", "direct_multioutput", "blocks")
+SEASONLESS, MOST_LAGS = 3, 192  # in a search: lags where there is no season, and no more of them than so many
 
 
 @dataclass(frozen=True)
@@ -107,6 +108,17 @@ class Regressive(Forecaster):
         return frames.build(state.series.library, _importance.importances(self, state, frame, static))
 
     # -- hooks of the contract -------------------------------------------------------------------------------------------------
+
+    def _search_by(self, seasons: tuple[int, ...], rows: int) -> dict[str, list[Any]]:
+        """The last rows of one, two and four of the shortest season, as far as the data reach."""
+        if self.season_length != "auto":
+            given = self.season_length
+            seasons = tuple(int(one) for one in (given if isinstance(given, list) else [given]))
+        if not seasons:
+            return {}
+        short = min((one for one in seasons if one > 1), default=SEASONLESS)
+        far = [k * short for k in (1, 2, 4) if k * short <= MOST_LAGS and (not rows or 3 * k * short <= rows)]
+        return {"lags": ["auto", *(far or [1])]}
 
     def _narrow(self, declared: Capabilities) -> Capabilities:
         able = replace(declared, missing=self.takes_missing, local=self.per_series, static=not self.per_series)

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from deepforecast import LSTM, MLP
+from deepforecast.core.monitor import SILENT
 from deepforecast.data.panel import Panel
 from deepforecast.models.neural import _ties
 from tests.models.neural.test_ahead import fitted, panel
@@ -70,7 +71,10 @@ def test_ties_cost_little_and_are_the_same_again(learned: MLP, wandering: pd.Dat
     assert (again == state.shared["ties"]).all()
 
 
-def test_where_no_paths_are_made_of_them_no_ties_are_learned() -> None:
+def test_where_no_paths_are_made_of_them_no_ties_are_learned(wandering: pd.DataFrame) -> None:
+    small, held = MLP(horizon=3, hidden=[4], max_steps=2, input_size=6), Panel.from_frame(wandering)
+    assert "ties" in small._fit(held, SILENT).shared
+    assert "ties" not in small._fit(held, SILENT.fold(0)).shared  # which is judged by its forecasts, and forgotten
     assert "ties" not in fitted("MLP", head="point").state_.learned.shared
     in_turn = LSTM(horizon=4, input_size=8, hidden_size=4, max_steps=2, output="autoregressive").fit(panel(2, 60))
     assert "ties" not in in_turn.state_.learned.shared
