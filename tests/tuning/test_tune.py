@@ -301,6 +301,11 @@ def test_the_further_a_trial_is_the_better_it_has_to_be(step, share):
     assert not Median().prune(few, running)
 
 
+def test_the_space_knows_the_season_and_the_length_of_the_data(frame):
+    found = searched(LinearModel(), frame, 1, horizon=3)
+    assert found.space.ranges[0]["lags"].search == ("auto", 7, 14)  # of 54 days before the first window
+
+
 def test_what_was_given_is_never_ended_early(frame):
     starts = [{"away": 3.0 + place / 20} for place in range(15)]
     options = Study(n_windows=3, start=starts, space={"away": (-4.0, 4.0)})
