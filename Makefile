@@ -4,7 +4,7 @@ PYTHON ?= python3
 WORKERS ?= 2
 ONLY ?=
 JOBS ?= 2
-TUTORIALS ?= short
+TUTORIALS ?= full
 
 RUN := .venv/bin
 READY := .venv/.ready
@@ -22,7 +22,7 @@ unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
 help:  ## show this list
 	@echo "make TARGET, where TARGET is one of (the first one run makes .venv: 1 to 5 minutes, once)"
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | awk -F'|' '{ printf "  %-10s %s\n", $$1, $$2 }'
-	@echo "Variables: PYTHON=python3.12, WORKERS=0 (tests in one process), ONLY=name and JOBS=2 (mutants), TUTORIALS=full (docs)"
+	@echo "Variables: PYTHON=python3.12, WORKERS=0 (tests in one process), ONLY=name and JOBS=2 (mutants), TUTORIALS=short (docs)"
 
 demo: $(READY)  ## compare models, tune, see attention, forecast, report, on data that ships (30 s)
 	@echo "demo: fitting, comparing, tuning models on data that ships with the library (about 30 s)"
@@ -54,7 +54,7 @@ benchmark: $(READY)  ## run every benchmarks/bench_*.py (minutes each)
 		echo "benchmark: $$file"; $(RUN)/python "$$file" || exit 1; \
 	done
 
-docs: $(READY)  ## build the documentation site, build/site/index.html (1 min, and what changed)
+docs: $(READY)  ## build the documentation site, build/site/index.html (5 min, then what changed)
 	@echo "docs: tutorials are run ($(TUTORIALS)), pages written and every link followed; it ends up in build/site"
 	@PYTHONPATH=tutorials/site $(RUN)/python -m builder --tutorials $(TUTORIALS) --jobs $(JOBS)
 

@@ -320,6 +320,9 @@ board = compare(
     level=80,
 )
 print(board.table[["model", "mase", "coverage-80", "fit_seconds"]].round(2).to_string(index=False))
+found = board.table.set_index("model")
+assert SHORT or found["mase"].idxmin() == "SeasonalNaive"
+assert SHORT or found.loc[["RNN", "GRU", "LSTM"], "coverage-80"].max() < 0.5
 
 # %% [markdown]
 # Be honest: here no network beats last year's value, and the plain RNN is as good as those with gates. A year is no long
@@ -381,6 +384,8 @@ duel = compare(
     level=80,
 )
 print(duel.table[["model", "mase", "coverage-80", "predict_seconds"]].round(2).to_string(index=False))
+held = duel.table.set_index("model")["coverage-80"]
+assert SHORT or held["step by step"] > held["direct"]
 
 # %% [markdown]
 # Step by step costs time, for a forecast is drawn many times. Its intervals are wider: each draw goes on from the one before,

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from deepforecast.data.times import TimeType
 
 MOSTLY = 0.5  # share of neighbours that must be one step apart before a step is believed
+STRAY = 0.1  # share of stamps beside the grid up to which they are the mistake, and not the grid
 
 
 def infer(raw: Ints, indptr: Ints, time: TimeType) -> Frequency | None:
@@ -48,6 +49,23 @@ def may_be_business_days(found: Frequency, raw: Ints, indptr: Ints, time: TimeTy
     weekday = (days + 3) % 7  # day 0 was a Thursday
     monday = days - weekday
     return bool((weekday < 5).all() and (monday == np.repeat(monday[indptr[:-1]], np.diff(indptr))).all())
+
+
+def strays(raw: Ints, indptr: Ints, time: TimeType) -> tuple[Frequency, Ints] | None:
+    """Where `infer` finds none: the frequency nearly all stamps have, and the rows of the few beside it; None if many are."""
+    gaps = np.delete(np.diff(raw), indptr[1:-1] - 1)
+    if not len(gaps) or time.tz not in (None, "UTC"):
+        return None
+    steps, counts = np.unique(gaps, return_counts=True)
+    step = int(steps[np.argmax(counts)])
+    if step <= 0 or counts.max() < MOSTLY * len(gaps):
+        return None
+    phase = raw % step
+    phases, counts = np.unique(phase, return_counts=True)
+    rows = np.flatnonzero(phase != phases[np.argmax(counts)])
+    if not 0 < len(rows) <= STRAY * len(raw):
+        return None
+    return (ticks(step * (TICKS["D"] // PER_DAY[time.unit])) if time.unit else Frequency(step)), rows
 
 
 def _uneven(raw: Ints, indptr: Ints, time: TimeType, step: int) -> Frequency | None:

@@ -14,7 +14,7 @@ from deepforecast.data.frames import Floats, Ints, TimeType
 from deepforecast.data.frequency import parse
 from deepforecast.data.grids import GRIDS, point_numbers
 from deepforecast.data.identity import ONE, Runs, runs_of
-from deepforecast.data.inference import infer
+from deepforecast.data.inference import infer, strays
 from deepforecast.data.native import Table
 from deepforecast.errors import DataError, shown, some
 
@@ -204,6 +204,13 @@ def _not_inferred(keys: Keys) -> DataError:
         return DataError(
             f"freq is inferred from at least 2 rows of a series; {whose} 1. Give longer series; or freq, e.g. freq='D', "
             "for models that need no more."
+        )
+    if found := strays(keys.raw, keys.indptr, keys.time):
+        usual, rows = found
+        return DataError(
+            f"All stamps of {time} lie on one grid; nearly all follow freq={_as_said(usual)}, and {keys.where(int(rows[0]))} "
+            f"does not ({len(rows)} stamps in all, in series {keys.labels(rows)}). Repair them, or bring events on a grid "
+            "first."
         )
     one = int(np.argmax(lengths))
     some_rows = range(int(keys.indptr[one]), int(keys.indptr[one]) + min(5, int(lengths[one])))

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from deepforecast.data.calendar import distinct, make
 from deepforecast.data.frequency import parse
-from deepforecast.data.inference import infer
+from deepforecast.data.inference import infer, strays
 from deepforecast.data.times import TimeType
 from tests.frames import FREQUENCIES, ZONES
 
@@ -125,3 +125,26 @@ def test_stamps_are_not_written_to() -> None:
         raw, indptr, time = panel_of(freq, [30, 30], ["2024-01-01", "2024-01-01"], 0.1, "Europe/Berlin", 0)
         raw.flags.writeable = False
         assert str(infer(raw, indptr, time)) == freq
+
+
+@pytest.mark.parametrize("freq", ["D", "h", "15min", "W-SUN", "B"])
+def test_a_stamp_beside_the_grid_is_found(freq: str) -> None:
+    raw, indptr, time = panel_of(freq, [60, 40], ["2020-01-06", "2020-02-02"], 0.0, None, 0)
+    raw[[7, 83]] += 60_000_000  # a minute late
+    assert infer(raw, indptr, time) is None
+    found = strays(raw, indptr, time)
+    assert found is not None
+    assert found[1].tolist() == [7, 83]
+    assert str(found[0]) == {"W-SUN": "7D", "B": "D"}.get(freq, freq)
+
+
+def test_numbers_beside_the_grid_are_found() -> None:
+    raw = np.array([0, 10, 20, 33, 40, 50, 60, 70, 80, 90, 100])
+    found = strays(raw, np.array([0, 11]), TimeType(""))
+    assert found is not None
+    assert (str(found[0]), found[1].tolist()) == ("10", [3])
+
+
+@pytest.mark.parametrize("raw", [[0, 1, 3, 6, 10, 15, 21], [0, 10, 23, 30, 47, 50, 69, 70, 80], [0], [5, 5, 5]])
+def test_where_no_step_is_usual_none_strays(raw: list[int]) -> None:
+    assert strays(np.array(raw), np.array([0, len(raw)]), TimeType("")) is None

@@ -89,8 +89,8 @@ def generate(source: Path, site: Path) -> None:
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m builder", description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--tutorials", choices=("full", "short", "none"), default="short",
-                        help="how they are run: as a reader would, with less training (default), or not at all")  # fmt: skip
+    parser.add_argument("--tutorials", choices=("full", "short", "none"), default="full",
+                        help="how they are run: as a reader would (default), with less training, or not at all")  # fmt: skip
     parser.add_argument("--jobs", type=int, default=2, help="tutorials run at a time")
     parser.add_argument("--to", type=Path, default=BUILD, help="folder that gets site/ and its sources (default: build)")
     given = parser.parse_args(arguments)

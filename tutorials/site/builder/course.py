@@ -21,7 +21,7 @@ COURSE = ROOT / "tutorials"
 STANDS_ON = ("numpy", "pandas", "torch", "matplotlib", "scikit-learn", "optuna", "scipy", "numba")
 NOTES = {
     "full": "",
-    "short": '!!! note "Run under the short setting: models are trained less here, and figures are worse than in full."\n\n',
+    "short": '!!! note "Run under the short setting: models learn less, and figures are not those the text speaks of."\n\n',
     "none": '!!! note "Not run: without what it prints and draws."\n\n',
 }
 LIMIT = 3600  # seconds after which a tutorial hangs: one takes 600 at most, on a machine that does nothing else

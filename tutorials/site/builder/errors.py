@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import re
 import tempfile
-import textwrap
 import warnings
 from typing import Any
 
@@ -13,7 +12,6 @@ from builder.page import WRITTEN, BuildError, Page
 from deepforecast.errors import DataWarning, DeepForecastError, TrainingWarning
 
 PIECE = re.compile(r"```python\n(?P<code>.*?)```\n(?P<mark><!-- said -->)?", flags=re.DOTALL)
-WIDTH = 110
 SAID = (DeepForecastError, DataWarning, TrainingWarning, AttributeError)  # the last: a name the package does not have
 
 
@@ -30,7 +28,7 @@ def _filled(piece: re.Match[str], setting: dict[str, Any]) -> str:
     if not piece["mark"]:  # what all others need
         exec(compile(piece["code"], "errors.md", "exec"), setting)  # noqa: S102
         return piece[0]
-    return f"```python\n{piece['code']}```\n\n```text\n{said(piece['code'], setting)}\n```\n"
+    return f"```python\n{piece['code']}```\n\n``` {{ .text .said }}\n{said(piece['code'], setting)}\n```\n"
 
 
 def said(code: str, setting: dict[str, Any]) -> str:
@@ -45,4 +43,4 @@ def said(code: str, setting: dict[str, Any]) -> str:
             told = f"{type(error).__name__}: {error}"
         else:
             raise BuildError(f"errors.md says that this raises or warns, and it does not:\n{code}")
-    return "\n".join(textwrap.wrap(told, WIDTH, break_long_words=False))
+    return " ".join(told.split())

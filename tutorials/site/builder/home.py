@@ -23,6 +23,7 @@ DOORS = """
 <div class="doors" markdown="0">
 <a href="install.html"><strong>Install</strong>in two commands</a>
 <a href="guide.html"><strong>Which model?</strong>from your data to three candidates</a>
+<a href="tutorials/index.html"><strong>The course</strong>from baselines to Transformers, step by step</a>
 <a href="migration.html"><strong>Coming from another library</strong>the same task side by side</a>
 <a href="errors.html"><strong>What does this message mean?</strong>each with its way out</a>
 </div>

@@ -9,6 +9,7 @@ from builder.page import BuildError
 CODE = re.compile(r"(^ *```.*?^ *```[ ]*$|`[^`\n]+`)", flags=re.MULTILINE | re.DOTALL)
 DISPLAY = re.compile(r"\$\$(.+?)\$\$", flags=re.DOTALL)
 OPERATORS = re.compile(r"\\(arg)(?![A-Za-z])")  # of TeX, but not of the converter
+BAR = "<mo>&#x02016;</mo>"  # of a norm: two that stretch, one of them with an exponent, are drawn of unequal height
 INLINE = re.compile(r"(?<![\\$\w])\$(?=\S)([^$\n]+?)(?<=\S)\$(?![\d$])")
 
 
@@ -38,4 +39,5 @@ def _drawn(tex: str, where: str, display: str) -> str:
         raise BuildError(f"{where}: the formula {tex.strip()!r} cannot be drawn: {type(error).__name__} {error}") from error
     if unknown := re.search(r"\\[A-Za-z]+|&#x0005C;\w*", drawn):
         raise BuildError(f"{where}: the formula {tex.strip()!r} has a command that is not known: {unknown.group()}")
+    drawn = drawn.replace(BAR, BAR.replace("<mo>", '<mo stretchy="false">'))
     return re.sub(r"[*_]", lambda sign: f"&#{ord(sign.group())};", drawn)
