@@ -159,6 +159,7 @@ def test_formulas_are_drawn_and_code_is_left_alone() -> None:
     assert "<mfrac>" in drawn
     assert "`$x$`" in drawn
     assert "$5 and $6" in drawn
+    assert typeset("$\\lVert x \\rVert^2$", "a.md").count('stretchy="false">&#x02016;') == 2  # both bars of one height
     with pytest.raises(BuildError, match=r"a\.md: the formula '\\\\nothing\{x\}'"):
         typeset("$\\nothing{x}$", "a.md")
 
