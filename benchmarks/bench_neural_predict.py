@@ -102,7 +102,8 @@ def bare(model: Any, series: int) -> Callable[[], Any]:
 
     if series > 1:
         return crowd
-    inputs = [Inputs(*(getattr(inputs[0], one.name)[:1] for one in fields(Inputs)))]  # windows are padded to eight
+    every = [getattr(inputs[0], one.name) for one in fields(Inputs)]
+    inputs = [Inputs(*(None if one is None else one[:1] for one in every))]  # windows are padded to eight
     torch.set_num_threads(1)
     return forward
 
