@@ -12,6 +12,7 @@ from deepforecast.benchmark.data import horizon_of, window_count
 from deepforecast.benchmark.suite import Entry, Suite, Task, entries, is_model
 from deepforecast.core import registry
 from deepforecast.core.params import declared
+from deepforecast.data.whole import whole_number
 from deepforecast.errors import DeepForecastError, ParameterError, many, shown, some
 from deepforecast.evaluation.metrics import get
 
@@ -98,7 +99,8 @@ def _refuse_too_long(task: Task) -> None:
     learned = task.scaling.rows if task.scaling is not None else 1
     needed = horizon + (count - 1) * (task.windows.step or horizon) + learned
     if task.generate is not None:
-        most = int(task.generate.get("length", inspect.signature(datasets.generate).parameters["length"].default))
+        usual = inspect.signature(datasets.generate).parameters["length"].default
+        most = whole_number(task.generate.get("length", usual), "generate: length")
     else:
         card = datasets.card(task.dataset)
         most = card.rows - card.series + 1

@@ -64,9 +64,9 @@ def run(
     asked = adjusted(suite if isinstance(suite, Suite) else load(suite), cut)
     place = Path(folder)
     with written_to(place) as results:
-        settle(place, asked)
         rows = {row.job: row for row in read(place)} if results.tell() else {}
         with served(asked, place, options) as server:
+            settle(place, asked)  # a suite that the server refuses leaves nothing that keeps out the one mended
             wanted = server.jobs
             todo = [job["name"] for job in wanted if _to_run(rows.get(job["name"]), job, options.retry)]
             around = _around(options.jobs)

@@ -258,7 +258,8 @@ def entries(given: Any, where: str) -> tuple[Entry, ...]:
 
 def is_model(value: Any) -> bool:
     """Whether a parameter is a model of its own, written as models are: {model: Naive, parameters: {...}}."""
-    return isinstance(value, Mapping) and "model" in value and set(value) <= {"model", "parameters", "alias"}
+    named = isinstance(value, Mapping) and "model" in value and set(value) <= {"model", "parameters", "alias"}
+    return named and isinstance(value.get("parameters") or {}, Mapping)
 
 
 def every_model() -> tuple[Entry, ...]:

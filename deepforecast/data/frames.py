@@ -218,7 +218,8 @@ def _way_to_a_frame(given: Any) -> str:
         return "Call .collect() first."
     if isinstance(given, (str, PathLike)):
         return "Read the file first, e.g. with pandas.read_csv(path)."
-    if isinstance(given, (list, tuple)) or hasattr(given, "__array__"):
+    plain = isinstance(given, (list, tuple)) and not any(isinstance(one, (list, tuple, Mapping)) for one in given[:1])
+    if plain or getattr(given, "ndim", 0) == 1:
         return 'Say when each value was: pandas.Series(values, index=pandas.date_range("2024-01-01", periods=len(values))).'
     return "Convert it, e.g. with pandas.DataFrame(...)."
 

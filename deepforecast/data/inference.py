@@ -60,12 +60,18 @@ def strays(raw: Ints, indptr: Ints, time: TimeType) -> tuple[Frequency, Ints] | 
     step = int(steps[np.argmax(counts)])
     if step <= 0 or counts.max() < MOSTLY * len(gaps):
         return None
-    phase = raw % step
-    phases, counts = np.unique(phase, return_counts=True)
-    rows = np.flatnonzero(phase != phases[np.argmax(counts)])
+    phase, begin = raw % step, indptr[:-1]
+    mixed = np.flatnonzero(np.minimum.reduceat(phase, begin) != np.maximum.reduceat(phase, begin))  # each has a grid of its own
+    rows = np.concatenate([raw[:0], *(_beside(phase, int(indptr[one]), int(indptr[one + 1])) for one in mixed)])
     if not 0 < len(rows) <= STRAY * len(raw):
         return None
     return (ticks(step * (TICKS["D"] // PER_DAY[time.unit])) if time.unit else Frequency(step)), rows
+
+
+def _beside(phase: Ints, begin: int, end: int) -> Ints:
+    """The rows of a series whose phase is not its usual one."""
+    phases, counts = np.unique(phase[begin:end], return_counts=True)
+    return begin + np.flatnonzero(phase[begin:end] != phases[np.argmax(counts)])
 
 
 def _uneven(raw: Ints, indptr: Ints, time: TimeType, step: int) -> Frequency | None:

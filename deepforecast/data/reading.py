@@ -16,7 +16,7 @@ from deepforecast.data.grids import GRIDS, point_numbers
 from deepforecast.data.identity import ONE, Runs, runs_of
 from deepforecast.data.inference import infer, strays
 from deepforecast.data.native import Table
-from deepforecast.errors import DataError, shown, some
+from deepforecast.errors import DataError, many, shown, some
 
 MISSING = np.iinfo(np.int64).min  # a stamp of numpy's that is none
 
@@ -208,9 +208,9 @@ def _not_inferred(keys: Keys) -> DataError:
     if found := strays(keys.raw, keys.indptr, keys.time):
         usual, rows = found
         return DataError(
-            f"All stamps of {time} lie on one grid; nearly all follow freq={_as_said(usual)}, and {keys.where(int(rows[0]))} "
-            f"does not ({len(rows)} stamps in all, in series {keys.labels(rows)}). Repair them, or bring events on a grid "
-            "first."
+            f"All stamps of {time} of a series lie on one grid; nearly all follow freq={_as_said(usual)}, and "
+            f"{keys.where(int(rows[0]))} does not ({many(len(rows), 'stamp')} in all, in series {keys.labels(rows)}). Repair "
+            "them, or bring events on a grid first."
         )
     one = int(np.argmax(lengths))
     some_rows = range(int(keys.indptr[one]), int(keys.indptr[one]) + min(5, int(lengths[one])))

@@ -65,6 +65,8 @@ class Median(pruners.BasePruner):
     def prune(self, study: Any, trial: Any) -> bool:
         """By the last report alone: scores of windows so far do not fall from step to step as losses do."""
         step = trial.last_step
+        if step is None:
+            return False
         done = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
         others = [one.intermediate_values[step] for one in done if step in one.intermediate_values]
         worst = np.quantile(others, SHARES.get(step % FOLD, 1 / 2)) if len(others) >= KNOWN else np.inf

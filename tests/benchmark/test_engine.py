@@ -69,6 +69,15 @@ def test_limits_of_time_and_memory_are_kept_and_the_others_go_on(tmp_path: Path)
 
 
 @pytest.mark.slow
+def test_a_suite_that_is_refused_does_not_keep_out_the_one_mended(tmp_path: Path) -> None:
+    task = {"dataset": "nile", "horizon": 3}
+    slip, mended = (suite("Naive", tasks=[one]) for one in ({**task, "parameters": {"max_stepz": 3}}, task))
+    with pytest.raises(ParameterError, match="none has max_stepz"):
+        run(slip, tmp_path, options=QUIET)
+    assert [row.status for row in run(mended, tmp_path, options=QUIET)] == ["ok"]
+
+
+@pytest.mark.slow
 def test_a_task_that_cannot_be_is_a_failure_of_each_job_and_the_others_go_on(tmp_path: Path) -> None:
     short = {"dataset": "macrodata_panel", "horizon": 203}  # which one series of all could hold, for all it knows before
     asked = suite_of({"suite": "s", "models": ["Naive", "Mean"], "tasks": [short, {"dataset": "nile"}]}, "s")

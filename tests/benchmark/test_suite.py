@@ -90,6 +90,8 @@ BAD = [
     ({"tasks": [{"dataset": "nile", "horizon": 9, "slice": {"last": 9}}]}, "10 rows, and no series has more than 9"),
     ({"tasks": [{"dataset": "nile", "scaling": {"rows": 91}}]}, "91 rows to learn from are 101 rows"),
     ({"tasks": [{"task": "x", "generate": {"length": 30}, "horizon": 30}]}, "31 rows"),
+    ({"tasks": [{"task": "x", "generate": {"length": "long"}, "horizon": 3}]}, "s.yaml: x: generate: length is a whole number"),
+    ({"tasks": [{"task": "x", "generate": {"length": float("inf")}, "horizon": 3}]}, "length is a whole number"),
     ({"tasks": [{"dataset": "m1_yearly", "horizon": 5000}]}, "more than 4,335"),
     ({"tasks": [{"dataset": "co2", "generate": {}}]}, "and not both"),
     ({"tasks": [{}]}, "a task has a dataset"),
@@ -141,6 +143,11 @@ def test_suites_are_found_by_name_or_path(tmp_path: Path) -> None:
 def test_windows_that_a_dataset_just_holds_are_taken(task: dict[str, object]) -> None:
     assert made(tasks=[task]).tasks[0].dataset == "nile"
     assert prepare(made(tasks=[task]).tasks[0]).facts()["windows"] == 1
+
+
+def test_what_only_looks_like_a_model_within_a_model_is_left_to_its_job() -> None:
+    within = {"model": "Naive", "parameters": [1]}
+    assert made(models=[{"model": "Conformal", "parameters": {"model": within}}]).models[0].parameters["model"] == within
 
 
 def test_the_reference_may_be_an_alias() -> None:

@@ -52,6 +52,9 @@ def test_anything_else_is_refused(thing: Any) -> None:
         ([1.0, 2.0], r"got list\. Say when each value was: pandas\.Series\(values, index=pandas\.date_range\("),
         (np.arange(3.0), r"got numpy\.ndarray\. Say when each value was"),
         (pl.DataFrame({"y": [1.0]}).lazy(), r"got polars\.LazyFrame\. Call \.collect\(\) first"),
+        (np.ones((3, 2)), r"got numpy\.ndarray\. Convert it"),
+        ([[1.0, 2.0], [3.0, 4.0]], r"got list\. Convert it"),
+        ([{"ds": "2024-01-01", "y": 1.0}], r"got list\. Convert it"),
         (7, r"got int\. Convert it"),
     ],
 )

@@ -138,6 +138,17 @@ def test_a_stamp_beside_the_grid_is_found(freq: str) -> None:
     assert str(found[0]) == {"W-SUN": "7D", "B": "D"}.get(freq, freq)
 
 
+def test_a_series_whose_grid_begins_elsewhere_is_not_beside_it() -> None:
+    raw, indptr, time = panel_of("h", [10, *[60] * 5], ["2024-01-01"] * 6, 0.0, None, 0)
+    minutes = np.repeat([5, 0, 10, 20, 30, 40], np.diff(indptr))
+    raw = raw + minutes * 60_000_000
+    assert str(infer(raw, indptr, time)) == "h"
+    raw[43] += 180_000_000
+    found = strays(raw, indptr, time)
+    assert found is not None
+    assert (str(found[0]), found[1].tolist()) == ("h", [43])
+
+
 def test_numbers_beside_the_grid_are_found() -> None:
     raw = np.array([0, 10, 20, 33, 40, 50, 60, 70, 80, 90, 100])
     found = strays(raw, np.array([0, 11]), TimeType(""))

@@ -122,7 +122,7 @@ def test_another_time_of_day_is_told_in_local_time() -> None:
 def test_the_stamp_beside_the_grid_is_named() -> None:
     frame = joined(D("A", 30), D("B", 30)).reset_index(drop=True)
     frame["ds"] = frame["ds"].where(np.arange(60) != 40, frame["ds"] + pd.Timedelta("3h"))
-    said = r"nearly all follow freq='D', and series B at 2024-01-11 03:00:00 does not \(1 stamps in all, in series B\)\. Repair"
+    said = r"nearly all follow freq='D', and series B at 2024-01-11 03:00:00 does not \(1 stamp in all, in series B\)\. Repair"
     with pytest.raises(DataError, match=said):
         keys_of(frame).on_calendar(None, None)
 

@@ -299,6 +299,7 @@ def test_the_further_a_trial_is_the_better_it_has_to_be(step, share):
     few = optuna.create_study()
     few.add_trials(study.trials[:2])
     assert not Median().prune(few, running)
+    assert not Median().prune(study, optuna.create_trial(state=TrialState.RUNNING))  # it has not said anything yet
 
 
 def test_the_space_knows_the_season_and_the_length_of_the_data(frame):
