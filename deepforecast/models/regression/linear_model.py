@@ -17,7 +17,6 @@ from deepforecast.models.regression._samples import Sample
 
 RIDGES = 10.0 ** np.arange(2, -8.5, -0.5)  # tried, the largest first
 EXACT = 1e-12  # share of the target's variance below which all is explained: what is left is rounding
-TINY = 1e-300
 
 
 @register
@@ -65,7 +64,9 @@ class LinearModel(Regressive):
         sizes, turned = np.linalg.eigh(rows.T @ (rows * weight[:, None]))
         along = turned.T @ (rows.T @ away)
         ridge = self._ridge(sizes, along, ((target - middle) * away).sum(axis=0), len(sample))
-        coefficients = (turned @ (along / np.maximum(sizes[:, None] + ridge, TINY))) / spread[:, None]
+        held = sizes + ridge
+        held = np.where(held > EXACT * held.max(), held, np.inf)  # without a penalty, what rows do not tell counts as nothing
+        coefficients = (turned @ (along / held[:, None])) / spread[:, None]
         return {"coefficients": coefficients, "constant": middle - centre @ coefficients, "centre": centre, "spread": usual}
 
     def _ridge(self, sizes: Floats, along: Floats, total: Floats, count: int) -> float:

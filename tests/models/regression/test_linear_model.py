@@ -126,6 +126,13 @@ def test_forecasts_of_a_clean_series_go_on_as_it_does(model: Any, given: dict[st
     np.testing.assert_allclose(found, y[60:], atol=0.5)
 
 
+@pytest.mark.parametrize("rows", [4, 12, 40])
+def test_without_a_penalty_what_rows_do_not_tell_counts_as_nothing(rows: int) -> None:
+    frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=rows), "y": np.arange(float(rows))})
+    found = LinearModel(horizon=3, ridge=0, season_length=1, differences=None).fit(frame).predict()["LinearModel"]
+    assert (np.abs(found - rows) < rows).all()
+
+
 def test_few_rows_are_not_learned_by_heart() -> None:
     y = 1000 + np.random.default_rng(0).normal(0, 300, 1200)
     frame = pd.DataFrame({"unique_id": np.repeat(np.arange(40), 30), "ds": np.tile(np.arange(30), 40), "y": y})
