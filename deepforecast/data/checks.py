@@ -16,9 +16,9 @@ from deepforecast.data.assembly import blown_up
 from deepforecast.data.calendar import OFF_GRID, Calendar, stamp_text
 from deepforecast.data.columns import Columns, resolve
 from deepforecast.data.frames import Floats, Frame, Ints
-from deepforecast.data.frequency import parse, seasons
+from deepforecast.data.frequency import Frequency, parse, seasons
 from deepforecast.data.identity import Runs, runs_of
-from deepforecast.data.inference import infer, may_be_business_days
+from deepforecast.data.inference import infer, may_be_business_days, strays
 from deepforecast.data.missing import METHODS, filled
 from deepforecast.data.panel import EMPTY, Panel
 from deepforecast.data.reading import no_stamp, read_keys
@@ -209,7 +209,10 @@ class _View:
         absent = np.zeros(len(self.raw), dtype=np.int64)
         once = np.concatenate([[0], np.cumsum(~doubled)])[self.indptr]
         raw = self.raw[~doubled]
+        kept = np.flatnonzero(~doubled)
         frequency = parse(freq) if freq is not None else infer(raw, once, self.time)
+        if frequency is None and (found := strays(raw, once, self.time)):
+            return None, absent, [self._off_grid(found[0], kept[found[1]], "repair them, or bring events on a grid first")]
         if frequency is None:
             way_out = "give freq=; resample irregular series"
             where = "cannot be inferred from the stamps"
@@ -223,12 +226,8 @@ class _View:
         steps = np.diff(position, prepend=position[:1])
         steps[once[:-1]] = calendar.step
         off = (position == OFF_GRID) | (steps % calendar.step != 0)
-        kept = np.flatnonzero(~doubled)
         if off.any():
-            wrong = np.zeros(len(self.raw), dtype=bool)
-            wrong[kept[off]] = True
-            what = f"off the grid of {calendar.freq!r}"
-            return None, absent, [self._in_rows("error", what, wrong, "give the freq the data have")]
+            return None, absent, [self._off_grid(calendar.frequency, kept[off], "give the freq the data have")]
         absent[kept] = steps // calendar.step - 1
         full = len(raw) + float(absent.sum(dtype=np.float64))
         if blown_up(full, len(raw)):
@@ -236,6 +235,11 @@ class _View:
             way_out = "give the freq the data have, or split the series"
             return None, np.zeros_like(absent), [Finding("error", "frequency", len(self.indptr) - 1, where, way_out)]
         return calendar, absent, []
+
+    def _off_grid(self, frequency: Frequency, rows: Ints, way_out: str) -> Finding:
+        wrong = np.zeros(len(self.raw), dtype=bool)
+        wrong[rows] = True
+        return self._in_rows("error", f"off the grid of {str(frequency)!r}", wrong, way_out)
 
     def _in_rows(
         self, severity: str, what: str, counts: NDArray[Any], way_out: str, calendar: Calendar | None = None

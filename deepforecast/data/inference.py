@@ -53,25 +53,50 @@ def may_be_business_days(found: Frequency, raw: Ints, indptr: Ints, time: TimeTy
 
 def strays(raw: Ints, indptr: Ints, time: TimeType) -> tuple[Frequency, Ints] | None:
     """Where `infer` finds none: the frequency nearly all stamps have, and the rows of the few beside it; None if many are."""
+    for beside in (_beside_steps, _beside_months):
+        rows = beside(raw, indptr, time)
+        if 0 < len(rows) <= STRAY * len(raw):
+            kept = np.ones(len(raw), dtype=bool)
+            kept[rows] = False
+            usual = infer(raw[kept], np.unique(np.append(0, np.cumsum(kept))[indptr]), time)
+            if usual is not None:
+                return usual, rows
+    return None
+
+
+def _beside_steps(raw: Ints, indptr: Ints, time: TimeType) -> Ints:
+    """The rows beside the grid of their own series, where steps are of one length: days, hours, weeks, integers."""
     gaps = np.delete(np.diff(raw), indptr[1:-1] - 1)
-    if not len(gaps) or time.tz not in (None, "UTC"):
-        return None
-    steps, counts = np.unique(gaps, return_counts=True)
-    step = int(steps[np.argmax(counts)])
-    if step <= 0 or counts.max() < MOSTLY * len(gaps):
-        return None
+    step, count = _usual(gaps) if len(gaps) else (0, 0)
+    if step <= 0 or count < MOSTLY * len(gaps):
+        return raw[:0]
+    if time.tz not in (None, "UTC") and step % PER_DAY[time.unit] == 0:  # the same hour by the clock, not every 24 hours
+        raw = local_clock(raw, time, _usual(to_local(raw, time) % PER_DAY[time.unit])[0])
     phase, begin = raw % step, indptr[:-1]
     mixed = np.flatnonzero(np.minimum.reduceat(phase, begin) != np.maximum.reduceat(phase, begin))  # each has a grid of its own
-    rows = np.concatenate([raw[:0], *(_beside(phase, int(indptr[one]), int(indptr[one + 1])) for one in mixed)])
-    if not 0 < len(rows) <= STRAY * len(raw):
-        return None
-    return (ticks(step * (TICKS["D"] // PER_DAY[time.unit])) if time.unit else Frequency(step)), rows
+    return np.concatenate([raw[:0], *(_beside(phase, int(indptr[one]), int(indptr[one + 1])) for one in mixed)])
+
+
+def _beside_months(raw: Ints, indptr: Ints, time: TimeType) -> Ints:
+    """The rows beside the first or last (business) days of months, where nearly all are such days."""
+    day = PER_DAY.get(time.unit, 0)
+    if not day:
+        return raw[:0]
+    local = raw if time.tz in (None, "UTC") else to_local(raw, time)
+    days, clock = local // day, local % day
+    bases = (point_numbers(Frequency(1, base), days) == OFF_GRID for base in ("MS", "ME", "BMS", "BME"))
+    return min((np.flatnonzero(off | (clock != _usual(clock)[0])) for off in bases), key=len)
 
 
 def _beside(phase: Ints, begin: int, end: int) -> Ints:
     """The rows of a series whose phase is not its usual one."""
-    phases, counts = np.unique(phase[begin:end], return_counts=True)
-    return begin + np.flatnonzero(phase[begin:end] != phases[np.argmax(counts)])
+    return begin + np.flatnonzero(phase[begin:end] != _usual(phase[begin:end])[0])
+
+
+def _usual(values: Ints) -> tuple[int, int]:
+    """The most frequent of some whole numbers, and how often it is there."""
+    found, counts = np.unique(values, return_counts=True)
+    return int(found[np.argmax(counts)]), int(counts.max())
 
 
 def _uneven(raw: Ints, indptr: Ints, time: TimeType, step: int) -> Frequency | None:

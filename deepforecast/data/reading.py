@@ -200,7 +200,9 @@ def _not_inferred(keys: Keys) -> DataError:
     lengths = np.diff(keys.indptr)
     time = shown(keys.names.time)
     if lengths.max() < 2:
-        whose = f"all {len(lengths)} series ({keys.labels(keys.indptr[:-1])}) have" if keys.ids is not None else "the frame has"
+        whose = "the frame has" if keys.ids is None else f"series {keys.label(0)} has"
+        if len(lengths) > 1:
+            whose = f"all {len(lengths)} series ({keys.labels(keys.indptr[:-1])}) have"
         return DataError(
             f"freq is inferred from at least 2 rows of a series; {whose} 1. Give longer series; or freq, e.g. freq='D', "
             "for models that need no more."

@@ -143,6 +143,17 @@ def test_the_frequency_said_is_held_against_the_data() -> None:
         check(D("A", 30), freq="X")
 
 
+@pytest.mark.parametrize("zone", [None, "Europe/Berlin"])
+def test_the_few_stamps_beside_the_grid_are_named(zone: str | None) -> None:
+    frame = joined(D("A", 300, tz=zone), D("B", 30, tz=zone)).reset_index(drop=True)
+    frame["ds"] = frame["ds"].where(~np.isin(np.arange(330), [100, 310]), frame["ds"] + pd.Timedelta("3h"))
+    found = next(one for one in check(pd.concat([frame, frame.iloc[:1]])).findings if one.what == "off the grid of 'D'")
+    assert (found.severity, found.count) == ("error", 2)
+    assert found.where.startswith("A, B, first at 2024-04-10 0")
+    with pytest.raises(DataError, match=r"nearly all follow freq='D', and series A at 2024-04-10 0"):
+        Naive(horizon=1).fit(frame)
+
+
 def test_short_series_are_warned_of() -> None:
     assert findings(check(joined(D("A", 60), D("B", 10)))) == {"short (< 2 seasons of 7)": ("warning", 1)}
 

@@ -127,15 +127,16 @@ def test_stamps_are_not_written_to() -> None:
         assert str(infer(raw, indptr, time)) == freq
 
 
-@pytest.mark.parametrize("freq", ["D", "h", "15min", "W-SUN", "B"])
-def test_a_stamp_beside_the_grid_is_found(freq: str) -> None:
-    raw, indptr, time = panel_of(freq, [60, 40], ["2020-01-06", "2020-02-02"], 0.0, None, 0)
+@pytest.mark.parametrize("freq", ["D", "h", "15min", "W-SUN", "B", "MS", "BME", "QS-JAN", "YE-DEC"])
+@pytest.mark.parametrize("zone", [None, "UTC", "Europe/Berlin", "Asia/Tehran"])  # clocks change at midnight there
+def test_a_stamp_beside_the_grid_is_found(freq: str, zone: str | None) -> None:
+    raw, indptr, time = panel_of(freq, [60, 40], ["2020-01-06", "2020-02-02"], 0.0, zone, 0)
     raw[[7, 83]] += 60_000_000  # a minute late
     assert infer(raw, indptr, time) is None
     found = strays(raw, indptr, time)
     assert found is not None
     assert found[1].tolist() == [7, 83]
-    assert str(found[0]) == {"W-SUN": "7D", "B": "D"}.get(freq, freq)
+    assert str(found[0]) == freq
 
 
 def test_a_series_whose_grid_begins_elsewhere_is_not_beside_it() -> None:
@@ -147,6 +148,14 @@ def test_a_series_whose_grid_begins_elsewhere_is_not_beside_it() -> None:
     found = strays(raw, indptr, time)
     assert found is not None
     assert (str(found[0]), found[1].tolist()) == ("h", [43])
+
+
+def test_a_month_on_another_day_is_beside_the_first_days() -> None:
+    days = [*pd.date_range("2023-01-01", periods=20, freq="MS"), pd.Timestamp("2024-01-15")]
+    raw = np.array(pd.DatetimeIndex(days).as_unit("us").asi8)
+    found = strays(raw, np.array([0, 20, 21]), TimeType("us"))  # the second series is nothing else
+    assert found is not None
+    assert (str(found[0]), found[1].tolist()) == ("MS", [20])
 
 
 def test_numbers_beside_the_grid_are_found() -> None:

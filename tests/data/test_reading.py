@@ -131,6 +131,7 @@ def test_the_stamp_beside_the_grid_is_named() -> None:
     ("frame", "words"),
     [
         (P(9, 1), r"at least 2 rows.*all 9 series \(s001.*\(9 in all\)\) have 1"),
+        (D("A", 1), r"at least 2 rows of a series; series A has 1\."),
         (D("A", 1).drop(columns="unique_id"), r"at least 2 rows of a series; the frame has 1"),
         (
             D("A", 5).assign(ds=pd.to_datetime(["2024-01-01", "2024-01-02", "2024-01-09", "2024-01-23", "2024-02-27"])),
