@@ -110,8 +110,8 @@ plot(frame, forecast, max_history=48)
 # %% [markdown]
 # ## First way of fooling yourself: judging on the data of the fit
 #
-# Let us fit polynomials in time, $\hat y_t = \sum_{k=0}^{K} \beta_k t^k$, to all but the last 12 months. The more powers, the
-# smaller the mean absolute error (MAE) on these months. Does that make a better forecast?
+# Let us fit polynomials in time, $\hat y_t = \sum_{k=0}^{K} \beta_k t^k$, to all but the last 12 months, by least squares. The more
+# powers, the smaller the root of the mean squared error (RMSE) on these months. Does that make a better forecast?
 
 # %%
 time = np.linspace(-1, 1, T)
@@ -120,19 +120,19 @@ degrees = range(1, 15)
 fit_error, forecast_error = [], []
 for degree in degrees:
     curve = np.polynomial.Polynomial.fit(time[known], y[known], degree)(time)
-    fit_error.append(np.abs(y - curve)[known].mean())
-    forecast_error.append(np.abs(y - curve)[future].mean())
+    fit_error.append(np.sqrt(((y - curve)[known] ** 2).mean()))
+    forecast_error.append(np.sqrt(((y - curve)[future] ** 2).mean()))
 
 for degree in (1, 2, 6, 10, 14):
-    print(f"degree {degree:2d}: MAE on the fit {fit_error[degree - 1]:5.1f}, a year ahead {forecast_error[degree - 1]:7.1f}")
-assert min(fit_error) == fit_error[-1]
+    print(f"degree {degree:2d}: RMSE on the fit {fit_error[degree - 1]:5.1f}, a year ahead {forecast_error[degree - 1]:7.1f}")
+assert (np.diff(fit_error) < 1e-9).all()
 assert forecast_error[-1] > 10 * forecast_error[1]
 
 # %%
 figure, axes = plt.subplots(figsize=(8, 3.5), layout="constrained")
 axes.semilogy(degrees, fit_error, "o-", label="on the months of the fit")
 axes.semilogy(degrees, forecast_error, "s--", label="on the 12 months after it")
-axes.set(xlabel="degree of the polynomial", ylabel="mean absolute error")
+axes.set(xlabel="degree of the polynomial", ylabel="root of the mean squared error")
 _ = axes.legend()
 
 # %% [markdown]
@@ -191,6 +191,7 @@ mase = (error.abs() / folds["cutoff"].map(scale)).mean()
 metrics = score(folds, metrics=["mae", "rmse", "bias", "mase"], train=frame)
 print(metrics.round(3).to_string(index=False))
 np.testing.assert_allclose(metrics.set_index("model").loc["SeasonalNaive"].astype(float), [mae, rmse, bias, mase])
+assert (metrics.set_index("model").abs().idxmin() == "SeasonalNaive").all()
 
 # %% [markdown]
 # The seasonal naive forecast wins by every metric. Its bias is negative: its forecasts are too low, because the series rises
@@ -285,8 +286,8 @@ axes.set(xlabel="months ahead", ylabel="mean absolute error", ylim=(0, None))
 _ = axes.legend()
 
 # %% [markdown]
-# All cutoffs are at the end of December here. So step 7 is July, the peak, where a forecast without a season is worst. One
-# month ahead the naive forecast is better than the seasonal one. "Which model is best?" always needs "at which horizon?"
+# All cutoffs are at the end of December here. So steps 7 and 8 are July and August, the peak, where a forecast without a season
+# is worst. One month ahead the naive forecast is better than the seasonal one. "Which model is best?" always needs "at which horizon?"
 
 # %%
 assert steps.loc[1, "Naive"] < steps.loc[1, "SeasonalNaive"]
@@ -314,6 +315,7 @@ assert steps["Naive"].idxmax() in (7, 8)
 more = cross_validate([*baselines, WindowMean(window=12)], frame, horizon=horizon, n_windows=n_windows)
 ranked = score(more, metrics=["mae"]).sort_values("mae")
 print(ranked.round(1).to_string(index=False))
+assert ranked["model"].tolist()[:3] == ["SeasonalNaive", "WindowMean", "Drift"]
 
 # %% [markdown]
 # ### Solution 2
@@ -321,10 +323,11 @@ print(ranked.round(1).to_string(index=False))
 # %%
 better = (steps["Drift"] < steps["SeasonalNaive"]).to_numpy()
 print("Drift is better at the steps", (np.flatnonzero(better) + 1).tolist())
+assert better[:2].all() and better[9:].all() and not better[4:9].any()
 
 # %% [markdown]
-# The first months, and again near the end of the year: there the month is of about the height of the December the line starts
-# from.
+# Two months ahead it is better at every step, then the season takes over. It is better again from October on: these months are
+# of about the height of the December the line starts from. No single step is where one model hands over to the other.
 #
 # ### Solution 3
 
@@ -333,6 +336,7 @@ sunspots = datasets.load("sunspots")
 models = [Mean(), Naive(), Drift(), SeasonalNaive(season_length=11, alias="Eleven years ago")]
 spots = compare(models, sunspots, horizon=5, n_windows=20, metrics=["mae"], season_length=1)
 print(spots.table[["rank", "model", "mae"]].round(1).to_string(index=False))
+assert spots.table["model"].iloc[0] == "Eleven years ago"
 
 # %% [markdown]
 # The cycle is not exactly eleven years long, but near enough to help. The library cannot infer such a season from the

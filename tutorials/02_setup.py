@@ -101,12 +101,14 @@ for device in devices:
     speeds = [1000 * seconds_per_step(hidden=[width, width], accelerator=device) for width in widths]
     axes.plot(widths, speeds, "o-", label=device)
 axes.set(xlabel="width of two hidden layers", ylabel="milliseconds a step", xscale="log", ylim=(0, None))
+axes.set_xticks(widths, [str(width) for width in widths], minor=False)
+axes.minorticks_off()
 _ = axes.legend()
 
 # %% [markdown]
 # Times differ from machine to machine and from hour to hour; this is why there are none in the text. While a network is
-# small, the overhead of a step counts more than its arithmetic, and a GPU brings nothing. Then the arithmetic takes over: it
-# grows with the square of the width.
+# small, the overhead of a step counts more than its arithmetic, and a GPU brings nothing. Then the arithmetic takes over: the
+# number of its multiplications grows with the square of the width.
 #
 # A model that was trained on a GPU forecasts on a CPU: its file knows no device.
 #
@@ -119,12 +121,36 @@ _ = axes.legend()
 # OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 python script.py
 # ```
 #
-# The rule: **either many processes with one thread each, or one process with many threads.** In `compare` and `tune`,
-# `workers=` makes processes and gives each one thread by itself.
+# Threads have to be started and waited for. What does a second one bring? Here are products of square matrices with one thread
+# and with as many as there are CPUs. Below 1, more threads are slower.
 
 # %%
-threads = facts["threads"]
-print("cpus:", threads["cpus"])
+print("cpus:", facts["threads"]["cpus"])
+
+
+def milliseconds(width, threads):
+    """The usual time of a product of two matrices."""
+    torch.set_num_threads(threads)
+    matrix, times = torch.ones(width, width), []
+    for _ in range(30 if SHORT else 200):
+        begun = time.perf_counter()
+        matrix @ matrix
+        times.append(time.perf_counter() - begun)
+    return 1000 * float(np.median(times))
+
+
+cpus, before = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(), torch.get_num_threads()
+for width in (16, 64, 256, 1024):
+    gain = milliseconds(width, 1) / milliseconds(width, cpus)
+    print(f"{width:4d} x {width:<4d}: {cpus} threads are {gain:4.1f} times as fast as 1")
+torch.set_num_threads(before)
+
+# %% [markdown]
+# Small products are over before a second thread has begun. Large ones can gain, unless the CPUs are busy with something else:
+# then threads wait for each other, and lose. So a network of the library trains on one thread while it is small,
+# and on all CPUs when it is large; you need not say so. The rule for your own programs: **either many processes with one thread
+# each, or one process with many threads.** `compare(..., options=Backtest(workers=2))` and `tune(..., options=Study(n_jobs=2))`
+# make processes, and give each one thread by themselves.
 
 # %% [markdown]
 # ## The same again
@@ -221,4 +247,4 @@ assert rate > 1000
 # ## Reference
 #
 # - `deepforecast doctor`, `deepforecast demo`, `deepforecast models`
-# - `MLP`, `AutoETS`, `SeasonalNaive`, `errors.DependencyError`
+# - `MLP`, `AutoETS`, `SeasonalNaive`, `Backtest`, `Study`, `errors.DependencyError`
