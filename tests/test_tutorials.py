@@ -294,6 +294,17 @@ def test_a_page_shows_what_is_printed_and_drawn(tmp_path: Path) -> None:
     assert {path.name for path in tmp_path.iterdir()} == {"01_x.py", "01_x-1.png", "01_x-2.png"}
 
 
+def test_an_interactive_picture_is_shown_on_the_page(tmp_path: Path) -> None:
+    script = tmp_path / "01_x.py"
+    script.write_text("# %%\nimport plotly.graph_objects as go\ngo.Figure(go.Scatter(y=[1, 2]), layout={'height': 300})\n", "utf-8")
+    text = SHOW["page"](script, tmp_path)
+    assert '<iframe class="interactive" src="01_x-1.plotly.html" title="picture 1" loading="lazy" height="310">' in text
+    drawn = (tmp_path / "01_x-1.plotly.html").read_text("utf-8")
+    assert 'src="plotly.min.js"' in drawn
+    assert "http" not in re.sub(r'"(?:plotlyServerURL|\$schema)": ?"[^"]*"', "", drawn)  # nothing is fetched from elsewhere
+    assert (tmp_path / "plotly.min.js").stat().st_size > 1_000_000
+
+
 def ran(script: Path, folder: Path) -> subprocess.CompletedProcess[str]:
     """The script by itself, in an empty folder, without benchmark data; a warning is an error."""
     own = {"DEEPFORECAST_SHORT": "1", "DEEPFORECAST_DATA": str(folder), "MPLBACKEND": "Agg"}

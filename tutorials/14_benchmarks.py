@@ -2,7 +2,7 @@
 # # 14 · Benchmarks that can be trusted
 #
 # One dataset says little: a model may be lucky there. A **benchmark** asks many models the same questions on many datasets,
-# writes down everything that was said and what it cost, and lets anyone ask again. This course ends with making one.
+# writes down everything that was said and what it cost, and lets anyone ask again. Here you make one.
 #
 # **After this you can**
 #
@@ -214,7 +214,7 @@ assert {one.verdict for one in findings} == {"clean"}
 #
 # 1. On one task model A has half the error of the reference, on another double. What is its skill, and what would the
 #    arithmetic mean of the ratios say?
-# 2. A seventh model is added: a copy of the best. What happens to the critical difference, and why?
+# 2. A sixth model is added: a copy of the best. What happens to the critical difference, and why?
 #
 # ## Solutions
 #

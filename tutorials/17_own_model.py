@@ -101,7 +101,7 @@ class GrowingSeason(Forecaster):
 
 
 # %% [markdown]
-# Thirty lines. And now it is a model like all others:
+# Some thirty lines. And now it is a model like all others:
 
 # %%
 frame = datasets.load("air_passengers")

@@ -2,6 +2,7 @@
 
     python tutorials/show.py 03 FOLDER          # writes FOLDER/03_topic.md and FOLDER/03_topic-1.png, ...
 
+An interactive picture of plotly's becomes a page of its own, 03_topic-2.plotly.html, that is shown within the first.
 `cells` and `run` are all that a page of another kind needs.
 """
 
@@ -58,7 +59,8 @@ def run(cell: Cell, namespace: dict[str, Any], name: str = "tutorial") -> tuple[
     with contextlib.redirect_stdout(printed):
         exec(compile(tree, name, "exec"), namespace)  # noqa: S102
         value = None if last is None else eval(compile(ast.Expression(last), name, "eval"), namespace)  # noqa: S307
-    return printed.getvalue(), [*([value] if hasattr(value, "savefig") else []), *_open_figures()]
+    drawn = hasattr(value, "savefig") or hasattr(value, "to_plotly_json")
+    return printed.getvalue(), [*([value] if drawn else []), *_open_figures()]
 
 
 def _open_figures() -> list[Any]:
@@ -84,10 +86,19 @@ def page(script: Path, folder: Path) -> str:
                 parts.append(f"```text\n{printed.rstrip()}\n```")
             for figure in figures:
                 count += 1
-                name = f"{script.stem}-{count}.png"
-                figure.savefig(folder / name, dpi=110)
-                parts.append(f"![picture {count}]({name})")
+                parts.append(_drawn(figure, folder, f"{script.stem}-{count}", f"picture {count}"))
     return "\n\n".join(parts) + "\n"
+
+
+def _drawn(figure: Any, folder: Path, name: str, title: str) -> str:
+    """Writes a figure; the Markdown that shows it."""
+    if hasattr(figure, "savefig"):
+        figure.savefig(folder / f"{name}.png", dpi=110)
+        return f"![{title}]({name}.png)"
+    page = folder / f"{name}.plotly.html"  # "directory": the script that draws is written beside, once for all pictures
+    figure.write_html(page, include_plotlyjs="directory", config={"responsive": True, "displaylogo": False})
+    height = (figure.layout.height or 450) + 10
+    return f'<iframe class="interactive" src="{page.name}" title="{title}" loading="lazy" height="{height}"></iframe>'
 
 
 @contextlib.contextmanager

@@ -66,7 +66,7 @@ def _shown(script: Path, short: bool, jobs: int) -> tuple[str, list[Path]]:
         for stale in CACHE.glob(f"*{script.stem}*"):
             shutil.rmtree(stale)
         _run(script, folder, short, jobs)
-    return (folder / f"{script.stem}.md").read_text("utf-8"), sorted(folder.glob("*.png"))
+    return (folder / f"{script.stem}.md").read_text("utf-8"), sorted(path for path in folder.iterdir() if path.suffix != ".md")
 
 
 def _run(script: Path, folder: Path, short: bool, jobs: int) -> None:
