@@ -296,7 +296,7 @@ def test_a_page_shows_what_is_printed_and_drawn(tmp_path: Path) -> None:
 
 def test_an_interactive_picture_is_shown_on_the_page(tmp_path: Path) -> None:
     script = tmp_path / "01_x.py"
-    script.write_text("# %%\nimport plotly.graph_objects as go\ngo.Figure(go.Scatter(y=[1, 2]), layout={'height': 300})\n", "utf-8")
+    script.write_text("# %%\nimport plotly.graph_objects as go\ngo.Figure(go.Scatter(y=[1, 2]), {'height': 300})\n", "utf-8")
     text = SHOW["page"](script, tmp_path)
     assert '<iframe class="interactive" src="01_x-1.plotly.html" title="picture 1" loading="lazy" height="310">' in text
     drawn = (tmp_path / "01_x-1.plotly.html").read_text("utf-8")

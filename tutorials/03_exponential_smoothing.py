@@ -319,9 +319,9 @@ assert abs(held["AutoETS"] - 0.8) < abs(held["HW multiplied"] - 0.8)
 
 # %% [markdown]
 # AutoETS takes away almost half of the error of the seasonal naive forecast. 80 % and 95 % intervals should hold 80 % and
-# 95 % of the values: compare the columns. AutoETS is the nearest to that. But Holt-Winters with a season that multiplies has the
-# smaller error: the form with the least AICc need not be the one that forecasts best. With 8 windows of one series all this is
-# a rough check, for the 12 months of a window hit or miss together.
+# 95 % of the values: compare the columns. AutoETS is the nearest to that. But Holt-Winters with a season that multiplies has
+# the smaller error: the form with the least AICc need not be the one that forecasts best. With 8 windows of one series all this
+# is a rough check, for the 12 months of a window hit or miss together.
 #
 # ## Exercises
 #

@@ -154,7 +154,7 @@ for column, (name, values) in zip(axes.T, series.items(), strict=True):
 
 # %% [markdown]
 # Beyond the dashed lines a value would fall in one case of twenty by chance. The ACF of the sunspots is a wave that fades,
-# and the PACF has two large values: an AR(2), as Yule found in 1927. It is an approximation: lags 6 to 9 stand out a little, too.
+# and the PACF has two large values: an AR(2), as Yule found in 1927. It is an approximation: lags 6 to 9 stand out a little.
 #
 # ## An AR model by hand
 #
@@ -304,7 +304,7 @@ without = AutoARIMA().fit(nile[["unique_id", "ds", "y"]]).parameters().iloc[0]
 with_dam = AutoARIMA().fit(nile, columns=dam).parameters().iloc[0]
 print("AutoARIMA without the column:", without["order"])
 print("AutoARIMA with it:           ", with_dam["order"])
-assert without["order"].split(",")[1] == "1" and with_dam["order"].split(",")[1] == "0"
+assert [one["order"].split(",")[1] for one in (without, with_dam)] == ["1", "0"]
 
 # %% [markdown]
 # Without the column it needs a difference, the middle number, to follow the drop. With the column it needs none.

@@ -42,7 +42,7 @@ SHORT = os.environ.get("DEEPFORECAST_SHORT") == "1"  # a quick run, as in the te
 # %%
 text = """
 suite: small
-what: six real series or sets of them, from seven to three hundred years
+what: six real series or sets of them, from twelve to three hundred years
 reference: SeasonalNaive
 models: [SeasonalNaive, Drift, AutoETS, AutoTheta, LinearModel]
 defaults:
@@ -151,6 +151,17 @@ axes.set(xlabel="mean rank (a grey bar: no two models on it differ)", yticks=[],
 axes.margins(y=0.12)
 _ = axes.invert_yaxis()
 
+# %%
+rank = dict(zip(errors.index, verdict.rank, strict=True))
+assert verdict.p_value < 0.05
+assert rank["SeasonalNaive"] - rank["AutoTheta"] > verdict.difference
+assert max(rank["AutoETS"], rank["LinearModel"]) - rank["AutoTheta"] < verdict.difference
+
+# %% [markdown]
+# This is how to read it. The models are not all alike: $p$ is small. AutoTheta is ahead of the seasonal naive forecast by more
+# than the critical difference. Between AutoTheta, AutoETS and LinearModel these six tasks do not decide, whatever the order of
+# their ranks says.
+
 # %% [markdown]
 # ## What it costs
 #
@@ -158,7 +169,8 @@ _ = axes.invert_yaxis()
 # then lies on the **Pareto front**.
 
 # %%
-board = summarise(rows).table
+board = summarise(rows).table  # wins: the share of all duels, task by task, that a model wins
+np.testing.assert_allclose(board["wins"], (k - board["rank"]) / (k - 1), atol=1e-9)
 seconds = board["fit_seconds"] + board["predict_seconds"]
 front = [not ((seconds < one) & (board["skill"] > two)).any() for one, two in zip(seconds, board["skill"], strict=True)]
 board = board.assign(seconds=seconds, front=front)
