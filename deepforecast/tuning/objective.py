@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from deepforecast.core.forecaster import Forecaster
+from deepforecast.core.histories import moved_panel
 from deepforecast.core.monitor import FOLD, Monitor
+from deepforecast.core.preparing import as_seen
 from deepforecast.core.rolling import Fold, forecast_at, refit_every, roll
 from deepforecast.core.state import State
 from deepforecast.data.cutoffs import Plan
@@ -28,6 +30,7 @@ SECONDS = "seconds"  # the objective that is no metric
 MOMENT = 5.0  # seconds that a model may take to be warm
 LOOKS = tuple(SHARES)  # places of a window at which what has been learned so far is scored
 SEEN = 32  # series that are forecast at a look, the same each time: on all of many it would cost more than it saves
+WINDOWS = 8  # at most, that a look at few series is spread over
 
 Report = Callable[[float, int], bool]
 
@@ -141,18 +144,30 @@ class Watch:
         self.looked = FOLD * number + passed[-1]
         held = {name: values.copy() for name, values in self.held.items()}
         with quietly():
-            self.objective.scorer.fill(held, self._peeked(number, *shown), self.model.point_kind)
+            for fold in self._peeked(number, *shown):
+                self.objective.scorer.fill(held, fold, self.model.point_kind)
         return self._told(held, number, passed[-1])
 
-    def _peeked(self, number: int, whole: Panel, learned: Any) -> Fold:
-        """The forecasts of some series of a window by what has been learned so far."""
-        plan, window = self.objective.plan, self.objective.scorer.windows[number]
+    def _peeked(self, number: int, whole: Panel, learned: Any) -> Iterator[Fold]:
+        """The forecasts of some series by what has been learned so far; of few series in several of the windows that the fit
+        is for, as by one window of one series luck would decide."""
+        plan, windows = self.objective.plan, self.objective.scorer.windows
+        every = refit_every(self.objective.refit, self.model.capabilities.by_series)
+        served = windows[number : number + every if every else None]
+        first = served[0].series
+        served = _spread(served, min(WINDOWS, max(SEEN // len(first), 1)))
+        places = _spread(np.arange(len(first)), SEEN)
         kinds = {name: one.categories for name, one in {**whole.covariates, **whole.static}.items()}
-        some = np.unique(np.linspace(0, len(window.series) - 1, SEEN).astype(np.int64))
-        window = replace(window, series=window.series[some], begin=window.begin[some], cut=window.cut[some])
-        state = State(whole.series, learned, kinds, whole.static).take(some)
+        state = State(whole.series, learned, kinds, whole.static).take(places)
         worker = self.model.clone(horizon=plan.gap + plan.horizon)
-        return forecast_at(worker, self.panel, window, state, plan.gap, plan.horizon)
+        for window in served:
+            there = np.flatnonzero(np.isin(window.series, first[places]))
+            if not len(there):
+                continue
+            part = replace(window, series=window.series[there], begin=window.begin[there], cut=window.cut[there])
+            known = np.searchsorted(first[places], part.series)
+            at = state if window is served[0] else moved_panel(worker, state, as_seen(part.history(self.panel)), known)
+            yield forecast_at(worker, self.panel, part, at, plan.gap, plan.horizon)
 
     def _told(self, held: dict[str, Floats], number: int, within: int) -> bool:
         """Report the score by the windows so far, those of other seeds included; whether this is the end."""
@@ -173,6 +188,12 @@ class Watch:
         every = refit_every(self.objective.refit, self.model.capabilities.by_series)
         later = range(number + 1, self.objective.plan.n_windows)
         return self.turn < self.objective.n_seeds - 1 or any(every and one % every == 0 for one in later)
+
+
+def _spread(of: Any, count: int) -> Any:
+    """So many, evenly spread, the first among them."""
+    places = np.unique(np.linspace(0, len(of) - 1, min(count, len(of))).astype(np.int64))
+    return of[places] if isinstance(of, np.ndarray) else [of[place] for place in places]
 
 
 def reason(error: BaseException) -> str:

@@ -15,9 +15,10 @@ from deepforecast.core.forecaster import Forecaster
 from deepforecast.errors import ParameterError, SaveError, shown, some
 from deepforecast.tuning import survival
 from deepforecast.tuning.identity import IDENTITY
+from deepforecast.tuning.journal import journal
 from deepforecast.tuning.running import steps_of
 from deepforecast.tuning.space import MODEL, Configuration, Space, read
-from deepforecast.tuning.storage import journal, quiet
+from deepforecast.tuning.storage import quiet
 
 if TYPE_CHECKING:
     import pandas as pd

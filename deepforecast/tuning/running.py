@@ -28,13 +28,14 @@ TIMES, LEAST = 20.0, 60.0  # of the first trial, and seconds at least: how long 
 GONE = 0.05  # seconds before the end of the search from which no trial is begun
 
 
-class _GivenBack(Exception):
-    """The budget was used up by others while this trial was asked for."""
+class _Ended(Exception):
+    """A trial did not end well, and why is noted; whatever else comes out of one is the storage's."""
 
 
 @dataclass(eq=False)
 class Runner:
-    """What one process does for a study. `until`: when the search ends, of `time.monotonic`; `parent`: whose end is its own."""
+    """What one process does for a study. `until`: when the search ends, of `time.monotonic`; `parent`: whose end is its own,
+    that hired it under a name."""
 
     study: optuna.Study
     objective: Objective
@@ -43,9 +44,10 @@ class Runner:
     until: float = math.inf
     parent: int | None = None
     after: Callable[[], object] = lambda: None
+    hired: str = ""
     cause: BaseException | None = field(default=None, repr=False)
     _full: bool = False
-    _at: tuple[str, int] = ("", -1)
+    _at: str = ""
     _warm: set[int] = field(default_factory=set, repr=False)
 
     def run(self) -> None:
@@ -53,16 +55,16 @@ class Runner:
         with quiet(), silent(), quietly():
             while not self._over():
                 try:
-                    self.study.optimize(self._trial, n_trials=1, catch=(Exception,))
+                    self.study.optimize(self._trial, n_trials=1, catch=(_Ended,))
                 except KeyboardInterrupt:
-                    self._queue_interrupted()
+                    survival.queue_lost(self.study, self.options.retries, self._at)
                     raise
                 except ValueError as error:
                     if "Cannot tell" not in str(error):  # the trial was taken for dead, and is another's now
                         raise
                 finally:
                     survival.AT_WORK.discard(self._at)
-                self._queue_interrupted()
+                survival.queue_lost(self.study, self.options.retries, self._at)
                 self.after()
 
     def _over(self) -> bool:
@@ -78,9 +80,10 @@ class Runner:
     def _trial(self, trial: optuna.Trial) -> list[float] | float:
         """One trial: claimed, drawn, run; whatever comes of it is noted before its state is set."""
         limit = self._limit()
-        self._at = (self.study.study_name, trial.number)
+        me = survival.worker(limit, self.hired)
+        self._at = me["mark"]
         survival.AT_WORK.add(self._at)
-        trial.set_user_attr(survival.WORKER, survival.worker(limit))
+        trial.set_user_attr(survival.WORKER, me)
         self._claim(trial)
         started, note = time.perf_counter(), dict[str, Any]()
         try:
@@ -88,10 +91,12 @@ class Runner:
         except KeyboardInterrupt:
             trial.set_user_attr(survival.INTERRUPTED, True)
             raise
+        except optuna.exceptions.StorageInternalError:
+            raise
         except Exception as error:
             if time.monotonic() > self.until and isinstance(error, Pruned):
                 trial.set_user_attr(survival.INTERRUPTED, True)
-                raise
+                raise _Ended from error
             self.cause = error
             _make_room(error)
             seconds = time.perf_counter() - started
@@ -100,7 +105,7 @@ class Runner:
             self._note(trial, note | ({"refused": True} if refused(error) else {}))
             if pruned:
                 raise optuna.TrialPruned(reason(error)) from error
-            raise
+            raise _Ended from error
         self._note(trial, note | {"seconds": found.seconds, "state": "complete"})
         return found.values if len(found.values) > 1 else found.values[0]
 
@@ -110,7 +115,7 @@ class Runner:
         if sum(one.number < trial.number for one in every) >= self.n_trials:
             trial.set_user_attr(survival.WITHDRAWN, True)
             self._full = True
-            raise _GivenBack
+            raise _Ended
 
     def _tried(self, trial: optuna.Trial, note: dict[str, Any], limit: float | None) -> Found:
         given = trial.user_attrs.get(survival.GIVEN)
@@ -157,15 +162,6 @@ class Runner:
 
     def _note(self, trial: optuna.Trial, note: dict[str, Any]) -> None:
         trial.set_user_attr(survival.TOLD, note)
-
-    def _queue_interrupted(self) -> None:
-        """What this process was torn from is done first the next time."""
-        here = os.getpid()
-        again = {one.user_attrs.get("again") for one in self.study.get_trials(deepcopy=False)}
-        for one in self.study.get_trials(deepcopy=False, states=(TrialState.FAIL,)):
-            mine = one.user_attrs.get(survival.WORKER, {}).get("pid") == here
-            if survival.INTERRUPTED in one.user_attrs and mine and one.number not in again:
-                survival.tried_again(self.study, one, self.options.retries)
 
 
 @dataclass(eq=False)

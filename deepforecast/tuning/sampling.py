@@ -32,7 +32,7 @@ def sampler_for(options: Study, space: Space, number: int, several: bool) -> Any
         if name == "random":
             return samplers.RandomSampler(seed=mixed)
         if name == "grid":
-            return samplers.GridSampler(space.grid(), seed=seed)
+            return Grid(space.grid(), seed=seed)
         if name == "gp":
             return samplers.GPSampler(seed=mixed, n_startup_trials=STARTUP, warn_independent_sampling=False)
         if name == "sobol":
@@ -57,6 +57,13 @@ def pruner_for(options: Study, length: int, several: bool) -> Any:
         with quiet():
             return pruners.WilcoxonPruner(p_threshold=0.1, n_startup_steps=3)
     return Median()
+
+
+class Grid(samplers.GridSampler):
+    """Optuna's, but for what it does after a trial: it would stop the study, and fails at one that it did not choose."""
+
+    def after_trial(self, *_: Any) -> None:
+        """Nothing: when all is tried, no trial is begun."""
 
 
 class Median(pruners.BasePruner):

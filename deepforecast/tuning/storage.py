@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import optuna
-from optuna.storages import BaseStorage, InMemoryStorage, JournalStorage, RDBStorage
-from optuna.storages.journal import JournalFileBackend
+from optuna.storages import BaseStorage, InMemoryStorage, RDBStorage
 
-from deepforecast.errors import DependencyError, ParameterError, ParameterTypeError, SaveError, shown
-from deepforecast.tuning.locking import Lock
+from deepforecast.errors import (
+    DeepForecastError,
+    DependencyError,
+    ParameterError,
+    ParameterTypeError,
+    SaveError,
+    TrainingError,
+    shown,
+)
+from deepforecast.tuning.journal import Lost, journal
 
 SQLITE = (".db", ".sqlite", ".sqlite3")
 HEARTBEAT, SILENCE = 30, 120  # seconds between two signs of life of a trial on a server, and after which it counts as dead
-LOCK_GRACE = 30  # seconds after which a lock of another machine is taken over
-STATE = 6  # the operation of a journal that begins or ends a trial, as Optuna numbers them
 DRIVERS = {"psycopg": "psycopg[binary]", "psycopg2": "psycopg2-binary", "MySQLdb": "mysqlclient", "cx_Oracle": "oracledb"}
-PARTS = ("study", "trial", "samplers", "pruners")  # of Optuna, that log
+OTHERS = {"postgresql": "postgresql+psycopg2", "mysql": "mysql+pymysql", "mariadb": "mariadb+pymysql"}
+PARTS = ("study", "trial", "samplers", "pruners", "_gp")  # of Optuna, that log
 SCHEMES = ("sqlite", "postgresql", "mysql", "mariadb", "mssql", "oracle")
 
 
@@ -59,66 +63,6 @@ def told(storage: Any) -> str:
     return shown(f"{head.partition('://')[0]}://{user}:***@{tail}" if at and colon and "://" in head else text, 200)
 
 
-def journal(path: str) -> JournalStorage:
-    """A file that every operation is appended to: any number of processes may share it, also on a network's file system."""
-    path = os.path.abspath(path)
-    if os.path.isdir(path):
-        raise ParameterError(f"storage is a file; {shown(path)} is a folder. Say {shown(os.path.join(path, 'study.log'))}.")
-    try:
-        return JournalStorage(Journal(path))
-    except OSError as error:
-        raise ParameterError(f"storage is a file that can be written; {shown(path)}: {error.strerror or error}.") from error
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ParameterError(f"storage is a journal of a study; {shown(path)} holds something else. Say another.") from error
-
-
-class Journal(JournalFileBackend):
-    """Optuna's, but: a write reaches the disk where a trial begins or ends, not for each parameter; a line that a crash cut
-    off is taken away; and a file that has gone is an error, not a new one."""
-
-    def __init__(self, path: str) -> None:
-        super().__init__(path, Lock(path, LOCK_GRACE))
-        with open(path, "r+b"):  # read-only: said now
-            pass
-        self._mend(path)
-
-    def append_logs(self, logs: list[dict[str, Any]]) -> None:
-        """Add to the end of the file."""
-        lines = "".join(json.dumps(log, separators=(",", ":")) + "\n" for log in logs).encode()
-        with _held(self._lock), open(self._file_path, "r+b") as file:
-            file.seek(0, os.SEEK_END)
-            file.write(lines)
-            file.flush()
-            if any(log.get("op_code") == STATE for log in logs):
-                os.fsync(file.fileno())
-
-    def _mend(self, path: str) -> None:
-        """Cut off a last line without an end: whoever wrote it did not live to see it written."""
-        if _whole(path):
-            return
-        with _held(self._lock):
-            text = Path(path).read_bytes()
-            if text and not text.endswith(b"\n"):
-                os.truncate(path, text.rfind(b"\n") + 1)
-
-
-@contextmanager
-def _held(lock: Any) -> Iterator[None]:
-    lock.acquire()
-    try:
-        yield
-    finally:
-        lock.release()
-
-
-def _whole(path: str) -> bool:
-    with open(path, "rb") as file:
-        size = file.seek(0, os.SEEK_END)
-        if size:
-            file.seek(-1, os.SEEK_END)
-        return not size or file.read(1) == b"\n"
-
-
 def _database(url: str, retried: Any) -> RDBStorage:
     """A database; on a server trials give signs of life, by which those that died elsewhere are found."""
     scheme = url.partition("://")[0].partition("+")[0]
@@ -150,7 +94,8 @@ def _driver(error: BaseException, scheme: str) -> str:
     if inner is None:
         return f"a driver of {scheme}: {_first_line(error)}"
     package = DRIVERS.get(inner.name or "", inner.name)
-    also = " Or name the driver you have, as in postgresql+psycopg2://." if scheme == "postgresql" else ""
+    other = OTHERS.get(scheme)
+    also = f" Or name the driver you have, as in {other}://." if other else ""
     return f"the driver {inner.name}, which is not installed: pip install '{package}'.{also}"
 
 
@@ -172,12 +117,29 @@ def _first_line(error: BaseException) -> str:
     return shown(str(error).strip().partition("\n")[0] or type(error).__name__, 300)
 
 
-def lost(storage: Any, error: BaseException, best: str) -> SaveError:
-    """What to raise where a storage can no longer be read or written."""
-    while isinstance(error, AssertionError | optuna.exceptions.StorageInternalError) and error.__context__ is not None:
-        error = error.__context__  # what Optuna says of it tells less
-    return SaveError(f"A study is kept in its storage; {told(storage)} can no longer be read or written "
-                     f"({type(error).__name__}: {_first_line(error)}). {best}")  # fmt: skip
+def lost(storage: Any, error: BaseException, best: str) -> DeepForecastError:
+    """What to raise where a search cannot go on: its storage can no longer be read or written, or its sampler fails."""
+    root = _root(error)
+    kept = isinstance(root, OSError | optuna.exceptions.StorageInternalError) or type(root).__module__.startswith("sqlalchemy")
+    where, words = told(storage), said(root)
+    if kept:
+        return SaveError(f"A study is kept in its storage; {where} can no longer be read or written ({words}). {best}")
+    return TrainingError(f"A search asks its sampler and its storage ({where}) for each trial; one failed: {words}. {best}")
+
+
+def said(error: BaseException) -> str:
+    """What went wrong with a storage, without Optuna's words about it, which tell less."""
+    root = _root(error)
+    kind = "" if isinstance(root, optuna.exceptions.StorageInternalError) else f"{type(root).__name__}: "
+    return kind + _first_line(root)
+
+
+def _root(error: BaseException) -> BaseException:
+    """What it came from."""
+    vague = AssertionError | UnboundLocalError | optuna.exceptions.StorageInternalError
+    while isinstance(error, vague) and not isinstance(error, Lost) and error.__context__ is not None:
+        error = error.__context__
+    return error
 
 
 @contextmanager

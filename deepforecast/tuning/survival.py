@@ -10,6 +10,7 @@ import os
 import socket
 import sys
 import time
+import uuid
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
@@ -19,7 +20,7 @@ import optuna
 from optuna.trial import FrozenTrial, TrialState
 
 WORKER, TOLD, GIVEN, ATTEMPT, INTERRUPTED, WITHDRAWN = "worker", "told", "given", "attempt", "interrupted", "withdrawn"
-AT_WORK = set[tuple[str, int]]()  # trials that this process works on, by their study and number: any other of its own is dead
+AT_WORK = set[str]()  # marks of the trials that this process works on: any other of its own is dead
 UNCLAIMED = 300.0  # seconds after which a trial that nobody said to work on counts as dead
 
 
@@ -47,11 +48,22 @@ def tried_again(study: optuna.Study, trial: FrozenTrial, retries: int) -> None:
     study.enqueue_trial(params, user_attrs={**kept, ATTEMPT: attempt, "again": trial.number})
 
 
+def queue_lost(study: optuna.Study, retries: int, mark: str | None = None) -> None:
+    """Queue what ended without a note and was not queued: who should have was torn from it too, or could not write.
+    `mark`: only what was worked on under it."""
+    every = study.get_trials(deepcopy=False)
+    again = {one.user_attrs.get("again") for one in every}
+    for one in every:
+        mine = mark is None or one.user_attrs.get(WORKER, {}).get("mark") == mark
+        if mine and one.number not in again:
+            tried_again(study, one, retries)
+
+
 def bury(study: optuna.Study, retries: int, grace: float) -> int:
     """Mark trials whose process has died as failed, and queue them again; how many there were."""
     found = 0
     for one in study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
-        if not _dead(one, grace, study.study_name):
+        if not _dead(one, grace):
             continue
         try:
             ended = study.tell(one.number, state=TrialState.FAIL)
@@ -62,9 +74,10 @@ def bury(study: optuna.Study, retries: int, grace: float) -> int:
     return found
 
 
-def worker(limit: float | None) -> dict[str, Any]:
-    """Who works on a trial: this process."""
-    return {"host": _place(), "pid": os.getpid(), "began": _began(os.getpid()), "at": time.time(), "limit": limit}
+def worker(limit: float | None, hired: str = "") -> dict[str, Any]:
+    """Who works on a trial: this process, under a mark that no other trial has; `hired`: as which worker of a call."""
+    return {"host": _place(), "pid": os.getpid(), "began": _began(os.getpid()), "at": time.time(), "limit": limit,
+            "mark": uuid.uuid4().hex, "hired": hired}  # fmt: skip
 
 
 def process() -> str:
@@ -79,13 +92,13 @@ def lives(host: object, pid: object, began: object) -> bool | None:
     return _began(int(str(pid))) == began
 
 
-def _dead(trial: FrozenTrial, grace: float, name: str) -> bool:
+def _dead(trial: FrozenTrial, grace: float) -> bool:
     said = trial.user_attrs.get(WORKER)
     if not isinstance(said, dict):
         return trial.datetime_start is not None and (datetime.now() - trial.datetime_start).total_seconds() > UNCLAIMED
     known = lives(said.get("host"), said.get("pid"), said.get("began"))
     if known and int(said["pid"]) == os.getpid():
-        return (name, trial.number) not in AT_WORK
+        return said.get("mark") not in AT_WORK
     if known is not None:
         return not known
     return time.time() - float(said.get("at", 0.0)) > grace + float(said.get("limit") or 0.0)

@@ -5,22 +5,26 @@ from __future__ import annotations
 import os
 import signal
 import time
+import uuid
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import optuna
+from optuna.trial import FrozenTrial
 
 from deepforecast.core import threads
 from deepforecast.core.parallel import beside_others
+from deepforecast.errors import ParameterError, TrainingError, shown
 from deepforecast.tuning import survival
 from deepforecast.tuning.objective import Objective
-from deepforecast.tuning.storage import opened, quiet
+from deepforecast.tuning.storage import opened, quiet, said
 from deepforecast.tuning.study import Study
 
 LOOK = 0.3  # seconds between two looks at how far the workers are
 MOMENT = 2.0  # seconds that workers have to end by themselves
+STARTING = 300.0  # seconds after which a worker without a trial counts as one that will never have one
 MOST_DEATHS = 5  # of workers in a row without a trial between them: then it is not the trials
 
 
@@ -36,7 +40,7 @@ class Job:
     until: float
 
 
-def work(job: Job, parent: int, left: float) -> BaseException | None:
+def work(job: Job, parent: int, left: float, hired: str) -> BaseException | None:
     """What one worker does: trials until there are enough; the last cause of a failure."""
     from deepforecast.tuning.running import Runner
     from deepforecast.tuning.sampling import pruner_for
@@ -44,14 +48,16 @@ def work(job: Job, parent: int, left: float) -> BaseException | None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     objective = job.objective
     with beside_others(), quiet():
-        held = opened(job.storage, lambda study, trial: survival.tried_again(study, trial, job.options.retries))
-        study = optuna.load_study(storage=held, study_name=job.name)
-        study.pruner = pruner_for(job.options, objective.length, len(objective.objectives) > 1)
-        runner = Runner(study, objective, job.options, job.n_trials, time.monotonic() + left, parent)
         try:
+            held = opened(job.storage, lambda study, trial: survival.tried_again(study, trial, job.options.retries))
+            study = optuna.load_study(storage=held, study_name=job.name)
+            study.pruner = pruner_for(job.options, objective.length, len(objective.objectives) > 1)
+            runner = Runner(study, objective, job.options, job.n_trials, time.monotonic() + left, parent, hired=hired)
             runner.run()
         except KeyboardInterrupt:
             return None
+        except optuna.exceptions.StorageInternalError as error:  # what it came from does not travel with it
+            raise optuna.exceptions.StorageInternalError(said(error)) from None
         if os.getppid() != parent:
             os._exit(1)  # nobody is left to be answered, and the pool would wait for its next task for ever
         return None if runner.cause is None else RuntimeError(f"{type(runner.cause).__name__}: {runner.cause}")
@@ -59,49 +65,110 @@ def work(job: Job, parent: int, left: float) -> BaseException | None:
 
 def side_by_side(job: Job, study: optuna.Study, n_jobs: int, tick: Callable[[], object]) -> BaseException | None:
     """So many workers until the study has its trials; the cause of a failed trial, if there was one."""
-    with threads.unset("KMP_INIT_AT_FORK"):  # joblib's import sets it
-        from joblib.externals.loky.process_executor import BrokenProcessPool, ProcessPoolExecutor
-
-    crew: dict[Future[Any], Any] = {}
-    cause: BaseException | None = None
-    deaths = 0
-
-    def hire() -> None:
-        pool = ProcessPoolExecutor(max_workers=1)
-        crew[pool.submit(work, job, os.getpid(), job.until - time.monotonic())] = pool
-
+    crew = Crew(job, study)
     try:
-        for _ in range(n_jobs):
-            hire()
-        ended = -1
-        while crew:
-            done, _ = wait(crew, timeout=LOOK, return_when=FIRST_COMPLETED)
+        for _ in range(min(n_jobs, crew.left)):
+            crew.hire()
+        while crew.hired:
+            done, _ = wait(crew.hired, timeout=LOOK, return_when=FIRST_COMPLETED)
             with quiet():
                 tick()
+                crew.dismiss_who_never_began()
             for one in done:
-                pool = crew.pop(one)
-                pool.shutdown(wait=False, kill_workers=True)
-                error = one.exception()
-                if error is None:
-                    cause = one.result() or cause
-                    continue
-                if not isinstance(error, BrokenProcessPool):
-                    raise error
-                with quiet():
-                    survival.bury(study, job.options.retries, job.options.grace)
-                    every = survival.counting(study.get_trials(deepcopy=False), job.options.retries)
-                deaths = deaths + 1 if len(every) == ended else 0
-                ended = len(every)
-                if deaths > MOST_DEATHS:
-                    raise error
-                if sum(trial.state.is_finished() for trial in every) < job.n_trials and time.monotonic() < job.until:
-                    hire()
-        return cause
+                crew.leaves(one)
+        return crew.cause
     except BaseException:
-        wait(crew, timeout=MOMENT)  # a Ctrl-C in a terminal reaches them too, and they give their trials back
-        for pool in crew.values():
-            pool.shutdown(wait=False, kill_workers=True)
+        wait(crew.hired, timeout=MOMENT)  # a Ctrl-C in a terminal reaches them too, and they give their trials back
+        for one in crew.hired.values():
+            one.pool.shutdown(wait=False, kill_workers=True)
         with quiet():
             time.sleep(LOOK)
             survival.bury(study, job.options.retries, job.options.grace)
         raise
+
+
+@dataclass
+class Hired:
+    """A process that works on a study: its name there, when it was hired, and whether a trial of its own is known."""
+
+    pool: Any
+    name: str
+    since: float
+    began: bool = False
+
+
+@dataclass(eq=False)
+class Crew:
+    """The workers of a call."""
+
+    job: Job
+    study: optuna.Study
+    hired: dict[Future[Any], Hired] = field(default_factory=dict)
+    cause: BaseException | None = None
+    deaths: int = 0
+    ended: int = -1
+
+    @property
+    def left(self) -> int:
+        """Trials that have not ended."""
+        return self.job.n_trials - sum(one.state.is_finished() for one in self._counting())
+
+    def hire(self) -> None:
+        """One more."""
+        with threads.unset("KMP_INIT_AT_FORK"):  # joblib's import sets it
+            from joblib.externals.loky.process_executor import ProcessPoolExecutor
+
+        pool, name = ProcessPoolExecutor(max_workers=1), uuid.uuid4().hex
+        task = pool.submit(work, self.job, os.getpid(), self.job.until - time.monotonic(), name)
+        self.hired[task] = Hired(pool, name, time.monotonic())
+
+    def leaves(self, task: Future[Any]) -> None:
+        """One has ended: well, or it is replaced."""
+        from joblib.externals.loky.process_executor import BrokenProcessPool, ShutdownExecutorError
+
+        pool = self.hired.pop(task).pool
+        pool.shutdown(wait=False, kill_workers=True)
+        error = task.exception()
+        if error is None:
+            self.cause = task.result() or self.cause
+            return
+        if type(error).__name__ == "PicklingError":
+            raise ParameterError(
+                f"n_jobs={self.job.options.n_jobs} sends models, data and metrics to other processes; they cannot be sent: "
+                f"{shown(_last_line(error.__cause__ or error), 300)}. Hold nothing in them that cannot be, or say n_jobs=1."
+            ) from error
+        if not isinstance(error, BrokenProcessPool | ShutdownExecutorError):  # the second of those that are dismissed
+            raise error
+        with quiet():
+            survival.bury(self.study, self.job.options.retries, self.job.options.grace)
+            begun = len(self._counting())
+        self.deaths = self.deaths + 1 if begun == self.ended else 0
+        self.ended = begun
+        if self.deaths > MOST_DEATHS:
+            raise TrainingError(
+                f"n_jobs={self.job.options.n_jobs} runs trials in processes of their own; {self.deaths + 1} of them ended one "
+                f"after the other before a trial: {shown(_last_line(error), 300)} Say n_jobs=1 to see why."
+            ) from error
+        if self.left > 0 and time.monotonic() < self.job.until:
+            self.hire()
+
+    def dismiss_who_never_began(self) -> None:
+        """Kill those that hang before their first trial; they count as dead."""
+        late = [one for one in self.hired.values() if not one.began and time.monotonic() - one.since > STARTING]
+        known = {trial.user_attrs.get(survival.WORKER, {}).get("hired") for trial in self._every()} if late else set()
+        for one in late:
+            one.began = one.name in known
+            if not one.began:
+                one.pool.shutdown(wait=False, kill_workers=True)
+
+    def _every(self) -> list[FrozenTrial]:
+        with quiet():
+            return self.study.get_trials(deepcopy=False)
+
+    def _counting(self) -> list[FrozenTrial]:
+        return survival.counting(self._every(), self.job.options.retries)
+
+
+def _last_line(error: BaseException) -> str:
+    lines = [line for line in str(error).replace('"""', "").splitlines() if line.strip() and "faulthandler" not in line]
+    return lines[-1] if lines else type(error).__name__

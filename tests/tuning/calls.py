@@ -19,10 +19,11 @@ def walk() -> pd.DataFrame:
     return pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=60), "y": 50 + draw.normal(size=60).cumsum()})
 
 
-def call(storage: str | None, n_trials: int, fault: str = "", n_jobs: int = 1, **said):
+def call(storage: str | None, n_trials: int, fault: str = "", n_jobs: int = 1, metric=None, **said):
     """The call that all make."""
     options = Study(n_windows=2, pruner=None, n_jobs=n_jobs, space={"away": (-4.0, 4.0)}, **said)
-    return tune(Bent(fault=fault), walk(), horizon=3, n_trials=n_trials, storage=storage, study_name="raced", options=options)
+    kept = {"storage": storage, "study_name": "raced"}
+    return tune(Bent(fault=fault), walk(), horizon=3, n_trials=n_trials, metric=metric, options=options, **kept)
 
 
 if __name__ == "__main__":

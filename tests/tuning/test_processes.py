@@ -2,22 +2,24 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
-from importlib.util import find_spec
 from pathlib import Path
 
+import numpy as np
 import optuna
 import pytest
 from optuna.trial import TrialState
 
-from deepforecast.errors import TrainingError, TrainingWarning
+from deepforecast.errors import ParameterError, SaveError, TrainingError, TrainingWarning
 from deepforecast.tuning import storage as storages
+from deepforecast.tuning import workers
+from tests.tuning.bent import happen
 from tests.tuning.calls import call
-from tests.tuning.served import served
+from tests.tuning.served import mariadb, postgresql
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -134,6 +136,55 @@ def test_several_processes_of_one_call_share_the_trials(tmp_path):
         call(None, 3, "raise", n_jobs=2)
 
 
+def test_what_cannot_be_sent_to_other_processes_is_said():
+    def locked(actual, forecast, lock=threading.Lock()):  # noqa: B008
+        return 0.0
+
+    with pytest.raises(ParameterError, match=r"n_jobs=2 sends.*cannot pickle.*n_jobs=1"):
+        call(None, 3, n_jobs=2, metric=locked)
+
+
+@pytest.mark.slow
+def test_a_worker_that_hangs_before_its_first_trial_is_replaced(tmp_path, monkeypatch):
+    monkeypatch.setattr(workers, "STARTING", 20.0)
+    hired = []
+    hire = workers.Crew.hire
+    monkeypatch.setattr(workers.Crew, "hire", lambda crew: hired.append(1) or hire(crew))
+    found = call(None, 1, n_jobs=4, metric=Sent(str(tmp_path / "mark"), "sleep:300"))
+    assert set(found.trials["state"]) == {"complete"}
+    assert len(hired) == 2  # no more than there are trials, and one in the place of the first
+
+
+@pytest.mark.slow
+def test_workers_that_die_before_their_first_trial_are_not_replaced_for_ever(monkeypatch):
+    monkeypatch.setattr(workers, "MOST_DEATHS", 1)
+    with pytest.raises(TrainingError, match=r"3 of them ended one after the other before a trial: .*exit codes"):
+        call(None, 4, n_jobs=2, metric=Sent(None, "always-kill"))
+
+
+class Sent:
+    """A metric to which something happens where it arrives: once, if there is a mark to leave."""
+
+    __name__ = "sent"
+
+    def __init__(self, mark, fault):
+        self.mark, self.fault = mark, fault
+
+    def __call__(self, actual, forecast):
+        return float(np.abs(actual - forecast).mean())
+
+    def __reduce__(self):
+        return arrived, (self.mark, self.fault)
+
+
+def arrived(mark, fault):
+    if mark is None or not Path(mark).exists():
+        if mark is not None:
+            Path(mark).touch()
+        happen(fault, 0.0)
+    return Sent(mark, fault)
+
+
 @pytest.mark.slow
 def test_four_processes_race_on_a_journal_and_one_is_killed(tmp_path):
     path = tmp_path / "study.log"
@@ -181,18 +232,40 @@ def test_workers_end_with_the_call_they_belong_to(tmp_path):
 
 
 @pytest.mark.slow
-def test_four_processes_race_on_a_real_postgresql():
-    server = shutil.which("pg_ctl") or next(map(str, Path("/usr/lib/postgresql").glob("*/bin/pg_ctl")), None)
-    if server is None:
-        pytest.skip("no PostgreSQL here: pg_ctl is not found (Debian: apt install postgresql)")
-    driver = next((one for one in ("psycopg2", "psycopg", "pg8000") if find_spec(one)), None)
-    if driver is None:
-        pytest.skip("no driver of PostgreSQL here: none of psycopg2, psycopg, pg8000 can be imported")
-    with served(Path(server)) as port:
-        url = f"postgresql+{driver}://tester@127.0.0.1:{port}/postgres"
-        call(url, 1, "sleep:0.2").study._storage._backend.engine.dispose()  # or its connections outlive the server
-        processes = [started(url, 24, "sleep:0.2") for _ in range(4)]
-        study = study_of(url)
-        found = shared_out(study, processes, url, 24)
+@pytest.mark.parametrize("server", [postgresql, mariadb])
+def test_four_processes_race_on_a_real_server(server):
+    with server() as running:
+        call(running.url, 1, "sleep:0.2").study._storage._backend.engine.dispose()  # or its connections outlive the server
+        processes = [started(running.url, 24, "sleep:0.2") for _ in range(4)]
+        study = study_of(running.url)
+        found = shared_out(study, processes, running.url, 24)
         for one in (study, found.study):
             one._storage._backend.engine.dispose()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("server", [postgresql, mariadb])
+def test_a_server_that_is_started_again_between_two_trials_or_stopped_in_one(server):
+    with server() as running:
+        found = call(running.url, 6, metric=at_call({5: lambda: (running.stop(), running.start())}))
+        assert set(found.trials["state"]) == {"complete"}
+        found.study._storage._backend.engine.dispose()
+        with pytest.raises(SaveError, match=r"tester@127.*can no longer be read or written.*Best so far: \d"):
+            call(running.url, 12, metric=at_call({5: running.stop}))
+        running.start()
+        found = call(running.url, 12, metric=at_call({}))
+        assert set(found.trials["state"]) == {"complete"}
+        assert len(found.trials) == 12
+        assert (found.trials["attempt"] == 2).sum() == 1
+        found.study._storage._backend.engine.dispose()
+
+
+def at_call(acts):
+    """A metric that does things when it is called for the n-th time."""
+    count = iter(range(1, 1000))
+
+    def watched(actual, forecast):
+        acts.get(next(count), lambda: None)()
+        return float(np.abs(actual - forecast).mean())
+
+    return watched

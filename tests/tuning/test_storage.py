@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import logging
+import resource
 import sys
 import threading
 import time
@@ -8,10 +9,12 @@ from pathlib import Path
 
 import optuna
 import pytest
+from optuna.exceptions import StorageInternalError
 
 from deepforecast.errors import DeepForecastError, DependencyError, ParameterError, ParameterTypeError
-from deepforecast.tuning import storage
-from deepforecast.tuning.storage import journal, opened, quiet, told
+from deepforecast.tuning import journal as journals
+from deepforecast.tuning.journal import journal
+from deepforecast.tuning.storage import opened, quiet, told
 from deepforecast.tuning.survival import process
 
 
@@ -38,11 +41,51 @@ def test_a_line_that_a_crash_cut_off_is_taken_away(tmp_path):
     assert path.read_bytes().startswith(whole)
 
 
+def test_a_line_that_another_process_left_unfinished_is_taken_away(tmp_path):
+    path = tmp_path / "study.log"
+    with quiet():
+        study = optuna.create_study(storage=journal(str(path)))
+        study.ask()
+        with path.open("ab") as file:
+            file.write(b'{"op_code":4,"wor')
+        study.ask()
+        assert len(study.trials) == 2
+        assert len(optuna.load_study(storage=journal(str(path)), study_name=study.study_name).trials) == 2
+
+
+def test_what_a_full_disk_cuts_off_is_not_left_behind(tmp_path):
+    path = tmp_path / "study.log"
+    with quiet():
+        study = optuna.create_study(storage=journal(str(path)))
+        study.ask()
+        whole = path.read_bytes()
+        before = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (len(whole) + 20, before[1]))
+        try:
+            with pytest.raises(StorageInternalError, match="File too large"):
+                study.ask()
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        assert path.read_bytes() == whole
+        study.ask()
+        assert len(study.trials) == 2
+
+
+@pytest.mark.parametrize("text", ["a,b\n1,2", "hello", '{"a": 1}', '[1, 2]\n{"op_code":'])
+def test_a_file_of_something_else_is_left_as_it_is(tmp_path, text):
+    path = tmp_path / "sales.csv"
+    path.write_text(text)
+    with pytest.raises(ParameterError, match="something else"):
+        opened(path)
+    assert path.read_text() == text
+    assert [one.name for one in tmp_path.iterdir()] == ["sales.csv"]
+
+
 def test_a_file_that_has_gone_is_not_made_anew(tmp_path):
     path = tmp_path / "study.log"
     held = journal(str(path))
     path.unlink()
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(StorageInternalError, match="FileNotFoundError"):
         held.create_new_study([optuna.study.StudyDirection.MINIMIZE], "s")
     assert not path.exists()
 
@@ -71,7 +114,7 @@ def test_the_lock_of_a_process_of_this_machine_that_is_dead_is_taken_over_at_onc
 
 @pytest.mark.slow
 def test_the_lock_of_a_dead_process_is_taken_over_and_it_is_said(tmp_path, monkeypatch, caplog):
-    monkeypatch.setattr(storage, "LOCK_GRACE", 3)
+    monkeypatch.setattr(journals, "LOCK_GRACE", 3)
     path = tmp_path / "study.log"
     trials(path, 1)
     Path(f"{path}.lock").touch()
@@ -123,7 +166,8 @@ def test_a_read_only_file_is_refused(tmp_path, monkeypatch):
     ("url", "module", "way_out"),
     [
         ("postgresql+psycopg://me:secret@127.0.0.1:1/x", "psycopg", r"pip install 'psycopg\[binary\]'"),
-        ("mysql://me:secret@127.0.0.1:1/x", "MySQLdb", "pip install 'mysqlclient'"),
+        ("mysql://me:secret@127.0.0.1:1/x", "MySQLdb", r"pip install 'mysqlclient'.*mysql\+pymysql://"),
+        ("mysql+pymysql://me:secret@127.0.0.1:1/x", "pymysql", "pip install 'pymysql'"),
     ],
 )
 def test_a_driver_that_is_missing_is_named(monkeypatch, url, module, way_out):

@@ -28,7 +28,7 @@ def running(study, **said):
 @pytest.mark.parametrize(
     ("said", "dead"),
     [
-        ({"pid": os.getpid(), "at_work": True}, False),
+        ({"pid": os.getpid(), "mark": "here"}, False),
         ({"pid": os.getpid()}, True),  # its end could not be written down
         ({"began": "0"}, True),  # another process of that number
         ({"pid": 2**22 + 1}, True),
@@ -41,8 +41,7 @@ def running(study, **said):
 )
 def test_who_is_dead(study, said, dead, monkeypatch):
     said = dict(said)
-    if said.pop("at_work", False):
-        monkeypatch.setattr(survival, "AT_WORK", {(study.study_name, 0)})
+    monkeypatch.setattr(survival, "AT_WORK", {"here"})
     if "ago" in said:
         said = {**said, "at": time.time() - said["ago"]}
     running(study, **said)
@@ -97,3 +96,17 @@ def test_what_failed_by_itself_counts(study):
     survival.tried_again(study, study.tell(trial, state=TrialState.FAIL), retries=1)
     assert len(survival.counting(study.trials, retries=1)) == 1
     assert len(study.trials) == 1
+
+
+def test_what_nobody_queued_is_queued_once(study):
+    running(study, pid=os.getpid()).set_user_attr(survival.WITHDRAWN, True)
+    for _ in range(2):
+        running(study, pid=os.getpid())
+    for number in range(3):
+        study.tell(number, state=TrialState.FAIL)
+    marks = [one.user_attrs[survival.WORKER]["mark"] for one in study.trials]
+    survival.queue_lost(study, 1, marks[2])
+    assert [one.user_attrs["again"] for one in study.trials[3:]] == [2]
+    for _ in range(2):
+        survival.queue_lost(study, 1)
+        assert [one.user_attrs["again"] for one in study.trials[3:]] == [2, 1]

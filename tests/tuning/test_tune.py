@@ -8,6 +8,7 @@ import optuna
 import pandas as pd
 import polars as pl
 import pytest
+from optuna.exceptions import StorageInternalError
 from optuna.storages import RDBStorage
 from optuna.trial import TrialState
 from sqlalchemy.exc import OperationalError
@@ -24,9 +25,10 @@ from deepforecast.errors import (
     TrainingError,
     TrainingWarning,
 )
-from deepforecast.tuning import objective
+from deepforecast.tuning import objective, survival
+from deepforecast.tuning.journal import Journal
 from deepforecast.tuning.sampling import Median
-from deepforecast.tuning.storage import Journal
+from deepforecast.tuning.storage import opened, quiet
 from tests.tuning.bent import Bent
 
 STATES = ["complete", "pruned", "failed"]
@@ -189,6 +191,13 @@ def test_a_grid_ends_when_all_is_tried(frame):
     assert set(found.best_params) == {"away", "kind"}
 
 
+def test_a_grid_of_what_is_given_already(frame):
+    options = Study(n_windows=1, space={"width": [8, 9]}, sampler="grid", start=[{"width": 9}, {"away": 2.0}])
+    found = searched(Bent(), frame, 9, options=options)
+    assert set(found.trials["state"]) == {"complete"}
+    assert found.trials["width"].tolist()[:2] == [8, 9]
+
+
 @pytest.mark.parametrize("sampler", ["tpe", "random", "sobol", "gp", optuna.samplers.RandomSampler(seed=1)])
 def test_samplers(frame, sampler):
     found = searched(Bent(), frame, 13, options=Study(n_windows=1, sampler=sampler))
@@ -283,6 +292,23 @@ def test_a_look_is_at_some_of_many_series_and_what_it_ends_is_not_forecast(monke
     assert len(set(map(tuple, looked))) == 1
     assert counts["pruned"] > 0
     assert len(ended) == counts["complete"]
+
+
+def test_a_look_at_few_series_is_at_several_windows_of_the_fit(monkeypatch):
+    looked = []
+    kept = objective.forecast_at
+    monkeypatch.setattr(objective, "forecast_at", lambda *given: looked.append(given[2].number) or kept(*given))
+    frame = datasets.generate(2, 120, seed=2)
+    small = MLP(horizon=5, hidden=[4], max_steps=40, input_size=10, batch_size=8)
+    space = {"learning_rate": {"low": 1e-7, "high": 1e-2, "log": True}}
+    once, often = (Study(n_windows=6, space=space, refit=refit) for refit in ("auto", 3))
+    first = tune(small, frame, n_trials=1, options=once).trials["mase"][0]
+    assert looked == [0, 1, 2, 3, 4, 5] * (len(looked) // 6) != []
+    assert first == compare([small], frame, n_windows=6).table["mase"][0]
+    looked.clear()
+    tune(small, frame, n_trials=1, options=often)
+    turns = len(looked) // 6
+    assert looked == [0, 1, 2] * turns + [3, 4, 5] * turns != []
 
 
 @pytest.mark.parametrize(("step", "share"), [(12, 2 / 3), (25, 1 / 2), (50, 1 / 3), (100, 1 / 2), (250, 1 / 3)])
@@ -465,8 +491,15 @@ def test_a_storage_that_goes_away_is_said_with_the_best_so_far(frame, tmp_path):
     assert not path.exists()
 
 
-@pytest.mark.parametrize("name", ["study.log", "study.db"])
-def test_a_storage_that_is_full_or_read_only_is_said_and_the_same_call_goes_on_afterwards(frame, tmp_path, monkeypatch, name):
+ALL = ("set_trial_user_attr", "set_trial_state_values", "_set_trial_param", "create_new_trial")
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "methods"),
+    [("study.log", Journal, ["append_logs"]), ("study.db", RDBStorage, ALL), ("study.db", RDBStorage, ALL[:1]),
+     ("study.db", RDBStorage, ALL[2:3])],
+)  # fmt: skip
+def test_a_storage_that_refuses_writes_is_said_and_the_same_call_goes_on(frame, tmp_path, monkeypatch, name, kind, methods):
     def closing(actual, forecast):
         if not calls.pop():
             for method in methods:
@@ -474,21 +507,63 @@ def test_a_storage_that_is_full_or_read_only_is_said_and_the_same_call_goes_on_a
         return float(np.abs(actual - forecast).mean())
 
     def denied(*given, **named):
-        raise error
+        assert len(denied.times) < 30  # or it would go on for ever
+        denied.times.append(1)
+        try:
+            raise OperationalError("UPDATE", {}, Exception("read-only database"))
+        except OperationalError as error:
+            raise StorageInternalError("An exception is raised during the commit.") from error
 
-    writes = ("set_trial_user_attr", "set_trial_state_values", "set_trial_param", "create_new_trial")
-    kind, methods, error = {
-        "study.log": (Journal, ["append_logs"], OSError(30, "Read-only file system")),
-        "study.db": (RDBStorage, writes, OperationalError("UPDATE", {}, Exception("read-only database"))),
-    }[name]
+    denied.times = []
     calls = [*[True] * 30, False, *[True] * 12]
     said = {"metric": closing, "storage": tmp_path / name, "options": Study(n_windows=1, pruner=None)}
-    lost = r"(?i)\(O\w+Error: .*read-only.*Best so far: \d"
+    lost = r"(?i)\(OperationalError: .*read-only.*Best so far: \d"
     with monkeypatch.context() as broken, pytest.raises(SaveError, match=lost):
         searched(Bent(), frame, 12, **said)
     found = searched(Bent(), frame, 12, **said)
     assert found.trials["state"].tolist() == ["complete"] * 12
     assert (found.trials["attempt"] == 2).sum() == 1
+
+
+@pytest.mark.parametrize("change", ["emptied", "replaced", "cut", "written"])
+def test_a_journal_that_others_change_is_said(frame, tmp_path, change):
+    path = tmp_path / "study.log"
+
+    def changing(actual, forecast):
+        if not calls.pop():
+            text = path.read_text()
+            if change == "replaced":
+                path.rename(tmp_path / "old.log")
+            path.write_text({"cut": text[: len(text) // 2], "written": text + "hello\n"}.get(change, ""))
+        return float(np.abs(actual - forecast).mean())
+
+    calls = [*[True] * 30, False, *[True] * 12]
+    with pytest.raises(SaveError, match=r"(emptied|cut off).*Best so far: \d"):
+        searched(Bent(), frame, 20, metric=changing, storage=path, options=Study(n_windows=1, pruner=None))
+
+
+def test_a_sampler_that_fails_is_not_taken_for_the_storage(frame):
+    class Odd(optuna.samplers.RandomSampler):
+        def before_trial(self, study, trial):
+            raise RuntimeError("it does not draw")
+
+    with pytest.raises(TrainingError, match=r"sampler.*RuntimeError: it does not draw"):
+        searched(Bent(), frame, 3, options=Study(n_windows=1, sampler=Odd()))
+
+
+def test_a_search_inside_another_of_the_same_name_is_none_of_its_business(frame, tmp_path):
+    def nested(actual, forecast):
+        if not inner:
+            inner.append(searched(Bent(), frame, 2, study_name="mine", storage=tmp_path / "inner.log"))
+            with quiet():
+                outer = optuna.load_study(study_name="mine", storage=opened(tmp_path / "outer.log"))
+                assert survival.bury(outer, 1, 0.1) == 0
+        return float(np.abs(actual - forecast).mean())
+
+    inner = []
+    found = searched(Bent(), frame, 4, metric=nested, study_name="mine", storage=tmp_path / "outer.log")
+    assert set(found.trials["state"]) == set(inner[0].trials["state"]) == {"complete"}
+    assert len(found.study.trials) == 4
 
 
 def test_covariates_that_some_models_cannot_use(frame):
