@@ -79,8 +79,8 @@ def side_by_side(job: Job, study: optuna.Study, n_jobs: int, tick: Callable[[], 
         return crew.cause
     except BaseException:
         wait(crew.hired, timeout=MOMENT)  # a Ctrl-C in a terminal reaches them too, and they give their trials back
-        for one in crew.hired.values():
-            one.pool.shutdown(wait=False, kill_workers=True)
+        for worker in crew.hired.values():
+            worker.pool.shutdown(wait=False, kill_workers=True)
         with quiet():
             time.sleep(LOOK)
             survival.bury(study, job.options.retries, job.options.grace)
