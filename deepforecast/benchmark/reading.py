@@ -15,8 +15,8 @@ T = TypeVar("T")
 WORDS = {int: "a whole number", float: "a number", str: "text", bool: "true or false", list: "a list", dict: "a mapping"}
 
 
-def text_to_mapping(text: str, where: str) -> Mapping[str, Any]:
-    """A YAML document that is a mapping; nothing in it is run, and no key stands twice."""
+def text_to_mapping(text: str, where: str, lines: str = "suite, tasks, ...") -> Mapping[str, Any]:
+    """A YAML document that is a mapping; nothing in it is run, and no key stands twice. `lines`: what it holds, in words."""
     import yaml
 
     class Loader(yaml.SafeLoader):  # type: ignore[misc]  # yaml is not typed
@@ -43,7 +43,7 @@ def text_to_mapping(text: str, where: str) -> Mapping[str, Any]:
         told = shown(" ".join(str(error).split()), 300)
         raise ParameterError(f"{where} is a YAML file; it could not be read: {told}.") from error
     if not isinstance(found, Mapping):
-        raise ParameterError(f"{where} is a mapping of keys to values (suite, tasks, ...); it holds {shown(found)}.")
+        raise ParameterError(f"{where} is a mapping of keys to values ({lines}); it holds {shown(found)}.")
     return found
 
 

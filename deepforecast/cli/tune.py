@@ -97,22 +97,14 @@ def run(values: argparse.Namespace) -> Outcome:
 
 def space_of(path: str) -> Any:
     """The ranges of a YAML file; plain values only."""
-    import yaml
+    from deepforecast.benchmark.reading import text_to_mapping
 
-    try:
-        with open(path, "rb") as file:
-            text = file.read(LARGEST + 1)
-        if len(text) > LARGEST or (b"&" in text.replace(b"&&", b"") and b"*" in text):
-            raise ParameterError(f"A space is a small YAML file without references; {shown(path)} is not.")
-        found = yaml.safe_load(text)
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
-        said = " ".join(str(error).split())
-        raise ParameterError(f"A space is a YAML file; {shown(path)} cannot be read: {shown(said, 200)}.") from None
-    found = _numbers(found)
-    if not isinstance(found, dict) or not all(isinstance(name, str) for name in found):
-        raise ParameterError(f"A space has a line for each parameter, `name: [...]` or `name: {{low: 1, high: 9}}`; "
-                             f"{shown(path)} has none.")  # fmt: skip
-    return found
+    with open(path, "rb") as file:
+        text = file.read(LARGEST + 1)
+    if len(text) > LARGEST or (b"&" in text.replace(b"&&", b"") and b"*" in text):
+        raise ParameterError(f"A space is a small YAML file without references; {shown(path)} is not.")
+    found = text_to_mapping(text.decode(errors="replace"), shown(path), "`name: [...]` or `name: {low: 1, high: 9}`")
+    return _numbers(dict(found))
 
 
 def _numbers(found: Any) -> Any:

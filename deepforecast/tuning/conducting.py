@@ -44,7 +44,7 @@ def conducted(
         _announce(objective, options, total)
         with quiet():
             held = opened(place, lambda study, trial: survival.tried_again(study, trial, options.retries))
-            study = begun(held, name, identity_of(panel, objective), starts, objective, place)
+            study = begun(held, name, identity_of(panel, objective, options.holdout), starts, objective, place)
             survival.queue_lost(study, options.retries)
         study.pruner = pruner_for(options, objective.length, several)
         settings = {"length": objective.length, "by_window": objective.by_window, "retries": options.retries,

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from hashlib import sha256
 from typing import Any
 
-import numpy as np
 import optuna
 
+from deepforecast.data.digest import digest
 from deepforecast.data.panel import Panel
 from deepforecast.errors import ParameterError, shown
 from deepforecast.tuning.objective import Objective
@@ -20,31 +19,28 @@ from deepforecast.tuning.survival import GIVEN
 IDENTITY = "deepforecast"  # the attribute of a study that says it, and that it is ready
 PATIENCE = 10.0  # seconds that another process may take between making a study and saying what it is about
 WORDS = {
-    "data": "data", "models": "models", "space": "ranges", "metric": "metrics", "windows": "windows", "tries": "seeds a trial",
+    "windows": "windows", "data": "data", "models": "models", "space": "ranges", "metric": "metrics", "tries": "seeds a trial",
 }  # fmt: skip
 
 
-def identity_of(panel: Panel, objective: Objective) -> dict[str, Any]:
+def identity_of(panel: Panel, objective: Objective, holdout: int) -> dict[str, Any]:
     """What tells this search from others."""
     plan = objective.plan
     windows = {"horizon": plan.horizon, "n_windows": plan.n_windows, "step_size": plan.step, "gap": plan.gap,
-               "size": plan.size, "align": plan.align, "refit": str(objective.refit)}  # fmt: skip
+               "size": plan.size, "align": plan.align, "refit": str(objective.refit), "holdout": holdout}  # fmt: skip
     return {
-        "data": fingerprint(panel), "models": [repr(model) for model in objective.space.models],
+        "data": described(panel), "models": [repr(model) for model in objective.space.models],
         "space": objective.space.told(), "metric": list(objective.objectives), "windows": windows, "tries": objective.n_seeds,
     }  # fmt: skip
 
 
-def fingerprint(panel: Panel) -> str:
-    """Of all values of a panel, its stamps, ids and columns."""
-    series, calendar = panel.series, panel.series.calendar
-    ids = [] if series.ids is None else series.ids.to_list()
-    columns = [(name, one) for held in (panel.covariates, panel.static) for name, one in sorted(held.items())]
-    kinds = [(name, one.categories) for name, one in columns]
-    said = repr((ids, tuple(calendar.frequency), calendar.step, series.columns, kinds)).encode("utf-8", "surrogatepass")
-    arrays = [panel.y, panel.indptr, panel.start, *(one.values for _, one in columns)]
-    parts = [sha256(np.ascontiguousarray(one).tobytes()).digest() for one in arrays]
-    return f"{len(panel)} series, {len(panel.y)} rows, {sha256(said + b''.join(parts)).hexdigest()[:16]}"
+def described(panel: Panel) -> dict[str, Any]:
+    """Data in words, and a sum over all of them."""
+    series = panel.series
+    return {
+        "series": len(panel), "rows": len(panel.y), "frequency": str(series.calendar.frequency),
+        "columns": repr(series.columns), "values": digest(panel),
+    }  # fmt: skip
 
 
 def begun(

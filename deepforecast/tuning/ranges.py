@@ -127,12 +127,13 @@ def _said(model: Forecaster, every: Mapping[str, tuple[Param, bool]], name: Any,
 def _of(plain: Param, known: Param, value: Any) -> Param:
     if isinstance(value, Mapping):
         unknown = set(value) - {"low", "high", "log", "step", "choices"}
-        if unknown or not ({"low", "high"} <= set(value) or set(value) == {"choices"}):
-            raise ParameterError(f"A range is {{'low': 1, 'high': 9}}, with 'log' or 'step', or {{'choices': [...]}}; "
+        bent = not isinstance(value.get("log", False), bool) or not isinstance(value.get("choices", []), list | tuple)
+        if unknown or bent or not ({"low", "high"} <= set(value) or set(value) == {"choices"}):
+            raise ParameterError(f"A range is {{'low': 1, 'high': 9}}, with 'log': True or 'step', or {{'choices': [...]}}; "
                                  f"got {shown(dict(value))} for {plain.name}.")  # fmt: skip
         if "choices" in value:
             return _of(plain, known, list(value["choices"]))
-        return _between(plain, value["low"], value["high"], bool(value.get("log")), value.get("step"))
+        return _between(plain, value["low"], value["high"], value.get("log", False), value.get("step"))
     if isinstance(value, tuple) and len(value) == 2 and all(type(one) in (int, float) for one in value):
         return _between(plain, *value, known.log and value[0] > 0, None)
     if isinstance(value, list | tuple) and value:

@@ -59,13 +59,17 @@ def test_numbers_without_a_point_are_numbers(run, folder: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("window: !!python/object/apply:os.system ['true']", "cannot be read"),
-        ("- 3", "a line for each parameter"),
+        ("window: !!python/object/apply:os.system ['true']", "could not be read"),
+        ("- 3", "`name: [...]`"),
         ("windw: [3, 5]", "window"),
         ("window: {low: 9, high: 3}", "low to high"),
         ("a: &x [1]\nb: *x\n", "without references"),
-        ("window: [", "cannot be read"),
-        ("", "a line for each parameter"),
+        ("window: [", "could not be read"),
+        ("", "`name: [...]`"),
+        ("window: [2]\nwindow: [3]", "window stands twice"),
+        ("window: {low: 2, high: 9, log: maybe}", "'log': True"),
+        ("window: {choices: 3}", "'choices': [...]"),
+        ("3: [1]", "no parameter 3"),
     ],
 )
 def test_bad_spaces(run, folder: Path, text: str, words: str) -> None:

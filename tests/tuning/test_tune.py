@@ -191,11 +191,10 @@ def test_a_grid_ends_when_all_is_tried(frame):
     assert set(found.best_params) == {"away", "kind"}
 
 
-def test_a_grid_of_what_is_given_already(frame):
-    options = Study(n_windows=1, space={"width": [8, 9]}, sampler="grid", start=[{"width": 9}, {"away": 2.0}])
-    found = searched(Bent(), frame, 9, options=options)
+def test_a_grid_of_one_beside_what_is_given(frame):
+    found = searched(Bent(), frame, 9, options=Study(n_windows=1, space={"width": [9]}, sampler="grid", start={"away": 2.0}))
+    assert found.trials["width"].tolist() == [8, 8, 9]
     assert set(found.trials["state"]) == {"complete"}
-    assert found.trials["width"].tolist()[:2] == [8, 9]
 
 
 @pytest.mark.parametrize("sampler", ["tpe", "random", "sobol", "gp", optuna.samplers.RandomSampler(seed=1)])
@@ -458,7 +457,10 @@ def test_the_same_line_resumes_to_the_total(frame, tmp_path):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"frame": 1}, "other data"),
+        ({"frame": 1}, r"other data: \{'values': '\w+'\}, not"),
+        ({"columns": {"future": ["sale"]}}, r"other data: \{'columns': .*future=\('sale',\)"),
+        ({"horizon": 4}, r"other windows: \{'horizon': 3.*not \{'horizon': 4"),
+        ({"options": Study(n_windows=2, holdout=1)}, r"other windows: \{'holdout': 0\}, not \{'holdout': 1\}"),
         ({"metric": "rmse"}, "other metrics.*mase.*rmse"),
         ({"options": Study(n_windows=3, pruner=None)}, "other windows.*2.*3"),
         ({"options": Study(n_windows=2, space={"away": (0.0, 1.0)})}, "other ranges"),
@@ -471,6 +473,7 @@ def test_a_study_about_something_else_is_refused(frame, tmp_path, change, words)
     searched(Bent(), frame, 2, **said)
     change = dict(change)
     other = frame.assign(y=frame["y"] + 1) if change.pop("frame", None) else frame
+    other = other.assign(sale=1.0) if "columns" in change else other
     model = change.pop("model", Bent())
     with pytest.raises(ParameterError, match=words):
         searched(model, other, 4, **{**said, **change})

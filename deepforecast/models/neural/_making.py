@@ -16,6 +16,7 @@ from deepforecast.core.preparing import refuse_short
 from deepforecast.core.state import Learned
 from deepforecast.core.threads import waiting_passively
 from deepforecast.data import calendar_features, windows
+from deepforecast.data.digest import digest
 from deepforecast.data.frames import Floats
 from deepforecast.data.frequency import seasons
 from deepforecast.data.panel import Panel
@@ -200,7 +201,7 @@ def _trained(
     said = options(model, len(train.places), rate)
     train.end = said.max_steps
     run = {} if model.checkpoint_dir is None else {
-        **model.get_params(deep=False), "model": type(model).__name__, "data": _fingerprint(told.panel),
+        **model.get_params(deep=False), "model": type(model).__name__, "data": digest(told.panel),
         "weights": _weights(network),
     }  # fmt: skip
     return _plain(learn(network, train, validation, said, monitor, run))
@@ -238,14 +239,6 @@ def _plain(record: Any) -> dict[str, Any]:
         "seconds": np.array(record.seconds), "validated": np.array(list(record.validation), dtype=np.int64),
         "validation": np.array(list(record.validation.values())), "kept": record.kept, "why": record.why,
     }  # fmt: skip
-
-
-def _fingerprint(panel: Panel) -> str:
-    """Of all that a network is given."""
-    columns = [(name, one) for held in (panel.covariates, panel.static) for name, one in sorted(held.items())]
-    said = repr([(name, one.categories) for name, one in columns]).encode()
-    arrays = [panel.y, panel.indptr, panel.start, *(one.values for _, one in columns)]
-    return sha256(said + b"".join(sha256(one.tobytes()).digest() for one in arrays)).hexdigest()[:16]
 
 
 def _weights(network: ForecastNetwork) -> str:
