@@ -12,12 +12,15 @@ from deepforecast.plotting.backends import own_filters
 from deepforecast.plotting.style import COLORS, NEUTRAL, short
 
 SHADES = "Viridis"
+FEW = 6  # whole numbers that an axis names one by one
 MOST_SLICES = 4  # of parameters in a row
 
 
 def plot_history(trials: Any, objective: str, parameters: Sequence[str]) -> Any:
     """Scores in the order of trials, those that ended early below the axis, and the best so far."""
     go = _plotly()
+    if not trials["number"].is_unique:  # of studies apart: one after the other
+        trials = trials.assign(number=range(len(trials)))
     done = trials[trials["state"] == "complete"]
     _refuse_none(done)
     values = done[objective].to_numpy(dtype=np.float64)
@@ -68,6 +71,8 @@ def plot_slices(trials: Any, objective: str, parameters: Sequence[str]) -> Any:
         figure.update_xaxes(title_text=_plain(name), type=kind, row=row + 1, col=column + 1)
         if kind == "category":
             figure.update_xaxes(categoryorder="array", categoryarray=_kinds(own[name]), row=row + 1, col=column + 1)
+        elif (ticks := _few_counts(own[name])) is not None:
+            figure.update_xaxes(tickvals=ticks, row=row + 1, col=column + 1)
     figure.update_yaxes(title_text=_plain(objective), col=1)
     title = f"{_plain(objective)} by parameter, later trials darker"
     figure.update_layout(template="plotly_white", title_text=title, height=280 * rows + 80)
@@ -157,11 +162,19 @@ def _scale(values: Any) -> str:
     return "log" if numbers.min() > 0 and numbers.max() > 20 * numbers.min() else "linear"
 
 
+def _few_counts(values: Any) -> list[float] | None:
+    """All values, where they are few whole numbers: there is nothing between them."""
+    found = sorted({float(one) for one in values})
+    return found if len(found) <= FEW and all(one.is_integer() for one in found) else None
+
+
 def _axis(name: str, values: Any) -> dict[str, Any]:
     """One axis of parallel coordinates: numbers as they are, or on a logarithm with its ticks; others by their names."""
     kind = _scale(values)
     if kind == "linear":
-        return {"label": _plain(name), "values": np.asarray(values, dtype=np.float64)}
+        axis = {"label": _plain(name), "values": np.asarray(values, dtype=np.float64)}
+        ticks = _few_counts(values)
+        return axis if ticks is None else axis | {"tickvals": ticks}
     if kind == "log":
         numbers = np.log10(np.asarray(values, dtype=np.float64))
         ticks = np.linspace(numbers.min(), numbers.max(), 5)

@@ -68,7 +68,7 @@ def _run(runner: Runner, result: TuningResult, place: Any) -> None:
                 job = Job(place_of(place), runner.study.study_name, runner.objective, options, runner.n_trials, runner.until)
                 runner.cause = side_by_side(job, runner.study, options.n_jobs, tick)
     except KeyboardInterrupt:
-        interrupted = True
+        interrupted = result.settings["interrupted"] = True  # type: ignore[index]
         if not _done(runner.study):
             raise
     except DeepForecastError:

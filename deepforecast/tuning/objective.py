@@ -122,7 +122,7 @@ class Watch:
         every = refit_every(one.refit, self.model.capabilities.by_series)
         for fold in roll(self.model, self.panel, one.plan, every=every, monitor=self.monitor):
             if self.monitor.time_left() <= 0:
-                raise Pruned("its time was up")
+                raise Pruned("its time was up (trial_timeout).")
             one.scorer.fill(self.held, fold, self.model.point_kind)
             if self._told(self.held, fold.window.number, FOLD):
                 raise Pruned(self.ended)
@@ -180,7 +180,7 @@ class Watch:
             weight, step = number + 1, FOLD * (windows * self.turn + number) + within
             value = (sum(self.before) * windows + scorer.scores(held)[0] * weight) / (len(self.before) * windows + weight)
         if self.report(value, step) and (within < FOLD or self._fits_after(number)):
-            self.ended = "worse than others at this step"
+            self.ended = "worse than others at this step."
         return bool(self.ended)
 
     def _fits_after(self, number: int) -> bool:

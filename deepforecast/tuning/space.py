@@ -169,24 +169,31 @@ class Chosen:
         return float(self.trial.suggest_float(self.prefix + name, low, high, log=log, step=step))
 
 
-def space_for(models: Sequence[Forecaster], given: Any, seasons: tuple[int, ...] = (), rows: int = 0) -> Space:
-    """The space of a search; `given` as in `Study.space`, `seasons` and `rows` (to learn from, 0: unknown) of the data."""
+def space_for(
+    models: Sequence[Forecaster], given: Any, seasons: tuple[int, ...] = (), rows: int = 0, empty: bool = False
+) -> Space:
+    """The space of a search; `given` as in `Study.space`, `seasons` and `rows` (to learn from, 0: unknown) of the data.
+    `empty`: whether one model may have nothing that is searched."""
     several = len(models) > 1
-    if several and callable(given):
-        raise ParameterTypeError("With several models space is a dict: model -> ranges or a function of a trial.")
-    if several and given is not None:
-        names = [model.name for model in models]
-        unknown = [name for name in given if name not in names]
-        if unknown:
-            raise ParameterError(f"With several models space is a dict with their names, {some(names)}; got {some(unknown)}.")
+    if several:
+        refuse_strangers([model.name for model in models], given)
     said = [given if not several else (given or {}).get(model.name) for model in models]
     ranges = tuple(ranges_for(model, one, seasons, rows) for model, one in zip(models, said, strict=True))
-    if not several and not callable(ranges[0]) and not ranges[0]:
+    if not several and not empty and not callable(ranges[0]) and not ranges[0]:
         raise ParameterError(
             f"{models[0].name} declares no parameter that a search varies, or all are fixed by what you said of it. Name "
             "some: options=Study(space={'parameter': (low, high)})."
         )
     return Space(tuple(models), ranges)
+
+
+def refuse_strangers(names: Sequence[str], given: Any) -> None:
+    """Of several models a space is said by their names."""
+    if given is not None and not isinstance(given, Mapping):
+        raise ParameterTypeError("With several models space is a dict: model -> ranges or a function of a trial.")
+    unknown = [name for name in given or () if name not in names]
+    if unknown:
+        raise ParameterError(f"With several models space is a dict with their names, {some(names)}; got {some(unknown)}.")
 
 
 def label(value: Any, choices: Sequence[Any]) -> Any:

@@ -70,7 +70,13 @@ def tune(
     panel = Panel.from_frame(frame, columns=columns, freq=freq, static=static)
     say_undeclared(panel.undeclared)
     if options.apart and len(given) > 1:
-        return _apart(given, panel, total, until, metric, storage, study_name, options)
+        from deepforecast.tuning.apart import searched_apart
+
+        def search(one: Forecaster, part: int, share: float, own: Study) -> TuningResult:
+            title = f"{study_name or 'apart'}-{one.name}-h{one.own_horizon}"
+            return _searched([one], panel, part, share, metric, storage, title, own)
+
+        return searched_apart(given, total, until, options, search)
     return _searched(given, panel, total, until, metric, storage, study_name, options)
 
 
@@ -85,7 +91,7 @@ def _searched(
     plan = planned(models, panel, options.n_windows, options.step_size, options.backtest)
     searched = _before_holdout(panel, plan, options.holdout)
     rows = int(windows(searched, plan)[0].cut.max())
-    space = space_for(models, options.space, seasons(panel.calendar.frequency), rows)
+    space = space_for(models, options.space, seasons(panel.calendar.frequency), rows, options.apart)
     objective = objective_for(space, searched, plan, metric, options)
     starts = starts_of(space, options.start)
     name = name or "-".join(space.names) + f"-h{plan.horizon}"
@@ -135,26 +141,6 @@ def starts_of(space: Space, start: Any) -> list[Configuration]:
             if given not in found:
                 found.append(given)
     return found
-
-
-def _apart(
-    models: Sequence[Forecaster], panel: Panel, total: int, until: float, metric: Any, storage: Any, name: Any, options: Study
-) -> TuningResult:
-    """A study for each model, with an equal share of the trials; the result of the best, which holds the others."""
-    if total < len(models):
-        raise ParameterError(f"n_trials is shared by {len(models)} models, one each at least; got {total}.")
-    if callable(options.space):
-        raise ParameterTypeError("With several models space is a dict: model -> ranges or a function of a trial.")
-    found = []
-    for number, model in enumerate(models):
-        own = replace(options, space=(options.space or {}).get(model.name))
-        left = until - time.monotonic()
-        share = until if left == math.inf else time.monotonic() + max(left, 0.0) / (len(models) - number)
-        part = total // len(models) + (number < total % len(models))
-        title = f"{name or 'apart'}-{model.name}-h{model.own_horizon}"
-        found.append(_searched([model], panel, part, share, metric, storage, title, own))
-    best = min(found, key=lambda one: one.best_value)
-    return replace(best, others=tuple(one for one in found if one is not best))
 
 
 def _before_holdout(panel: Panel, plan: Plan, count: int) -> Panel:

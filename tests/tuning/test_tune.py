@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from importlib.util import find_spec
 
 import numpy as np
@@ -120,8 +121,44 @@ def test_several_models_are_searched_apart(frame):
     found = searched([Bent(away=3.0), WindowMean()], frame, 9, options=Study(n_windows=2, apart=True))
     assert found.trials["model"].value_counts().to_dict() == {"Bent": 5, "WindowMean": 4}
     assert found.best_value == found.trials["mase"].min()
+    assert found.plot().data[0].x.tolist() == sorted({*found.plot().data[0].x})  # one study after the other
     with pytest.raises(ParameterError, match="shared by 2 models"):
         searched([Bent(), WindowMean()], frame, 1, options=Study(n_windows=2, apart=True))
+
+
+APART = Study(n_windows=1, pruner=None, apart=True)
+
+
+def test_a_model_with_nothing_to_search_has_one_trial_apart(frame):
+    found = searched([SeasonalNaive(), Bent(), WindowMean()], frame, 8, options=APART)
+    assert found.trials["model"].value_counts().to_dict() == {"Bent": 4, "WindowMean": 3, "SeasonalNaive": 1}
+
+
+def test_what_is_searched_apart_knows_its_models(frame):
+    start = [{"model": "Bent", "away": 0.0}, searched(WindowMean(), frame, 4)]
+    found = searched([Bent(), WindowMean()], frame, 8, options=replace(APART, start=start))
+    begun = found.trials[found.trials["start"] != ""].groupby("model")["start"].agg(list).to_dict()
+    assert begun["Bent"] == ["default", "start 1"]
+    assert begun["WindowMean"][:2] == ["default", "start 1"]
+    for wrong in ({"space": {"Bnet": {"away": (0.0, 1.0)}}}, {"space": {"away": (0.0, 1.0)}}, {"start": {"away": 0.0}}):
+        with pytest.raises(ParameterError, match="With several models"):
+            searched([Bent(), WindowMean()], frame, 8, options=replace(APART, **wrong))
+
+
+def test_a_study_that_comes_to_nothing_is_left_out(frame):
+    with pytest.warns(TrainingWarning, match=r"study of Odd came to nothing.*it broke"):
+        found = searched([Bent(fault="raise", alias="Odd"), Bent()], frame, 6, options=APART)
+    assert set(found.trials["model"]) == {"Bent"}
+    with pytest.warns(TrainingWarning), pytest.raises(TrainingError, match="it broke"):
+        searched([Bent(fault="raise", alias="Odd"), Bent(fault="raise")], frame, 6, options=APART)
+
+
+@pytest.mark.parametrize("fault", ["some-interrupt", "interrupt"])
+def test_ctrl_c_ends_all_studies(frame, fault):
+    models = [Bent(), Bent(fault=fault, alias="Odd"), WindowMean()]
+    with pytest.warns(TrainingWarning, match="interrupted"):
+        found = searched(models, frame, 30, options=APART)
+    assert set(found.trials["model"]) == ({"Bent"} if fault == "interrupt" else {"Bent", "Odd"})
 
 
 def test_accuracy_against_seconds(frame):
@@ -510,8 +547,9 @@ def test_a_storage_that_refuses_writes_is_said_and_the_same_call_goes_on(frame, 
         return float(np.abs(actual - forecast).mean())
 
     def denied(*given, **named):
-        assert len(denied.times) < 30  # or it would go on for ever
         denied.times.append(1)
+        if len(denied.times) > 30:  # it would go on for ever
+            raise KeyboardInterrupt
         try:
             raise OperationalError("UPDATE", {}, Exception("read-only database"))
         except OperationalError as error:
