@@ -173,8 +173,8 @@ def _axis(name: str, values: Any) -> dict[str, Any]:
     kind = _scale(values)
     if kind == "linear":
         axis = {"label": _plain(name), "values": np.asarray(values, dtype=np.float64)}
-        ticks = _few_counts(values)
-        return axis if ticks is None else axis | {"tickvals": ticks}
+        few = _few_counts(values)
+        return axis if few is None else axis | {"tickvals": few}
     if kind == "log":
         numbers = np.log10(np.asarray(values, dtype=np.float64))
         ticks = np.linspace(numbers.min(), numbers.max(), 5)

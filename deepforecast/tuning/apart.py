@@ -63,7 +63,7 @@ def _of(model: Forecaster, start: Any) -> Any:
     from deepforecast.tuning.result import TuningResult
     from deepforecast.tuning.space import MODEL
 
-    own = []
+    own = list[Any]()
     for one in start if isinstance(start, list | tuple) else [start]:
         if isinstance(one, TuningResult):
             own += [each for each in (one, *one.others) if each.space.names == [model.name]]
