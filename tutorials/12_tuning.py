@@ -282,8 +282,8 @@ with tempfile.TemporaryDirectory() as folder:
 # deepforecast tune sales.csv --model lstm --horizon 24 --trials 50 --storage study.log --jobs 2
 # ```
 #
-# A file is right for a few machines that share a folder. For many, give the URL of a PostgreSQL server. The program
-# `optuna-dashboard study.log` shows a study in the browser while it runs.
+# A file is right for a few machines that share a folder. For many, give the URL of a PostgreSQL or MySQL server. The
+# program `optuna-dashboard study.log` shows a study in the browser while it runs.
 #
 # ## Accurate, or fast?
 #

@@ -32,8 +32,8 @@ class Study:
     same step; than two thirds of them an eighth of a window through, than one third halfway), "hyperband", "wilcoxon" (by
     windows, of which it needs five), None, or one of Optuna's; with several objectives there is none. Steps are hundredths of a
     window: a trial is looked at after each window, and where a model shows what it has learned so far (networks) an eighth, a
-    quarter and half through, by 32 of the series, and ended only while something is left to be fitted: models that are fitted
-    once for all windows come to their end. seed: of the sampler; never one of a model.
+    quarter and half through, by 32 of the series (few of them over several windows), and ended only while something is left to
+    be fitted: models that are fitted once for all windows come to their end. seed: of the sampler; never one of a model.
 
     n_jobs: processes at a time on this machine, each of one thread. trial_timeout: seconds a trial may take, looked at between
     windows and between the steps of networks; a trial beyond counts as pruned. "auto": twenty times the first one, at least a
