@@ -126,7 +126,7 @@ np.testing.assert_allclose(best["optimism"], best["gain"] - best["gain_held_out"
 assert SHORT or best["gain_held_out"] > 0
 
 # %% [markdown]
-# The history of the search. In a notebook this picture is interactive: point at a trial to see its parameters. There are also
+# The history of the search. This picture is interactive: point at a trial to see its parameters. There are also
 # `plot("importance")`, `plot("slices")` and `plot("parallel")`.
 
 # %%

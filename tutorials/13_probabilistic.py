@@ -87,8 +87,8 @@ axes.set(xlabel="level asked, %", ylabel="values inside, %", xlim=(0, 100), ylim
 _ = axes.legend()
 
 # %% [markdown]
-# AutoETS is near the diagonal. The linear model with conformal intervals is too careful: its intervals come from its errors
-# over past decades, and those were larger than the errors to come. Further down we see what that means.
+# AutoETS is near the diagonal. The linear model with conformal intervals is too careful here: they are as wide as its errors of
+# the past were, and the errors to come turned out smaller. Further down we see when that is promised, and when not.
 
 # %% [markdown]
 # ## Scores for a whole distribution
@@ -174,7 +174,7 @@ plot(frame, conformal, max_history=72)
 # %% [markdown]
 # ### What it promises, and what not
 #
-# We test the promise where it must hold: noise around a mean, 1,000 worlds, few errors each.
+# We test the promise where it must hold: noise around a mean, thousands of worlds, few errors each.
 
 # %%
 generator = np.random.default_rng(0)

@@ -168,7 +168,7 @@ def _set_axis(axes: Axes, axis: Axis, side: str, width: float) -> None:
         locator = AutoDateLocator(tz=zone, minticks=3, maxticks=max(4, int(width)))  # type: ignore[no-untyped-call]
         own.set_major_locator(locator)
         own.set_major_formatter(ConciseDateFormatter(locator, zone, _TICKS, _OFFSETS, zero_formats=_STARTS))  # type: ignore[no-untyped-call]
-        own.get_offset_text().set(fontsize=9, color=_QUIET)
+        own.get_offset_text().set(fontsize=9, color=_QUIET, visible=side == "x")  # of an upright axis it stands on the title
     elif axis.every:
         own.set_major_locator(MultipleLocator(axis.every))
     elif axis.kind == "integer":

@@ -83,6 +83,7 @@ def test_the_grid_has_a_row_a_layer_and_a_column_a_head() -> None:
     assert [shades(axes)[0].argmax() for axes in figure.axes[:4]] == [ROWS - 2, ROWS - 3] * 2
     assert [bool(axes.get_ylabel()) for axes in figure.axes[:4]] == [True, False, True, False]
     assert len(figure.axes) == 5  # one bar tells the shades of all
+    assert not any(axes.yaxis.get_offset_text().get_visible() for axes in figure.axes[:4])  # a date on the title
     with pytest.raises(ParameterError, match="The heads of one series"):
         plot_attention(looked(), view="heads", series=["a", "b"])
 
