@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tutorials" / "site"))
 
 from builder import benchmarks, course, docstrings, entries, errors, further, home, links, llms, models, reference, written  # noqa: E402
-from builder.page import BuildError, Page  # noqa: E402
+from builder.page import BuildError, Page, folded  # noqa: E402
 
 
 def test_every_public_name_has_its_place() -> None:
@@ -82,6 +82,11 @@ def test_a_model_page_tells_every_parameter() -> None:
 )
 def test_docstrings_become_markdown(docstring: str, markdown: str) -> None:
     assert docstrings.markdown(inspect.cleandoc("\n" + docstring)) == markdown
+
+
+def test_long_printed_lines_are_folded() -> None:
+    short, long = "```text\nshort\n```\n", f"```text\n{'word ' * 30}\n```\n"
+    assert folded(f"{short}\n{long}\n{short}") == f"{short}\n{long.replace('```text', '``` { .text .said }')}\n{short}"
 
 
 def wide(frame: list[int], *rest: int, horizon: int | None = None, level: object = "none", columns: object = None) -> int:

@@ -22,7 +22,7 @@ from builder import benchmarks, course, errors, further, home, models, reference
 from builder.links import broken, linked
 from builder.llms import index
 from builder.mathematics import typeset
-from builder.page import BUILD, ROOT, WRITTEN, BuildError, Page
+from builder.page import BUILD, ROOT, WRITTEN, BuildError, Page, folded
 
 CONFIG = ROOT / "tutorials" / "site" / "config.yml"
 Sections = dict[str, list[Page]]
@@ -52,7 +52,7 @@ def write(found: Sections, source: Path) -> None:
     for page in (page for pages in found.values() for page in pages):
         target = source / "docs" / page.path
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(typeset(linked(page.text, page.path, places), page.path), "utf-8")
+        target.write_text(typeset(linked(folded(page.text), page.path, places), page.path), "utf-8")
         for picture in page.pictures:
             shutil.copy(picture, target.parent)
     (source / "mkdocs.yml").write_text(yaml.safe_dump(configuration(found), sort_keys=False), "utf-8")

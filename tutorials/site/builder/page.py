@@ -12,6 +12,9 @@ WRITTEN = ROOT / "tutorials" / "site" / "pages"  # pages written by hand
 BUILD = ROOT / "build"
 CACHE = BUILD / "tutorials"  # what tutorials printed and drew
 
+WIDEST = 100  # characters of a printed line that fit
+PRINTED = re.compile(r"^```text\n(.*?)^```\n", flags=re.DOTALL | re.MULTILINE)
+
 
 @dataclass(frozen=True)
 class Page:
@@ -34,6 +37,15 @@ class Page:
 
 class BuildError(Exception):
     """The site cannot be made: says which file, and what to do."""
+
+
+def folded(markdown: str) -> str:
+    """Printed lines longer than a page is wide, messages above all, are folded in place of being cut off; tables are not."""
+    return PRINTED.sub(lambda one: f"``` {{ .text .said }}\n{one[1]}```\n" if _long(one[1]) else one[0], markdown)
+
+
+def _long(printed: str) -> bool:
+    return max(map(len, printed.splitlines()), default=0) > WIDEST
 
 
 def relative(target: str, page: str) -> str:
