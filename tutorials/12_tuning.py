@@ -127,7 +127,7 @@ assert SHORT or best["gain_held_out"] > 0
 
 # %% [markdown]
 # The history of the search. This picture is interactive: point at a trial to see its parameters. There are also
-# `plot("importance")`, `plot("slices")` and `plot("parallel")`.
+# `found.plot("importance")`, `found.plot("slices")` and `found.plot("parallel")`.
 
 # %%
 found.plot()

@@ -60,7 +60,9 @@ def explained(model: Forecaster, steps: int, frame: Frame | None, future: Frame 
     Each step is told the forecast of the one before, as in a greedy forecast.
     """
     if not model.capabilities.explains:
-        raise CapabilityError(f"{model.name} has no components to show, and no attention.")
+        raise CapabilityError(
+            f"{model.name} has no components to show, and no attention. Ask a model whose capabilities.explains is True."
+        )
     state = model._at_end_of(frame, static)
     known = model._ahead(state, steps, future)
     looked = model._attended(state.standing, steps, known)

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from deepforecast import Naive
 from deepforecast.errors import DataError, ParameterError
 from deepforecast.plotting import plot_attention
 from deepforecast.plotting.chart import edges
@@ -134,6 +135,11 @@ def test_pairs_that_are_not_there_stay_empty() -> None:
     part = part[(part.step > 1) | (part.lag > part.lag.min())]
     values = shades(plot_attention(part).axes[0])
     assert np.ma.getmaskarray(values)[0].tolist() == [True, False, False, False, False] or np.isnan(values[0, 0])
+
+
+def test_a_model_in_place_of_its_explanation_is_told_the_way() -> None:
+    with pytest.raises(DataError, match=r"that of explain\(\); got Naive\(\) itself\. Give model\.explain\(\)"):
+        plot_attention(Naive())
 
 
 def test_refusals() -> None:
