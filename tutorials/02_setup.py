@@ -142,7 +142,7 @@ def milliseconds(width, threads):
 cpus, before = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(), torch.get_num_threads()
 for width in (16, 64, 256, 1024):
     gain = milliseconds(width, 1) / milliseconds(width, cpus)
-    print(f"{width:4d} x {width:<4d}: {cpus} threads are {gain:4.1f} times as fast as 1")
+    print(f"{width:4d} x {width:<4d}: {cpus} threads are {gain:5.2f} times as fast as 1")
 torch.set_num_threads(before)
 
 # %% [markdown]

@@ -95,5 +95,6 @@ def _difference(one: Any, other: Any) -> tuple[str, str]:
         keys = [key for key in {**one, **other} if one.get(key) != other.get(key)]
         if len(keys) == 1 and isinstance(one.get(keys[0]), dict) and isinstance(other.get(keys[0]), dict):
             return _difference(one[keys[0]], other[keys[0]])
-        return str({key: one.get(key) for key in keys}), str({key: other.get(key) for key in keys})
+        first, second = (", ".join(f"{key} {each.get(key)}" for key in keys) for each in (one, other))
+        return first, second
     return str(one), str(other)

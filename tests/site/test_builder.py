@@ -190,6 +190,20 @@ def test_pages_of_files_are_made(make: Callable[[], Any]) -> None:
     assert make()
 
 
+@pytest.mark.parametrize(
+    ("text", "summary"),
+    [
+        ("# A\n\n```python\nimport x\n```\n\nIt does `this`. More.", "It does `this`."),
+        ("# A\n\n[a.py](a.py){ download } runs.\n\n*Attention* is\nall. You", "*Attention* is all."),
+        ("# A\n\n`x` is there:\n\n- b", "`x` is there."),
+        ("# A\n\nIs it fast? Ask.", "Is it fast?"),
+        ("# A\n\n| a | b |\n", ""),
+    ],
+)
+def test_a_page_is_summed_up_by_its_first_sentence(text: str, summary: str) -> None:
+    assert Page("a.md", "A", text).summary == summary
+
+
 def test_llms_txt_lists_every_page() -> None:
     text = llms.text("site", "about", {"Start": [Page("a.md", "A", "# A\n\nSays [a](../a.md). More.")], "Empty": []})
     assert text == "# site\n\n> about\n\n## Start\n\n- [A](a.md): Says a.\n"

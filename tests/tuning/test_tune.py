@@ -494,10 +494,10 @@ def test_the_same_line_resumes_to_the_total(frame, tmp_path):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"frame": 1}, r"other data: \{'values': '\w+'\}, not"),
-        ({"columns": {"future": ["sale"]}}, r"other data: \{'columns': .*future=\('sale',\)"),
-        ({"horizon": 4}, r"other windows: \{'horizon': 3.*not \{'horizon': 4"),
-        ({"options": Study(n_windows=2, holdout=1)}, r"other windows: \{'holdout': 0\}, not \{'holdout': 1\}"),
+        ({"frame": 1}, r"other data: values \w+, not values \w+\. Say"),
+        ({"columns": {"future": ["sale"]}}, r"other data: columns .*future=\('sale',\)"),
+        ({"horizon": 4}, "other windows: horizon 3.*not horizon 4"),
+        ({"options": Study(n_windows=2, holdout=1)}, "other windows: holdout 0, not holdout 1"),
         ({"metric": "rmse"}, "other metrics.*mase.*rmse"),
         ({"options": Study(n_windows=3, pruner=None)}, "other windows.*2.*3"),
         ({"options": Study(n_windows=2, space={"away": (0.0, 1.0)})}, "other ranges"),

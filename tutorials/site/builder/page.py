@@ -28,10 +28,11 @@ class Page:
     @property
     def summary(self) -> str:
         """The first sentence of its first paragraph, without links."""
-        for block in self.text.split("\n\n"):
-            if block[:1].isalpha() or block[:1] == "`":
+        for block in re.sub(r"^```.*?^```$", "", self.text, flags=re.DOTALL | re.MULTILINE).split("\n\n"):
+            if re.match(r"\w|`(?!``)|[\"*](?=\w)", block):
                 line = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", " ".join(block.split()))
-                return line.partition(". ")[0].rstrip(".:") + "."
+                first = re.split(r"(?<=[.?!])\s(?=[A-Z\"`*])", line)[0].rstrip(".:")
+                return first if first[-1] in "?!" else first + "."
         return ""
 
 
