@@ -12,7 +12,6 @@ import sys
 import time
 import uuid
 from collections.abc import Sequence
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 WORKER, TOLD, GIVEN, ATTEMPT, INTERRUPTED, WITHDRAWN = "worker", "told", "given", "attempt", "interrupted", "withdrawn"
 AT_WORK = set[str]()  # marks of the trials that this process works on: any other of its own is dead
+SEEN = dict[Any, float]()  # when this process saw trials of others first, of `time.monotonic`
 UNCLAIMED = 300.0  # seconds after which a trial that nobody said to work on counts as dead
 
 
@@ -95,13 +95,19 @@ def lives(host: object, pid: object, began: object) -> bool | None:
 def _dead(trial: FrozenTrial, grace: float) -> bool:
     said = trial.user_attrs.get(WORKER)
     if not isinstance(said, dict):
-        return trial.datetime_start is not None and (datetime.now() - trial.datetime_start).total_seconds() > UNCLAIMED
+        begin = trial.datetime_start
+        return begin is not None and _waited((trial._trial_id, begin), begin.timestamp()) > UNCLAIMED
     known = lives(said.get("host"), said.get("pid"), said.get("began"))
     if known and int(said["pid"]) == os.getpid():
         return said.get("mark") not in AT_WORK
     if known is not None:
         return not known
-    return time.time() - float(said.get("at", 0.0)) > grace + float(said.get("limit") or 0.0)
+    return _waited(said.get("mark"), float(said.get("at", 0.0))) > grace + float(said.get("limit") or 0.0)
+
+
+def _waited(mark: Any, since: float) -> float:
+    """Seconds since then, or since this process saw it first, if a clock was set back."""
+    return max(time.time() - since, time.monotonic() - SEEN.setdefault(mark, time.monotonic()))
 
 
 def _place() -> str:

@@ -221,6 +221,25 @@ def test_ctrl_c_on_a_call_of_several_processes(tmp_path):
 
 
 @pytest.mark.slow
+def test_ctrl_c_twice_loses_nothing(tmp_path):
+    path = tmp_path / "study.log"
+    process = started(path, 400, "sleep:0.5")
+    until(lambda: path.exists() and path.read_text().count('"state":1') > 1)
+    for _ in range(2):
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.01)
+    process.communicate(timeout=60)
+    before = study_of(path)
+    assert not states(before, TrialState.RUNNING)
+    done = len(states(before, TrialState.COMPLETE))
+    found = call(str(path), done + 2, "sleep:0.5")
+    assert set(found.trials["state"]) == {"complete"}
+    assert len(found.trials) == done + 2
+    torn = [one.params for one in states(before, TrialState.FAIL) if one.params]
+    assert all(one in [trial.params for trial in states(found.study, TrialState.COMPLETE)] for one in torn)
+
+
+@pytest.mark.slow
 def test_workers_end_with_the_call_they_belong_to(tmp_path):
     path = tmp_path / "study.log"
     process = started(path, 400, "sleep:0.1", 2, heard=False)

@@ -49,6 +49,16 @@ def test_who_is_dead(study, said, dead, monkeypatch):
     assert [one.state for one in study.trials] == ([TrialState.FAIL, TrialState.WAITING] if dead else [TrialState.RUNNING])
 
 
+def test_a_clock_that_was_set_back_keeps_nobody_alive(study, monkeypatch):
+    running(study, host="elsewhere", at=time.time() + 1e6)
+    study.ask()
+    begin = time.monotonic()
+    monkeypatch.setattr(time, "time", lambda: 0.0)
+    for later, dead in ((0, 0), (110, 1), (310, 1), (320, 0)):
+        monkeypatch.setattr(time, "monotonic", lambda now=begin + later: now)
+        assert survival.bury(study, retries=1, grace=100.0) == dead
+
+
 def test_a_zombie_is_dead(study):
     child = os.fork()
     if child == 0:
