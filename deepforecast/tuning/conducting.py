@@ -6,7 +6,7 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -37,23 +37,28 @@ def conducted(
 ) -> TuningResult:  # fmt: skip
     """Search until the study has so many trials or time is over."""
     _say_what_is_ignored(objective, options)
+    _refuse_memory(storage, options)
     _refuse_pickles(storage, options)
     with _kept(storage, options) as place:
         several = len(objective.objectives) > 1
         sampler_for(options, objective.space, 0, several)  # refused before anything is written
         _announce(objective, options, total)
-        with quiet():
-            held = opened(place, lambda study, trial: survival.tried_again(study, trial, options.retries))
-            study = begun(held, name, identity_of(panel, objective, options.holdout), starts, objective, place)
-            survival.queue_lost(study, options.retries)
-        study.pruner = pruner_for(options, objective.length, several)
-        settings = {"length": objective.length, "by_window": objective.by_window, "retries": options.retries,
-                    "n_trials": total, "study_name": name}  # fmt: skip
-        result = TuningResult(study, objective.space, objective.objectives, None, settings)
-        runner = Runner(study, objective, options, total, until)
-        _run(runner, result, place)
-        with quiet():
-            return (_detached(result) if place is not storage else result).as_it_is()
+        settings: dict[str, Any] = {"length": objective.length, "by_window": objective.by_window, "retries": options.retries,
+                                    "n_trials": total, "study_name": name}  # fmt: skip
+        try:
+            with quiet():
+                held = opened(place, lambda study, trial: survival.tried_again(study, trial, options.retries))
+                study = begun(held, name, identity_of(panel, objective, options.holdout), starts, objective, place)
+                survival.queue_lost(study, options.retries)
+            study.pruner = pruner_for(options, objective.length, several)
+            result = TuningResult(study, objective.space, objective.objectives, None, settings)
+            _run(Runner(study, objective, options, total, until), result, place)
+            with quiet():
+                return (_detached(result) if place is not storage else result).as_it_is()
+        except (DeepForecastError, KeyboardInterrupt):
+            raise
+        except Exception as error:  # trials catch what they raise: this is the storage, or the sampler
+            raise lost(place, error, _best_so_far(settings)) from error
 
 
 def _run(runner: Runner, result: TuningResult, place: Any) -> None:
@@ -71,16 +76,7 @@ def _run(runner: Runner, result: TuningResult, place: Any) -> None:
         interrupted = result.settings["interrupted"] = True  # type: ignore[index]
         if not _done(runner.study):
             raise
-    except DeepForecastError:
-        raise
-    except Exception as error:  # trials catch what they raise: this is the storage
-        raise lost(place, error, _best_so_far(result)) from error
-    try:
-        _say_the_end(runner, interrupted)
-    except DeepForecastError:
-        raise
-    except Exception as error:
-        raise lost(place, error, _best_so_far(result)) from error
+    _say_the_end(runner, interrupted)
 
 
 def _say_the_end(runner: Runner, interrupted: bool) -> None:
@@ -103,7 +99,7 @@ def _say_the_end(runner: Runner, interrupted: bool) -> None:
 def _say_which(some: Sequence[Any], what: str, total: int) -> None:
     if some:
         first = some[0].user_attrs.get(survival.TOLD, {}).get("reason", "its process died")
-        say(f"{len(some)} of {total} trials {what}, the first: {shown(first, 300)} result.trials has all reasons.",
+        say(f"{len(some)} of {total} trials {what}, the first: {shown(first, 300).rstrip('.')}. result.trials has all reasons.",
             TrainingWarning)  # fmt: skip
 
 
@@ -114,8 +110,8 @@ def _raise_if_none(runner: Runner, every: Sequence[Any]) -> None:
         raise TrainingError("A search needs time for one trial at least; timeout= was over before the first had ended.")
     last = shown(reasons[-1], 500) if reasons else "no trial was begun, or the process of each died"
     raise TrainingError(
-        f"A search needs a trial that ends well; none of {len(every)} did. The last: {last} The first was the model as it is: "
-        "what it says holds for compare() and fit() too."
+        f"A search needs a trial that ends well; none of {len(every)} did. The last: {last.rstrip('.')}. The first was the "
+        "model as it is: what it says holds for compare() and fit() too."
     ) from runner.cause
 
 
@@ -124,17 +120,9 @@ def _done(study: optuna.Study) -> bool:
         return bool(study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,)))
 
 
-def _best_so_far(result: TuningResult) -> str:
-    """As far as it is still known."""
-    try:
-        best = result.best_trial
-    except Exception:  # the storage has gone; what it held last is in the message only if somebody kept it
-        return _known_best(result)
-    return f"Best so far: {best.values[0]:.6g} in trial {best.number} with {shown(best.params, 300)}."
-
-
-def _known_best(result: TuningResult) -> str:
-    known = result.settings.get("best")
+def _best_so_far(settings: Mapping[str, Any]) -> str:
+    """As far as it is known without the storage."""
+    known = settings.get("best")
     return f"Best so far: {known}." if known else "No trial had ended."
 
 
@@ -165,18 +153,22 @@ def _bar(runner: Runner, result: TuningResult) -> Iterator[Callable[[], None]]:
         seen = [before]
         bar = getattr(count, "__self__", None)  # tqdm's, where there is one: it can tell the best, too
 
+        def tell() -> None:
+            done = runner.study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
+            if done:
+                best = min(done, key=lambda one: float(one.values[0]))
+                result.settings["best"] = f"{best.values[0]:.6g} in trial {best.number}, {shown(best.params, 300)}"  # type: ignore[index]
+                if bar is not None:
+                    bar.set_postfix_str(f"best {best.values[0]:.4g}", refresh=False)
+
         def tick() -> None:
             now = _ended(runner)
             if now > seen[0]:
-                done = runner.study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
-                if done:
-                    best = min(done, key=lambda one: float(one.values[0]))
-                    result.settings["best"] = f"{best.values[0]:.6g} in trial {best.number}, {shown(best.params, 300)}"  # type: ignore[index]
-                    if bar is not None:
-                        bar.set_postfix_str(f"best {best.values[0]:.4g}", refresh=False)
+                tell()
                 count(now - seen[0])
                 seen[0] = now
 
+        tell()
         yield tick
 
 
@@ -205,6 +197,14 @@ def _long(seconds: float) -> str:
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def _refuse_memory(storage: Any, options: Study) -> None:
+    if options.n_jobs > 1 and isinstance(storage, optuna.storages.InMemoryStorage):
+        raise ParameterError(
+            f"n_jobs={options.n_jobs} shares a study between processes; an InMemoryStorage is in one. Leave storage= out, or "
+            "say a path."
+        )
 
 
 def _refuse_pickles(storage: Any, options: Study) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from decimal import Decimal
 from typing import Any
 
 from deepforecast.core.forecaster import Forecaster
@@ -13,7 +14,12 @@ from deepforecast.core.threads import waiting_passively
 from deepforecast.errors import ParameterError, ParameterTypeError, shown
 
 DEAREST = 2  # times its default: as far as a dear parameter is searched without a GPU
-SEED = "the seed is not tuned: it would find luck. n_seeds= tries each configuration with several"
+LARGEST = 1.8e308  # of a number
+FIXED = {
+    "seed": "the seed is not tuned: it would find luck. n_seeds= tries each configuration with several",
+    "horizon": "the horizon is what is asked for. Say horizon= of tune()",
+    "alias": "an alias changes no forecast. Leave it out",
+}
 
 Ranges = Mapping[str, Param]
 Drawing = Callable[[Any], Mapping[str, Any]]
@@ -35,6 +41,13 @@ def ranges_for(model: Forecaster, given: Any, seasons: tuple[int, ...] = (), row
     if not given:
         raise ParameterError("space names at least one parameter; it is empty. Leave it out for the declared ranges.")
     return {name: _said(model, every, name, value) for name, value in given.items()}
+
+
+def refuse_fixed(names: Iterable[str], holds: str) -> None:
+    """Refuse what no search may vary."""
+    for name in names:
+        if (what := name.rpartition("__")[2]) in FIXED:
+            raise ParameterError(f"{holds} what may be tuned; {FIXED[what]}.")
 
 
 def inside(value: Any, one: Param) -> bool:
@@ -62,7 +75,7 @@ def _every(model: Forecaster, prefix: str = "") -> dict[str, tuple[Param, bool]]
         value = getattr(model, name)
         if isinstance(value, Forecaster):
             found |= _every(value, f"{prefix}{name}__")
-        elif name != "seed":
+        elif name not in FIXED:
             inner = one if not prefix or one.when is None else replace(one, when=_inner(one.when, prefix))
             found[prefix + name] = (replace(inner, name=prefix + name), not _is_default(value, one))
     return found
@@ -108,8 +121,7 @@ def _has_gpu(model: Forecaster) -> bool:
 
 def _said(model: Forecaster, every: Mapping[str, tuple[Param, bool]], name: Any, value: Any) -> Param:
     """A range as the caller says it, checked against the declaration."""
-    if str(name).rpartition("__")[2] == "seed":
-        raise ParameterError(f"space holds what may be tuned; {SEED}.")
+    refuse_fixed([str(name)], "space holds")
     if name not in every:
         if name not in model.get_params():
             refuse_unknown(type(model), {str(name): value})
@@ -164,6 +176,11 @@ def _between(plain: Param, low: Any, high: Any, log: bool, step: Any) -> Param:
         plain = replace(plain, annotation=int)
     if counted(plain) and not all(isinstance(one, int) or float(one).is_integer() for one in numbers):
         raise ParameterTypeError(f"{plain.name} is a whole number; its range is {shown((low, high))}.")
+    if not math.isfinite(high - low):
+        raise ParameterError(f"A range is narrower than {LARGEST:.1g}; got {shown((low, high))} for {plain.name}.")
+    if step is not None:  # where its last step ends
+        first, last, by = (Decimal(str(one)) for one in (low, high, step))
+        high = type(high)(last - (last - first) % by)
     if counted(plain):
         low, high, step = int(low), int(high), None if step is None else int(step)
     return replace(plain, low=low, high=high, log=log, step=step)

@@ -18,7 +18,7 @@ from deepforecast.tuning.identity import IDENTITY
 from deepforecast.tuning.journal import journal
 from deepforecast.tuning.running import steps_of
 from deepforecast.tuning.space import MODEL, Configuration, Space, read
-from deepforecast.tuning.storage import quiet
+from deepforecast.tuning.storage import SQLITE, quiet
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -154,6 +154,8 @@ class TuningResult:
         target = os.fspath(path)
         if os.path.exists(target):
             raise SaveError(f"A study is saved to a new file; {shown(target)} is there. Say another path, or remove it.")
+        if target.lower().endswith(SQLITE):
+            raise SaveError(f"A study is saved as a journal; {shown(target)} is a name of SQLite files. Say study.log.")
         if not os.path.isdir(os.path.dirname(os.path.abspath(target))):
             raise SaveError(f"A study is saved to a folder that exists; that of {shown(target)} does not. Make it first.")
         with quiet():

@@ -16,7 +16,7 @@ from deepforecast.data.columns import Columns
 from deepforecast.data.cutoffs import Plan, Window, windows
 from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.panel import Panel
-from deepforecast.errors import TrainingError
+from deepforecast.errors import ParameterError, TrainingError, shown
 from deepforecast.evaluation.criteria import Criterion, listed, settled
 from deepforecast.evaluation.cross_validation import Rows
 from deepforecast.evaluation.forecast_columns import find_models
@@ -144,4 +144,8 @@ def levels_of(metrics: Sequence[Any]) -> list[float]:
 
 def metrics_of(metric: Any, scaled: bool) -> list[Any]:
     """The metrics asked for; by default the one that `compare` ranks by."""
-    return listed(metric, scaled)[:1] if metric is None else listed(metric, scaled)
+    found = listed(metric, scaled)
+    twice = [one for place, one in enumerate(found) if one in found[:place]]
+    if twice:
+        raise ParameterError(f"metric names each objective once; {shown(twice[0])} is there twice.")
+    return found[:1] if metric is None else found

@@ -12,7 +12,7 @@ from typing import Any
 from deepforecast.core.forecaster import Forecaster
 from deepforecast.core.params import Param, counted, sample_from
 from deepforecast.errors import ParameterError, ParameterTypeError, shown, some
-from deepforecast.tuning.ranges import SEED, Drawing, Ranges, inside, range_text, ranges_for
+from deepforecast.tuning.ranges import Drawing, Ranges, inside, range_text, ranges_for, refuse_fixed
 
 MODEL = "model"  # the parameter that says which model, where there are several
 SCALARS = (type(None), bool, int, float, str)  # of choices that a storage keeps as they are
@@ -216,6 +216,5 @@ def _drawn_by(function: Drawing, chosen: Chosen) -> dict[str, Any]:
     found = function(chosen)
     if not isinstance(found, Mapping) or not all(isinstance(name, str) for name in found):
         raise ParameterTypeError(f"space(trial) gives a dict of parameters; got {shown(found)} ({type(found).__name__}).")
-    if any(name.rpartition("__")[2] == "seed" for name in found):
-        raise ParameterError(f"space(trial) gives what may be tuned; {SEED}.")
+    refuse_fixed(found, "space(trial) gives")
     return dict(found)

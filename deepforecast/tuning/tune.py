@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from deepforecast.tuning.result import TuningResult
     from deepforecast.tuning.space import Configuration, Space
 
+LONGEST = 500  # letters of a name that all databases take
+
 
 def tune(
     model: Forecaster | Sequence[Forecaster],
@@ -123,6 +125,7 @@ def objective_for(space: Space, panel: Panel, plan: Plan, metric: Any, options: 
 
 def starts_of(space: Space, start: Any) -> list[Configuration]:
     """The configurations to begin with: each model as it is, then those of the caller."""
+    from deepforecast.tuning.ranges import refuse_fixed
     from deepforecast.tuning.result import TuningResult
     from deepforecast.tuning.space import MODEL, Configuration
 
@@ -136,6 +139,7 @@ def starts_of(space: Space, start: Any) -> list[Configuration]:
                 known = some(space.names)
                 raise ParameterError(f"start says which model: {{'{MODEL}': ...}}, one of {known}; got {shown(name)}.")
             own = {key: value for key, value in params.items() if key != MODEL or len(space.models) == 1}
+            refuse_fixed(own, "start holds")
             given = Configuration(space.names.index(name), own)
             space.built(given)
             if given not in found:
@@ -165,5 +169,5 @@ def _seconds(timeout: Any) -> float:
 
 
 def _refuse_name(name: Any) -> None:
-    if name is not None and (not isinstance(name, str) or not name or not name.isprintable()):
-        raise ParameterTypeError(f"study_name is a text of printable characters; got {shown(name)}.")
+    if name is not None and (not isinstance(name, str) or not 0 < len(name) <= LONGEST or not name.isprintable()):
+        raise ParameterTypeError(f"study_name is a text of 1 to {LONGEST} printable characters; got {shown(name)}.")

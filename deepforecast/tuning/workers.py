@@ -51,6 +51,8 @@ def work(job: Job, parent: int, left: float, hired: str) -> BaseException | None
         try:
             held = opened(job.storage, lambda study, trial: survival.tried_again(study, trial, job.options.retries))
             study = optuna.load_study(storage=held, study_name=job.name)
+            if not isinstance(job.options.sampler, str):
+                job.options.sampler.reseed_rng()  # or all workers would draw the same
             study.pruner = pruner_for(job.options, objective.length, len(objective.objectives) > 1)
             runner = Runner(study, objective, job.options, job.n_trials, time.monotonic() + left, parent, hired=hired)
             runner.run()

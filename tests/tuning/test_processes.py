@@ -129,6 +129,8 @@ def test_several_processes_of_one_call_share_the_trials(tmp_path):
     assert len(found.trials) == 12
     assert set(found.trials["state"]) == {"complete"}
     assert found.trials["away"].is_unique
+    drawn = call(None, 8, "sleep:0.05", n_jobs=2, sampler=optuna.samplers.RandomSampler(seed=1))
+    assert drawn.trials["away"].is_unique  # by each worker from a stream of its own
     workers = {one.user_attrs["worker"]["pid"] for one in found.study.trials}
     assert len(workers) > 1
     assert os.getpid() not in workers

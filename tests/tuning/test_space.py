@@ -47,6 +47,16 @@ def test_a_dict_says_what_is_searched_instead():
     assert space.ranges[0]["width"].log  # as it is declared
 
 
+def test_a_range_ends_with_its_last_step():
+    space = space_for([Bent()], {"width": {"low": 8, "high": 16, "step": 5}, "away": {"low": 0.0, "high": 1.0, "step": 0.3}})
+    assert space.ranges[0]["width"].high == 13
+    study = optuna.create_study()
+    for _ in range(10):
+        one = space.draw(study.ask())  # where Optuna would warn
+        assert one.params["width"] in (8, 13)
+        assert 0 <= one.params["away"] < 0.91
+
+
 def test_a_function_draws():
     space = space_for([Bent()], lambda trial: {"away": trial.suggest_float("away", 0, 1), "kind": "b"})
     assert all(0 <= one.params["away"] <= 1 and space.built(one).kind == "b" for one in drawn(space))

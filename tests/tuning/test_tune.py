@@ -670,6 +670,8 @@ def test_a_result_is_saved_and_gone_on_from(frame, tmp_path):
         found.save(path)
     with pytest.raises(SaveError, match="folder"):
         found.save(tmp_path / "no" / "file.log")
+    with pytest.raises(SaveError, match=r"SQLite files. Say study\.log"):
+        found.save(tmp_path / "study.db")
 
 
 def test_the_repr_says_what_came_of_it(frame):
@@ -689,6 +691,12 @@ def test_the_repr_says_what_came_of_it(frame):
         ({"timeout": "1h"}, ParameterTypeError, "timeout"),
         ({"metric": "mse2"}, ParameterError, "mse2"),
         ({"metric": "seconds"}, ParameterError, "beside 'seconds'"),
+        ({"metric": ["mase", "rmse", "mase"]}, ParameterError, "mase is there twice"),
+        ({"storage": optuna.storages.InMemoryStorage(), "options": Study(n_jobs=2)}, ParameterError, "n_jobs=2 shares"),
+        ({"options": Study(space={"horizon": (1, 5)})}, ParameterError, "horizon is what is asked for"),
+        ({"options": Study(space={"alias": ["a", "b"]})}, ParameterError, "alias changes no forecast"),
+        ({"options": Study(start={"seed": 3})}, ParameterError, "start holds what may be tuned; the seed"),
+        ({"options": Study(space={"away": (-1e308, 1e308)})}, ParameterError, "away"),
         ({"metric": "crps_from_samples"}, ParameterError, "sample paths"),
         ({"storage": "sqlite:////no/such/dir/x.db"}, ParameterError, "no/such/dir"),
         ({"storage": "foo://x"}, ParameterError, "foo://x"),
@@ -696,6 +704,7 @@ def test_the_repr_says_what_came_of_it(frame):
         ({"storage": 3}, ParameterTypeError, "storage"),
         ({"storage": "/tmp"}, ParameterError, "folder"),
         ({"study_name": ""}, ParameterError, "study_name"),
+        ({"study_name": "x" * 501}, ParameterError, "1 to 500"),
         ({"options": {"n_windows": 2}}, ParameterTypeError, "Study"),
         ({"options": Study(n_windows=40)}, ParameterError, "n_windows=40"),
         ({"options": Study(holdout=40)}, ParameterError, "n_windows=40"),
