@@ -81,7 +81,7 @@ def _run(runner: Runner, result: TuningResult, place: Any) -> None:
 
 def _say_the_end(runner: Runner, interrupted: bool) -> None:
     with quiet():
-        every = survival.counting(runner.study.get_trials(deepcopy=False), runner.options.retries)
+        every = survival.counted(runner.study, runner.options.retries)
     done = [one for one in every if one.state == TrialState.COMPLETE]
     ended = sum(one.state.is_finished() for one in every)
     if not done:
@@ -173,7 +173,7 @@ def _bar(runner: Runner, result: TuningResult) -> Iterator[Callable[[], None]]:
 
 
 def _ended(runner: Runner) -> int:
-    every = survival.counting(runner.study.get_trials(deepcopy=False), runner.options.retries)
+    every = survival.counted(runner.study, runner.options.retries)
     return sum(one.state.is_finished() for one in every)
 
 

@@ -14,7 +14,6 @@ from optuna.trial import FrozenTrial, TrialState
 from deepforecast.core.forecaster import Forecaster
 from deepforecast.errors import ParameterError, SaveError, shown, some
 from deepforecast.tuning import survival
-from deepforecast.tuning.identity import IDENTITY
 from deepforecast.tuning.journal import journal
 from deepforecast.tuning.running import steps_of
 from deepforecast.tuning.space import MODEL, Configuration, Space, read
@@ -224,12 +223,6 @@ class TuningResult:
         if name not in self.objectives:
             raise ParameterError(f"objective is one of {some(self.objectives)}; got {shown(name)!r}.")
         return self.objectives.index(name)
-
-    @property
-    def identity(self) -> Mapping[str, Any]:
-        """What the study is about, as its storage keeps it."""
-        found: Mapping[str, Any] = self.study.user_attrs.get(IDENTITY, {})
-        return found
 
 
 @dataclass(frozen=True)

@@ -71,7 +71,7 @@ class Runner:
         if self._full or time.monotonic() > self.until - GONE or (self.parent is not None and os.getppid() != self.parent):
             return True
         survival.bury(self.study, self.options.retries, self.options.grace)
-        begun = len(survival.counting(self.study.get_trials(deepcopy=False), self.options.retries))
+        begun = len(survival.counted(self.study, self.options.retries))
         if begun >= self.n_trials:
             return True
         self.study.sampler = sampler_for(self.options, self.objective.space, begun, len(self.objective.objectives) > 1)
@@ -102,16 +102,16 @@ class Runner:
             seconds = time.perf_counter() - started
             pruned = isinstance(error, Pruned) or refused(error)
             note |= {"reason": reason(error), "seconds": seconds, "state": "pruned" if pruned else "failed"}
-            self._note(trial, note | ({"refused": True} if refused(error) else {}))
+            trial.set_user_attr(survival.TOLD, note | ({"refused": True} if refused(error) else {}))
             if pruned:
                 raise optuna.TrialPruned(reason(error)) from error
             raise _Ended from error
-        self._note(trial, note | {"seconds": found.seconds, "state": "complete"})
+        trial.set_user_attr(survival.TOLD, note | {"seconds": found.seconds, "state": "complete"})
         return found.values if len(found.values) > 1 else found.values[0]
 
     def _claim(self, trial: optuna.Trial) -> None:
         """Trials are numbered by their storage: those beyond the budget are given back."""
-        every = survival.counting(self.study.get_trials(deepcopy=False), self.options.retries)
+        every = survival.counted(self.study, self.options.retries)
         if sum(one.number < trial.number for one in every) >= self.n_trials:
             trial.set_user_attr(survival.WITHDRAWN, True)
             self._full = True
@@ -159,9 +159,6 @@ class Runner:
             if survival.TOLD in one.user_attrs:
                 return max(TIMES * float(one.user_attrs[survival.TOLD]["seconds"]), LEAST)
         return None
-
-    def _note(self, trial: optuna.Trial, note: dict[str, Any]) -> None:
-        trial.set_user_attr(survival.TOLD, note)
 
 
 @dataclass(eq=False)

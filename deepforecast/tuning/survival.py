@@ -29,6 +29,11 @@ def counting(trials: Sequence[FrozenTrial], retries: int) -> list[FrozenTrial]:
     return [one for one in trials if one.state != TrialState.WAITING and not replaced(one, retries)]
 
 
+def counted(study: optuna.Study, retries: int) -> list[FrozenTrial]:
+    """Those of a study, as its storage has them now."""
+    return counting(study.get_trials(deepcopy=False), retries)
+
+
 def replaced(trial: FrozenTrial, retries: int) -> bool:
     """Whether another trial stands for it."""
     if trial.state != TrialState.FAIL or TOLD in trial.user_attrs:

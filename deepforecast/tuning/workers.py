@@ -143,7 +143,7 @@ class Crew:
             raise error
         with quiet():
             survival.bury(self.study, self.job.options.retries, self.job.options.grace)
-            begun = len(self._counting())
+        begun = len(self._counting())
         self.deaths = self.deaths + 1 if begun == self.ended else 0
         self.ended = begun
         if self.deaths > MOST_DEATHS:
@@ -157,18 +157,15 @@ class Crew:
     def dismiss_who_never_began(self) -> None:
         """Kill those that hang before their first trial; they count as dead."""
         late = [one for one in self.hired.values() if not one.began and time.monotonic() - one.since > STARTING]
-        known = {trial.user_attrs.get(survival.WORKER, {}).get("hired") for trial in self._every()} if late else set()
+        known = {trial.user_attrs.get(survival.WORKER, {}).get("hired") for trial in self._counting()} if late else set()
         for one in late:
             one.began = one.name in known
             if not one.began:
                 one.pool.shutdown(wait=False, kill_workers=True)
 
-    def _every(self) -> list[FrozenTrial]:
-        with quiet():
-            return self.study.get_trials(deepcopy=False)
-
     def _counting(self) -> list[FrozenTrial]:
-        return survival.counting(self._every(), self.job.options.retries)
+        with quiet():
+            return survival.counted(self.study, self.job.options.retries)
 
 
 def _last_line(error: BaseException) -> str:
