@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from torch import Tensor, nn
 from torch.nn import functional
 
+from deepforecast.nn.dropout import Dropout
+
 
 @dataclass(frozen=True)
 class ConvolutionalOptions:
@@ -33,7 +35,7 @@ class Convolutional(nn.Module):
             nn.Conv1d(options.hidden_size, 2 * options.hidden_size, options.kernel_size, dilation=2**layer)
             for layer in range(options.n_layers)
         ])  # fmt: skip
-        self.drop = nn.Dropout(options.dropout)
+        self.drop = Dropout(options.dropout)
 
     def forward(self, rows: Tensor) -> Tensor:
         """What comes out of the last layer, a vector a row."""

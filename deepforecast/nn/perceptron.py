@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from deepforecast.nn.batch import Inputs, Sizes
 from deepforecast.nn.body import Direct
+from deepforecast.nn.dropout import Dropout
 from deepforecast.nn.normalization import normalization as normalization_named
 
 ACTIVATIONS = ("relu", "leaky_relu", "elu", "gelu", "silu", "tanh")
@@ -87,7 +88,7 @@ def _after(size: int, dropout: float, activation: str, normalization: str | None
         found.append(normalization_named(normalization, size))
     found.append(_activation(activation))
     if dropout:
-        found.append(nn.Dropout(dropout))
+        found.append(Dropout(dropout))
     return found
 
 

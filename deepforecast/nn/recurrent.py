@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from deepforecast.errors import ParameterError, shown
 from deepforecast.nn.body import State
+from deepforecast.nn.dropout import Dropout
 from deepforecast.nn.normalization import normalization
 
 CELLS: dict[str, Callable[..., nn.RNNBase]] = {"lstm": nn.LSTM, "gru": nn.GRU, "rnn": nn.RNN}
@@ -69,7 +70,7 @@ class Recurrent(nn.Module):
         self.cells = nn.ModuleList([_cells(width, options, options.n_layers if self.stacked else 1) for width in widths])
         names = [options.normalization] * (options.n_layers - 1) + [options.normalization if read else None]
         self.norms = nn.ModuleList([normalization(name, self.width) for name in names])
-        self.drop = nn.Dropout(options.dropout)
+        self.drop = Dropout(options.dropout)
 
     def forward(self, rows: Tensor, state: State | None = None) -> tuple[Tensor, State]:
         """A whole sequence, from zeros or from a state."""

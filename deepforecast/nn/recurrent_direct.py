@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from deepforecast.nn.batch import Inputs, Sizes
 from deepforecast.nn.body import Direct
+from deepforecast.nn.dropout import Dropout
 from deepforecast.nn.perceptron import Perceptron
 from deepforecast.nn.recurrent import Recurrent, RecurrentOptions
 
@@ -45,9 +46,9 @@ class RecurrentDirect(Direct):
         # A product of its own, so that it is computed once for a window and not once for each of its steps.
         self.last = nn.Linear(self.encoder.width, widths[0], bias=False)
         self.steps = nn.Parameter(torch.zeros(sizes.horizon, widths[0]))
-        self.drop = nn.Dropout(options.dropout)
+        self.drop = Dropout(options.dropout)
         layers = [nn.Linear(before, after) for before, after in pairwise(widths)]
-        self.decoder = nn.Sequential(*[one for layer in layers for one in (nn.ReLU(), nn.Dropout(options.dropout), layer)])
+        self.decoder = nn.Sequential(*[one for layer in layers for one in (nn.ReLU(), Dropout(options.dropout), layer)])
         self.beside = None if beside is None else Beside(sizes, self.encoder.width, beside, options.dropout)
 
     def features(self, inputs: Inputs) -> Tensor:

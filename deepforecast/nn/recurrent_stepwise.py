@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from deepforecast.nn.batch import Inputs, Sizes
 from deepforecast.nn.body import State, Stepwise
+from deepforecast.nn.dropout import Dropout
 from deepforecast.nn.recurrent import Recurrent, RecurrentOptions
 
 
@@ -26,7 +27,7 @@ class RecurrentStepwise(Stepwise):
         self.decoder = Recurrent(1 + sizes.ahead, forwards)
         states = options.n_layers * (2 if options.cell == "lstm" else 1) if options.bidirectional else 0
         self.bridges = nn.ModuleList([nn.Linear(2 * options.hidden_size, options.hidden_size) for _ in range(states)])
-        self.drop = nn.Dropout(options.dropout)
+        self.drop = Dropout(options.dropout)
         self.out = nn.Linear(self.decoder.width, sizes.width)
 
     def start(self, inputs: Inputs) -> State:

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from deepforecast.nn.attention import Attention, AttentionOptions, self_attention, told
 from deepforecast.nn.batch import Inputs, Sizes
 from deepforecast.nn.body import Attended, Attending, State, Stepwise, stacked
+from deepforecast.nn.dropout import Dropout
 from deepforecast.nn.encoding import ConvolutionalEncoder, RecurrentEncoder, waves
 from deepforecast.nn.recurrent import Recurrent, RecurrentOptions
 
@@ -68,7 +69,7 @@ class Seq2SeqBody(Stepwise, Attending):
             entering += layers.width if self.early else width if options.feeding else 0
         self.decoder = Recurrent(entering, replace(layers, bidirectional=False))
         self.token = nn.Parameter(torch.zeros(())) if options.start == "learned" else None
-        self.drop, self.out = nn.Dropout(layers.dropout), nn.Linear(width, sizes.width)
+        self.drop, self.out = Dropout(layers.dropout), nn.Linear(width, sizes.width)
 
     # -- step by step ----------------------------------------------------------------------------------------------------------
 

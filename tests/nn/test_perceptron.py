@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import nn
 
+from deepforecast.nn.dropout import Dropout
 from deepforecast.nn.perceptron import ACTIVATIONS, MLPBody, Perceptron, surroundings, surroundings_width
 from tests.nn.bodies import FULL, PLAIN, keeps_the_rules, seeded, some_inputs
 
@@ -62,4 +63,4 @@ def test_dropout_only_in_training_and_nothing_that_does_nothing() -> None:
     assert not torch.equal(seeded(lambda: body.features(inputs)), seeded(lambda: body.features(inputs), seed=1))
     body.eval()
     assert torch.equal(body.features(inputs), body.features(inputs))
-    assert not [one for one in mlp().modules() if isinstance(one, nn.Dropout | nn.Identity)]
+    assert not [one for one in mlp().modules() if isinstance(one, Dropout | nn.Identity)]
