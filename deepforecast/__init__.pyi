@@ -612,9 +612,9 @@ class DLinear(_DLinear):
     season_length: steps after which the season repeats
     calendar: features of the date
     bounds: least and largest value of a forecast; (0, None)
-    max_steps: steps of training; auto: by the number of windows
+    max_steps: steps of training; auto: a few passes, 50 to 500
     max_epochs: passes over all windows, instead of max_steps
-    batch_size: windows of a step
+    batch_size: windows of a step; auto: 32 to 256
     draw: whether windows or series are drawn with equal chances
     recent: only so many of the last windows of each series are learned from
     learning_rate: largest rate; find: by a range test
@@ -659,9 +659,9 @@ class DLinear(_DLinear):
         season_length: int | str = "auto",
         calendar: list[str] | str | None = "auto",
         bounds: tuple[float | None, float | None] | None = None,
-        max_steps: int | str = 500,
+        max_steps: int | str = "auto",
         max_epochs: int | None = None,
-        batch_size: int = 256,
+        batch_size: int | str = "auto",
         draw: str = "windows",
         recent: int | None = None,
         learning_rate: float | str = 0.003,
@@ -838,9 +838,9 @@ class GRU(_GRU):
     season_length: steps after which the season repeats
     calendar: features of the date
     bounds: least and largest value of a forecast; (0, None)
-    max_steps: steps of training; auto: by the number of windows
+    max_steps: steps of training; auto: a few passes, 50 to 500
     max_epochs: passes over all windows, instead of max_steps
-    batch_size: windows of a step
+    batch_size: windows of a step; auto: 32 to 256
     draw: whether windows or series are drawn with equal chances
     recent: only so many of the last windows of each series are learned from
     learning_rate: largest rate; find: by a range test
@@ -899,9 +899,9 @@ class GRU(_GRU):
         season_length: int | str = "auto",
         calendar: list[str] | str | None = "auto",
         bounds: tuple[float | None, float | None] | None = None,
-        max_steps: int | str = 500,
+        max_steps: int | str = "auto",
         max_epochs: int | None = None,
-        batch_size: int = 256,
+        batch_size: int | str = "auto",
         draw: str = "windows",
         recent: int | None = None,
         learning_rate: float | str = 0.003,
@@ -1175,9 +1175,9 @@ class LSTM(_LSTM):
     season_length: steps after which the season repeats
     calendar: features of the date
     bounds: least and largest value of a forecast; (0, None)
-    max_steps: steps of training; auto: by the number of windows
+    max_steps: steps of training; auto: a few passes, 50 to 500
     max_epochs: passes over all windows, instead of max_steps
-    batch_size: windows of a step
+    batch_size: windows of a step; auto: 32 to 256
     draw: whether windows or series are drawn with equal chances
     recent: only so many of the last windows of each series are learned from
     learning_rate: largest rate; find: by a range test
@@ -1236,9 +1236,9 @@ class LSTM(_LSTM):
         season_length: int | str = "auto",
         calendar: list[str] | str | None = "auto",
         bounds: tuple[float | None, float | None] | None = None,
-        max_steps: int | str = 500,
+        max_steps: int | str = "auto",
         max_epochs: int | None = None,
-        batch_size: int = 256,
+        batch_size: int | str = "auto",
         draw: str = "windows",
         recent: int | None = None,
         learning_rate: float | str = 0.003,
@@ -1455,9 +1455,9 @@ class MLP(_MLP):
     season_length: steps after which the season repeats
     calendar: features of the date
     bounds: least and largest value of a forecast; (0, None)
-    max_steps: steps of training; auto: by the number of windows
+    max_steps: steps of training; auto: a few passes, 50 to 500
     max_epochs: passes over all windows, instead of max_steps
-    batch_size: windows of a step
+    batch_size: windows of a step; auto: 32 to 256
     draw: whether windows or series are drawn with equal chances
     recent: only so many of the last windows of each series are learned from
     learning_rate: largest rate; find: by a range test
@@ -1505,9 +1505,9 @@ class MLP(_MLP):
         season_length: int | str = "auto",
         calendar: list[str] | str | None = "auto",
         bounds: tuple[float | None, float | None] | None = None,
-        max_steps: int | str = 500,
+        max_steps: int | str = "auto",
         max_epochs: int | None = None,
-        batch_size: int = 256,
+        batch_size: int | str = "auto",
         draw: str = "windows",
         recent: int | None = None,
         learning_rate: float | str = 0.003,
@@ -1624,9 +1624,9 @@ class NBEATS(_NBEATS):
     season_length: steps after which the season repeats
     calendar: features of the date
     bounds: least and largest value of a forecast; (0, None)
-    max_steps: steps of training; auto: by the number of windows
+    max_steps: steps of training; auto: a few passes, 50 to 500
     max_epochs: passes over all windows, instead of max_steps
-    batch_size: windows of a step
+    batch_size: windows of a step; auto: 32 to 256
     draw: whether windows or series are drawn with equal chances
     recent: only so many of the last windows of each series are learned from
     learning_rate: largest rate; find: by a range test
@@ -1677,7 +1677,7 @@ class NBEATS(_NBEATS):
         bounds: tuple[float | None, float | None] | None = None,
         max_steps: int | str = "auto",
         max_epochs: int | None = None,
-        batch_size: int = 1024,
+        batch_size: int | str = "auto",
         draw: str = "series",
         recent: int | None = None,
         learning_rate: float = 0.0015,
@@ -1729,9 +1729,9 @@ class NLinear(_NLinear):
     season_length: steps after which the season repeats
     calendar: features of the date
     bounds: least and largest value of a forecast; (0, None)
-    max_steps: steps of training; auto: by the number of windows
+    max_steps: steps of training; auto: a few passes, 50 to 500
     max_epochs: passes over all windows, instead of max_steps
-    batch_size: windows of a step
+    batch_size: windows of a step; auto: 32 to 256
     draw: whether windows or series are drawn with equal chances
     recent: only so many of the last windows of each series are learned from
     learning_rate: largest rate; find: by a range test
@@ -1775,9 +1775,9 @@ class NLinear(_NLinear):
         season_length: int | str = "auto",
         calendar: list[str] | str | None = "auto",
         bounds: tuple[float | None, float | None] | None = None,
-        max_steps: int | str = 500,
+        max_steps: int | str = "auto",
         max_epochs: int | None = None,
-        batch_size: int = 256,
+        batch_size: int | str = "auto",
         draw: str = "windows",
         recent: int | None = None,
         learning_rate: float | str = 0.003,
@@ -1883,9 +1883,9 @@ class NeuralProphet(_NeuralProphet):
     season_length: steps after which the season repeats
     calendar: none: seasons are declared
     bounds: least and largest value of a forecast; (0, None)
-    max_steps: steps of training; auto: by the number of windows
+    max_steps: steps of training; auto: a few passes, 50 to 500
     max_epochs: passes over all windows, instead of max_steps
-    batch_size: windows of a step
+    batch_size: windows of a step; auto: 32 to 256
     draw: whether windows or series are drawn with equal chances
     recent: only so many of the last windows of each series are learned from
     learning_rate: largest rate; find: by a range test
@@ -1950,7 +1950,7 @@ class NeuralProphet(_NeuralProphet):
         bounds: tuple[float | None, float | None] | None = None,
         max_steps: int | str = 500,
         max_epochs: int | None = None,
-        batch_size: int = 256,
+        batch_size: int | str = 256,
         draw: str = "windows",
         recent: int | None = None,
         learning_rate: float | str = 0.01,
@@ -2123,9 +2123,9 @@ class RNN(_RNN):
     season_length: steps after which the season repeats
     calendar: features of the date
     bounds: least and largest value of a forecast; (0, None)
-    max_steps: steps of training; auto: by the number of windows
+    max_steps: steps of training; auto: a few passes, 50 to 500
     max_epochs: passes over all windows, instead of max_steps
-    batch_size: windows of a step
+    batch_size: windows of a step; auto: 32 to 256
     draw: whether windows or series are drawn with equal chances
     recent: only so many of the last windows of each series are learned from
     learning_rate: largest rate; find: by a range test
@@ -2185,9 +2185,9 @@ class RNN(_RNN):
         season_length: int | str = "auto",
         calendar: list[str] | str | None = "auto",
         bounds: tuple[float | None, float | None] | None = None,
-        max_steps: int | str = 500,
+        max_steps: int | str = "auto",
         max_epochs: int | None = None,
-        batch_size: int = 256,
+        batch_size: int | str = "auto",
         draw: str = "windows",
         recent: int | None = None,
         learning_rate: float | str = 0.003,
@@ -2413,9 +2413,9 @@ class Seq2Seq(_Seq2Seq):
     season_length: steps after which the season repeats
     calendar: features of the date
     bounds: least and largest value of a forecast; (0, None)
-    max_steps: steps of training; auto: by the number of windows
+    max_steps: steps of training; auto: a few passes, 50 to 500
     max_epochs: passes over all windows, instead of max_steps
-    batch_size: windows of a step
+    batch_size: windows of a step; auto: 32 to 256
     draw: whether windows or series are drawn with equal chances
     recent: only so many of the last windows of each series are learned from
     learning_rate: largest rate; find: by a range test
@@ -2481,9 +2481,9 @@ class Seq2Seq(_Seq2Seq):
         season_length: int | str = "auto",
         calendar: list[str] | str | None = "auto",
         bounds: tuple[float | None, float | None] | None = None,
-        max_steps: int | str = 500,
+        max_steps: int | str = "auto",
         max_epochs: int | None = None,
-        batch_size: int = 256,
+        batch_size: int | str = "auto",
         draw: str = "windows",
         recent: int | None = None,
         learning_rate: float | str = 0.003,
@@ -2627,9 +2627,9 @@ class Transformer(_Transformer):
     season_length: steps after which the season repeats
     calendar: features of the date
     bounds: least and largest value of a forecast; (0, None)
-    max_steps: steps of training; auto: by the number of windows
+    max_steps: steps of training; auto: a few passes, 50 to 500
     max_epochs: passes over all windows, instead of max_steps
-    batch_size: windows of a step
+    batch_size: windows of a step; auto: 32 to 256
     draw: whether windows or series are drawn with equal chances
     recent: only so many of the last windows of each series are learned from
     learning_rate: largest rate; find: by a range test
@@ -2692,9 +2692,9 @@ class Transformer(_Transformer):
         season_length: int | str = "auto",
         calendar: list[str] | str | None = "auto",
         bounds: tuple[float | None, float | None] | None = None,
-        max_steps: int | str = 500,
+        max_steps: int | str = "auto",
         max_epochs: int | None = None,
-        batch_size: int = 256,
+        batch_size: int | str = "auto",
         draw: str = "windows",
         recent: int | None = None,
         learning_rate: float | str = 0.003,

@@ -96,8 +96,8 @@ class Forecaster:
         refuse_taken(found, columns)
         for label, values in found.items():
             finite(values.reshape(-1, steps), state, label, spread_of=None if label == self.name else self)
-        columns |= found
-        return frames.build(state.series.library, columns)
+        self._say_of_bands(state, len(found) > 1)
+        return frames.build(state.series.library, columns | found)
 
     def simulate(
         self,
@@ -158,8 +158,7 @@ class Forecaster:
 
     def future_frame(self, horizon: int | None = None) -> Frame:
         """The ids and stamps a `future` frame has to cover; add the columns known ahead to it."""
-        steps = self._steps(horizon)
-        series = self.state_.series
+        steps, series = self._steps(horizon), self.state_.series
         return frames.build(series.library, series.rows(series.calendar.following(series.last, steps)))
 
     def save(self, path: Any, *, allow_skops: bool = False) -> None:
@@ -269,13 +268,12 @@ class Forecaster:
 
             with keeping(kept):
                 whole = prepared(self, panel)
-        bands = self.always_calibrates or self.intervals is not None
-        needed = self._needs_to_fit(whole) if bands else self._needs(whole)
+        needed = self._needs_to_fit(whole) if self.calibrates else self._needs(whole)
         if int((np.diff(whole.indptr) if whole.complete else whole.observed).min()) < needed:
             from deepforecast.core.preparing import refuse_short
 
             refuse_short(self, whole, needed)
-        calibration = self._calibrated(panel) if bands else None  # before filling: each of its windows fills for itself
+        calibration = self._calibrated(panel) if self.calibrates else None  # before filling: each window fills for itself
         learned = self._fit(whole, monitor)
         if kept:
             say_kept(kept)
@@ -309,8 +307,7 @@ class Forecaster:
         return state
 
     def _steps(self, horizon: int | None) -> int:
-        if "state_" not in self.__dict__:
-            raise not_fitted(type(self).__name__)
+        self.fitted()
         horizon = self.own_horizon if horizon is None else horizon
         if horizon is None:
             raise ParameterError(f"horizon is needed: {self.name} was constructed without one. Say predict(horizon=...).")
@@ -355,6 +352,9 @@ class Forecaster:
             raise ParameterError(f"intervals='conformal' calibrates every step, so it needs a horizon: {name}(horizon=...).")
         from deepforecast.core.calibrating import own_errors
         return own_errors(self.clone(intervals=None), panel, self.own_horizon)
+
+    def _say_of_bands(self, state: State, asked: bool) -> None:
+        """What is to be known of bands that were `asked` for, if anything."""
 
     def _fit(self, panel: Panel, monitor: Monitor) -> Learned:
         """Learn from a panel."""

@@ -55,6 +55,7 @@ class NeuralProphet(AdditiveForecaster, NeuralForecaster):
     """
 
     capabilities: ClassVar[Capabilities] = replace(NEURAL, static=False)
+    by_heart: ClassVar[bool] = False
     adds_parts: ClassVar[bool] = True
     looks_up: ClassVar[bool] = True
     keeps_scale: ClassVar[bool] = True
@@ -78,6 +79,8 @@ class NeuralProphet(AdditiveForecaster, NeuralForecaster):
     scale_by: str = param("series", choices=("series", "panel"))
     calendar: None = param(None, choices=(None,), help="none: seasons are declared")
     head: str = param("quantiles", choices=PLACES)
+    max_steps: int | str = param(500)  # a trend and seasons learn no window by heart
+    batch_size: int | str = param(256)
     learning_rate: float | str = param(1e-2)
 
     @classmethod

@@ -22,7 +22,7 @@ from deepforecast.data import frames
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats, Frame
 from deepforecast.data.panel import Panel
-from deepforecast.errors import shown
+from deepforecast.errors import TrainingWarning, say, shown
 from deepforecast.models.neural import _idle, _keeping, _making, _own, _standing
 from deepforecast.models.neural._forecast import PLAIN, Decoding, limits
 
@@ -40,6 +40,8 @@ HEADS = ("quantiles", "point", "normal", "student_t", "laplace", "lognormal", "n
          "tweedie", "mixture", "implicit_quantile", "bins")  # fmt: skip
 LOSSES = ("mae", "mse", "huber", "mase", "smape", "owa")
 GRID = (0.005, 0.025, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.975, 0.995)
+
+BY_HEART = 30  # passes from which bands were seen to hold half of what they say, and less: benchmarks/results/small_panels.md
 
 NEURAL = Capabilities(
     future=True, past=True, static=True, categorical=True, missing=True, distribution="quantiles", learns_distribution=True,
@@ -64,9 +66,9 @@ class NeuralForecaster(Forecaster):
     season_length: int | str = param("auto", choices=("auto",), at_least=1, help="steps after which the season repeats")
     calendar: list[str] | str | None = param("auto", choices=("auto", None), help="features of the date")
     bounds: tuple[float | None, float | None] | None = param(None, help="least and largest value of a forecast; (0, None)")
-    max_steps: int | str = param(500, choices=("auto",), at_least=1, help="steps of training; auto: by the number of windows")
+    max_steps: int | str = param("auto", choices=("auto",), at_least=1, help="steps of training; auto: a few passes, 50 to 500")
     max_epochs: int | None = param(None, at_least=1, help="passes over all windows, instead of max_steps")
-    batch_size: int = param(256, at_least=1, help="windows of a step")
+    batch_size: int | str = param("auto", choices=("auto",), at_least=1, help="windows of a step; auto: 32 to 256")
     draw: str = param("windows", choices=("windows", "series"), help="whether windows or series are drawn with equal chances")
     recent: int | None = param(None, at_least=1, help="only so many of the last windows of each series are learned from")
     learning_rate: float | str = param(
@@ -94,6 +96,9 @@ class NeuralForecaster(Forecaster):
     checkpoint_every: int = param(100, at_least=1, help="steps between two checkpoints")
     trainer: dict[str, Any] | None = param(None, help="anything else that Lightning's Trainer takes")
 
+    most_steps: ClassVar[int] = 500  # of max_steps="auto"
+    largest_batch: ClassVar[int] = 256  # of batch_size="auto"
+    by_heart: ClassVar[bool] = True  # whether many passes over few windows are told: not of what is linear
     adds_parts: ClassVar[bool] = False  # whether its forecast is a sum of parts that say something
     looks_up: ClassVar[bool] = False  # whether its body looks fixed categories up by itself
     keeps_scale: ClassVar[bool] = False  # whether the scale of a series is learned of it and stays, whatever its values become
@@ -189,6 +194,17 @@ class NeuralForecaster(Forecaster):
         found = super()._ahead(state, steps, future)
         _standing.say_still(self.name, state, found)
         return found
+
+    def _say_of_bands(self, state: State, asked: bool) -> None:
+        """Bands are learned by windows that were not known: by windows known by heart, they are far too narrow."""
+        passes = state.learned["record"].get("passes", 0.0)
+        if asked and passes >= BY_HEART and self.by_heart and state.calibration is None:
+            said = (
+                f"{self.name}: training passed {passes:,.0f} times over the windows of the fit; seen so often, they are known "
+                "by heart, and the bands learned of them hold fewer values than they say. intervals='conformal' has bands from "
+                "errors on rows held out; max_steps='auto' and batch_size='auto' pass less often."
+            )
+            say(said, TrainingWarning)
 
     def _search_by(self, seasons: tuple[int, ...], rows: int) -> dict[str, list[Any]]:
         """Windows of a few horizons, as far as the data reach."""

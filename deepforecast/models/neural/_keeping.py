@@ -153,8 +153,8 @@ def _tails(learned: Learned, channels: Channels) -> None:
 
 
 def _record(said: Any) -> None:
-    if not isinstance(said, dict) or set(said) != {*SEEN, "kept", "why"} or not isinstance(said["why"], str):
-        raise Unfit(f"its record has the fields {some([*SEEN, 'kept', 'why'], most=20)}; found {shown(said, 200)}")
+    if not isinstance(said, dict) or set(said) != {*SEEN, "kept", "why", "passes"} or not isinstance(said["why"], str):
+        raise Unfit(f"its record has the fields {some([*SEEN, 'kept', 'why', 'passes'], most=20)}; found {shown(said, 200)}")
     arrays = [said[name] for name in SEEN]
     if not all(isinstance(one, np.ndarray) and one.ndim == 1 and one.dtype.kind in "fi" for one in arrays):
         raise Unfit("its record is not of columns of numbers")
@@ -163,6 +163,8 @@ def _record(said: Any) -> None:
     if not fits or validated.dtype.kind != "i" or ((validated < 1) | (validated > steps)).any():
         raise Unfit("the columns of its record do not fit each other")
     _whole(said["kept"], "the step kept", 0, steps)
+    if not isinstance(said["passes"], float) or not 0 <= said["passes"] < math.inf:
+        raise Unfit(f"its record says how many passes were made; found {shown(said['passes'])}")
 
 
 def _scale(said: Any, scale_by: str) -> None:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 ANCHORED = ("standard", "robust", "min_max", "last", "revin", "difference")  # scalers that follow a shift of the data
 PLACES = ("point", "quantiles", "normal", "student_t", "laplace")  # heads whose point is on the scale of the window
+PASSES = 8  # over all windows, of max_steps="auto"
 COUNTING = ("lognormal", "negative_binomial", "poisson", "zero_inflated", "tweedie")  # heads of values that are not negative
 
 
@@ -104,28 +105,42 @@ def options(model: NeuralForecaster, windows_there: int, rate: float = 1.0) -> O
     """The parameters that say how to train."""
     from deepforecast.training.options import Options
 
-    steps = usual_steps(windows_there, model.batch_size) if isinstance(model.max_steps, str) else model.max_steps
+    batch = batch_size(model, windows_there)
+    steps = usual_steps(windows_there, batch, model.most_steps) if isinstance(model.max_steps, str) else model.max_steps
     if model.max_epochs is not None:
-        steps = max(-(-windows_there // (model.batch_size * model.accumulate)), 1) * model.max_epochs
-    same = ("batch_size", "weight_decay", "schedule", "warmup", "grad_clip", "clip_value", "accumulate", "average",
+        steps = max(-(-windows_there // (batch * model.accumulate)), 1) * model.max_epochs
+    same = ("weight_decay", "schedule", "warmup", "grad_clip", "clip_value", "accumulate", "average",
             "validate_every", "patience", "time_limit", "seed", "precision", "accelerator", "devices", "strategy", "compile",
             "progress", "checkpoint_dir", "checkpoint_every")  # fmt: skip
     return Options(
-        max_steps=steps, learning_rate=0.0 if isinstance(model.learning_rate, str) else model.learning_rate * rate, share=rate,
-        evenly=model.draw == "series",
+        max_steps=steps, batch_size=batch, share=rate, evenly=model.draw == "series",
+        learning_rate=0.0 if isinstance(model.learning_rate, str) else model.learning_rate * rate,
         teacher=getattr(model, "teacher", "constant"), trainer=model.trainer or {},
         **{name: getattr(model, name) for name in same},
     )  # fmt: skip
 
 
-def usual_steps(windows_there: int, batch_size: int) -> int:
-    """Steps of training for so many windows: they grow as the root of the batches that one pass takes, from 500 to 4,500.
+def batch_size(model: NeuralForecaster, windows_there: int) -> int:
+    """Windows of a step: as many as the model says, or so many that one pass over few windows takes some steps."""
+    if not isinstance(model.batch_size, str):
+        return model.batch_size
+    return min(max(windows_there // PASSES, 32), model.largest_batch)
 
-    >>> usual_steps(1_000, 1024), usual_steps(300_000, 1024), usual_steps(8_000_000, 1024)
-    (500, 1027, 4500)
+
+def usual_steps(windows_there: int, batch_size: int, most: int = 500) -> int:
+    """Steps of training for so many windows: a few passes over them, at least 50 steps and at most 500; where more are allowed,
+    they grow from there as the root of the batches that one pass takes.
+
+    On few windows, more passes learn them by heart. On the parts to learn from of 10 and 60 short series of M1, of NN5 and of
+    single ones, 8 passes had better points and far better bands than 20 or 40, in a twentieth of the time of 500 steps of 256.
+
+    >>> usual_steps(40, 32), usual_steps(1_000, 125), usual_steps(300_000, 256), usual_steps(8_000_000, 1024, most=4500)
+    (50, 64, 500, 4500)
     """
-    root: float = (windows_there / batch_size) ** 0.5
-    return min(max(round(60 * root), 500), 4500)
+    batches = windows_there / batch_size
+    root: float = batches**0.5
+    usual = min(max(round(60 * root), 500), most)
+    return min(max(round(PASSES * batches), 50), usual)
 
 
 @lru_cache(maxsize=256)  # asked several times a forecast, and there are but a few
@@ -172,7 +187,7 @@ def batches(
     if not len(there.order):
         refuse_short(model, panel, 2)
     steps = Steps(
-        held, rows, there, model.batch_size, model.seed, model.draw == "series", 1, parts=model.accumulate
+        held, rows, there, batch_size(model, len(there)), model.seed, model.draw == "series", 1, parts=model.accumulate
     )
     if not out:
         return steps, None
@@ -204,7 +219,8 @@ def _trained(
         **model.get_params(deep=False), "model": type(model).__name__, "data": digest(told.panel),
         "weights": _weights(network),
     }  # fmt: skip
-    return _plain(learn(network, train, validation, said, monitor, run))
+    record = learn(network, train, validation, said, monitor, run)
+    return _plain(record, record.kept * said.batch_size * said.accumulate / len(train.places))
 
 
 def _ratio(panel: Panel, channels: Channels) -> float:
@@ -233,11 +249,12 @@ def _held_out(model: NeuralForecaster, panel: Panel) -> int:
     return model.validation
 
 
-def _plain(record: Any) -> dict[str, Any]:
+def _plain(record: Any, passes: float = 0.0) -> dict[str, Any]:
     return {
         "loss": np.array(record.loss), "rate": np.array(record.rate), "norm": np.array(record.norm),
         "seconds": np.array(record.seconds), "validated": np.array(list(record.validation), dtype=np.int64),
         "validation": np.array(list(record.validation.values())), "kept": record.kept, "why": record.why,
+        "passes": passes,
     }  # fmt: skip
 
 

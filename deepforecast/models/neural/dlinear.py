@@ -25,6 +25,7 @@ class DLinear(NeuralForecaster):
     (14, 3)
     """
 
+    by_heart: ClassVar[bool] = False
     adds_parts: ClassVar[bool] = True
 
     kernel: int = param(25, at_least=1, low=5, high=51, help="rows of the moving average that is the trend")

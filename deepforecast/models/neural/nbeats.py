@@ -30,6 +30,8 @@ class NBEATS(NeuralForecaster):
     """
 
     adds_parts: ClassVar[bool] = True
+    most_steps: ClassVar[int] = 4500
+    largest_batch: ClassVar[int] = 1024
 
     stacks: Sequence[str] = param(
         ("generic",), search=(("generic",), ("trend", "season")), help="kinds of stacks, in order: generic, trend, season"
@@ -38,8 +40,6 @@ class NBEATS(NeuralForecaster):
     hidden: Sequence[int] = param((256, 256, 256), at_least=1, help="widths of a block's hidden layers")
     degree: int = param(2, at_least=0, help="of the polynomials of a trend stack")
     scaler: str = param("level")
-    max_steps: int | str = param("auto")
-    batch_size: int = param(1024)
     draw: str = param("series")
     learning_rate: float = param(1.5e-3)
     dropout: float = param(0.0, at_least=0, below=1, low=0.0, high=0.3, help="share of the numbers hidden while training")

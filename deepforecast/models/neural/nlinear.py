@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from deepforecast.core.registry import register
 from deepforecast.models.neural._base import NEURAL, NeuralForecaster
@@ -26,6 +26,7 @@ class NLinear(NeuralForecaster):
     """
 
     capabilities = replace(NEURAL, static=False)
+    by_heart: ClassVar[bool] = False
 
     def _body(self, sizes: Sizes) -> NLinearBody:
         from deepforecast.nn.linear import NLinearBody

@@ -1,0 +1,51 @@
+"""How long networks learn where nobody says: a few passes; and who asks for bands of many is told."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deepforecast import LSTM, MLP, NBEATS, DLinear, NeuralProphet, load
+from deepforecast.datasets import generate
+from deepforecast.errors import TrainingWarning
+from deepforecast.models.neural._making import options, usual_steps
+
+FEW: dict[str, Any] = {"input_size": 8, "hidden": [8]}
+
+
+@pytest.mark.parametrize(
+    ("model", "windows", "batch", "steps"),
+    [
+        (LSTM(), 20, 32, 50), (LSTM(), 320, 40, 64), (LSTM(), 2_000, 250, 64), (LSTM(), 8_000, 256, 250),
+        (LSTM(), 16_000, 256, 500), (LSTM(), 9_000_000, 256, 500), (LSTM(batch_size=256), 500, 256, 50),
+        (LSTM(max_steps=7), 500, 62, 7), (LSTM(max_epochs=2), 500, 62, 18),
+        (NBEATS(), 2_000, 250, 64), (NBEATS(), 300_000, 1024, 1027), (NBEATS(), 9_000_000, 1024, 4500),
+        (NeuralProphet(), 500, 256, 500),
+    ],
+)  # fmt: skip
+def test_steps_and_batches_follow_the_windows_there_are(model: Any, windows: int, batch: int, steps: int) -> None:
+    found = options(model, windows)
+    assert (found.batch_size, found.max_steps) == (batch, steps)
+
+
+def test_steps_never_fall_as_windows_grow() -> None:
+    found = [usual_steps(windows, 256) for windows in range(1, 40_000, 97)]
+    assert found == sorted(found)
+
+
+def test_bands_of_windows_known_by_heart_are_told(tmp_path: Path) -> None:
+    frame = generate(1, 40)
+    model = MLP(horizon=4, batch_size=32, max_steps=40, **FEW).fit(frame)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.predict()
+        model.clone(max_steps=20).fit(frame).predict(level=80)
+        model.clone(intervals="conformal").fit(frame).predict(level=80)
+        DLinear(horizon=4, input_size=8, batch_size=32, max_steps=40).fit(frame).predict(level=80)
+    model.save(tmp_path / "model.dfm")
+    for one in (model, load(tmp_path / "model.dfm")):
+        with pytest.warns(TrainingWarning, match=r"MLP: training passed 44 times .*intervals='conformal'.*max_steps='auto'"):
+            one.predict(quantiles=[0.1])
