@@ -29,7 +29,7 @@ def demand() -> pd.DataFrame:
 @cache
 def fitted(name: str) -> Any:
     frame = demand() if name != "lognormal" else demand().assign(y=lambda one: one.y + 1)
-    return MLP(horizon=4, input_size=12, hidden=[16], max_steps=60, head=name).fit(frame)
+    return MLP(horizon=4, input_size=12, hidden=[16], max_steps=60, batch_size=256, head=name).fit(frame)
 
 
 def test_every_head_is_known_to_the_models() -> None:

@@ -38,7 +38,7 @@ def test_steps_and_rate_of_going_on_may_be_said() -> None:
     assert model.training_report_.rate.tolist() == [0.02] * 3
     model.fine_tune(frame, max_steps=2)
     assert model.training_report_.rate.tolist() == pytest.approx([3e-4] * 2)  # a tenth of the fit's
-    assert (model.max_steps, model.max_epochs, model.learning_rate) == (500, 1, 3e-3)
+    assert (model.max_steps, model.max_epochs, model.learning_rate) == ("auto", 1, 3e-3)
     with pytest.raises(ParameterError, match="max_steps"):
         model.fine_tune(frame, max_steps=0)
     with pytest.raises(ParameterError, match="learning_rate"):
