@@ -147,7 +147,7 @@ def test_steps_at_once_have_a_most_probable_path_but_no_greedy_one() -> None:
 
 @pytest.mark.parametrize("output", ["autoregressive", "direct"])
 def test_draws_stay_with_what_is_likely(output: str) -> None:
-    model = fitted(output=output, max_steps=60, batch_size=256, learning_rate=0.02)
+    model = fitted(output=output, max_steps=60, batch_size=128, learning_rate=0.02)
 
     def width(**said: float) -> tuple[float, float]:
         model.set_params(**{"temperature": 1.0, "top_p": 1.0, **said})

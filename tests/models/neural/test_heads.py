@@ -27,9 +27,9 @@ def demand() -> pd.DataFrame:
 
 
 @cache
-def fitted(name: str) -> Any:
+def fitted(name: str, **said: Any) -> Any:
     frame = demand() if name != "lognormal" else demand().assign(y=lambda one: one.y + 1)
-    return MLP(horizon=4, input_size=12, hidden=[16], max_steps=60, batch_size=256, head=name).fit(frame)
+    return MLP(horizon=4, input_size=12, hidden=[16], **{"max_steps": 60, "batch_size": 128, **said}, head=name).fit(frame)
 
 
 def test_every_head_is_known_to_the_models() -> None:
@@ -81,7 +81,7 @@ def test_values_below_zero_are_refused(name: str) -> None:
 
 
 def test_the_mean_of_intermittent_demand_is_learned_where_its_median_is_nothing() -> None:
-    model = fitted("tweedie")
+    model = fitted("tweedie", batch_size=256)
     assert (model.predict()["MLP"] == 0).mean() > 0.5
     mean = model.clone(point="mean").fit(demand()).predict()["MLP"]
     assert mean.mean() == pytest.approx(demand().y.mean(), rel=0.35)
