@@ -124,7 +124,7 @@ class Runner:
             tried = Configuration(int(given["model"]), read(given["params"]))
             space.draw_given(trial, tried)
         else:
-            if self.options.sampler not in ("grid", "sobol"):
+            if self.options.sampler != "grid":
                 self.study.sampler = sampler_for(self.options, space, trial.number, several)
             tried = space.draw(trial)
         note |= {"model": tried.model, "key": space.key(tried)}

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 from optuna import pruners, samplers
-from optuna.trial import TrialState
+from optuna.trial import FrozenTrial, TrialState
 
 from deepforecast.core.monitor import FOLD
 from deepforecast.errors import DependencyError
 from deepforecast.tuning.space import Space
 from deepforecast.tuning.storage import quiet
 from deepforecast.tuning.study import Study
+from deepforecast.tuning.survival import GIVEN
 
 STARTUP = 10  # random trials before a sampler learns from them
 KNOWN = 3  # finished trials before one is compared with them
@@ -34,13 +36,14 @@ def sampler_for(options: Study, space: Space, number: int, several: bool) -> Any
         if name == "grid":
             return Grid(space.grid(), seed=seed)
         if name == "gp":
-            return samplers.GPSampler(seed=mixed, n_startup_trials=STARTUP, warn_independent_sampling=False)
+            return Gaussian(seed=mixed, n_startup_trials=STARTUP, warn_independent_sampling=False)
         if name == "sobol":
-            return samplers.QMCSampler(seed=seed, scramble=True, warn_independent_sampling=False)
+            other = samplers.RandomSampler(seed=mixed)
+            return Sobol(seed=seed, scramble=True, independent_sampler=other, warn_independent_sampling=False)
         if name == "cma":
             if find_spec("cmaes") is None:
                 raise DependencyError("sampler='cma' needs the package cmaes: pip install cmaes. Or say sampler='tpe'.")
-            return samplers.CmaEsSampler(seed=mixed, warn_independent_sampling=False)
+            return Evolution(seed=mixed, warn_independent_sampling=False)
         return samplers.TPESampler(seed=mixed, n_startup_trials=STARTUP, multivariate=True, group=True)
 
 
@@ -57,6 +60,58 @@ def pruner_for(options: Study, length: int, several: bool) -> Any:
         with quiet():
             return pruners.WilcoxonPruner(p_threshold=0.1, n_startup_steps=3)
     return Median()
+
+
+class Drawn:
+    """A study as a sampler sees it that needs the same parameters in all trials: without those that were given and lack some,
+    such as a model whose "auto" is in no range. Without `names`: without any that was given."""
+
+    def __init__(self, study: Any, names: Collection[str] | None = None) -> None:
+        self._study, self._names = study, names
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._study, name)
+
+    def _get_trials(self, *said: Any, **named: Any) -> list[FrozenTrial]:
+        every: list[FrozenTrial] = self._study._get_trials(*said, **named)
+        return [one for one in every if GIVEN not in one.user_attrs or self._has(one)]
+
+    def _has(self, trial: FrozenTrial) -> bool:
+        return self._names is not None and set(self._names) <= set(trial.params)
+
+
+class _ByDrawn(samplers.BaseSampler):
+    """Finds its ranges in the trials that were drawn, and draws by all that have these parameters."""
+
+    def infer_relative_search_space(self, study: Any, trial: FrozenTrial) -> Any:
+        """The ranges of the parameters that are drawn together."""
+        return super().infer_relative_search_space(Drawn(study), trial)  # type: ignore[safe-super, arg-type]
+
+    def sample_relative(self, study: Any, trial: FrozenTrial, search_space: Any) -> Any:
+        """Their values."""
+        return super().sample_relative(Drawn(study, search_space), trial, search_space)  # type: ignore[safe-super, arg-type]
+
+
+class Gaussian(_ByDrawn, samplers.GPSampler):
+    """A Gaussian process."""
+
+
+class Evolution(_ByDrawn, samplers.CmaEsSampler):
+    """CMA-ES."""
+
+
+class Sobol(_ByDrawn, samplers.QMCSampler):
+    """A sequence of which each trial takes the place of its own number: two processes never the same one."""
+
+    _place = 0
+
+    def sample_relative(self, study: Any, trial: FrozenTrial, search_space: Any) -> Any:
+        """The point of this trial."""
+        self._place = trial.number
+        return super().sample_relative(study, trial, search_space)
+
+    def _find_sample_id(self, *_: Any) -> int:
+        return self._place
 
 
 class Grid(samplers.GridSampler):

@@ -28,7 +28,7 @@ from deepforecast.errors import (
 )
 from deepforecast.tuning import objective, survival
 from deepforecast.tuning.journal import Journal
-from deepforecast.tuning.sampling import Median
+from deepforecast.tuning.sampling import Median, sampler_for
 from deepforecast.tuning.storage import opened, quiet
 from tests.tuning.bent import Bent
 
@@ -239,6 +239,31 @@ def test_samplers(frame, sampler):
     found = searched(Bent(), frame, 13, options=Study(n_windows=1, sampler=sampler))
     assert len(found.trials) == 13
     assert found.trials["away"].nunique() > 8
+
+
+@pytest.mark.parametrize("sampler", ["gp", "sobol", "cma"])
+def test_a_model_that_lies_in_no_range_keeps_no_sampler_from_its_work(frame, sampler):
+    if sampler == "cma":
+        pytest.importorskip("cmaes", reason="cmaes is not installed, which sampler='cma' needs")
+    options = Study(n_windows=1, sampler=sampler, space={"away": (-4.0, 4.0)})
+    found = searched(Bent(away=9.0), frame, 13, options=options)
+    assert found.trials["away"].is_unique
+    own = sampler_for(options, found.space, 99, False)
+    trial = found.study.ask()
+    with quiet():
+        space = own.infer_relative_search_space(found.study, trial)
+        assert set(space) == {"away"}
+        assert -4 <= own.sample_relative(found.study, trial._get_latest_trial(), space)["away"] <= 4
+
+
+def test_points_of_a_sequence_are_spread_evenly_and_go_on_on_resume(frame, tmp_path):
+    said = {"options": Study(n_windows=1, sampler="sobol", space={"away": (-4.0, 4.0), "kind": ["a", "b"]})}
+    searched(Bent(away=9.0), frame, 7, storage=tmp_path / "study.log", **said)
+    parts = searched(Bent(away=9.0), frame, 34, storage=tmp_path / "study.log", **said)
+    whole = searched(Bent(away=9.0), frame, 34, **said)
+    assert parts.trials["away"].tolist() == whole.trials["away"].tolist()
+    assert set(np.histogram(whole.trials["away"][2:34], bins=8, range=(-4, 4))[0]) <= {3, 4, 5}
+    assert set(whole.trials["kind"]) == {"a", "b"}
 
 
 def test_a_sampler_that_needs_a_package_says_so(frame):
