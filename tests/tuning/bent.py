@@ -68,6 +68,7 @@ def happen(fault: str, away: float) -> None:
         case "sleep":
             time.sleep(float(said))
         case "interrupt":
+            signal.signal(signal.SIGINT, signal.default_int_handler)  # which a shell's background jobs ignore
             os.kill(os.getpid(), signal.SIGINT)
             time.sleep(5)
         case "slow-once":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
 import warnings
 
@@ -28,5 +29,6 @@ def call(storage: str | None, n_trials: int, fault: str = "", n_jobs: int = 1, m
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # which a shell's background jobs ignore
     found = call(sys.argv[1], int(sys.argv[2]), *sys.argv[3:4], *map(int, sys.argv[4:5]))
     print(json.dumps({"trials": len(found.trials), "best": found.best_value}))
