@@ -89,6 +89,21 @@ def test_long_printed_lines_are_folded() -> None:
     assert folded(f"{short}\n{long}\n{short}") == f"{short}\n{long.replace('```text', '``` { .text .said }')}\n{short}"
 
 
+def told_by_name(gap: int, size: int) -> None:
+    """Windows.
+
+    gap: rows left out (1. at least). `size`: rows
+    learned from; not: others.
+    """
+
+
+def test_what_is_said_of_parameters_is_a_list() -> None:
+    text = entries.entry("told", told_by_name)
+    assert text.endswith("\n\nWindows.\n\n- `gap`: rows left out (1. at least).\n- `size`: rows learned from; not: others.")
+    assert docstrings.markdown("a, `b`: as there; c: not.", ["a", "b", "c"]) == "- `a`, `b`: as there\n- `c`: not."
+    assert docstrings.markdown("gap: rows left out.") == "gap: rows left out."
+
+
 def wide(frame: list[int], *rest: int, horizon: int | None = None, level: object = "none", columns: object = None) -> int:
     return 0
 
@@ -134,7 +149,7 @@ def test_a_tutorial_that_fails_is_named_with_its_line(tmp_path: Path, monkeypatc
     for name, value in {"ROOT": tmp_path, "COURSE": script.parent, "CACHE": tmp_path / "cache"}.items():
         monkeypatch.setattr(course, name, value)
     with pytest.raises(BuildError, match=r"^tutorials/03_broken.py, line 6: the tutorial fails\.(.|\n)*ZeroDivisionError"):
-        course._page(script, "short", jobs=1)
+        course._shown(script, short=True, jobs=1)
 
 
 def test_a_tutorial_is_run_anew_only_when_something_has_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 from builder.page import CACHE, ROOT, BuildError, Page
 
@@ -34,8 +35,13 @@ def scripts() -> list[Path]:
 
 def pages(setting: str, jobs: int = 1) -> list[Page]:
     """The list of the course, and every tutorial: run in "full", under the "short" setting, or not ("none")."""
-    with ThreadPoolExecutor(max_workers=jobs) as pool:
-        found = list(pool.map(lambda script: _page(script, setting, jobs), scripts()))
+    if setting == "none":
+        cells_of = runpy.run_path(str(COURSE / "show.py"))["cells"]
+        shown = [(_unrun(cells_of(script.read_text("utf-8"))), list[Path]()) for script in scripts()]
+    else:
+        with ThreadPoolExecutor(max_workers=jobs) as pool:
+            shown = list(pool.map(lambda script: _shown(script, setting == "short", jobs), scripts()))
+    found = [_page(script, setting, *one) for script, one in zip(scripts(), shown, strict=True)]
     return [Page("tutorials/index.md", "The course", _index()), *found]
 
 
@@ -45,17 +51,15 @@ def _index() -> str:
     return re.sub(r"\]\((\d\d_\w+)\.py\)", r"](\1.md)", text) + "\n"
 
 
-def _page(script: Path, setting: str, jobs: int) -> Page:
-    text, pictures = (_unrun(script), []) if setting == "none" else _shown(script, setting == "short", jobs)
+def _page(script: Path, setting: str, text: str, pictures: list[Path]) -> Page:
     head, _, rest = text.partition("\n")
     title = re.sub(r"\s*·\s*", " ", head.removeprefix("# ")).strip()
     body = f"{head}\n\n{NOTES[setting]}[{script.name}]({script.name}){{ download }} runs as it is.\n{rest}"
     return Page(f"tutorials/{script.stem}.md", title, body, (*pictures, script))
 
 
-def _unrun(script: Path) -> str:
+def _unrun(cells: list[Any]) -> str:
     """Text and code alone."""
-    cells = runpy.run_path(str(COURSE / "show.py"))["cells"](script.read_text("utf-8"))
     return "\n\n".join(cell.text if cell.prose else f"```python\n{cell.text}\n```" for cell in cells) + "\n"
 
 

@@ -4,28 +4,19 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 WIDE = 100  # signs of a signature on one line
 
 
-def markdown(text: str | None) -> str:
-    """A docstring as Markdown: examples and indented code fenced, a blank line before each list.
-
-    >>> print(markdown("Adds.\\n\\n>>> 1 + 1\\n2"))
-    Adds.
-    <BLANKLINE>
-    ```pycon
-    >>> 1 + 1
-    2
-    ```
-    """
+def markdown(text: str | None, names: Collection[str] = ()) -> str:
+    """A docstring as Markdown: examples and indented code fenced, a blank line before each list, a point for each of `names`."""
     blocks = re.split(r"\n\s*\n", inspect.cleandoc(text or ""))
-    return "\n\n".join(_fenced_neighbours([_block(block) for block in blocks]))
+    return "\n\n".join(_fenced_neighbours([_block(block, names) for block in blocks]))
 
 
-def _block(block: str) -> tuple[str, str]:
+def _block(block: str, names: Collection[str]) -> tuple[str, str]:
     """The kind of a block (a language, or nothing for prose), and its text."""
     lines = block.splitlines()
     if block.startswith(">>>"):
@@ -37,7 +28,23 @@ def _block(block: str) -> tuple[str, str]:
         if line.startswith("- ") and out and not out[-1].startswith(("- ", "  ")):
             out.append("")
         out.append(line)
-    return "", _plain("\n".join(out))
+    return "", _plain(_listed("\n".join(out), names))
+
+
+def _listed(prose: str, names: Collection[str]) -> str:
+    """A block that says of parameters `name: what it is. other: what that is.` as a list.
+
+    >>> print(_listed("gap: rows left out. `size`, step: as there.", ["gap", "size", "step"]))
+    - `gap`: rows left out.
+    - `size`, `step`: as there.
+    """
+    one = f"`?(?:{'|'.join(map(re.escape, names))})`?"
+    told = f"({one}(?:, {one})*): "
+    if not names or not re.match(told, prose) or "\n- " in prose:
+        return prose
+    _, *found = re.split(rf"(?:^|(?<=[.;)]) ){told}", " ".join(prose.split()))
+    heads = ["`" + re.sub("`?, `?", "`, `", head.strip("`")) + "`" for head in found[::2]]
+    return "\n".join(f"- {head}: {what.rstrip(';')}" for head, what in zip(heads, found[1::2], strict=True))
 
 
 def _plain(prose: str) -> str:

@@ -18,7 +18,8 @@ def entry(name: str, thing: Any, level: int = 2, heading: str = "") -> str:
     if not said.strip():
         raise BuildError(f"{name} is public and has no docstring: say in one what it does.")
     shape = _shape(name, thing)
-    parts = [f"{'#' * level} {heading or name} {{ #{name} }}", *([f"```python\n{shape}\n```"] if shape else []), markdown(said)]
+    parts = [f"{'#' * level} {heading or name} {{ #{name} }}", *([f"```python\n{shape}\n```"] if shape else [])]
+    parts.append(markdown(said, _named(thing)))
     if inspect.isclass(thing) and not issubclass(thing, BaseException | Warning):
         parts += [entry(f"{name}.{one}", inspect.getattr_static(thing, one), level + 1) for one in members(thing)]
     return "\n\n".join(parts)
@@ -48,6 +49,16 @@ def _function(thing: Any) -> Any:
     if isinstance(thing, property):
         return thing.fget
     return thing.func if isinstance(thing, functools.cached_property) else inspect.unwrap(getattr(thing, "__func__", thing))
+
+
+def _named(thing: Any) -> list[str]:
+    """What its docstring may say something of by name: parameters, and the fields of a class."""
+    bases = thing.__mro__ if inspect.isclass(thing) else ()
+    fields = [name for base in bases for name in vars(base).get("__annotations__", {})]
+    try:
+        return [*inspect.signature(thing if bases else _function(thing)).parameters, *fields]
+    except (TypeError, ValueError):  # of builtins
+        return fields
 
 
 def _shape(name: str, thing: Any) -> str:
