@@ -102,6 +102,7 @@ def test_what_is_said_of_parameters_is_a_list() -> None:
     assert text.endswith("\n\nWindows.\n\n- `gap`: rows left out (1. at least).\n- `size`: rows learned from; not: others.")
     assert docstrings.markdown("a, `b`: as there; c: not.", ["a", "b", "c"]) == "- `a`, `b`: as there\n- `c`: not."
     assert docstrings.markdown("gap: rows left out.") == "gap: rows left out."
+    assert docstrings.markdown("gap: rows left out.", ["gap"]) == "gap: rows left out."  # no list of one
 
 
 def wide(frame: list[int], *rest: int, horizon: int | None = None, level: object = "none", columns: object = None) -> int:
@@ -110,6 +111,7 @@ def wide(frame: list[int], *rest: int, horizon: int | None = None, level: object
 
 def test_a_signature_is_cut_where_it_is_long() -> None:
     assert docstrings.signature("bare", bare) == "bare(value: int) -> None"
+    assert "options: Backtest = Backtest()," in docstrings.signature("compare", deepforecast.compare)
     assert docstrings.signature("wide", wide).splitlines()[:3] == ["wide(", "    frame: list[int],", "    *rest: int,"]
 
 

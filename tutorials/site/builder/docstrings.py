@@ -5,13 +5,14 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Collection
+from dataclasses import is_dataclass
 from typing import Any
 
 WIDE = 100  # signs of a signature on one line
 
 
 def markdown(text: str | None, names: Collection[str] = ()) -> str:
-    """A docstring as Markdown: examples and indented code fenced, a blank line before each list, a point for each of `names`."""
+    """A docstring as Markdown: examples and indented code fenced, a blank line before lists, a point for each of `names`."""
     blocks = re.split(r"\n\s*\n", inspect.cleandoc(text or ""))
     return "\n\n".join(_fenced_neighbours([_block(block, names) for block in blocks]))
 
@@ -43,6 +44,8 @@ def _listed(prose: str, names: Collection[str]) -> str:
     if not names or not re.match(told, prose) or "\n- " in prose:
         return prose
     _, *found = re.split(rf"(?:^|(?<=[.;)]) ){told}", " ".join(prose.split()))
+    if len(found) < 4:
+        return prose
     heads = ["`" + re.sub("`?, `?", "`, `", head.strip("`")) + "`" for head in found[::2]]
     return "\n".join(f"- {head}: {what.rstrip(';')}" for head, what in zip(heads, found[1::2], strict=True))
 
@@ -71,7 +74,7 @@ def signature(name: str, thing: Callable[..., Any]) -> str:
     found = inspect.signature(thing)
     parts, star = [], False
     for one in found.parameters.values():
-        if one.name in ("self", "cls"):
+        if one.name in ("self", "cls") or one.name.startswith("_"):
             continue
         if one.kind is one.KEYWORD_ONLY and not star:
             parts.append("*")
@@ -88,6 +91,8 @@ def _typed(one: inspect.Parameter) -> str:
     if one.default is one.empty:
         return kind
     default = re.sub(r" at 0x[0-9a-f]+", "", repr(one.default))
+    if is_dataclass(one.default) and not isinstance(one.default, type) and one.default == type(one.default)():
+        default = f"{type(one.default).__name__}()"
     return f"{kind} = {default}" if kind else f"={default}"
 
 
