@@ -21,7 +21,7 @@ import numpy as np
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from deepforecast import Transformer, datasets, plot
+from deepforecast import SeasonalNaive, Transformer, compare, datasets, plot
 from deepforecast.nn.multihead import Look, Memory, SelfAttention
 from deepforecast.nn.normalization import normalization
 from deepforecast.nn.positions import waves
@@ -378,6 +378,30 @@ print(f"the best path of all series has a probability of {np.exp(best_of_ten.max
 assert best_of_ten.max() < np.log(1e-6)
 
 # %% [markdown]
+# ## On real data
+#
+# Back to the sea off Peru (tutorials 05, 07, 08): 8 cutoffs, a year ahead. A **patch** is a piece of the window that becomes
+# one token. Here a token is a month, or a whole year:
+
+# %%
+sea = datasets.load("elnino")
+settings = {"input_size": 48, "d_model": 32, "n_heads": 4, "n_layers": 1, "max_steps": 20 if SHORT else 300}
+tokens = [Transformer(patch_length=length, alias=f"{length} row{'s' * (length > 1)} a token", **settings) for length in (1, 12)]
+board = compare([SeasonalNaive(), *tokens], sea, horizon=12, n_windows=2 if SHORT else 8, refit=False, level=80)
+print(board.table[["model", "mase", "coverage-80", "fit_seconds"]].round(2).to_string(index=False))
+found = board.table.set_index("model")
+assert SHORT or found["mase"].idxmin() == "1 row a token"
+assert SHORT or found.loc["12 rows a token", "mase"] > found.loc["SeasonalNaive", "mase"]
+assert SHORT or found.loc["1 row a token", "coverage-80"] < 0.6
+
+# %%
+plot(sea, tokens[0].clone(horizon=12).fit(sea).predict(level=80), max_history=72)
+
+# %% [markdown]
+# A token a month is ahead of last year's values, by little. A token a year is quick and much worse: four tokens are little to
+# look at. And as with the networks of tutorials 06 and 07, the 80 % intervals are far too narrow; tutorial 13 says what to do.
+# One series decides nothing about an architecture.
+#
 # ## Exercises
 #
 # 1. Show that without positions a decoder's cross-attention cannot tell the order of the window's rows.
