@@ -394,8 +394,12 @@ assert SHORT or found["mase"].idxmin() == "1 row a token"
 assert SHORT or found.loc["12 rows a token", "mase"] > found.loc["SeasonalNaive", "mase"]
 assert SHORT or found.loc["1 row a token", "coverage-80"] < 0.6
 
+# %% [markdown]
+# The last of the cutoffs, and what came:
+
 # %%
-plot(sea, tokens[0].clone(horizon=12).fit(sea).predict(level=80), max_history=72)
+tested = board.forecasts[board.forecasts["cutoff"] == board.forecasts["cutoff"].max()].drop(columns=["cutoff", "y"])
+plot(sea, tested, models=["1 row a token", "SeasonalNaive"], level=80, max_history=72)
 
 # %% [markdown]
 # A token a month is ahead of last year's values, by little. A token a year is quick and much worse: four tokens are little to
