@@ -199,10 +199,12 @@ class NeuralForecaster(Forecaster):
         """Bands are learned by windows that were not known: by windows known by heart, they are far too narrow."""
         passes = state.learned["record"].get("passes", 0.0)
         if asked and passes >= BY_HEART and self.by_heart and state.calibration is None:
+            usual = isinstance(self.max_steps, str) and isinstance(self.batch_size, str)
+            fewer = "more series or longer ones" if usual else "max_steps='auto' and batch_size='auto'"
             said = (
                 f"{self.name}: training passed {passes:,.0f} times over the windows of the fit; seen so often, they are known "
                 "by heart, and the bands learned of them hold fewer values than they say. intervals='conformal' has bands from "
-                "errors on rows held out; max_steps='auto' and batch_size='auto' pass less often."
+                f"errors on rows held out; with {fewer} it would pass less often."
             )
             say(said, TrainingWarning)
 
