@@ -259,6 +259,7 @@ def test_points_of_a_sequence_are_spread_evenly_and_go_on_on_resume(frame, tmp_p
     parts = searched(Bent(away=9.0), frame, 34, storage=tmp_path / "study.log", **said)
     whole = searched(Bent(away=9.0), frame, 34, **said)
     assert parts.trials["away"].tolist() == whole.trials["away"].tolist()
+    assert whole.trials["away"].is_unique
     assert set(np.histogram(whole.trials["away"][2:34], bins=8, range=(-4, 4))[0]) <= {3, 4, 5}
     assert set(whole.trials["kind"]) == {"a", "b"}
 
