@@ -96,7 +96,8 @@ class Forecaster:
         refuse_taken(found, columns)
         for label, values in found.items():
             finite(values.reshape(-1, steps), state, label, spread_of=None if label == self.name else self)
-        self._say_of_bands(state, len(found) > 1)
+        if len(found) > 1 and state.calibration is None:
+            self._say_of_bands(state)
         return frames.build(state.series.library, columns | found)
 
     def simulate(
@@ -136,7 +137,6 @@ class Forecaster:
         """The forecast taken apart, tidy: a row for each series, step and `component`, whose `value`s add up to the forecast;
         of a model with attention a row for each `weight`: see `core.explaining`."""
         from deepforecast.core.explaining import explained
-
         return explained(self, self._steps(horizon), frame, future, static)
 
     def update(self, frame: Frame) -> Self:
@@ -165,7 +165,6 @@ class Forecaster:
         """Write the fitted model to one file, atomically; `deepforecast.load(path)` reads it. With `allow_skops` it may hold a
         regressor of any type, by skops; who loads it then names the types in `trusted`."""
         from deepforecast.core.persistence import save
-
         save(self, path, allow_skops)
 
     # -- parameters: scikit-learn's meaning ------------------------------------------------------------------------------------
@@ -173,10 +172,9 @@ class Forecaster:
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The constructor's parameters; with `deep` those of wrapped models too, as `model__season_length`."""
         own = {name: getattr(self, name) for name in params.declared(type(self))}
-        if deep:
-            for name, value in list(own.items()):
-                if isinstance(value, Forecaster):
-                    own |= {f"{name}__{inner}": held for inner, held in value.get_params().items()}
+        for name, value in list(own.items()) if deep else ():
+            if isinstance(value, Forecaster):
+                own |= {f"{name}__{inner}": held for inner, held in value.get_params().items()}
         return own
 
     def set_params(self, **given: Any) -> Self:
@@ -268,12 +266,13 @@ class Forecaster:
 
             with keeping(kept):
                 whole = prepared(self, panel)
-        needed = self._needs_to_fit(whole) if self.calibrates else self._needs(whole)
+        bands = self.always_calibrates or self.intervals is not None
+        needed = self._needs_to_fit(whole) if bands else self._needs(whole)
         if int((np.diff(whole.indptr) if whole.complete else whole.observed).min()) < needed:
             from deepforecast.core.preparing import refuse_short
 
             refuse_short(self, whole, needed)
-        calibration = self._calibrated(panel) if self.calibrates else None  # before filling: each window fills for itself
+        calibration = self._calibrated(panel) if bands else None  # before filling: each of its windows fills for itself
         learned = self._fit(whole, monitor)
         if kept:
             say_kept(kept)
@@ -307,7 +306,8 @@ class Forecaster:
         return state
 
     def _steps(self, horizon: int | None) -> int:
-        self.fitted()
+        if "state_" not in self.__dict__:
+            raise not_fitted(type(self).__name__)
         horizon = self.own_horizon if horizon is None else horizon
         if horizon is None:
             raise ParameterError(f"horizon is needed: {self.name} was constructed without one. Say predict(horizon=...).")
@@ -353,8 +353,8 @@ class Forecaster:
         from deepforecast.core.calibrating import own_errors
         return own_errors(self.clone(intervals=None), panel, self.own_horizon)
 
-    def _say_of_bands(self, state: State, asked: bool) -> None:
-        """What is to be known of bands that were `asked` for, if anything."""
+    def _say_of_bands(self, state: State) -> None:
+        """What is to be known of bands that are the model's own, if anything."""
 
     def _fit(self, panel: Panel, monitor: Monitor) -> Learned:
         """Learn from a panel."""

@@ -195,10 +195,10 @@ class NeuralForecaster(Forecaster):
         _standing.say_still(self.name, state, found)
         return found
 
-    def _say_of_bands(self, state: State, asked: bool) -> None:
+    def _say_of_bands(self, state: State) -> None:
         """Bands are learned by windows that were not known: by windows known by heart, they are far too narrow."""
         passes = state.learned["record"].get("passes", 0.0)
-        if asked and passes >= BY_HEART and self.by_heart and state.calibration is None:
+        if passes >= BY_HEART and self.by_heart:
             usual = isinstance(self.max_steps, str) and isinstance(self.batch_size, str)
             fewer = "more series or longer ones" if usual else "max_steps='auto' and batch_size='auto'"
             said = (
