@@ -343,6 +343,10 @@ class Forecaster:
         """What a search varies by the data, in place of what is declared; `rows`: of the longest series, 0: not known."""
         return {}
 
+    def _as_for(self, panel: Panel) -> Forecaster:
+        """The model with what it takes from all of a panel said, so that a trial on some of its series costs as much a step."""
+        return self
+
     def _calibrated(self, panel: Panel) -> Calibration | None:
         """What bands are made of, where they are not the model's own: the errors of forecasts at rolling cutoffs."""
         if self.intervals is None:

@@ -219,6 +219,9 @@ class NeuralForecaster(Forecaster):
         steps = self.horizon or 0
         return {"input_size": ["auto", *(k * steps for k in (2, 4) if not rows or (k + 1) * steps <= rows)]} if steps else {}
 
+    def _as_for(self, panel: Panel) -> NeuralForecaster:
+        return self.clone(**_making.length(self, panel))
+
     def _fit(self, panel: Panel, monitor: Monitor) -> Learned:
         limits(self)
         self._decoder()

@@ -125,6 +125,16 @@ def options(model: NeuralForecaster, windows_there: int, rate: float = 1.0) -> O
     )  # fmt: skip
 
 
+def length(model: NeuralForecaster, panel: Panel) -> dict[str, Any]:
+    """The steps of a fit of a panel and their batches, as parameters."""
+    if not isinstance(model.max_steps, str) and not isinstance(model.batch_size, str) and model.max_epochs is None:
+        return {}
+    size = _input_size(model, panel, _steps(model), _season(model, panel))
+    there = len(windows.places(panel, size, _steps(model), _held_out(model, panel), model.recent))
+    said = options(model, there)
+    return {"max_steps": said.max_steps, "batch_size": said.batch_size, "max_epochs": None}
+
+
 def batch_size(model: NeuralForecaster, windows_there: int) -> int:
     """Windows of a step: as many as the model says, or so many that one pass over few windows takes some steps."""
     if not isinstance(model.batch_size, str):
