@@ -127,11 +127,7 @@ class Forecaster:
         return frames.build(state.series.library, columns)
 
     def explain(
-        self,
-        horizon: int | None = None,
-        *,
-        frame: Frame | None = None,
-        future: Frame | None = None,
+        self, horizon: int | None = None, *, frame: Frame | None = None, future: Frame | None = None,
         static: Frame | None = None,
     ) -> Frame:
         """The forecast taken apart, tidy: a row for each series, step and `component`, whose `value`s add up to the forecast;
