@@ -626,7 +626,7 @@ class DLinear(_DLinear):
     accumulate: batches whose gradients make one step
     average: decay of an average of the weights that is kept instead of the last
     validation: last rows of each series that the best weights are chosen by
-    validate_every: steps between two looks at the validation rows; auto: a tenth of all, at most 50
+    validate_every: steps between two looks at the validation rows
     patience: looks without a better one after which training ends
     time_limit: seconds after which training ends
     seed: of weights and batches
@@ -673,7 +673,7 @@ class DLinear(_DLinear):
         accumulate: int = 1,
         average: float = 0.0,
         validation: int | None = None,
-        validate_every: int | str = "auto",
+        validate_every: int = 50,
         patience: int | None = None,
         time_limit: float | None = None,
         seed: int = 0,
@@ -852,7 +852,7 @@ class GRU(_GRU):
     accumulate: batches whose gradients make one step
     average: decay of an average of the weights that is kept instead of the last
     validation: last rows of each series that the best weights are chosen by
-    validate_every: steps between two looks at the validation rows; auto: a tenth of all, at most 50
+    validate_every: steps between two looks at the validation rows
     patience: looks without a better one after which training ends
     time_limit: seconds after which training ends
     seed: of weights and batches
@@ -913,7 +913,7 @@ class GRU(_GRU):
         accumulate: int = 1,
         average: float = 0.0,
         validation: int | None = None,
-        validate_every: int | str = "auto",
+        validate_every: int = 50,
         patience: int | None = None,
         time_limit: float | None = None,
         seed: int = 0,
@@ -1189,7 +1189,7 @@ class LSTM(_LSTM):
     accumulate: batches whose gradients make one step
     average: decay of an average of the weights that is kept instead of the last
     validation: last rows of each series that the best weights are chosen by
-    validate_every: steps between two looks at the validation rows; auto: a tenth of all, at most 50
+    validate_every: steps between two looks at the validation rows
     patience: looks without a better one after which training ends
     time_limit: seconds after which training ends
     seed: of weights and batches
@@ -1250,7 +1250,7 @@ class LSTM(_LSTM):
         accumulate: int = 1,
         average: float = 0.0,
         validation: int | None = None,
-        validate_every: int | str = "auto",
+        validate_every: int = 50,
         patience: int | None = None,
         time_limit: float | None = None,
         seed: int = 0,
@@ -1469,7 +1469,7 @@ class MLP(_MLP):
     accumulate: batches whose gradients make one step
     average: decay of an average of the weights that is kept instead of the last
     validation: last rows of each series that the best weights are chosen by
-    validate_every: steps between two looks at the validation rows; auto: a tenth of all, at most 50
+    validate_every: steps between two looks at the validation rows
     patience: looks without a better one after which training ends
     time_limit: seconds after which training ends
     seed: of weights and batches
@@ -1519,7 +1519,7 @@ class MLP(_MLP):
         accumulate: int = 1,
         average: float = 0.0,
         validation: int | None = None,
-        validate_every: int | str = "auto",
+        validate_every: int = 50,
         patience: int | None = None,
         time_limit: float | None = None,
         seed: int = 0,
@@ -1638,7 +1638,7 @@ class NBEATS(_NBEATS):
     accumulate: batches whose gradients make one step
     average: decay of an average of the weights that is kept instead of the last
     validation: last rows of each series that the best weights are chosen by
-    validate_every: steps between two looks at the validation rows; auto: a tenth of all, at most 50
+    validate_every: steps between two looks at the validation rows
     patience: looks without a better one after which training ends
     time_limit: seconds after which training ends
     seed: of weights and batches
@@ -1689,7 +1689,7 @@ class NBEATS(_NBEATS):
         accumulate: int = 1,
         average: float = 0.0,
         validation: int | None = None,
-        validate_every: int | str = "auto",
+        validate_every: int = 50,
         patience: int | None = None,
         time_limit: float | None = None,
         seed: int = 0,
@@ -1743,7 +1743,7 @@ class NLinear(_NLinear):
     accumulate: batches whose gradients make one step
     average: decay of an average of the weights that is kept instead of the last
     validation: last rows of each series that the best weights are chosen by
-    validate_every: steps between two looks at the validation rows; auto: a tenth of all, at most 50
+    validate_every: steps between two looks at the validation rows
     patience: looks without a better one after which training ends
     time_limit: seconds after which training ends
     seed: of weights and batches
@@ -1789,7 +1789,7 @@ class NLinear(_NLinear):
         accumulate: int = 1,
         average: float = 0.0,
         validation: int | None = None,
-        validate_every: int | str = "auto",
+        validate_every: int = 50,
         patience: int | None = None,
         time_limit: float | None = None,
         seed: int = 0,
@@ -1897,7 +1897,7 @@ class NeuralProphet(_NeuralProphet):
     accumulate: batches whose gradients make one step
     average: decay of an average of the weights that is kept instead of the last
     validation: last rows of each series that the best weights are chosen by
-    validate_every: steps between two looks at the validation rows; auto: a tenth of all, at most 50
+    validate_every: steps between two looks at the validation rows
     patience: looks without a better one after which training ends
     time_limit: seconds after which training ends
     seed: of weights and batches
@@ -1962,7 +1962,7 @@ class NeuralProphet(_NeuralProphet):
         accumulate: int = 1,
         average: float = 0.0,
         validation: int | None = None,
-        validate_every: int | str = "auto",
+        validate_every: int = 50,
         patience: int | None = None,
         time_limit: float | None = None,
         seed: int = 0,
@@ -2137,7 +2137,7 @@ class RNN(_RNN):
     accumulate: batches whose gradients make one step
     average: decay of an average of the weights that is kept instead of the last
     validation: last rows of each series that the best weights are chosen by
-    validate_every: steps between two looks at the validation rows; auto: a tenth of all, at most 50
+    validate_every: steps between two looks at the validation rows
     patience: looks without a better one after which training ends
     time_limit: seconds after which training ends
     seed: of weights and batches
@@ -2199,7 +2199,7 @@ class RNN(_RNN):
         accumulate: int = 1,
         average: float = 0.0,
         validation: int | None = None,
-        validate_every: int | str = "auto",
+        validate_every: int = 50,
         patience: int | None = None,
         time_limit: float | None = None,
         seed: int = 0,
@@ -2427,7 +2427,7 @@ class Seq2Seq(_Seq2Seq):
     accumulate: batches whose gradients make one step
     average: decay of an average of the weights that is kept instead of the last
     validation: last rows of each series that the best weights are chosen by
-    validate_every: steps between two looks at the validation rows; auto: a tenth of all, at most 50
+    validate_every: steps between two looks at the validation rows
     patience: looks without a better one after which training ends
     time_limit: seconds after which training ends
     seed: of weights and batches
@@ -2495,7 +2495,7 @@ class Seq2Seq(_Seq2Seq):
         accumulate: int = 1,
         average: float = 0.0,
         validation: int | None = None,
-        validate_every: int | str = "auto",
+        validate_every: int = 50,
         patience: int | None = None,
         time_limit: float | None = None,
         seed: int = 0,
@@ -2641,7 +2641,7 @@ class Transformer(_Transformer):
     accumulate: batches whose gradients make one step
     average: decay of an average of the weights that is kept instead of the last
     validation: last rows of each series that the best weights are chosen by
-    validate_every: steps between two looks at the validation rows; auto: a tenth of all, at most 50
+    validate_every: steps between two looks at the validation rows
     patience: looks without a better one after which training ends
     time_limit: seconds after which training ends
     seed: of weights and batches
@@ -2706,7 +2706,7 @@ class Transformer(_Transformer):
         accumulate: int = 1,
         average: float = 0.0,
         validation: int | None = None,
-        validate_every: int | str = "auto",
+        validate_every: int = 50,
         patience: int | None = None,
         time_limit: float | None = None,
         seed: int = 0,

@@ -403,8 +403,7 @@ plot(sea, tested, models=["1 row a token", "SeasonalNaive"], level=80, max_histo
 
 # %% [markdown]
 # A token a month is ahead of last year's values, by little. A token a year is quick and much worse: four tokens are little to
-# look at. And after 300 steps on one series the 80 % intervals are far too narrow, as those of the MLP that learned long in
-# tutorial 06; tutorial 13 says what to do.
+# look at. And as with the networks of tutorials 06 and 07, the 80 % intervals are far too narrow; tutorial 13 says what to do.
 # One series decides nothing about an architecture.
 #
 # ## Exercises

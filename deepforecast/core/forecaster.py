@@ -127,7 +127,11 @@ class Forecaster:
         return frames.build(state.series.library, columns)
 
     def explain(
-        self, horizon: int | None = None, *, frame: Frame | None = None, future: Frame | None = None,
+        self,
+        horizon: int | None = None,
+        *,
+        frame: Frame | None = None,
+        future: Frame | None = None,
         static: Frame | None = None,
     ) -> Frame:
         """The forecast taken apart, tidy: a row for each series, step and `component`, whose `value`s add up to the forecast;
@@ -338,10 +342,6 @@ class Forecaster:
     def _search_by(self, seasons: tuple[int, ...], rows: int) -> Mapping[str, Sequence[Any]]:
         """What a search varies by the data, in place of what is declared; `rows`: of the longest series, 0: not known."""
         return {}
-
-    def _as_for(self, panel: Panel) -> Forecaster:
-        """The model with what it takes from all of a panel said, so that a trial on some of its series costs as much a step."""
-        return self
 
     def _calibrated(self, panel: Panel) -> Calibration | None:
         """What bands are made of, where they are not the model's own: the errors of forecasts at rolling cutoffs."""

@@ -67,8 +67,7 @@ def checked_models(models: Any, horizon: int | None) -> list[Forecaster]:
         raise ParameterError("models is a model or a list of them; the list is empty.")
     for model in given:
         if not isinstance(model, Forecaster):
-            name = model.__name__ if isinstance(model, type) else model
-            meant = name if isinstance(model, type) or (isinstance(name, str) and name in registered()) else None
+            meant = model.__name__ if isinstance(model, type) else model if model in registered() else None
             hint = f" Did you mean {meant}()?" if meant else ""
             raise ParameterTypeError(f"models holds model objects; got {shown(model)} ({type(model).__name__}).{hint}")
     names = [model.name for model in given]

@@ -107,21 +107,13 @@ def _told(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
-def _sized(model: Forecaster, panel: Panel) -> Forecaster:
-    """The model for some series of a panel, of as many steps as for all of them."""
-    try:
-        return model._as_for(panel)
-    except Exception:  # it will fail in the run too, and there be told
-        return model
-
-
 class _Trials:
     """One model on the last window of more and more series; `seen` holds (series, seconds) of each trial."""
 
     def __init__(
         self, model: Forecaster, panel: Panel, plan: Plan, every: int, ready: Ready, levels: Sequence[float]
     ) -> None:
-        self.model, self.panel, self.ready, self.levels = _sized(model, panel), panel, ready, levels
+        self.model, self.panel, self.ready, self.levels = model, panel, ready, levels
         self.plan = replace(plan, n_windows=1)
         self.fits = 1 if every == 0 else -(-plan.n_windows // every)
         self.seen: list[tuple[int, float]] = []

@@ -41,7 +41,6 @@ class Training(pl.LightningModule):
     ) -> None:
         super().__init__()
         self.network, self.options, self.guard, self.ended = network, options, guard, ended
-        self.windows_seen = 0  # in a Trainer of the user's
         self.automatic_optimization = not several
         self._loss: Any = compiled(network.loss) if options.compile else network.loss
         self._weights = [one for one in network.parameters() if one.requires_grad]
@@ -55,7 +54,6 @@ class Training(pl.LightningModule):
             self._steps(batch)
             return None
         loss = self._seen(batch, number % self.options.accumulate)
-        self.windows_seen += len(batch)
         if self.guard is not None and (self.trainer.loggers or self.options.progress):
             self.log_dict({"loss": loss.detach()}, prog_bar=True, batch_size=len(batch))
         return loss

@@ -65,25 +65,16 @@ def begun(
             )
         _prepared(study, about, starts, objective)  # whoever made it did not live to say what it is about
     _refuse_other(study.user_attrs[IDENTITY], about, name, where)
-    _queue(study, starts, objective)
     return study
 
 
 def _prepared(study: optuna.Study, about: dict[str, Any], starts: Sequence[Configuration], objective: Objective) -> None:
     study.set_metric_names(list(objective.objectives))
-    _queue(study, starts, objective)
-    study.set_user_attr(IDENTITY, about)
-
-
-def _queue(study: optuna.Study, starts: Sequence[Configuration], objective: Objective) -> None:
-    """Put configurations to start from in the queue that are not there yet: a call that goes on may bring others."""
-    known = [one.user_attrs.get(GIVEN) for one in study.get_trials(deepcopy=False)]
     for number, one in enumerate(starts):
         note = {"model": one.model, "params": written(one.params)}
-        if note in known:
-            continue
         kind = "default" if not one.params else f"start {number}"
         study.enqueue_trial(objective.space.spelled(one), user_attrs={GIVEN: note, "start": kind})
+    study.set_user_attr(IDENTITY, about)
 
 
 def _refuse_other(before: dict[str, Any], now: dict[str, Any], name: str, where: Any) -> None:

@@ -8,8 +8,6 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
-import numpy as np
-
 from deepforecast.core.forecaster import Forecaster
 from deepforecast.core.params import Param, counted, declared, refuse_unknown
 from deepforecast.core.threads import waiting_passively
@@ -50,17 +48,6 @@ def refuse_fixed(names: Iterable[str], holds: str) -> None:
     for name in names:
         if (what := name.rpartition("__")[2]) in FIXED:
             raise ParameterError(f"{holds} what may be tuned; {FIXED[what]}.")
-
-
-def without_numpy(value: Any) -> Any:
-    """Numbers of numpy, also of an array or a list, as Python's own: a storage keeps no others."""
-    if isinstance(value, np.generic | np.ndarray):
-        return value.tolist()
-    if isinstance(value, list | range):
-        return [without_numpy(one) for one in value]
-    if isinstance(value, Mapping):
-        return {name: without_numpy(one) for name, one in value.items()}
-    return tuple(map(without_numpy, value)) if type(value) is tuple else value
 
 
 def inside(value: Any, one: Param) -> bool:
@@ -142,7 +129,7 @@ def _said(model: Forecaster, every: Mapping[str, tuple[Param, bool]], name: Any,
     else:
         known = every[name][0]
     plain = replace(known, low=None, high=None, log=False, step=None, search=None, when=None, dear=False)
-    one = _of(plain, known, without_numpy(value))
+    one = _of(plain, known, value)
     for legal in one.search or (one.low, one.high):
         if name in every:
             plain.check(legal)

@@ -212,18 +212,6 @@ def read(text: str) -> dict[str, Any]:
     return found
 
 
-def refuse_unwritable(params: Mapping[str, Any]) -> None:
-    """Refuse what a storage could not give back."""
-    for name, value in params.items():
-        try:
-            read(written({name: value}))
-        except (ValueError, SyntaxError):
-            raise ParameterTypeError(
-                f"start holds numbers, texts, None, and lists of them, as a storage keeps no other; got {shown(value)} for "
-                f"{shown(name)}. Set it on the model."
-            ) from None
-
-
 def _drawn_by(function: Drawing, chosen: Chosen) -> dict[str, Any]:
     found = function(chosen)
     if not isinstance(found, Mapping) or not all(isinstance(name, str) for name in found):

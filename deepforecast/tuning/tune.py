@@ -125,9 +125,9 @@ def objective_for(space: Space, panel: Panel, plan: Plan, metric: Any, options: 
 
 def starts_of(space: Space, start: Any) -> list[Configuration]:
     """The configurations to begin with: each model as it is, then those of the caller."""
-    from deepforecast.tuning.ranges import refuse_fixed, without_numpy
+    from deepforecast.tuning.ranges import refuse_fixed
     from deepforecast.tuning.result import TuningResult
-    from deepforecast.tuning.space import MODEL, Configuration, refuse_unwritable
+    from deepforecast.tuning.space import MODEL, Configuration
 
     found = [Configuration(number, {}) for number in range(len(space.models))]
     for one in start if isinstance(start, list | tuple) else [start]:
@@ -138,9 +138,8 @@ def starts_of(space: Space, start: Any) -> list[Configuration]:
             if name not in space.names:
                 known = some(space.names)
                 raise ParameterError(f"start says which model: {{'{MODEL}': ...}}, one of {known}; got {shown(name)}.")
-            own = {key: without_numpy(value) for key, value in params.items() if key != MODEL or len(space.models) == 1}
+            own = {key: value for key, value in params.items() if key != MODEL or len(space.models) == 1}
             refuse_fixed(own, "start holds")
-            refuse_unwritable(own)
             given = Configuration(space.names.index(name), own)
             space.built(given)
             if given not in found:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from deepforecast import MLP, Backtest, Naive, compare, param
+from deepforecast import Backtest, Naive, compare, param
 from deepforecast.core import threads
 from deepforecast.core.parallel import map_chunks
 from deepforecast.data.cutoffs import Plan
@@ -190,17 +190,6 @@ def test_no_trial_where_it_would_be_much_of_the_work(monkeypatch: pytest.MonkeyP
     assert fits == [5]
     compare([Trainer()], FRAME, horizon=4, n_windows=3)
     assert fits == [5, 1, 12]
-
-
-@pytest.mark.parametrize("said", [{}, {"max_epochs": 2}])
-def test_trials_on_some_series_take_the_steps_of_all(said: dict[str, Any]) -> None:
-    frame = seasonal(40)
-    model = MLP(horizon=2, hidden=[8], **said)
-    panel = Panel.from_frame(frame)
-    trials = estimate._Trials(model, panel, Plan(2, 2, 2), 0, estimate.as_it_is, ())
-    taken = len(model.clone().fit(frame).training_report_)
-    few = len(model.clone().fit(seasonal(4)).training_report_)
-    assert trials.model.get_params()["max_steps"] == taken > few
 
 
 def test_a_model_that_fails_its_trial_fails_in_the_run() -> None:

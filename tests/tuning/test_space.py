@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import numpy as np
 import optuna
 import pytest
 
@@ -122,14 +121,6 @@ def test_parameters_survive_as_text():
     assert read(written(params)) == params
     with pytest.raises(ValueError):
         read("__import__('os')")
-
-
-def test_numbers_of_numpy_are_numbers():
-    ends, choices = (np.int64(2), np.int64(9)), np.arange(2, 4)
-    space = space_for([Bent()], {"width": ends, "away": {"low": np.float32(0.5), "high": 2}})
-    assert (space.ranges[0]["width"].low, space.ranges[0]["width"].high) == (2, 9)
-    assert space_for([Bent()], {"width": choices}).told() == space_for([Bent()], {"width": range(2, 4)}).told()
-    assert space_for([Bent()], {"width": [*choices]}).grid() == {"width": [2, 3]}
 
 
 def test_a_grid_has_every_value():

@@ -512,22 +512,6 @@ def test_the_same_line_resumes_to_the_total(frame, tmp_path):
     assert whole.trials["away"].tolist() == two.trials["away"].tolist()
 
 
-def test_a_call_that_goes_on_brings_further_starts(frame, tmp_path):
-    said = {"storage": str(tmp_path / "study.log")}
-    searched(Bent(), frame, 2, options=Study(n_windows=2, start={"away": 0.5}), **said)
-    more = Study(n_windows=2, start=[{"away": 0.5}, {"away": np.float64(0.25)}])
-    found = searched(Bent(), frame, 4, options=more, **said)
-    assert found.trials["away"].tolist()[1:3] == [0.5, 0.25]
-    assert found.trials["start"].tolist() == ["default", "start 1", "start 2", ""]
-
-
-def test_what_a_storage_could_not_give_back_is_no_start(frame):
-    with pytest.raises(ParameterTypeError, match=r"start holds numbers.*inf for away"):
-        searched(Bent(), frame, 2, options=Study(start={"away": float("inf")}))
-    with pytest.raises(ParameterTypeError, match=r"models holds model objects; got .*DataFrame"):
-        tune(frame, WindowMean(horizon=3), n_trials=2)
-
-
 @pytest.mark.parametrize(
     ("change", "words"),
     [

@@ -82,10 +82,7 @@ class NeuralForecaster(Forecaster):
     accumulate: int = param(1, at_least=1, help="batches whose gradients make one step")
     average: float = param(0.0, at_least=0, below=1, help="decay of an average of the weights that is kept instead of the last")
     validation: int | None = param(None, at_least=1, help="last rows of each series that the best weights are chosen by")
-    validate_every: int | str = param(
-        "auto", choices=("auto",), at_least=1,
-        help="steps between two looks at the validation rows; auto: a tenth of all, at most 50"
-    )  # fmt: skip
+    validate_every: int = param(50, at_least=1, help="steps between two looks at the validation rows")
     patience: int | None = param(None, at_least=1, help="looks without a better one after which training ends")
     time_limit: float | None = param(None, above=0, help="seconds after which training ends")
     seed: int = param(0, at_least=0, at_most=2**63 - 1, help="of weights and batches")
@@ -200,17 +197,14 @@ class NeuralForecaster(Forecaster):
 
     def _say_of_bands(self, state: State) -> None:
         """Bands are learned by windows that were not known: by windows known by heart, they are far too narrow."""
-        record = state.learned["record"]
-        passes = record.get("passes", 0.0)
+        passes = state.learned["record"].get("passes", 0.0)
         if passes >= BY_HEART and self.by_heart:
-            fewer = "with more series or longer ones"
-            if _making.usual_passes(self, record["windows"]) < passes:
-                without = "" if self.max_epochs is None else ", and without max_epochs"
-                fewer = f"with max_steps='auto' and batch_size='auto'{without}"
+            usual = isinstance(self.max_steps, str) and isinstance(self.batch_size, str)
+            fewer = "more series or longer ones" if usual else "max_steps='auto' and batch_size='auto'"
             said = (
                 f"{self.name}: training passed {passes:,.0f} times over the windows of the fit; seen so often, they are known "
                 "by heart, and the bands learned of them hold fewer values than they say. intervals='conformal' has bands from "
-                f"errors on rows held out; {fewer} it would pass less often."
+                f"errors on rows held out; with {fewer} it would pass less often."
             )
             say(said, TrainingWarning)
 
@@ -218,9 +212,6 @@ class NeuralForecaster(Forecaster):
         """Windows of a few horizons, as far as the data reach."""
         steps = self.horizon or 0
         return {"input_size": ["auto", *(k * steps for k in (2, 4) if not rows or (k + 1) * steps <= rows)]} if steps else {}
-
-    def _as_for(self, panel: Panel) -> NeuralForecaster:
-        return self.clone(**_making.length(self, panel))
 
     def _fit(self, panel: Panel, monitor: Monitor) -> Learned:
         limits(self)

@@ -31,7 +31,6 @@ ROOM = 10_000  # a size that any file may ask for: what is smaller does no harm
 TEXTS = ("numbers", "codes", "static", "static_codes", "clock")
 SHARED = ("channels", "season", "record", "weights")  # of every network; "scale" and "ties" of some
 SEEN = ("loss", "rate", "norm", "seconds", "validated", "validation")  # arrays of a record
-RECORD = (*SEEN, "kept", "why", "passes", "windows")
 
 
 def kept(learned: Learned) -> Learned:
@@ -154,8 +153,8 @@ def _tails(learned: Learned, channels: Channels) -> None:
 
 
 def _record(said: Any) -> None:
-    if not isinstance(said, dict) or set(said) != set(RECORD) or not isinstance(said["why"], str):
-        raise Unfit(f"its record has the fields {some(RECORD, most=20)}; found {shown(said, 200)}")
+    if not isinstance(said, dict) or set(said) != {*SEEN, "kept", "why", "passes"} or not isinstance(said["why"], str):
+        raise Unfit(f"its record has the fields {some([*SEEN, 'kept', 'why', 'passes'], most=20)}; found {shown(said, 200)}")
     arrays = [said[name] for name in SEEN]
     if not all(isinstance(one, np.ndarray) and one.ndim == 1 and one.dtype.kind in "fi" for one in arrays):
         raise Unfit("its record is not of columns of numbers")
@@ -166,7 +165,6 @@ def _record(said: Any) -> None:
     _whole(said["kept"], "the step kept", 0, steps)
     if not isinstance(said["passes"], float) or not 0 <= said["passes"] < math.inf:
         raise Unfit(f"its record says how many passes were made; found {shown(said['passes'])}")
-    _whole(said["windows"], "the count of its windows", 1 if said["passes"] else 0, 2**63 - 1)
 
 
 def _scale(said: Any, scale_by: str) -> None:

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 ANCHORED = ("standard", "robust", "min_max", "last", "revin", "difference")  # scalers that follow a shift of the data
 PLACES = ("point", "quantiles", "normal", "student_t", "laplace")  # heads whose point is on the scale of the window
 PASSES = 8  # over all windows, of max_steps="auto"
-LOOKS = 10  # at rows held out, of validate_every="auto" in a run of at most 500 steps
 COUNTING = ("lognormal", "negative_binomial", "poisson", "zero_inflated", "tweedie")  # heads of values that are not negative
 
 
@@ -72,8 +71,6 @@ def _learned(model: NeuralForecaster, panel: Panel, monitor: Monitor, before: Le
 
     monitor.shows(so_far)
     record = _trained(model, Told(panel, channels, scales), network, monitor, share)
-    if before is not None:  # what was known by heart is not forgotten by a few steps on
-        record["passes"] += before["record"]["passes"]
     monitor.shows(None)
     return Learned(_standing.at_end(panel, channels, scales), {**shared, "network": network, "record": record})
 
@@ -109,30 +106,18 @@ def options(model: NeuralForecaster, windows_there: int, rate: float = 1.0) -> O
     from deepforecast.training.options import Options
 
     batch = batch_size(model, windows_there)
-    whole = batch * model.accumulate
-    steps = usual_steps(windows_there, whole, model.most_steps) if isinstance(model.max_steps, str) else model.max_steps
+    steps = usual_steps(windows_there, batch, model.most_steps) if isinstance(model.max_steps, str) else model.max_steps
     if model.max_epochs is not None:
-        steps = max(-(-windows_there // whole), 1) * model.max_epochs
-    looks = min(max(steps // LOOKS, 1), 50) if isinstance(model.validate_every, str) else model.validate_every
-    same = ("weight_decay", "schedule", "warmup", "grad_clip", "clip_value", "accumulate", "average", "patience", "time_limit",
-            "seed", "precision", "accelerator", "devices", "strategy", "compile", "progress", "checkpoint_dir",
-            "checkpoint_every")  # fmt: skip
+        steps = max(-(-windows_there // (batch * model.accumulate)), 1) * model.max_epochs
+    same = ("weight_decay", "schedule", "warmup", "grad_clip", "clip_value", "accumulate", "average",
+            "validate_every", "patience", "time_limit", "seed", "precision", "accelerator", "devices", "strategy", "compile",
+            "progress", "checkpoint_dir", "checkpoint_every")  # fmt: skip
     return Options(
-        max_steps=steps, batch_size=batch, share=rate, evenly=model.draw == "series", validate_every=looks,
+        max_steps=steps, batch_size=batch, share=rate, evenly=model.draw == "series",
         learning_rate=0.0 if isinstance(model.learning_rate, str) else model.learning_rate * rate,
         teacher=getattr(model, "teacher", "constant"), trainer=model.trainer or {},
         **{name: getattr(model, name) for name in same},
     )  # fmt: skip
-
-
-def length(model: NeuralForecaster, panel: Panel) -> dict[str, Any]:
-    """The steps of a fit of a panel and their batches, as parameters."""
-    if not isinstance(model.max_steps, str) and not isinstance(model.batch_size, str) and model.max_epochs is None:
-        return {}
-    size = _input_size(model, panel, _steps(model), _season(model, panel))
-    there = len(windows.places(panel, size, _steps(model), _held_out(model, panel), model.recent))
-    said = options(model, there)
-    return {"max_steps": said.max_steps, "batch_size": said.batch_size, "max_epochs": None}
 
 
 def batch_size(model: NeuralForecaster, windows_there: int) -> int:
@@ -140,12 +125,6 @@ def batch_size(model: NeuralForecaster, windows_there: int) -> int:
     if not isinstance(model.batch_size, str):
         return model.batch_size
     return min(max(windows_there // PASSES, 32), model.largest_batch)
-
-
-def usual_passes(model: NeuralForecaster, windows_there: int) -> float:
-    """How often the model would pass over so many windows if nobody said how long it is to learn."""
-    said = options(model.clone(max_steps="auto", batch_size="auto", max_epochs=None), windows_there)
-    return said.max_steps * said.batch_size * said.accumulate / windows_there
 
 
 def usual_steps(windows_there: int, batch_size: int, most: int = 500) -> int:
@@ -241,7 +220,7 @@ def _trained(
         "weights": _weights(network),
     }  # fmt: skip
     record = learn(network, train, validation, said, monitor, run)
-    return _plain(record, record.kept * said.batch_size * said.accumulate, len(train.places))
+    return _plain(record, record.kept * said.batch_size * said.accumulate / len(train.places))
 
 
 def _ratio(panel: Panel, channels: Channels) -> float:
@@ -270,13 +249,12 @@ def _held_out(model: NeuralForecaster, panel: Panel) -> int:
     return model.validation
 
 
-def _plain(record: Any, seen: int = 0, windows_there: int = 0) -> dict[str, Any]:
-    """`seen`: windows in the steps whose weights are kept, of so many that are there."""
+def _plain(record: Any, passes: float = 0.0) -> dict[str, Any]:
     return {
         "loss": np.array(record.loss), "rate": np.array(record.rate), "norm": np.array(record.norm),
         "seconds": np.array(record.seconds), "validated": np.array(list(record.validation), dtype=np.int64),
         "validation": np.array(list(record.validation.values())), "kept": record.kept, "why": record.why,
-        "passes": seen / max(windows_there, 1), "windows": windows_there,
+        "passes": passes,
     }  # fmt: skip
 
 

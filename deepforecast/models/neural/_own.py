@@ -37,11 +37,9 @@ def module(model: NeuralForecaster, panel: Panel) -> Any:
         ties = _ties.tied(model, trained, panel).shared.get("ties")
         shared = {name: value for name, value in state.learned.shared.items() if name != "ties"}
         shared |= {} if ties is None else {"ties": ties}
-        shared["record"] = {**shared["record"], "passes": training.windows_seen / max(len(there), 1), "windows": len(there)}
         model.__dict__["state_"] = replace(state, learned=replace(state.learned, shared=shared))
 
-    training = Training(network, _making.options(model, len(there)), ended=ended)
-    return training
+    return Training(network, _making.options(model, len(there)), ended=ended)
 
 
 def datamodule(model: NeuralForecaster, frame: Frame, static: Frame | None) -> Any:
