@@ -42,6 +42,7 @@ def main() -> None:
     lines = ["# Networks on few short series", "", "`python benchmarks/bench_small_panels.py`: " + told, "",
              "| set | series | model | steps | window | MASE | interval score | coverage of 80 % | CPU s |",
              "|---|---|---|---|---|---|---|---|---|"]  # fmt: skip
+    pairs: dict[Any, list[Any]] = {}
     for name, count, horizon, season, draws in SETS[: 1 if given.quick else None]:
         panels = [drawn(name, count, seed) for seed in range(draws)]
         for model in ("SeasonalNaive", *given.models):
@@ -50,9 +51,15 @@ def main() -> None:
                 for window, cut in (("before", horizon), ("last", 0))[bool(way and options) :]:
                     tried = getattr(deepforecast, model)(horizon=horizon, **options)
                     seen = np.mean([measured(tried.clone(), one, season, cut) for one in panels], axis=0)
+                    if options or not cut:
+                        pairs.setdefault((name, count, model), []).append(seen)
                     told = " | ".join(f"{value:.{digits}f}" for value, digits in zip(seen, (3, 2, 2, 1), strict=True))
                     lines.append(f"| {name} | {count} | {model} | {way} | {window} | {told} |")
                     print(lines[-1], flush=True)
+    both = np.array([pair for pair in pairs.values() if len(pair) == 2])
+    mase, score, _, spent = (both[:, 0] / both[:, 1]).T
+    told = f"better interval score in {(score < 1).sum()} of {len(both)} cases and the better MASE in {(mase < 1).sum()}"
+    lines += ["", f"On the last horizon the defaults have the {told}, in {np.median(spent):.0%} of the seconds (median)."]
     write("small_panels", lines, given.quick)
 
 
