@@ -30,9 +30,8 @@ class Reading:
 
 def add_data(parser: Parser) -> None:
     """The data file, its columns and its frequency."""
-    parser.add_argument(
-        "data", metavar="DATA", help="CSV or parquet file with a row for each series and time; - for CSV on standard input"
-    )
+    data_help = "CSV or parquet file with a row for each series and time; - for CSV on standard input"
+    parser.reads(parser.add_argument("data", metavar="DATA", help=data_help))
     columns = parser.add_argument_group(
         "columns of the data", "unique_id, ds, y and item_id, timestamp, target are recognised; no id: one series"
     )
@@ -48,7 +47,8 @@ def add_data(parser: Parser) -> None:
 
 def add_static(parser: Parser) -> None:
     """A file with the static columns."""
-    parser.add_argument("--static-data", metavar="FILE", help="file with a row for each series that holds the static columns")
+    static_help = "file with a row for each series that holds the static columns"
+    parser.reads(parser.add_argument("--static-data", metavar="FILE", help=static_help))
 
 
 def add_reading(parser: Parser) -> None:
@@ -77,11 +77,12 @@ def add_reading(parser: Parser) -> None:
 def add_output(parser: Parser, what: str) -> None:
     """Where a frame goes."""
     output = parser.add_argument_group("output")
-    output.add_argument(
+    target = output.add_argument(
         "--output",
         metavar="FILE",
         help=f"write {what} to a .csv or .parquet file, whole or not at all; - for CSV on standard output",
     )
+    parser.writes(target)
     output.add_argument(
         "--spreadsheet-safe",
         action="store_true",

@@ -6,6 +6,7 @@ nowhere else; the same command goes on where one was stopped. `audit SUITE` look
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -26,11 +27,15 @@ examples:
 
 def add_arguments(parser: Parser, arguments: Sequence[str]) -> None:
     """The options of the command."""
-    parser.add_argument("words", metavar="SUITE", nargs="+", help="name or path of a suite; audit SUITE for the leak audit")
+    suite = parser.add_argument(
+        "words", metavar="SUITE", nargs="+", help="name or path of a suite; audit SUITE for the leak audit"
+    )
+    parser.reads(suite)
     parser.add_argument("--models", metavar="MODEL", nargs="+", help="these alone, as Name or Name:parameter=value,...")
     parser.add_argument("--jobs", metavar="N", type=int, default=1, help="jobs side by side, each on one thread (default 1)")
     parser.add_argument("--output", metavar="FOLDER", help="keep rows, forecasts and scores there, so that a later run goes on")
-    parser.add_argument("--report", metavar="FILE", help="write the run to one HTML page that opens offline")
+    report = parser.add_argument("--report", metavar="FILE", help="write the run to one HTML page that opens offline")
+    parser.writes(report)
     parser.add_argument("--peers", metavar="NAME", nargs="+", help="other libraries in the suite that run beside these models")
     parser.add_argument("--tasks", metavar="NAME", nargs="+", help="these alone; patterns as etth1-* may be given")
     parser.add_argument("--seeds", metavar="N", nargs="+", type=int, help="instead of those of the suite")
@@ -63,7 +68,23 @@ def run(values: argparse.Namespace) -> Outcome:
         time_limit=values.time_limit,
     )
     suite = adjusted(load(names[0]), cut)
+    _refuse_own_suite(names[0], values.output)
     return _audit(suite, values) if audits else _run(suite, values)
+
+
+def _refuse_own_suite(name: str, output: str | None) -> None:
+    """Refuse a folder where the record of the run would replace the user's own suite file."""
+    from deepforecast.benchmark.rows import RESULTS, SUITE
+    from deepforecast.benchmark.suite import find
+    from deepforecast.errors import ParameterError, shown
+
+    if output is None or os.path.exists(os.path.join(output, RESULTS)):  # the suite file of an earlier run is ours
+        return
+    record = os.path.join(output, SUITE)
+    if os.path.exists(record) and os.path.samefile(record, find(name)):
+        raise ParameterError(
+            f"--output must be a folder without the suite that is run: {shown(record)} would be replaced. Pass another folder."
+        )
 
 
 def entry_of(text: str) -> dict[str, Any]:

@@ -26,8 +26,11 @@ NOT_NAMED = "No model was named, so these are the baselines. More: --models Auto
 def add_arguments(parser: Parser, arguments: Sequence[str]) -> None:
     """The options of the command."""
     add_backtest(parser, models_required=False)
-    parser.add_argument("--report", metavar="FILE", help="write the whole comparison to one HTML page that opens offline")
-    parser.add_argument("--plot", metavar="FILE", help="draw the leaderboard: .png, .svg or .pdf")
+    report = parser.add_argument(
+        "--report", metavar="FILE", help="write the whole comparison to one HTML page that opens offline"
+    )
+    plot = parser.add_argument("--plot", metavar="FILE", help="draw the leaderboard: .png, .svg or .pdf")
+    parser.writes(report, plot)
     add_output(parser, "the forecasts (id, time, cutoff, target, a column for each model)")
 
 

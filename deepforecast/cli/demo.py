@@ -38,7 +38,7 @@ def run(values: argparse.Namespace) -> Outcome:
     from deepforecast.cli.writing import check_target
 
     for name in ("attention.png", "forecast.csv", "forecast.png", "model.dfc", "report.html"):
-        check_target(os.path.join(values.output, name))
+        check_target(os.path.join(values.output, name), new_folder=True)
     steps = Steps(aloud=not values.json, of=8)
     steps.head("deepforecast: check, compare, tune, explain, forecast and plot, on data that ship with it")
     with steps.step("load two data sets"):

@@ -26,9 +26,8 @@ def add_arguments(parser: Parser, arguments: Sequence[str]) -> None:
     parser.add_argument(
         "--model", required=True, action=Once, metavar="NAME", help="which model; deepforecast models lists them"
     )
-    parser.add_argument(
-        "--save", required=True, metavar="FILE", help="where the fitted model goes; what stands there is replaced"
-    )
+    save_help = "file of the fitted model; a model file that exists is replaced, any other file is not"
+    parser.writes(parser.add_argument("--save", required=True, metavar="FILE", help=save_help))
     add_data(parser)
     add_static(parser)
     name = named(arguments)
@@ -50,16 +49,16 @@ def run(values: argparse.Namespace) -> Outcome:
     from deepforecast.cli.flags import parameters
     from deepforecast.cli.model_names import find
     from deepforecast.cli.reading import read_all
-    from deepforecast.cli.writing import check_target
+    from deepforecast.cli.writing import check_model_target, save_model
 
-    check_target(values.save)
+    check_model_target(values.save)
     cls = find(values.model)
     model = cls(**parameters(values, cls))
     data, static = read_all(values)
     started = time.perf_counter()
     model.fit(data.frame, freq=frequency_of(values.freq), columns=data.roles, static=static)
     seconds = time.perf_counter() - started
-    model.save(values.save)
+    save_model(model, values.save)
     series = model.state_.series
     facts = {"model": repr(model), "series": len(series), "rows": len(data.frame), "freq": series.calendar.freq}
     facts |= {"seconds": seconds, "saved": values.save}

@@ -27,6 +27,16 @@ class Parser(argparse.ArgumentParser):
         )
         self.subject = prog
         self.lacking = ""
+        self.inputs: list[argparse.Action] = []
+        self.targets: list[argparse.Action] = []
+
+    def reads(self, *actions: argparse.Action) -> None:
+        """Declare options whose values are files that the command reads."""
+        self.inputs += actions
+
+    def writes(self, *actions: argparse.Action) -> None:
+        """Declare options whose values are files that the command writes."""
+        self.targets += actions
 
     def error(self, message: str) -> NoReturn:
         """Raise it."""

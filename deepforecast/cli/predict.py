@@ -19,17 +19,23 @@ examples:
 
 def add_arguments(parser: Parser, arguments: Sequence[str]) -> None:
     """The options of the command."""
-    parser.add_argument("model", metavar="MODEL", help="file written by deepforecast fit, or by model.save in Python")
+    model = parser.add_argument("model", metavar="MODEL", help="file written by deepforecast fit, or by model.save in Python")
     parser.add_argument("--horizon", type=int, metavar="STEPS", help="steps to forecast; that of the model if not given")
     add_levels(parser)
     parser.add_argument("--quantiles", type=number, nargs="+", action="extend", metavar="Q", help="quantiles, e.g. 0.1 0.5 0.9")
-    parser.add_argument("--data", metavar="FILE", help="forecast from the end of these histories, in place of those of the fit")
-    parser.add_argument("--future-data", metavar="FILE", help="the columns known ahead: a row for each series and step to come")
-    parser.add_argument(
+    data = parser.add_argument(
+        "--data", metavar="FILE", help="forecast from the end of these histories, in place of those of the fit"
+    )
+    future = parser.add_argument(
+        "--future-data", metavar="FILE", help="the columns known ahead: a row for each series and step to come"
+    )
+    template = parser.add_argument(
         "--future-template",
         metavar="FILE",
         help="write the rows that --future-data has to have, without its columns, and leave",
     )
+    parser.reads(model, data, future)
+    parser.writes(template)
     add_static(parser)
     add_reading(parser)
     add_output(parser, "the forecasts")

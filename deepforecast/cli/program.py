@@ -15,6 +15,7 @@ from deepforecast.cli import streams
 from deepforecast.cli.outcome import Outcome
 from deepforecast.cli.parser import Parser
 from deepforecast.cli.wording import Wording
+from deepforecast.cli.writing import refuse_overwritten_inputs
 from deepforecast.core.progress import silent
 from deepforecast.errors import DataWarning, DeepForecastError, ParameterError, TrainingWarning, shown, some
 
@@ -89,6 +90,7 @@ def command(given: Sequence[str], worded: Wording) -> int:
     every.add_argument("--traceback", action="store_true", help="show where an error comes from")
     values = parser.parse(rest)
     values.worded, worded.options = worded, parser.options
+    refuse_overwritten_inputs(parser, values)
     with silent() if values.json else nullcontext():
         outcome: Outcome = module.run(values)
     present(outcome, values.json)

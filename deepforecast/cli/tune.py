@@ -42,9 +42,11 @@ def add_arguments(parser: Parser, arguments: Sequence[str]) -> None:
     parser.add_argument("--trials", type=int, required=True, metavar="N", help="trials of the study, earlier ones included")
     parser.add_argument("--timeout", type=number, metavar="SECONDS", help="when to end, with what there is")
     parser.add_argument("--metric", nargs="+", action="extend", metavar="NAME", help="e.g. mase; several, also seconds (mase)")
-    parser.add_argument("--space", metavar="FILE", help="YAML file of what is searched, in place of the declared ranges")
+    space = parser.add_argument(
+        "--space", metavar="FILE", help="YAML file of what is searched, in place of the declared ranges"
+    )
     study = parser.add_argument_group("the study")
-    study.add_argument("--storage", metavar="PLACE", help="journal file, .db for SQLite, or the URL of a database")
+    storage = study.add_argument("--storage", metavar="PLACE", help="journal file, .db for SQLite, or the URL of a database")
     study.add_argument("--study-name", metavar="NAME", help="which study of the storage; models and horizon if not given")
     study.add_argument("--jobs", type=int, default=1, metavar="N", help="processes at a time (1)")
     study.add_argument("--sampler", choices=SAMPLERS, default=PLAIN.sampler, help="how configurations are drawn (tpe)")
@@ -57,7 +59,9 @@ def add_arguments(parser: Parser, arguments: Sequence[str]) -> None:
     windows.add_argument("--windows", type=int, metavar="N", default=PLAIN.n_windows, help="stretches that are forecast (3)")
     windows.add_argument("--holdout", type=int, metavar="N", default=0, help="last windows that are not searched on (0)")
     windows.add_argument("--refit", default="auto", metavar="WHEN", help="auto, true, false, or every N windows")
-    parser.add_argument("--plot", metavar="FILE", help="draw the history: .html")
+    plot = parser.add_argument("--plot", metavar="FILE", help="draw the history: .html")
+    parser.reads(space)
+    parser.writes(storage, plot)
     add_output(parser, "the trials")
 
 

@@ -1,15 +1,20 @@
-"""Frames to files, whole or not at all, and to standard output."""
+"""Files that commands write: checks of their paths before the work begins, then frames, figures and models."""
 
 from __future__ import annotations
 
 import argparse
 import io
 import os
+import sys
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from deepforecast.errors import ParameterError, SaveError, say, shown, some
 from deepforecast.io.atomic import replace_file
+
+if TYPE_CHECKING:
+    from deepforecast.cli.parser import Parser
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """What text begins with that spreadsheets run as a formula. CSV holds it as it is unless asked otherwise: an id that comes
@@ -23,8 +28,42 @@ def as_pandas(frame: Any) -> Any:
     return opened(frame).to_pandas()
 
 
-def check_target(path: str | None, *suffixes: str) -> None:
-    """Refuse a place where nothing can be written before the work begins, not after."""
+def refuse_overwritten_inputs(parser: Parser, values: argparse.Namespace) -> None:
+    """Refuse a file to write that is also read, or written by another option, by whatever path it is named."""
+    files: list[tuple[argparse.Action, str]] = []
+    for action in parser.inputs:
+        value = getattr(values, action.dest)
+        files += [(action, path) for path in (value if isinstance(value, list) else [value]) if path is not None]
+    for action in parser.targets:
+        target = getattr(values, action.dest)
+        if target is None or target == "-":
+            continue
+        for other, path in files:
+            if _same_file(target, path):
+                role = "reads" if other in parser.inputs else "writes"
+                raise ParameterError(
+                    f"{_option(action)} must not be a file that {parser.prog} {role} as {_option(other)}, got "
+                    f"{shown(target, 200)}, which is {shown(path, 200)}. Pass another file name to {_option(action)}."
+                )
+        files.append((action, target))
+
+
+def _option(action: argparse.Action) -> str:
+    return action.option_strings[0] if action.option_strings else str(action.metavar)
+
+
+def _same_file(target: str, path: str) -> bool:
+    """Whether two paths are one file: links are followed, `-` is what standard input was redirected from."""
+    with suppress(OSError, ValueError, AttributeError):  # one does not exist, or is no path; a stream that is no file
+        status = os.fstat(sys.stdin.fileno()) if path == "-" else os.stat(path)
+        return os.path.samestat(os.stat(target), status)
+    if path == "-" or "\0" in target + path:
+        return False
+    return os.path.normcase(os.path.realpath(target)) == os.path.normcase(os.path.realpath(path))
+
+
+def check_target(path: str | None, *suffixes: str, new_folder: bool = False) -> None:
+    """Refuse a path where nothing can be written before the work begins, not after."""
     if path is None or path == "-":
         return
     if suffixes and Path(path).suffix.lower() not in suffixes:
@@ -37,11 +76,41 @@ def check_target(path: str | None, *suffixes: str) -> None:
     folder = next(parent for parent in Path(path).absolute().parents if parent.exists())
     if not folder.is_dir() or not os.access(folder, os.W_OK):
         raise SaveError(f"{shown(path, 200)} cannot be written: {shown(str(folder), 200)} is not a folder one may write to.")
+    parent = Path(path).absolute().parent
+    if not new_folder and parent != folder:
+        name = shown(str(parent), 200)
+        raise SaveError(f"{shown(path, 200)} cannot be written: there is no folder {name}. Make it first, e.g. mkdir -p.")
 
 
 def check_frame_target(path: str | None) -> None:
     """As `check_target`, for `--output`."""
     check_target(path, ".csv", ".parquet", ".pq")
+
+
+def check_model_target(path: str) -> None:
+    """As `check_target`, for a model: of the files that exist, only model files and empty ones are replaced."""
+    check_target(path)
+    if os.path.exists(path) and not _is_model_file(path):
+        raise SaveError(
+            f"{shown(path, 200)} must be a new file or a model file, and is another file; it was not replaced. "
+            "Pass another file name, or remove the file first."
+        )
+
+
+def _is_model_file(path: str) -> bool:
+    """Whether a file begins as a model file does, or is empty: nothing else is lost when it is replaced."""
+    from deepforecast.io.bundle import MAGIC  # loads safetensors
+
+    if not os.path.isfile(path) or not os.access(path, os.R_OK):
+        return False
+    with open(path, "rb") as file:
+        return file.read(len(MAGIC)) in (b"", MAGIC)
+
+
+def save_model(model: Any, path: str) -> None:
+    """`--save FILE`; the file is looked at again, as a fit takes a while."""
+    check_model_target(path)
+    model.save(path)
 
 
 def write_bytes(path: str, data: bytes) -> None:

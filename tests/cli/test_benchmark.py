@@ -60,6 +60,17 @@ def test_without_a_folder_nothing_is_kept_and_that_is_said(run: Any, asked: list
     assert not Path(asked[0][1]).exists()
 
 
+def test_a_run_never_replaces_the_suite_file_of_the_user(run: Any, asked: list[Any], folder: Path) -> None:
+    (folder / "suite.yaml").write_text(SUITE)
+    message = run("benchmark", "suite.yaml", "--output", ".").refusal()
+    assert message == (
+        "--output must be a folder without the suite that is run: ./suite.yaml would be replaced. Pass another folder."
+    )
+    assert (folder / "suite.yaml").read_text() == SUITE
+    (folder / "results.jsonl").write_text("")  # of an earlier run, whose record of the suite this is
+    assert run("benchmark", "suite.yaml", "--output", ".").status == 1
+
+
 def test_the_rehearsal_of_this_call_is_counted(run: Any, asked: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
     assert "Rehearsal" not in run("benchmark", "small.yaml").out
     told = {"rehearsal": "12.3 s before the first job"}

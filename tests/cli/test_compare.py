@@ -32,6 +32,7 @@ def test_as_json(run) -> None:
 
 
 def test_files(run, folder: Path) -> None:
+    (folder / "out").mkdir()
     ran = run(*THREE, "--level", "80", "--report", "out/report.html", "--plot", "board.png", "--output", "cv.parquet")
     assert ran.out.splitlines()[-1] == "Written: out/report.html, board.png, cv.parquet."
     assert (folder / "board.png").read_bytes().startswith(b"\x89PNG")

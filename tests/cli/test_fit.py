@@ -14,12 +14,12 @@ from deepforecast.cli.fit import named
 
 def test_fits_and_saves(run, folder: Path) -> None:
     ran = run(
-        "fit", "sales.csv", "--model", "seasonal-naive", "--horizon", "14", "--season-length", "7", "--save", "new/model.dfc"
+        "fit", "sales.csv", "--model", "seasonal-naive", "--horizon", "14", "--season-length", "7", "--save", "model.dfc"
     )
     assert (ran.status, ran.err) == (0, "")
     assert ran.out.startswith("SeasonalNaive(horizon=14, season_length=7) fitted to 2 series of 140 rows, freq D, in ")
     assert ran.out.count("\n") == 1
-    model = load(folder / "new" / "model.dfc")
+    model = load(folder / "model.dfc")
     frame = pd.read_csv(folder / "sales.csv", dtype={"unique_id": str}, parse_dates=["ds"])
     expected = SeasonalNaive(horizon=14, season_length=7).fit(frame).predict(level=80)
     pd.testing.assert_frame_equal(model.predict(level=80), expected, check_dtype=False)

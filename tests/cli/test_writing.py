@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import math
 from argparse import Namespace
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -14,8 +15,18 @@ import pyarrow as pa
 import pytest
 
 from deepforecast.cli.arguments import Reading
+from deepforecast.cli.parser import Parser
+from deepforecast.cli.program import COMMANDS
 from deepforecast.cli.reading import read
-from deepforecast.cli.writing import check_frame_target, check_target, csv_bytes, write_bytes, write_frame
+from deepforecast.cli.writing import (
+    check_frame_target,
+    check_model_target,
+    check_target,
+    csv_bytes,
+    save_model,
+    write_bytes,
+    write_frame,
+)
 from deepforecast.errors import DataWarning, ParameterError, SaveError
 
 
@@ -98,7 +109,6 @@ def test_places_are_looked_at_before_the_work(tmp_path: Path, monkeypatch: pytes
     monkeypatch.chdir(tmp_path)
     Path("file").write_text("")
     Path("folder.csv").mkdir()
-    check_frame_target("new/deep/f.csv")
     check_frame_target("-")
     check_frame_target(None)
     with pytest.raises(ParameterError, match=r"ends in \.csv, \.parquet or \.pq; got f\.txt"):
@@ -107,4 +117,93 @@ def test_places_are_looked_at_before_the_work(tmp_path: Path, monkeypatch: pytes
         check_frame_target("folder.csv")
     with pytest.raises(SaveError, match="file is not a folder"):
         check_target("file/f.csv")
-    assert not Path("new").exists()
+
+
+OVERWRITES = [
+    "fit INPUT --model Naive --horizon 2 --save TARGET",
+    "predict model.dfc --data INPUT --output TARGET",
+    "predict INPUT --output TARGET",
+    "predict model.dfc --future-data INPUT --future-template TARGET",
+    "predict model.dfc --static-data INPUT --output TARGET",
+    "check INPUT --output TARGET",
+    "cross-validate INPUT --model Naive --horizon 2 --output TARGET",
+    "compare INPUT --models Naive --horizon 2 --output TARGET",
+    "compare INPUT --models Naive --horizon 2 --report TARGET",
+    "compare INPUT --models Naive --horizon 2 --plot TARGET",
+    "tune INPUT --model Naive --horizon 2 --trials 1 --output TARGET",
+    "tune INPUT --model Naive --horizon 2 --trials 1 --plot TARGET",
+    "tune INPUT --model Naive --horizon 2 --trials 1 --storage TARGET",
+    "tune sales.csv --model Naive --horizon 2 --trials 1 --space INPUT --storage TARGET",
+    "tune sales.csv --model Naive --horizon 2 --trials 1 --plot INPUT --output TARGET",
+    "benchmark INPUT --report TARGET",
+]
+
+
+@pytest.mark.parametrize("link", ["same", "relative", "hard", "symbolic"])
+@pytest.mark.parametrize("line", OVERWRITES)
+def test_no_command_writes_to_its_own_input(run, folder: Path, line: str, link: str) -> None:
+    source = folder / "input.csv"
+    source.write_text("unique_id,ds,y\n")
+    target = {"same": "input.csv", "relative": f"../{folder.name}/input.csv"}.get(link, "link")
+    if link == "hard":
+        (folder / target).hardlink_to(source)
+    elif link == "symbolic":
+        (folder / target).symlink_to(source)
+    words = [{"INPUT": "input.csv", "TARGET": target}.get(word, word) for word in line.split()]
+    message = run(*words).refusal()
+    assert f"got {target}, which is input.csv. Pass another file name to --" in message
+    assert source.read_text() == "unique_id,ds,y\n"
+
+
+def test_no_command_writes_to_the_file_on_standard_input(run, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = (folder / "sales.csv").read_text()
+    line = ["cross-validate", "-", "--model", "Naive", "--horizon", "2", "--output"]
+    with open(folder / "sales.csv") as file:
+        monkeypatch.setattr("sys.stdin", file)
+        assert "--output must not be a file" in run(*line, "sales.csv").refusal()
+        assert (folder / "sales.csv").read_text() == before
+        assert run(*line, "forecasts.csv").status == 0
+    assert (folder / "forecasts.csv").exists()
+
+
+def test_two_outputs_are_two_files_also_where_neither_exists(run, folder: Path) -> None:
+    (folder / "x.csv").symlink_to("x.html")
+    line = ["tune", "sales.csv", "--model", "Naive", "--horizon", "2", "--trials", "1"]
+    message = run(*line, "--output", "x.csv", "--plot", "x.html").refusal()
+    assert "deepforecast tune writes as --plot, got x.csv, which is x.html" in message
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_option_that_names_a_file_is_declared_as_input_or_output(command: str) -> None:
+    parser = Parser(command, "", "")
+    import_module(f"deepforecast.cli.{command.replace('-', '_')}").add_arguments(parser, [])
+    files = {"FILE", "DATA", "SUITE", "PLACE"} | ({"MODEL"} if command == "predict" else set())
+    expected = [action.dest for action in parser._actions if action.metavar in files]
+    declared = [action.dest for action in (*parser.inputs, *parser.targets)]
+    assert sorted(declared) == sorted(expected)
+
+
+@pytest.mark.parametrize("content", ["my notes", "unique_id,ds,y\n", "\x89DF"])
+def test_a_model_never_replaces_another_file(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_bytes(content.encode("latin-1"))
+    with pytest.raises(SaveError, match=r"notes\.txt must be a new file or a model file, and is another file"):
+        check_model_target(str(path))
+    with pytest.raises(SaveError, match="must be a new file or a model file"):
+        save_model(None, str(path))  # looked at again after the fit
+
+
+@pytest.mark.parametrize("content", [None, b"", b"\x89DFC\r\n\x1a\nof an earlier version"])
+def test_a_model_replaces_a_model_and_an_empty_file(tmp_path: Path, content: bytes | None) -> None:
+    path = tmp_path / "model.dfc"
+    if content is not None:
+        path.write_bytes(content)
+    check_model_target(str(path))
+
+
+def test_folders_of_targets_must_exist(tmp_path: Path) -> None:
+    path = str(tmp_path / "new" / "deep" / "f.csv")
+    with pytest.raises(SaveError, match=r"there is no folder .*new/deep\. Make it first, e\.g\. mkdir -p"):
+        check_frame_target(path)
+    check_target(path, new_folder=True)
+    assert list(tmp_path.iterdir()) == []
