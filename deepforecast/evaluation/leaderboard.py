@@ -88,23 +88,24 @@ class Leaderboard:
         """
         from deepforecast.plotting import plot_leaderboard
 
-        name = self.metrics[0] if metric is None else metric
-        if name not in self.criteria:
-            there = some(list(self.criteria), most=20)
-            raise ParameterError(f"metric is a column of scores of this board; got {shown(name)}. There are {there}.")
-        higher = self.criteria[name].metric.better == "high"
-        return plot_leaderboard(self.distances(name), lower_is_better=not higher, backend=backend)  # type: ignore[arg-type]
+        return plot_leaderboard(self, metric, backend=backend)  # type: ignore[arg-type]
 
     def tidy(self) -> Any:
-        """`model, metric, value, low, high` of every metric and model that did not fail: for plots of your own."""
+        """`model, metric, value, low, high, seconds` of every metric and model that did not fail: for plots of your own."""
         import pandas as pd
 
         return pd.concat([self._part(name, name) for name in self.criteria], ignore_index=True)
 
     def distances(self, metric: str) -> Any:
-        """`tidy` of one metric; of one that is best neither low nor high the mean distance of the series from there."""
+        """`tidy` of one metric and `lower_is_better`; of one that is best neither low nor high the mean distance from there."""
+        if metric not in self.criteria:
+            columns = some(list(self.criteria), most=20)
+            raise ParameterError(
+                f"`metric` must be a column of scores of the board, got {shown(metric)}. There are: {columns}."
+            )
         criterion = self.criteria[metric]
-        return self._part(criterion.judged_by, metric if criterion.best is None else f"{metric}, {direction(criterion)}")
+        label = metric if criterion.best is None else f"{metric}, {direction(criterion)}"
+        return self._part(criterion.judged_by, label).assign(lower_is_better=criterion.metric.better != "high")
 
     def _part(self, column: str, label: str) -> Any:
         """A column of scores with its interval, under the usual names."""
@@ -112,6 +113,7 @@ class Leaderboard:
         held = good[["model", column, f"{column}-low", f"{column}-high"]]
         part = held.set_axis(["model", "value", "low", "high"], axis=1).reset_index(drop=True)
         part.insert(1, "metric", label)
+        part["seconds"] = (good["fit_seconds"] + good["predict_seconds"]).to_numpy()
         return part
 
     def report(self, path: Any) -> None:

@@ -60,9 +60,8 @@ def scores(board: Leaderboard) -> str:
 
 def cost(board: Leaderboard) -> str:
     """Seconds against the metric that decides."""
-    table, metric = board.table[board.table["error"] == ""], board.metrics[0]
-    held = board.distances(metric)
-    held["seconds"] = (table["fit_seconds"] + table["predict_seconds"]).to_numpy()
+    metric = board.metrics[0]
+    held = board.distances(metric).drop(columns="lower_is_better")
     if board.criteria[metric].metric.better == "high":
         held["value"], held["metric"] = -held["value"], f"minus {metric}"
     if not np.isfinite(held["value"] * held["seconds"]).any():
@@ -113,8 +112,7 @@ def _dots(board: Leaderboard, column: str, anchor: str) -> str:
     held = board.distances(column)
     if not np.isfinite(held["value"]).any():
         return f"<p>{escape(shown(column, 60))} has no value for any model.</p>"
-    higher = board.criteria[column].metric.better == "high"
-    return figure(anchor, plot_leaderboard(held, lower_is_better=not higher, backend="plotly"))
+    return figure(anchor, plot_leaderboard(held, backend="plotly"))
 
 
 def _curve(model: str, shares: Floats, x: Floats, levels: list[float], place: int) -> list[Mark]:

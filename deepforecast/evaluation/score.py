@@ -21,6 +21,7 @@ from deepforecast.evaluation.actuals import read_actuals
 from deepforecast.evaluation.forecast_columns import chosen, find_models, model_named
 from deepforecast.evaluation.forecast_rows import read_rows
 from deepforecast.evaluation.grouping import MODEL, Grouping, checked_by, grouping
+from deepforecast.evaluation.leaderboard import Leaderboard
 from deepforecast.evaluation.material import Material
 from deepforecast.evaluation.requests import Request, requests
 from deepforecast.evaluation.steps import steps_ahead
@@ -30,7 +31,7 @@ LEFT_OUT = "left_out"
 
 
 def score(
-    forecasts: Frame,
+    forecasts: Frame | Leaderboard,
     *,
     actual: Frame | None = None,
     metrics: Any = None,
@@ -44,11 +45,11 @@ def score(
 ) -> Frame:
     """Metrics of every model in a frame of forecasts: one row a model, in the library of `forecasts`.
 
-    `forecasts`: from `cross_validate` (it holds the actual values), from `predict` or, with a column `sample`, from `simulate`
-    (then `actual` holds them; rows are matched by id and time, those not forecast are ignored). Every numeric column is a
-    model, with its intervals `<model>-lo-80`, `<model>-hi-80` and quantiles `<model>-q-0.1`, but the keys (cutoff, step and
-    sample too) and what `columns` declares as covariates. A column of another kind, of prices for example, would be scored as
-    a model: say `columns={"future": ["price"]}`, or by `models` which ones are.
+    `forecasts`: from `compare` or `cross_validate` (they hold the actual values), from `predict` or, with a column `sample`,
+    from `simulate` (then `actual` holds them; rows are matched by id and time, those not forecast are ignored). Every numeric
+    column is a model, with its intervals `<model>-lo-80`, `<model>-hi-80` and quantiles `<model>-q-0.1`, but the keys (cutoff,
+    step and sample too) and what `columns` declares as covariates. A column of another kind, of prices for example, would be
+    scored as a model: pass `columns={"future": ["price"]}`, or list the models in `models`.
 
     `metrics`: names ("mase"; "coverage-80" for one level alone), functions or `Metric` objects. By default mae, rmse, smape,
     wape, bias; with `train` mase, rmsse; with `reference` owa; for each level coverage, width, winkler and with `train` msis;
@@ -75,6 +76,9 @@ def score(
     0     A  1.5   0.5
     1     B  2.0   2.0
     """
+    if isinstance(forecasts, Leaderboard):
+        columns = forecasts.settings["columns"] if columns is None else columns
+        forecasts = forecasts.forecasts
     table = frames.opened(forecasts, "frame of forecasts")
     names, covariates = _names(columns, table.columns, actual)
     if not len(table):

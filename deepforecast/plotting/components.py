@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from deepforecast.data.columns import Columns
 from deepforecast.data.frames import Frame
-from deepforecast.errors import DataError
+from deepforecast.errors import DataError, shown
 from deepforecast.plotting.backends import Backend, check_backend, render
 from deepforecast.plotting.chart import Array, Axis, Chart, Line, Mark, Panel, Rules
 from deepforecast.plotting.frames import Tidy, choose_series, open_frame
@@ -29,10 +30,11 @@ def plot_components(
     backend: Backend = "matplotlib",
     columns: Columns | Mapping[str, Any] | None = None,
 ) -> Any:
-    """Draw the components of one series, a panel each: what a model's `explain` gives, or the `components` of a history.
+    """Draw the components of one series, a panel each: of a history (`decompose`, or a model's `components`) or a forecast.
 
-    `ahead`: the components of the steps that follow (`explain`), drawn on in the same panels. `ids`: the series; the first if
-    not given. A component that repeats itself row for row, as a week of daily values does, is drawn once: one cycle.
+    `components` is what `decompose` gives, or a long frame with the columns `component` and `value`, as of `explain`.
+    `ahead`: the components of the steps that follow (`explain`), drawn on in the same panels. `ids`: the series; the first
+    if not given. A component that repeats itself row for row, as a week of daily values does, is drawn once: one cycle.
 
     >>> import pandas as pd
     >>> days = pd.date_range("2024-01-01", periods=4).repeat(2)
@@ -41,8 +43,8 @@ def plot_components(
     ['trend', 'promo']
     """
     check_backend(backend)
-    past = open_frame(components, "components", columns, target=False)
-    coming = None if ahead is None else open_frame(ahead, "components ahead", columns, target=False)
+    past = _open(components, "components", columns)
+    coming = None if ahead is None else _open(ahead, "components ahead", columns)
     frames = [one for one in (past, coming) if one is not None]
     chosen, count = choose_series(frames, ids)
     rows = [one.of(chosen[0]) for one in frames]
@@ -51,6 +53,18 @@ def plot_components(
     titles = [] if chosen[0] is None else [short(str(chosen[0]), 60)]
     note = " · ".join([*titles, *([f"1 of {count:,} series"] if count > 1 and ids is None else [])])
     return render(Chart(panels, 1, 10.0, 1.9 if len(panels) > 1 else 3.9, note), backend)
+
+
+def _open(components: Frame, what: str, columns: Any) -> Tidy:
+    """The components as a long frame; `decompose` gives a column for each, from the observed values to the remainder."""
+    if hasattr(components, "explain"):
+        raise DataError(f"The {what} must be a frame, got {shown(components)}. Pass model.explain().")
+    table = open_frame(components, what, columns, target=False)
+    if "component" in table.frame.columns or not {"trend", "remainder"} <= set(table.frame.columns):
+        return table
+    keys = [name for name in (table.id, table.time) if name is not None]
+    long = table.frame.unpivot(table.numeric_columns(), index=keys, variable_name="component", value_name="value")
+    return replace(table, frame=long)
 
 
 def _panel(rows: list[Tidy], name: str) -> Panel:

@@ -35,8 +35,8 @@ def plot_cross_validation(
 ) -> Any:
     """Draw the forecasts of each window of a cross-validation against what was observed: one panel a series.
 
-    `frame` is what `cross_validate` gives (`unique_id, ds, cutoff, y` and the models); a dashed line stands at each
-    cutoff. `history` adds what came before the first one. The other options are those of `plot`.
+    `frame` is what `cross_validate` gives (`unique_id, ds, cutoff, y` and the models) or what `compare` gives; a dashed
+    line stands at each cutoff. `history` adds what came before the first one. The other options are those of `plot`.
     """
     check_backend(backend)
     check_max_history(max_history)
@@ -63,7 +63,7 @@ def _panel(
 ) -> tuple[Panel, int]:
     """The panel of one series, and how many points its history was cut to (0 if it is whole)."""
     stamps, cutoffs = rows.stamps(), rows.stamps(CUTOFF)
-    starts = np.flatnonzero(np.diff(cutoffs, prepend=cutoffs[:1] - 1))
+    starts = np.flatnonzero(np.append(True, cutoffs[1:] != cutoffs[:-1]))
     for window in np.split(stamps, starts[1:]):
         check_stamps(window, key, replace(rows, frame=rows.frame.drop(CUTOFF)))
     marks: list[Mark] = forecast_marks(

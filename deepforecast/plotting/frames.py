@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol, TypeGuard
 
 import narwhals.stable.v2 as nw
 import numpy as np
@@ -18,6 +18,27 @@ from deepforecast.plotting.choices import unknown
 from deepforecast.plotting.clock import read_stamps, text_of, zone_title
 
 MOST_SERIES = 8
+HINTS = {
+    CUTOFF: "Pass what `cross_validate` or `compare` returns.",
+    "component": "Pass what `decompose` returns, or what `explain` returns for a model with components.",
+}
+ROLES = "Pass other names as columns={'id': ..., 'time': ..., 'target': ...}."
+
+
+class Board(Protocol):
+    """What the plots need of a `Leaderboard`; its class lies above this package."""
+
+    metrics: tuple[str, ...]
+    forecasts: Any
+    settings: Mapping[str, Any]
+
+    def distances(self, metric: str) -> Any:
+        """Return `model, metric, value, low, high, seconds, lower_is_better` of one metric."""
+
+
+def is_board(table: Any) -> TypeGuard[Board]:
+    """Whether `table` is a leaderboard; asked of its class, since a frame has its columns as attributes."""
+    return hasattr(type(table), "distances")
 
 
 @dataclass(frozen=True)
@@ -73,11 +94,9 @@ class Tidy:
     def column(self, name: str) -> nw.Series[Any]:
         """A column, or an error that lists the ones there are."""
         if name not in self.frame.columns:
-            found = some(self.frame.columns, most=10)
-            raise DataError(
-                f"The {self.what} needs a column {shown(name)}; it has {found}. "
-                "Other names are said with columns={'id': ..., 'time': ..., 'target': ...}."
-            )
+            columns = some(self.frame.columns, most=10)
+            hint = ROLES if name in (self.id, self.time, self.target) else HINTS.get(name, "")
+            raise DataError(f"The {self.what} must have a column {shown(name)}, got the columns {columns}. {hint}".rstrip())
         return self.frame.get_column(name)
 
     def numeric_columns(self) -> list[str]:
@@ -93,7 +112,10 @@ class Tidy:
 
 
 def open_frame(frame: Any, what: str, columns: Any = None, target: bool = True) -> Tidy:
-    """`frame` of pandas, polars or pyarrow (or one pandas Series indexed by time) with its columns found."""
+    """`frame` of pandas, polars or pyarrow, a pandas Series indexed by time or the forecasts of a leaderboard."""
+    if is_board(frame):
+        columns = frame.settings["columns"] if columns is None else columns
+        frame = frame.forecasts
     opened = door.opened(frame, what)
     if len(opened) == 0:
         raise DataError(f"The {what} is empty: it has the columns {some(opened.columns, most=10)} and no row.")

@@ -12,22 +12,24 @@ from deepforecast.data.frames import Frame
 from deepforecast.errors import DataError, some
 from deepforecast.plotting.backends import Backend, check_backend, render
 from deepforecast.plotting.chart import Array, Axis, Chart, Dots, Mark, Panel, Rules, Spans
-from deepforecast.plotting.scores import Scores, choose_metrics, open_scores
+from deepforecast.plotting.frames import Board
+from deepforecast.plotting.scores import Scores, open_scores
 from deepforecast.plotting.style import COLORS, NEUTRAL, short, short_number
 
 
 def plot_leaderboard(
-    table: Frame,
+    table: Frame | Board,
     metric: str | Sequence[str] | None = None,
     *,
-    lower_is_better: bool = True,
+    lower_is_better: bool | None = None,
     backend: Backend = "matplotlib",
 ) -> Any:
     """Draw the models in order of a metric, the best on top: a dot for the value, a bar for its confidence interval.
 
-    `table` has a row for each model and metric: `model, metric, value` and, where there is an interval, `low, high`.
-    Several metrics, or all of them if none is named, stand in a panel each, in an order of their own. A model without
-    a value stays, at the bottom. The dotted line marks the best value.
+    `table` is a leaderboard, or a frame with a row for each model and metric: `model, metric, value` and, where there is an
+    interval, `low, high`. Several metrics stand in a panel each, in an order of their own; if none is named, those of a
+    frame all do, of a leaderboard the one that ranks. A model without a value stays, at the bottom. The dotted line marks
+    the best value. `lower_is_better`: by default what a column of that name says, else True.
 
     >>> import pandas as pd
     >>> table = pd.DataFrame({"model": ["Naive", "LSTM"], "metric": "MAE", "value": [2.0, 1.0], "low": 0.5, "high": [3.0, 2.0]})
@@ -36,20 +38,20 @@ def plot_leaderboard(
     ['Naive   2', 'LSTM   1']
     """
     check_backend(backend)
-    scores = open_scores(table)
-    metrics = choose_metrics(scores, metric)
-    panels = tuple(_panel(scores.of(one), one, lower_is_better) for one in metrics)
+    tables = open_scores(table, metric, ("model", "metric", "value"))
+    panels = tuple(_panel(scores, scores.metrics[0], lower_is_better) for scores in tables)
     longest = max(len(panel.y.names) for panel in panels)
     columns = 1 if len(panels) == 1 else 2
     chart = Chart(panels, columns, 9.0 if columns == 1 else 13.0, max(1.0 + 0.3 * longest, 1.9))
     return render(chart, backend)
 
 
-def _panel(scores: Scores, metric: str, lower_is_better: bool) -> Panel:
+def _panel(scores: Scores, metric: str, lower_is_better: bool | None) -> Panel:
     if len(set(scores.models)) < len(scores.models):
         twice = [name for name in dict.fromkeys(scores.models) if scores.models.count(name) > 1]
         raise DataError(f"A model has one row for a metric; for {metric} these have more: {some(twice)}. Aggregate them first.")
-    sign = 1.0 if lower_is_better else -1.0
+    lower = scores.lower_is_better.all() if lower_is_better is None else lower_is_better
+    sign = 1.0 if lower else -1.0
     worth = np.where(np.isfinite(scores.values), sign * scores.values, np.inf)  # what cannot be ranked comes last
     order = sorted(range(len(worth)), key=lambda row: (worth[row], scores.models[row]))[::-1]
     ranked = replace(

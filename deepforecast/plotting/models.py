@@ -34,7 +34,10 @@ def choose_models(table: Tidy, models: str | Sequence[str] | None) -> list[Model
 
 def no_model(table: Tidy) -> DataError:
     """The error for a frame without forecasts."""
-    return DataError(f"The {table.what} has a numeric column for each model; it has {some(table.frame.columns, most=10)}.")
+    return DataError(
+        f"The {table.what} must have a numeric column for each model, got the columns {some(table.frame.columns, most=10)}. "
+        "Pass what `predict` or `cross_validate` returns."
+    )
 
 
 def choose_levels(models: Sequence[ModelColumns], level: float | Sequence[float] | None) -> list[float]:
@@ -49,7 +52,7 @@ def choose_levels(models: Sequence[ModelColumns], level: float | Sequence[float]
         if one not in there:
             listed = some([number_text(known) for known in there], most=10) or "none"
             raise ParameterError(
-                f"A level is drawn if the forecasts hold it; {number_text(one)} is not among them. There are: {listed}. "
-                f"Ask for it when forecasting: predict(level={number_text(one)})."
+                f"`level` must be one of the forecasts' levels, got {number_text(one)}. There are: {listed}. "
+                f"Pass level={number_text(one)} to `predict`, `cross_validate` or `compare`."
             )
     return sorted(set(asked), reverse=True)

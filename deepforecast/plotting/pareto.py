@@ -10,24 +10,27 @@ from deepforecast.data.frames import Frame
 from deepforecast.errors import DataError, ParameterError, some
 from deepforecast.plotting.backends import Backend, check_backend, render
 from deepforecast.plotting.chart import Array, Axis, Chart, Dots, Labels, Line, Mark, Panel
-from deepforecast.plotting.scores import Scores, choose_metrics, open_scores
+from deepforecast.plotting.frames import Board
+from deepforecast.plotting.scores import Scores, open_scores
 from deepforecast.plotting.style import COLORS, NEUTRAL, short, short_number
 
 _LEAST_SECONDS = 1e-3  # what is faster stands here: a logarithm has no zero
 
 
-def plot_pareto(table: Frame, metric: str | None = None, *, backend: Backend = "matplotlib") -> Any:
+def plot_pareto(table: Frame | Board, metric: str | None = None, *, backend: Backend = "matplotlib") -> Any:
     """Draw models by seconds and score (lower is better in both), and the line of those that none beats in both.
 
-    `table` has a row for each model: `model, value, seconds`, and `metric` if it holds several, of which one is named.
+    `table` is a leaderboard (by default drawn by the metric that ranks), or a frame with a row for each model: `model, value,
+    seconds`, and `metric` if it holds several, of which one is named.
     """
     check_backend(backend)
-    scores = open_scores(table, ("model", "value", "seconds"))
-    metrics = choose_metrics(scores, metric)
-    if len(metrics) > 1:
-        listed = some(metrics, most=10)
-        raise ParameterError(f"One metric is drawn against time; there are {listed}. Name one: metric={metrics[0]!r}.")
-    scores = scores.of(metrics[0])
+    tables = open_scores(table, metric, ("model", "value", "seconds"))
+    names = [one.metrics[0] for one in tables]
+    if len(tables) > 1:
+        raise ParameterError(f"`metric` must be one of {some(names, most=10)}, got none. Pass metric={names[0]!r}.")
+    (scores,) = tables
+    if not scores.lower_is_better.all():
+        raise ParameterError(f"`metric` must be one that is best low, got {names[0]!r}. Pass another one.")
     there = np.isfinite(scores.values) & np.isfinite(scores.seconds)
     if not there.any():
         raise DataError("A model has a value and seconds; none of the table has both.")

@@ -35,7 +35,7 @@ def plot_residuals(
 ) -> Any:
     """Draw what a model left over (observed minus forecast): over time, its distribution, autocorrelation, by step.
 
-    `frame` holds the target and the model's forecasts, as `cross_validate` gives them; with a column `cutoff` the
+    `frame` holds the target and the model's forecasts, as `cross_validate` or `compare` gives them; with a column `cutoff` the
     residuals are drawn by horizon step too. `model` may be left out if there is one. Residuals of several series are
     each divided by the standard deviation of their series, so that they can stand in one picture. The autocorrelation
     takes one residual for each stamp, that of the latest cutoff; its bounds are those of independent noise.

@@ -13,6 +13,7 @@ from deepforecast.data.frames import Frame
 from deepforecast.errors import DataError, some
 from deepforecast.plotting.chart import Array, finite
 from deepforecast.plotting.choices import unknown
+from deepforecast.plotting.frames import Board, is_board
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,21 +26,35 @@ class Scores:
     low: Array
     high: Array
     seconds: Array
+    lower_is_better: Array
 
     def of(self, metric: str) -> Scores:
         """The rows of one metric."""
         rows = np.array([row for row, name in enumerate(self.metrics) if name == metric], dtype=int)
-        chosen = (column[rows] for column in (self.values, self.low, self.high, self.seconds))
+        columns = (self.values, self.low, self.high, self.seconds, self.lower_is_better)
+        chosen = (column[rows] for column in columns)
         return Scores([self.models[row] for row in rows], [metric] * len(rows), *chosen)
 
 
-def open_scores(table: Frame, needs: Sequence[str] = ("model", "metric", "value")) -> Scores:
+def open_scores(table: Frame | Board, metric: str | Sequence[str] | None, needs: Sequence[str]) -> list[Scores]:
+    """The scores by each `metric`: all of a table, but of a leaderboard the one that ranks if none is named."""
+    if is_board(table):
+        names = table.metrics[:1] if metric is None else [metric] if isinstance(metric, str) else list(metric)
+        return [_read(table.distances(name), needs) for name in names]
+    scores = _read(table, needs)
+    return [scores.of(name) for name in choose_metrics(scores, metric)]
+
+
+def _read(table: Frame, needs: Sequence[str]) -> Scores:
     """`table` of pandas, polars or pyarrow with its columns as arrays."""
     opened = door.opened(table, "table")
     lacking = [name for name in needs if name not in opened.columns]
     if lacking:
-        there = some(opened.columns, most=10)
-        raise DataError(f"A table of scores has the columns {some(needs)}; {some(lacking)} is missing. There are: {there}.")
+        hint = "" if "seconds" in lacking else " Reshape what `score` returns: table.melt('model', var_name='metric')."
+        raise DataError(
+            f"`table` must have the columns {some(needs)}; {some(lacking)} is missing, got {some(opened.columns, most=10)}. "
+            f"Pass the leaderboard that `compare` returns.{hint}"
+        )
     if len(opened) == 0:
         raise DataError("The table is empty: there is no score to draw.")
     numbers = {
@@ -50,7 +65,10 @@ def open_scores(table: Frame, needs: Sequence[str] = ("model", "metric", "value"
     metrics = ["value"] * len(opened)
     if "metric" in opened.columns:
         metrics = [str(name) for name in opened.get_column("metric").to_list()]
-    return Scores(models, metrics, numbers["value"], numbers["low"], numbers["high"], numbers["seconds"])
+    lower = np.ones(len(opened), dtype=bool)
+    if "lower_is_better" in opened.columns:
+        lower = opened.get_column("lower_is_better").to_numpy().astype(bool)
+    return Scores(models, metrics, numbers["value"], numbers["low"], numbers["high"], numbers["seconds"], lower)
 
 
 def choose_metrics(scores: Scores, metric: str | Sequence[str] | None) -> list[str]:

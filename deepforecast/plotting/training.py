@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from deepforecast.data import frames as door
 from deepforecast.data.frames import Frame
-from deepforecast.errors import DataError, some
+from deepforecast.errors import DataError, shown, some
 from deepforecast.plotting.backends import Backend, check_backend, render
 from deepforecast.plotting.chart import Array, Axis, Chart, Dots, Key, Line, Mark, Panel, Rules, finite
 from deepforecast.plotting.style import COLORS, NEUTRAL, short, short_number
@@ -18,10 +18,23 @@ _WIDE = 20.0  # largest over least from which a logarithm shows more
 _SMOOTH = 50  # of so many steps a mean is one point of the line through the losses
 
 
-def plot_training(report: Frame, *, stopped: str = "", backend: Backend = "matplotlib") -> Any:
-    """Draw a `training_report_`: losses of the steps, their mean, losses on validation, the step that was kept; rate and norm.
+class Network(Protocol):
+    """What is drawn of a fitted network."""
 
-    `stopped`: why the run ended, a model's `stopped_`, to stand above.
+    @property
+    def training_report_(self) -> Frame:
+        """Return a row per training step."""
+
+    @property
+    def stopped_(self) -> str:
+        """Return why training ended."""
+
+
+def plot_training(report: Frame | Network, *, stopped: str = "", backend: Backend = "matplotlib") -> Any:
+    """Draw the losses of the steps, their mean, losses on validation, the step that was kept; rate and norm.
+
+    `report`: a fitted network or its `training_report_`. `stopped`: why the run ended, to stand above; of a network its
+    `stopped_`.
 
     >>> import pandas as pd
     >>> report = pd.DataFrame({"step": [1, 2], "loss": [2.0, 1.0], "rate": [0.1, 0.1], "gradient_norm": [3.0, 1.0]})
@@ -29,6 +42,10 @@ def plot_training(report: Frame, *, stopped: str = "", backend: Backend = "matpl
     ['loss', 'learning rate', 'norm of the gradient']
     """
     check_backend(backend)
+    if hasattr(type(report), "training_report_"):  # not of the model itself: before `fit` the attribute raises
+        report, stopped = report.training_report_, stopped or report.stopped_
+    elif hasattr(report, "fit"):
+        raise DataError(f"`report` must be a fitted network or its `training_report_`, got {shown(report)}. Pass a network.")
     columns, kept = _opened(report)
     steps = columns["step"]
     rule = [Rules(steps[kept], dash="dot", label="kept")] if kept.any() else []
@@ -47,7 +64,9 @@ def _opened(report: Frame) -> tuple[dict[str, Array], Array]:
     lacking = [name for name in _NEEDS if name not in opened.columns]
     if lacking:
         there = some(opened.columns, most=10)
-        raise DataError(f"A training report has the columns {some(_NEEDS)}; {some(lacking)} is missing. There are: {there}.")
+        raise DataError(
+            f"`report` must have the columns {some(_NEEDS)}; {some(lacking)} is missing, got {there}. Pass a fitted network."
+        )
     if len(opened) == 0:
         raise DataError("The report is empty: no step was made.")
     columns = {name: finite(door.numbers(opened.get_column(name), name)) for name in _NEEDS}

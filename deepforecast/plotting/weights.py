@@ -105,7 +105,7 @@ class Weights:
 def open_weights(explanation: Frame, kind: str | None = None) -> Weights:
     """A frame of `explain()` of any library, the rows of one kind of attention."""
     if hasattr(explanation, "explain"):
-        raise DataError(f"What is drawn is a frame, that of explain(); got {shown(explanation)} itself. Give model.explain().")
+        raise DataError(f"`explanation` must be a frame, got {shown(explanation)}. Pass model.explain().")
     tidy = open_frame(explanation, "explanation", _keys(door.opened(explanation, "explanation")), target=False)
     said = tidy.frame.get_column("kind").to_numpy().astype(str)
     there = sorted(set(said), key=lambda one: (FIRST.index(one) if one in FIRST else len(FIRST), one))

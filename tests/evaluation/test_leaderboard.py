@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from html.parser import HTMLParser
 from typing import Any
 
@@ -9,12 +10,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from deepforecast import Drift, Mean, Naive, SeasonalNaive, compare
+from deepforecast import Drift, Mean, Naive, SeasonalNaive, compare, score
 from deepforecast.core.forecast import Forecast, PointForecast
 from deepforecast.core.state import Learned
-from deepforecast.errors import ParameterError
+from deepforecast.errors import DataError, ParameterError
 from deepforecast.evaluation.leaderboard import Leaderboard
 from deepforecast.evaluation.metrics import METRICS, Metric
+from deepforecast.plotting import plot_cross_validation, plot_leaderboard, plot_pareto, plot_residuals
 from tests.evaluation.boards import LastValue, seasonal
 
 FRAME = seasonal()
@@ -110,7 +112,7 @@ def test_the_notebook_table_interprets_nothing(usual: Leaderboard) -> None:
 def test_tidy_has_every_score_of_every_model_that_ran(usual: Leaderboard) -> None:
     tidy = usual.tidy()
     assert set(tidy["model"]) == {"Naive", "SeasonalNaive", "Mean"}
-    assert list(tidy.columns) == ["model", "metric", "value", "low", "high"]
+    assert list(tidy.columns) == ["model", "metric", "value", "low", "high", "seconds"]
     assert len(tidy) == 3 * len(usual.criteria)
     assert "winkler-80" in set(tidy["metric"])
 
@@ -138,8 +140,45 @@ def test_plots_put_the_best_on_top(usual: Leaderboard) -> None:
     assert order("coverage-80") == away.sort_values().index.tolist()
     figure = usual.plot("mase", backend="plotly")
     assert figure.layout.yaxis.ticktext[-1].startswith(usual.best)
-    with pytest.raises(ParameterError, match=r"got mse\. There are mase, rmsse"):
+    with pytest.raises(ParameterError, match=r"got mse\. There are: mase, rmsse"):
         usual.plot("mse")
+
+
+def test_board_goes_into_every_plotter(usual: Leaderboard) -> None:
+    first, second = (figure.axes[0] for figure in (usual.plot(), plot_leaderboard(usual)))
+    assert [tick.get_text() for tick in first.get_yticklabels()] == [tick.get_text() for tick in second.get_yticklabels()]
+    assert len(plot_leaderboard(usual, ["mase", "coverage-80"]).axes) == 2
+    assert plot_pareto(usual).axes[0].get_ylabel() == "mase"
+    assert plot_pareto(usual, "rmsse").axes[0].get_ylabel() == "rmsse"
+    assert [axes.get_title(loc="left") for axes in plot_cross_validation(usual, ids="s0").axes] == ["s0"]
+    assert "Residuals of Naive" in [axes.get_title(loc="left") for axes in plot_residuals(usual, "Naive").axes]
+    with pytest.raises(ParameterError, match="must be a column of scores of the board, got mse"):
+        plot_pareto(usual, "mse")
+
+
+def test_board_with_other_column_names_is_drawn_and_scored() -> None:
+    frame = seasonal(2).rename(columns={"unique_id": "shop", "ds": "month", "y": "sales"})
+    columns = {"id": "shop", "time": "month", "target": "sales"}
+    found = compare([Naive(), SeasonalNaive()], frame, horizon=4, n_windows=2, columns=columns)
+    assert len(plot_cross_validation(found).axes) == 2
+    assert score(found).equals(score(found.forecasts, columns=columns))
+
+
+def test_scores_of_a_board_are_those_of_its_forecasts(usual: Leaderboard) -> None:
+    assert score(usual).equals(score(usual.forecasts))
+    assert score(usual, metrics="mase", train=usual.history)["model"].tolist() == ["Naive", "SeasonalNaive", "Mean"]
+
+
+def test_advice_of_the_error_on_a_table_of_scores_works(usual: Leaderboard) -> None:
+    table = score(usual, metrics=["mae", "rmse"])
+    with pytest.raises(DataError, match=re.escape("table.melt('model', var_name='metric')")):
+        plot_leaderboard(table)
+    assert len(plot_leaderboard(table.melt("model", var_name="metric")).axes) == 2
+    with pytest.raises(DataError, match="Pass the leaderboard that `compare` returns"):
+        plot_pareto(usual.table)
+    with pytest.raises(ParameterError, match=r"must be one of mase, .*Pass metric='mase'"):
+        plot_pareto(usual.tidy())
+    assert plot_pareto(usual.tidy(), metric="mase").axes[0].get_ylabel() == "mase"
 
 
 def test_a_metric_that_is_best_high_is_ranked_and_drawn_so() -> None:

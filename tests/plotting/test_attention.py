@@ -138,7 +138,7 @@ def test_pairs_that_are_not_there_stay_empty() -> None:
 
 
 def test_a_model_in_place_of_its_explanation_is_told_the_way() -> None:
-    with pytest.raises(DataError, match=r"that of explain\(\); got Naive\(\) itself\. Give model\.explain\(\)"):
+    with pytest.raises(DataError, match=r"must be a frame, got Naive\(\)\. Pass model\.explain\(\)"):
         plot_attention(Naive())
 
 

@@ -9,8 +9,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from deepforecast import Naive, datasets, decompose
 from deepforecast.errors import DataError
 from deepforecast.plotting import plot_components
+from tests.plotting.conftest import LIBRARIES
 
 DAYS = pd.date_range("2024-01-03", periods=35)  # a Wednesday
 WEEK = np.array([2.0, 3.0, 4.0, 5.0, 6.0, 0.0, 1.0])  # from Wednesday on: Monday has 0
@@ -73,6 +75,21 @@ def test_components_of_several_forecasts_are_refused() -> None:
         plot_components(pd.concat([PAST, PAST]))
     with pytest.raises(DataError, match="component"):
         plot_components(PAST.drop(columns="component"))
+
+
+@pytest.mark.parametrize("kind", LIBRARIES)
+def test_decomposition_is_drawn_column_by_column(kind: str) -> None:
+    frame = datasets.load("air_passengers")
+    figure = plot_components(decompose(LIBRARIES[kind](frame)))
+    assert [axes.get_title(loc="left") for axes in figure.axes] == ["y", "trend", "season_12", "remainder"]
+    np.testing.assert_array_equal(figure.axes[0].lines[0].get_ydata(), frame["y"])
+
+
+def test_wrong_input_is_refused_with_advice() -> None:
+    with pytest.raises(DataError, match=r"got Naive\(\)\. Pass model\.explain\(\)"):
+        plot_components(Naive())
+    with pytest.raises(DataError, match=r"must have a column component, got the columns .* Pass what `decompose` returns"):
+        plot_components(datasets.load("air_passengers"))
 
 
 def test_plotly_draws_the_same() -> None:

@@ -90,6 +90,16 @@ def test_plotly_draws_the_same(panel: Make, windows: Make) -> None:
     assert len(figure.layout.shapes) == 3
 
 
+def test_advice_of_each_error_works(panel: Make, windows: Make) -> None:
+    frame = windows(panel("a"))
+    with pytest.raises(DataError, match=r"must have a column cutoff, got .* Pass what `cross_validate` or `compare` returns"):
+        plot_cross_validation(frame.drop(columns="cutoff"))
+    with pytest.raises(ParameterError, match="Pass level=95 to `predict`, `cross_validate` or `compare`"):
+        plot_cross_validation(frame, level=95)
+    with pytest.raises(DataError, match="Pass what `predict` or `cross_validate` returns"):
+        plot_cross_validation(frame[["unique_id", "ds", "cutoff", "y"]])
+
+
 def test_refusals(panel: Make, windows: Make) -> None:
     frame = windows(panel("a"))
     with pytest.raises(DataError, match="cutoff"):

@@ -17,11 +17,17 @@ from matplotlib.collections import PolyCollection
 from matplotlib.dates import date2num
 from matplotlib.figure import Figure
 
+from deepforecast import plotting
 from deepforecast.data.columns import Columns
 from deepforecast.errors import DataError, ParameterError
 from deepforecast.plotting import plot
 
 Make = Callable[..., pd.DataFrame]
+
+
+def test_dir_lists_the_functions() -> None:
+    assert dir(plotting) == sorted(plotting.__all__)
+    assert all(callable(getattr(plotting, name)) for name in dir(plotting))
 
 
 def lines(figure: Figure, at: int = 0) -> dict[str, Any]:

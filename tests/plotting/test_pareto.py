@@ -86,7 +86,7 @@ def test_plotly_draws_the_same() -> None:
 
 
 def test_refusals() -> None:
-    with pytest.raises(ParameterError, match="Name one: metric='MASE'"):
+    with pytest.raises(ParameterError, match="Pass metric='MASE'"):
         plot_pareto(pd.concat([TABLE, TABLE.assign(metric="MAE")]))
     with pytest.raises(DataError, match="seconds is missing"):
         plot_pareto(TABLE.drop(columns="seconds"))

@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from deepforecast.errors import DataError
+from deepforecast import MLP, Naive
+from deepforecast.errors import DataError, NotFittedError
 from deepforecast.plotting import plot_training
 from deepforecast.plotting.style import COLORS
 
@@ -18,6 +19,25 @@ REPORT = pd.DataFrame({
     "step": STEPS, "loss": 1.0 + 1.0 / STEPS, "rate": 0.1 / STEPS, "gradient_norm": 1000.0 / STEPS, "seconds": 0.01 * STEPS,
     "validation": np.where(STEPS % 50 == 0, 2.0 + (STEPS - 100) ** 2 / 1e4, np.nan), "kept": STEPS == 100,
 })  # fmt: skip
+
+
+class Network:
+    """A fitted network as far as it is drawn."""
+
+    training_report_, stopped_ = REPORT, "all steps done"
+
+
+def test_fitted_network_is_drawn_by_its_report() -> None:
+    drawn, expected = plot_training(Network()), plot_training(REPORT, stopped="all steps done")
+    assert drawn.get_suptitle() == expected.get_suptitle() == "step 100 of 200 kept; all steps done"
+    np.testing.assert_array_equal(drawn.axes[0].lines[0].get_ydata(), REPORT.loss)
+
+
+def test_models_without_training_steps_are_refused() -> None:
+    with pytest.raises(DataError, match=r"must be a fitted network or its `training_report_`, got Naive\(\)"):
+        plot_training(Naive())
+    with pytest.raises(NotFittedError, match="MLP has not been fitted"):
+        plot_training(MLP(horizon=2))
 
 
 def test_what_is_drawn(library: Callable[..., Any]) -> None:
