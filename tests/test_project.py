@@ -83,6 +83,7 @@ def test_one_version_everywhere() -> None:
     assert re.search(heading, (ROOT / "CHANGELOG.md").read_text("utf-8"), flags=re.MULTILINE)
 
 
+@pytest.mark.filterwarnings("ignore:80 % prediction intervals cover less:UserWarning")  # shown on purpose
 def test_readme_code_prints_what_it_promises(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     markdown = (ROOT / "README.md").read_text("utf-8")
     promised = [output for _, output in code_blocks(markdown) if output is not None]

@@ -267,8 +267,8 @@ board.plot()
 # How to read it:
 #
 # - `mase` decides. AutoETS has a smaller error than the best baseline: it earns its place.
-# - `coverage-80` is how often the interval held the value. It should be near 0.8. Far below means that a model is too sure of
-#   itself.
+# - `coverage-80` is the share of actual values inside the prediction interval. It should be near 0.8. Where it is below 0.7,
+#   `compare` warns: such intervals are too narrow to rely on.
 # - It is one series. That the order is the same on another one, nobody has shown. Tutorial 14 compares on many.
 #
 # `print(board)` gives the same as text, `board.report("report.html")` a page with everything.

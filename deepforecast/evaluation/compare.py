@@ -22,7 +22,7 @@ from deepforecast.data.columns import Columns, say_undeclared
 from deepforecast.data.cutoffs import Plan
 from deepforecast.data.frames import Floats, Frame
 from deepforecast.data.panel import Panel
-from deepforecast.errors import DataError, TrainingError, shown
+from deepforecast.errors import DataError, TrainingError, say, shown
 from deepforecast.evaluation.backtesting import USUAL, Backtest, checked_models, checked_options, planned, seeded
 from deepforecast.evaluation.criteria import Criteria, check_names, settled
 from deepforecast.evaluation.cross_validation import Rows, backtest, several, side_by_side
@@ -32,6 +32,7 @@ from deepforecast.evaluation.leaderboard import Leaderboard
 from deepforecast.evaluation.measure import measured
 from deepforecast.evaluation.ranking import ranked
 from deepforecast.evaluation.surroundings import surroundings
+from deepforecast.evaluation.verdict import undercoverage
 
 __all__ = ["Leaderboard", "compare"]
 
@@ -89,7 +90,9 @@ def compare(
     `season_length`: what mase and rmsse are scaled by, where it does not follow from the frequency.
 
     A model that fails is a row with its error, not the end of the run. A model that cannot use a declared covariate runs
-    without it (the column `unused` says so); one without a distribution of its own gets conformal bands if `level` is given.
+    without it (the column `unused` says so); one without a distribution of its own gets conformal intervals if `level`
+    is given. From 30 forecasts on, a `DataWarning` lists the models whose intervals cover over 10 percentage points less
+    than their level (80 % intervals: less than 70 %).
 
     Before a run of half a minute and more a line in the terminal estimates it, by trials on a few series; what has to be
     compiled is compiled then. `options=Backtest(workers=2)` runs models side by side, each on one thread in a process of its
@@ -131,6 +134,8 @@ def compare(
         "estimate_seconds": None if estimate is None else estimate.likely,
     }  # fmt: skip
     board = ranked(runs, rows, panel, frame, criteria, settings)
+    for sentence in undercoverage(board):
+        say(sentence)
     return replace(board, settings=settings | {"seconds": time.perf_counter() - started})
 
 

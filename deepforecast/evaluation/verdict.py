@@ -6,13 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from deepforecast.errors import shown
+from deepforecast.errors import shown, some
 from deepforecast.evaluation.criteria import LEFT_OUT
 
 if TYPE_CHECKING:
     from deepforecast.evaluation.leaderboard import Leaderboard
 
 SURE = 0.05  # p-value below which a difference is more than chance
+UNDERCOVERAGE = 0.1  # 80 % intervals that cover less than 70 % are reported
+ENOUGH_FOR_COVERAGE = 30  # forecasts; with fewer, chance alone explains 70 % instead of 80
 
 
 def title(board: Leaderboard) -> str:
@@ -76,9 +78,30 @@ def headline(board: Leaderboard) -> str:
 
 
 def notes(board: Leaderboard) -> list[str]:
-    """What failed, and what did not count."""
+    """What failed, which intervals are too narrow, and what did not count."""
     told = [f"{name(row.model)} failed: {shown(row.error, 300)}" for row in board.table.itertuples() if row.error]
-    return told + left_out(board)
+    return told + undercoverage(board) + left_out(board)
+
+
+def undercoverage(board: Leaderboard) -> list[str]:
+    """A sentence per level whose intervals cover over 10 percentage points too little, with the models concerned."""
+    from deepforecast.data import frames
+
+    if len(frames.opened(board.forecasts)) < ENOUGH_FOR_COVERAGE:
+        return []
+    sentences = []
+    for column, criterion in board.criteria.items():
+        if not column.startswith("coverage-") or criterion.best is None:
+            continue
+        least = criterion.best - UNDERCOVERAGE
+        narrow = board.table[board.table[column] < least - 1e-9]
+        models = [f"{name(row['model'])} ({percent(row[column])})" for _, row in narrow.iterrows()]
+        if models:
+            sentences.append(
+                f"{percent(criterion.best)} prediction intervals cover less than {percent(least)} of the actual values: "
+                f"{some(models)}. Do not rely on them; try intervals='conformal' or longer histories."
+            )
+    return sentences
 
 
 def left_out(board: Leaderboard) -> list[str]:

@@ -24,6 +24,9 @@ from tests.frames import LIBRARIES, converted, plain, same
 from tests.helpers_models import FutureRegression
 from tests.screen import opened
 
+# The seasonal series are few and short: their intervals cover little, which is not what is tested here.
+pytestmark = pytest.mark.filterwarnings("ignore:.*prediction intervals cover less than:UserWarning")
+
 FRAME = seasonal()
 TIMES = ["fit_seconds", "predict_seconds", "peak_mb"]
 

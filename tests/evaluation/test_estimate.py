@@ -17,6 +17,9 @@ from deepforecast.evaluation import estimate
 from tests.evaluation.boards import LastValue, Trainer, seasonal
 from tests.screen import opened
 
+# The seasonal series are few and short: their intervals cover little, which is not what is tested here.
+pytestmark = pytest.mark.filterwarnings("ignore:.*prediction intervals cover less than:UserWarning")
+
 FRAME = seasonal()
 
 

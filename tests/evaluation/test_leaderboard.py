@@ -19,6 +19,9 @@ from deepforecast.evaluation.metrics import METRICS, Metric
 from deepforecast.plotting import plot_cross_validation, plot_leaderboard, plot_pareto, plot_residuals
 from tests.evaluation.boards import LastValue, seasonal
 
+# The seasonal series are few and short: their intervals cover little, which is not what is tested here.
+pytestmark = pytest.mark.filterwarnings("ignore:.*prediction intervals cover less than:UserWarning")
+
 FRAME = seasonal()
 HOSTILE = "<script>alert('m')</script>\x1b[31m\x07"
 

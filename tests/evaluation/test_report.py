@@ -23,6 +23,9 @@ from deepforecast.evaluation.report import page, write
 from tests.evaluation.boards import LastValue, seasonal
 from tests.frames import LIBRARIES, converted
 
+# The seasonal series are few and short: their intervals cover little, which is not what is tested here.
+pytestmark = pytest.mark.filterwarnings("ignore:.*prediction intervals cover less than:UserWarning")
+
 FRAME = seasonal()
 HOSTILE = "<img src=x onerror=\"hit=1\"></script><script>hit=2</script><style>*{}\x1b[31m\u202e\x00=cmd|' /C calc'!A0&amp;$x$"
 ALLOWED = {

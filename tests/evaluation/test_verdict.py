@@ -5,11 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
 
-from deepforecast import Drift, Naive, SeasonalNaive, compare
+from deepforecast import Drift, Mean, Naive, SeasonalNaive, compare
+from deepforecast.errors import DataWarning
 from deepforecast.evaluation.leaderboard import Leaderboard
-from deepforecast.evaluation.verdict import title, verdict
+from deepforecast.evaluation.verdict import title, undercoverage, verdict
 from tests.evaluation.boards import LastValue, seasonal
 
 FRAME = seasonal()
@@ -63,3 +66,37 @@ def test_a_single_model_beats_nobody() -> None:
     assert verdict(left).endswith("No other model came through.")
     assert title(left) == "Naive leads"
     assert title(BOARD) == "SeasonalNaive leads"
+
+
+def test_few_forecasts_are_not_judged_by_their_coverage() -> None:
+    ds = pd.date_range("2015-01-01", periods=60, freq="MS")
+    trend = pd.DataFrame({"unique_id": "a", "ds": ds, "y": np.arange(60.0)})
+    board = compare(Mean(), trend, horizon=6, n_windows=4, level=80)
+    assert board.table["coverage-80"].item() == 0
+    assert undercoverage(board) == []
+
+
+def test_intervals_that_cover_far_too_little_are_reported_once_per_level() -> None:
+    t = np.arange(60)
+    ds = pd.date_range("2015-01-01", periods=60, freq="MS")
+    trend = pd.DataFrame({"unique_id": "a", "ds": ds, "y": t + np.random.default_rng(0).normal(size=60)})
+    with pytest.warns(DataWarning, match="cover less than") as caught:
+        board = compare([Mean(), Drift()], trend, horizon=6, n_windows=5, level=[80, 95])
+    messages = [str(warning.message) for warning in caught]
+    assert messages == undercoverage(board)
+    assert [message[:50] for message in messages] == [
+        "80 % prediction intervals cover less than 70 % of ",
+        "95 % prediction intervals cover less than 85 % of ",
+    ]
+    assert "Mean (0 %)" in messages[0]
+    assert "Mean (60 %)" in messages[1]
+    assert "Drift" not in "".join(messages)
+    assert all(message in board.text(10_000) for message in messages)
+
+
+@pytest.mark.filterwarnings("ignore:.*prediction intervals cover less than:UserWarning")
+@pytest.mark.parametrize(("coverage", "reported"), [(0.7, False), (0.699, True), (float("nan"), False)])
+def test_undercoverage_begins_ten_points_below_the_level(coverage: float, reported: bool) -> None:
+    board = compare([Naive()], FRAME, horizon=4, n_windows=2, level=80)
+    board = replace(board, table=board.table.assign(**{"coverage-80": coverage}))
+    assert bool(undercoverage(board)) is reported
