@@ -17,7 +17,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from deepforecast.core.progress import Tick, counting, silent
 from deepforecast.errors import ParameterError, ParameterTypeError, TrainingError, shown
 
 T = TypeVar("T")
+OnLost: TypeAlias = Callable[[int, TrainingError], T]
 
 MOST_CHUNKS = 256
 """Without a known cost: enough for balance and for a progress bar, few enough that 100,000 short series do not drown."""
@@ -70,13 +71,36 @@ def map_chunks(
     _check(workers)
     parts = cut(n_items, cost, prefer)
     crew = _crew(workers, prefer) if len(parts) > 1 or timeout is not None else None
-    job = _Job(work, label, os.getpid(), timeout)
-    with counting(n_items, label, progress, alone=True) as tick:
+    return _run_slices(_Job(work, label, os.getpid(), timeout), parts, crew, progress)
+
+
+def map_items(
+    work: Callable[[slice], T],
+    n_items: int,
+    *,
+    on_lost: OnLost[T],
+    workers: int | None = None,
+    progress: bool | None = None,
+    label: str = "items",
+) -> list[T]:
+    """Call `work(slice(i, i + 1))` for each item in worker processes: `map_chunks` for items that may kill their worker.
+
+    An item whose worker was lost twice gets `on_lost(item, error)` as its result, and the others go on.
+    """
+    _check(workers)
+    parts = [slice(item, item + 1) for item in range(n_items)]
+    return _run_slices(_Job(work, label, os.getpid(), None), parts, _crew(workers, "processes"), progress, on_lost)
+
+
+def _run_slices(
+    job: _Job[T], parts: list[slice], crew: _Crew | None, progress: bool | None, on_lost: OnLost[T] | None = None
+) -> list[T]:
+    with counting(parts[-1].stop if parts else 0, job.label, progress, alone=True) as tick:
         if crew is None:
             with threads.limited(1):
                 return [_inline(job, part, tick) for part in parts]
         with crew.turn, threads.limited(1) if crew.in_threads else nullcontext():
-            return _Spread(job, parts, crew, tick).results()
+            return _Spread(job, parts, crew, tick, on_lost).results()
 
 
 def cut(n_items: int, cost: float | Sequence[float] | np.ndarray | None, prefer: str) -> list[slice]:
@@ -201,8 +225,10 @@ class _Processes:
 class _Spread(Generic[T]):
     """One round over all slices, and then, while workers get lost, what they held once more."""
 
-    def __init__(self, job: _Job[T], parts: list[slice], crew: _Crew, tick: Tick) -> None:
-        self.job, self.parts, self.crew, self.tick = job, parts, crew, tick
+    def __init__(
+        self, job: _Job[T], parts: list[slice], crew: _Crew, tick: Tick, on_lost: OnLost[T] | None
+    ) -> None:
+        self.job, self.parts, self.crew, self.tick, self.on_lost = job, parts, crew, tick, on_lost
         self.done: dict[int, T] = {}
         self.said: dict[int, list[tuple[type[Warning], str]]] = {}
 
@@ -214,7 +240,11 @@ class _Spread(Generic[T]):
             for place in lost.held if lost else ():
                 # One at a time: a slice that takes its worker with it again is then known for certain.
                 if again := self._round([place]):
-                    raise self._given_up(again, ", nor did the one that tried again")
+                    error = self._given_up(again, ", nor did the one that tried again")
+                    if self.on_lost is None:
+                        raise error
+                    self.done[place], self.said[place] = self.on_lost(place, error), []
+                    self.tick(1)
         for place in sorted(self.said):
             for category, text in self.said[place]:
                 warnings.warn(text, category, stacklevel=3)
@@ -260,10 +290,12 @@ class _Spread(Generic[T]):
             yield _remote, (job, place, self.parts[place]), {}
 
     def _given_up(self, lost: _Lost, tried: str) -> TrainingError:
-        reason = f"{type(lost.error).__name__}: {(str(lost.error).splitlines() or [''])[0]}"
+        lines = str(lost.error).splitlines() or [""]
+        exit_codes = next((line for line in lines if "exit codes" in line), lines[0])
+        reason = f"{type(lost.error).__name__}: {exit_codes.rstrip('.')}"
         allowed = "" if self.job.timeout is None else f" (allowed: {self.job.timeout:g} s)"
         error = TrainingError(
-            f"A worker has to come back with its results; the one with {_named(self.job.label, self.parts[lost.held[0]])} "
+            f"A worker process must return its results; the one with {_named(self.job.label, self.parts[lost.held[0]])} "
             f"did not{allowed}{tried}: {shown(reason, 200)}. Run with workers=1 to see what happens there."
         )
         error.__cause__ = lost.error

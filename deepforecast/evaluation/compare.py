@@ -15,6 +15,7 @@ import numpy as np
 
 from deepforecast.core.forecast import checked_levels
 from deepforecast.core.forecaster import Forecaster
+from deepforecast.core.parallel import map_items
 from deepforecast.core.preparing import usable
 from deepforecast.core.progress import Tick, uncounted
 from deepforecast.core.rolling import refit_every
@@ -26,7 +27,7 @@ from deepforecast.errors import DataError, TrainingError, say, shown
 from deepforecast.evaluation.backtesting import USUAL, Backtest, checked_models, checked_options, planned, seeded
 from deepforecast.evaluation.criteria import Criteria, check_names, settled
 from deepforecast.evaluation.cross_validation import Rows, backtest, several, side_by_side
-from deepforecast.evaluation.estimate import announce, seconds_to_run
+from deepforecast.evaluation.estimate import Seconds, announce, seconds_to_run
 from deepforecast.evaluation.inputs import LARGEST
 from deepforecast.evaluation.leaderboard import Leaderboard
 from deepforecast.evaluation.measure import measured
@@ -89,10 +90,10 @@ def compare(
     and a mean of rmse by series is smaller than the rmse of all points pooled (`score(board.forecasts)` gives that).
     `season_length`: what mase and rmsse are scaled by, where it does not follow from the frequency.
 
-    A model that fails is a row with its error, not the end of the run. A model that cannot use a declared covariate runs
-    without it (the column `unused` says so); one without a distribution of its own gets conformal intervals if `level`
-    is given. From 30 forecasts on, a `DataWarning` lists the models whose intervals cover over 10 percentage points less
-    than their level (80 % intervals: less than 70 %).
+    A model that fails is a row with its error, not the end of the run; so is one whose worker process dies. A model that
+    cannot use a declared covariate runs without it (the column `unused` says so); one without a distribution of its own
+    gets conformal intervals if `level` is given. From 30 forecasts on, a `DataWarning` lists the models whose intervals
+    cover over 10 percentage points less than their level (80 % intervals: less than 70 %).
 
     Before a run of half a minute and more a line in the terminal estimates it, by trials on a few series; what has to be
     compiled is compiled then. `options=Backtest(workers=2)` runs models side by side, each on one thread in a process of its
@@ -116,8 +117,7 @@ def compare(
     criteria = settled(metrics, names, panel, rows, levels, season_length)
     say_undeclared(panel.undeclared)
     ready = partial(_as_run, levels=levels, seed=options.seed)
-    workers = options.workers if several(options, len(names)) else 1
-    estimate = seconds_to_run(candidates, panel, plan, every, workers, ready, levels)
+    estimate = _estimate(options, candidates, panel, plan, every, ready, levels)
     announce(estimate, len(candidates), plan, panel, options.progress)
     here = os.getpid()
 
@@ -127,7 +127,10 @@ def compare(
             return replace(found, cause=None)
         return found if os.getpid() == here else replace(found, cause=_portable(found.cause))
 
-    runs = [checked(one, rows, panel) for one in side_by_side(work, names, plan.n_windows, options)]
+    def lost(number: int, error: TrainingError) -> Run:
+        return Run(names[number]).failed(error)
+
+    runs = [checked(one, rows, panel) for one in side_by_side(work, names, plan.n_windows, options, lost)]
     _raise_if_none(runs)
     settings = _settings(candidates, panel, plan, criteria, options) | _judged(rows, panel) | {
         "refit": str(refit), "level": levels, "made": made.isoformat(timespec="seconds"),
@@ -159,6 +162,16 @@ def run(
             return found.failed(error)
     found = replace(found, columns=done.columns, fit_seconds=done.fit_seconds, predict_seconds=done.predict_seconds)
     return replace(found, fit_cpu=done.fit_cpu, predict_cpu=done.predict_cpu, peak_mb=cost.peak_mb)
+
+
+def _estimate(options: Backtest, models: Sequence[Forecaster], *arguments: Any) -> Seconds | None:
+    """`seconds_to_run`, in a worker process where models run in some: a model that kills its process kills no other."""
+    if not several(options, len(models)):
+        return seconds_to_run(models, *arguments, workers=1)
+    return map_items(
+        lambda _: seconds_to_run(models, *arguments, workers=options.workers),
+        1, on_lost=lambda *_: None, workers=options.workers, progress=False, label="models on trial",
+    )[0]  # fmt: skip
 
 
 def _long_enough(plan: Plan, models: Sequence[Forecaster], panel: Panel, levels: Sequence[float]) -> Plan:

@@ -10,7 +10,7 @@ import numpy as np
 
 from deepforecast.core.forecast import checked_levels, column_names, columns_of, no_distribution, refuse_taken
 from deepforecast.core.forecaster import Forecaster
-from deepforecast.core.parallel import configured, map_chunks
+from deepforecast.core.parallel import configured, map_items
 from deepforecast.core.preparing import usable
 from deepforecast.core.progress import Tick, counting, uncounted
 from deepforecast.core.rolling import refit_every, roll
@@ -20,7 +20,7 @@ from deepforecast.data.cutoffs import Plan, windows
 from deepforecast.data.forecast_names import SAMPLE, STEP
 from deepforecast.data.frames import Floats, Frame, Ints
 from deepforecast.data.panel import Panel
-from deepforecast.errors import say, some
+from deepforecast.errors import TrainingError, say, some
 from deepforecast.evaluation.backtesting import USUAL, Backtest, checked_models, checked_options, planned, seeded
 from deepforecast.evaluation.forecast_columns import refuse_lookalikes
 from deepforecast.evaluation.hearing import Said, heard, say_together
@@ -72,7 +72,7 @@ def cross_validate(
     def work(number: int, tick: Tick) -> Backtested:
         return backtest(candidates[number], panels[number], plan, refit, levels, tick)
 
-    for found in side_by_side(work, [model.name for model in candidates], plan.n_windows, options):
+    for found in side_by_side(work, [model.name for model in candidates], plan.n_windows, options, _raise_lost):
         rows.columns |= found.columns
     return rows.frame(panel)
 
@@ -102,10 +102,21 @@ def backtest(
     return Backtested({name: np.concatenate([part[name] for part in parts]) for name in parts[0]}, *spent.tolist())
 
 
-def side_by_side(work: Callable[[int, Tick], T], names: Sequence[str], n_windows: int, options: Backtest) -> list[T]:
+def _raise_lost(number: int, error: TrainingError) -> Backtested:
+    raise error
+
+
+def side_by_side(
+    work: Callable[[int, Tick], T],
+    names: Sequence[str],
+    n_windows: int,
+    options: Backtest,
+    on_lost: Callable[[int, TrainingError], T],
+) -> list[T]:
     """`work(0, tick)`, `work(1, tick)` ... for models of these names, here or on `options.workers` processes (one thread each).
 
     `tick` is told of each of the windows of a model; in a terminal a bar shows them. What several models say is said once.
+    `on_lost(number, error)` gives the result of a model whose worker process died twice, or raises.
     """
     count = len(names)
 
@@ -119,8 +130,13 @@ def side_by_side(work: Callable[[int, Tick], T], names: Sequence[str], n_windows
             done.append((one, said))
         return done
 
+    def lost(number: int, error: TrainingError) -> list[tuple[T, Said]]:
+        return [(on_lost(number, error), [])]
+
+    found: list[list[tuple[T, Said]]]
     if several(options, count):
-        found = map_chunks(chunk, count, workers=options.workers, prefer="processes", progress=options.progress, label="models")
+        bar = options.progress
+        found = map_items(chunk, count, on_lost=lost, workers=options.workers, progress=bar, label="models")
     else:
         with counting(count * n_windows, "windows", options.progress) as tick:
             found = [chunk(slice(count), tick)]

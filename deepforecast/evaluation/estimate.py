@@ -60,9 +60,10 @@ def seconds_to_run(
     panel: Panel,
     plan: Plan,
     every: Sequence[int],
-    workers: int | None,
     ready: Ready = as_it_is,
     levels: Sequence[float] = (),
+    *,
+    workers: int | None,
 ) -> Seconds | None:
     """Seconds until the board is there; None where trials would be most of the work.
 

@@ -180,14 +180,14 @@ def _ended(runner: Runner) -> int:
 def _announce(objective: Objective, options: Study, total: int) -> None:
     """A line on stderr before a long search: in a terminal, or where progress is asked for."""
     wanted = options.progress if options.progress is not None else sys.stderr is not None and sys.stderr.isatty()
-    if not wanted or sys.stderr is None:
+    if not wanted or sys.stderr is None or options.n_jobs > 1:  # a model that kills its process would kill this one
         return
     space = objective.space
     every = [refit_every(objective.refit, model.capabilities.by_series) for model in space.models]
-    found = seconds_to_run(space.models, objective.panels[0], objective.plan, every, 1)
+    found = seconds_to_run(space.models, objective.panels[0], objective.plan, every, workers=1)
     if found is None:
         return
-    seconds = found.likely / len(space.models) * total * objective.n_seeds / options.n_jobs
+    seconds = found.likely / len(space.models) * total * objective.n_seeds
     if seconds >= WORTH_SAYING:
         each = f"{found.likely / len(space.models):.1f} s"
         sys.stderr.write(f"tune: {total} trials of about {each} each as the model is: {_long(seconds)} if all are like it\n")

@@ -18,7 +18,7 @@ from joblib import parallel_config, register_parallel_backend
 from joblib._parallel_backends import ThreadingBackend
 
 from deepforecast.core import threads
-from deepforecast.core.parallel import LONGEST, MOST_CHUNKS, cut, map_chunks
+from deepforecast.core.parallel import LONGEST, MOST_CHUNKS, cut, map_chunks, map_items
 from deepforecast.errors import ParameterError, ParameterTypeError, TrainingError
 
 SECOND = 1.0
@@ -307,6 +307,26 @@ class TestErrors:
 
         assert map_chunks(work, 8, workers=2, prefer="processes", cost=SECOND) == list(range(8))
         assert mark.exists()
+
+    def test_item_whose_worker_is_lost_twice_keeps_no_other_from_its_result(self, tmp_path, capsys):
+        log = tmp_path / "tried"
+
+        def work(part):
+            import os
+
+            with log.open("a") as file:
+                file.write(f"{part.start} ")
+            if part.start in (1, 4):
+                os._exit(3)
+            return part.start
+
+        lost = []
+        found = map_items(work, 6, on_lost=lambda item, error: lost.append(error) or -item, workers=2, progress=True)
+        assert found == [0, -1, 2, 3, -4, 5]
+        assert all("EXIT(3)" in str(error) for error in lost)
+        tried = log.read_text().split()
+        assert all(1 <= tried.count(item) <= 2 for item in "012345")
+        assert "6/6" in capsys.readouterr().err
 
     def test_f28_a_worker_that_dies_again_names_its_items(self, tmp_path):
         log = tmp_path / "tried"

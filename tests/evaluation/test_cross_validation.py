@@ -26,7 +26,7 @@ from deepforecast.core.capabilities import Capabilities
 from deepforecast.core.forecast import Forecast, PointForecast
 from deepforecast.core.state import Learned
 from deepforecast.data.panel import Panel
-from deepforecast.errors import CapabilityError, DataError, DataWarning, ParameterError, ParameterTypeError
+from deepforecast.errors import CapabilityError, DataError, DataWarning, ParameterError, ParameterTypeError, TrainingError
 from deepforecast.evaluation.backtesting import checked_models, seeded
 from tests.evaluation.boards import LastValue
 from tests.frames import LIBRARIES, D, P, converted, joined, plain, same
@@ -481,6 +481,12 @@ def test_functions_of_the_evaluation_reach_the_processes_of_any_backend() -> Non
     for backend in ("loky", "multiprocessing"):
         with joblib.parallel_config(backend=backend):
             same(cross_validate(models, frame, horizon=2, options=Backtest(workers=2)), wanted)
+
+
+@pytest.mark.slow
+def test_model_that_kills_its_worker_is_an_error() -> None:
+    with pytest.raises(TrainingError, match=r"models 1 to 1 .*EXIT\(3\)"):
+        cross_validate([Naive(), LastValue(how="exit")], noisy(), horizon=2, options=Backtest(workers=2))
 
 
 @pytest.mark.parametrize("workers", [None, 2])

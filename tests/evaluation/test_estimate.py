@@ -50,7 +50,7 @@ def test_local_models_take_as_long_as_they_have_series() -> None:
 def test_a_trial_of_a_global_model_is_ended_and_its_reports_tell_the_rest(refit: object, fits: int) -> None:
     started = time.perf_counter()
     every = {"auto": 0, True: 1, 2: 2}[refit]
-    found = estimate.seconds_to_run([Trainer(horizon=4, steps=500)], Panel.from_frame(FRAME), Plan(4, 4, 4), [every], 1)
+    found = estimate.seconds_to_run([Trainer(horizon=4, steps=500)], Panel.from_frame(FRAME), Plan(4, 4, 4), [every], workers=1)
     assert time.perf_counter() - started < 2
     assert found.close
     assert 0.6 < found.likely / (5.0 * fits) < 1.6
@@ -60,9 +60,9 @@ def test_a_trial_of_a_global_model_is_ended_and_its_reports_tell_the_rest(refit:
 def test_workers_share_the_work_but_not_one_model() -> None:
     panel, plan = Panel.from_frame(seasonal(60)), Plan(4, 1, 4)
     models = [LastValue(horizon=4, pause=0.01, alias=alias) for alias in "ABCD"]
-    alone, shared = (estimate.seconds_to_run(models, panel, plan, [1] * 4, workers) for workers in (1, 2))
+    alone, shared = (estimate.seconds_to_run(models, panel, plan, [1] * 4, workers=workers) for workers in (1, 2))
     assert alone.likely / shared.likely == pytest.approx(2, rel=0.4)
-    assert estimate.seconds_to_run(models[:1], panel, plan, [1], 4).likely > 0.4
+    assert estimate.seconds_to_run(models[:1], panel, plan, [1], workers=4).likely > 0.4
 
 
 class Loader(LastValue):
@@ -86,7 +86,7 @@ SIZES: list[int] = []
 def test_what_a_call_costs_is_told_from_what_a_series_costs(first: float, each: float) -> None:
     SIZES.clear()
     panel, plan = Panel.from_frame(seasonal(400)), Plan(4, 4, 4)
-    found = estimate.seconds_to_run([Loader(horizon=4, load=0.05, first=first, pause=each)], panel, plan, [1], 1)
+    found = estimate.seconds_to_run([Loader(horizon=4, load=0.05, first=first, pause=each)], panel, plan, [1], workers=1)
     true = 4 * (0.05 + 400 * each)
     assert true / 2.5 < found.likely < 2.5 * true  # 100 times as much, where the first trial is taken for series alone
     assert found.low < 1.6 * true
@@ -100,7 +100,7 @@ def test_a_first_trial_that_compiles_does_not_count(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(estimate._Trials, "_has_kernels", True)
     SIZES.clear()
     panel, plan = Panel.from_frame(seasonal(30)), Plan(4, 3, 4)  # too few series for a trial that tells it to be an exception
-    found = estimate.seconds_to_run([Loader(horizon=4, load=0.0, first=0.8, pause=0.005)], panel, plan, [1], 1)
+    found = estimate.seconds_to_run([Loader(horizon=4, load=0.0, first=0.8, pause=0.005)], panel, plan, [1], workers=1)
     assert SIZES[:2] == [4, 4]
     assert 0.3 < found.likely <= found.high < 0.9  # 3 windows of 30 series take 0.45
 
@@ -130,7 +130,7 @@ def test_trials_make_the_bands_that_the_run_makes(monkeypatch: pytest.MonkeyPatc
 def test_what_trials_cannot_tell_is_told_as_a_range(capsys: pytest.CaptureFixture[str]) -> None:
     SIZES.clear()
     panel, plan = Panel.from_frame(seasonal(120)), Plan(4, 3, 4)
-    found = estimate.seconds_to_run([Loader(horizon=4, load=0.6)], panel, plan, [1], 1)  # long enough for one trial only
+    found = estimate.seconds_to_run([Loader(horizon=4, load=0.6)], panel, plan, [1], workers=1)  # enough for one trial
     assert len(SIZES) <= 2
     assert found.low == pytest.approx(1.8, rel=0.2)
     assert found.high > 2 * found.low
@@ -151,7 +151,7 @@ def test_trials_show_no_bar_and_have_the_threads_of_the_run(monkeypatch: pytest.
     screen = opened(monkeypatch)
     for workers, allowed in ((1, threads.available_cpus()), (2, 1)):
         seen.clear()
-        estimate.seconds_to_run(models, panel, plan, [1, 1], workers)
+        estimate.seconds_to_run(models, panel, plan, [1, 1], workers=workers)
         assert set(seen) == {allowed}
     assert screen.getvalue() == ""
 
@@ -160,7 +160,7 @@ def test_a_long_run_is_announced_where_progress_is_asked_for(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for progress, said in ((True, "compare: 1 models, 2 windows, 12 series: about 3 min\n"), (None, ""), (False, "")):
-        monkeypatch.setattr(sys.modules[compare.__module__], "seconds_to_run", lambda *_: exactly(200.0))
+        monkeypatch.setattr(sys.modules[compare.__module__], "seconds_to_run", lambda *_, **__: exactly(200.0))
         compare([Naive()], FRAME, horizon=4, n_windows=2, options=Backtest(progress=progress))
         found = capsys.readouterr()
         assert found.out == ""
