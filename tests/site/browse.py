@@ -1,13 +1,14 @@
 """The built site as readers see it, in a headless Chromium: python tests/site/browse.py [build/site] [FOLDER for pictures]
 
 Every page is opened as a file, wide and light and as a dark phone: nothing may be said on the console, nothing may be wider
-than the screen, no picture may be missing. Then the search is asked.
+than the screen, no picture may be missing. Then a query is typed into the search, key by key.
 """
 
 from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
@@ -22,18 +23,14 @@ DRAWN = "return document.querySelectorAll('.main-svg').length"  # by plotly
 WIDER = "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
 LOST = "return [...document.images].filter(one => one.complete && !one.naturalWidth).map(one => one.src)"
 SCHEME = "return document.body.getAttribute('data-md-color-scheme')"
-ASKED = "transformer"
+QUERY = "transformer"
 INSIDE = """
 const roots = [...document.querySelectorAll('*')].map(one => one.shadowRoot);
 const inside = roots.find(one => one?.querySelector('input'));
 """
-SEARCH = f"""{INSIDE}
-const field = inside.querySelector('input');
-field.focus();
-field.value = '{ASKED}';
-field.dispatchEvent(new InputEvent('input', {{bubbles: true, composed: true}}));
-"""
-FOUND = f"{INSIDE} return [...inside.querySelectorAll('a')].filter(one => one.href.includes('models/Transformer.html')).length"
+FOCUS = f"{INSIDE} inside?.querySelector('input').focus(); return Boolean(inside)"
+FIELD = f"{INSIDE} return inside.querySelector('input').value"
+HITS = f"{INSIDE} return [...inside.querySelectorAll('a')].map(one => one.href)"
 
 
 def browse(site: Path, pictures: Path | None = None) -> list[str]:
@@ -47,7 +44,7 @@ def browse(site: Path, pictures: Path | None = None) -> list[str]:
                 if pictures:
                     pictures.mkdir(parents=True, exist_ok=True)
                     browser.picture(pictures / f"{'-'.join(page.relative_to(site).with_suffix('').parts)}-{shape}.png")
-            found += [f"search, {shape}: {one}" for one in _search(browser, site)]
+            found += [f"search, {shape}: {one}" for one in search(browser, site, QUERY, "models/Transformer.html")]
     return found
 
 
@@ -64,18 +61,25 @@ def _wrong(browser: Browser, page: Path, shape: str) -> list[str]:
     return found
 
 
-def _search(browser: Browser, site: Path) -> list[str]:
-    """Asked on the first page for a model, its page is among what is found."""
+def search(browser: Browser, site: Path, query: str, expected: str) -> list[str]:
+    """Type `query` on the first page; its field must show it, and the page `expected` must be among the hits."""
     browser.open(site / "index.html")
     browser.run("document.querySelector('.md-search__button').click()")
-    for script in (f"{INSIDE} return Boolean(inside)", f"{SEARCH} return true", FOUND):
-        for _ in range(100):
-            if answer := browser.run(script):
-                break
-            time.sleep(0.1)
-    if answer:
-        return browser.complaints()
-    return [f"nothing is found for {ASKED!r}", *browser.complaints()]
+    _wait(lambda: browser.run(FOCUS))
+    browser.type(query)
+    _wait(lambda: browser.run(FIELD) == query and any(expected in hit for hit in browser.run(HITS)))
+    field, hits = browser.run(FIELD), browser.run(HITS)
+    wrong = [f"typed {query!r}, the field shows {field!r}"] if field != query else []
+    if not any(expected in hit for hit in hits):
+        wrong.append(f"{expected} is not among the {len(hits)} hits for {query!r}")
+    return [*wrong, *browser.complaints()]
+
+
+def _wait(condition: Callable[[], bool], seconds: float = 20.0) -> None:
+    """Return when the condition holds, or after `seconds`; what is checked afterwards tells which."""
+    end = time.monotonic() + seconds
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.1)
 
 
 def main(site: str = "build/site", pictures: str = "") -> int:

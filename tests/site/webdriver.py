@@ -51,7 +51,7 @@ class Browser:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._ask("DELETE", "")
         self.driver.terminate()
-        self.driver.wait(timeout=20)
+        self.driver.communicate(timeout=20)  # closes its pipe too
         self.profile.cleanup()
 
     def open(self, page: Path) -> None:
@@ -61,6 +61,17 @@ class Browser:
     def run(self, script: str) -> Any:
         """The value that a piece of JavaScript returns."""
         return self._ask("POST", "/execute/sync", {"script": script, "args": []})
+
+    def type(self, text: str, pause: int = 100) -> None:
+        """Press and release the key of each character, with `pause` milliseconds after it, in whatever has the focus."""
+        keys = [
+            {"type": kind, **detail}
+            for character in text
+            for kind, detail in (
+                ("keyDown", {"value": character}), ("keyUp", {"value": character}), ("pause", {"duration": pause})
+            )
+        ]  # fmt: skip
+        self._ask("POST", "/actions", {"actions": [{"type": "key", "id": "keyboard", "actions": keys}]})
 
     def complaints(self) -> list[str]:
         """What the console has said since it was last asked, but for what is only told."""

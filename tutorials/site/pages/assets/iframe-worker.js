@@ -1,4 +1,5 @@
 // The search looks things up in a worker. Browsers give pages opened as files none, so there a hidden frame stands in for it.
+// Messages are cloned as a worker's are: the search changes the query it is sent, and the page shows the one it sent.
 if (location.protocol === "file:") {
   window.Worker = class extends EventTarget {
     constructor(url) {
@@ -27,11 +28,11 @@ if (location.protocol === "file:") {
 
     hand(data) {
       const inside = this.frame.contentWindow;
-      if (inside) inside.dispatchEvent(new inside.MessageEvent("message", { data }));
+      if (inside) inside.dispatchEvent(new inside.MessageEvent("message", { data: inside.structuredClone(data) }));
     }
 
     tell(kind, data) {
-      const event = new MessageEvent(kind, { data, cancelable: true });
+      const event = new MessageEvent(kind, { data: structuredClone(data), cancelable: true });
       setTimeout(() => {
         this.dispatchEvent(event);
         this[`on${kind}`]?.(event);
