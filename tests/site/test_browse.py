@@ -12,8 +12,8 @@ from tests.site.webdriver import missing
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tutorials" / "site"))
 
-from builder.__main__ import generate, write  # noqa: E402
-from builder.page import Page  # noqa: E402
+from builder.__main__ import generate, write
+from builder.page import Page
 
 pytestmark = pytest.mark.slow
 PAGES = {
