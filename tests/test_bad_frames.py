@@ -280,9 +280,9 @@ def test_B024_unusual_ids(one: Any) -> None:
 @pytest.mark.parametrize("freq", [None, "D"])
 def test_B025_a_thousand_points(freq: Any) -> None:
     frame = pd.DataFrame({"unique_id": [f"s{i}" for i in range(1000)], "ds": pd.Timestamp("2024-01-01"), "y": 1.0})
-    before = time.perf_counter()
+    before = time.process_time()
     refused(sn(), frame, "at least", "1000", "s0, s1", freq=freq)
-    assert time.perf_counter() - before < 2
+    assert time.process_time() - before < 2
 
 
 def test_every_registered_model_is_here_and_one_of_each_kind_among_them() -> None:

@@ -189,9 +189,9 @@ def hook(event, arguments):
     elif event.startswith(EVENTS):
         noise.append(event)
 sys.addaudithook(hook)
-begin = time.perf_counter()
+begin = time.process_time()
 __import__(sys.argv[1])
-seconds = time.perf_counter() - begin
+seconds = time.process_time() - begin
 noise = list(noise)
 print(json.dumps({"seconds": seconds, "noise": noise, "modules": sorted({name.split(".")[0] for name in sys.modules})}))
 """

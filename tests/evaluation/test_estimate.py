@@ -34,6 +34,24 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(estimate, "LONG_ENOUGH", 0.02)
     monkeypatch.setattr(estimate, "PATIENCE", 0.2)
     monkeypatch.setattr(estimate._Trials, "_has_kernels", False)  # whatever other tests have imported
+    clock = Clock()
+    monkeypatch.setattr(time, "sleep", clock.sleep)
+    for name in ("perf_counter", "monotonic"):
+        monkeypatch.setattr(time, name, clock.now)
+
+
+class Clock:
+    """Seconds that pass in `sleep` alone, whatever the machine is doing."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def sleep(self, seconds: float) -> None:
+        self.seconds += seconds
+
+    def now(self) -> float:
+        self.seconds += 1e-6  # no two readings are the same
+        return self.seconds
 
 
 @pytest.mark.usefixtures("soon")

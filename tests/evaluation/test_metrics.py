@@ -166,8 +166,8 @@ def test_many_models_and_series_are_fast() -> None:
     actual = RANDOM.uniform(5, 15, size=180_000)
     forecast = actual + RANDOM.normal(size=(5, 180_000))
     scales = {"scale": np.full(180_000, 2.0), "squared_scale": np.full(180_000, 3.0)}
-    start = time.perf_counter()
+    start = time.process_time()
     for groups in (Groups(series, 10_000, series), Groups(np.tile(np.arange(18), 10_000), 18, series)):
         for name in ("mae", "rmse", "smape", "mase", "rmsse", "wape"):
             METRICS[name].by_group(actual, groups, forecast=forecast, **scales)
-    assert time.perf_counter() - start < 6
+    assert time.process_time() - start < 6

@@ -201,8 +201,8 @@ def test_many_series_take_no_time() -> None:
     frame["y"] = RANDOM.lognormal(size=len(frame))
     for model in range(models):
         frame[f"M{model}"] = frame["y"] + model
-    begin = time.perf_counter()
+    begin = time.process_time()
     found = score(frame, metrics=["mae", "rmse", "smape", "wape", "bias", "mape"], by="series")
-    assert time.perf_counter() - begin < 2.0  # thirty times what it takes
+    assert time.process_time() - begin < 2.0  # thirty times what it takes
     assert len(found) == series * models
     np.testing.assert_allclose(found["mae"].to_numpy().reshape(series, models), np.tile(np.arange(5.0), (series, 1)), atol=1e-9)

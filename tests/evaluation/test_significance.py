@@ -112,9 +112,9 @@ def test_weights_make_it_the_metric_of_the_panel() -> None:
 
 def test_100_000_series_take_no_time() -> None:
     values = RANDOM.lognormal(0, 1, (5, 100_000))
-    begin = time.perf_counter()
+    begin = time.process_time()
     found = mean_interval(values, n_resamples=1000)
-    assert time.perf_counter() - begin < 3.0
+    assert time.process_time() - begin < 3.0
     again = mean_interval(np.sort(values), n_resamples=1000)  # like series beside each other are not drawn together
     assert again.high - again.low == pytest.approx(found.high - found.low, rel=0.1)
     error = values.std(axis=1) / np.sqrt(100_000)

@@ -61,9 +61,9 @@ def test_many_cutoffs_cost_one_pass() -> None:
     values, indptr = RANDOM.normal(size=series * length), np.arange(series + 1) * length
     chosen = np.repeat(np.arange(series), windows)
     ends = indptr[chosen] + np.tile(np.arange(length - windows, length), series)
-    begin = time.perf_counter()
+    begin = time.process_time()
     found = scale_until(values, indptr, chosen, ends, 7, False)
-    assert time.perf_counter() - begin < 2.0  # a pass a window takes longer
+    assert time.process_time() - begin < 2.0  # a pass a window takes longer
     assert found[-1] == pytest.approx(seasonal_scale(values[indptr[-2] : ends[-1]], 7))
 
 

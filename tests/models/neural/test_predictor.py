@@ -108,7 +108,7 @@ def test_it_takes_little_time() -> None:
     predictor(y)
     times = []
     for _ in range(50):
-        begin = time.perf_counter()
+        begin = time.process_time()
         predictor(y)
-        times.append(time.perf_counter() - begin)
+        times.append(time.process_time() - begin)
     assert min(times) < 0.004  # ten times what it may take
