@@ -2749,6 +2749,7 @@ class UnobservedComponents(_UnobservedComponents):
     and noise, parameters taken as known. A series that never varies forecasts its value without calling statsmodels; should it
     move later, as a random walk. Columns that are far from 0, large, small, or nearly alike are centred, scaled and set at
     right angles for the optimiser. Where that stops decides how exactly a forecast follows the scale of the data: to 1e-4.
+    The likelihood has local maxima at many periods of a cycle: it is maximised from six starting points, at six times the cost.
     Reference: Harvey (1989), *Forecasting, Structural Time Series Models and the Kalman Filter*; Durbin & Koopman (2012).
 
     horizon: steps to forecast when predict is not told
@@ -2763,6 +2764,7 @@ class UnobservedComponents(_UnobservedComponents):
     trigonometric: seasons made of waves, for long ones or several; season_length='auto' is then none
     harmonics: most waves of a trigonometric season; half its length if not given
     cycle: add a cycle of a length that is estimated
+    cycle_period: shortest and longest period of the cycle in time steps; 'auto' is 1.5 to 12 years
     stochastic_cycle: let the cycle change
     damped_cycle: let the cycle die away
     autoregressive: order of an autoregressive part
@@ -2783,6 +2785,7 @@ class UnobservedComponents(_UnobservedComponents):
         trigonometric: list[int] | None = None,
         harmonics: int | None = None,
         cycle: bool = False,
+        cycle_period: tuple[float, float] | str = "auto",
         stochastic_cycle: bool = False,
         damped_cycle: bool = False,
         autoregressive: int | None = None,

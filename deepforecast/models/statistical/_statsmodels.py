@@ -15,10 +15,18 @@ from deepforecast.models.statistical._basis import basis
 from deepforecast.models.statistical._still import FITTED, last_seen, swollen
 
 FAILED = "failed"
+OUT_OF_ITERATIONS = "out_of_iterations"
+"""Whether the optimiser stopped there: known in a fit alone."""
 FLAT = 1e-3
 """Slope of the mean log-likelihood of a row, in the optimiser's own terms, that counts as none."""
 ORDINARY = (1e-3, 1e6)
 """Standard deviations of a series as statsmodels' optimiser knows them; others are brought near 1 by a power of two."""
+FAR = 1e8
+"""Standard deviations from zero beyond which a series is centred: the exact diffuse filter starts from
+the level itself, and its rounding errors grow with it."""
+START_PERIODS = 5
+GRID_PERIODS = 24
+GRID_DAMPING = 0.9
 
 
 @dataclass(frozen=True)
@@ -45,10 +53,11 @@ class Task:
             warnings.simplefilter("ignore")  # what statsmodels warns of follows from the model asked for, or is in `converged`
             try:
                 if held is None or bool(held["exact"]):
-                    model = self._model(y / scale, x, exact=True)
+                    centre = self._centre(y) if held is None else float(held["centre"])
+                    model = self._model((y - centre) / scale, x, exact=True)
                     result = self._found(model, held)
                     if result.nobs_diffuse < len(y):
-                        return {**_arrays(model, result, scale, 0.0), **base, **spread_of(y, scale, result, held)}
+                        return {**_arrays(model, result, scale, centre), **base, **spread_of(y, scale, result, held)}
                 return {**self._about_its_mean(y, x, held), **base}
             except (np.linalg.LinAlgError, ValueError, IndexError) as error:
                 return {FAILED: np.array(f"{type(error).__name__}: {error}")}
@@ -89,7 +98,20 @@ class Task:
     def _found(self, model: Any, held: Mapping[str, Floats] | None) -> Any:
         if held is not None:
             return model.filter(held["params"])
-        return model.fit(disp=False, maxiter=self.iterations, warn_convergence=False, cov_type="none")
+        starts = cycle_starts(model) if model.cycle else [model.start_params]
+        results = [self._maximum(model, start) for start in starts]
+        best = max(results, key=lambda result: result.llf if np.isfinite(result.llf) else -np.inf)
+        model.update(best.params)  # its matrices are those of the last fit
+        return best
+
+    def _maximum(self, model: Any, start: Floats) -> Any:
+        return model.fit(start, disp=False, maxiter=self.iterations, warn_convergence=False, cov_type="none")
+
+    def _centre(self, y: Floats) -> float:
+        """What is subtracted from a series far from zero; 0 where the model has no level to add it to."""
+        mean, deviation = float(np.nanmean(y)), float(np.nanstd(y))
+        has_level = self.specification["level"] != "irregular"
+        return mean if has_level and abs(mean) > FAR * deviation else 0.0
 
     def _rows(self, number: int, held: Mapping[str, Floats] | None) -> tuple[Floats, Floats, dict[str, Floats]]:
         """Values; regressors as they are worked with, and by what; a row without a regressor counts as one without a value."""
@@ -110,6 +132,7 @@ class Task:
         return {
             "params": np.zeros(len(shape.param_names)),
             "converged": np.array(True),
+            OUT_OF_ITERATIONS: np.array(False),
             "exact": np.array(True),
             "scale": np.array(0.0),
             "centre": np.array(values[0]),
@@ -123,6 +146,28 @@ class Task:
             "ripple": np.array(0.0),
             **swollen(np.diff(values), np.ones(len(values) - 1), 0.0, (0, 0.0)),
         }
+
+
+def cycle_starts(model: Any) -> list[Floats]:
+    """Return starting parameters at several periods of the cycle.
+
+    The likelihood has a local maximum near each peak of the periodogram, and statsmodels' optimiser
+    returns the nearest. The periods are a geometric sequence between the bounds (of 1.5 to 12 years:
+    2.1, 3, 4.2, 6 and 8.5), and the most likely one of a fine grid for a persistent cycle.
+    """
+    longest, shortest = 2 * np.pi / np.asarray(model.cycle_frequency_bound)
+
+    def start(share: float, damping: float | None = None) -> Floats:
+        params = np.array(model.start_params, np.float64)
+        period = shortest * (longest / shortest) ** share
+        params[model.param_names.index("frequency.cycle")] = 2 * np.pi / period
+        if damping is not None and model.damped_cycle:
+            params[model.param_names.index("damping.cycle")] = damping
+        return params
+
+    grid = [start((place + 0.5) / GRID_PERIODS, GRID_DAMPING) for place in range(GRID_PERIODS)]
+    likeliest = grid[int(np.argmax([np.nan_to_num(model.loglike(params), nan=-np.inf) for params in grid]))]
+    return [*(start(place / (START_PERIODS + 1)) for place in range(1, START_PERIODS + 1)), likeliest]
 
 
 def scale_of(y: Floats) -> float:
@@ -145,12 +190,14 @@ def near(size: float) -> float:
 def _arrays(model: Any, result: Any, scale: float, centre: float) -> dict[str, Floats]:
     """Everything a forecast needs, in units of the scale and around the centre."""
     space, filtered = model.ssm, result.filter_results
+    optimiser = getattr(result, "mle_retvals", None)  # None: filtered with known parameters
     selection = np.asarray(space["selection"], np.float64)
     shocks = selection @ np.asarray(space["state_cov"], np.float64) @ selection.T
     effects = result.params[len(result.params) - model.k_exog :] if model.k_exog else np.zeros(0)
     return {
         "params": np.array(result.params, np.float64),
-        "converged": np.array(_converged(getattr(result, "mle_retvals", None))),
+        "converged": np.array(_converged(optimiser)),
+        OUT_OF_ITERATIONS: np.array(optimiser is not None and optimiser["warnflag"] == 1),
         "exact": np.array(bool(model.use_exact_diffuse)),
         "scale": np.array(scale),
         "centre": np.array(centre),

@@ -18,7 +18,7 @@ from deepforecast.core.state import Learned, State
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats
 from deepforecast.data.panel import Panel
-from deepforecast.errors import DataError, ParameterError, TrainingError, TrainingWarning, say, shown
+from deepforecast.errors import DataError, ParameterError, TrainingError, TrainingWarning, say, shown, some
 from deepforecast.models.statistical._base import Statistical
 from deepforecast.models.statistical._regressors import design, effects_of
 from deepforecast.models.statistical._state_space import StateSpace
@@ -68,9 +68,11 @@ class Structural(Statistical):
         learned = self._gathered(found, panel)
         stopped = np.flatnonzero(~learned["converged"])
         if len(stopped):
+            out_of_iterations = all(bool(found[number]["out_of_iterations"]) for number in stopped)
+            hint = f"Set iterations above {self.iterations}" if out_of_iterations else f"Use {some(self._simpler())}"
+            labels = panel.series.labels(stopped)
             say(
-                f"{self.name}: statsmodels' optimiser stopped before a maximum (after {self.iterations} steps at most) in "
-                f"series {panel.series.labels(stopped)}. Give more iterations, or a simpler model.",
+                f"{self.name}: statsmodels' optimiser stopped before a maximum in series {labels}. {hint}.",
                 TrainingWarning,
             )
         return learned
@@ -84,7 +86,8 @@ class Structural(Statistical):
             )
         shared = {"dummies": max((self._specification(panel)["seasonal"] or 1) - 1, 0), "names": self._task(panel).names()}
         # by rows in memory whatever each is: else the sums over a matrix would go by another order for other neighbours
-        held = {name: np.ascontiguousarray(np.stack([one[name] for one in found])) for name in found[0]}
+        names = [name for name in found[0] if name != "out_of_iterations"]
+        held = {name: np.ascontiguousarray(np.stack([one[name] for one in found])) for name in names}
         return Learned(held, shared, panel)
 
     def _advance(self, learned: Learned, panel: Panel, fresh: bool) -> Learned:
@@ -163,6 +166,10 @@ class Structural(Statistical):
 
     def _specification(self, panel: Panel) -> dict[str, Any]:
         """What statsmodels' `UnobservedComponents` is told, beside values and regressors."""
+        raise NotImplementedError
+
+    def _simpler(self) -> list[str]:
+        """Changes that leave fewer parameters to estimate."""
         raise NotImplementedError
 
     def _blocks(self, learned: Learned) -> dict[str, int]:

@@ -9,9 +9,9 @@ from deepforecast.core.idle import NO_SEASON
 from deepforecast.core.params import param
 from deepforecast.core.registry import register
 from deepforecast.core.state import Learned
-from deepforecast.data.frequency import seasons
+from deepforecast.data.frequency import PER_YEAR, seasons
 from deepforecast.data.panel import Panel
-from deepforecast.errors import ParameterError
+from deepforecast.errors import ParameterError, shown
 from deepforecast.models.statistical._structural import Structural
 
 LEVELS = (
@@ -19,6 +19,9 @@ LEVELS = (
     "deterministic trend", "local linear deterministic trend", "random walk with drift", "local linear trend", "smooth trend",
     "random trend",
 )  # fmt: skip
+
+SHORTEST_PERIOD = 2  # time steps: any shorter one is observed as a longer one (aliasing)
+BUSINESS_CYCLE = (1.5, 12)  # years, as in statsmodels
 
 
 @register
@@ -31,6 +34,7 @@ class UnobservedComponents(Structural):
     and noise, parameters taken as known. A series that never varies forecasts its value without calling statsmodels; should it
     move later, as a random walk. Columns that are far from 0, large, small, or nearly alike are centred, scaled and set at
     right angles for the optimiser. Where that stops decides how exactly a forecast follows the scale of the data: to 1e-4.
+    The likelihood has local maxima at many periods of a cycle: it is maximised from six starting points, at six times the cost.
     Reference: Harvey (1989), *Forecasting, Structural Time Series Models and the Kalman Filter*; Durbin & Koopman (2012).
 
     >>> from deepforecast import datasets
@@ -49,6 +53,12 @@ class UnobservedComponents(Structural):
     )
     harmonics: int | None = param(None, at_least=1, help="most waves of a trigonometric season; half its length if not given")
     cycle: bool = param(False, help="add a cycle of a length that is estimated")
+    cycle_period: tuple[float, float] | str = param(
+        "auto",
+        at_least=SHORTEST_PERIOD,
+        choices=("auto",),
+        help="shortest and longest period of the cycle in time steps; 'auto' is 1.5 to 12 years",
+    )
     stochastic_cycle: bool = param(False, help="let the cycle change")
     damped_cycle: bool = param(False, help="let the cycle die away")
     autoregressive: int | None = param(None, at_least=1, help="order of an autoregressive part")
@@ -62,7 +72,7 @@ class UnobservedComponents(Structural):
         if not self.trigonometric:
             yield "harmonics", "without a trigonometric season. Give trigonometric=[...], or leave it out"
         if not self.cycle:
-            for name in ("stochastic_cycle", "damped_cycle"):
+            for name in ("cycle_period", "stochastic_cycle", "damped_cycle"):
                 yield name, "without a cycle. Say cycle=True, or leave it out"
         if self.season_length == NO_SEASON:
             yield "stochastic_season", "without a season of dummies. Give a season_length above 1, or leave it out"
@@ -82,6 +92,26 @@ class UnobservedComponents(Structural):
             raise ParameterError(f"{self.name}: season_length='auto' follows from dates; give season_length (1 for none).")
         return (seasons(frequency) or (1,))[0]
 
+    def _cycle_period(self, panel: Panel) -> tuple[float, float]:
+        """Bounds of the period of the cycle in time steps: those of a business cycle, unless given."""
+        if self.cycle_period != "auto":
+            shortest, longest = (float(period) for period in self.cycle_period)
+            if shortest >= longest:
+                raise ParameterError(
+                    f"{self.name}: `cycle_period` must be (shortest, longest) with shortest < longest, got "
+                    f"{shown(self.cycle_period)}. Set, for example, cycle_period=({longest / 2:g}, {2 * shortest:g})."
+                )
+            return shortest, longest
+        frequency = panel.calendar.frequency
+        steps_per_year = PER_YEAR.get(frequency.base, 0) / frequency.n
+        shortest, longest = (years * steps_per_year for years in BUSINESS_CYCLE)
+        if longest <= SHORTEST_PERIOD:
+            raise ParameterError(
+                f"{self.name}: cycle_period='auto' (1.5 to 12 years) must have weekly, monthly, quarterly or yearly "
+                f"data, got freq {panel.calendar.freq!r}. Set cycle_period=(shortest, longest) in time steps."
+            )
+        return max(shortest, SHORTEST_PERIOD), longest
+
     def _waves(self) -> list[dict[str, int]]:
         most = self.harmonics or 10**6
         return [{"period": one, "harmonics": min(one // 2, most)} for one in self.trigonometric or ()]
@@ -94,10 +124,18 @@ class UnobservedComponents(Structural):
             "stochastic_seasonal": self.stochastic_season,
             "freq_seasonal": self._waves() or None,
             "cycle": self.cycle,
+            "cycle_period_bounds": self._cycle_period(panel) if self.cycle else None,
             "stochastic_cycle": self.stochastic_cycle,
             "damped_cycle": self.damped_cycle,
             "autoregressive": self.autoregressive,
         }
+
+    def _simpler(self) -> list[str]:
+        changes = ["a simpler level, such as 'random walk'"]
+        if self.cycle:
+            changes.append("a narrower cycle_period")
+        changes += [f"{name}=False" for name in ("damped_cycle", "stochastic_cycle") if getattr(self, name)]
+        return [*changes, "longer series"]
 
     def _blocks(self, learned: Learned) -> dict[str, int]:
         waves = sum(2 * one["harmonics"] for one in self._waves())

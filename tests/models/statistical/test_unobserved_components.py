@@ -7,10 +7,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from statsmodels.datasets import macrodata
 from statsmodels.tsa.statespace.structural import UnobservedComponents as Theirs
 
 from deepforecast import UnobservedComponents, datasets, load
+from deepforecast.data.panel import Panel
 from deepforecast.errors import DataError, ParameterError, TrainingError, TrainingWarning
+from deepforecast.models.statistical import _statsmodels
+from deepforecast.models.statistical._statsmodels import cycle_starts
+from deepforecast.models.statistical._structural import _of
 
 FORMS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "local level": ({"level": "local level", "season_length": 1}, {"level": "local level"}),
@@ -25,7 +30,13 @@ FORMS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     ),
     "cycle": (
         {"level": "local level", "season_length": 1, "cycle": True, "stochastic_cycle": True, "damped_cycle": True},
-        {"level": "local level", "cycle": True, "stochastic_cycle": True, "damped_cycle": True},
+        {
+            "level": "local level",
+            "cycle": True,
+            "stochastic_cycle": True,
+            "damped_cycle": True,
+            "cycle_period_bounds": (18, 144),
+        },
     ),
     "autoregressive": (
         {"level": "fixed intercept", "season_length": 1, "autoregressive": 2},
@@ -47,14 +58,18 @@ def monthly(count: int = 3, n: int = 90) -> pd.DataFrame:
 
 def theirs_of(y: np.ndarray, given: dict[str, Any], **more: Any) -> Any:
     model = Theirs(y, use_exact_diffuse=True, **given, **more)
-    return model.fit(disp=False, maxiter=200, warn_convergence=False, cov_type="none")
+    starts = cycle_starts(model) if model.cycle else [None]
+    fits = [model.fit(start, disp=False, maxiter=200, warn_convergence=False, cov_type="none") for start in starts]
+    best = max(fits, key=lambda result: result.llf)
+    model.update(best.params)
+    return best
 
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("form", FORMS)
 def test_p4_forecasts_are_those_of_statsmodels(form: str) -> None:
     ours, given = FORMS[form]
-    count = 20 if form == "local level" else 3
+    count = {"local level": 20, "cycle": 1}.get(form, 3)
     frame = monthly(count)
     model = UnobservedComponents(18, **ours).fit(frame)
     found = model.predict(level=95)
@@ -129,7 +144,7 @@ def test_fitted_values_are_those_of_statsmodels_once_states_are_known() -> None:
 @pytest.mark.filterwarnings("ignore:.*stopped before a maximum")
 def test_components_add_up_and_are_those_that_were_asked_for() -> None:
     given = {"level": "local linear trend", "season_length": 4, "trigonometric": [12], "harmonics": 2, "cycle": True}
-    model = UnobservedComponents(8, autoregressive=1, **given).fit(monthly(2))  # type: ignore[arg-type]
+    model = UnobservedComponents(8, autoregressive=1, iterations=5, **given).fit(monthly(2))  # type: ignore[arg-type]
     parts = model.explain().pivot(index=["unique_id", "ds"], columns="component", values="value")
     assert set(parts.columns) == {"level", "trend", "season", "waves", "cycle", "autoregressive"}
     np.testing.assert_allclose(parts.sum(axis=1), model.predict()["UnobservedComponents"], rtol=1e-12)
@@ -141,10 +156,11 @@ def test_components_add_up_and_are_those_that_were_asked_for() -> None:
 def test_a_start_lost_in_rounding_is_made_approximately_diffuse() -> None:
     """A season of 4 beside a cycle whose length comes out as 4: with the exact start statsmodels forecasts -78,000 for s00."""
     given = {"level": "local linear trend", "season_length": 4, "trigonometric": [12], "harmonics": 2, "cycle": True}
-    frame = monthly(2)
-    model = UnobservedComponents(8, autoregressive=1, **given).fit(frame)  # type: ignore[arg-type]
+    given |= {"cycle_period": (3, 5)}
+    frame = monthly(1)
+    model = UnobservedComponents(8, autoregressive=1, iterations=40, **given).fit(frame)  # type: ignore[arg-type]
     found = model.predict(level=80)
-    assert not model.state_.learned["exact"][0]  # of the other series the last bits of a processor decide
+    assert not model.state_.learned["exact"][0]
     assert found["UnobservedComponents"].between(20, 80).all()
     np.testing.assert_allclose(model.predict(frame=frame, level=80).iloc[:, 2:], found.iloc[:, 2:], rtol=1e-9)
     assert model.fitted_values()["UnobservedComponents"].dropna().between(0, 100).all()
@@ -205,8 +221,87 @@ def test_k12_too_short_is_refused() -> None:
 
 
 def test_an_optimiser_that_found_no_maximum_is_said() -> None:
-    with pytest.warns(TrainingWarning, match="1 steps at most.* in series s00"):
+    with pytest.warns(TrainingWarning, match=r"before a maximum in series s00\. Set iterations above 1\."):
         UnobservedComponents(3, iterations=1).fit(monthly(1))
+
+
+def test_warning_of_a_failed_line_search_does_not_suggest_more_iterations(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_statsmodels, "_converged", lambda optimiser: False)
+    with pytest.warns(TrainingWarning, match=r"a narrower cycle_period, damped_cycle=False, longer series\."):
+        UnobservedComponents(3, level="random walk", season_length=1, cycle=True, damped_cycle=True).fit(monthly(1))
+
+
+def unemployment() -> pd.DataFrame:
+    """US unemployment, quarterly, with the growth of GDP of the same quarter."""
+    data = macrodata.load_pandas().data
+    growth = 100 * np.log(data["realgdp"]).diff().fillna(0.0)
+    return pd.DataFrame({"ds": pd.date_range("1959-01-01", periods=len(data), freq="QS"), "y": data["unemp"], "x": growth})
+
+
+def log_likelihood(model: UnobservedComponents) -> float:
+    return float(model._task(model._history(model.state_.learned)).result(0, _of(model.state_.learned, 0)).llf)
+
+
+@pytest.mark.parametrize("covariate", [False, True])
+def test_cycle_has_the_likelihood_of_statsmodels_with_dates(covariate: bool) -> None:
+    frame = unemployment()
+    dated = frame["y"].set_axis(pd.DatetimeIndex(frame["ds"], freq="QS"))
+    given = {"level": "random walk", "cycle": True, "stochastic_cycle": True, "damped_cycle": True}
+    exog = frame[["x"]].set_axis(dated.index) if covariate else None
+    theirs = Theirs(dated, exog=exog, use_exact_diffuse=True, **given).fit(disp=False, maxiter=1000)
+    columns = {"future": ["x"]} if covariate else {}
+    ours = UnobservedComponents(season_length=1, **given)  # type: ignore[arg-type]
+    ours.fit(frame if covariate else frame[["ds", "y"]], columns=columns)
+    assert log_likelihood(ours) == pytest.approx(theirs.llf, abs=1e-2)
+    assert theirs.llf == pytest.approx(-43.68 if covariate else -46.13, abs=0.01)
+    if covariate:
+        assert ours.parameters()["effect_x"][0] == pytest.approx(theirs.params["beta.x"], abs=1e-3)
+
+
+def test_cycle_is_not_trapped_in_the_local_maximum_of_one_starting_point() -> None:
+    frame = unemployment()[["ds", "y"]]
+    model = UnobservedComponents(level="random walk", season_length=1, cycle=True).fit(frame)
+    dated = frame["y"].set_axis(pd.DatetimeIndex(frame["ds"], freq="QS"))
+    theirs = Theirs(dated, level="random walk", cycle=True, use_exact_diffuse=True).fit(disp=False, maxiter=1000)
+    assert log_likelihood(model) > theirs.llf + 12
+
+
+@pytest.mark.parametrize(
+    ("freq", "expected"), [("YS", (2, 12)), ("QE", (6, 48)), ("MS", (18, 144)), ("6MS", (3, 24)), ("W-SUN", (78, 624))]
+)
+def test_cycle_period_is_one_and_a_half_to_twelve_years(freq: str, expected: tuple[float, float]) -> None:
+    frame = monthly(1, 40).assign(ds=pd.date_range("1980-01-01", periods=40, freq=freq))
+    assert UnobservedComponents(cycle=True)._cycle_period(Panel.from_frame(frame)) == expected
+
+
+def test_cycle_period_bounds_the_estimated_period() -> None:
+    model = UnobservedComponents(level="random walk", season_length=1, cycle=True, cycle_period=(20, 30)).fit(monthly(1))
+    assert 20 <= 2 * np.pi / model.parameters()["frequency.cycle"][0] <= 30
+
+
+def test_cycle_period_is_validated() -> None:
+    with pytest.raises(ParameterError, match="cycle_period"):
+        UnobservedComponents(cycle=True, cycle_period=(1, 10))
+    with pytest.raises(ParameterError, match="cycle_period"):
+        UnobservedComponents(cycle=True, cycle_period=12)  # type: ignore[arg-type]
+    with pytest.raises(ParameterError, match=r"shortest < longest, got \(40, 20\)\. Set.*cycle_period=\(10, 80\)"):
+        UnobservedComponents(cycle=True, cycle_period=(40, 20)).fit(monthly(1))
+    with pytest.raises(ParameterError, match=r"cycle_period.* has no effect without a cycle"):
+        UnobservedComponents(cycle_period=(20, 40)).fit(monthly(1))
+    daily, integers = (monthly(1, 90).assign(ds=ds) for ds in (pd.date_range("2020-01-01", periods=90), np.arange(90)))
+    for frame in (daily, integers):
+        with pytest.raises(ParameterError, match=r"got freq '(D|1)'\. Set cycle_period=\(shortest, longest\)"):
+            UnobservedComponents(season_length=1, cycle=True).fit(frame)
+        UnobservedComponents(season_length=1, level="random walk", cycle=True, cycle_period=(10, 40)).fit(frame)
+
+
+def test_far_from_zero_a_series_is_forecast_as_near_it() -> None:
+    frame = monthly(1)
+    near, far = (UnobservedComponents(6, season_length=1).fit(frame.assign(y=frame["y"] + level)) for level in (0.0, 1e12))
+    found, expected = (model.predict(level=80).iloc[:, 2:].to_numpy() for model in (far, near))
+    np.testing.assert_allclose(found - 1e12, expected, atol=0.01)
+    np.testing.assert_allclose(far.predict(level=80, frame=frame.assign(y=frame["y"] + 1e12)).iloc[:, 2:], found, rtol=1e-15)
+    np.testing.assert_allclose(far.fitted_values().iloc[5:, -1] - 1e12, near.fitted_values().iloc[5:, -1], atol=0.05)
 
 
 @pytest.mark.parametrize(("flag", "slope", "found"), [(0, 1.0, True), (1, 0.0, False), (2, 1e-5, True), (2, 0.1, False)])
