@@ -69,6 +69,17 @@ class DependencyError(DeepForecastError, ImportError):
     """An optional package is needed for what was asked."""
 
 
+def missing_extra(what: str, extra: str) -> DependencyError:
+    """The error to raise where an optional package of the same name as its extra is not installed.
+
+    >>> print(missing_extra("backend='plotly'", "plotly"))
+    backend='plotly' needs the package plotly (extra plotly), which is not installed. Run: pip install plotly
+    """
+    return DependencyError(
+        f"{what} needs the package {extra} (extra {extra}), which is not installed. Run: pip install {extra}"
+    )
+
+
 class DataWarning(UserWarning):
     """Something in the data was handled in a way the user should know of."""
 

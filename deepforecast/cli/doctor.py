@@ -14,10 +14,10 @@ from deepforecast.cli.parser import Parser
 USAGE = "[options]"
 EPILOG = "examples:\n  deepforecast doctor --json"
 NEEDED = (
-    "numpy", "pandas", "narwhals", "pyarrow", "scipy", "joblib", "threadpoolctl", "safetensors", "matplotlib", "plotly", "tqdm",
-    "statsmodels", "scikit-learn", "numba", "optuna", "torch", "pytorch-lightning", "skops", "pyyaml",
+    "numpy", "pandas", "narwhals", "pyarrow", "scipy", "joblib", "threadpoolctl", "safetensors", "matplotlib", "tqdm",
+    "statsmodels", "scikit-learn", "numba", "optuna", "torch", "pytorch-lightning", "pyyaml",
 )  # fmt: skip
-OPTIONAL = ("polars", "lightgbm", "xgboost", "catboost", "holidays", "ray", "dask")
+OPTIONAL = ("polars", "plotly", "skops", "lightgbm", "xgboost", "catboost", "holidays", "ray", "dask")
 MISSING = "missing"
 GPU_SECONDS = 30
 ASK_GPU = """

@@ -72,9 +72,12 @@ def run(values: argparse.Namespace) -> Outcome:
     from deepforecast.cli.plain import records
     from deepforecast.cli.reading import read_all
     from deepforecast.cli.writing import check_frame_target, check_target, write_bytes, write_frame
+    from deepforecast.plotting.backends import need_plotly
 
     check_frame_target(values.output)
     check_target(values.plot, ".html")
+    if values.plot is not None:
+        need_plotly("--plot")  # before the search, not after it
     models = [build(text) for text in values.models]
     options = _options(values)
     data, static = read_all(values)

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import io
 import zipfile
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from deepforecast.errors import DeepForecastError, some
+from deepforecast.errors import DeepForecastError, missing_extra, some
 
 OWN: tuple[str, ...] = ()
 """Types that skops does not know to be harmless and that regressors of the library hold."""
@@ -31,36 +32,42 @@ class Foreign:
 
     def written(self, value: Any, what: str) -> np.ndarray:
         """An object as bytes."""
-        from skops import io as skops
-
+        skops = _skops()
         try:
             data = skops.dumps(value)
         except Exception as error:  # whatever an object may raise that is asked for its state
             raise NotTrusted(f"{what} cannot be written by skops: {type(error).__name__}: {error}") from error
-        unknown = self._unknown(data)
-        if unknown and not self.allow:
-            raise NotTrusted(
-                f"{what} holds {some(unknown)}, not of the library: such a file is read only by who trusts these types. Say "
-                f"save(path, allow_skops=True), and load(path, trusted={unknown!r})"
-            )
         return np.frombuffer(data, dtype=np.uint8)
+
+    def untrusted(self, objects: Iterable[np.ndarray]) -> list[str]:
+        """The types in all these objects that must be trusted and are not."""
+        found: set[str] = set()
+        for data in objects:
+            raw = np.ascontiguousarray(data, dtype=np.uint8).tobytes()
+            _refuse_packed(raw, "an object of another library")
+            found.update(self._unknown(raw))
+        return [] if self.allow else sorted(found - set(self.trusted))
 
     def revived(self, data: np.ndarray, what: str) -> Any:
         """The object back from its bytes."""
-        from skops import io as skops
-
         raw = np.ascontiguousarray(data, dtype=np.uint8).tobytes()
         _refuse_packed(raw, what)
         unknown = [] if self.allow else [name for name in self._unknown(raw) if name not in self.trusted]
         if unknown:
-            raise NotTrusted(f"{what} holds {some(unknown)}; if you trust its origin, say load(path, trusted={unknown!r})")
-        return skops.loads(raw, trusted=[*OWN, *(self._unknown(raw) if self.allow else self.trusted)])
+            raise NotTrusted(f"{what} holds {some(unknown)}, which must be trusted to be read")
+        return _skops().loads(raw, trusted=[*OWN, *(self._unknown(raw) if self.allow else self.trusted)])
 
     @staticmethod
     def _unknown(data: bytes) -> list[str]:
-        from skops import io as skops
+        return sorted(set(_skops().get_untrusted_types(data=data)) - set(OWN))
 
-        return sorted(set(skops.get_untrusted_types(data=data)) - set(OWN))
+
+def _skops() -> Any:
+    try:
+        from skops import io
+    except ImportError as error:
+        raise missing_extra("A file with a regressor of another library", "skops") from error
+    return io
 
 
 def _refuse_packed(raw: bytes, what: str) -> None:

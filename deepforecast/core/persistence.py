@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from deepforecast.core.foreign import Foreign, NotTrusted
-from deepforecast.core.manifest import Unfit, rebuilt, written
+from deepforecast.core.manifest import Unfit, objects, rebuilt, written
 from deepforecast.data.covariates import Covariate
 from deepforecast.errors import (
     CapabilityError,
@@ -19,6 +19,7 @@ from deepforecast.errors import (
     ParameterTypeError,
     SaveError,
     shown,
+    some,
 )
 from deepforecast.io import bundle
 
@@ -35,7 +36,14 @@ def save(model: Forecaster, path: Any, allow_skops: bool = False) -> None:
         raise _not_saved(model, path, "it was told to calibrate bands after it was fitted. Fit it again")
     try:
         manifest, arrays = written(model, state, foreign)
+        if types := foreign.untrusted(objects(manifest, arrays)):
+            raise NotTrusted(
+                f"it holds types of other libraries, {some(types)}, which whoever loads it must trust. "
+                f"Pass save(path, allow_skops=True), and load(path, trusted={types!r})"
+            )
         _try_out(rebuilt(manifest, arrays, foreign))  # what could not be loaded is not saved
+    except DependencyError:
+        raise
     except (Unfit, DeepForecastError) as reason:
         raise _not_saved(model, path, str(reason)) from reason
     bundle.write(path, manifest, arrays)
@@ -66,12 +74,18 @@ def load(path: Any, *, trusted: Any = ()) -> Any:
             raise ModelFileError(f"There is no file at {shown(str(path), 200)}. Save one first: model.save(path).") from error
         raise
     try:
-        model = rebuilt(manifest, arrays, Foreign(trusted=tuple(trusted)))
+        foreign = Foreign(trusted=tuple(trusted))
+        if types := foreign.untrusted(objects(manifest, arrays)):
+            names = repr(sorted({*trusted, *types}))
+            raise NotTrusted(
+                f"it holds {some(types)}, which must be trusted. If you trust its origin, pass load(path, trusted={names})"
+            )
+        model = rebuilt(manifest, arrays, foreign)
         _try_out(model)
     except DependencyError:
         raise
     except NotTrusted as error:
-        raise ModelFileError(f"{shown(str(path), 200)} is read by who trusts what is in it: {error}.") from error
+        raise ModelFileError(f"{shown(str(path), 200)} cannot be loaded: {error}.") from error
     except (Exception, MemoryError) as error:  # whatever a file made to do harm may provoke in a model
         text = str(error) if isinstance(error, (DeepForecastError, Unfit)) else f"{type(error).__name__}: {error}"
         name, why = shown(str(path), 200), shown(text, 400).rstrip(".")
@@ -84,11 +98,11 @@ def _try_out(model: Forecaster) -> None:
     state = model.fitted()
     if model.calibrates and state.calibration is None:
         raise Unfit("its bands are to be calibrated, and no calibration is there")
-    some = state.take(np.arange(min(TRIED, len(state.series))))
-    some.series.rows(some.series.calendar.following(some.series.last, 1))
-    shape = (len(some.series), min(STEPS, model.own_horizon or STEPS))
+    first = state.take(np.arange(min(TRIED, len(state.series))))
+    first.series.rows(first.series.calendar.following(first.series.last, 1))
+    shape = (len(first.series), min(STEPS, model.own_horizon or STEPS))
     future = {name: _unknown(state.categories[name], shape) for name in state.series.columns.future}
-    forecast = model.forecast_from(replace(some, calibration=None), shape[1], future)
+    forecast = model.forecast_from(replace(first, calibration=None), shape[1], future)
     bands = np.stack([forecast.mean, forecast.mean], axis=-1)
     with suppress(CapabilityError):  # of a model that has points alone
         bands = forecast.quantiles([0.1, 0.9])

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, Literal, TypeAlias
 
+from deepforecast.errors import missing_extra
 from deepforecast.plotting.chart import Chart
 from deepforecast.plotting.choices import unknown
 
@@ -23,6 +24,7 @@ def check_backend(backend: str) -> None:
 def render(chart: Chart, backend: str) -> Any:
     """The chart as a figure of matplotlib or plotly."""
     if backend == "plotly":
+        need_plotly("backend='plotly'")
         with own_filters():
             from deepforecast.plotting.plotly_backend import paint
 
@@ -30,6 +32,15 @@ def render(chart: Chart, backend: str) -> Any:
     from deepforecast.plotting.matplotlib_backend import paint as paint_still
 
     return paint_still(chart)
+
+
+def need_plotly(what: str) -> None:
+    """Raise `DependencyError` where plotly, an optional package, is not installed."""
+    try:
+        with own_filters():
+            import plotly.graph_objects  # noqa: F401
+    except ImportError as error:
+        raise missing_extra(what, "plotly") from error
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from deepforecast.errors import DataError
-from deepforecast.plotting.backends import own_filters
+from deepforecast.plotting.backends import need_plotly, own_filters
 from deepforecast.plotting.style import COLORS, NEUTRAL, short
 
 SHADES = "Viridis"
@@ -112,6 +112,7 @@ def plot_front(trials: Any, objectives: Sequence[str]) -> Any:
 
 
 def _plotly() -> Any:
+    need_plotly("A figure of a search")
     with own_filters():
         import plotly.graph_objects as go
     return go

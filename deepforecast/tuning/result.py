@@ -131,7 +131,8 @@ class TuningResult:
         return pd.DataFrame({"parameter": list(found), "importance": list(found.values())})
 
     def plot(self, kind: str = "history", *, objective: str | None = None) -> Any:
-        """A figure of plotly: "history", "importance", "slices", "parallel" (coordinates), "pareto" of several objectives."""
+        """A figure of plotly (an extra): "history", "importance", "slices", "parallel" (coordinates), "pareto" of several
+        objectives."""
         from deepforecast.plotting import tuning as pictures
 
         if kind not in PLOTS:
