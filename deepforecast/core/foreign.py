@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import io
 import zipfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,6 +60,18 @@ class Foreign:
     @staticmethod
     def _unknown(data: bytes) -> list[str]:
         return sorted(set(_skops().get_untrusted_types(data=data)) - set(OWN))
+
+
+def objects(node: Any, arrays: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+    """The bytes of every object of another library that a manifest refers to: among parameters, and what was learned."""
+    if isinstance(node, list):
+        return [data for inner in node for data in objects(inner, arrays)]
+    if not isinstance(node, Mapping):
+        return []
+    own = node.get("object")
+    name = own.get("array") if isinstance(own, Mapping) else None
+    here = [arrays[name]] if isinstance(name, str) and name in arrays else []
+    return here + [data for inner in node.values() for data in objects(inner, arrays)]
 
 
 def _skops() -> Any:

@@ -74,18 +74,6 @@ def rebuilt(manifest: Mapping[str, Any], arrays: Mapping[str, np.ndarray], forei
     return model
 
 
-def objects(node: Any, arrays: Mapping[str, np.ndarray]) -> list[np.ndarray]:
-    """The bytes of every object of another library that a manifest refers to: among parameters, and what was learned."""
-    if isinstance(node, list):
-        return [data for inner in node for data in objects(inner, arrays)]
-    if not isinstance(node, Mapping):
-        return []
-    own = node.get("object")
-    name = own.get("array") if isinstance(own, Mapping) else None
-    here = [arrays[name]] if isinstance(name, str) and name in arrays else []
-    return here + [data for inner in node.values() for data in objects(inner, arrays)]
-
-
 class _Writer:
     """Values to plain ones; arrays go to the side under a number."""
 

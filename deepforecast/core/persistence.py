@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from deepforecast.core.foreign import Foreign, NotTrusted
-from deepforecast.core.manifest import Unfit, objects, rebuilt, written
+from deepforecast.core.foreign import Foreign, NotTrusted, objects
+from deepforecast.core.manifest import Unfit, rebuilt, written
 from deepforecast.data.covariates import Covariate
 from deepforecast.errors import (
     CapabilityError,
