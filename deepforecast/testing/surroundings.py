@@ -42,6 +42,8 @@ def surroundings() -> dict[str, Any]:
         found["torch's threads"] = (torch.get_num_threads(), torch.get_num_interop_threads())
         found["torch's defaults"] = (
             torch.get_default_dtype(),
+            str(torch.get_default_device()),
+            torch.is_autocast_enabled("cpu"),
             torch.is_grad_enabled(),
             torch.are_deterministic_algorithms_enabled(),
         )
@@ -74,7 +76,7 @@ def _draw() -> None:
     np.random.random(DRAWN)  # noqa: NPY002
     torch = sys.modules.get("torch")
     if torch is not None:
-        torch.rand(DRAWN)
+        torch.rand(DRAWN, device="cpu")
 
 
 @contextmanager
@@ -113,11 +115,12 @@ def _torch() -> Iterator[None]:
     grad, fixed = torch.is_grad_enabled(), torch.are_deterministic_algorithms_enabled()
     only_warns = torch.is_deterministic_algorithms_warn_only_enabled()
     torch.set_num_threads(3 if threads != 3 else 2)
-    torch.set_default_dtype(torch.float32)  # as torch comes: another one may be more than a network bears
+    torch.set_default_dtype(torch.float64 if dtype != torch.float64 else torch.float32)
     torch.set_grad_enabled(True)
     torch.use_deterministic_algorithms(False)
     try:
-        yield
+        with torch.device("meta"), torch.autocast("cpu", torch.bfloat16):
+            yield
     finally:
         torch.set_num_threads(threads)
         torch.set_default_dtype(dtype)

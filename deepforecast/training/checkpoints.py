@@ -58,6 +58,7 @@ class Checkpoints:
         validation = record.pop("validation")
         manifest = {
             "run": self.run, "step": guard.at, "damping": guard.damping, "retries": guard.retries, "since": guard.since,
+            "good_step": guard.good_step, "steps_undone": guard.steps_undone,
             "best": None if guard.best is None else guard.best[0], "kept": record.pop("kept"), "why": record.pop("why"),
         }  # fmt: skip
         arrays = {f"record:{name}": np.array(values) for name, values in record.items()}
@@ -86,6 +87,7 @@ class Checkpoints:
             means = _tensors(arrays, "average:")
             guard.average.values = [means[str(place)].to(one.device) for place, one in enumerate(guard.average.values)]
         guard.damping, guard.retries, guard.since = manifest["damping"], manifest["retries"], manifest["since"]
+        guard.good_step, guard.steps_undone = manifest["good_step"], manifest["steps_undone"]
         if manifest["best"] is not None:
             guard.best = (float(manifest["best"]), _tensors(arrays, "best:"))
         record = guard.record

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from deepforecast.core.monitor import Monitor
-from deepforecast.errors import TrainingError
+from deepforecast.errors import TrainingError, TrainingWarning, say
 from deepforecast.nn.network import ForecastNetwork
 from deepforecast.training.checkpoints import Checkpoints
 from deepforecast.training.options import Options, rate
@@ -22,7 +22,11 @@ from deepforecast.training.weights import Average, Weights, held_out_loss, resto
 
 LOOK = 10  # steps between two looks at what they did: a look waits for the device
 RETRIES = 5
+RECOVERY = 50  # steps after the last good ones in which losses have to be finite again
 BLOWN = 10.0  # times the loss of the untrained network: no longer learning
+REMEDY = (
+    "Set a smaller `learning_rate` or another `scaler`, or look for extreme values in the data."
+)
 
 
 @dataclass
@@ -66,7 +70,8 @@ class Guard:
         self._norms: list[Tensor] = []
         self._rate = 0.0
         self._good: Any = None
-        self._good_at = self.at
+        self.good_step = self.at
+        self.steps_undone = 0
         self._began = time.monotonic()
 
     # -- during the run --------------------------------------------------------------------------------------------------------
@@ -78,7 +83,7 @@ class Guard:
             self.average = Average.of(self.network, self.options.average)
         if self.checkpoints is not None:
             self.checkpoints.restore(self)
-        self._good, self._good_at = snapshot(self.network, optimizer, self.average), self.at
+        self._good = snapshot(self.network, optimizer, self.average)
         self._began = time.monotonic() - (self.record.seconds[-1] if self.record.seconds else 0.0)
 
     def rate(self) -> float:
@@ -117,10 +122,13 @@ class Guard:
         """The network gets the weights to keep: the best on validation, or the average, or the last."""
         if self._losses:
             self._look()
+        if not self.interrupted and (not self._finite_since(self.good_step) or not self.good_step):
+            raise self._divergence()
+        self._warn_of_undone_steps()
         if self.best is not None:
             self.network.load_state_dict(self.best[1])
         else:
-            self.record.kept = self._good_at
+            self.record.kept = self.good_step
             if self.average is not None:
                 self.average.give(self.network)
         done = "all steps done" if self.at >= self.options.max_steps else "a callback stopped it"
@@ -143,27 +151,59 @@ class Guard:
         self.record.loss += losses
         self.record.norm += norms
         first, recent = self.record.loss[0], sum(losses) / len(losses)
-        number = all(map(math.isfinite, (*losses, *norms)))
-        if number and recent - first <= (BLOWN - 1) * max(abs(first), 1.0):
-            self._good, self._good_at = snapshot(self.network, self.optimizer, self.average), self.at
+        finite = self._finite_since(self.at - len(losses))
+        if finite and recent - first <= (BLOWN - 1) * max(abs(first), 1.0):
+            self._good = snapshot(self.network, self.optimizer, self.average)
+            self.good_step = self.at
             if self.validation is None:
                 self.monitor.report(recent, self.at, self.options.max_steps)
             return
-        seen = f"{recent:g}" if number else "not a number"
         self.retries += 1
+        self.steps_undone += len(losses)
         if not math.isfinite(first):
             raise TrainingError(
-                f"A network learns by its loss, and with {first:g} before the first step there is none. Say another scaler=, "
-                "or look for values far from all others in the data."
+                f"The loss must be finite before the first step, got {first:g}. Set another "
+                "`scaler`, or look for extreme values in the data."
             )
-        if self.retries > RETRIES:
-            raise TrainingError(
-                f"A network's loss falls while it learns; at step {self.at} it is {seen}, after {first:g} untrained, and "
-                f"{RETRIES} returns to the last good weights, each at half the rate, did not help. Say a smaller "
-                "learning_rate= or another scaler=, or look for values far from all others in the data."
-            )
+        late = self.at - self.good_step >= RECOVERY
+        if self.retries > RETRIES or (late and not self._finite_since(self.good_step)):
+            raise self._divergence()
         self.damping /= 2
         restored(self._good, self.network, self.optimizer, self.average)
+
+    def _finite_since(self, step: int) -> bool:
+        return all(map(math.isfinite, (*self.record.loss[step:], *self.record.norm[step:])))
+
+    def _divergence(self) -> TrainingError:
+        losses = self.record.loss
+        finite = map(math.isfinite, map(sum, zip(losses, self.record.norm, strict=True)))
+        broken = [
+            step for step, sound in enumerate(finite, 1) if not sound and step > self.good_step
+        ]
+        if broken:
+            rule = (
+                "The loss and its gradients must be finite, got nan or inf from step "
+                f"{broken[0]} to step {self.at}"
+            )
+        else:
+            rule = (
+                f"The loss must not grow to {BLOWN:g} times that of the untrained network, got "
+                f"{losses[-1]:g} after {losses[0]:g} at step {self.at}"
+            )
+        return TrainingError(
+            f"{rule} of {self.options.max_steps}; earlier weights and lower learning rates did not "
+            f"help. {REMEDY}"
+        )
+
+    def _warn_of_undone_steps(self) -> None:
+        if self.steps_undone:
+            say(
+                f"{self.steps_undone} of {self.at} training steps were undone, as the loss or its "
+                f"gradients were not finite or {BLOWN:g} times that of the untrained network; "
+                "training went on from earlier weights at "
+                f"{self.damping:g} times the learning rate. {REMEDY}",
+                TrainingWarning,
+            )
 
     def _validate(self, validation: Every) -> None:
         kept = self.average.swapped(self.network) if self.average is not None else contextlib.nullcontext()

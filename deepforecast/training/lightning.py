@@ -15,6 +15,8 @@ from torch import Tensor
 
 from deepforecast.nn.batch import Batch
 from deepforecast.nn.network import ForecastNetwork
+from deepforecast.training.callbacks import DivergenceCheck, EvalOnException
+from deepforecast.training.defaults import torch_defaults
 from deepforecast.training.options import Options, rate, taught
 from deepforecast.training.sampler import Several, Steps
 from deepforecast.training.stepping import clipped, compiled, moved, optimizer_for, seed
@@ -53,7 +55,8 @@ class Training(pl.LightningModule):
         if isinstance(batch, Several):
             self._steps(batch)
             return None
-        loss = self._seen(batch, number % self.options.accumulate)
+        with torch_defaults(autocast=True):  # that of the Trainer; in a fit the caller's is off
+            loss = self._seen(batch, number % self.options.accumulate)
         if self.guard is not None and (self.trainer.loggers or self.options.progress):
             self.log_dict({"loss": loss.detach()}, prog_bar=True, batch_size=len(batch))
         return loss
@@ -83,7 +86,8 @@ class Training(pl.LightningModule):
 
     def validation_step(self, batch: Batch, _: int) -> None:
         """The loss of windows that are not learned from, in a Trainer of the user's."""
-        self.log("validation", self.network.loss(batch), batch_size=len(batch))
+        with torch_defaults(autocast=True):
+            self.log("validation", self.network.loss(batch), batch_size=len(batch))
 
     def configure_optimizers(self) -> torch.optim.Optimizer:
         """AdamW, with decay of matrices alone; the schedule is set at each step."""
@@ -167,20 +171,12 @@ class Training(pl.LightningModule):
             self.ended()
 
     def configure_callbacks(self) -> list[pl.Callback]:
-        """The same where training breaks off in a Trainer of the user's."""
-        return [] if self.guard is not None else [AtRest()]
+        """For a user's own Trainer: no dropout after an error, and none of a diverged network."""
+        return [] if self.guard is not None else [EvalOnException(), DivergenceCheck()]
 
     def transfer_batch_to_device(self, batch: Any, device: torch.device, _: int) -> Any:
         """A batch whose windows do not live there."""
         return moved(batch, device) if isinstance(batch, Batch) else batch
-
-
-class AtRest(pl.Callback):
-    """A network that an error ends the training of forecasts without dropout too."""
-
-    def on_exception(self, trainer: pl.Trainer, pl_module: pl.LightningModule, exception: BaseException) -> None:
-        """Of the Trainer, or a Ctrl-C."""
-        pl_module.eval()
 
 
 class Data(pl.LightningDataModule):

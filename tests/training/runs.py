@@ -41,6 +41,23 @@ def cut(model: Any, at: int, frame: Any = FRAME) -> None:
     raise AssertionError(f"the run ended before step {at}")
 
 
+def break_losses(monkeypatch: Any, steps: Any) -> Callable[[], int]:
+    """Make the loss of these steps NaN, counted from 1 over all fits; the count of steps."""
+    from deepforecast.nn.network import ForecastNetwork
+
+    plain, counter = ForecastNetwork.loss, [0]
+
+    def loss(self: Any, *given: Any) -> Any:
+        value = plain(self, *given)
+        if not self.training:
+            return value
+        counter[0] += 1
+        return value * float("nan") if counter[0] in steps else value
+
+    monkeypatch.setattr(ForecastNetwork, "loss", loss)
+    return lambda: counter[0]
+
+
 def watched(model: Any, monitor: Monitor, frame: Any = FRAME) -> Any:
     """A fit with somebody who listens."""
     model.__dict__["state_"] = model._learn(Panel.from_frame(frame), monitor)

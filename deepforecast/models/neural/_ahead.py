@@ -24,6 +24,7 @@ from deepforecast.models.neural._standing import channels_of, refuse_unseen
 from deepforecast.nn.batch import Batch
 from deepforecast.nn.body import Stepwise
 from deepforecast.nn.decoding import PLAIN, Sharpness, sampled, sharpened
+from deepforecast.training.defaults import torch_defaults
 
 if TYPE_CHECKING:
     from deepforecast.models.neural._base import NeuralForecaster
@@ -168,7 +169,8 @@ class Ahead:
         """What the network says of the steps from `begin` on, after these values; several tails a series: its paths."""
         raw, place, spread = self._passes(tail, begin)
         if self.sharpness != PLAIN:
-            raw = sharpened(torch.from_numpy(raw), *self.sharpness).numpy()
+            with torch_defaults():
+                raw = sharpened(torch.from_numpy(raw), *self.sharpness).numpy()
         return HeadForecast(self.network.head, raw, place, spread, self.name, self.limits)
 
     def stepped(self, tail: Floats, begin: int, uniform: Floats, values: int = 0) -> Floats:
@@ -188,7 +190,8 @@ class Ahead:
         found: list[tuple[Any, Any, Any]] = []
         each = len(tail) // len(self.tail)
         small = len(tail) <= LEAST or self._small(len(tail))
-        with torch.inference_mode(), torch_limited(1 if small else allowed_threads()):
+        threads = 1 if small else allowed_threads()
+        with torch_defaults(), torch.inference_mode(), torch_limited(threads):
             for start in range(0, len(tail), most):
                 rows = slice(start, min(start + most, len(tail)))
                 count = rows.stop - rows.start

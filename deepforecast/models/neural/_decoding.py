@@ -22,6 +22,7 @@ from deepforecast.models.neural._forecast import LEAST, HeadForecast, filled, li
 from deepforecast.nn.batch import Batch
 from deepforecast.nn.beam import search
 from deepforecast.nn.decoding import greedy
+from deepforecast.training.defaults import torch_defaults
 
 if TYPE_CHECKING:
     from deepforecast.models.neural._base import NeuralForecaster
@@ -87,7 +88,8 @@ def beams(ahead: Ahead, width: int) -> tuple[Floats, Floats]:
     """The most probable paths, (series, paths, steps), and their logarithms of probability, (series, paths)."""
     found = []
     size = max(ROWS // width // LEAST, 1) * LEAST
-    with torch.inference_mode(), torch_limited(1 if ahead._small(len(ahead.tail) * width) else allowed_threads()):
+    threads = 1 if ahead._small(len(ahead.tail) * width) else allowed_threads()
+    with torch_defaults(), torch.inference_mode(), torch_limited(threads):
         for start in range(0, len(ahead.tail), size):
             rows = np.arange(start, min(start + size, len(ahead.tail)))
             paths, chance = _beams(ahead, filled(rows, -(-len(rows) // LEAST) * LEAST), width)

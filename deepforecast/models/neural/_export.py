@@ -41,6 +41,7 @@ from deepforecast.nn.distributions import Stretched
 from deepforecast.nn.head import Head
 from deepforecast.nn.network import ForecastNetwork
 from deepforecast.nn.quantiles import Quantiles
+from deepforecast.training.defaults import torch_defaults
 
 if TYPE_CHECKING:
     from deepforecast.models.neural._base import NeuralForecaster
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
 GRID = (0.025, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.975)  # of a distribution that has any
 
 
+@torch_defaults()
 def write(model: NeuralForecaster, path: Any) -> None:
     """Write a fitted model's network; what stood at the path before is replaced whole or not at all."""
     if not isinstance(path, (str, os.PathLike)):

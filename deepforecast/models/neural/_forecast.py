@@ -13,6 +13,7 @@ import numpy as np
 from deepforecast.core.forecast import Forecast
 from deepforecast.data.frames import Floats
 from deepforecast.errors import ParameterError, shown
+from deepforecast.training.defaults import torch_defaults
 
 if TYPE_CHECKING:
     from deepforecast.models.neural._base import NeuralForecaster
@@ -64,7 +65,7 @@ class HeadForecast(Forecast):
         """The mean of the distribution, or the point."""
         import torch
 
-        with torch.inference_mode():
+        with torch_defaults(), torch.inference_mode():
             found = self.head.mean(*self._padded()).numpy()[: len(self.raw)]
         return self._within(self.place + self.spread * found)
 
@@ -80,7 +81,7 @@ class HeadForecast(Forecast):
             return PointForecast(self.mean, self.name).quantiles(probabilities)
         if list(probabilities) == [0.5] and isinstance(self.head, Quantiles):  # as it is learned
             return self._within(self.place + self.spread * self.raw[..., self.head.middle])[..., None]
-        with torch.inference_mode():
+        with torch_defaults(), torch.inference_mode():
             asked = torch.tensor(list(probabilities), dtype=torch.float64)
             raw, spread = self._padded()
             found = self.head.quantiles(raw, asked, spread).numpy()[: len(self.raw)]
@@ -90,7 +91,7 @@ class HeadForecast(Forecast):
         """Values at these probabilities, (series, samples, steps)."""
         import torch
 
-        with torch.inference_mode():
+        with torch_defaults(), torch.inference_mode():
             raw, spread = self._padded()
             asked = torch.from_numpy(filled(np.moveaxis(uniform, 1, -1), len(raw)))
             low, high = self.head.reach

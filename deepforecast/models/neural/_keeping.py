@@ -21,6 +21,8 @@ from deepforecast.core.threads import waiting_passively
 from deepforecast.data.calendar_features import NAMES
 from deepforecast.data.windows import Channels
 from deepforecast.errors import shown, some
+from deepforecast.models.neural import _making
+from deepforecast.training.defaults import torch_defaults
 from deepforecast.training.importing import unnoticed
 
 if TYPE_CHECKING:
@@ -63,9 +65,21 @@ def revived(model: NeuralForecaster, learned: Learned) -> Learned:
 def _network(model: NeuralForecaster, channels: Channels, season: int, weights: Mapping[str, Any]) -> ForecastNetwork:
     with waiting_passively("torch"), unnoticed():
         import torch
-    from deepforecast.models.neural import _making
-
     _modest(model, sum(map(_size, weights.values())))
+    with torch_defaults():
+        _check_weights(model, channels, season, weights)
+        network = _making.fresh(model, channels, season)
+        tensors = {name: torch.from_numpy(np.array(value)) for name, value in weights.items()}
+        network.load_state_dict(tensors)
+        return network.eval()
+
+
+def _check_weights(
+    model: NeuralForecaster, channels: Channels, season: int, weights: Mapping[str, Any]
+) -> None:
+    """`Unfit` unless the weights have names, shapes and dtypes of the network that is described."""
+    import torch
+
     with torch.device("meta"):
         shapes = _making.fresh(model, channels, season)
     asked = {name: (tuple(one.shape), str(one.dtype)[6:]) for name, one in shapes.state_dict().items()}
@@ -79,9 +93,6 @@ def _network(model: NeuralForecaster, channels: Channels, season: int, weights: 
     room = sum(one.numel() for one in shapes.buffers())
     if room > max(1e7, 100 * sum(map(_size, weights.values()))):
         raise Unfit(f"its network would hold {room:,} constants, too many beside its weights")
-    network = _making.fresh(model, channels, season)
-    network.load_state_dict({name: torch.from_numpy(np.array(value)) for name, value in weights.items()})
-    return network.eval()
 
 
 def _modest(model: NeuralForecaster, weights: int) -> None:

@@ -23,6 +23,7 @@ from deepforecast.data.panel import Panel
 from deepforecast.data.windows import Channels
 from deepforecast.errors import ParameterError
 from deepforecast.models.neural import _standing
+from deepforecast.training.defaults import torch_defaults
 from deepforecast.training.importing import ALONE, unnoticed
 
 if TYPE_CHECKING:
@@ -42,7 +43,8 @@ def learned(
     """A network trained on a panel, from new weights or from those learned `before`, at a share of the learning rate."""
     with ALONE, waiting_passively("torch"), unnoticed():
         import torch
-    with ALONE, torch.inference_mode(False):  # in which a caller may be: what is made there cannot be trained
+    # Tensors made in inference mode, in which a caller may be, cannot be trained.
+    with ALONE, torch_defaults(), torch.inference_mode(False):
         return _learned(model, panel, monitor, before, share)
 
 

@@ -12,6 +12,7 @@ from deepforecast.data.frames import Frame
 from deepforecast.data.panel import Panel
 from deepforecast.errors import NotFittedError
 from deepforecast.models.neural import _making, _standing
+from deepforecast.training.defaults import torch_defaults
 from deepforecast.training.importing import unnoticed
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ def module(model: NeuralForecaster, panel: Panel) -> Any:
     network, channels = model.network_, _standing.channels_of(model.fitted().learned)
     there = windows.places(panel, channels.input_size, channels.horizon, model.validation or 0, model.recent)
 
+    @torch_defaults()
     def ended() -> None:
         """What paths are made of is learned after the weights are."""
         from deepforecast.models.neural import _ties

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from deepforecast.core.threads import waiting_passively
 from deepforecast.data.windows import Channels
+from deepforecast.training.defaults import torch_defaults
 from deepforecast.training.importing import unnoticed
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def step(model: NeuralForecaster, device: str) -> None:
         dict.fromkeys(names, 0.0), dict.fromkeys(names, 1.0), (), model._moments(None),
     )  # fmt: skip
     clock = channels.clock_width
-    with FakeTensorMode():
+    with torch_defaults(), FakeTensorMode():
         network = _making.fresh(model, channels, SEASON).train()
         _move(network, device)
 

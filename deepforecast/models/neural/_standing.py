@@ -15,6 +15,7 @@ from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.panel import Panel
 from deepforecast.data.windows import Channels
 from deepforecast.errors import DataError
+from deepforecast.training.defaults import torch_defaults
 
 if TYPE_CHECKING:
     from deepforecast.models.neural._base import NeuralForecaster
@@ -125,8 +126,9 @@ def scale_of(values: Floats, scaler: str) -> tuple[float, float]:
 
     from deepforecast.nn.scaling import of_series
 
-    place, spread = of_series(torch.tensor(values).unsqueeze(0), scaler)
-    return float(place), float(spread)
+    with torch_defaults():
+        place, spread = of_series(torch.tensor(values).unsqueeze(0), scaler)
+        return float(place), float(spread)
 
 
 def _padded(values: Floats, panel: Panel, rows: int, lost: float) -> Floats:

@@ -19,6 +19,7 @@ from deepforecast.nn.batch import Batch
 from deepforecast.nn.body import Stepwise
 from deepforecast.nn.network import ForecastNetwork
 from deepforecast.nn.windows import Windows
+from deepforecast.training.defaults import torch_defaults
 from deepforecast.training.sampler import gathered
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ def tied(model: NeuralForecaster, learned: Learned, panel: Panel) -> Learned:
     return replace(learned, shared={**learned.shared, "ties": factor})
 
 
+@torch_defaults()
 def _errors(model: NeuralForecaster, learned: Learned, panel: Panel) -> Floats:
     """Errors in units of the spread forecast, (windows, horizon), NaN where nothing was seen."""
     network, channels = learned.shared["network"], channels_of(learned)

@@ -1,0 +1,79 @@
+"""Callbacks that the LightningModule brings into a user's own Trainer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytorch_lightning as pl
+import torch
+from torch import Tensor
+
+from deepforecast.errors import TrainingError, TrainingWarning, say
+from deepforecast.training.guard import LOOK, RECOVERY, REMEDY
+
+
+class EvalOnException(pl.Callback):
+    """A network that an error ends the training of forecasts without dropout too."""
+
+    def on_exception(
+        self, trainer: pl.Trainer, pl_module: pl.LightningModule, exception: BaseException
+    ) -> None:
+        """Of the Trainer, or a Ctrl-C."""
+        pl_module.eval()
+
+
+class DivergenceCheck(pl.Callback):
+    """Raise `TrainingError` if the loss is not finite for `RECOVERY` steps or at the end.
+
+    A loss that recovered is warned of once.
+    """
+
+    def __init__(self) -> None:
+        self.losses: list[Tensor] = []
+        self.finite_step = 0  # the last step known to have a finite loss
+        self.broken_batches = 0
+
+    def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Count from the Trainer's own step, which need not be the first."""
+        self.losses, self.finite_step, self.broken_batches = [], trainer.global_step, 0
+
+    def on_train_batch_end(
+        self, trainer: pl.Trainer, pl_module: pl.LightningModule,
+        outputs: Any, batch: Any, batch_idx: int,
+    ) -> None:  # fmt: skip
+        """Look every `LOOK` batches: a look waits for the device."""
+        self.losses.append(outputs["loss"].detach())
+        if len(self.losses) < LOOK:
+            return
+        self._look(trainer)
+        if trainer.global_step - self.finite_step >= RECOVERY:
+            raise self._error(trainer)
+
+    def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """The last loss decides whether the network may be used."""
+        if self.losses:
+            self._look(trainer)
+        if trainer.global_step > self.finite_step:
+            raise self._error(trainer)
+        if self.broken_batches:
+            say(
+                f"The loss of {self.broken_batches} training batches was not finite up to step "
+                f"{self.finite_step}; training recovered. {REMEDY}",
+                TrainingWarning,
+            )
+
+    def _look(self, trainer: pl.Trainer) -> None:
+        losses = torch.stack(self.losses)
+        if trainer.world_size > 1:  # all processes must come to the same decision
+            losses = trainer.strategy.reduce(losses, reduce_op="mean")
+        finite = torch.isfinite(losses).tolist()
+        self.losses = []
+        self.broken_batches += finite.count(False)
+        if finite[-1]:
+            self.finite_step = trainer.global_step
+
+    def _error(self, trainer: pl.Trainer) -> TrainingError:
+        return TrainingError(
+            f"The loss must be finite, got nan or inf at step {trainer.global_step}; the last "
+            f"check with a finite loss was at step {self.finite_step}. {REMEDY}"
+        )

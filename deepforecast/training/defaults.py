@@ -1,0 +1,68 @@
+"""Torch's defaults inside the library's own calls: float32, CPU, no autocast, whoever calls."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+AUTOCAST_DEVICES = ("cpu", "cuda", "mps", "xpu")
+
+
+@contextmanager
+def torch_defaults(*, autocast: bool = False) -> Iterator[None]:
+    """Create float32 tensors on the CPU and compute without autocast inside the block.
+
+    The caller's defaults return after it. The default device and autocast belong to the calling
+    thread and are overridden there. The default dtype belongs to the process: the first block to
+    be entered sets it and the last one to be left restores it, so that a network in one thread
+    does not see the caller's dtype when a block in another thread ends.
+
+    With `autocast=True` autocast stays as it is, for a step of a Trainer that has set it up.
+
+    >>> import torch
+    >>> with torch.device("meta"), torch_defaults():
+    ...     torch.zeros(1).device
+    device(type='cpu')
+    """
+    import torch
+
+    with ExitStack() as stack:
+        stack.enter_context(_float32(torch))
+        if torch.get_default_device().type != "cpu":
+            stack.enter_context(torch.device("cpu"))
+        for device in () if autocast else AUTOCAST_DEVICES:
+            if torch.is_autocast_enabled(device):
+                stack.enter_context(torch.autocast(device, enabled=False))
+        yield
+
+
+@dataclass
+class _DefaultDtype:
+    """How many blocks need float32, and the dtype to restore after the last of them."""
+
+    lock: Any = field(default_factory=threading.Lock)
+    blocks: int = 0
+    before: Any = None
+
+
+@contextmanager
+def _float32(torch: Any) -> Iterator[None]:
+    with _dtype.lock:
+        current = torch.get_default_dtype()
+        if not _dtype.blocks or current is not torch.float32:
+            _dtype.before = current
+            torch.set_default_dtype(torch.float32)
+        _dtype.blocks += 1
+    try:
+        yield
+    finally:
+        with _dtype.lock:
+            _dtype.blocks -= 1
+            if not _dtype.blocks:
+                torch.set_default_dtype(_dtype.before)
+
+
+_dtype = _DefaultDtype()
