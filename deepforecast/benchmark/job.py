@@ -27,6 +27,7 @@ from deepforecast.evaluation.compare import Run, checked, run, told
 from deepforecast.evaluation.cross_validation import Rows
 from deepforecast.evaluation.metrics import get
 from deepforecast.evaluation.score import score
+from deepforecast.evaluation.warm_up import warm_up
 from deepforecast.io.atomic import replace_file
 
 if TYPE_CHECKING:
@@ -123,6 +124,7 @@ def run_job(suite: Suite, prepared: Prepared, job: Job, folder: Path | None) -> 
     except Exception as error:  # a model that cannot be made is a row like any other
         return replace(row, status="failed", error=told(error)[:LONGEST])
     row = replace(row, parameters=shown(repr(model), 1000))
+    warm_up(model, prepared.panel, prepared.levels)
     with _noted() as said, _compiling() as compiled:
         found = run(model, prepared.panel, prepared.plan, prepared.refit, prepared.levels, seed=job.seed)
     if compiled and not found.error:  # what is compiled is kept on disk: the first user's wait is no property of the model

@@ -34,6 +34,7 @@ from deepforecast.evaluation.measure import measured
 from deepforecast.evaluation.ranking import ranked
 from deepforecast.evaluation.surroundings import surroundings
 from deepforecast.evaluation.verdict import undercoverage
+from deepforecast.evaluation.warm_up import warm_up
 
 __all__ = ["Leaderboard", "compare"]
 
@@ -95,10 +96,11 @@ def compare(
     gets conformal intervals if `level` is given. From 30 forecasts on, a `DataWarning` lists the models whose intervals
     cover over 10 percentage points less than their level (80 % intervals: less than 70 %).
 
-    Before a run of half a minute and more a line in the terminal estimates it, by trials on a few series; what has to be
-    compiled is compiled then. `options=Backtest(workers=2)` runs models side by side, each on one thread in a process of its
-    own: it pays for several long models that use one core, not for those whose kernels use all cores already (AutoETS,
-    AutoARIMA and the other classical ones), nor for short runs, which wait for the processes to start.
+    Kernels are compiled and libraries imported before anything is timed, by fits on a few made-up values. Before a
+    run of half a minute and more a line in the terminal estimates it, by trials on a few series.
+    `options=Backtest(workers=2)` runs models side by side, each on one thread in a process of its own: it pays for
+    several long models that use one core, not for those whose kernels use all cores already (AutoETS, AutoARIMA and
+    the other classical ones), nor for short runs, which wait for the processes to start.
 
     >>> from deepforecast import Naive, SeasonalNaive, datasets
     >>> board = compare([Naive(), SeasonalNaive()], datasets.load("air_passengers"), horizon=12, n_windows=2)
@@ -153,6 +155,7 @@ def run(
 ) -> Run:
     """One model through all windows; whatever it raises becomes its row."""
     found = Run(model.name)
+    warm_up(model, panel, levels)
     with measured() as cost:
         try:
             own, unused = usable(panel, model.capabilities)

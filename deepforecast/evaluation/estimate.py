@@ -21,6 +21,7 @@ from deepforecast.core.threads import available_cpus
 from deepforecast.data.cutoffs import Plan
 from deepforecast.data.panel import Panel
 from deepforecast.errors import quietly
+from deepforecast.evaluation.warm_up import warm_up
 
 WORTH_SAYING = 30.0  # seconds from which a run is announced
 WORTH_TRYING = 10  # series times windows from which a trial on one of them is a small part of the whole
@@ -79,6 +80,7 @@ def seconds_to_run(
     surroundings: AbstractContextManager[None] = silent() if alone else beside_others()
     with quietly(), surroundings:  # the run itself will say it
         for trial in trials:
+            warm_up(trial.model, panel, levels)
             trial.run(1 if len(panel) * plan.n_windows < WORTH_TRYING * FIRST else FIRST)
         if scoring + sum(trial.total().high for trial in trials) > WORTH_SAYING:
             for trial in trials:

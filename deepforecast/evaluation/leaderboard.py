@@ -22,8 +22,9 @@ class Leaderboard:
     of a metric that is best at zero (bias) or at a level (coverage) the mean distance of the series from there besides, which
     puts models in order, for series too high and too low cancel in the mean (`bias-distance`, `bias-distance-low` ...);
     with levels those of `coverage-80`, `width-80`, `winkler-80` too; `left_out`: points without an actual value or where a
-    metric is undefined; `fit_seconds` and `predict_seconds`, what is loaded on first use included; `peak_mb`: memory beyond
-    what was held before, sampled every few milliseconds, blank where it cannot be measured; `unused` covariates; `error`.
+    metric is undefined; `fit_seconds` and `predict_seconds`, without what is compiled or imported once; `peak_mb`: memory
+    beyond what was held before, sampled every few milliseconds, blank where it cannot be measured; `unused` covariates;
+    `error`.
     `by_series`: the metrics of every series, as pandas. `forecasts`: the cross-validation frame of the models that ran.
     `significance`: for each pair of models the share of the `series` that the first `wins` and the p-value of the difference
     (Wilcoxon's signed-rank test, Holm's correction). `metrics`: their names, the one that decides first; `criteria`: all

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -21,13 +20,12 @@ from deepforecast.data.frames import Floats
 from deepforecast.data.panel import Panel
 from deepforecast.errors import CapabilityError, DataError, ParameterError, quietly
 from deepforecast.evaluation.backtesting import seeded
+from deepforecast.evaluation.warm_up import warm_up
 from deepforecast.tuning.sampling import SHARES
 from deepforecast.tuning.scoring import Scorer
 from deepforecast.tuning.space import Configuration, Space
 
-LOG = logging.getLogger(__name__)
 SECONDS = "seconds"  # the objective that is no metric
-MOMENT = 5.0  # seconds that a model may take to be warm
 LOOKS = tuple(SHARES)  # places of a window at which what has been learned so far is scored
 SEEN = 32  # series that are forecast at a look, the same each time: on all of many it would cost more than it saves
 WINDOWS = 8  # at most, that a look at few series is spread over
@@ -77,13 +75,9 @@ class Objective:
         named = dict(zip(self.scorer.columns, scores, strict=True))
         return Found([seconds if name == SECONDS else named[name] for name in self.objectives], seconds)
 
-    def warm(self, number: int, until: float) -> None:
-        """Run a model as it is, for a moment: what is loaded and compiled on the way is no trial's time."""
-        try:
-            model = self._ready(Configuration(number, {}))
-            Watch(self, model, self.panels[number], None, min(until, time.monotonic() + MOMENT), 0, []).run()
-        except Exception as error:  # its trials will tell
-            LOG.debug("warming up: %s failed: %s", self.space.names[number], error)
+    def warm_up(self, tried: Configuration) -> None:
+        """Compile and import what a configuration needs, so that it is not part of a trial's time."""
+        warm_up(self.space.built(tried), self.panels[tried.model], self.scorer.levels)
 
     def _ready(self, tried: Configuration) -> Forecaster:
         """The model of a configuration, with bands where a metric needs some and it has none of its own."""

@@ -18,7 +18,7 @@ from deepforecast.core.monitor import FOLD
 from deepforecast.core.progress import silent
 from deepforecast.errors import TrainingError, quietly
 from deepforecast.tuning import survival
-from deepforecast.tuning.objective import SECONDS, Found, Objective, Pruned, reason, refused
+from deepforecast.tuning.objective import Found, Objective, Pruned, reason, refused
 from deepforecast.tuning.sampling import sampler_for
 from deepforecast.tuning.space import Configuration, read
 from deepforecast.tuning.storage import quiet
@@ -48,7 +48,6 @@ class Runner:
     cause: BaseException | None = field(default=None, repr=False)
     _full: bool = False
     _at: str = ""
-    _warm: set[int] = field(default_factory=set, repr=False)
 
     def run(self) -> None:
         """Until the budget is used up or time is over; a Ctrl-C comes through, its trial given back."""
@@ -130,9 +129,7 @@ class Runner:
         note |= {"model": tried.model, "key": space.key(tried)}
         if (same := self._done_before(note["key"])) is not None:
             return _copied(same, note)
-        if SECONDS in self.objective.objectives and tried.model not in self._warm:
-            self._warm.add(tried.model)
-            self.objective.warm(tried.model, self.until)
+        self.objective.warm_up(tried)
         until = min(self.until, math.inf if limit is None else time.monotonic() + limit)
         listener = None if several or self.options.pruner is None else Listener(trial, given is None)
         found = self.objective.run(tried, listener, None if until == math.inf else until)

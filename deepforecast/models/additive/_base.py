@@ -31,6 +31,7 @@ def _celebrates(values: Mapping[str, Any]) -> bool:
 class AdditiveForecaster(Forecaster):
     """A trend whose slope changes, seasons, holidays, events and regressors; a model adds `growth` and how they are found."""
 
+    warm_up_params: ClassVar[dict[str, Any]] = {}  # see evaluation.warm_up
     dateless: ClassVar[dict[str, Any]] = dict.fromkeys(("yearly_seasonality", "weekly_seasonality", "daily_seasonality"), False)
 
     growth: str = param("linear", help="how the trend goes on")

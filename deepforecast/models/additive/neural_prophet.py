@@ -60,6 +60,7 @@ class NeuralProphet(AdditiveForecaster, NeuralForecaster):
     looks_up: ClassVar[bool] = True
     keeps_scale: ClassVar[bool] = True
 
+    warm_up_params: ClassVar[dict[str, Any]] = NeuralForecaster.warm_up_params
     learning_example: ClassVar[dict[str, Any]] = {**NeuralForecaster.learning_example, "lag_prior_scale": None}
 
     growth: str = param("linear", choices=("linear", "flat"))

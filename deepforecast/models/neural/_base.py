@@ -103,6 +103,11 @@ class NeuralForecaster(Forecaster):
     looks_up: ClassVar[bool] = False  # whether its body looks fixed categories up by itself
     keeps_scale: ClassVar[bool] = False  # whether the scale of a series is learned of it and stays, whatever its values become
 
+    warm_up_params: ClassVar[dict[str, Any]] = {
+        "max_steps": 1, "max_epochs": None, "validation": None, "validate_every": 50, "patience": None, "time_limit": None,
+        "learning_rate": 1e-3, "devices": 1, "strategy": "auto", "compile": False, "progress": False,
+        "checkpoint_dir": None, "checkpoint_every": 100, "trainer": None,
+    }  # fmt: skip  # see evaluation.warm_up
     learning_example: ClassVar[dict[str, Any]] = {
         "max_steps": 300, "learning_rate": 1e-2, "scaler": "standard", "scale_by": "panel", "input_size": 6
     }  # fmt: skip

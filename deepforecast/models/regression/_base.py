@@ -91,6 +91,7 @@ class Regressive(Forecaster):
     quantiles: list[float] | None = param(None, above=0, below=1, help="quantiles that are learned too, for intervals")
     per_series: bool = param(False, help="a regressor for each series instead of one for all")
 
+    warm_up_params: ClassVar[dict[str, Any]] = {}  # see evaluation.warm_up
     learning_example: ClassVar[dict[str, Any]] = {
         "lags": None, "windows": None, "differences": None, "scale": False, "strategy": "direct"
     }  # fmt: skip

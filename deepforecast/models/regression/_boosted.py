@@ -35,6 +35,7 @@ class Boosted(Regressive):
 
     package: ClassVar[str | None] = None  # what it needs that does not come with the library
     small: ClassVar[dict[str, Any]] = {}  # what lets trees grow on a few rows
+    warm_up_params: ClassVar[dict[str, Any]] = {"n_trees": 1, "early_stopping": None, "validation": None}
     learning_example: ClassVar[dict[str, Any]] = {
         **Regressive.learning_example, "calendar": ["day_of_week"], "n_trees": 200, "learning_rate": 0.1
     }  # fmt: skip

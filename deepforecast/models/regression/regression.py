@@ -49,6 +49,7 @@ class Regression(Regressive):
     options: dict[str, Any] | None = param(None, help="what the named regressor takes, by its own names")
 
     number: ClassVar[type] = np.float64
+    warm_up_params: ClassVar[dict[str, Any]] = {"regressor": "ridge", "options": None}
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The constructor's parameters; with `deep` those of a regressor of one's own too, as `regressor__alpha`."""

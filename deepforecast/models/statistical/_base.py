@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -36,6 +36,7 @@ class Statistical(Forecaster):
 
     capabilities = Capabilities(distribution="analytic", missing=True, simulates=True, explains=True, scale_equivariant=True)
     seconds_per_value = 1e-6
+    warm_up_params: ClassVar[dict[str, Any]] = {}  # see evaluation.warm_up
 
     def fitted_values(self, frame: Frame | None = None, *, static: Frame | None = None) -> Frame:
         """The forecast of each row from the rows before it, beside the value: of the rows of the fit, or of these histories.

@@ -1,0 +1,94 @@
+"""Compile kernels and import libraries before anything is timed: they cost the first run on a machine or in a process only.
+
+A model is fitted and forecasts on a few short series of made-up values, shaped like the data at hand: a model family
+whose models compile or import something says by `warm_up_params` with which parameters that is cheapest.
+"""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from deepforecast.core.forecast import columns_of
+from deepforecast.core.forecaster import Forecaster
+from deepforecast.core.preparing import usable
+from deepforecast.core.progress import silent
+from deepforecast.core.rolling import roll
+from deepforecast.data.cutoffs import Plan
+from deepforecast.data.frequency import seasons
+from deepforecast.data.panel import Panel
+from deepforecast.errors import quietly
+
+LOG = logging.getLogger(__name__)
+HORIZON = 2  # steps: a strategy for the first step may differ from that for later ones
+WINDOWS = 2  # a fit at the first cutoff, an update of its state at the second
+MOST_ROWS = 500  # of a series, beyond what the model needs
+
+_warm = set[tuple[Any, ...]]()
+
+
+def warm_up(model: Forecaster, panel: Panel, levels: Sequence[float]) -> None:
+    """Compile and import what the model, or a model nested in it, needs for a panel of this kind; once in a process."""
+    for cheap in _cheap_models(model):
+        key = _key(cheap, panel, levels)
+        if key in _warm:
+            continue
+        _warm.add(key)
+        with quietly(), silent(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                _run(cheap, panel, levels)
+            except Exception as error:  # the run itself reports what is wrong with a model
+                LOG.debug("warm-up of %r failed: %s", cheap, error)
+
+
+def _cheap_models(model: Forecaster) -> Iterator[Forecaster]:
+    """The model, or the models that a wrapper holds, with the parameters that cost least."""
+    params = getattr(model, "warm_up_params", None)
+    if params is not None:
+        horizon = min(model.own_horizon or HORIZON, HORIZON)
+        yield model.clone(**{"horizon": horizon, "alias": None, "intervals": None, **params})
+    for value in model.get_params(deep=False).values():
+        for nested in value if isinstance(value, list | tuple) else [value]:
+            if isinstance(nested, Forecaster):
+                yield from _cheap_models(nested)
+
+
+def _key(model: Forecaster, panel: Panel, levels: Sequence[float]) -> tuple[Any, ...]:
+    """What decides on the kernels: choices among the parameters, not numbers, and the kind of the data."""
+    choices = [
+        (name, value) for name, value in model.get_params(deep=False).items() if value is None or isinstance(value, str | bool)
+    ]
+    columns, frequency = panel.series.columns, panel.calendar.frequency
+    roles = (bool(columns.future), bool(columns.past), bool(columns.static))
+    negative = bool(len(panel.y)) and bool(np.nanmin(panel.y) <= 0)
+    return type(model), tuple(choices), roles, frequency, panel.complete, negative, bool(levels)
+
+
+def _run(model: Forecaster, panel: Panel, levels: Sequence[float]) -> None:
+    own, _ = usable(panel, model.capabilities)
+    levels = levels if model.capabilities.distribution is not None else ()
+    own = _made_up(own, model)
+    for fold in roll(model, own, Plan(int(model.horizon or HORIZON), WINDOWS, 1), every=0):
+        columns_of(fold.forecast, model.name, model.point_kind, levels, [])
+
+
+def _made_up(panel: Panel, model: Forecaster) -> Panel:
+    """The ends of at most two series with the signs, zeros and gaps of their values, but other values."""
+    lowest = np.fmin.reduceat(panel.y, panel.indptr[:-1])
+    panel = panel.take(np.unique([int(np.argmin(panel.observed - panel.lengths)), int(np.nanargmin(lowest))]))
+    season = max(seasons(panel.calendar.frequency), default=1)
+    needed = model._needs_to_fit(panel) + WINDOWS + HORIZON
+    incomplete = panel.observed < panel.lengths
+    panel = panel.tail(max(needed, min(needed + 3 * season, MOST_ROWS)))
+    step = np.arange(len(panel.y))
+    values = 10.0 + 3.0 * np.sin(2.0 * np.pi * step / max(season, 4)) + np.random.default_rng(0).random(len(step))
+    sign, gaps = np.sign(panel.y), panel.missing() & (panel.observed > needed)[panel.row_series]
+    gaps[(panel.indptr[:-1] + panel.lengths // 2)[incomplete]] = True  # there may be none in the part taken
+    zero = np.maximum.reduceat(np.nan_to_num(np.abs(sign)), panel.indptr[:-1]) == 0
+    sign[np.isnan(sign) | zero[panel.row_series]] = 1.0
+    return panel.with_target(np.where(gaps, np.nan, sign * values))
