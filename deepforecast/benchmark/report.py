@@ -23,7 +23,6 @@ from deepforecast.evaluation import page as pages
 from deepforecast.evaluation.page import definitions
 from deepforecast.evaluation.report_sections import told_setting
 from deepforecast.evaluation.verdict import number, percent
-from deepforecast.plotting.backends import own_filters
 
 
 @dataclass(frozen=True)
@@ -54,13 +53,12 @@ def write_report(folder: str | Path, path: str | os.PathLike[str], *, metric: st
 
 def page(run: Told) -> str:
     """The page as text."""
-    with own_filters():
-        sections = pages.sections(run, {
-            "leaderboard": report_tables.leaderboard, "cost": report_figures.cost, "differ": report_figures.differences,
-            "pairs": report_tables.pairs, "coverage": report_figures.coverage, "tasks": report_tables.tasks,
-            "growth": report_tables.growth, "forecasts": report_forecasts.forecasts, "failures": report_tables.failures,
-            "settings": settings,
-        })  # fmt: skip
+    sections = pages.sections(run, {
+        "leaderboard": report_tables.leaderboard, "cost": report_figures.cost, "differ": report_figures.differences,
+        "pairs": report_tables.pairs, "coverage": report_figures.coverage, "tasks": report_tables.tasks,
+        "growth": report_tables.growth, "forecasts": report_forecasts.forecasts, "failures": report_tables.failures,
+        "settings": settings,
+    })  # fmt: skip
     title = f"Benchmark {run.suite.suite}"
     return pages.Page("Benchmark of forecasts", title, verdict(run), counted(run), sections, _made(run)).html()
 

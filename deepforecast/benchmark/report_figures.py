@@ -12,7 +12,7 @@ from deepforecast.data.forecast_names import number_text
 from deepforecast.data.frames import Floats
 from deepforecast.errors import DataError, shown
 from deepforecast.evaluation.critical import Comparison, friedman
-from deepforecast.evaluation.report_figures import LABEL, calibration, figure
+from deepforecast.evaluation.report_figures import LABEL, calibration, figure, untitled
 from deepforecast.evaluation.verdict import number
 from deepforecast.plotting import plot_pareto
 from deepforecast.plotting.backends import render
@@ -41,8 +41,7 @@ def cost(run: Told) -> str:
     label = f"{own} over that of {run.suite.reference}" if relative else "pairings lost"
     names = [short(shown(name, 60), LABEL) for name in table["model"]]
     held = pd.DataFrame({"model": names, "metric": short(label), "value": worth, "seconds": spent})
-    drawn = plot_pareto(held, backend="plotly")
-    drawn.layout.annotations = ()
+    drawn = untitled(plot_pareto(held, backend="svg"))
     said = (
         f"Mean seconds a task to fit and forecast, against {what if relative else 'pairings lost'}: below and left is better "
         "in both. In colour: no other model is both better and faster."
@@ -77,7 +76,7 @@ def diagram(names: list[str], one: Comparison) -> Any:
         ends = [height[clique[0]] + 0.15, height[clique[-1]] - 0.15]
         marks.append(Line(np.array([at, at]), np.array(ends), INK, width=4.0))
     panel = Panel(tuple(marks), "", Axis("mean rank"), Axis(kind="names", names=labels))
-    return render(Chart((panel,), 1, 9.0, max(1.0 + 0.3 * len(order), 1.9)), "plotly")
+    return render(Chart((panel,), 1, 9.0, max(1.0 + 0.3 * len(order), 1.9)), "svg")
 
 
 def coverage(run: Told) -> str:

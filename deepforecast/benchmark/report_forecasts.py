@@ -11,6 +11,7 @@ from deepforecast.benchmark.rows import Row, part
 from deepforecast.benchmark.summary import distance
 from deepforecast.errors import shown
 from deepforecast.evaluation.report_figures import figure
+from deepforecast.evaluation.report_forecasts import HORIZONS
 from deepforecast.evaluation.verdict import number
 from deepforecast.plotting import plot_cross_validation
 
@@ -47,7 +48,11 @@ def _plots(run: Told, row: Row, anchor: str) -> list[str]:
         own = held[held["unique_id"] == key]
         last = np.sort(own["cutoff"].unique())[-MOST_WINDOWS:]
         drawn = plot_cross_validation(
-            own[own["cutoff"].isin(last)], history=history[history["unique_id"] == key], models=row.model, backend="plotly"
+            own[own["cutoff"].isin(last)],
+            history=history[history["unique_id"] == key],
+            models=row.model,
+            max_history=HORIZONS * int(own.groupby("cutoff").size().max()),
+            backend="svg",
         )
         told = f"{what}{shown(key, 60)}, {shown(run.summary.metric, 40)} {number(float(scores.get(key, np.nan)))}"
         found.append(f"<h3>{escape(told)}</h3>" + figure(f"{anchor}-{place}", drawn))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from html import escape
 
@@ -20,7 +21,7 @@ def table(heads: Sequence[str], rows: Sequence[str]) -> str:
 def head(label: str, said: str = "") -> str:
     """The heading of a column that can be sorted; `said` is told when the pointer rests on it."""
     told = f' title="{escape(shown(said, 300))}"' if said else ""
-    return f'<th scope="col"{told}><button type="button" class="sort">{escape(label)}</button></th>'
+    return f'<th scope="col"{told}><button type="button" class="sort">{_breakable(label)}</button></th>'
 
 
 def named(scope: str, told: str, small: str = "") -> str:
@@ -39,6 +40,16 @@ def cell(value: float, told: str, small: str = "", best: bool = False) -> str:
 def words(told: str) -> str:
     """A cell of words."""
     return f'<td class="words">{escape(shown(told, 200))}</td>'
+
+
+def spanning(content: str, columns: int) -> str:
+    """One cell of words in place of several."""
+    return f'<td class="words" colspan="{columns}"><span>{escape(shown(content, 300))}</span></td>'
+
+
+def _breakable(label: str) -> str:
+    """A label that may continue on the next line after an underscore, a hyphen or a comma."""
+    return re.sub(r"([_,-])", r"\1<wbr>", escape(label))
 
 
 def smallest(distance: Floats) -> list[bool]:

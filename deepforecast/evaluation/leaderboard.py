@@ -118,7 +118,7 @@ class Leaderboard:
         return part
 
     def report(self, path: Any) -> None:
-        """Write one HTML page with interactive plots that opens offline: about 5 MB, nearly all of it plotly.js."""
+        """Write one HTML page with tables and plots that opens offline, on a phone too."""
         from deepforecast.evaluation.report import write
 
         write(self, path)

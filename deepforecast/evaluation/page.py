@@ -1,7 +1,7 @@
 """One HTML page that needs nothing else: sections of text, tables and plots, opened offline, on a phone, in light and dark.
 
 Whatever comes from the data (ids, names of models and columns, messages of errors) is escaped where it is written, and the
-page's own policy lets a browser run the two scripts written here and nothing else, and reach no network.
+page's own policy lets a browser run the one script written here and nothing else, and reach no network.
 """
 
 from __future__ import annotations
@@ -48,15 +48,10 @@ class Page:
 
     def html(self) -> str:
         """The whole page; the same contents give the same text."""
-        from deepforecast.plotting.backends import own_filters
-
-        with own_filters():
-            from plotly.offline import get_plotlyjs
-
-            plotly, script = _one_kind_of_line(get_plotlyjs()), _part("report.js")
+        script = _part("report.js")
         held = [one for one in self.sections if one.body]
         return Template(_part("report.html")).substitute(
-            policy=_policy([plotly, script]),
+            policy=_policy(script),
             kicker=escape(self.kicker),
             title=escape(self.title),
             style=_part("report.css"),
@@ -65,8 +60,6 @@ class Page:
             links=" ".join(f'<a href="#{one.anchor}">{escape(one.title)}</a>' for one in held),
             sections="\n".join(one.html() for one in held),
             made=escape(self.made),
-            megabytes=f"{len(plotly.encode()) / 1e6:.1f}",
-            plotly=plotly,
             script=script,
         )
 
@@ -115,17 +108,14 @@ def write(text: str, path: str | os.PathLike[str]) -> None:
         ) from error
 
 
-def _policy(scripts: Sequence[str]) -> str:
-    """Only these very scripts run, nothing is fetched from anywhere."""
-    hashes = " ".join(f"'sha256-{b64encode(sha256(one.encode()).digest()).decode()}'" for one in scripts)
+def _policy(script: str) -> str:
+    """Only this very script runs, nothing is fetched from anywhere."""
+    digest = b64encode(sha256(script.encode()).digest()).decode()
     nowhere = "default-src 'none'; base-uri 'none'; form-action 'none'"
-    return f"{nowhere}; script-src {hashes}; style-src 'unsafe-inline'; img-src data: blob:"
+    return f"{nowhere}; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; img-src data: blob:"
 
 
 def _part(name: str) -> str:
-    return _one_kind_of_line(files("deepforecast.evaluation").joinpath(name).read_text("utf-8"))
-
-
-def _one_kind_of_line(text: Any) -> str:
-    """Browsers read every end of line as one, and hash what they read."""
-    return str(text).replace("\r\n", "\n").replace("\r", "\n")
+    """A file of the page with the ends of lines that a browser hashes."""
+    text = files("deepforecast.evaluation").joinpath(name).read_text("utf-8")
+    return text.replace("\r\n", "\n").replace("\r", "\n")

@@ -1,23 +1,7 @@
 "use strict";
-// Each figure is drawn from the JSON beside it once it can be seen: a closed section has no width to draw in.
-function draw(figure) {
-  if (figure.dataset.drawn) return;
-  figure.dataset.drawn = "yes";
-  const held = JSON.parse(document.getElementById(figure.dataset.figure).textContent);
-  const { data, layout } = held.figure, narrow = figure.clientWidth < 600;
-  if (narrow) {
-    layout.margin = Object.assign(layout.margin || {}, { l: 44, r: 8 });
-    if (held.narrow.length) layout.yaxis.ticktext = held.narrow;
-  }
-  Plotly.newPlot(figure, data, layout, { responsive: true, displaylogo: false, displayModeBar: narrow ? false : "hover" });
-}
-for (const figure of document.querySelectorAll(".figure")) {
-  const closed = figure.closest("details:not([open])");
-  if (closed) closed.addEventListener("toggle", () => draw(figure), { once: true });
-  else draw(figure);
-}
 // A click on the head of a column sorts by it: better first, then the other way round; rows without a value stay last.
 function key(row, place) {
+  if (!row.cells[place]) return null;  // a model that failed has one cell for all columns
   const told = row.cells[place].dataset.value;
   return told === undefined ? row.cells[place].textContent.toLowerCase() : told === "" ? null : Number(told);
 }

@@ -21,11 +21,10 @@ def page(board: Leaderboard) -> str:
     """The page as text; the same board gives the same text."""
     from deepforecast.evaluation.report_sections import sections
     from deepforecast.evaluation.verdict import headline, title, verdict
-    from deepforecast.plotting.backends import own_filters
 
-    with own_filters():
-        held = sections(board)
-    return pages.Page("Comparison of forecasts", title(board), verdict(board), headline(board), held, _made(board)).html()
+    made = _made(board)
+    held = sections(board)
+    return pages.Page("Comparison of forecasts", title(board), verdict(board), headline(board), held, made).html()
 
 
 def _made(board: Leaderboard) -> str:

@@ -1,10 +1,10 @@
-"""The plots of a report: figures of plotly as data beside the place they are drawn in."""
+"""The plots of a report, as SVG elements."""
 
 from __future__ import annotations
 
-import json
-from html import escape, unescape
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from html import escape
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,41 +12,36 @@ from deepforecast.data.forecast_names import number_text
 from deepforecast.data.frames import Floats
 from deepforecast.errors import shown
 from deepforecast.evaluation.criteria import ENDS
+from deepforecast.evaluation.report_tables import intervals
 from deepforecast.evaluation.verdict import name
 from deepforecast.plotting import plot_leaderboard, plot_pareto
 from deepforecast.plotting.backends import render
 from deepforecast.plotting.chart import MUTED, Axis, Chart, Dots, Key, Line, Mark, Panel, Spans
 from deepforecast.plotting.style import look, short
+from deepforecast.plotting.svg_backend import SvgFigure
 
 if TYPE_CHECKING:
     from deepforecast.evaluation.leaderboard import Leaderboard
 
+WIDE, NARROW = 800.0, 366.0  # pixels of a plot, and of one on a phone
 MOST_CURVES = 8  # models in the plot of coverage: the best ones
-NARROW = 16  # characters of a name beside an axis on a phone
 LABEL = 20  # characters of a name beside a dot
 BESIDE = 0.25  # of the axis of levels, between two models
-SPARE = 24  # pixels over a plot that has words of the page there anyway
-UNSAFE = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 
 
-def figure(anchor: str, drawn: Any) -> str:
-    """A place for a figure, and its data as JSON that cannot end the element it stands in."""
-    layout = drawn.layout
-    drawn.update_layout(template={}, overwrite=True)
-    drawn.update_layout(margin_t=layout.margin.t - SPARE, height=layout.height - SPARE)
-    data = f'{{"figure": {drawn.to_json()}, "narrow": {json.dumps(_narrow(drawn))}}}'
-    for character, told in UNSAFE.items():
-        data = data.replace(character, told)
-    return f'<div class="figure" data-figure="{anchor}"></div>\n<script type="application/json" id="{anchor}">{data}</script>'
+def figure(anchor: str, drawn: SvgFigure) -> str:
+    """A plot in two widths: the page shows the one that fits its own."""
+    wide, narrow = drawn.svg(WIDE), drawn.svg(NARROW)
+    return (
+        f'<div class="figure" id="{anchor}"><div class="wide">{wide}</div>'
+        f'<div class="narrow">{narrow}</div></div>'
+    )
 
 
-def _narrow(drawn: Any) -> list[str]:
-    """The names of models beside an axis, for a page too narrow to hold them: cut, the value below."""
-    told = []
-    for text in drawn.layout.yaxis.ticktext or ():
-        words, _, value = unescape(text).rpartition("   ")
-        told.append(f"{escape(short(words, NARROW), quote=False)}<br>{escape(value, quote=False)}".replace("$", "&#36;"))
-    return told
+def untitled(drawn: SvgFigure) -> SvgFigure:
+    """The same plot without its titles and note."""
+    panels = tuple(replace(panel, title="") for panel in drawn.chart.panels)
+    return SvgFigure(replace(drawn.chart, panels=panels, note=""))
 
 
 def scores(board: Leaderboard) -> str:
@@ -71,8 +66,7 @@ def cost(board: Leaderboard) -> str:
         "In colour: no other model is both better and faster."
     )
     held["model"] = [short(one, LABEL) for one in held["model"]]
-    drawn = plot_pareto(held, backend="plotly")
-    drawn.layout.annotations = ()  # said here, where it has the width it needs
+    drawn = untitled(plot_pareto(held, backend="svg"))  # the text above says it in the width it needs
     return f'<p class="quiet">{said}</p>' + figure("pareto", drawn)
 
 
@@ -84,7 +78,9 @@ def coverage(board: Leaderboard) -> str:
         (row["model"], np.array([[row[f"coverage-{number_text(level)}{end}"] for level in levels] for end in ENDS]))
         for _, row in good.iterrows()
     ]
-    return calibration(levels, curves)
+    table = intervals(board)
+    widths = f"<h3>Width and Winkler score</h3>{table}" if table else ""
+    return calibration(levels, curves) + widths
 
 
 def calibration(levels: list[float], curves: list[tuple[str, Floats]], said: str = "") -> str:
@@ -92,19 +88,23 @@ def calibration(levels: list[float], curves: list[tuple[str, Floats]], said: str
     if not levels or not curves:
         return ""
     drawn = curves[:MOST_CURVES]
-    marks: list[Mark] = [Line(np.array([0.0, 100.0]), np.array([0.0, 100.0]), MUTED, dash="dash", width=1.2)]
-    for place, (model, shares) in enumerate(drawn):
-        marks += _curve(model, 100 * shares, np.array(levels) + BESIDE * (place - (len(drawn) - 1) / 2), levels, place)
     keys = [Key(short(shown(model, 60)), look(place)[0], dash=look(place)[1]) for place, (model, _) in enumerate(drawn)]
-    lowest = min(levels[0], *(float(np.nanmin(100 * shares[0], initial=100.0)) for _, shares in drawn))
-    panel = Panel(tuple(marks), "", Axis("level, %"), Axis("values inside, %"))
-    plot = render(Chart((panel,), 1, 9.0, 4.2, "", tuple(keys)), "plotly")
-    ends = [max(0.0, np.floor(lowest / 10) * 10 - 5), 102]
-    plot.update_xaxes(range=[max(0.0, min(levels) - 8), 102]).update_yaxes(range=ends)
+    panel = Panel(tuple(calibration_marks(levels, drawn)), "", Axis("level, %"), Axis("values inside, %"))
+    plot = render(Chart((panel,), 1, 9.0, 4.2, "", tuple(keys)), "svg")
     words = [said, "On the dashed line an interval holds what it promises; below it is too narrow, above it too wide."]
     words += ["Models stand a little beside each other, so that none hides another: the level is the same."] * (len(drawn) > 1)
     words += [f"Shown are the first {MOST_CURVES} of {len(curves)} models."] * (len(curves) > MOST_CURVES)
     return f'<p class="quiet">{" ".join(words).strip()}</p>' + figure("coverage-plot", plot)
+
+
+def calibration_marks(levels: list[float], drawn: list[tuple[str, Floats]]) -> list[Mark]:
+    """The diagonal, as far down as it is needed, and the curve of each model next to that of the one before it."""
+    lowest = min(levels[0] - 8, *(float(np.nanmin(100 * shares[0], initial=100.0)) - 5 for _, shares in drawn))
+    diagonal = np.array([max(0.0, lowest), 100.0])
+    marks: list[Mark] = [Line(diagonal, diagonal, MUTED, dash="dash", width=1.2)]
+    for place, (model, shares) in enumerate(drawn):
+        marks += _curve(model, 100 * shares, np.array(levels) + BESIDE * (place - (len(drawn) - 1) / 2), levels, place)
+    return marks
 
 
 def _dots(board: Leaderboard, column: str, anchor: str) -> str:
@@ -112,7 +112,7 @@ def _dots(board: Leaderboard, column: str, anchor: str) -> str:
     held = board.distances(column)
     if not np.isfinite(held["value"]).any():
         return f"<p>{escape(shown(column, 60))} has no value for any model.</p>"
-    return figure(anchor, plot_leaderboard(held, backend="plotly"))
+    return figure(anchor, plot_leaderboard(held, backend="svg"))
 
 
 def _curve(model: str, shares: Floats, x: Floats, levels: list[float], place: int) -> list[Mark]:

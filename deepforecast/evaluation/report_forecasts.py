@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from deepforecast.evaluation.leaderboard import Leaderboard
 
 
+HORIZONS = 3  # of history before the first window
+
+
 def forecasts(board: Leaderboard) -> str:
     """A plot of all windows for each of the sampled series."""
     metric, best = board.metrics[0], board.best
@@ -57,7 +60,10 @@ def _drawn(board: Leaderboard, model: str, key: Any) -> Any:
     kept = [one for one in (names["id"], names["time"], CUTOFF, names["target"]) if one is not None]
     held = opened.select([*kept, *own.all]).to_native()
     history = _rows_of(board.history, names["id"], key)
-    return plot_cross_validation(held, history=history, models=model, backend="plotly", columns=columns)
+    shown = HORIZONS * int(board.settings["horizon"])
+    return plot_cross_validation(
+        held, history=history, models=model, max_history=shown, backend="svg", columns=columns
+    )
 
 
 def _rows_of(frame: Frame, label: str | None, key: Any) -> Frame:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from deepforecast.data.frames import Floats
 from deepforecast.errors import shown
 from deepforecast.evaluation import html_table
-from deepforecast.evaluation.html_table import cell, head, named, smallest, words
+from deepforecast.evaluation.criteria import ENDS
+from deepforecast.evaluation.html_table import cell, head, named, smallest, spanning, words
 from deepforecast.evaluation.leaderboard import direction
 from deepforecast.evaluation.verdict import SURE, name, number, p_text, percent, seconds
 
 if TYPE_CHECKING:
+    from deepforecast.evaluation.criteria import Criterion
     from deepforecast.evaluation.leaderboard import Leaderboard
 
 COSTS = (("fit_seconds", "fit s"), ("predict_seconds", "predict s"), ("peak_mb", "peak MB"))
@@ -22,23 +26,38 @@ MOST_PAIRED = 40  # models in the table of pairs: it grows with their square
 
 def leaderboard(board: Leaderboard) -> str:
     """The table of all models: a click on a heading sorts, the best of each column is bold."""
-    table = board.table
-    columns = [_ranks(board), *(_score(board, column) for column in [*board.metrics, *_besides(board)])]
+    table, first = board.table, board.criteria[board.metrics[0]]
+    columns = [_ranks(board)]
+    if first.best is not None:
+        columns.append(_distance(board, first))
+    coverage = [name for name in _by_level(board) if board.criteria[name].metric.name == "coverage"]
+    columns += [_score(board, column) for column in [*board.metrics, *coverage]]
     columns += [_cost(board, *cost) for cost in COSTS]
-    for key, label in (("unused", "covariates not used"), ("error", "error")):
-        if (table[key] != "").any():
-            columns.append((head(label, ""), [words(one) for one in table[key]]))
-    columns = [column for column in columns if column[1]]
-    rows = []
-    for row, model in enumerate(table["model"]):
-        failed = ' class="failed"' if table["error"].iloc[row] else ""
-        rows.append(f'<tr{failed}>{named("row", name(model))}{"".join(cells[row] for _, cells in columns)}</tr>')
+    if (table["unused"] != "").any():
+        columns.append((head("covariates not used"), [words(one) for one in table["unused"]]))
     note = (
         '<p class="quiet">Each score is the mean over series, with its 95 % bootstrap interval over series; the best of a '
-        "column is bold. A score that is best at 0 or at a level is judged by how far the series are away from there, since "
-        "too high and too low cancel in its mean. A click on a heading sorts.</p>"
+        "column is bold: the lowest or highest, or the closest to 0 or to its level. A click on a heading sorts.</p>"
     )
-    return f"{html_table.table([head('model'), *(top for top, _ in columns)], rows)}\n{note}"
+    return f"{_table(board, columns)}\n{note}"
+
+
+def intervals(board: Leaderboard) -> str:
+    """The scores of the prediction intervals that are not in the leaderboard: width and Winkler score by level."""
+    names = [name for name in _by_level(board) if board.criteria[name].metric.name != "coverage"]
+    return _table(board, [_score(board, name) for name in names]) if names else ""
+
+
+def _table(board: Leaderboard, columns: Sequence[tuple[str, list[str]]]) -> str:
+    """A row per model; one that failed has its error in place of all cells."""
+    columns = [column for column in columns if column[1]]
+    rows = []
+    for row, (model, error) in enumerate(zip(board.table["model"], board.table["error"], strict=True)):
+        if error:
+            rows.append(f'<tr class="failed">{named("row", name(model))}{spanning(f"failed: {error}", len(columns))}</tr>')
+        else:
+            rows.append(f"<tr>{named('row', name(model))}{''.join(cells[row] for _, cells in columns)}</tr>")
+    return html_table.table([head("model"), *(top for top, _ in columns)], rows)
 
 
 def pairs(board: Leaderboard) -> str:
@@ -64,36 +83,50 @@ def _pair(row: Any) -> str:
     return f"<td{side}>{percent(row.wins)}<small>p {escape(p_text(row.p_value))}</small></td>"
 
 
-def _besides(board: Leaderboard) -> list[str]:
+def _by_level(board: Leaderboard) -> list[str]:
     return [name for name in board.criteria if name not in board.metrics]
 
 
 def _ranks(board: Leaderboard) -> tuple[str, list[str]]:
     table = board.table
+    best = smallest(table["rank"].to_numpy())
     cells = [
-        cell(mean, "failed" if error else number(mean, 3), f"median {number(median, 3)}" if np.isfinite(median) else "", best)
-        for mean, median, error, best in zip(
-            table["rank"], table["rank-median"], table["error"], smallest(table["rank"].to_numpy()), strict=True
-        )
+        cell(mean, number(mean, 3), f"median {number(median, 3)}" if median != mean else "", least)
+        for mean, median, least in zip(table["rank"], table["rank-median"], best, strict=True)
     ]
     return head("rank", "Mean over series of the place among all models; ties share theirs."), cells
 
 
 def _score(board: Leaderboard, column: str) -> tuple[str, list[str]]:
-    """A score with its interval. Sorting goes by the distance from good, so that the best comes first."""
-    table, criterion = board.table, board.criteria[column]
-    values = table[column].to_numpy()
-    distance = table[criterion.judged_by].to_numpy() if criterion.best is not None else criterion.distance(values)
-    share = criterion.metric.better == "level"
-    told = percent if share else number
-    cells = []
-    ends = table[f"{column}-low"], table[f"{column}-high"]
-    for value, low, high, away, best in zip(values, *ends, distance, smallest(distance), strict=True):
-        interval = f"{told(low)} to {told(high)}" if np.isfinite(low) else ""
-        if criterion.best is not None and np.isfinite(away):
-            interval += f"{'; ' if interval else ''}{told(away)} away"
-        cells.append(cell(away, told(value), interval, best))
-    return head(shown(column, 40), f"{criterion.metric.rewards} ({direction(criterion)})"), cells
+    """A score with its interval; sorted, and best, by how far the value shown is from good."""
+    criterion = board.criteria[column]
+    text = percent if criterion.metric.better == "level" else number
+    distance = criterion.distance(board.table[column].to_numpy())
+    label = head(shown(column, 40), f"{criterion.metric.rewards} ({direction(criterion)})")
+    return label, _cells(board, column, text, distance)
+
+
+def _distance(board: Leaderboard, criterion: Criterion) -> tuple[str, list[str]]:
+    """The mean distance of the series from where a score is best, where that ranks the models."""
+    label = head(f"{shown(criterion.column, 40)}, {direction(criterion)}", "Mean over series; it ranks the models.")
+    distance = board.table[criterion.judged_by].to_numpy()
+    return label, _cells(board, criterion.judged_by, number, distance)
+
+
+def _cells(board: Leaderboard, column: str, text: Callable[..., str], distance: Floats) -> list[str]:
+    """Values with their intervals; all that read the same as the best one are bold."""
+    texts = [text(value) for value in board.table[column]]
+    best = {value for value, least in zip(texts, smallest(distance), strict=True) if least}
+    low, high = ([_end(text, value) for value in board.table[f"{column}{end}"]] for end in ENDS[1:])
+    return [
+        cell(away, texts[row], f"{low[row]} to {high[row]}" if low[row] else "", texts[row] in best)
+        for row, away in enumerate(distance)
+    ]
+
+
+def _end(text: Callable[..., str], value: float) -> str:
+    """An end of an interval, numbers in three digits."""
+    return number(value, 3) if text is number else text(value)
 
 
 def _cost(board: Leaderboard, column: str, label: str) -> tuple[str, list[str]]:

@@ -6,12 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from deepforecast.errors import shown, some
+from deepforecast.errors import many, shown, some
 from deepforecast.evaluation.criteria import LEFT_OUT
 
 if TYPE_CHECKING:
     from deepforecast.evaluation.leaderboard import Leaderboard
 
+ACRONYMS = {
+    "mae": "MAE", "rmse": "RMSE", "mape": "MAPE", "smape": "sMAPE", "wape": "WAPE", "mase": "MASE", "rmsse": "RMSSE",
+    "owa": "OWA", "msis": "MSIS", "crps": "CRPS",
+}  # fmt: skip
 SURE = 0.05  # p-value below which a difference is more than chance
 UNDERCOVERAGE = 0.1  # 80 % intervals that cover less than 70 % are reported
 ENOUGH_FOR_COVERAGE = 30  # forecasts; with fewer, chance alone explains 70 % instead of 80
@@ -66,15 +70,18 @@ def _score(board: Leaderboard, place: int) -> float:
 
 
 def headline(board: Leaderboard) -> str:
-    """What was compared, in a line."""
-    said, first = board.settings, board.criteria[board.metrics[0]]
-    windows = f"{said['n_windows']} window{'s' if said['n_windows'] != 1 else ''}"
-    models = f"{len(board.table)} model{'s' if len(board.table) != 1 else ''}"
-    rewards = shown(first.metric.rewards, 80).rstrip(".")
-    return (
-        f"{models} on {said['series']:,} series, horizon {said['horizon']}, {windows}; "
-        f"{shown(first.column, 40)} decides; it rewards {rewards[:1].lower()}{rewards[1:]}"
-    )
+    """What was compared, in a line.
+
+    >>> from deepforecast import Naive, SeasonalNaive, compare, datasets
+    >>> compare([Naive(), SeasonalNaive()], datasets.load("air_passengers"), horizon=12).headline()
+    '2 models, 1 series, horizon 12, 3 windows; ranked by MASE'
+    """
+    settings, first = board.settings, board.criteria[board.metrics[0]]
+    counts = f"{many(len(board.table), 'model')}, {settings['series']:,} series"
+    windows = f"horizon {settings['horizon']}, {many(settings['n_windows'], 'window')}"
+    metric = ACRONYMS.get(first.column, shown(first.column, 40))
+    distance = "" if first.best is None else f" (mean distance from {first.best:g})"
+    return f"{counts}, {windows}; ranked by {metric}{distance}"
 
 
 def notes(board: Leaderboard) -> list[str]:

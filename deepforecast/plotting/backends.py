@@ -5,14 +5,14 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 from deepforecast.errors import missing_extra
 from deepforecast.plotting.chart import Chart
 from deepforecast.plotting.choices import unknown
 
-Backend: TypeAlias = Literal["matplotlib", "plotly"]
-BACKENDS = ("matplotlib", "plotly")
+Backend: TypeAlias = Literal["matplotlib", "plotly", "svg"]
+BACKENDS: tuple[str, ...] = get_args(Backend)
 
 
 def check_backend(backend: str) -> None:
@@ -22,7 +22,11 @@ def check_backend(backend: str) -> None:
 
 
 def render(chart: Chart, backend: str) -> Any:
-    """The chart as a figure of matplotlib or plotly."""
+    """The chart as a figure of matplotlib or plotly, or an SVG element."""
+    if backend == "svg":
+        from deepforecast.plotting.svg_backend import SvgFigure
+
+        return SvgFigure(chart)
     if backend == "plotly":
         need_plotly("backend='plotly'")
         with own_filters():

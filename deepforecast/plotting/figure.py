@@ -42,7 +42,8 @@ def plot(
     `max_history` is the number of points shown before the forecast: "auto" keeps about ten times the forecast, None all.
     A line breaks where a value is missing or a row absent.
     Gives a `matplotlib.figure.Figure` that belongs to no window (`figure.savefig("forecast.png")`), or with
-    `backend="plotly"` an interactive `plotly.graph_objects.Figure` (an extra: `pip install plotly`).
+    `backend="plotly"` an interactive `plotly.graph_objects.Figure` (an extra: `pip install plotly`). `backend="svg"` gives an
+    object whose `svg(width)` is an SVG element in the colours of the page it is put into.
 
     >>> import pandas as pd
     >>> history = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=14), "y": range(14)})

@@ -40,13 +40,10 @@ from deepforecast.plotting.chart import (
 from deepforecast.plotting.clock import zone_of
 from deepforecast.plotting.labels import Spot, place
 from deepforecast.plotting.style import BENT, SHADES, short_number
+from deepforecast.plotting.ticks import TIME_OFFSETS, TIME_STARTS, TIME_TICKS
 
 _TONES = {INK: "#2B2B2B", MUTED: "#8A8A8A"}
 _DASHES: dict[str, Any] = {"solid": "-", "dash": (0, (5, 2)), "dot": (0, (1.5, 1.5)), "dashdot": (0, (5, 1.5, 1.5, 1.5))}
-# How years, months, days, hours, minutes and seconds are told: at a tick, where a larger unit begins, and at the axis' end.
-_TICKS = ["%Y", "%b", "%d %b", "%H:%M", "%H:%M", "%S.%f"]
-_STARTS = ["", "%Y", "%b", "%d %b", "%H:%M", "%H:%M"]
-_OFFSETS = ["", "%Y", "%Y", "%d %b %Y", "%d %b %Y", "%d %b %Y %H:%M"]
 _TEXT, _QUIET = "#222222", "#5A5A5A"
 
 
@@ -167,7 +164,7 @@ def _set_axis(axes: Axes, axis: Axis, side: str, width: float) -> None:
         zone = zone_of(axis.zone)
         locator = AutoDateLocator(tz=zone, minticks=3, maxticks=max(4, int(width)))  # type: ignore[no-untyped-call]
         own.set_major_locator(locator)
-        own.set_major_formatter(ConciseDateFormatter(locator, zone, _TICKS, _OFFSETS, zero_formats=_STARTS))  # type: ignore[no-untyped-call]
+        own.set_major_formatter(ConciseDateFormatter(locator, zone, TIME_TICKS, TIME_OFFSETS, zero_formats=TIME_STARTS))  # type: ignore[no-untyped-call]
         own.get_offset_text().set(fontsize=9, color=_QUIET, visible=side == "x")  # of an upright axis it stands on the title
     elif axis.every:
         own.set_major_locator(MultipleLocator(axis.every))

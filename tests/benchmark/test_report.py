@@ -5,7 +5,6 @@ from __future__ import annotations
 import html
 import json
 import re
-from base64 import b64decode
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,8 @@ from deepforecast.benchmark.rows import RESULTS, SUITE, Row
 from deepforecast.benchmark.suite import suite_of
 from deepforecast.errors import DataError, ParameterTypeError, SaveError
 from deepforecast.evaluation.critical import friedman
+from deepforecast.evaluation.report_figures import calibration_marks
+from deepforecast.plotting.chart import Dots, Line
 
 LEVELS = {"coverage-50": 0.45, "coverage-80": 0.7}
 TASKS = {"etth1-96": 96, "daily": 7}
@@ -89,7 +90,7 @@ def section(text: str, anchor: str) -> str:
 
 
 def words(text: str) -> str:
-    plain = re.sub(r'<script type="application/json".*?</script>', " ", text, flags=re.DOTALL)
+    plain = re.sub(r"<svg.*?</svg>", " ", text, flags=re.DOTALL).replace("<wbr>", "")
     return html.unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", plain)))
 
 
@@ -149,8 +150,9 @@ def test_one_task_is_compared_over_its_series(folder: Path) -> None:
 def test_models_that_are_not_told_apart_are_joined_by_a_bar() -> None:
     one = friedman([[1.0, 2.0, 1.5, 3.0], [2.0, 2.5, 2.5, 3.5], [3.0, 2.6, 9.0, 4.0]])
     drawn = diagram(["A", "B", "C"], one)
-    assert list(drawn.layout.yaxis.ticktext) == ["C   3", "B   2", "A   1"]
-    bars = [trace for trace in drawn.data if trace.mode == "lines"]
+    (panel,) = drawn.chart.panels
+    assert list(panel.y.names) == ["C   3", "B   2", "A   1"]
+    bars = [mark for mark in panel.marks if isinstance(mark, Line)]
     assert [sorted(np.round(bar.y).tolist()) for bar in bars] == [[1, 2], [0, 1]]  # A with B, B with C
 
 
@@ -206,7 +208,7 @@ def test_what_befell_several_jobs_alike_is_told_once_with_their_seeds(folder: Pa
 def test_models_that_stand_beside_each_other_are_said_to(text: str) -> None:
     shown = section(text, "coverage")
     assert "Models stand a little beside each other, so that none hides another" in words(shown)
-    (held,) = re.findall(r'id="coverage-plot">(.*?)</script>', shown)
-    dots = [one["x"] for one in json.loads(held)["figure"]["data"] if one.get("mode") == "markers"]
-    means = [np.frombuffer(b64decode(one["bdata"]), one["dtype"]).mean() for one in dots]
-    assert sorted(means) == [64.75, 65.0, 65.25]
+    assert 'id="coverage-plot"' in shown
+    curves = [(name, np.full((3, 2), 0.6)) for name in "ABC"]
+    marks = calibration_marks([50.0, 80.0], curves)
+    assert sorted(mark.x.mean() for mark in marks if isinstance(mark, Dots)) == [64.75, 65.0, 65.25]

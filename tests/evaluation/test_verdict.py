@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -47,9 +48,10 @@ def test_how_sure_the_best_is(values: dict[str, Any], said: str) -> None:
     assert said in told
 
 
-def test_the_headline_says_which_metric_decides_and_what_it_rewards() -> None:
-    assert BOARD.headline().endswith("; mase decides; it rewards the median, every series alike")
-    assert "mean" not in BOARD.headline()
+def test_headline_counts_and_names_the_metric_that_ranks() -> None:
+    assert re.fullmatch(r"\d models, 12 series, horizon 4, 2 windows; ranked by MASE", BOARD.headline())
+    alone = compare([Naive()], FRAME[FRAME["unique_id"] == "s0"], horizon=4, n_windows=1, metrics="smape")
+    assert alone.headline() == "1 model, 1 series, horizon 4, 1 window; ranked by sMAPE"
 
 
 def test_equal_models_are_level() -> None:

@@ -1,0 +1,246 @@
+"""The marks of a panel as SVG elements, inside the box that its axes leave.
+
+Positions are pixels; y grows downwards. Colours follow the text of the page (`currentColor`) or read
+on a light and on a dark one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+
+import numpy as np
+
+from deepforecast.errors import escaped
+from deepforecast.plotting.chart import (
+    INK,
+    MUTED,
+    Array,
+    Axis,
+    Band,
+    Bars,
+    Dash,
+    Dots,
+    Heat,
+    Labels,
+    Line,
+    Mark,
+    Rules,
+    Spans,
+    edges,
+)
+from deepforecast.plotting.labels import place
+from deepforecast.plotting.style import GLOW, HAZE, short, short_number
+
+_POINT = 96 / 72  # pixels
+_DASHES: dict[Dash, str] = {"solid": "", "dash": "6 3", "dot": "2 2.5", "dashdot": "6 2.5 2 2.5"}
+_TONES = {INK: ("currentColor", 1.0), MUTED: ("currentColor", 0.55)}
+_ANCHORS = {"left": "start", "right": "end", "center": "middle"}
+_BASELINE = {"bottom": 0.0, "center": 4.0, "top": 9.0}  # pixels below the point a text is attached to
+_RING = 9.0  # radius in which a dot shows its name
+
+
+@dataclass(frozen=True)
+class Box:
+    """Where the data of a panel are drawn."""
+
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+
+@dataclass(frozen=True)
+class Scale:
+    """From values of an axis to pixels: `low` is drawn at `start`, `high` at `end`."""
+
+    axis: Axis
+    low: float
+    high: float
+    start: float
+    end: float
+
+    def values(self, values: Array) -> Array:
+        """Pixels of values, or of stamps."""
+        if values.dtype.kind == "M":
+            values = values.astype("M8[us]").astype(np.int64)
+        numbers = values.astype(np.float64)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return self.positions(np.log10(numbers) if self.axis.kind == "log" else numbers)
+
+    def positions(self, numbers: Array) -> Array:
+        """Pixels of what `limits.reach` counts: microseconds, or powers of ten on a log axis."""
+        share = (numbers - self.low) / (self.high - self.low)
+        return np.asarray(self.start + share * (self.end - self.start))
+
+
+def draw_mark(mark: Mark, x: Scale, y: Scale, box: Box, narrow: bool) -> str:
+    """The elements of a mark."""
+    color, opacity = tone(getattr(mark, "color", INK))
+    opacity *= getattr(mark, "opacity", 1.0)
+    match mark:
+        case Line():
+            lines = _lines(*_thinned(x.values(mark.x), y.values(mark.y)))
+            return stroke(lines, color, mark.width * _POINT, opacity, mark.dash)
+        case Dots():
+            return _dots(mark, x, y)
+        case Band():
+            return _area(_outlines(x.values(mark.x), y.values(mark.low), y.values(mark.high)), color, opacity)
+        case Spans():
+            return stroke(_spans(mark, x, y), color, mark.width * _POINT, opacity)
+        case Bars():
+            return _area(_bars(mark, x, y), color, opacity)
+        case Heat():
+            return _heat(mark, x, y)
+        case Rules():
+            if mark.upright:
+                rules = [f"M{at:.1f} {box.top:.1f}V{box.bottom:.1f}" for at in x.values(mark.at)]
+            else:
+                rules = [f"M{box.left:.1f} {at:.1f}H{box.right:.1f}" for at in y.values(mark.at)]
+            return stroke(rules, color, 1.2, opacity, mark.dash)
+        case Labels():
+            return _labels(mark, x, y, box, narrow)
+
+
+def stroke(
+    paths: Sequence[str], color: str, width: float, opacity: float = 1.0, dash: Dash = "solid"
+) -> str:
+    """Lines along `paths`, in the language of the attribute `d`."""
+    if not paths:
+        return ""
+    dashes = f' stroke-dasharray="{_DASHES[dash]}"' if _DASHES[dash] else ""
+    return (
+        f'<path d="{"".join(paths)}" fill="none" stroke="{color}" stroke-width="{width:.1f}" '
+        f'stroke-opacity="{opacity:.2f}"{dashes} stroke-linejoin="round"/>'
+    )
+
+
+def text(
+    content: str, x: float, y: float, anchor: str = "start", size: int = 12, opacity: float = 1.0
+) -> str:
+    """A line of text whose start, middle or end is at `x`."""
+    side = f' text-anchor="{anchor}"' if anchor != "start" else ""
+    faint = f' fill-opacity="{opacity:g}"' if opacity < 1 else ""
+    return f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}"{side}{faint}>{safe(content)}</text>'
+
+
+def tone(color: str) -> tuple[str, float]:
+    """Colour and opacity of a colour of the chart."""
+    return _TONES.get(color, (color, 1.0))
+
+
+def safe(content: str) -> str:
+    """Text without tags or control characters, nor dollars, which MathJax would read as a formula."""
+    return escape(escaped(content)).replace("$", "&#36;")
+
+
+def _dots(mark: Dots, x: Scale, y: Scale) -> str:
+    """Circles; one that has a name shows it when the pointer is near."""
+    color, opacity = tone(mark.color)
+    radius = mark.size * _POINT / 2
+    fill = f'fill="{color}" fill-opacity="{opacity * mark.opacity:.2f}"'
+    rows = np.flatnonzero(np.isfinite(mark.y.astype(np.float64)))
+    circles = []
+    for row, left, top in zip(rows, x.values(mark.x)[rows], y.values(mark.y)[rows], strict=True):
+        center = f'cx="{left:.1f}" cy="{top:.1f}"'
+        circle = f'<circle {center} r="{radius:.1f}" {fill}/>'
+        if mark.names:
+            ring = f'<circle {center} r="{max(radius, _RING):.0f}" fill="none" pointer-events="all"/>'
+            circle = f"<g><title>{safe(mark.names[row])}</title>{ring}{circle}</g>"
+        circles.append(circle)
+    return "".join(circles)
+
+
+def _area(paths: Sequence[str], color: str, opacity: float) -> str:
+    return f'<path d="{"".join(paths)}" fill="{color}" fill-opacity="{opacity:.3f}"/>'
+
+
+def _outlines(x: Array, low: Array, high: Array) -> list[str]:
+    """A closed outline for each run of points without a missing one."""
+    return [
+        _path(np.concatenate([x[run], x[run][::-1]]), np.concatenate([high[run], low[run][::-1]])) + "Z"
+        for run in _runs(np.isfinite(low) & np.isfinite(high))
+    ]
+
+
+def _spans(mark: Spans, x: Scale, y: Scale) -> list[str]:
+    across, along = (x, y) if mark.upright else (y, x)
+    at, low, high = across.values(mark.at), along.values(mark.low), along.values(mark.high)
+    rows = np.flatnonzero(np.isfinite(low) & np.isfinite(high))
+    if mark.upright:
+        return [f"M{at[row]:.1f} {low[row]:.1f}V{high[row]:.1f}" for row in rows]
+    return [f"M{low[row]:.1f} {at[row]:.1f}H{high[row]:.1f}" for row in rows]
+
+
+def _bars(mark: Bars, x: Scale, y: Scale) -> list[str]:
+    ends, tops, ground = x.values(mark.edges), y.values(mark.heights), y.values(np.zeros(1))[0]
+    return [
+        f"M{left:.1f} {ground:.1f}V{top:.1f}H{right:.1f}V{ground:.1f}Z"
+        for left, right, top in zip(ends[:-1], ends[1:], tops, strict=True)
+    ]
+
+
+def _heat(mark: Heat, x: Scale, y: Scale) -> str:
+    """Cells through which ever less of the page shows; each tells its value."""
+    across, upright = x.values(edges(mark.x)), y.values(edges(mark.y))
+    cells = []
+    for row, column in np.argwhere(np.isfinite(mark.values)):
+        value = float(mark.values[row, column])
+        left, right = sorted(across[column : column + 2])
+        top, bottom = sorted(upright[row : row + 2])
+        outline = f"M{left:.1f} {top:.1f}H{right:.1f}V{bottom:.1f}H{left:.1f}Z"
+        shade = (value / mark.most if mark.most else 0.0) ** HAZE
+        title = f"<title>{safe(f'{mark.label} {short_number(value)}'.strip())}</title>"
+        cells.append(f'<path d="{outline}" fill="{GLOW}" fill-opacity="{shade:.2f}">{title}</path>')
+    return "".join(cells)
+
+
+def _labels(mark: Labels, x: Scale, y: Scale, box: Box, narrow: bool) -> str:
+    """Words next to points where they cover nothing; `labels.place` counts in points, upwards."""
+    words = [short(word, 16) for word in mark.words] if narrow else list(mark.words)
+    points, line = (
+        np.column_stack([x.values(across), -y.values(upright)]) / _POINT
+        for across, upright in ((mark.x, mark.y), mark.path)
+    )
+    frame = box.left / _POINT, -box.bottom / _POINT, box.right / _POINT, -box.top / _POINT
+    spots = place(points, words, mark.keep, frame, line)
+    return "".join(
+        text(
+            word,
+            (point[0] + spot.right) * _POINT,
+            -(point[1] + spot.up) * _POINT + _BASELINE[spot.upright],
+            _ANCHORS[spot.across],
+        )
+        for word, spot, point in zip(words, spots, points, strict=True)
+        if spot is not None
+    )
+
+
+def _thinned(x: Array, y: Array) -> tuple[Array, Array]:
+    """A line of more than four points a pixel by the least and the largest value in each pixel."""
+    pixels = np.floor(x).astype(np.int64)
+    if len(x) < 4 * (np.ptp(pixels) + 1):
+        return x, y
+    starts = np.flatnonzero(np.append(True, np.diff(pixels) != 0))
+    low, high = np.fmin.reduceat(y, starts), np.fmax.reduceat(y, starts)
+    return np.repeat(x[starts], 2), np.column_stack([low, high]).ravel()
+
+
+def _lines(x: Array, y: Array) -> list[str]:
+    """A path for each run of points without a missing one."""
+    return [_path(x[run], y[run]) for run in _runs(np.isfinite(x) & np.isfinite(y))]
+
+
+def _runs(known: Array) -> list[Array]:
+    """The positions of each run of known values.
+
+    >>> [run.tolist() for run in _runs(np.array([True, True, False, True]))]
+    [[0, 1], [3]]
+    """
+    groups = np.split(np.arange(len(known)), np.flatnonzero(np.diff(known)) + 1)
+    return [group for group in groups if len(group) and known[group[0]]]
+
+
+def _path(x: Array, y: Array) -> str:
+    return "M" + "L".join(f"{left:.1f} {top:.1f}" for left, top in zip(x, y, strict=True))
