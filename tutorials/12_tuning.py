@@ -110,6 +110,7 @@ print(found.trials[columns].head(6).round(3).to_string(index=False))
 first = found.trials.iloc[0]
 assert first["start"] == "default"
 assert found.best_value <= first["mase"]
+print(found)
 print(found.holdout.drop(columns="error").round(3).to_string(index=False))
 
 # %% [markdown]

@@ -41,9 +41,9 @@ def plot_history(trials: Any, objective: str, parameters: Sequence[str]) -> Any:
 
 
 def plot_importance(table: Any) -> Any:
-    """Bars, the most important parameter on top; columns `parameter`, `importance`."""
+    """Bars, the most important parameter on top; columns `parameter`, `importance`. One without an importance has no bar."""
     go = _plotly()
-    ordered = table.iloc[::-1]
+    ordered = table.dropna().iloc[::-1]
     figure = go.Figure(layout=_layout("what mattered", "share", ""))
     figure.add_bar(x=ordered["importance"], y=[_plain(name) for name in ordered["parameter"]], orientation="h",
                    marker_color=COLORS[0])  # fmt: skip
