@@ -18,7 +18,7 @@ def test_the_leaderboard(run) -> None:
     ran = run(*THREE, "--level", "80")
     assert (ran.status, ran.err) == (0, "")
     lines = ran.out.splitlines()
-    assert lines[0].startswith("3 models on 2 series, horizon 7, 2 windows")
+    assert lines[0].startswith("3 models, 2 series, horizon 7, 2 windows; ranked by MASE")
     assert lines[2].split()[0] == "SeasonalNaive"
     assert "coverage-80" in ran.out
     assert max(map(len, lines)) <= 100
@@ -49,7 +49,7 @@ def test_other_pictures(run, folder: Path, name: str, start: bytes) -> None:
 def test_forecasts_on_standard_output(run) -> None:
     ran = run(*THREE, "--output", "-")
     assert pd.read_csv(io.StringIO(ran.out)).columns.tolist()[:4] == ["unique_id", "ds", "cutoff", "y"]
-    assert ran.err.startswith("3 models on 2 series")
+    assert ran.err.startswith("3 models, 2 series")
 
 
 def test_a_model_that_fails_is_a_row_and_exit_code_1(run) -> None:
