@@ -438,8 +438,8 @@ class CES(_CES):
 class CatBoost(_CatBoost):
     """Gradient boosted trees by CatBoost, on lags, windows, the calendar and covariates; one model for all series.
 
-    Categories and missing values are the trees' own. Trees know no value beyond those they saw: differences of the target
-    (chosen by tests unless given) or `detrend=True` let forecasts go on. `explain` gives the exact Shapley values of the trees.
+    Categories and missing values are the trees' own. Trees cannot extrapolate: `differences` of the target or `detrend=True`
+    let forecasts follow a trend. `explain` gives the exact Shapley values of the trees.
     With `early_stopping` the trees up to the best are kept.
     Reference: Prokhorenkova et al. (2018), CatBoost: unbiased boosting with categorical features.
 
@@ -460,7 +460,7 @@ class CatBoost(_CatBoost):
     future_rows: rows around a step at which columns known ahead are read; None: its own
     strategy: step after step, by a regressor for each step, by one for all, or in blocks
     block: steps in a block, for strategy='blocks'
-    differences: lags of differences taken of the target
+    differences: lags at which the target is differenced; auto: as tests suggest, if rolling forecasts confirm it
     power: power of the target that is learned
     detrend: whether the straight line of each series is taken out
     scale: whether each series is brought to the same spread
@@ -947,8 +947,8 @@ class GradientBoosting(_GradientBoosting):
     """Gradient boosted trees by scikit-learn, on lags, windows, the calendar and covariates; one model for all series.
 
     It needs no further package. Categories (up to 255 of a column; more are numbers to it) and missing values are the trees'
-    own. Trees know no value beyond those they saw: differences of the target (chosen by tests unless given) or `detrend=True`
-    let forecasts go on. With `early_stopping` the trees up to the best are kept. The trees are held as arrays of our own.
+    own. Trees cannot extrapolate: `differences` of the target or `detrend=True` let forecasts follow a trend. With
+    `early_stopping` the trees up to the best are kept. The trees are held as arrays of our own.
     Reference: Friedman (2001), Greedy Function Approximation: A Gradient Boosting Machine.
 
     horizon: steps to forecast when predict is not told
@@ -968,7 +968,7 @@ class GradientBoosting(_GradientBoosting):
     future_rows: rows around a step at which columns known ahead are read; None: its own
     strategy: step after step, by a regressor for each step, by one for all, or in blocks
     block: steps in a block, for strategy='blocks'
-    differences: lags of differences taken of the target
+    differences: lags at which the target is differenced; auto: as tests suggest, if rolling forecasts confirm it
     power: power of the target that is learned
     detrend: whether the straight line of each series is taken out
     scale: whether each series is brought to the same spread
@@ -1283,8 +1283,8 @@ class LSTM(_LSTM):
 class LightGBM(_LightGBM):
     """Gradient boosted trees by LightGBM, on lags, windows, the calendar and covariates; one model for all series.
 
-    Categories and missing values are the trees' own. Trees know no value beyond those they saw: differences of the target
-    (chosen by tests unless given) or `detrend=True` let forecasts go on. `explain` gives the exact Shapley values of the trees.
+    Categories and missing values are the trees' own. Trees cannot extrapolate: `differences` of the target or `detrend=True`
+    let forecasts follow a trend. `explain` gives the exact Shapley values of the trees.
     With `early_stopping` the trees up to the best are kept.
     Reference: Ke et al. (2017), LightGBM: A Highly Efficient Gradient Boosting Decision Tree.
 
@@ -1305,7 +1305,7 @@ class LightGBM(_LightGBM):
     future_rows: rows around a step at which columns known ahead are read; None: its own
     strategy: step after step, by a regressor for each step, by one for all, or in blocks
     block: steps in a block, for strategy='blocks'
-    differences: lags of differences taken of the target
+    differences: lags at which the target is differenced; auto: as tests suggest, if rolling forecasts confirm it
     power: power of the target that is learned
     detrend: whether the straight line of each series is taken out
     scale: whether each series is brought to the same spread
@@ -1394,7 +1394,7 @@ class LinearModel(_LinearModel):
     future_rows: rows around a step at which columns known ahead are read; None: its own
     strategy: step after step, by a regressor for each step, by one for all, or in blocks
     block: steps in a block, for strategy='blocks'
-    differences: lags of differences taken of the target
+    differences: lags at which the target is differenced; auto: as tests suggest, if rolling forecasts confirm it
     power: power of the target that is learned
     detrend: whether the straight line of each series is taken out
     scale: whether each series is brought to the same spread
@@ -2258,7 +2258,7 @@ class Regression(_Regression):
     future_rows: rows around a step at which columns known ahead are read; None: its own
     strategy: step after step, by a regressor for each step, by one for all, or in blocks
     block: steps in a block, for strategy='blocks'
-    differences: lags of differences taken of the target
+    differences: lags at which the target is differenced; auto: as tests suggest, if rolling forecasts confirm it
     power: power of the target that is learned
     detrend: whether the straight line of each series is taken out
     scale: whether each series is brought to the same spread
@@ -2819,8 +2819,8 @@ class WindowMean(_WindowMean):
 class XGBoost(_XGBoost):
     """Gradient boosted trees by XGBoost, on lags, windows, the calendar and covariates; one model for all series.
 
-    Categories and missing values are the trees' own. Trees know no value beyond those they saw: differences of the target
-    (chosen by tests unless given) or `detrend=True` let forecasts go on. `explain` gives the exact Shapley values of the trees.
+    Categories and missing values are the trees' own. Trees cannot extrapolate: `differences` of the target or `detrend=True`
+    let forecasts follow a trend. `explain` gives the exact Shapley values of the trees.
     With `early_stopping` the trees up to the best are kept. `options={"device": "cuda"}` grows them on a GPU.
     Reference: Chen & Guestrin (2016), XGBoost: A Scalable Tree Boosting System.
 
@@ -2841,7 +2841,7 @@ class XGBoost(_XGBoost):
     future_rows: rows around a step at which columns known ahead are read; None: its own
     strategy: step after step, by a regressor for each step, by one for all, or in blocks
     block: steps in a block, for strategy='blocks'
-    differences: lags of differences taken of the target
+    differences: lags at which the target is differenced; auto: as tests suggest, if rolling forecasts confirm it
     power: power of the target that is learned
     detrend: whether the straight line of each series is taken out
     scale: whether each series is brought to the same spread

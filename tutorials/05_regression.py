@@ -202,7 +202,10 @@ assert levels["levels"].max() <= train["y"].max() < changes["differences"].max()
 plot(passengers, levels.merge(changes), max_history=72)
 
 # %% [markdown]
-# `differences="auto"`, the default, decides by tests of unit roots and of the season (tutorial 04).
+# `differences="auto"`, the default, takes the differences that tests of unit roots and of the season suggest (tutorial 04), if
+# forecasts of the last third of the series, at the horizon, have at least 5 % less error with them than without (and, for
+# fewer than 20 series, significantly less). With a strategy other than recursive, a step is the difference from the last
+# observed value, so that errors do not add up.
 #
 # ## One model for all series
 #

@@ -40,9 +40,18 @@ class Ahead:
         designs = [plan.design.shifted(step) for step in range(1 if plan.together else plan.block)]
         past = _stepping.Past(designs, tail, _tails.whole(plan.design, self.learned["seen"]), self._whole_steps)
         predicts = [partial(values, one[place]) for one in models]
+        count, rows = self.learned["ends"].shape
+        indptr = np.arange(count + 1) * rows
+        before = plan.target.scaled(self.learned["ends"].reshape(-1), indptr, self._scales).reshape(count, rows)
+        before = before[:, plan.target.reach :]
+
+        def to_changes(found: Floats, start: int) -> None:
+            plan.target.to_changes(found, before, plan.block, start)
+
         if plan.together:
-            return _stepping.forecast_together(past, predicts[0], self._beside, plan.block, width)[:, : self.steps]
-        return _stepping.forecast(past, predicts, self._beside)
+            found = _stepping.forecast_together(past, predicts[0], self._beside, plan.block, width, to_changes)
+            return found[:, : self.steps]
+        return _stepping.forecast(past, predicts, self._beside, to_changes)
 
     def back(self, found: Floats, spread: Floats | None = None) -> Floats:
         """Forecasts as values of the target; with the `spread` of a step's errors, as their mean where a power bends them."""

@@ -27,6 +27,7 @@ from deepforecast.data.panel import Panel
 from deepforecast.errors import ParameterError, some
 from deepforecast.models.regression import _held, _planning, _samples, _units
 from deepforecast.models.regression._ahead import Ahead
+from deepforecast.models.regression._differences import differences_of
 from deepforecast.models.regression._plan import Plan
 from deepforecast.models.regression._samples import Sample, Sampling
 
@@ -80,7 +81,8 @@ class Regressive(Forecaster):
     )
     block: int = param(7, at_least=1, help="steps in a block, for strategy='blocks'")
     differences: list[int] | str | None = param(
-        "auto", choices=("auto", None), at_least=1, search=("auto", None), help="lags of differences taken of the target"
+        "auto", choices=("auto", None), at_least=1, search=("auto", None),
+        help="lags at which the target is differenced; auto: as tests suggest, if rolling forecasts confirm it",
     )
     power: str | None = param(None, choices=(None, "log", "box_cox"), help="power of the target that is learned")
     detrend: bool = param(False, help="whether the straight line of each series is taken out")
@@ -140,8 +142,8 @@ class Regressive(Forecaster):
         return given + 3
 
     def _fit(self, panel: Panel, monitor: Monitor) -> Learned:
-        plan = _planning.planned(self, panel)
-        needed = plan.target.reach + plan.block + 2
+        plan = _planning.planned(self, panel, differences_of(self, panel))
+        needed = max(plan.target.reach + plan.block, plan.target.reach_of(plan.block)) + 2
         if self.per_series or int(panel.observed.max()) < needed:
             refuse_short(self, panel, needed, "values")
         z, scales = plan.target.learn(panel, self.name)
@@ -151,7 +153,7 @@ class Regressive(Forecaster):
         owners = np.arange(len(panel), dtype=np.float64)
         held = _held.begun(plan, self._without_weights(panel), z, scales, panel.start, owners)
         parts = [np.array([one]) for one in range(len(panel))] if self.per_series else [None]
-        made = [self._made(plan, panel, z, part) for part in parts]
+        made = [self._made(plan, panel, z, scales, part) for part in parts]
         categories = {name: _listed(one.categories) for name, one in every.items()}
         shared = {"plan": plan.written(), "categories": categories, "units": units}
         if not self.per_series:
@@ -160,13 +162,13 @@ class Regressive(Forecaster):
         held["regressors"][:] = made
         return Learned(held, shared)
 
-    def _made(self, plan: Plan, panel: Panel, z: Floats, part: Ints | None) -> Made:
+    def _made(self, plan: Plan, panel: Panel, z: Floats, scales: Mapping[str, Any], part: Ints | None) -> Made:
         """The regressors of a panel, or of one of its series."""
         if part is not None:
             z = z[panel.indptr[part[0]] : panel.indptr[part[0] + 1]]
-            panel = panel.take(part)
-        sampling = Sampling(plan, self._without_weights(panel), z, self.number, self.takes_missing)
-        sampling.weight = _samples.weights(panel, self.weight, self.half_life)
+            panel, scales = panel.take(part), {name: values[part] for name, values in scales.items()}
+        sampling = Sampling(plan, self._without_weights(panel), z, scales, self.number, self.takes_missing)
+        sampling.weight = self._weights(panel)
         models, spread = [], 0.0
         for step in range(1 if plan.together else plan.block):
             sample = sampling.of(step)
@@ -228,6 +230,10 @@ class Regressive(Forecaster):
             return None
         made = learned["regressors"]
         return np.array([one.spread for one in made]) if self.per_series else np.full(len(learned["began"]), made.spread)
+
+    def _weights(self, panel: Panel) -> Floats | None:
+        """How much each observation counts."""
+        return _samples.weights(panel, self.weight, self.half_life)
 
     def _bounded(self, found: Floats) -> Floats:
         low, high = self.bounds or (None, None)

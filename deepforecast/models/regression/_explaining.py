@@ -14,7 +14,6 @@ from deepforecast.errors import CapabilityError
 from deepforecast.models.regression import _held
 from deepforecast.models.regression._ahead import Ahead
 from deepforecast.models.regression._plan import Plan
-from deepforecast.models.regression._targets import Target
 
 if TYPE_CHECKING:
     from deepforecast.models.regression._base import Regressive
@@ -28,7 +27,7 @@ def components(model: Regressive, learned: Learned, steps: int, future: Mapping[
     ahead = model._ahead_of(learned, steps, future)
     place = 0 if model.point_kind == "mean" or not model.quantiles else 1 + sorted(set(model.quantiles)).index(0.5)
     found, shares = _walked(model, ahead, place)
-    values = undone(shares, ahead.plan.target, learned["scale"])
+    values = undone(shares, ahead.plan, learned["scale"])
     names, owner = columns(model, learned)
     parts: dict[str, Floats] = {}
     for name, value in zip((names[one] for one in owner), np.moveaxis(values, 2, 0), strict=True):
@@ -52,10 +51,11 @@ def columns(model: Regressive, learned: Learned) -> tuple[list[str], Ints]:
     return names, np.concatenate([every, np.tile(every[first:], plan.block - 1)]) if plan.together else every
 
 
-def undone(shares: Floats, target: Target, scale: Floats) -> Floats:
+def undone(shares: Floats, plan: Plan, scale: Floats) -> Floats:
     """Shares (series, steps, columns) of what is learned as shares of the target: scale and differences are linear."""
     found = shares * scale[:, None, None]
-    for lag in reversed(target.differences):
+    plan.target.to_changes(found, found[:, :0], plan.block)
+    for lag in reversed(plan.target.differences):
         for step in range(lag, found.shape[1]):
             found[:, step] += found[:, step - lag]
     return found

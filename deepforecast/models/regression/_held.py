@@ -24,7 +24,7 @@ def begun(plan: Plan, panel: Panel, z: Floats, scales: Mapping[str, Any], began:
     held["tail"] = _tails.tail(panel.y, panel.indptr, plan.rows)
     held["seen"] = _tails.seen(plan.design, z, panel.indptr)
     straight = plan.target.straight(panel.y, panel.indptr, scales, (panel.start - began) // panel.calendar.step)
-    held["ends"] = plan.target.ends(straight, panel.indptr, scales["drift"])
+    held["ends"] = plan.target.ends(straight, panel.indptr, scales["drift"], plan.block)
     for name, lags in plan.design.columns.items():
         rows = max(one.reach for one in lags) + plan.block
         held[f"past:{name}"] = _tails.tail(panel.covariates[name].values, panel.indptr, rows)
@@ -53,7 +53,7 @@ def moved(plan: Plan, learned: Learned, panel: Panel) -> dict[str, Any]:
         z = plan.target.apply(y, indptr, scales_of(held), last - np.diff(indptr))
         held["seen"] = _tails.seen_on(plan.design, held["seen"], z, indptr, before.shape[1])
     straight = plan.target.straight(panel.y, panel.indptr, held, last - rows)
-    held["ends"] = plan.target.ends(*joined(held["ends"], straight, panel.indptr), held["drift"])
+    held["ends"] = plan.target.ends(*joined(held["ends"], straight, panel.indptr), held["drift"], plan.block)
     return held
 
 

@@ -57,7 +57,8 @@ def _shuffled(model: Regressive, state: State, frame: Frame, static: Frame | Non
     for part in parts:
         some = model._seen(panel.take(part), learned["units"])
         values = np.concatenate([z[panel.indptr[one] : panel.indptr[one + 1]] for one in part])
-        sampling = Sampling(plan, some, values, model.number, model.takes_missing)
+        scales = {name: one[part] for name, one in _held.scales_of(held).items()}
+        sampling = Sampling(plan, some, values, scales, model.number, model.takes_missing, since[part])
         if plan.design.identity:  # as the fit numbered them
             sampling.beside[:, -1] = held["owner"][part][some.row_series]
         made = held["regressors"][part[0]] if model.per_series else learned["regressors"]

@@ -12,7 +12,7 @@ from deepforecast.data.lags import LONGEST, Lagged, lagged, lags_of
 from deepforecast.data.panel import Panel
 from deepforecast.errors import DataError, ParameterError, shown, some
 from deepforecast.models.regression._design import Design, later
-from deepforecast.models.regression._plan import Plan, usual_differences, usual_lags, usual_windows
+from deepforecast.models.regression._plan import Plan, usual_lags, usual_windows
 from deepforecast.models.regression._targets import Target
 
 ALWAYS = 10_000  # rows that lags are chosen for where a series may not know of others
@@ -21,15 +21,14 @@ if TYPE_CHECKING:
     from deepforecast.models.regression._base import Regressive
 
 
-def planned(model: Regressive, panel: Panel) -> Plan:
-    """The plan for a panel, without its column of weights."""
+def planned(model: Regressive, panel: Panel, differences: tuple[int, ...]) -> Plan:
+    """The plan for a panel, without its column of weights, and these differences of the target."""
     _refuse_combinations(model, panel)
-    periods = _seasons(model, panel)
-    length, least = int(np.median(panel.lengths)), int(panel.observed.min())
+    periods = seasons_of(model, panel)
+    length = int(np.median(panel.lengths))
     if model.per_series:
         length = ALWAYS
     steps = _block(model)
-    differences = _differences(model, panel, periods, max(least // 2 - 1, 0), steps)
     left = max(length - sum(differences), 1)
     past = _past(model, periods, left)
     _refuse_far(model, panel, past, sum(differences) + steps - 1)
@@ -90,34 +89,14 @@ def _block(model: Regressive) -> int:
     return model.block if model.strategy == "blocks" else 1
 
 
-def _seasons(model: Regressive, panel: Panel) -> tuple[int, ...]:
+def seasons_of(model: Regressive, panel: Panel) -> tuple[int, ...]:
+    """The seasonal periods that a model is given, or those of the frequency."""
     if model.season_length == "auto":
         if not panel.calendar.frequency.base:
             raise ParameterError(f"Integer time tells no season; say {type(model).__name__}(season_length=...), 1 for none.")
         return seasons(panel.calendar.frequency)
     given = model.season_length
     return tuple(sorted({int(one) for one in (given if isinstance(given, list) else [given])}))
-
-
-def _differences(model: Regressive, panel: Panel, periods: tuple[int, ...], most: int, steps: int) -> tuple[int, ...]:
-    if model.differences is None:
-        return ()
-    if model.differences != "auto":
-        found = tuple(int(one) for one in model.differences)
-        if model.quantiles and (len(found) > 1 or found[0] < steps):
-            raise ParameterError(
-                f"With quantiles= a difference reaches back behind the origin of every step: one of at least {steps} rows; got "
-                f"{shown(list(found))}. Say differences='auto' or None."
-            )
-        return found
-    if model.detrend or model.per_series:  # a choice by tests would hang on the series beside it
-        return ()
-    if not model.quantiles:
-        return usual_differences(panel, periods, most)
-    found = usual_differences(panel, periods, most)
-    season = max((one for one in found if one > 1), default=1)
-    whole = season * -(-steps // season)
-    return (whole,) if found and whole <= most else ()
 
 
 def _past(model: Regressive, periods: tuple[int, ...], length: int) -> tuple[Lagged, ...]:

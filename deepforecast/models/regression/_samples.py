@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,7 +21,8 @@ AT_ONCE = 50_000  # rows that are moved
 @dataclass(frozen=True)
 class Sample:
     """`target`: one value a row, or one a step (rows, steps). `names`: of the columns; `categories`: which of them hold codes.
-    `ends`: how many rows of its series come after each row. `past`: how many of the first columns are values of the target."""
+    `ends`: how many rows of its series come after each row. `series`: the number of its series. `past`: how many of the first
+    columns are values of the target."""
 
     rows: Any
     target: Floats
@@ -28,6 +30,7 @@ class Sample:
     names: list[str]
     categories: list[int]
     ends: Ints
+    series: Ints
     past: int = 0
 
     def __len__(self) -> int:
@@ -36,7 +39,9 @@ class Sample:
     def take(self, rows: Any) -> Sample:
         """Some of the rows."""
         weight = None if self.weight is None else self.weight[rows]
-        return replace(self, rows=self.rows[rows], target=self.target[rows], weight=weight, ends=self.ends[rows])
+        return replace(
+            self, rows=self.rows[rows], target=self.target[rows], weight=weight, ends=self.ends[rows], series=self.series[rows]
+        )
 
     def divisors(self, centre: Floats, spread: Floats, target: float) -> Floats:
         """What brings columns of this spread to about 1: infinity for what never varies; never less than what one value as far
@@ -54,7 +59,8 @@ class Sample:
             self.rows[start : start + len(some)] = self.rows[some]  # each from its own place or one behind it
         weight = None if self.weight is None else self.weight[places]
         rows = self.rows[: len(places)]
-        return replace(self, rows=rows, target=self.target[places], weight=weight, ends=self.ends[places])
+        ends, series = self.ends[places], self.series[places]
+        return replace(self, rows=rows, target=self.target[places], weight=weight, ends=ends, series=series)
 
     def parted(self, last: int) -> tuple[Sample, Sample]:
         """The rows before the last `last` of each series, and these: a validation that respects time."""
@@ -65,8 +71,12 @@ class Sample:
 class Sampling:
     """The samples of a panel: one for each step of a block, of some of the series."""
 
-    def __init__(self, plan: Plan, panel: Panel, z: Floats, kind: type, takes_missing: bool) -> None:
+    def __init__(
+        self, plan: Plan, panel: Panel, z: Floats, scales: Mapping[str, Any], kind: type, takes_missing: bool,
+        passed: Ints | None = None,
+    ) -> None:  # fmt: skip
         self._plan, self._panel, self._z, self._kind, self._takes_missing = plan, panel, z, kind, takes_missing
+        self._scales, self._passed = scales, np.zeros(len(panel), np.int64) if passed is None else passed
         self.weight: Floats | None = None
         future = {name: one for name, one in panel.covariates.items() if name in panel.series.columns.future}
         static = {name: one.take(panel.row_series) for name, one in panel.static.items()}
@@ -84,10 +94,10 @@ class Sampling:
     def of(self, step: int) -> Sample:
         """What the regressor of a step in a block learns from."""
         plan, panel = self._plan, self._panel
-        beside, target = self.beside, self._z
+        beside, target = self.beside, self._target(step)
         if plan.together:
             beside = np.concatenate([_later(beside, panel.indptr, ahead) for ahead in range(plan.block)], axis=1)
-            target = np.stack([_later(target, panel.indptr, ahead) for ahead in range(plan.block)], axis=1)
+            target = np.stack([_later(self._target(ahead), panel.indptr, ahead) for ahead in range(plan.block)], axis=1)
         design = plan.design.shifted(step)
         rows = table(design, panel, self._z, beside, self._kind)
         if not self._takes_missing:
@@ -101,8 +111,18 @@ class Sampling:
                 f"longest series has {int(panel.lengths.max())}. Say fewer lags=, windows= or differences=, or give longer "
                 "series."
             )
-        whole = Sample(rows, target, self.weight, self.names, self.categories, ends(panel.indptr), len(design.past))
+        number, after = len(design.past), ends(panel.indptr)
+        whole = Sample(rows, target, self.weight, self.names, self.categories, after, panel.row_series, number)
         return whole if good.all() else whole.kept(good)
+
+
+    def _target(self, step: int) -> Floats:
+        """What the regressor of a step in a block is to give at each row."""
+        target = self._plan.target
+        if not step or not target.differences:
+            return self._z
+        straight = target.straight(self._panel.y, self._panel.indptr, self._scales, self._passed)
+        return target.scaled(straight, self._panel.indptr, self._scales, step)
 
 
 def weights(panel: Panel, column: str | None, half_life: float | None) -> Floats | None:

@@ -15,6 +15,7 @@ from deepforecast.kernels import features as kernel
 from deepforecast.models.regression._design import Design, coded
 
 Predict = Callable[[Floats], Floats]
+ToChanges = Callable[[Floats, int], None]  # forecasts (series, steps) in place, from a step on
 
 
 class Past:
@@ -42,9 +43,9 @@ class Past:
                 kernel.watch(self.values, self.held, *self._features[0], self._running)
 
 
-def forecast(past: Past, predicts: Sequence[Predict], beside: Floats) -> Floats:
+def forecast(past: Past, predicts: Sequence[Predict], beside: Floats, to_changes: ToChanges) -> Floats:
     """Forecasts (series, steps). `predicts[k]` belongs to step k of a block; `beside` (steps, series, columns) is what needs no
-    past of the target."""
+    past of the target; `to_changes` turns what the regressors of a block say into values of what `past` holds."""
     steps, series, _ = beside.shape
     block = len(predicts)
     found = np.empty((series, steps))
@@ -52,11 +53,14 @@ def forecast(past: Past, predicts: Sequence[Predict], beside: Floats) -> Floats:
         here = min(block, steps - start)
         for step in range(here):
             found[:, start + step] = predicts[step](past.table(step, beside[start + step]))
+        to_changes(found[:, : start + here], start)
         past.take(found[:, start : start + here])
     return found
 
 
-def forecast_together(past: Past, predict: Predict, beside: Floats, block: int, first: int) -> Floats:
+def forecast_together(
+    past: Past, predict: Predict, beside: Floats, block: int, first: int, to_changes: ToChanges
+) -> Floats:
     """The same by a regressor that says all steps of a block: of `beside` it sees `first` columns at the begin of the block,
     the others of each step."""
     steps, series, _ = beside.shape
@@ -65,5 +69,6 @@ def forecast_together(past: Past, predict: Predict, beside: Floats, block: int, 
         here = beside[start : start + block]
         later = here[:, :, first:].transpose(1, 0, 2).reshape(series, -1)
         found[:, start : start + block] = predict(past.table(0, np.concatenate([here[0, :, :first], later], axis=1)))
+        to_changes(found[:, : start + block], start)
         past.take(found[:, start : start + block])
     return found

@@ -36,6 +36,15 @@ class Target:
         """Values at the begin of a series that differences cost."""
         return sum(self.differences)
 
+    def lags_at(self, step: int) -> tuple[int, ...]:
+        """The differences that the regressor of step `step` (0, 1, ...) of a block learns: the least multiples of `differences`
+        that reach back behind the first step, so that forecasts start from observed values and errors do not add up."""
+        return tuple(lag * (step // lag + 1) for lag in self.differences)
+
+    def reach_of(self, block: int) -> int:
+        """Values before the first step of a block that its forecasts go on from."""
+        return sum(self.lags_at(block - 1))
+
     @property
     def longest(self) -> int:
         """The longest difference: a season, if there is one."""
@@ -49,7 +58,7 @@ class Target:
             held["line"] = lines(y, panel.indptr)
         y = y - _on_line(held["line"], panel.lengths)
         held.update(self.measured(y, panel.indptr))
-        return self._scaled(y, panel.indptr, held), held
+        return self.scaled(y, panel.indptr, held), held
 
     def measured(self, y: Floats, indptr: Ints) -> dict[str, Floats]:
         """Of such values before their differences: the usual change over the longest of these, and centre and scale after them,
@@ -65,24 +74,25 @@ class Target:
 
     def apply(self, y: Floats, indptr: Ints, held: Mapping[str, Any], passed: Ints) -> Floats:
         """The target of other rows, by what the series keep; `passed`: rows of the fit and since before the first of these."""
-        return self._scaled(self.straight(y, indptr, held, passed), indptr, held)
+        return self.scaled(self.straight(y, indptr, held, passed), indptr, held)
 
     def straight(self, y: Floats, indptr: Ints, held: Mapping[str, Any], passed: Ints) -> Floats:
         """The target of such rows before differences are taken."""
         lengths = np.diff(indptr)
         return np.asarray(self._bent(y, held, lengths) - _on_line(held["line"], lengths, passed))
 
-    def ends(self, y: Floats, indptr: Ints, drift: Floats) -> Floats:
-        """What differences go on from: of each series the last `reach` of such values. In the place of a missing one stands the
-        one of the longest difference before, moved on by the usual change since; before a series began, its first value."""
+    def ends(self, y: Floats, indptr: Ints, drift: Floats, block: int = 1) -> Floats:
+        """What differences go on from: of each series the last of such values, as many as the steps of a block reach back. In
+        the place of a missing one stands the one of the longest difference before, moved on by the usual change since; before a
+        series began, its first value."""
         from deepforecast.kernels import features as kernel
 
-        if not self.reach:
+        if not self.differences:
             return np.empty((len(drift), 0))
         if np.isnan(y).any():
             y = y.copy()
             kernel.carry(y, indptr, self.longest, drift)
-        found = _tails.tail(y, indptr, self.reach)
+        found = _tails.tail(y, indptr, self.reach_of(block))
         first = np.argmax(~np.isnan(found), axis=1)[:, None]
         return np.where(np.isnan(found), np.take_along_axis(found, first, axis=1), found)
 
@@ -121,12 +131,36 @@ class Target:
         away = (spread * held["scale"])[:, None] * np.sqrt(errors)
         return np.asarray(np.mean([unpowered(y + node * away, power) for node in NODES], axis=0) * unit)
 
-    def _scaled(self, y: Floats, indptr: Ints, held: Mapping[str, Any]) -> Floats:
-        """Differences around their centre, in deviations; 0 where a series never varied."""
-        for lag in self.differences:
-            y = differenced(y, indptr, lag)
+    def scaled(self, y: Floats, indptr: Ints, held: Mapping[str, Any], step: int = 0) -> Floats:
+        """The differences that the regressor of a step learns, centred and scaled; 0 where a series never varied."""
+        terms = 1  # of one-step changes: a difference over two seasons is the sum of two seasonal ones
+        for lag, multiple in zip(self.differences, self.lags_at(step), strict=True):
+            y = differenced(y, indptr, multiple)
+            terms *= multiple // lag
         lengths, scale = np.diff(indptr), np.where(held["scale"] > 0, held["scale"], np.inf)
-        return np.asarray((y - np.repeat(held["centre"], lengths)) / np.repeat(scale, lengths))
+        return np.asarray((y - np.repeat(terms * held["centre"], lengths)) / np.repeat(scale, lengths))
+
+    def terms(self, step: int) -> Floats:
+        """With z the changes over `differences`, the target w of a step is the sum over j of terms[j] z_{t-j}."""
+        found = np.ones(1)
+        for lag in self.differences:
+            each = np.zeros(step // lag * lag + 1)
+            each[::lag] = 1.0
+            found = np.convolve(found, each)
+        return found
+
+    def to_changes(self, found: Floats, before: Floats, block: int, start: int = 0) -> None:
+        """Turn forecasts w (series, steps, ...), from step `start` on, into changes z, in place: z_t = w_t - sum over j > 0 of
+        terms[j] z_{t-j}. `before`: the last changes observed; without them, only what the steps themselves contribute."""
+        if block == 1 or not self.differences:
+            return
+        for step in range(start, found.shape[1]):
+            terms = self.terms(step % block)
+            for back in np.flatnonzero(terms[1:]) + 1:
+                if back <= step:
+                    found[:, step] -= terms[back] * found[:, step - back]
+                elif back - step <= before.shape[1]:
+                    found[:, step] -= terms[back] * before[:, step - back]
 
     def _bent(self, y: Floats, held: Mapping[str, Any], lengths: Ints) -> Floats:
         """The values under the power of their series."""

@@ -26,8 +26,8 @@ WHOLE = {"bootstrap_type": "No"}
 class CatBoost(Boosted):
     """Gradient boosted trees by CatBoost, on lags, windows, the calendar and covariates; one model for all series.
 
-    Categories and missing values are the trees' own. Trees know no value beyond those they saw: differences of the target
-    (chosen by tests unless given) or `detrend=True` let forecasts go on. `explain` gives the exact Shapley values of the trees.
+    Categories and missing values are the trees' own. Trees cannot extrapolate: `differences` of the target or `detrend=True`
+    let forecasts follow a trend. `explain` gives the exact Shapley values of the trees.
     With `early_stopping` the trees up to the best are kept.
     Reference: Prokhorenkova et al. (2018), CatBoost: unbiased boosting with categorical features.
 

@@ -25,14 +25,14 @@ class GradientBoosting(Boosted):
     """Gradient boosted trees by scikit-learn, on lags, windows, the calendar and covariates; one model for all series.
 
     It needs no further package. Categories (up to 255 of a column; more are numbers to it) and missing values are the trees'
-    own. Trees know no value beyond those they saw: differences of the target (chosen by tests unless given) or `detrend=True`
-    let forecasts go on. With `early_stopping` the trees up to the best are kept. The trees are held as arrays of our own.
+    own. Trees cannot extrapolate: `differences` of the target or `detrend=True` let forecasts follow a trend. With
+    `early_stopping` the trees up to the best are kept. The trees are held as arrays of our own.
     Reference: Friedman (2001), Greedy Function Approximation: A Gradient Boosting Machine.
 
     >>> from deepforecast import datasets
     >>> model = GradientBoosting(horizon=3, n_trees=50, learning_rate=0.1).fit(datasets.load("air_passengers"))
     >>> model.predict()["GradientBoosting"].round(-1).tolist()
-    [460.0, 430.0, 470.0]
+    [450.0, 430.0, 450.0]
     """
 
     small: ClassVar[dict[str, Any]] = {"min_rows": 3}

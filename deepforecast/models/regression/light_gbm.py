@@ -22,15 +22,15 @@ from deepforecast.models.regression._samples import Sample
 class LightGBM(Boosted):
     """Gradient boosted trees by LightGBM, on lags, windows, the calendar and covariates; one model for all series.
 
-    Categories and missing values are the trees' own. Trees know no value beyond those they saw: differences of the target
-    (chosen by tests unless given) or `detrend=True` let forecasts go on. `explain` gives the exact Shapley values of the trees.
+    Categories and missing values are the trees' own. Trees cannot extrapolate: `differences` of the target or `detrend=True`
+    let forecasts follow a trend. `explain` gives the exact Shapley values of the trees.
     With `early_stopping` the trees up to the best are kept.
     Reference: Ke et al. (2017), LightGBM: A Highly Efficient Gradient Boosting Decision Tree.
 
     >>> from deepforecast import datasets
     >>> model = LightGBM(horizon=3, n_trees=50, learning_rate=0.1).fit(datasets.load("air_passengers"))
     >>> model.predict()["LightGBM"].round(-1).tolist()
-    [460.0, 430.0, 470.0]
+    [440.0, 420.0, 440.0]
     """
 
     capabilities = replace(Boosted.capabilities, explains=True)

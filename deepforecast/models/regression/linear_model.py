@@ -31,7 +31,7 @@ class LinearModel(Regressive):
     >>> from deepforecast import datasets
     >>> model = LinearModel(horizon=3, power="log").fit(datasets.load("air_passengers"))
     >>> model.predict()["LinearModel"].round(0).tolist()
-    [451.0, 423.0, 464.0]
+    [459.0, 425.0, 473.0]
     """
 
     capabilities = replace(Regressive.capabilities, explains=True)

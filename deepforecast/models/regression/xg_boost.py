@@ -24,8 +24,8 @@ from deepforecast.models.regression._samples import Sample
 class XGBoost(Boosted):
     """Gradient boosted trees by XGBoost, on lags, windows, the calendar and covariates; one model for all series.
 
-    Categories and missing values are the trees' own. Trees know no value beyond those they saw: differences of the target
-    (chosen by tests unless given) or `detrend=True` let forecasts go on. `explain` gives the exact Shapley values of the trees.
+    Categories and missing values are the trees' own. Trees cannot extrapolate: `differences` of the target or `detrend=True`
+    let forecasts follow a trend. `explain` gives the exact Shapley values of the trees.
     With `early_stopping` the trees up to the best are kept. `options={"device": "cuda"}` grows them on a GPU.
     Reference: Chen & Guestrin (2016), XGBoost: A Scalable Tree Boosting System.
 

@@ -18,7 +18,7 @@ from tests.models.regression.promoted import PLAIN, sales, walks
 
 def sample(rows: np.ndarray, target: np.ndarray, weight: np.ndarray | None = None) -> Sample:
     names = [str(place) for place in range(rows.shape[1])]
-    return Sample(rows, target, weight, names, [], np.zeros(len(rows), dtype=np.int64))
+    return Sample(rows, target, weight, names, [], *np.zeros((2, len(rows)), dtype=np.int64))
 
 
 def test_it_is_the_ridge_regression_of_standardised_features() -> None:

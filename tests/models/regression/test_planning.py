@@ -13,8 +13,9 @@ from deepforecast import GradientBoosting, LinearModel, Regression
 from deepforecast.core.forecaster import Forecaster
 from deepforecast.data.panel import Panel
 from deepforecast.errors import DataError, DeepForecastError, ParameterError
-from deepforecast.models.regression._plan import Plan, usual_differences, usual_lags, usual_windows
-from deepforecast.models.regression._planning import planned
+from deepforecast.models.regression._differences import differences_of
+from deepforecast.models.regression._plan import Plan, usual_lags, usual_windows
+from deepforecast.models.regression._planning import planned as planned_with
 from tests.frames import P
 from tests.models.regression.promoted import sales, walks
 
@@ -27,6 +28,10 @@ PLANS: list[dict[str, Any]] = [
     {"strategy": "direct_multioutput", "horizon": 4, "season_length": [7, 30], "fourier": 2, "time_index": True},
     {"future_rows": [-1, 0, 2], "calendar": ["week", "month_end"], "holidays": "DE", "per_series": True},
 ]
+
+
+def planned(model: Any, panel: Panel) -> Plan:
+    return planned_with(model, panel, differences_of(model, panel))
 
 
 @pytest.mark.parametrize("given", PLANS, ids=str)
@@ -61,22 +66,6 @@ def test_usual_features_are_names_that_a_series_can_fill(seasons: tuple[int, ...
     assert all(lagged(one).reach <= max(4 * max(length // 3, 1), 2) for one in usual_windows(seasons, length))
 
 
-def test_differences_are_chosen_for_what_moves_and_not_for_seldom_demand() -> None:
-    random = np.random.default_rng(0)
-    drifting = np.cumsum(random.normal(1, 1, 200))
-    week = 50 * np.sin(2 * np.pi * np.arange(200) / 7) + random.normal(size=200)
-
-    def chosen(y: np.ndarray, most: int = 50) -> tuple[int, ...]:
-        frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=len(y)), "y": y})
-        return usual_differences(Panel.from_frame(frame), (7,), most)
-
-    assert chosen(drifting) == (1,)
-    assert chosen(week) == (7,)
-    assert chosen(random.normal(size=200)) == ()
-    assert chosen(drifting * (random.random(200) < 0.3)) == ()
-    assert chosen(week, most=6) == ()
-
-
 def test_a_step_far_from_its_origin_reads_past_columns_as_they_were_then() -> None:
     history, _ = sales()
     panel = Panel.from_frame(history, columns={"past": ["promotion"]})
@@ -98,11 +87,6 @@ REFUSED: list[tuple[Forecaster, dict[str, Any], str]] = [
     (GradientBoosting(2, quantiles=[0.1]), {}, r"so strategy='direct'; got 'recursive': .*Say strategy='direct', or"),
     (LinearModel(2, identity=True), {}, r"identity=True is for trees; LinearModel adds .*Say per_series=True, or give a categ"),
     (LinearModel(2, bounds=(3.0, 3.0)), {}, r"bounds are a least value and a larger one, None for none; got \(3\.0, 3\.0\)"),
-    (
-        GradientBoosting(5, quantiles=[0.5], strategy="direct", differences=[1]),
-        {},
-        r"one of at least 5 rows; got \[1\]\. Say differences='auto' or None",
-    ),
     (LinearModel(2, lags=[1, 7], windows=["lag_7"]), {}, r"named once; lag_7 is there twice\. Leave one out"),
     (LinearModel(2, windows=["mean_1000000@2"]), {}, r"look back 1,000,000 rows at most; mean_1000000@2 do not\. Say shorter"),
     (LinearModel(2, windows=["mean"]), {}, r"A feature of the past is named like 'lag_7'.*got mean"),

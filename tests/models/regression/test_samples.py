@@ -13,7 +13,8 @@ from deepforecast.models.regression._samples import Sample
 def test_rows_that_are_kept_keep_their_order_and_all_that_is_theirs(at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_samples, "AT_ONCE", at_once)
     number = np.arange(11.0)
-    sample = Sample(np.stack([number, -number], axis=1), 10 * number, 100 * number, ["a", "b"], [], np.arange(11))
+    rows, after, series = np.stack([number, -number], axis=1), np.arange(11), np.arange(11) // 6
+    sample = Sample(rows, 10 * number, 100 * number, ["a", "b"], [], after, series)
     good = np.array([0, 0, 1, 1, 0, 1, 0, 1, 1, 1, 0], dtype=bool)
     found = sample.kept(good)
     assert found.rows[:, 0].tolist() == (-found.rows[:, 1]).tolist() == number[good].tolist()
@@ -21,4 +22,5 @@ def test_rows_that_are_kept_keep_their_order_and_all_that_is_theirs(at_once: int
     assert found.weight is not None
     assert found.weight.tolist() == (100 * number[good]).tolist()
     assert found.ends.tolist() == number[good].tolist()
+    assert found.series.tolist() == series[good].tolist()
     assert np.shares_memory(found.rows, sample.rows)

@@ -72,7 +72,7 @@ def test_a_step_sees_what_a_table_built_anew_holds(feature: str, strategy: dict[
     np.testing.assert_allclose(found, by_hand(model, frame), rtol=1e-6)
 
 
-@pytest.mark.parametrize("strategy", [{"strategy": "recursive"}, {"strategy": "blocks", "block": 3}])
+@pytest.mark.parametrize("strategy", [{"strategy": "recursive"}, {"strategy": "blocks", "block": 3}, {"strategy": "direct"}])
 @pytest.mark.parametrize("feature", FEATURES)
 def test_an_update_is_a_longer_history(feature: str, strategy: dict[str, Any]) -> None:
     frame = walks()
