@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -168,8 +168,8 @@ class _Reader:
         if set(categories) != set(roles.covariates) or set(static) != set(roles.static):
             raise Unfit("its covariates are not those of its columns")
         calibration = None if said["calibration"] is None else self.calibration(said["calibration"], len(series))
-        learned = model._revive(self.learned(said["learned"], len(series)), self.foreign)
-        model.state_ = State(series, learned, categories, static, calibration, _text(said["data"]))
+        learned = model._revive(replace(self.learned(said["learned"], len(series)), series=series), self.foreign)
+        model.state_ = State(series, replace(learned, series=None), categories, static, calibration, _text(said["data"]))
         return model
 
     def forecaster(self, said: Any) -> Forecaster:

@@ -74,13 +74,13 @@ def paths(
     _, low, high = _clipped(model, laid, steps)
     known = (2 + learned["coefficients"].shape[1] + model.most_changes) if model.uncertainty == "laplace" else 0
     age = _age(learned)
-    reach = int(age.max()) + steps
-    draws = _draws(learned, seed, (known + DRAWS * reach, samples))
     found = np.empty((len(age), samples, steps))
     away = _away(model, learned, laid, steps, future) if known else None
     for one in range(len(age)):
         rows = slice(one * steps, (one + 1) * steps)
-        own, when = draws[one, known:].reshape(reach, DRAWS, samples), slice(age[one], age[one] + steps)
+        reach = int(age[one]) + steps
+        draws = _draws(learned.take(np.array([one])), seed, (known + DRAWS * reach, samples))[0]
+        own, when = draws[known:].reshape(reach, DRAWS, samples), slice(age[one], reach)
         line, noise = _changed(learned, one, reach, own)[when], own[when, 0]
         if model.noise == "student":
             noise = _student(noise)
@@ -93,7 +93,7 @@ def paths(
         path = laid.mean[rows, None] + moved * laid.grown[rows, None]
         path = path + learned["deviation"][one] * learned["scale"][one] * noise
         if away is not None:
-            path = path + away[one] @ draws[one, :known]
+            path = path + away[one] @ draws[:known]
         found[one] = np.clip(path.T, low[one], high[one])
     return found
 

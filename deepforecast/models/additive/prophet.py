@@ -15,6 +15,7 @@ from deepforecast.models.additive._base import AdditiveForecaster
 
 if TYPE_CHECKING:
     from deepforecast.core.forecast import Forecast
+    from deepforecast.core.foreign import Foreign
     from deepforecast.data.covariates import Covariate
     from deepforecast.data.frames import Floats, Frame
     from deepforecast.data.panel import Panel
@@ -129,6 +130,12 @@ class Prophet(AdditiveForecaster):
 
     def _advance(self, learned: Learned, panel: Panel, fresh: bool) -> Learned:
         return replace(learned, history=panel) if fresh else learned
+
+    def _revive(self, learned: Learned, foreign: Foreign) -> Learned:
+        from deepforecast.models.additive._reviving import check_prophet
+
+        check_prophet(learned, self.holidays, self.growth)
+        return learned
 
     def _forecast(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> Forecast:
         from deepforecast.models.additive._ahead import ahead

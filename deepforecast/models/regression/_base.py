@@ -28,7 +28,7 @@ from deepforecast.errors import ParameterError, some
 from deepforecast.models.regression import _held, _planning, _samples, _units
 from deepforecast.models.regression._ahead import Ahead
 from deepforecast.models.regression._differences import differences_of
-from deepforecast.models.regression._plan import Plan
+from deepforecast.models.regression._plan import Plan, check
 from deepforecast.models.regression._samples import Sample, Sampling
 
 STRATEGIES = ("recursive", "direct", "direct_multioutput", "blocks")
@@ -264,6 +264,7 @@ class Regressive(Forecaster):
         return replace(learned, shared={**learned.shared, "regressors": self._plain(made, foreign)})
 
     def _revive(self, learned: Learned, foreign: Foreign) -> Learned:
+        check(learned, self.per_series)
         said = learned["regressors"]
         shared = {name: value for name, value in learned.shared.items() if name != "regressors"}
         if not self.per_series:

@@ -6,10 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from deepforecast.data.lags import lagged
+from deepforecast.core.bounds import check_floats
+from deepforecast.core.manifest import Unfit
+from deepforecast.core.state import Learned
+from deepforecast.data.lags import LONGEST, lagged
+from deepforecast.errors import shown, some
 from deepforecast.models.regression._design import Design
 from deepforecast.models.regression._targets import Target
 
+MOST_PAIRS = 10_000  # Fourier pairs of a season
 LONG = 24  # a season up to this has a lag for each of its steps
 
 
@@ -61,6 +66,36 @@ class Plan:
             said["first"],
         )
         return cls(design, Target(said["power"], detrend, tuple(said["differences"]), scale), said["block"], together)
+
+
+def check(learned: Learned, per_series: bool) -> None:
+    """`Unfit` where a file's plan asks for other histories, or for other regressors, than the file holds.
+
+    So lags, differences and `block` are bounded by arrays that were read, and Fourier pairs by the columns of a season.
+    """
+    plan, stated = Plan.read(learned["plan"]), learned["plan"]
+    integers = [stated["block"], stated["first"], *stated["differences"], *stated["future_rows"]]
+    if any(not isinstance(value, int) or isinstance(value, bool) for value in integers):
+        raise Unfit(f"block, first, differences and future_rows of its plan must be integers, got {some(integers)}")
+    check_floats(learned, ["unit", "drift", "centre", "scale", "owner"], ())
+    check_floats(learned, ["line"], (2,))
+    if min(plan.block, *plan.target.differences, 1) < 1 or learned["tail"].shape[1:] != (plan.rows,):
+        raise Unfit(f"its plan must look back at the values it holds, got {plan.rows:,} for {learned['tail'].shape[1:]}")
+    if learned["ends"].shape[1:] != (plan.target.reach,):
+        raise Unfit("its differences must be as long as the last values they start from")
+    for name, lags in plan.design.columns.items():
+        rows = max(lag.reach for lag in lags) + plan.block
+        if learned[f"past:{name}"].shape[1:] != (rows,):
+            raise Unfit(f"its lags of {shown(name)} must look back at the {rows:,} values it holds")
+    before = max(0, -min(plan.design.future_rows))
+    if any(learned[name].shape[1:] != (before,) for name in learned.by_series if name.startswith("ahead:")):
+        raise Unfit(f"its future covariates must have the {before:,} values before the first step")
+    if max(plan.design.future_rows) > LONGEST or any(not 1 <= pairs <= MOST_PAIRS for _, pairs in plan.design.fourier):
+        raise Unfit("its future covariates or Fourier terms must be fewer")
+    expected = 1 if plan.together else plan.block
+    for regressors in learned["regressors"] if per_series else [learned["regressors"]]:
+        if len(regressors["models"]) != expected:
+            raise Unfit(f"its plan must have a regressor for each of {expected:,} steps, got {len(regressors['models']):,}")
 
 
 def usual_lags(seasons: tuple[int, ...], length: int) -> list[int]:

@@ -11,8 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from deepforecast.core.bounds import check_floats, check_integer, check_integers
 from deepforecast.core.capabilities import Capabilities
 from deepforecast.core.forecast import Forecast
+from deepforecast.core.foreign import Foreign
+from deepforecast.core.manifest import LARGEST, Unfit
 from deepforecast.core.noise import standard_normal
 from deepforecast.core.state import Learned, State
 from deepforecast.data.covariates import Covariate
@@ -25,6 +28,8 @@ from deepforecast.models.statistical._bands import StudentForecast, freedom_of, 
 from deepforecast.models.statistical._base import Statistical
 from deepforecast.models.statistical._regressors import design
 from deepforecast.models.statistical._since import spread_since, told
+
+LONGEST_SEASON = 10_000  # of a file whose orders have no seasonal part, so that nothing else in it bounds the season
 
 
 class ArimaFamily(Statistical):
@@ -173,6 +178,31 @@ class ArimaFamily(Statistical):
         values, early = _from_first(values)
         state, found, _ = follow(order.form, learned["factors"][one, : order.coefficients], order.delta, values)
         return state, np.concatenate([np.full(early, np.nan), found])
+
+    def _revive(self, learned: Learned, foreign: Foreign) -> Learned:
+        size = check_integer(learned["size"], "size", 1, learned["mean"].shape[-1])
+        season = check_integer(learned["season"], "season", 1, max(size, LONGEST_SEASON))
+        check_floats(learned, ["ar", "ma", "mean"], (size,), finite=True)
+        check_floats(learned, ["excess"], (size * (size + 1) // 2,), finite=True)
+        width = learned["factors"].shape[-1]
+        for row in np.unique(check_integers(learned, "order", 0, [width, size, width, width, size, width, 1]), axis=0):
+            order = self._order(row, season)
+            if order.coefficients > width or order.size > size:
+                raise Unfit(f"an order must have at most {width} coefficients and {size} states, got {row.tolist()}")
+        for name in ("start", "rows"):
+            check_integers(learned, name, -LARGEST, LARGEST)
+        self._check_waves(learned)
+        return learned
+
+    def _check_waves(self, learned: Learned) -> None:
+        """The Fourier terms of a file are columns of its regression."""
+        waves = learned.shared.get("waves", [])
+        columns = learned["beta"].shape[-1] - 1
+        if not isinstance(waves, list) or not all(isinstance(wave, list) and len(wave) == 2 for wave in waves):
+            raise Unfit("waves must be pairs of a season and a number of Fourier terms")
+        for season, count in waves:
+            check_integer(season, "the season of Fourier terms", 2, LARGEST)
+            columns -= 2 * check_integer(count, "the number of Fourier terms", 0, columns // 2)
 
     # -- forecasts -------------------------------------------------------------------------------------------------------------
 

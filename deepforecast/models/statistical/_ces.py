@@ -11,8 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from deepforecast.core.bounds import LONGEST_STEPPED_GAP, check_floats, check_gaps, check_integers
 from deepforecast.core.capabilities import Capabilities
 from deepforecast.core.forecast import Forecast
+from deepforecast.core.foreign import Foreign
 from deepforecast.core.noise import standard_normal
 from deepforecast.core.params import param
 from deepforecast.core.state import Learned, State
@@ -115,6 +117,14 @@ class ComplexSmoothing(Statistical):
         known["age"] = rows_since(panel, None if fresh else known["age"])
         known |= spread_since(known, panel, panel.y - fitted, fresh)
         return Learned(known, history=panel if fresh else None)
+
+    def _revive(self, learned: Learned, foreign: Foreign) -> Learned:
+        check_integers(learned, "form", 0, len(FORMS) - 1)
+        check_floats(learned, ["parameters"], (4,))
+        check_floats(learned, ["level", "first_level"], (2,))
+        check_floats(learned, ["season", "first_season"], (max(learned["season"].shape[1:2], default=1), 2))
+        check_gaps(learned, LONGEST_STEPPED_GAP)
+        return learned
 
     def _estimated(self, learned: Learned, state: State) -> dict[str, Any]:
         """The form of the season, and real and imaginary parts of the smoothing of level and season (NaN: not of this form)."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from deepforecast.core.bounds import check_floats, check_gaps, check_integers
 from deepforecast.core.state import Learned
 from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.panel import Panel
@@ -16,6 +17,8 @@ from deepforecast.kernels.ets.forms import Form
 if TYPE_CHECKING:
     from deepforecast.kernels.ets.filtering import Model
 
+LONGEST_SAMPLED_GAP = 10_000  # missing values at the end, for forms whose quantiles are those of sample paths
+LONGEST_SQUARED_GAP = 50_000  # for multiplicative errors, where the work grows with the square of the gap
 PARTS = {None: 0, "additive": 1, "multiplicative": 2}
 
 
@@ -77,6 +80,16 @@ def lay_constant(known: dict[str, Any], flat: Floats, form: Form) -> None:
     known["start"][rows, 1] = 1.0 if form.trend == 2 else 0.0
     known["start"][rows, 2:] = 1.0 if form.season == 2 else 0.0
     known["effects"][rows] = 0.0
+
+
+def check(learned: Learned) -> None:
+    """`Unfit` where a file holds other forms than there are, or a gap that the forecast of the form cannot step over."""
+    form = check_integers(learned, "form", [0, 0, 0, 0], [1, 2, 1, 2])
+    check_floats(learned, ["start", "state"], (max(learned["state"].shape[-1], 3),))  # level, slope, seasonal factors
+    check_gaps(learned)
+    sampled = (form[:, 1] == 2) | ((form[:, 3] == 2) & (form[:, 0] == 0))
+    check_gaps(learned.take(np.flatnonzero(form[:, 0] == 1)), LONGEST_SQUARED_GAP)
+    check_gaps(learned.take(np.flatnonzero(sampled)), LONGEST_SAMPLED_GAP)
 
 
 def model(known: Mapping[str, Any], states: str, age: Ints | None = None) -> Model:

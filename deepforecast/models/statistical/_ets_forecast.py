@@ -51,11 +51,10 @@ class ExponentialForecast(Forecast):
         """Any probability."""
         freedom, wider = _freedom(self.learned.by_series)
         found = StudentForecast(self._height(), self._deviations() * wider[:, None], freedom).quantiles(probabilities)
-        sampled = np.flatnonzero(~self._has_formula() & ~(self.learned["sigma"] == 0.0))
-        size = max(1, AT_ONCE // (PATHS * self.offsets.shape[1]))
-        for at in range(0, len(sampled), size):
-            some = sampled[at : at + size]
-            found[some] = np.moveaxis(np.quantile(self._paths(some), list(probabilities), axis=1), 0, -1)
+        parts = self._parts_to_sample()
+        draws = self._draws(parts[-1]) if parts else np.empty(0)
+        for some in parts:
+            found[some] = np.moveaxis(np.quantile(self._paths(some, draws), list(probabilities), axis=1), 0, -1)
         back = transformed(found, self.learned["power"][:, None, None], back=True)
         return refuse_beyond(back[:, self.first :], self.learned)
 
@@ -95,13 +94,30 @@ class ExponentialForecast(Forecast):
             found[formula] = deviations(ets.model(mine.by_series, "state"), mine["sigma"], self.offsets[formula])
         return found
 
-    def _paths(self, some: Ints) -> Floats:
+    def _parts_to_sample(self) -> list[Ints]:
+        """The series whose quantiles need sample paths, as many at a time as memory allows, those of the least age first."""
+        sampled = np.flatnonzero(~self._has_formula() & ~(self.learned["sigma"] == 0.0))
+        sampled = sampled[np.argsort(self.learned["age"][sampled], kind="stable")]
+        steps = self.learned["age"][sampled] + self.offsets.shape[1]  # increasing
+        parts, first = [], 0
+        for last in range(1, len(sampled) + 1):
+            if last == len(sampled) or (last + 1 - first) * steps[last] * PATHS > AT_ONCE:
+                parts.append(sampled[first:last])
+                first = last
+        return parts
+
+    def _draws(self, some: Ints) -> Floats:
+        """Normal draws for the longest sample paths of some series."""
+        rows = int(self.learned["age"][some].max()) + self.offsets.shape[1]
+        return standard_normal(0, np.zeros((1, 1)), (1 + rows, PATHS))
+
+    def _paths(self, some: Ints, draws: Floats) -> Floats:
         """Sample paths of some series, from the same draws for all: whatever the units, and whatever stands beside them."""
         from deepforecast.kernels.ets.forecasting import paths
 
         known = {name: self.learned[name][some] for name in ("form", "rates", "state", "age", "sigma", "criteria", "ripple")}
-        draws = standard_normal(0, np.zeros((1, 1)), (1 + int(known["age"].max()) + self.offsets.shape[1], PATHS))
-        return paths(ets.model(known, "state"), errors_of(known, draws), self.offsets[some])
+        rows = 1 + int(known["age"].max()) + self.offsets.shape[1]
+        return paths(ets.model(known, "state"), errors_of(known, draws[:, :rows]), self.offsets[some])
 
 
 def errors_of(known: Mapping[str, Any], draws: Floats) -> Floats:

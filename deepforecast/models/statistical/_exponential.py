@@ -13,6 +13,7 @@ import numpy as np
 
 from deepforecast.core.capabilities import Capabilities
 from deepforecast.core.forecast import Forecast
+from deepforecast.core.foreign import Foreign
 from deepforecast.core.monitor import Monitor
 from deepforecast.core.noise import standard_normal
 from deepforecast.core.params import param
@@ -95,6 +96,10 @@ class Exponential(Statistical):
     def _scores(self, fits: Any, counts: Floats, parameters: Floats) -> Floats:
         """What the form of a series is chosen by, the lower the better; (series, forms)."""
         return np.asarray(-fits.log_likelihood)
+
+    def _revive(self, learned: Learned, foreign: Foreign) -> Learned:
+        ets.check(learned)
+        return learned
 
     # -- contract --------------------------------------------------------------------------------------------------------------
 

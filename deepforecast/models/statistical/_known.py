@@ -11,6 +11,8 @@ from deepforecast.core.state import Learned
 from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.panel import Panel
 
+RANGES = (-(2**63), 0, 0, 0), (2**63 - 1, 2**62, 2**32 - 1, 2**32 - 1)  # of first row, number of rows and both checksums
+
 
 @dataclass(frozen=True)
 class Known:

@@ -12,9 +12,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from deepforecast.core.bounds import LONGEST_STEPPED_GAP, check_floats, check_gaps, check_integers
 from deepforecast.core.capabilities import Capabilities
 from deepforecast.core.forecast import Forecast
+from deepforecast.core.foreign import Foreign
 from deepforecast.core.idle import NO_SEASON
+from deepforecast.core.manifest import Unfit
 from deepforecast.core.monitor import Monitor
 from deepforecast.core.noise import standard_normal
 from deepforecast.core.params import param
@@ -162,6 +165,16 @@ class ThetaFamily(Statistical):
         known["age"] = rows_since(panel, None if fresh else known["age"])
         known |= spread_since(known, panel, x - fitted, fresh)
         return Learned(known, history=panel if fresh else None)
+
+    def _revive(self, learned: Learned, foreign: Foreign) -> Learned:
+        places = learned["index"].shape
+        if len(places) != 2 or not places[1]:
+            raise Unfit("its seasonal index must have at least one place for each series")
+        check_integers(learned, "phase", 0, places[1] - 1)
+        check_floats(learned, ["start", "state"], (_kernel().WIDTH,))
+        check_floats(learned, ["alpha", "weight", "centre", "deviation"], ())
+        check_gaps(learned, LONGEST_STEPPED_GAP)
+        return learned
 
     def _estimated(self, learned: Learned, state: State) -> dict[str, Any]:
         """theta, alpha, first level and slope of the line as it begins, how the season is taken out, sigma of the rest."""

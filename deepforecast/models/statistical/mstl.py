@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from deepforecast.core.bounds import check_integers
 from deepforecast.core.capabilities import Capabilities
 from deepforecast.core.forecast import Forecast
 from deepforecast.core.forecaster import Forecaster
+from deepforecast.core.foreign import Foreign
 from deepforecast.core.idle import NO_SEASON, refuse_idle
 from deepforecast.core.monitor import Monitor
 from deepforecast.core.params import param
@@ -26,7 +28,7 @@ from deepforecast.models.statistical import _carried
 from deepforecast.models.statistical._bands import WidenedForecast
 from deepforecast.models.statistical._base import Statistical
 from deepforecast.models.statistical._carried import together, unpacked
-from deepforecast.models.statistical._known import Known
+from deepforecast.models.statistical._known import RANGES, Known
 from deepforecast.models.statistical._one_step import foreseen
 from deepforecast.models.statistical._seasons import CYCLES, Smoothers, season_lengths, taken_apart, widening
 from deepforecast.models.statistical._shifted import Shifted
@@ -148,6 +150,11 @@ class MSTL(Statistical):
         y, moved = _carried.carried_on(here, rows)
         inner = self._inner()._advance(unpacked(here), rows.with_target(y), False)
         return learned.put(some, together(inner, {**moved, "wider": here["wider"]}, known.take(some).extended(rows), None))
+
+    def _revive(self, learned: Learned, foreign: Foreign) -> Learned:
+        self._inner()._revive(unpacked(learned), foreign)  # whose state is what its file says: checked, and not changed
+        check_integers(learned, "known", *RANGES)
+        return learned
 
     def _forecast(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> Forecast:
         rest = self._inner()._forecast(unpacked(learned), steps, future)
