@@ -54,7 +54,7 @@ def write(path: str | os.PathLike[str], manifest: Mapping[str, Any], arrays: Map
     ...     read(folder + "/model.dfc")
     ({'model': 'Naive'}, {'last': array([3., 4.])})
     """
-    path = _as_path(path)
+    path = _as_path(path, SaveError)
     try:
         text, block = _encoded(manifest, arrays)
         start = _START.pack(MAGIC, FORMAT_VERSION)
@@ -72,7 +72,7 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, np.nda
     Anything but a whole, unaltered file raises ModelFileError, which names the path. No code runs, nothing is imported, opened
     for writing or followed out of the file.
     """
-    path = _as_path(path)
+    path = _as_path(path, ModelFileError)
     try:
         # Looked at before opening, as opening a device can have an effect, and after, as the path may have changed meanwhile.
         _regular_size(os.stat(path))
@@ -83,11 +83,14 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, np.nda
         raise ModelFileError(f"a model file has to be whole and unaltered; {name} is not usable: {_reason(error)}") from error
 
 
-def _as_path(path: object) -> str:
+def _as_path(path: object, error_class: type[SaveError | ModelFileError]) -> str:
     try:
-        return os.fsdecode(path)  # type: ignore[arg-type]
+        name = os.fsdecode(path)  # type: ignore[arg-type]
     except TypeError as error:
         raise ParameterTypeError(f"path has to be text or a pathlib.Path, not {type(path).__name__}") from error
+    if not name:
+        raise error_class("`path` must be the name of a file, got ''. Pass a name such as 'model.dfc'.")
+    return name
 
 
 def _encoded(manifest: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> tuple[bytes, bytes]:

@@ -1,12 +1,18 @@
 from __future__ import annotations
 
+import fcntl
 import os
 import stat
+import subprocess
+import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+import deepforecast
+from deepforecast.io import atomic
 from deepforecast.io.atomic import replace_file
 
 
@@ -124,3 +130,88 @@ def test_a_folder_that_cannot_be_synced_is_no_failure(tmp_path: Path, monkeypatc
     monkeypatch.setattr(os, "fsync", files_only)
     replace_file(tmp_path / "m", [b"new"])
     assert (tmp_path / "m").read_bytes() == b"new"
+
+
+SAVE_AND_WAIT = """
+import sys, time
+from deepforecast.io.atomic import replace_file
+
+def chunks():
+    yield b"half"
+    print("writing", flush=True)
+    time.sleep(600)
+
+replace_file(sys.argv[1], chunks())
+"""
+
+
+@contextmanager
+def saving(path: Path) -> Iterator[subprocess.Popen[str]]:
+    """Another process in the middle of replacing a file."""
+    environment = {**os.environ, "PYTHONPATH": str(Path(deepforecast.__file__).parents[1])}
+    command = [sys.executable, "-c", SAVE_AND_WAIT, str(path)]
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "writing\n"
+        yield process
+        process.kill()
+
+
+def temporary_files(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.glob(".deepforecast-*.tmp"))
+
+
+def test_the_next_save_removes_what_a_killed_save_left_of_its_target(tmp_path: Path) -> None:
+    with saving(tmp_path / "m"), saving(tmp_path / "other"):
+        pass
+    assert len(temporary_files(tmp_path)) == 2
+    (tmp_path / "link").symlink_to("m")
+    replace_file(tmp_path / "link", [b"new"])
+    assert len(temporary_files(tmp_path)) == 1
+    replace_file(tmp_path / "other", [b"new"])
+    assert sorted(os.listdir(tmp_path)) == ["link", "m", "other"]
+
+
+def test_a_save_leaves_the_temporary_file_of_a_living_process_alone(tmp_path: Path) -> None:
+    with saving(tmp_path / "m"):
+        before = temporary_files(tmp_path)
+        replace_file(tmp_path / "m", [b"new"])
+        assert temporary_files(tmp_path) == before
+        assert len(before) == 1
+    assert (tmp_path / "m").read_bytes() == b"new"
+
+
+def test_a_temporary_file_removed_before_it_was_locked_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    locks: list[int] = []
+    lock = fcntl.flock
+
+    def removed_meanwhile(descriptor: int, flags: int) -> None:
+        if not locks:
+            (tmp_path / temporary_files(tmp_path)[0]).unlink()
+        locks.append(descriptor)
+        lock(descriptor, flags)
+
+    monkeypatch.setattr(fcntl, "flock", removed_meanwhile)
+    replace_file(tmp_path / "m", [b"new"])
+    assert len(locks) == 2
+    assert os.listdir(tmp_path) == ["m"]
+
+
+def test_without_locks_files_are_replaced_and_nothing_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with saving(tmp_path / "m"):
+        pass
+    monkeypatch.setattr(atomic, "fcntl", None)  # as on Windows
+    replace_file(tmp_path / "m", [b"new"])
+    assert (tmp_path / "m").read_bytes() == b"new"
+    assert len(temporary_files(tmp_path)) == 1
+
+
+def test_no_descriptor_stays_open(tmp_path: Path) -> None:
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(3):
+        replace_file(tmp_path / "m", [b"new"])
+        with pytest.raises(TypeError):
+            replace_file(tmp_path / "m", ["no bytes"])  # type: ignore[list-item]
+    assert len(os.listdir("/proc/self/fd")) == before

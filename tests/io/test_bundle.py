@@ -196,7 +196,16 @@ def test_a_path_of_the_wrong_type_is_refused(path: Any) -> None:
         read(path)
 
 
-@pytest.mark.parametrize("path", ["", "a\0b", "\ud800", "x" * 300])
+def test_an_empty_path_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SaveError, match=r"^`path` must be the name of a file, got ''\. Pass a name such as 'model\.dfc'\.$"):
+        write("", {}, {})
+    with pytest.raises(ModelFileError, match=r"^`path` must be the name of a file, got ''"):
+        read("")
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("path", ["a\0b", "\ud800", "x" * 300])
 def test_a_path_that_cannot_be_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(SaveError, match="could not be saved"):
