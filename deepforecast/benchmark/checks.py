@@ -16,14 +16,21 @@ from deepforecast.data.whole import whole_number
 from deepforecast.errors import DeepForecastError, ParameterError, many, shown, some
 from deepforecast.evaluation.metrics import get
 
+OUTSIDE = {
+    "checkpoint_dir", "trainer", "default_root_dir", "dirpath", "logger", "callbacks",  # networks
+    "train_dir", "allow_writing_files", "save_snapshot", "snapshot_file", "output_model",  # boosted trees
+}  # fmt: skip
+
 
 def refuse_unknown(suite: Suite, where: str) -> None:
     """Refuse datasets, models, metrics and a reference that there are not, and windows no series is long enough for."""
     own = entries_of(suite)
     refuse_unknown_models(own, where)
+    refuse_files(own, where)
     _refuse_model(suite.reference, f"{where}: reference", {entry.name for entry in own})
     for task in suite.tasks:
         told = f"{where}: {shown(task.name)}"
+        _refuse_files_of(task.parameters, told)
         try:
             _known_data(task)
             _known_metrics(task.metrics)
@@ -42,6 +49,24 @@ def refuse_unknown_models(models: Iterable[Entry], where: str) -> None:
     """Refuse models of ours that there are not; those of peers are known to them."""
     for name in dict.fromkeys(name for entry in models if not entry.peer for name in (entry.model, *_within(entry.parameters))):
         _refuse_model(name, f"{where}: models", ())
+
+
+def refuse_files(models: Iterable[Entry], where: str) -> None:
+    """Refuse parameters by which a model, one within it or a peer's would write files of its own."""
+    for entry in models:
+        _refuse_files_of(entry.parameters, f"{where}: {shown(entry.name)}")
+
+
+def _refuse_files_of(parameters: Mapping[str, Any], where: str) -> None:
+    for name, value in parameters.items():
+        if name in OUTSIDE and value is not None:
+            raise ParameterError(
+                f"{where}: `{name}` cannot be set in a benchmark, as it may write files outside of the folder of the run. "
+                "Leave it out."
+            )
+        for inner in value if isinstance(value, list | tuple) else [value]:
+            if isinstance(inner, Mapping):
+                _refuse_files_of(inner, where)
 
 
 def refuse_idle_parameters(suite: Suite) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Any
 
-from deepforecast.benchmark.checks import entries_of, refuse_unknown_models
+from deepforecast.benchmark.checks import entries_of, refuse_files, refuse_unknown_models
 from deepforecast.benchmark.data import limited, window_count
 from deepforecast.benchmark.suite import Entry, Suite, Task, entries
 from deepforecast.data.whole import whole_number
@@ -75,6 +75,7 @@ def _of_models(suite: Suite, models: Sequence[str | Mapping[str, Any]]) -> Suite
     asked = entries(models, "models")
     held = {one.name for one in entries_of(suite)}
     refuse_unknown_models([one for one in asked if one.name not in held], f"suite {suite.suite}")
+    refuse_files(asked, f"suite {suite.suite}")
     own = [_known(asked, entries(task.models, task.name)) if task.models else () for task in suite.tasks]
     tasks = tuple(replace(task, models=models) for task, models in zip(suite.tasks, own, strict=True))
     return replace(suite, models=_known(asked, suite.models or ()), tasks=tasks)

@@ -6,6 +6,7 @@ import pytest
 import yaml
 
 from deepforecast.benchmark.checks import refuse_idle_parameters
+from deepforecast.benchmark.cutting import Cut, adjusted
 from deepforecast.benchmark.data import prepare
 from deepforecast.benchmark.suite import (
     BUILT_IN,
@@ -153,6 +154,38 @@ def test_what_only_looks_like_a_model_within_a_model_is_left_to_its_job() -> Non
 def test_the_reference_may_be_an_alias() -> None:
     found = made(models=[{"model": "SeasonalNaive", "alias": "Weekly"}], reference="Weekly")
     assert suite_of_mapping({**found.to_mapping(), "models": [{"model": "Naive"}]}).reference == "Weekly"  # of what is left
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({"models": [{"model": "LSTM", "parameters": {"checkpoint_dir": "/elsewhere"}}]}, r"s\.yaml: LSTM: `checkpoint_dir`"),
+        ({"models": [{"model": "LSTM", "parameters": {"trainer": {"logger": True}}}]}, r"s\.yaml: LSTM: `trainer`"),
+        ({"models": [{"model": "CatBoost", "parameters": {"options": {"train_dir": "/elsewhere"}}}]}, "CatBoost: `train_dir`"),
+        (
+            {"models": [{"model": "Conformal", "parameters": {"model": {"model": "LSTM", "parameters": {"trainer": {}}}}}]},
+            "Conformal: `trainer`",
+        ),
+        ({"defaults": {"parameters": {"checkpoint_dir": "x"}}}, "air_passengers: `checkpoint_dir`"),
+        ({"tasks": [{**TASK, "models": [{"model": "MLP", "parameters": {"trainer": {}}}]}]}, "MLP: `trainer`"),
+        (
+            {"peers": [{"peer": "other", "model": "NHITS", "parameters": {"default_root_dir": "/elsewhere"}}]},
+            "other NHITS: `default_root_dir`",
+        ),
+    ],
+)
+def test_parameters_that_write_files_elsewhere_are_refused(changed: dict[str, object], told: str) -> None:
+    with pytest.raises(ParameterError, match=f"{told} cannot be set in a benchmark, as it may write files outside of"):
+        made(**changed)
+
+
+def test_a_model_given_to_a_run_writes_no_files_elsewhere_either() -> None:
+    with pytest.raises(ParameterError, match="suite s: LSTM: `checkpoint_dir` cannot be set in a benchmark"):
+        adjusted(made(), Cut(models=[{"model": "LSTM", "parameters": {"checkpoint_dir": "/elsewhere"}}]))
+
+
+def test_parameters_that_are_left_at_none_write_nothing() -> None:
+    made(models=[{"model": "LSTM", "parameters": {"checkpoint_dir": None, "trainer": None}}])
 
 
 def test_what_a_task_tells_models_that_have_no_use_for_it_is_refused() -> None:
