@@ -66,6 +66,8 @@ def check_target(path: str | None, *suffixes: str, new_folder: bool = False) -> 
     """Refuse a path where nothing can be written before the work begins, not after."""
     if path is None or path == "-":
         return
+    if not path:
+        raise ParameterError("A file to write must have a name, got ''. Pass a file name.")
     if suffixes and Path(path).suffix.lower() not in suffixes:
         wanted = " or ".join(filter(None, (", ".join(suffixes[:-1]), suffixes[-1])))
         raise ParameterError(f"A file to write here ends in {wanted}; got {shown(path, 200)}.")

@@ -113,6 +113,8 @@ def test_places_are_looked_at_before_the_work(tmp_path: Path, monkeypatch: pytes
     check_frame_target(None)
     with pytest.raises(ParameterError, match=r"ends in \.csv, \.parquet or \.pq; got f\.txt"):
         check_frame_target("f.txt")
+    with pytest.raises(ParameterError, match="must have a name, got ''"):
+        check_target("")
     with pytest.raises(SaveError, match="is a folder"):
         check_frame_target("folder.csv")
     with pytest.raises(SaveError, match="file is not a folder"):
