@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import deepforecast
-from deepforecast import LightGBM
+from deepforecast import LightGBM, LinearModel
 from deepforecast.core.bounds import GAPS_OF_A_FILE, GAPS_OF_A_SERIES, LONGEST_GAP, check_gaps, check_integer, check_integers
 from deepforecast.core.manifest import Unfit, written
 from deepforecast.core.registry import get
@@ -118,6 +118,21 @@ def test_gaps_of_exponential_smoothing_are_bounded_by_the_work_of_the_form(form:
     check_form(Learned({**learned, "age": np.array([longest])}))
     with pytest.raises(Unfit, match=f"age must be between 0 and {longest}, got"):
         check_form(Learned({**learned, "age": np.array([longest + 1])}))
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"strategy": "direct", "differences": [7, 1]},
+        {"strategy": "direct_multioutput", "differences": [1]},
+        {"strategy": "blocks", "differences": [7], "fourier": 2, "season_length": 7},
+        {"per_series": True, "differences": [7], "detrend": True, "power": "log"},
+    ],
+)
+def test_plans_of_every_strategy_fit_their_arrays(parameters: dict[str, Any], tmp_path: Path) -> None:
+    model = LinearModel(horizon=10, lags=7, **parameters).fit(noisy())
+    model.save(tmp_path / "file")
+    assert deepforecast.load(tmp_path / "file").predict().equals(model.predict())
 
 
 def test_gaps_of_all_series_together_are_bounded() -> None:

@@ -81,7 +81,7 @@ def check(learned: Learned, per_series: bool) -> None:
     check_floats(learned, ["line"], (2,))
     if min(plan.block, *plan.target.differences, 1) < 1 or learned["tail"].shape[1:] != (plan.rows,):
         raise Unfit(f"its plan must look back at the values it holds, got {plan.rows:,} for {learned['tail'].shape[1:]}")
-    if learned["ends"].shape[1:] != (plan.target.reach,):
+    if learned["ends"].shape[1:] != (plan.target.reach_of(plan.block),):
         raise Unfit("its differences must be as long as the last values they start from")
     for name, lags in plan.design.columns.items():
         rows = max(lag.reach for lag in lags) + plan.block
