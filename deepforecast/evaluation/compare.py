@@ -23,7 +23,7 @@ from deepforecast.data.columns import Columns, say_undeclared
 from deepforecast.data.cutoffs import Plan
 from deepforecast.data.frames import Floats, Frame
 from deepforecast.data.panel import Panel
-from deepforecast.errors import DataError, TrainingError, say, shown
+from deepforecast.errors import CapabilityError, DataError, TrainingError, say, shown
 from deepforecast.evaluation.backtesting import USUAL, Backtest, checked_models, checked_options, planned, seeded
 from deepforecast.evaluation.criteria import Criteria, check_names, settled
 from deepforecast.evaluation.cross_validation import Rows, backtest, several, side_by_side
@@ -93,7 +93,8 @@ def compare(
 
     A model that fails is a row with its error, not the end of the run; so is one whose worker process dies. A model that
     cannot use a declared covariate runs without it (the column `unused` says so); one without a distribution of its own
-    gets conformal intervals if `level` is given. From 30 forecasts on, a `DataWarning` lists the models whose intervals
+    gets conformal intervals if `level` is given; the coverage of levels for which it has too few calibration windows
+    stays empty, with a `DataWarning`. From 30 forecasts on, a `DataWarning` lists the models whose intervals
     cover over 10 percentage points less than their level (80 % intervals: less than 70 %).
 
     Kernels are compiled and libraries imported before anything is timed, by fits on a few made-up values. Before a
@@ -124,7 +125,7 @@ def compare(
     here = os.getpid()
 
     def work(number: int, tick: Tick) -> Run:
-        found = run(candidates[number], panel, plan, refit, levels, seed=options.seed, tick=tick)
+        found = _run_with_possible_levels(candidates[number], panel, plan, refit, levels, options.seed, tick)
         if number:  # one cause is enough to chain, and each holds all that its traceback saw
             return replace(found, cause=None)
         return found if os.getpid() == here else replace(found, cause=_portable(found.cause))
@@ -165,6 +166,23 @@ def run(
             return found.failed(error)
     found = replace(found, columns=done.columns, fit_seconds=done.fit_seconds, predict_seconds=done.predict_seconds)
     return replace(found, fit_cpu=done.fit_cpu, predict_cpu=done.predict_cpu, peak_mb=cost.peak_mb)
+
+
+def _run_with_possible_levels(
+    model: Forecaster, panel: Panel, plan: Plan, refit: Any, levels: Sequence[float], seed: int | None, tick: Tick
+) -> Run:
+    """`run`, without the levels for which a conformal calibration has too few windows: points are ranked all the same."""
+    found = run(model, panel, plan, refit, levels, seed, tick)
+    if not isinstance(found.cause, CapabilityError | DataError) or not _as_run(model, levels).calibrates:
+        return found
+    for count in reversed(range(len(levels))):
+        candidate = model if count else model.clone(intervals=None)
+        again = run(candidate, panel, plan, refit, levels[:count], seed, tick)
+        if not again.error:
+            missing = ", ".join(f"{level:g} %" for level in levels[count:])
+            say(f"{model.name} is ranked without {missing} intervals, which cannot be calibrated: {found.cause}")
+            return again
+    return found
 
 
 def _estimate(options: Backtest, models: Sequence[Forecaster], *arguments: Any) -> Seconds | None:

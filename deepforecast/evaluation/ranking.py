@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from deepforecast.data import frames
+from deepforecast.data.forecast_names import models_of
 from deepforecast.data.frames import Floats, Frame
 from deepforecast.data.panel import Panel
 from deepforecast.errors import DataError, say, some
@@ -17,7 +18,9 @@ from deepforecast.evaluation.criteria import ENDS, LEFT_OUT, Criteria, Criterion
 from deepforecast.evaluation.cross_validation import Rows
 from deepforecast.evaluation.definition import without_rounding
 from deepforecast.evaluation.leaderboard import Leaderboard
+from deepforecast.evaluation.material import BANDS
 from deepforecast.evaluation.point import BIAS, RELATIVE_BIAS
+from deepforecast.evaluation.requests import named
 from deepforecast.evaluation.score import score
 
 if TYPE_CHECKING:
@@ -126,9 +129,10 @@ def _by_series(forecasts: Frame, models: Sequence[str], panel: Panel, history: F
     """Every metric for every series and model, as pandas."""
     names = panel.series.columns
     needs = {need for one in criteria.all for need in one.metric.needs}
+    metrics = [one for one in criteria.given if _computable(one, forecasts, models)]
     found = score(
         forecasts,
-        metrics=criteria.given,
+        metrics=metrics or ["mae"],  # a table to hold what is undefined
         train=history if needs & {"scale", "squared_scale"} else None,
         by=["series"] if names.id is not None else ["model"],
         columns={"id": names.id, "time": names.time, "target": names.target},
@@ -136,7 +140,19 @@ def _by_series(forecasts: Frame, models: Sequence[str], panel: Panel, history: F
         freq=panel.calendar.frequency,
         season_length=criteria.season,
     )
-    return frames.opened(found).to_pandas()
+    table = frames.opened(found).to_pandas()
+    undefined = [one.column for one in criteria.all if one.column not in table]
+    return table.assign(**dict.fromkeys(undefined, np.nan))
+
+
+def _computable(metric: Any, forecasts: Frame, models: Sequence[str]) -> bool:
+    """Whether any model has the prediction intervals that a metric needs; they may lack where a calibration failed."""
+    metric, level = named(metric)
+    if not (BANDS | {"quantile_forecast"}) & set(metric.needs):
+        return True
+    there = models_of(frames.opened(forecasts).columns)
+    levels = {known for model in there if model.name in models for known in model.lo}
+    return bool(levels) if level is None else level in levels
 
 
 def _table(runs: Sequence[Run], scores: Scores, statistics: Mapping[str, Floats]) -> Any:

@@ -64,7 +64,7 @@ def _default(material: Material) -> list[str]:
 
 def _expanded(one: Any, material: Material) -> list[Request]:
     """A metric of intervals is one request a level."""
-    metric, level = _named(one)
+    metric, level = named(one)
     if not BANDS & set(metric.needs):
         material.check(metric, None)
         return [Request(metric)]
@@ -81,7 +81,7 @@ def _expanded(one: Any, material: Material) -> list[Request]:
     return [Request(metric, known) for known in levels]
 
 
-def _named(one: Any) -> tuple[Metric, float | None]:
+def named(one: Any) -> tuple[Metric, float | None]:
     """The metric, and the level where its name ends in one: "coverage-80"."""
     match = OF_LEVEL.fullmatch(one) if isinstance(one, str) else None
     metric = METRICS.get(match["metric"].lower()) if match else None

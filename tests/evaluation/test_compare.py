@@ -142,12 +142,6 @@ def test_bands_of_a_model_without_a_distribution_are_conformal() -> None:
     assert np.isfinite(found.table[["coverage-50", "coverage-80", "width-50", "winkler-80"]]).all(axis=None)
 
 
-def test_a_level_a_model_cannot_carry_is_its_failure() -> None:
-    found = board(Naive(), LastValue(), level=99.9)
-    assert found.failed == ["LastValue"]
-    assert "needs at least 999 calibration errors" in found.table["error"].iloc[1]
-
-
 def test_bands_without_a_spread_are_a_failure_of_that_model_only() -> None:
     short = FRAME.groupby("unique_id").head(10)
     found = board(Naive(), SeasonalNaive(season_length=6), frame=short, level=80, n_windows=1, metrics="mae")
