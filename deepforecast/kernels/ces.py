@@ -52,18 +52,31 @@ def filtered(
     return fitted, level, np.take_along_axis(season, turned[:, :, None], axis=1)
 
 
-def ahead(forms: Ints, parameters: Floats, level: Floats, season: Floats, steps: int) -> tuple[Floats, Floats, Floats]:
-    """The level's and the season's part of the forecasts (series, steps), and what a shock of 1 at the first step adds to it
-    and to the later ones."""
-    none, indptr, index = np.full((len(forms), steps), np.nan), np.arange(len(forms) + 1) * steps, np.empty((len(forms), 0))
-    shock = none.copy()
-    shock[:, 0] = 1.0  # the error of a first value that nothing was expected of
-    levels, seasons, response = (
-        _ran(y.reshape(-1), indptr, forms, parameters, index, begin.copy(), around.copy()).reshape(none.shape)
-        for y, begin, around in ((none, level, 0.0 * season), (none, 0.0 * level, season), (shock, 0.0 * level, 0.0 * season))
+def ahead(forms: Ints, parameters: Floats, level: Floats, season: Floats, steps: int) -> tuple[Floats, Floats]:
+    """Return the level's and the season's part of the forecasts (series, steps)."""
+    missing = np.full((len(forms), steps), np.nan)
+    return (
+        _continued(missing, forms, parameters, level, 0.0 * season),
+        _continued(missing, forms, parameters, 0.0 * level, season),
     )
+
+
+def impulse_response(forms: Ints, parameters: Floats, season: int, steps: int) -> Floats:
+    """Return what a shock of 1 at the first step adds to it and to the later ones (series, steps)."""
+    shock = np.full((len(forms), steps), np.nan)
+    shock[:, 0] = 1.0  # the error of a first value that nothing was expected of
+    states = np.zeros((len(forms), 2)), np.zeros((len(forms), season, 2))
+    response = _continued(shock, forms, parameters, *states)
     response[:, 0] = 1.0
-    return levels, seasons, response
+    return response
+
+
+def _continued(y: Floats, forms: Ints, parameters: Floats, level: Floats, season: Floats) -> Floats:
+    """Forecasts of the rows (series, steps) from the states, which stay as they are."""
+    series, steps = y.shape
+    indptr, index = np.arange(series + 1) * steps, np.empty((series, 0))
+    found = _ran(y.reshape(-1), indptr, forms, parameters, index, level.copy(), season.copy())
+    return found.reshape(y.shape)
 
 
 def _ran(y: Floats, indptr: Ints, forms: Ints, parameters: Floats, index: Floats, level: Floats, season: Floats) -> Floats:

@@ -72,7 +72,8 @@ def by_kernels(y, form, parameters, steps=1):
     indptr, forms, given = np.array([0, len(y)]), np.array([FORMS.index(form)]), np.array([parameters], float)
     level, season = ces.starts(y, indptr, forms, given, first_index(seasonality.filled(y, indptr)))
     fitted, level, season = ces.filtered(y, indptr, forms, given, level, season)
-    levels, seasons, response = ces.ahead(forms, given, level, season, steps)
+    levels, seasons = ces.ahead(forms, given, level, season, steps)
+    response = ces.impulse_response(forms, given, season.shape[1], steps)
     return fitted, (levels + seasons)[0], response[0]
 
 
@@ -195,7 +196,7 @@ def test_the_answer_to_a_shock_is_the_change_that_a_value_makes(form):
     ends = []
     for value in (y[-1], y[-1] + 1):
         _, *state = ces.filtered(np.append(y[:-1], value), indptr, forms, given, level, season)
-        levels, seasons, _ = ces.ahead(forms, given, *state, 19)
+        levels, seasons = ces.ahead(forms, given, *state, 19)
         ends.append((levels + seasons)[0])
     np.testing.assert_allclose(response[1:], ends[1] - ends[0], atol=1e-9)
     assert response[0] == 1

@@ -35,7 +35,7 @@ from deepforecast.models.statistical._bands import (
 )
 from deepforecast.models.statistical._base import Statistical
 from deepforecast.models.statistical._holes import States, calmer, spread_after_holes
-from deepforecast.models.statistical._since import rows_since, spread_since, told
+from deepforecast.models.statistical._since import by_age, rows_since, spread_since, told
 
 FORMS = ("none", "simple", "partial", "full")
 PARAMETERS = np.array([2, 2, 3, 4])
@@ -141,14 +141,18 @@ class ComplexSmoothing(Statistical):
         return ces.filtered(panel.y, panel.indptr, *(learned[name] for name in names))[0]
 
     def _forecast(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> Forecast:
-        level, season, response = _ahead(learned, steps)
+        level, season = _ahead(learned, steps)
         with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused by name on its way out
-            variance = np.take_along_axis(variances(response, learned["persistence"]), _lags(learned, steps), axis=1)
+            variance = by_age(learned, lambda group: _variance(group, steps))
             deviation = np.sqrt(variance) * (learned["deviation"] * learned["wider"])[:, None]
             return StudentForecast(level + season, deviation, learned["freedom"])
 
     def _simulate(self, learned: Learned, steps: int, samples: int, seed: int, future: Mapping[str, Covariate]) -> Floats:
-        level, season, response = _ahead(learned, steps)
+        return by_age(learned, lambda group: self._sample_paths(group, steps, samples, seed))
+
+    def _sample_paths(self, learned: Learned, steps: int, samples: int, seed: int) -> Floats:
+        level, season = _ahead(learned, steps)
+        response = _response(learned, steps)
         keys = [learned[name].reshape(len(level), -1) for name in ("parameters", "level", "season", "deviation")]
         lags, oldest = _lags(learned, steps), response.shape[1] - steps
         draws = standard_normal(seed, np.concatenate(keys, axis=1), (1 + oldest + steps, samples)).swapaxes(1, 2)
@@ -164,7 +168,7 @@ class ComplexSmoothing(Statistical):
         return paths
 
     def _explain(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> dict[str, Floats]:
-        level, season, _ = _ahead(learned, steps)
+        level, season = _ahead(learned, steps)
         whole = level + season
         carried = learned["season"][:, :, 0].mean(axis=1)  # a simple season carries the level
         level = np.where((learned["form"] == FORMS.index("simple"))[:, None], carried[:, None], level)
@@ -231,14 +235,28 @@ def _starts(panel: Panel, known: Mapping[str, Any], some: Ints) -> tuple[Floats,
     return ces.starts(part.y, part.indptr, forms, np.ascontiguousarray(known["parameters"][some]), index)
 
 
-def _ahead(learned: Learned, steps: int) -> tuple[Floats, Floats, Floats]:
-    """Level and season at the steps ahead; and what a shock adds to its row and to those that follow."""
+def _ahead(learned: Learned, steps: int) -> tuple[Floats, Floats]:
+    """Level and season at the steps ahead."""
     from deepforecast.kernels import ces
 
-    rows = int(learned["age"].max()) + steps
+    parameters = learned["form"], learned["parameters"]
     with np.errstate(over="ignore", invalid="ignore"):
-        found = ces.ahead(learned["form"], learned["parameters"], learned["level"], learned["season"], rows)
-    return found[0][:, :steps], found[1][:, :steps], found[2]
+        return ces.ahead(*parameters, learned["level"], learned["season"], steps)
+
+
+def _response(learned: Learned, steps: int) -> Floats:
+    """What a shock adds to its row and to those that follow, back to the oldest missing row."""
+    from deepforecast.kernels import ces
+
+    season, rows = learned["season"].shape[1], int(learned["age"].max()) + steps
+    with np.errstate(over="ignore", invalid="ignore"):
+        return ces.impulse_response(learned["form"], learned["parameters"], season, rows)
+
+
+def _variance(learned: Learned, steps: int) -> Floats:
+    """Variances of the steps ahead where shocks have variance 1."""
+    variance = variances(_response(learned, steps), learned["persistence"])
+    return np.take_along_axis(variance, _lags(learned, steps), axis=1)
 
 
 def _lags(learned: Learned, steps: int) -> Ints:

@@ -3,11 +3,12 @@ they do not; and the rows since the last value seen."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
+from deepforecast.core.state import Learned
 from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.panel import Panel
 from deepforecast.models.baselines._arrays import reduced
@@ -55,6 +56,26 @@ def rows_since(panel: Panel, age: Ints | None) -> Ints:
     last = np.concatenate([[-1], seen])[np.searchsorted(seen, panel.indptr[1:])]
     before = np.zeros(len(panel), np.int64) if age is None else age
     return np.where(last >= panel.indptr[:-1], panel.indptr[1:] - 1 - last, before + panel.lengths)
+
+
+def by_age(learned: Learned, compute: Callable[[Learned], Floats]) -> Floats:
+    """Compute an array of the series from groups of similar `age`.
+
+    Arrays of (series, age + steps) then need memory in proportion to the sum of the ages; those of all series at once
+    would need the longest run of missing values times the number of series.
+    """
+    magnitude = np.frexp(learned["age"].astype(np.float64))[1]  # ages of a group differ by a factor below 2
+    groups = [np.flatnonzero(magnitude == number) for number in np.unique(magnitude)]
+    if len(groups) < 2:
+        return compute(learned)
+    parts = [
+        compute(Learned({name: values[group] for name, values in learned.by_series.items()}))
+        for group in groups
+    ]
+    result = np.empty((len(magnitude), *parts[0].shape[1:]))
+    for group, values in zip(groups, parts, strict=True):
+        result[group] = values
+    return result
 
 
 def _by_series(values: Floats, indptr: Ints, which: Any) -> Floats:

@@ -40,7 +40,7 @@ from deepforecast.models.statistical._bands import (
 )
 from deepforecast.models.statistical._base import Statistical
 from deepforecast.models.statistical._holes import calmer, smoothing, spread_after_holes
-from deepforecast.models.statistical._since import rows_since, spread_since, told
+from deepforecast.models.statistical._since import by_age, rows_since, spread_since, told
 
 LONG = 10  # rows from which on the first errors may be left out
 
@@ -201,8 +201,10 @@ class ThetaFamily(Statistical):
 
     def _forecast(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> Forecast:
         parameters = learned["state"], learned["alpha"], learned["weight"], learned["dynamic"]
-        spread = _kernel().deviations(*parameters, steps, learned["age"]) * _persistent(learned, steps)
-        spread = np.hypot(spread, _of_slope(learned, steps)) * learned["deviation"][:, None]
+        spread = _kernel().deviations(*parameters, steps, learned["age"])
+        spread *= by_age(learned, lambda group: _persistent(group, steps))
+        slope = by_age(learned, lambda group: _of_slope(group, steps))
+        spread = np.hypot(spread, slope) * learned["deviation"][:, None]
         with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused by name on its way out
             mean = _with_season(_paths(learned, np.zeros((len(spread), 1, steps))), learned)[:, 0]
             spread = np.where(learned["additive"][:, None], spread, spread * _ahead(learned, steps))
@@ -212,7 +214,8 @@ class ThetaFamily(Statistical):
         keys = np.column_stack([learned[name] for name in ("state", "alpha", "weight", "deviation", "index")])
         draws = standard_normal(seed, keys, (3 + steps, samples)).swapaxes(1, 2)
         scale = mixed(draws[:, :, 0], learned["freedom"]) * learned["deviation"][:, None]
-        slope = (scale * draws[:, :, 1])[:, :, None] * _of_slope(learned, steps)[:, None, :]
+        slope = by_age(learned, lambda group: _of_slope(group, steps))
+        slope = (scale * draws[:, :, 1])[:, :, None] * slope[:, None, :]
         draws = correlated(draws[:, :, 2:], learned["persistence"]) * (scale * learned["wider"][:, None])[:, :, None]
         age = learned["age"][:, None]  # the errors of rows stepped over have moved the level, by alpha times each
         shocks = np.where(age[:, :, None] > 0, draws[:, :, 1:], draws[:, :, :-1])

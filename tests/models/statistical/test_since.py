@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -117,3 +119,32 @@ def test_bands_after_two_years_without_values_are_those_of_as_many_steps():
     assert last > 4 * first
     np.testing.assert_allclose(widths(fitted.predict(level=80), "Theta"), last, rtol=1e-6)
     np.testing.assert_allclose(widths(known.predict(1, level=80, frame=holed), "Theta"), last, rtol=1e-9)
+
+
+def panel_with_one_old_series(series, missing):
+    values = 50 + np.cumsum(np.random.default_rng(0).normal(size=(series, 30)), axis=1)
+    parts = [of(y, name=f"s{number}") for number, y in enumerate(values)]
+    parts[0] = of(np.concatenate([values[0], np.full(missing, np.nan)]), name="s0")
+    return pd.concat(parts, ignore_index=True)
+
+
+@pytest.mark.filterwarnings("ignore:.*missing values:deepforecast.errors.DataWarning")
+@by_name
+def test_memory_follows_the_missing_values_of_each_series(model):
+    fitted = model.clone().fit(panel_with_one_old_series(400, 2_000))
+    tracemalloc.start()
+    fitted.predict(level=80)
+    fitted.simulate(2)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 5e6  # one array of all series and the longest run of missing values has 6.4e6
+
+
+@pytest.mark.filterwarnings("ignore:.*missing values:deepforecast.errors.DataWarning")
+@by_name
+def test_forecast_of_a_panel_with_an_old_series_equals_those_of_its_series(model):
+    frame = panel_with_one_old_series(4, 50)
+    together = model.clone().fit(frame).predict(level=80).set_index("unique_id")
+    for name, part in frame.groupby("unique_id"):
+        alone = model.clone().fit(part).predict(level=80).drop(columns="unique_id")
+        pd.testing.assert_frame_equal(together.loc[name].reset_index(drop=True), alone)
