@@ -1,7 +1,7 @@
 """Run a suite of benchmarks: every model on every task, each job in a process of its own, a row a job.
 
-SUITE is the name of a suite (quick ships) or the path of a YAML file. Results go to the folder that --output names, and
-nowhere else; the same command goes on where one was stopped. `audit SUITE` looks for forecasts that know the future."""
+SUITE is quick, which ships, or the path of a YAML file (the repository has more). Results go to the folder that --output names,
+and nowhere else; the same command goes on where one was stopped. `audit SUITE` looks for forecasts that know the future."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ EPILOG = """\
 examples:
   deepforecast benchmark quick
   deepforecast benchmark quick --models SeasonalNaive AutoETS LSTM:max_steps=200 --output run
-  deepforecast benchmark ltsf --tasks 'etth1-96-*' --models Naive DLinear --seeds 0 --output run
+  deepforecast benchmark quick --tasks 'air*' --models Naive DLinear --seeds 0 --output run
+  deepforecast benchmark mine.yaml --jobs 2 --output run --report run.html
   deepforecast benchmark audit quick --models Naive2 LightGBM"""
 
 
@@ -37,7 +38,7 @@ def add_arguments(parser: Parser, arguments: Sequence[str]) -> None:
     report = parser.add_argument("--report", metavar="FILE", help="write the run to one HTML page that opens offline")
     parser.writes(report)
     parser.add_argument("--peers", metavar="NAME", nargs="+", help="other libraries in the suite that run beside these models")
-    parser.add_argument("--tasks", metavar="NAME", nargs="+", help="these alone; patterns as etth1-* may be given")
+    parser.add_argument("--tasks", metavar="NAME", nargs="+", help="these alone; patterns as air* may be given")
     parser.add_argument("--seeds", metavar="N", nargs="+", type=int, help="instead of those of the suite")
     parser.add_argument("--series", metavar="N", type=int, help="at most so many series of each task, drawn at random")
     parser.add_argument("--windows", metavar="N", type=int, help="at most so many windows of each task, the last ones")

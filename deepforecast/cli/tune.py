@@ -23,7 +23,7 @@ of several models the same under the name of each
 
 examples:
   deepforecast tune sales.csv --model lstm --horizon 24 --trials 50 --storage study.log --jobs 2
-  deepforecast tune sales.csv --model LightGBM LinearModel --horizon 14 --trials 40 --holdout 1 --plot history.html"""
+  deepforecast tune sales.csv --model LightGBM LinearModel --horizon 14 --trials 40 --holdout 1 --save model.dfc"""
 LARGEST = 1_000_000  # bytes of a space file
 EXPONENT = re.compile(r"[-+]?[0-9]+(\.[0-9]*)?[eE][-+]?[0-9]+")
 
@@ -60,8 +60,13 @@ def add_arguments(parser: Parser, arguments: Sequence[str]) -> None:
     windows.add_argument("--holdout", type=int, metavar="N", default=0, help="last windows that are not searched on (0)")
     windows.add_argument("--refit", default="auto", metavar="WHEN", help="auto, true, false, or every N windows")
     plot = parser.add_argument("--plot", metavar="FILE", help="draw the history: .html")
+    save = parser.add_argument(
+        "--save",
+        metavar="FILE",
+        help="fit the best model to all of the data and save it; a model file that exists is replaced, any other file is not",
+    )
     parser.reads(space)
-    parser.writes(storage, plot)
+    parser.writes(storage, plot, save)
     add_output(parser, "the trials")
 
 
@@ -71,13 +76,15 @@ def run(values: argparse.Namespace) -> Outcome:
     from deepforecast.cli.model_names import build
     from deepforecast.cli.plain import records
     from deepforecast.cli.reading import read_all
-    from deepforecast.cli.writing import check_frame_target, check_target, write_bytes, write_frame
+    from deepforecast.cli.writing import check_frame_target, check_model_target, check_target
     from deepforecast.plotting.backends import need_plotly
 
     check_frame_target(values.output)
     check_target(values.plot, ".html")
     if values.plot is not None:
         need_plotly("--plot")  # before the search, not after it
+    if values.save is not None:
+        check_model_target(values.save)
     models = [build(text) for text in values.models]
     options = _options(values)
     data, static = read_all(values)
@@ -86,12 +93,10 @@ def run(values: argparse.Namespace) -> Outcome:
         timeout=values.timeout, metric=values.metric, storage=values.storage, study_name=values.study_name,
         freq=frequency_of(values.freq), columns=data.roles, static=static, options=options,
     )  # fmt: skip
-    table = found.trials
-    if values.plot is not None:
-        write_bytes(values.plot, found.plot().to_html(include_plotlyjs=True).encode())
-    if values.output not in (None, "-"):
-        write_frame(table, values)
-    written = [path for path in (values.plot, values.output) if path not in (None, "-")]
+    table, written = found.trials, _write(found, values)
+    if values.save is not None:
+        _fit_and_save(found.best_model, data, static, values)
+        written.append(values.save)
     facts: dict[str, Any] = {
         "best": {"trial": found.best_trial.number, "model": repr(found.best_model), "params": found.best_params,
                  found.objectives[0]: found.best_value},
@@ -100,6 +105,25 @@ def run(values: argparse.Namespace) -> Outcome:
     if found.holdout is not None:
         facts["holdout"] = records(found.holdout)
     return _outcome(found, facts, values)
+
+
+def _write(result: Any, values: argparse.Namespace) -> list[str]:
+    """The plot and the trials where they are wanted; the paths written."""
+    from deepforecast.cli.writing import write_bytes, write_frame
+
+    if values.plot is not None:
+        write_bytes(values.plot, result.plot().to_html(include_plotlyjs=True).encode())
+    if values.output not in (None, "-"):
+        write_frame(result.trials, values)
+    return [path for path in (values.plot, values.output) if path not in (None, "-")]
+
+
+def _fit_and_save(model: Any, data: Any, static: Any, values: argparse.Namespace) -> None:
+    """`--save FILE`."""
+    from deepforecast.cli.writing import save_model
+
+    model.fit(data.frame, freq=frequency_of(values.freq), columns=data.roles, static=static)
+    save_model(model, values.save)
 
 
 def space_of(path: str) -> Any:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ import pytest
 
 from deepforecast.benchmark import engine
 from deepforecast.benchmark.rows import Row
+from deepforecast.benchmark.suite import BUILT_IN, load
 from deepforecast.cli.benchmark import entry_of
 
 SUITE = """
@@ -52,6 +55,15 @@ def test_the_board_and_what_went_wrong(run: Any, asked: list[Any]) -> None:
     assert ran.status == 1
     suite, where, options = asked[0]
     assert (suite.suite, where, options.jobs, options.retry) == ("small", "out", 2, True)
+
+
+def test_every_suite_named_in_the_help_ships(run: Any) -> None:
+    text = run("benchmark", "--help").out
+    named = re.findall(r"deepforecast benchmark (?:audit )?(\S+)", text.partition("examples:")[2])
+    assert {"quick", "mine.yaml"} == set(named)
+    assert "etth1" not in text
+    assert "quick" in {path.stem for path in BUILT_IN.glob("*.yaml")}
+    assert any(fnmatchcase(task.name, "air*") for task in load("quick").tasks)
 
 
 def test_without_a_folder_nothing_is_kept_and_that_is_said(run: Any, asked: list[Any]) -> None:

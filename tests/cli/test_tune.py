@@ -7,6 +7,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from deepforecast import load
+
 LINE = ["tune", "sales.csv", "--model", "window-mean", "--horizon", "7", "--trials", "6", "--windows", "2"]
 
 
@@ -36,6 +38,27 @@ def test_files_and_what_is_held_out(run, folder: Path) -> None:
     assert ran.out.splitlines()[-1] == "Written: history.html, trials.csv."
     assert len(pd.read_csv(folder / "trials.csv")) == 6
     assert "best so far" in (folder / "history.html").read_text()
+
+
+def test_the_best_model_is_fitted_to_all_data_and_saved(run, folder: Path) -> None:
+    ran = run(*LINE, "--save", "best.dfc", "--output", "trials.csv")
+    assert (ran.status, ran.out.splitlines()[-1]) == (0, "Written: trials.csv, best.dfc.")
+    model = load(folder / "best.dfc")
+    assert f", {model!r}\n" in ran.out
+    frame = pd.read_csv(folder / "sales.csv", dtype={"unique_id": str}, parse_dates=["ds"])
+    expected = model.clone().fit(frame).predict(level=80)
+    pd.testing.assert_frame_equal(model.predict(level=80), expected, check_dtype=False)
+    facts = run(*LINE, "--save", "best.dfc", "--json").facts
+    assert facts["written"] == ["best.dfc"]
+
+
+def test_where_the_best_model_cannot_be_saved_is_said_before_the_search(run, folder: Path) -> None:
+    (folder / "notes.txt").write_text("mine")
+    assert "must be a new file or a model file" in run(*LINE, "--save", "notes.txt", "--storage", "s.log").refusal()
+    assert "there is no folder" in run(*LINE, "--save", "new/best.dfc", "--storage", "s.log").refusal()
+    assert "deepforecast tune reads as DATA" in run(*LINE, "--save", "sales.csv").refusal()
+    assert "deepforecast tune writes as --storage" in run(*LINE, "--save", "s.log", "--storage", "s.log").refusal()
+    assert not (folder / "s.log").exists()
 
 
 def test_a_space_from_a_file(run, folder: Path) -> None:
