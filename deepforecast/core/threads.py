@@ -14,10 +14,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from functools import cache, partial
-from pathlib import Path, PurePosixPath
+from functools import partial
+from pathlib import Path
 from typing import Any
 
+from deepforecast.core.cpus import affinity, quota
 from deepforecast.core.libraries import loaded
 
 PASSIVE = {"OMP_WAIT_POLICY": "PASSIVE", "KMP_BLOCKTIME": "0"}
@@ -33,12 +34,43 @@ def available_cpus() -> int:
     True
     """
     told = os.environ.get("LOKY_MAX_CPU_COUNT", "")
-    return max(1, min(_affinity(), math.ceil(min(_quota(), 1e9)), int(told) if told.isdecimal() else sys.maxsize))
+    return max(1, min(affinity(), math.ceil(min(quota(), 1e9)), int(told) if told.isdecimal() else sys.maxsize))
 
 
 def allowed_threads() -> int:
-    """Count the threads the work at hand may use: every available CPU, but one inside a worker of `map_chunks`."""
-    return _share.get() or available_cpus()
+    """Count the threads the work at hand may use: at most the available CPUs and OMP_NUM_THREADS.
+
+    One inside a worker of `map_chunks`, and one in a forked process: the threads of OpenMP do not
+    survive a fork, and it waits for them forever.
+    """
+    if forked():
+        return 1
+    first = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()  # of nested levels
+    limit = int(first) if first.isdecimal() and int(first) else sys.maxsize
+    return _share.get() or min(available_cpus(), limit)
+
+
+def torch_threads() -> int:
+    """Count the threads a network may use: `allowed_threads`, or those set in torch if fewer."""
+    with _limits.lock:  # inside a block of `limited`, torch has the number of the block
+        pools = _limits.before if _limits.stack else []
+        before = [number for pool, number in pools if pool.name == "torch"]
+    return min([allowed_threads(), *(before or [sys.modules["torch"].get_num_threads()])])
+
+
+def forked() -> bool:
+    """Whether this process was forked from one that had loaded the library."""
+    return os.getpid() != _loaded_by
+
+
+@contextmanager
+def one_thread_if_forked() -> Iterator[None]:
+    """Compute on one thread inside the block if this process was forked: see `allowed_threads`."""
+    if not forked():
+        yield
+        return
+    with limited(1):
+        yield
 
 
 @contextmanager
@@ -178,10 +210,10 @@ def keep_buffers() -> Iterator[str]:
 
 def status() -> dict[str, str]:
     """Say what is in force, who set it, and what could not be done and why. For `deepforecast doctor`."""
-    quota = _quota()
+    granted = quota()
     report = {
-        "cpus": f"{available_cpus()} usable ({os.cpu_count()} in the machine, {_affinity()} by affinity, "
-        + ("no quota)" if quota == math.inf else f"{quota:g} by quota)")
+        "cpus": f"{available_cpus()} usable ({os.cpu_count()} in the machine, {affinity()} by affinity, "
+        + ("no quota)" if granted == math.inf else f"{granted:g} by quota)")
     }
     theirs = {name: os.environ[name] for name in _WAITING_VARIABLES if name in os.environ}
     by_start = _spelled(theirs) if theirs else "by spinning first: loaded before deepforecast could set OMP_WAIT_POLICY"
@@ -200,51 +232,6 @@ def status() -> dict[str, str]:
     kept = _cannot_keep() or ("freed buffers are kept now" if _buffers.users else "freed buffers can be kept while training")
     report["allocator"] = f"{_libc_name() or 'not glibc'}: {kept}"
     return report
-
-
-# --- CPUs ---------------------------------------------------------------------------------------------------------------
-
-
-def _affinity() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
-@cache  # read once: it takes as long as fitting a series
-def _quota(root: Path = Path("/")) -> float:
-    """CPUs granted by the control groups, from that of this process up to the root; infinity without a quota."""
-    granted = [math.inf]
-    for line in _read(root / "proc/self/cgroup").splitlines():
-        _, _, names_and_path = line.partition(":")
-        names, _, path = names_and_path.partition(":")
-        if names and "cpu" not in names.split(","):
-            continue
-        mounts = (names, "cpu", "cpu,cpuacct") if names else ("", "unified")
-        # A container may see its host's path here and its own group as the root: hence every parent, too.
-        group = PurePosixPath(path.lstrip("/"))
-        granted += [_granted(root / "sys/fs/cgroup" / mount / part) for mount in mounts for part in (group, *group.parents)]
-    return min(granted)
-
-
-def _granted(group: Path) -> float:
-    """CPUs that one control group grants: `cpu.max` in version 2, two files in version 1."""
-    numbers = _read(group / "cpu.max").split() or [
-        *_read(group / "cpu.cfs_quota_us").split(),
-        *_read(group / "cpu.cfs_period_us").split(),
-    ]
-    try:
-        quota, period = (float(number) for number in numbers)
-    except ValueError:  # "max", or no such files
-        return math.inf
-    return quota / period if quota > 0 and period > 0 else math.inf
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""
 
 
 # --- thread pools -------------------------------------------------------------------------------------------------------
@@ -380,6 +367,7 @@ def _cannot_keep() -> str:
     return ""
 
 
+_loaded_by = os.getpid()
 _share: ContextVar[int | None] = ContextVar("deepforecast_share", default=None)
 _limits = _Limits()
 _seen = _Seen()

@@ -8,6 +8,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from deepforecast.core.threads import one_thread_if_forked
+
 AUTOCAST_DEVICES = ("cpu", "cuda", "mps", "xpu")
 
 
@@ -15,10 +17,12 @@ AUTOCAST_DEVICES = ("cpu", "cuda", "mps", "xpu")
 def torch_defaults(*, autocast: bool = False) -> Iterator[None]:
     """Create float32 tensors on the CPU and compute without autocast inside the block.
 
-    The caller's defaults return after it. The default device and autocast belong to the calling
-    thread and are overridden there. The default dtype belongs to the process: the first block to
-    be entered sets it and the last one to be left restores it, so that a network in one thread
-    does not see the caller's dtype when a block in another thread ends.
+    In a forked process torch computes on one thread. The caller's defaults return after the block.
+
+    The default device and autocast belong to the calling thread and are overridden there. The
+    default dtype belongs to the process: the first block to be entered sets it and the last one
+    to be left restores it, so that a network in one thread does not see the caller's dtype when a
+    block in another thread ends.
 
     With `autocast=True` autocast stays as it is, for a step of a Trainer that has set it up.
 
@@ -30,6 +34,7 @@ def torch_defaults(*, autocast: bool = False) -> Iterator[None]:
     import torch
 
     with ExitStack() as stack:
+        stack.enter_context(one_thread_if_forked())
         stack.enter_context(_float32(torch))
         if torch.get_default_device().type != "cpu":
             stack.enter_context(torch.device("cpu"))

@@ -6,7 +6,7 @@ import math
 
 import torch
 
-from deepforecast.core.threads import allowed_threads
+from deepforecast.core.threads import torch_threads
 from deepforecast.errors import TrainingWarning, say
 from deepforecast.nn.network import ForecastNetwork
 from deepforecast.nn.windows import Windows
@@ -23,7 +23,7 @@ def threads_for(network: ForecastNetwork, options: Options) -> int:
     """Threads of a step: one where the work of two is not worth dividing."""
     cells = [one for part in network.modules() if isinstance(part, torch.nn.RNNBase) for one in part.parameters()]
     work = network.work + sum(one.numel() for one in cells) * (network.sizes.input_size - 1)  # once for each row of a window
-    return allowed_threads() if work * options.batch_size >= WORTH else 1
+    return torch_threads() if work * options.batch_size >= WORTH else 1
 
 
 def placed(windows: Windows, device: torch.device) -> Windows:

@@ -244,14 +244,16 @@ class TestNested:
         for seen in map_chunks(work, 4, workers=2, prefer=prefer, cost=SECOND):
             assert seen == ({1}, 1, {True})
 
-    def test_the_caller_has_its_threads_back(self):
+    def test_the_caller_has_its_threads_back(self, monkeypatch):
+        monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
         pools = [(pool, pool.get()) for pool in threads._pools()]
         map_chunks(lambda part: 0, 10, workers=2, cost=SECOND)
         map_chunks(lambda part: 0, 10, workers=1, cost=SECOND)
         assert all(pool.get() == before for pool, before in pools)
         assert threads.allowed_threads() == threads.available_cpus()
 
-    def test_alone_the_work_may_use_all_threads_for_what_it_starts_itself(self):
+    def test_alone_the_work_may_use_all_threads_for_what_it_starts_itself(self, monkeypatch):
+        monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
         assert map_chunks(lambda part: threads.allowed_threads(), 1, workers=1) == [threads.available_cpus()]
 
 

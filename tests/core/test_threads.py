@@ -52,22 +52,67 @@ def group(root: Path, line: str, **files: str) -> Path:
     ],
 )
 def test_quota(tmp_path, line, files, cpus):
-    assert threads._quota(group(tmp_path, line, **files)) == cpus
+    assert threads.quota(group(tmp_path, line, **files)) == cpus
 
 
 def test_available_cpus_is_at_least_one(monkeypatch):
     monkeypatch.delenv("LOKY_MAX_CPU_COUNT", raising=False)
-    monkeypatch.setattr(threads, "_quota", lambda: 0.2)
+    monkeypatch.setattr(threads, "quota", lambda: 0.2)
     assert threads.available_cpus() == 1
-    monkeypatch.setattr(threads, "_quota", lambda: 1.2)
-    monkeypatch.setattr(threads, "_affinity", lambda: 8)
+    monkeypatch.setattr(threads, "quota", lambda: 1.2)
+    monkeypatch.setattr(threads, "affinity", lambda: 8)
     assert threads.available_cpus() == 2
-    monkeypatch.setattr(threads, "_quota", lambda: math.inf)
+    monkeypatch.setattr(threads, "quota", lambda: math.inf)
     assert threads.available_cpus() == 8
     monkeypatch.setenv("LOKY_MAX_CPU_COUNT", "3")
     assert threads.available_cpus() == 3
     monkeypatch.setenv("LOKY_MAX_CPU_COUNT", "many")
     assert threads.available_cpus() == 8
+
+
+@pytest.mark.parametrize(
+    ("variable", "wanted"),
+    [("1", 1), ("3", 3), ("2,4", 2), (" 2 ", 2), ("9", 4), ("0", 4), ("many", 4), ("", 4)],
+)
+def test_allowed_threads_honour_omp_num_threads(monkeypatch, variable, wanted):
+    monkeypatch.setattr(threads, "available_cpus", lambda: 4)
+    monkeypatch.setenv("OMP_NUM_THREADS", variable)
+    assert threads.allowed_threads() == wanted
+    with threads.as_worker():
+        assert threads.allowed_threads() == 1
+
+
+def test_networks_use_no_more_threads_than_are_set_in_torch(monkeypatch):
+    import torch
+
+    monkeypatch.setattr(threads, "available_cpus", lambda: 4)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    before = torch.get_num_threads()
+    try:
+        for number, wanted in ((1, 1), (3, 3), (7, 4)):
+            torch.set_num_threads(number)
+            assert threads.torch_threads() == wanted
+            with threads.limited(2):
+                assert threads.torch_threads() == wanted, "of the caller, not of the block"
+            assert torch.get_num_threads() == number
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_a_forked_process_computes_on_one_thread():
+    code = """
+import os
+from deepforecast.core import threads
+threads.available_cpus = lambda: 4
+os.environ.pop("OMP_NUM_THREADS", None)
+assert threads.allowed_threads() == 4 and not threads.forked()
+pid = os.fork()
+if not pid:
+    with threads.one_thread_if_forked():
+        os._exit(0 if threads.allowed_threads() == 1 and threads.forked() else 1)
+print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+"""
+    assert run(code) == "0"
 
 
 def blas() -> set[int]:
@@ -161,7 +206,7 @@ class TestLimited:
         with threads.as_worker():
             assert threads.allowed_threads() == 1
             assert blas() == {1}
-        assert threads.allowed_threads() == before == threads.available_cpus()
+        assert threads.allowed_threads() == before
 
 
 def openmp_of_torch() -> str:

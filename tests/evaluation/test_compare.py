@@ -291,7 +291,10 @@ class Spread(LastValue):
         return Learned({"last": np.full(len(panel), found * 100 + threads.allowed_threads(), np.float64)})
 
 
-def test_a_model_of_many_threads_has_one_beside_other_models_and_all_alone() -> None:
+def test_a_model_of_many_threads_has_one_beside_other_models_and_all_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     together = board(Spread(), Naive(), options=Backtest(workers=2), frame=FRAME[:192])
     assert set(together.forecasts["Spread"]) == {101}
     every = threads.available_cpus()

@@ -163,6 +163,7 @@ def test_trials_show_no_bar_and_have_the_threads_of_the_run(monkeypatch: pytest.
             map_chunks(lambda part: time.sleep(0.05), len(panel), cost=1.0)
             return super()._fit(panel, monitor)
 
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     seen: list[int] = []
     panel, plan = Panel.from_frame(FRAME), Plan(4, 2, 4)
     models = [Threaded(horizon=4, alias=alias) for alias in "AB"]

@@ -240,6 +240,6 @@ def test_epochs_of_ones_own_trainer_are_passes_over_the_windows() -> None:
 )  # fmt: skip
 def test_threads_follow_from_sizes(model: Any, several: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two threads are worth their cost from a recurrent layer of 64 on, 256 windows of 96 at a time."""
-    monkeypatch.setattr(policy, "allowed_threads", lambda: 2)
+    monkeypatch.setattr(policy, "torch_threads", lambda: 2)
     module = model.clone(max_steps=1, batch_size=256).lightning_module(generate(1, 300))
     assert policy.threads_for(module.network, module.options) == (2 if several else 1)

@@ -14,7 +14,7 @@ import torch
 from deepforecast.core.forecast import Forecast, SampledForecast
 from deepforecast.core.noise import standard_normal
 from deepforecast.core.state import Learned
-from deepforecast.core.threads import allowed_threads, torch_limited
+from deepforecast.core.threads import torch_limited, torch_threads
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.windows import static_of
@@ -190,7 +190,7 @@ class Ahead:
         found: list[tuple[Any, Any, Any]] = []
         each = len(tail) // len(self.tail)
         small = len(tail) <= LEAST or self._small(len(tail))
-        threads = 1 if small else allowed_threads()
+        threads = 1 if small else torch_threads()
         with torch_defaults(), torch.inference_mode(), torch_limited(threads):
             for start in range(0, len(tail), most):
                 rows = slice(start, min(start + most, len(tail)))

@@ -12,7 +12,7 @@ import torch
 
 from deepforecast.core.finite import finite
 from deepforecast.core.forecast import Forecast, refuse_taken
-from deepforecast.core.threads import allowed_threads, torch_limited
+from deepforecast.core.threads import torch_limited, torch_threads
 from deepforecast.data import frames
 from deepforecast.data.frames import Floats, Frame, Ints
 from deepforecast.data.whole import whole_number
@@ -88,7 +88,7 @@ def beams(ahead: Ahead, width: int) -> tuple[Floats, Floats]:
     """The most probable paths, (series, paths, steps), and their logarithms of probability, (series, paths)."""
     found = []
     size = max(ROWS // width // LEAST, 1) * LEAST
-    threads = 1 if ahead._small(len(ahead.tail) * width) else allowed_threads()
+    threads = 1 if ahead._small(len(ahead.tail) * width) else torch_threads()
     with torch_defaults(), torch.inference_mode(), torch_limited(threads):
         for start in range(0, len(ahead.tail), size):
             rows = np.arange(start, min(start + size, len(ahead.tail)))

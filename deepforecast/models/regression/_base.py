@@ -20,6 +20,7 @@ from deepforecast.core.monitor import Monitor
 from deepforecast.core.params import param
 from deepforecast.core.preparing import refuse_short
 from deepforecast.core.state import Learned
+from deepforecast.core.threads import one_thread_if_forked
 from deepforecast.data import frames
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats, Frame, Ints
@@ -98,6 +99,7 @@ class Regressive(Forecaster):
         "lags": None, "windows": None, "differences": None, "scale": False, "strategy": "direct"
     }  # fmt: skip
 
+    @one_thread_if_forked()
     def importance(self, frame: Frame | None = None, *, static: Frame | None = None) -> Frame:
         """How much each feature counts, as shares of the whole, the largest first: columns `feature` and `importance`.
 
@@ -162,6 +164,7 @@ class Regressive(Forecaster):
         held["regressors"][:] = made
         return Learned(held, shared)
 
+    @one_thread_if_forked()
     def _made(self, plan: Plan, panel: Panel, z: Floats, scales: Mapping[str, Any], part: Ints | None) -> Made:
         """The regressors of a panel, or of one of its series."""
         if part is not None:
@@ -199,6 +202,7 @@ class Regressive(Forecaster):
             held["regressors"] = learned["regressors"]
         return replace(learned, by_series=held)
 
+    @one_thread_if_forked()
     def _forecast(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> Forecast:
         ahead = self._ahead_of(learned, steps, future)
         mean = self._bounded(ahead.back(self._stepped(ahead, 0), self._spread(learned) if self.point_kind == "mean" else None))
@@ -212,6 +216,7 @@ class Regressive(Forecaster):
         known = _units.applied({name: one for name, one in future.items() if name != self.weight}, learned["units"])
         return Ahead(Plan.read(learned["plan"]), learned, steps, known)
 
+    @one_thread_if_forked()
     def _explain(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> dict[str, Floats]:
         from deepforecast.models.regression import _explaining
 
@@ -276,6 +281,7 @@ class Regressive(Forecaster):
     def _plain(self, made: Made, foreign: Foreign) -> dict[str, Any]:
         return {"spread": made.spread, "models": [[self._written(one, foreign) for one in step] for step in made.models]}
 
+    @one_thread_if_forked()
     def _living(self, said: Mapping[str, Any], foreign: Foreign) -> Made:
         return Made([[self._revived(one, foreign) for one in step] for step in said["models"]], said["spread"])
 

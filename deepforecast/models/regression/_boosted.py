@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from deepforecast.core.params import param
-from deepforecast.core.threads import waiting_passively
+from deepforecast.core.threads import allowed_threads, forked, waiting_passively
 from deepforecast.data.frames import Floats
 from deepforecast.errors import DataError, DependencyError, ParameterError, some
 from deepforecast.models.regression._base import Regressive
@@ -33,6 +33,7 @@ class Boosted(Regressive):
     takes_missing: ClassVar[bool] = True
     gives_quantiles: ClassVar[bool] = True
 
+    thread_options: ClassVar[tuple[str, ...]] = ()  # names in `options` for the number of threads
     package: ClassVar[str | None] = None  # what it needs that does not come with the library
     small: ClassVar[dict[str, Any]] = {}  # what lets trees grow on a few rows
     warm_up_params: ClassVar[dict[str, Any]] = {"n_trees": 1, "early_stopping": None, "validation": None}
@@ -78,6 +79,16 @@ class Boosted(Regressive):
             )
         return before, late
 
+    def _threads(self) -> int:
+        """Threads of the learner: those of `options`, else the usual; in a forked process one."""
+        options = self.options or {}
+        given = [int(options[name]) for name in self.thread_options if name in options]
+        return given[0] if given and given[0] > 0 and not forked() else allowed_threads()
+
+    def _other_options(self) -> dict[str, Any]:
+        """The `options` without the number of threads."""
+        options = self.options or {}
+        return {name: value for name, value in options.items() if name not in self.thread_options}
 
     def _refuse_unknown(self, known: Iterable[str]) -> None:
         """Of `options` those that the learner would pass over in silence."""

@@ -13,7 +13,6 @@ import numpy as np
 from deepforecast.core.foreign import Foreign
 from deepforecast.core.params import param
 from deepforecast.core.registry import register
-from deepforecast.core.threads import allowed_threads
 from deepforecast.data.frames import Floats
 from deepforecast.models.regression._boosted import Boosted, imported
 from deepforecast.models.regression._samples import Sample
@@ -39,6 +38,7 @@ class CatBoost(Boosted):
 
     capabilities = replace(Boosted.capabilities, explains=True)
     gives_shares: ClassVar[bool] = True
+    thread_options: ClassVar[tuple[str, ...]] = ("thread_count",)
     package: ClassVar[str | None] = "catboost"
     learning_example: ClassVar[dict[str, Any]] = {**Boosted.learning_example, "depth": 2, "penalty": 1.0}
 
@@ -68,17 +68,18 @@ class CatBoost(Boosted):
             "l2_leaf_reg": self.penalty,
             "random_seed": self.seed,
             "loss_function": "RMSE" if level is None else f"Quantile:alpha={level!r}",
-            "thread_count": allowed_threads(),
+            "thread_count": self._threads(),
             "allow_writing_files": False,
             "logging_level": "Silent",
             **(drawn if self.row_share < 1 and rows >= FEW and "bootstrap_type" not in (self.options or {}) else WHOLE),
-            **(self.options or {}),
+            **self._other_options(),
         }
 
     def _values(self, regressor: Any, rows: Any) -> Floats:
         if "constant" in regressor:
             return np.full(len(rows), regressor["constant"])
-        return np.asarray(regressor["model"].predict(_pool_of(rows, regressor["categories"]), thread_count=allowed_threads()))
+        pool = _pool_of(rows, regressor["categories"])
+        return np.asarray(regressor["model"].predict(pool, thread_count=self._threads()))
 
     def _shares(self, regressor: Any, rows: Any) -> Floats:
         found = np.zeros((len(rows), rows.shape[1] + 1))
@@ -86,7 +87,9 @@ class CatBoost(Boosted):
             found[:, -1] = regressor["constant"]
             return found
         pool = _pool_of(rows, regressor["categories"])
-        shares = regressor["model"].get_feature_importance(pool, type="ShapValues", thread_count=allowed_threads())
+        shares = regressor["model"].get_feature_importance(
+            pool, type="ShapValues", thread_count=self._threads()
+        )
         found[:, [*_order(rows.shape[1], regressor["categories"]), -1]] = shares
         return found
 

@@ -10,7 +10,7 @@ import numpy as np
 from deepforecast.core.foreign import Foreign
 from deepforecast.core.params import param
 from deepforecast.core.registry import register
-from deepforecast.core.threads import waiting_passively
+from deepforecast.core.threads import allowed_threads, limited, waiting_passively
 from deepforecast.data.frames import Floats
 from deepforecast.models.regression import _trees
 from deepforecast.models.regression._boosted import Boosted, lossy
@@ -96,7 +96,8 @@ class GradientBoosting(Boosted):
 
 
 def _fitted(model: Any, sample: Sample) -> Any:
-    return model.fit(without_empty(sample.rows), sample.target, sample_weight=sample.weight)
+    with limited(allowed_threads()):
+        return model.fit(without_empty(sample.rows), sample.target, sample_weight=sample.weight)
 
 
 def _countable(values: Any) -> bool:

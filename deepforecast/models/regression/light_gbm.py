@@ -11,7 +11,6 @@ import numpy as np
 from deepforecast.core.foreign import Foreign
 from deepforecast.core.params import param
 from deepforecast.core.registry import register
-from deepforecast.core.threads import allowed_threads
 from deepforecast.data.frames import Floats
 from deepforecast.models.regression import _tree_files
 from deepforecast.models.regression._boosted import Boosted, imported
@@ -35,6 +34,9 @@ class LightGBM(Boosted):
 
     capabilities = replace(Boosted.capabilities, explains=True)
     gives_shares: ClassVar[bool] = True
+    thread_options: ClassVar[tuple[str, ...]] = (
+        "num_threads", "num_thread", "nthread", "nthreads", "n_jobs"
+    )  # fmt: skip
     package: ClassVar[str | None] = "lightgbm"
     small: ClassVar[dict[str, Any]] = {"min_rows": 3}
     learning_example: ClassVar[dict[str, Any]] = {
@@ -76,17 +78,18 @@ class LightGBM(Boosted):
             "seed": self.seed,
             "deterministic": True,
             "force_row_wise": True,
-            "num_threads": allowed_threads(),
+            "num_threads": self._threads(),
             "verbosity": -1,
             **aim,
-            **(self.options or {}),
+            **self._other_options(),
         }
 
     def _values(self, regressor: Any, rows: Any) -> Floats:
-        return np.asarray(regressor.predict(rows, num_threads=allowed_threads()), dtype=np.float64)
+        return np.asarray(regressor.predict(rows, num_threads=self._threads()), dtype=np.float64)
 
     def _shares(self, regressor: Any, rows: Any) -> Floats:
-        return np.asarray(regressor.predict(rows, pred_contrib=True, num_threads=allowed_threads()), dtype=np.float64)
+        shares = regressor.predict(rows, pred_contrib=True, num_threads=self._threads())
+        return np.asarray(shares, dtype=np.float64)
 
     def _gains(self, regressor: Any) -> Floats:
         return np.asarray(regressor.feature_importance("gain"), dtype=np.float64)

@@ -37,6 +37,7 @@ class XGBoost(Boosted):
 
     capabilities = replace(Boosted.capabilities, explains=True)
     gives_shares: ClassVar[bool] = True
+    thread_options: ClassVar[tuple[str, ...]] = ("nthread", "n_jobs")
     package: ClassVar[str | None] = "xgboost"
     small: ClassVar[dict[str, Any]] = {"min_rows": 1}
     learning_example: ClassVar[dict[str, Any]] = {
@@ -74,21 +75,23 @@ class XGBoost(Boosted):
             "lambda": self.penalty,
             "seed": self.seed,
             "tree_method": "hist",
-            "nthread": allowed_threads(),
+            "nthread": self._threads(),
             "verbosity": 0,
             **({"objective": "reg:squarederror"} if level is None else quantile),
-            **(self.options or {}),
+            **self._other_options(),
         }
 
     def _values(self, regressor: Any, rows: Any) -> Floats:
         if regressor.num_features() != rows.shape[1]:
             raise DataError(f"Its trees saw {regressor.num_features()} columns, and rows have {rows.shape[1]}. Fit it again.")
-        regressor.set_param({"nthread": allowed_threads()})
+        regressor.set_param({"nthread": self._threads()})
         found = regressor.inplace_predict(_lacking(rows, regressor.feature_types), validate_features=False)
         return np.asarray(found, dtype=np.float64)
 
     def _shares(self, regressor: Any, rows: Any) -> Floats:
-        return np.asarray(regressor.predict(_table(rows, regressor.feature_types), pred_contribs=True), dtype=np.float64)
+        regressor.set_param({"nthread": self._threads()})
+        data = _table(rows, regressor.feature_types)
+        return np.asarray(regressor.predict(data, pred_contribs=True), dtype=np.float64)
 
     def _gains(self, regressor: Any) -> Floats:
         found = regressor.get_score(importance_type="total_gain")

@@ -1,0 +1,51 @@
+"""The CPUs granted to this process, by affinity and by the quota of its control groups."""
+
+from __future__ import annotations
+
+import math
+import os
+from functools import cache
+from pathlib import Path, PurePosixPath
+
+
+def affinity() -> int:
+    """Count the CPUs that the scheduler may use for this process."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+@cache  # read once: it takes as long as fitting a series
+def quota(root: Path = Path("/")) -> float:
+    """CPUs granted by the control groups, from that of this process up to the root; infinity without a quota."""
+    granted = [math.inf]
+    for line in _read(root / "proc/self/cgroup").splitlines():
+        _, _, names_and_path = line.partition(":")
+        names, _, path = names_and_path.partition(":")
+        if names and "cpu" not in names.split(","):
+            continue
+        mounts = (names, "cpu", "cpu,cpuacct") if names else ("", "unified")
+        # A container may see its host's path here and its own group as the root: hence every parent, too.
+        group = PurePosixPath(path.lstrip("/"))
+        granted += [_granted(root / "sys/fs/cgroup" / mount / part) for mount in mounts for part in (group, *group.parents)]
+    return min(granted)
+
+
+def _granted(group: Path) -> float:
+    """CPUs that one control group grants: `cpu.max` in version 2, two files in version 1."""
+    numbers = _read(group / "cpu.max").split() or [
+        *_read(group / "cpu.cfs_quota_us").split(),
+        *_read(group / "cpu.cfs_period_us").split(),
+    ]
+    try:
+        quota, period = (float(number) for number in numbers)
+    except ValueError:  # "max", or no such files
+        return math.inf
+    return quota / period if quota > 0 and period > 0 else math.inf
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
