@@ -1,6 +1,7 @@
-"""The table of measurements in README.md, from benchmarks/results: python benchmarks/readme_table.py [--check]
+"""The generated parts of README.md: python benchmarks/readme_table.py [--check]
 
-Which cells of which result stand in it is said below; no figure is typed. Rows in which another library is ahead stay.
+The table of measurements comes from benchmarks/results; which cells stand in it is said below, no figure is typed, and rows
+in which another library is ahead stay. What models cannot do comes from the capabilities of each with its defaults.
 """
 
 from __future__ import annotations
@@ -10,9 +11,12 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from deepforecast.errors import ParameterError
+
 ROOT = Path(__file__).resolve().parents[1]
 README, RESULTS = ROOT / "README.md", ROOT / "benchmarks" / "results"
 BEGIN, END = "<!-- measured: python benchmarks/readme_table.py -->\n", "<!-- measured: end -->\n"
+DECLARED = re.compile(r"(?<=<!-- capabilities -->).*?(?=<!-- end -->)")
 Place = tuple[str, str]  # how the row begins (several cells: parted by a bar), and the column
 
 
@@ -57,6 +61,9 @@ LINES = (
 )  # fmt: skip
 
 
+METHODS = (("simulate", "simulates"), ("explain", "explains"))
+
+
 def table() -> str:
     """The table as Markdown."""
     rows = ["| | here | beside | error here | beside |", "|---|---|---|---|---|"]
@@ -90,8 +97,30 @@ def _begins(cells: list[str], start: list[str]) -> bool:
     return cells[: len(start)] == start or (len(start) == 1 and cells[0].startswith(start[0]))
 
 
+def capabilities() -> str:
+    """The methods that not every model has, and the models that lack them."""
+    return ", ".join(f"`{method}` (all but {_lacking(name)})" for method, name in METHODS)
+
+
+def _lacking(capability: str) -> str:
+    from deepforecast.core import registry
+
+    lacking = []
+    for cls in registry.models():
+        try:
+            model = cls()
+        except ParameterError:  # a wrapper, which can do what the model or regressor in it can
+            continue
+        if not getattr(model.capabilities, capability):
+            lacking.append(f"`{cls.__name__}`")
+    return ", ".join(lacking)
+
+
 def updated(readme: str) -> str:
-    """The text of a README with the table anew."""
+    """The text of a README with its generated parts as they are now."""
+    if not DECLARED.search(readme):
+        raise SystemExit("README.md marks the methods of models by <!-- capabilities --><!-- end -->")
+    readme = DECLARED.sub(lambda _: capabilities(), readme)
     if BEGIN not in readme or END not in readme:
         raise SystemExit(f"README.md marks where the table stands by\n{BEGIN}{END}")
     return re.sub(f"(?<={re.escape(BEGIN)}).*?(?={re.escape(END)})", lambda _: "\n" + table() + "\n", readme, flags=re.DOTALL)

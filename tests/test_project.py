@@ -108,6 +108,17 @@ def test_readme_figures_are_those_measured() -> None:
         measured["cell"]("ets", ("AutoNothing", "MASE"))
 
 
+def test_readme_names_the_models_that_lack_a_method() -> None:
+    updated = runpy.run_path(str(ROOT / "benchmarks" / "readme_table.py"))["updated"]
+    readme = (ROOT / "README.md").read_text("utf-8")
+    (claims,) = re.findall(r"<!-- capabilities -->(.*?)<!-- end -->", readme)
+    for method, capability in (("simulate", "simulates"), ("explain", "explains")):
+        lacking = re.findall(rf"`{method}` \(all but ([^)]*)\)", claims)[0].replace("`", "").split(", ")
+        models = [getattr(deepforecast, name) for name in MODELS if name not in ("Conformal", "Regression")]
+        assert lacking == [model.__name__ for model in models if not getattr(model().capabilities, capability)]
+    assert updated(readme.replace(claims, "`simulate`, `explain`")) == readme, "run python benchmarks/readme_table.py"
+
+
 def test_readme_pictures_are_there() -> None:
     markdown = (ROOT / "README.md").read_text("utf-8")
     missing = [name for name in re.findall(r"!\[[^\]]*\]\(([^)]+)\)", markdown) if not (ROOT / name).is_file()]

@@ -178,7 +178,7 @@ _ = figure.colorbar(shown, label="weight")
 # ## Seven scores
 #
 # In general the rows have **keys** too: what a row shows to whoever looks for something. A score compares a query $q$ with
-# a key $k$. There are seven in use. $D$ is their length; capital letters and $v$ are learned.
+# a key $k$. There are seven in use. $D$ is their length; the matrices $W$ and the vectors $v$ and $w_l$ are learned.
 #
 # | name | score | by |
 # |---|---|---|
@@ -489,7 +489,8 @@ looking = Seq2Seq(attention="additive", alias="attention", **settings)
 board = compare([SeasonalNaive(), blind, looking], sea, horizon=12, n_windows=2 if SHORT else 8, refit=False)
 print(board.table[["model", "mase"]].round(2).to_string(index=False))
 mase = board.table.set_index("model")["mase"]
-assert SHORT or mase["attention"] < mase["last state alone"]
+assert SHORT or abs(mase["attention"] - mase["last state alone"]) < 0.02
+assert SHORT or mase.idxmax() == "SeasonalNaive"
 
 # %%
 model = looking.clone(horizon=12).fit(sea)
@@ -508,10 +509,11 @@ assert SHORT or summer > 0.6
 assert SHORT or tried["most"].item() > tried["random"].item()
 
 # %% [markdown]
-# With attention the error is a little smaller than without, and than last year's values. It is one series and one run, so
-# that may be luck. The picture is no diagonal now. Whatever step is asked for, the network looks at the same months of each
-# year, June to August, when the sea cools. Why these? The weights do not say: a row that was encoded tells of the rows before
-# it, too. What we may say is what was tried: if the rows looked at most are hidden, the forecast moves more than if others are.
+# With attention the error is that without it, to two digits, and both are smaller than that of last year's values: on this
+# series looking back does not pay. The picture is no diagonal now. Whatever step is asked for, the network looks at the same
+# months of each year, June to August, when the sea cools. Why these? The weights do not say: a row that was encoded tells of
+# the rows before it, too. What we may say is what was tried: if the rows looked at most are hidden, the forecast moves more
+# than if others are.
 #
 # ## Exercises
 #

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tutorials" / "site"))
 
 from builder import benchmarks, course, docstrings, entries, errors, further, home, links, llms, models, reference, written  # noqa: E402
-from builder.page import BuildError, Page, folded  # noqa: E402
+from builder.page import WRITTEN, BuildError, Page, folded  # noqa: E402
 
 
 def test_every_public_name_has_its_place() -> None:
@@ -242,4 +243,29 @@ def test_marks_in_written_pages_are_filled() -> None:
     assert "`SeasonalNaive`" not in written.able("future")
     assert written.rooms().count("\n") >= 12
     with pytest.raises(BuildError, match="nonsense"):
-        written._filled(written.MARK.search("<!-- nonsense -->"), "guide")  # type: ignore[arg-type]
+        written._filled(written.MARK.search("<!-- nonsense --><!-- end -->"), "guide")  # type: ignore[arg-type]
+
+
+README_PAGES = sorted(set(re.findall(r"\]\(tutorials/site/pages/(\w+)\.md\)", (ROOT / "README.md").read_text("utf-8"))))
+
+
+@pytest.mark.parametrize("name", README_PAGES)
+def test_pages_the_readme_links_to_read_well_in_the_repository(name: str) -> None:
+    text = (WRITTEN / f"{name}.md").read_text("utf-8")
+    unfilled = [mark[0] for mark in written.MARK.finditer(text) if not mark["content"].strip()]
+    assert unfilled == [], "run python -m builder.written in tutorials/site"
+    targets = re.findall(r"\]\(((?!https?://)[^)#]+)", text)
+    assert [target for target in targets if not (WRITTEN / target).exists()] == []
+
+
+def test_lists_of_models_in_the_guide_are_those_declared() -> None:
+    guide = (WRITTEN / "guide.md").read_text("utf-8")
+    assert written.updated("guide") == guide, "run python -m builder.written in tutorials/site"
+    assert guide.count("<!-- models") == 6
+
+
+@pytest.mark.slow
+def test_messages_on_the_errors_page_are_those_raised() -> None:
+    page = (WRITTEN / "errors.md").read_text("utf-8")
+    assert page.count("<!-- message -->") > 20
+    assert errors.updated() == page, "run python -m builder.written in tutorials/site"

@@ -5,30 +5,45 @@ from __future__ import annotations
 import contextlib
 import re
 import tempfile
+import textwrap
 import warnings
 from typing import Any
 
+from builder.home import placed
 from builder.page import WRITTEN, BuildError, Page
 from deepforecast.errors import DataWarning, DeepForecastError, TrainingWarning
 
-PIECE = re.compile(r"```python\n(?P<code>.*?)```\n(?P<mark><!-- said -->)?", flags=re.DOTALL)
+PIECE = re.compile(
+    r"```python\n(?P<code>.*?)```\n(?P<mark>\n<!-- message -->\n.*?<!-- end -->\n)?", flags=re.DOTALL
+)
 SAID = (DeepForecastError, DataWarning, TrainingWarning, AttributeError)  # the last: a name the package does not have
+WIDTH = 110  # characters of a line of a message on the written page
 
 
 def page() -> Page:
-    """The written page with every message filled in."""
-    text = (WRITTEN / "errors.md").read_text("utf-8")
+    """The written page with every message as it is now."""
+    return Page("errors.md", "Messages", placed(_run("``` {{ .text .said }}\n{message}\n```\n", 10**6)))
+
+
+def updated() -> str:
+    """The text of the written page with every message as it is now, between its marks."""
+    return _run("<!-- message -->\n```text\n{message}\n```\n<!-- end -->\n", WIDTH)
+
+
+def _run(form: str, width: int) -> str:
+    """Run the pieces of code in turn, and put below each what it raises or warns."""
     setting: dict[str, Any] = {}
+
+    def filled(piece: re.Match[str]) -> str:
+        if not piece["mark"]:  # what all others need
+            exec(compile(piece["code"], "errors.md", "exec"), setting)  # noqa: S102
+            return piece[0]
+        message = textwrap.fill(said(piece["code"], setting), width, break_long_words=False, break_on_hyphens=False)
+        return f"```python\n{piece['code']}```\n\n{form.format(message=message)}"
+
+    text = (WRITTEN / "errors.md").read_text("utf-8")
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
-        filled = PIECE.sub(lambda piece: _filled(piece, setting), text)
-    return Page("errors.md", "Messages", filled)
-
-
-def _filled(piece: re.Match[str], setting: dict[str, Any]) -> str:
-    if not piece["mark"]:  # what all others need
-        exec(compile(piece["code"], "errors.md", "exec"), setting)  # noqa: S102
-        return piece[0]
-    return f"```python\n{piece['code']}```\n\n``` {{ .text .said }}\n{said(piece['code'], setting)}\n```\n"
+        return PIECE.sub(filled, text)
 
 
 def said(code: str, setting: dict[str, Any]) -> str:

@@ -6,7 +6,13 @@ import re
 
 from builder.page import ROOT, BuildError, Page
 
-PLACES = {  # where what the files link to stands on the site
+PLACES = {  # where what the files link to stands on the site; written pages link from their own folder
+    r"\.\./\.\./\.\./README\.md#what-is-here": "models/index.md",
+    r"\.\./\.\./\.\./benchmarks/results/(\w+)\.md": r"benchmarks/\1.md",
+    r"\.\./\.\./\.\./benchmarks/results/": "benchmarks/index.md",
+    r"\.\./\.\./\.\./CONTRIBUTING\.md": "contributing.md",
+    r"((?:errors|guide|install|migration|rooms)\.md(?:#[\w-]+)?)": r"\1",
+    r"(reference/[\w-]+\.md)": r"\1",
     r"benchmarks/results/(\w+)\.md": r"benchmarks/\1.md",
     r"benchmarks/(?:README\.md|results/)?": "benchmarks/index.md",
     r"CONTRIBUTING\.md": "contributing.md",

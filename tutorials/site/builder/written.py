@@ -1,7 +1,11 @@
-"""Pages written by hand; a comment in them says what is filled in from the library itself.
+"""Pages written by hand, with parts that are filled in from the library itself, between two comments.
 
-<!-- models missing -->     the models that declare a capability        <!-- rooms -->    the rooms and what each is for
-<!-- source PATH -->        the text of a file of the project
+<!-- models missing -->...<!-- end -->     the models that declare a capability
+<!-- rooms --><!-- end -->                 the packages and what each is for
+<!-- source PATH --><!-- end -->           the text of a file of the project
+
+The lists of models, and the messages of errors.md, stand in the files too, which are read in the repository:
+`python -m builder.written` in tutorials/site brings them up to date.
 """
 
 from __future__ import annotations
@@ -11,16 +15,24 @@ import re
 import tomllib
 from collections.abc import Callable, Iterator
 
+from builder.home import placed
 from builder.page import ROOT, WRITTEN, BuildError, Page, table
 from deepforecast.core import registry
 
-MARK = re.compile(r"<!-- (?P<what>\w+)(?: (?P<of>\S+))? -->")
+MARK = re.compile(r"<!-- (?P<what>\w+)(?: (?P<of>\S+))? -->(?P<content>.*?)<!-- end -->", flags=re.DOTALL)
 
 
 def page(name: str) -> Page:
     """The page, with its first heading as its title."""
     text = (WRITTEN / f"{name}.md").read_text("utf-8")
-    return Page(f"{name}.md", text.partition("\n")[0].removeprefix("# "), MARK.sub(lambda mark: _filled(mark, name), text))
+    filled = placed(MARK.sub(lambda mark: _filled(mark, name), text))
+    return Page(f"{name}.md", text.partition("\n")[0].removeprefix("# "), filled)
+
+
+def updated(name: str) -> str:
+    """The text of a page with its lists of models as they are now, between their marks."""
+    text = (WRITTEN / f"{name}.md").read_text("utf-8")
+    return MARK.sub(lambda mark: f"<!-- {mark['what']} {mark['of']} -->{_filled(mark, name)}<!-- end -->", text)
 
 
 def _filled(mark: re.Match[str], name: str) -> str:
@@ -68,4 +80,15 @@ def source(path: str) -> str:
     return f"```python\n{(ROOT / path).read_text('utf-8').rstrip()}\n```"
 
 
+def main() -> None:
+    """Bring the pages that the README links to up to date."""
+    from builder import errors
+
+    for name, text in (("guide", updated("guide")), ("errors", errors.updated())):
+        (WRITTEN / f"{name}.md").write_text(text, "utf-8")
+
+
 FILLED: dict[str, Callable[[str], str]] = {"models": able, "rooms": rooms, "source": source}
+
+if __name__ == "__main__":
+    main()
