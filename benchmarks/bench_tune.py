@@ -1,9 +1,10 @@
-"""What a search costs and what it finds: `python benchmarks/bench_tune.py small`, `pruning [seed ...]`, `tables [data model]`.
+"""What a search costs and what it finds: `python benchmarks/bench_tune.py small` (or what is below, with its arguments).
 
 small    a trial of an LSTM of 16 for 20 steps on one window; what a trial costs beyond fit and predict, with a journal
+storages 40 trials of WindowMean on a journal and on SQLite: commits, seconds by the clock and of the CPU
 pruning  40 trials of an LSTM on NN5 that may end early, beside 40 that do not: score and seconds, by seeds of the sampler
 tables   30 trials of LSTM, Transformer and LightGBM on M4 hourly, NN5 and EPF-NP: gain over the defaults on windows held out
-The last two need DEEPFORECAST_DATA; their tables are kept in benchmarks/results/tune.md. One thread, CPU seconds.
+`pruning` and `tables` need DEEPFORECAST_DATA; their tables are kept in benchmarks/results/tune.md. One thread, CPU seconds.
 """
 
 from __future__ import annotations
@@ -54,6 +55,25 @@ def small(*_: str) -> list[str]:
                 (f"{name}: a trial beyond its own fit, forecast and score", full[0] - inside, float("nan")),
             ):  # fmt: skip
                 lines.append(f"| {what} | {1e3 * wall / count:.1f} | {1e3 * cpu / count:.1f} |")
+    return lines
+
+
+def storages(*_: str) -> list[str]:
+    """What each kind of file costs beyond the trials."""
+    from sqlalchemy import event
+    from sqlalchemy.engine import Engine
+
+    commits: list[Any] = []
+    event.listen(Engine, "commit", commits.append)
+    frame, options = datasets.generate(5, 120), Study(space={"window": (1, 60)})
+    lines = ["| storage | commits | s by the clock | s of the CPU |", "|---|---|---|---|"]
+    with tempfile.TemporaryDirectory() as folder:
+        for name in ("study.log", "study.db"):
+            tune(WindowMean(horizon=7), frame, n_trials=2, storage=Path(folder, f"first-{name}"), options=options)
+            commits.clear()
+            study = Path(folder, name)
+            wall, cpu, _ = timed(lambda s=study: tune(WindowMean(horizon=7), frame, n_trials=40, storage=s, options=options))
+            lines.append(f"| {name} | {len(commits)} | {wall:.2f} | {cpu:.2f} |")
     return lines
 
 
@@ -132,7 +152,7 @@ def main() -> None:
     """Run what is named."""
     warnings.simplefilter("ignore")
     name, *rest = sys.argv[1:] or ["small"]
-    print("\n".join({"small": small, "pruning": pruning, "tables": tables}[name](*rest)))
+    print("\n".join({"small": small, "storages": storages, "pruning": pruning, "tables": tables}[name](*rest)))
 
 
 if __name__ == "__main__":

@@ -46,7 +46,8 @@ def add_arguments(parser: Parser, arguments: Sequence[str]) -> None:
         "--space", metavar="FILE", help="YAML file of what is searched, in place of the declared ranges"
     )
     study = parser.add_argument_group("the study")
-    storage = study.add_argument("--storage", metavar="PLACE", help="journal file, .db for SQLite, or the URL of a database")
+    places = "journal file (the fastest), .db for SQLite, or the URL of a database"
+    storage = study.add_argument("--storage", metavar="PLACE", help=places)
     study.add_argument("--study-name", metavar="NAME", help="which study of the storage; models and horizon if not given")
     study.add_argument("--jobs", type=int, default=1, metavar="N", help="processes at a time (1)")
     study.add_argument("--sampler", choices=SAMPLERS, default=PLAIN.sampler, help="how configurations are drawn (tpe)")

@@ -20,6 +20,7 @@ from deepforecast.data.panel import Panel
 from deepforecast.errors import DeepForecastError, ParameterError, TrainingError, TrainingWarning, say, shown
 from deepforecast.evaluation.estimate import WORTH_SAYING, seconds_to_run
 from deepforecast.tuning import survival
+from deepforecast.tuning.database import database_of
 from deepforecast.tuning.identity import begun, identity_of
 from deepforecast.tuning.objective import Objective
 from deepforecast.tuning.result import TuningResult
@@ -45,6 +46,7 @@ def conducted(
         _announce(objective, options, total)
         settings: dict[str, Any] = {"length": objective.length, "by_window": objective.by_window, "retries": options.retries,
                                     "n_trials": total, "study_name": name}  # fmt: skip
+        study = None
         try:
             with quiet():
                 held = opened(place, lambda study, trial: survival.tried_again(study, trial, options.retries))
@@ -59,6 +61,10 @@ def conducted(
             raise
         except Exception as error:  # trials catch what they raise: this is the storage, or the sampler
             raise lost(place, error, _best_so_far(settings)) from error
+        finally:
+            database = database_of(study) if study is not None else None
+            if database is not None:
+                database.engine.dispose()  # its connections; the study opens others when it is asked again
 
 
 def _run(runner: Runner, result: TuningResult, place: Any) -> None:
@@ -148,33 +154,25 @@ def _detached(result: TuningResult) -> TuningResult:
 def _bar(runner: Runner, result: TuningResult) -> Iterator[Callable[[], None]]:
     """A bar over the trials of the whole study, with the best so far."""
     with quiet():
-        before = _ended(runner)
+        before = sum(one.state.is_finished() for one in survival.counted(runner.study, runner.options.retries))
     with counting(max(runner.n_trials - before, 0), "trials", runner.options.progress, alone=True) as count:
         seen = [before]
         bar = getattr(count, "__self__", None)  # tqdm's, where there is one: it can tell the best, too
 
-        def tell() -> None:
-            done = runner.study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
+        def tick() -> None:
+            every = survival.counted(runner.study, runner.options.retries)
+            done = [one for one in every if one.state == TrialState.COMPLETE]
             if done:
                 best = min(done, key=lambda one: float(one.values[0]))
                 result.settings["best"] = f"{best.values[0]:.6g} in trial {best.number}, {shown(best.params, 300)}"  # type: ignore[index]
                 if bar is not None:
                     bar.set_postfix_str(f"best {best.values[0]:.4g}", refresh=False)
+            finished = sum(one.state.is_finished() for one in every)
+            count(finished - seen[0])
+            seen[0] = finished
 
-        def tick() -> None:
-            now = _ended(runner)
-            if now > seen[0]:
-                tell()
-                count(now - seen[0])
-                seen[0] = now
-
-        tell()
+        tick()
         yield tick
-
-
-def _ended(runner: Runner) -> int:
-    every = survival.counted(runner.study, runner.options.retries)
-    return sum(one.state.is_finished() for one in every)
 
 
 def _announce(objective: Objective, options: Study, total: int) -> None:

@@ -18,6 +18,7 @@ from deepforecast.core.monitor import FOLD
 from deepforecast.core.progress import silent
 from deepforecast.errors import TrainingError, quietly
 from deepforecast.tuning import survival
+from deepforecast.tuning.database import database_of
 from deepforecast.tuning.objective import Found, Objective, Pruned, reason, refused
 from deepforecast.tuning.sampling import sampler_for
 from deepforecast.tuning.space import Configuration, read
@@ -126,6 +127,9 @@ class Runner:
             if self.options.sampler != "grid":
                 self.study.sampler = sampler_for(self.options, space, trial.number, several)
             tried = space.draw(trial)
+        database = database_of(self.study)
+        if database is not None:  # a trial whose process dies is tried again with the same parameters
+            database.flush()
         note |= {"model": tried.model, "key": space.key(tried)}
         if (same := self._done_before(note["key"])) is not None:
             return _copied(same, note)

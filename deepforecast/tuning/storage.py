@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import optuna
-from optuna.storages import BaseStorage, InMemoryStorage, RDBStorage
+from optuna.storages import BaseStorage, InMemoryStorage
 
 from deepforecast.errors import (
     DeepForecastError,
@@ -22,6 +22,7 @@ from deepforecast.errors import (
     TrainingError,
     shown,
 )
+from deepforecast.tuning.database import Database
 from deepforecast.tuning.journal import Lost, journal
 
 SQLITE = (".db", ".sqlite", ".sqlite3")
@@ -63,7 +64,7 @@ def told(storage: Any) -> str:
     return shown(f"{head.partition('://')[0]}://{user}:***@{tail}" if at and colon and "://" in head else text, 200)
 
 
-def _database(url: str, retried: Any) -> RDBStorage:
+def _database(url: str, retried: Any) -> Database:
     """A database; on a server trials give signs of life, by which those that died elsewhere are found."""
     scheme = url.partition("://")[0].partition("+")[0]
     if scheme not in SCHEMES:
@@ -76,8 +77,12 @@ def _database(url: str, retried: Any) -> RDBStorage:
     }  # fmt: skip
     if single and (folder := os.path.dirname(url.partition(":///")[2])) and not os.path.isdir(folder):
         raise ParameterError(f"storage lies in a folder that exists; that of {told(url)} does not. Make it first.")
-    options = {"connect_args": {"timeout": 60}} if single else {"pool_pre_ping": True}
+    options: dict[str, Any] = {"connect_args": {"timeout": 60}} if single else {"pool_pre_ping": True}
     try:
+        if single and url.partition(":///")[2] not in ("", ":memory:"):
+            from sqlalchemy.pool import NullPool
+
+            options["poolclass"] = NullPool  # a file is closed after each transaction, at 0.1 ms
         with quiet():
             return _patiently(url, options, signs)
     except ImportError as error:
@@ -99,18 +104,18 @@ def _driver(error: BaseException, scheme: str) -> str:
     return f"the driver {inner.name}, which is not installed: pip install '{package}'.{also}"
 
 
-def _patiently(url: str, options: dict[str, Any], signs: dict[str, Any]) -> RDBStorage:
+def _patiently(url: str, options: dict[str, Any], signs: dict[str, Any]) -> Database:
     """Several processes may set up the tables of a fresh database at once: who comes second tries again."""
     for wait in (0.1, 0.3, 1.0, 3.0):
         try:
-            return RDBStorage(url, engine_kwargs=options, **signs)
+            return Database(url, engine_kwargs=options, **signs)
         except ImportError:
             raise
         except Exception as error:
             if not any(word in str(error).lower() for word in ("exists", "locked", "unique", "duplicate")):
                 raise
             time.sleep(wait)
-    return RDBStorage(url, engine_kwargs=options, **signs)
+    return Database(url, engine_kwargs=options, **signs)
 
 
 def _first_line(error: BaseException) -> str:

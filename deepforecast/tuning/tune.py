@@ -51,10 +51,11 @@ def tune(
     best is at least as good. Several models are searched in one study: which one is a parameter.
 
     `n_trials` counts all trials of the study, those of earlier and of other processes included: with `storage` (a path: a
-    journal file, safe on a network's file system; `.db`: SQLite; a URL: a database) a call that was cut short goes on where it
-    was by the same call, and the same call elsewhere joins in. `study_name` tells several studies of one storage apart. Other
-    data, models, ranges, metrics or windows than the study was begun with are refused. A trial that fails is a row with its
-    reason. Ctrl-C or `timeout` (seconds) give what was found so far; the trials they cut short are done first next time.
+    journal file, the fastest on one machine and safe on a network's file system; `.db`: SQLite; a URL: a database) a call
+    that was cut short goes on where it was by the same call, and the same call elsewhere joins in. `study_name` tells
+    several studies of one storage apart. Other data, models, ranges, metrics or windows than the study was begun
+    with are refused. A trial that fails is a row with its reason. Ctrl-C or `timeout` (seconds) give what was found
+    so far; the trials they cut short are done first next time.
 
     `metric`: a name, function or `Metric`, as in `compare` (default: MASE, or MAE where no season is known), or several of
     them, "seconds" too: then `result.pareto` has the trials that none beats in all. Nothing is learned from rows that are
