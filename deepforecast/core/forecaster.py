@@ -66,8 +66,7 @@ class Forecaster:
     ) -> Self:
         """Learn from the whole frame; a second fit starts fresh. A fit that fails leaves the model as it was."""
         panel = Panel.from_frame(frame, columns=columns, freq=freq, static=static)
-        if panel.undeclared:
-            say_undeclared(panel.undeclared)
+        say_undeclared(panel.undeclared)
         if panel.series.columns.future:
             from deepforecast.data.leaks import say_leaks
 
@@ -321,9 +320,10 @@ class Forecaster:
                 f"{self.name} was fitted for horizon {self.own_horizon}, not {steps}. Fit it with horizon={steps}, or without "
                 "these columns."
             )
-        if future is None and not names:
-            return {}
-        return ahead(future, state.series, steps, {name: state.categories[name] for name in names}, state.undeclared)
+        known = {name: state.categories[name] for name in names}
+        covariates = ahead(future, state.series, steps, known, state.undeclared)
+        state.series.warn_of_past_forecasts(self.name, steps)
+        return covariates
 
     # -- hooks of a family -----------------------------------------------------------------------------------------------------
 

@@ -191,6 +191,7 @@ class _View:
         findings = trouble + [self._in_rows(*row, calendar) for row in rows if row[2].any()]
         table = self._table(doubled, absent)
         season = (seasons(calendar.frequency) or (1,))[0] if calendar is not None else 1
+        findings += self._ended(table, calendar, season)
         findings += self._of_series(table, season, self._unseen_places(table, np.where(doubled, 0, 1 + absent), season))
         if freq is None and calendar is not None and may_be_business_days(calendar.frequency, self.raw, self.indptr, self.time):
             where, way_out = "no series goes on over a weekend; freq D is taken", "freq='B' if nothing happens on weekends"
@@ -284,6 +285,21 @@ class _View:
         seen = np.bincount(place[~np.isnan(self.y[rows])], minlength=len(lengths) * season)
         found[found] = (seen.reshape(-1, season) == 0).any(axis=1)
         return np.asarray(found)
+
+    def _ended(self, table: dict[str, Any], calendar: Calendar | None, season: int) -> list[Finding]:
+        """Series whose forecasts would be of times long over: they end more than a season, and more than a tenth of
+        the longest series, before the last time stamp."""
+        if calendar is None:
+            return []
+        last = calendar.positions(self.raw[self.indptr[1:] - 1])
+        behind = (last.max() - last) // calendar.step
+        steps = (table["rows"] + table["gaps"] - table["duplicates"]).max()
+        ended = np.flatnonzero(behind > max(season, steps / 10))
+        if not len(ended):
+            return []
+        first = calendar.text(int(last[ended[0]]))
+        where = f"{self._labels(ended)}, the first at {first}, the last of the others at {calendar.text(int(last.max()))}"
+        return [Finding("note", "ended early", len(ended), where, "drop these series: their forecasts would be of the past")]
 
     def _of_series(self, table: dict[str, Any], season: int, unseen: NDArray[np.bool_]) -> list[Finding]:
         values = table["rows"] - table["missing"]

@@ -15,10 +15,12 @@ from deepforecast.data.calendar import Calendar
 from deepforecast.data.columns import Columns, resolve
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats, Frame, Ints
+from deepforecast.data.frequency import seasons
 from deepforecast.data.reading import read_keys, series_label
-from deepforecast.errors import DataError, some
+from deepforecast.errors import DataError, say, some
 
 EMPTY = "A frame has rows; this one is empty (columns, no rows). Give the history of at least one series."
+LATE = 7
 LONG = 100  # mean rows of a series from which it is copied as a slice
 
 
@@ -60,6 +62,22 @@ class Series:
     def numbers_of(self, ids: Any) -> Ints:
         """The number of each of these ids, -1 for one that is not there."""
         return np.array([self.places.get(one, -1) for one in frames.listed(ids)], dtype=np.int64)
+
+    def warn_of_past_forecasts(self, model: str, steps: int) -> None:
+        """Warn once of the series that ended so long before others that all their forecasts are of times already over.
+
+        Their last step ahead lies before the last time stamp of the panel, and they are more than `LATE` steps (of
+        shorter seasons: one season) behind it: others may only be reported late.
+        """
+        end, season = self.last.max(), (seasons(self.calendar.frequency) or (LATE,))[0]
+        past = np.flatnonzero(end - self.last > max(steps, min(season, LATE)) * self.calendar.step)
+        if not len(past):
+            return
+        ends = some([f"{self.label(i)} ({self.calendar.text(int(self.last[i]))})" for i in past[:5]], len(past))
+        say(
+            f"{model}: all {steps} steps lie before {self.calendar.text(int(end))}, the last time stamp of the panel, for "
+            f"series (last time stamp): {ends}. Leave these series out, or add their later observations."
+        )
 
     def take(self, numbers: Ints) -> Series:
         """Some of the series, in the order given."""

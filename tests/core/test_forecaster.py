@@ -12,13 +12,26 @@ import pytest
 import sklearn.base
 import sklearn.exceptions
 
-from deepforecast import Conformal, Drift, Forecaster, Mean, Naive, Naive2, SeasonalMean, SeasonalNaive, WindowMean
+from deepforecast import (
+    Conformal,
+    Drift,
+    Forecaster,
+    Mean,
+    Naive,
+    Naive2,
+    SeasonalMean,
+    SeasonalNaive,
+    WindowMean,
+    compare,
+    cross_validate,
+    load,
+)
 from deepforecast.core.capabilities import Capabilities
 from deepforecast.core.forecast import Forecast, PointForecast
 from deepforecast.core.state import Learned
 from deepforecast.data.panel import Panel
 from deepforecast.errors import CapabilityError, DataError, DataWarning, NotFittedError, ParameterError
-from tests.frames import LIBRARIES, P, converted, same
+from tests.frames import LIBRARIES, D, P, converted, same
 from tests.helpers_models import FutureRegression
 
 MODELS: list[Forecaster] = [
@@ -196,3 +209,56 @@ def test_static_without_histories_is_refused() -> None:
     for call in (model.predict, model.explain, lambda **given: model.simulate(2, **given)):
         with pytest.raises(ParameterError, match=r"static= goes with the histories of frame="):
             call(static=pd.DataFrame({"unique_id": ["s001"], "size": [1.0]}))
+
+
+def ended_early(n: int = 60, left: int = 20) -> pd.DataFrame:
+    """Two series of `n` days; the first has only the first `left`."""
+    frame = P(2, n)
+    return frame[(frame.unique_id != "s001") | (frame.ds < frame.ds[0] + pd.Timedelta(days=left))].reset_index(drop=True)
+
+
+ENDED = r"Naive: all 3 steps lie before 2024-02-29, .* series \(last time stamp\): s001 \(2024-01-20\)\. "
+
+
+def test_predict_warns_once_of_series_whose_forecasts_all_lie_in_the_past(tmp_path: Path) -> None:
+    frame = ended_early()
+    model = Naive(horizon=3).fit(frame)
+    for call in (
+        model.predict,
+        lambda: model.simulate(2),
+        model.explain,
+        lambda: Naive(horizon=3).fit(P(2, 9)).predict(frame=frame),
+    ):
+        with pytest.warns(DataWarning, match=ENDED) as caught:
+            call()
+        assert len(caught) == 1
+    model.save(tmp_path / "model")
+    with pytest.warns(DataWarning, match=ENDED):
+        load(tmp_path / "model").predict()
+    with pytest.warns(DataWarning, match=ENDED.replace("3 steps", "39 steps")):
+        model.predict(39)
+    model.predict(40)  # one of its steps is the last time of the panel
+    late = P(2, 60)[lambda one: (one.unique_id == "s001") & (one.ds > "2024-01-20")]
+    model.update(late).predict()
+
+
+def test_update_of_some_series_leaves_the_others_behind() -> None:
+    model = Naive(horizon=3).fit(P(2, 20))
+    model.update(D("s002", 7, start="2024-01-21")).predict()  # a week late
+    model.update(D("s002", 1, start="2024-01-28"))
+    with pytest.warns(DataWarning, match=r"before 2024-01-28, .*: s001 \(2024-01-20\)"):
+        model.predict()
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_past_forecasts_of_integer_time_are_warned_of(library: str) -> None:
+    frame = ended_early().assign(ds=lambda one: 5 * one.groupby("unique_id").cumcount())
+    model = Naive(horizon=3).fit(converted(frame, library), freq=5)
+    with pytest.warns(DataWarning, match=r"before 295, the last time stamp of the panel, .*: s001 \(95\)"):
+        model.predict()
+
+
+def test_backtests_do_not_repeat_the_warning_of_past_forecasts(recwarn: pytest.WarningsRecorder) -> None:
+    cross_validate([Naive(), Drift()], ended_early(), horizon=3, n_windows=2)
+    compare([Naive(), Drift()], ended_early(), horizon=3, n_windows=2)
+    assert not [one for one in recwarn if "lie before" in str(one.message)]

@@ -155,7 +155,8 @@ def test_the_few_stamps_beside_the_grid_are_named(zone: str | None) -> None:
 
 
 def test_short_series_are_warned_of() -> None:
-    assert findings(check(joined(D("A", 60), D("B", 10)))) == {"short (< 2 seasons of 7)": ("warning", 1)}
+    frame = joined(D("A", 60), D("B", 10, start="2024-02-20"))
+    assert findings(check(frame)) == {"short (< 2 seasons of 7)": ("warning", 1)}
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
@@ -179,7 +180,7 @@ def test_a_table_column_gives_way_to_an_id_of_its_name() -> None:
 
 
 def test_plain_values() -> None:
-    said = check(joined(D("A", 60), D("B", 10))).to_dict()
+    said = check(joined(D("A", 60), D("B", 10, start="2024-02-20"))).to_dict()
     assert said["ok"]
     assert said["summary"]["rows"] == 70
     assert said["findings"][0]["where"] == "B"
@@ -296,7 +297,7 @@ def test_months_on_the_fifteenth_are_no_days() -> None:
 
 def test_the_last_stamp_of_one_series_may_be_the_first_of_the_next() -> None:
     frame = joined(D("A", 30), D("B", 30, start="2024-01-30"), D("C", 30, start="2024-02-28"))
-    assert findings(check(frame)) == {}
+    assert findings(check(frame)) == {"ended early": ("note", 2)}
     Naive(horizon=1).fit(frame)
 
 
@@ -305,3 +306,18 @@ def test_infinite_values_of_either_sign_are_counted_and_no_constant() -> None:
     assert findings(check(frame)) == {"infinite": ("error", 2)}
     assert findings(check(frame.assign(y=frame.y.replace(np.inf, 5.0)))) == {"infinite": ("error", 1)}
     assert findings(check(frame.assign(y=5.0))) == {"constant": ("note", 1)}
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("integers", [False, True])
+def test_series_that_ended_long_before_the_others_are_noted(library: str, integers: bool) -> None:
+    frame = joined(D("A", 60), D("B", 20), D("C", 53), D("D", 40, start="2024-01-21"))  # C: one season behind
+    if integers:
+        frame["ds"] = (frame["ds"] - frame["ds"][0]).dt.days
+    report = check(converted(frame, library))
+    assert findings(report)["ended early"] == ("note", 2 if integers else 1)  # integers: six steps, no season
+    first, last = ("19", "59") if integers else ("2024-01-20", "2024-02-29")
+    where = next(one.where for one in report.findings if one.what == "ended early")
+    assert where == f"{'B, C' if integers else 'B'}, the first at {first}, the last of the others at {last}"
+    assert "ended early" not in findings(check(converted(frame[frame.unique_id == "B"], library)))
+    assert report.ok
