@@ -1,4 +1,4 @@
-"""Look a data file over: gaps, duplicates, frequency, missing and infinite values, constants, short series.
+"""Report gaps, duplicates, frequency, missing and infinite values, constants, short series, and declared covariates.
 
 Exit code 1 if something was found that every fit would refuse."""
 

@@ -136,8 +136,26 @@ def _without_missing(model: Forecaster, panel: Panel, goes_on: bool) -> Panel:
             f"{model.name} needs complete data; {_where(panel, missing)} (rows absent from the frame count as missing). Say "
             "missing='interpolate', 'ffill' or 'zero': filled inside each training window, so that nothing crosses a cutoff."
         )
+    if model.capabilities.by_series and not goes_on:
+        _refuse_few_complete(model, panel)
     say(f"{model.name} forecasts through missing values: {_where(panel, missing)}.")
     return panel
+
+
+def _refuse_few_complete(model: Forecaster, panel: Panel) -> None:
+    """A model of each series alone learns nothing from observations without their future covariates."""
+    known = ~panel.missing()
+    for name in panel.series.columns.future:
+        if panel.covariates[name].categories is None:  # a missing category counts as the average one
+            known &= ~panel.covariates[name].missing()
+    complete, needed = np.add.reduceat(known, panel.indptr[:-1], dtype=np.int64), model._needs(panel)
+    few = np.flatnonzero((complete < needed) & (panel.observed >= needed))
+    if len(few):
+        raise DataError(
+            f"{model.name} needs at least {needed} observations of a series with all future covariates "
+            f"({some(panel.series.columns.future)}); series {panel.series.labels(few)} has {complete[few[0]]}. Fill these "
+            "columns, or leave them or these series out."
+        )
 
 
 def _filled(model: Forecaster, panel: Panel, missing: Missing, goes_on: bool) -> Panel:

@@ -15,10 +15,12 @@ from deepforecast.data import frames
 from deepforecast.data.assembly import blown_up
 from deepforecast.data.calendar import OFF_GRID, Calendar, stamp_text
 from deepforecast.data.columns import Columns, resolve
+from deepforecast.data.covariates import Covariate, read
 from deepforecast.data.frames import Floats, Frame, Ints
 from deepforecast.data.frequency import Frequency, parse, seasons
 from deepforecast.data.identity import Runs, runs_of
 from deepforecast.data.inference import infer, may_be_business_days, strays
+from deepforecast.data.leaks import leak
 from deepforecast.data.missing import METHODS, filled
 from deepforecast.data.panel import EMPTY, Panel
 from deepforecast.data.reading import no_stamp, read_keys
@@ -69,7 +71,7 @@ class CheckReport:
 
 
 def check(frame: Frame, *, freq: Any = None, columns: Columns | Mapping[str, Any] | None = None) -> CheckReport:
-    """Look a frame over: gaps, duplicates, frequency, missing and infinite values, constants, short series.
+    """Report gaps, duplicates, frequency, missing and infinite values, constants, short series, and declared covariates.
 
     >>> import pandas as pd
     >>> frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=30).delete(4), "y": 1.0})
@@ -91,9 +93,14 @@ def check(frame: Frame, *, freq: Any = None, columns: Columns | Mapping[str, Any
     report = view.report(freq)
     if report.ok:
         try:
-            Panel.from_frame(frame, columns=columns, freq=freq)
+            panel = Panel.from_frame(frame, columns=columns, freq=freq)
         except DataError as error:  # what a fit would say, and no rule above has
             return replace(report, findings=(_refusal(error), *report.findings))
+        names = leak(panel)
+        if names:
+            where, way_out = "nearly the target itself", "declare it as past, unless it is known ahead"
+            leaks = (Finding("warning", f"{name} follows the target", len(panel), where, way_out) for name in names)
+            return replace(report, findings=(*report.findings, *leaks))
     return report
 
 
@@ -163,6 +170,8 @@ class _View:
     raw: Ints
     time: Any
     y: Floats
+    covariates: Mapping[str, Covariate]
+    unreadable: tuple[Finding, ...] = ()
 
     @classmethod
     def of(cls, table: nw.DataFrame[Any], names: Columns) -> _View:
@@ -175,7 +184,14 @@ class _View:
         y = frames.numbers(table[names.target], names.target)
         order = np.arange(len(raw)) if order is None else order
         ids = frames.taken(table[names.id], order[indptr[:-1]]) if names.id is not None else None
-        return cls(names, frames.library(table), ids, indptr, raw[order], time, y[order])
+        held: dict[str, Covariate] = {}
+        unreadable = []
+        for name in (*names.future, *names.past):
+            try:
+                held[name] = read(table[name].to_native(), name).take(order)
+            except DataError as error:
+                unreadable.append(_refusal(error))
+        return cls(names, frames.library(table), ids, indptr, raw[order], time, y[order], held, tuple(unreadable))
 
     def report(self, freq: Any) -> CheckReport:
         doubled = np.zeros(len(self.raw), dtype=bool)
@@ -189,6 +205,7 @@ class _View:
             ("warning", "missing", np.isnan(self.y), "a model that takes missing values, or missing='interpolate'"),
         ]
         findings = trouble + [self._in_rows(*row, calendar) for row in rows if row[2].any()]
+        findings += [*self.unreadable, *(one for name in self.covariates for one in self._of_covariate(name))]
         table = self._table(doubled, absent)
         season = (seasons(calendar.frequency) or (1,))[0] if calendar is not None else 1
         findings += self._ended(table, calendar, season)
@@ -285,6 +302,34 @@ class _View:
         seen = np.bincount(place[~np.isnan(self.y[rows])], minlength=len(lengths) * season)
         found[found] = (seen.reshape(-1, season) == 0).any(axis=1)
         return np.asarray(found)
+
+    def _of_covariate(self, name: str) -> list[Finding]:
+        """What fits refuse or warn about in a future or past covariate."""
+        covariate, begin, end = self.covariates[name], self.indptr[:-1], self.indptr[1:] - 1
+        missing, infinite = covariate.missing(), np.isinf(covariate.values)
+        known = ~(missing | np.isnan(self.y))
+        low = np.minimum.reduceat(np.where(known, covariate.values, np.inf), begin)
+        high = np.maximum.reduceat(np.where(known, covariate.values, -np.inf), begin)
+        count = np.add.reduceat(known.astype(np.int64), begin)
+        last = np.zeros(len(missing), dtype=bool)
+        last[end] = missing[end]
+        rows = [
+            ("error", f"{name} infinite", infinite, "replace these values, e.g. by NaN"),
+            ("warning", f"{name} missing", missing, "a model with capabilities.missing, or missing='interpolate'"),
+        ]
+        whole = [("note", f"{name} constant", (low == high) & (count > 1), "nothing can be learned from it there")]
+        if name in self.names.future:
+            way_out = "fill it: steps without future covariates cannot be cross-validated"
+            rows.append(("warning", f"{name} missing at the end", last, way_out))
+            way_out = "models with capabilities.local cannot learn its effect: leave it out, or pool the series"
+            whole = [("warning", f"{name} constant", (low == high) & (count > 1), way_out)]
+            way_out = "models with capabilities.local refuse it: leave it out, or these series"
+            whole.append(("warning", f"{name} never observed with a target", count == 0, way_out))
+        findings = [self._in_rows(*row) for row in rows if row[2].any()]
+        for severity, what, which, way_out in whole:
+            if which.any():
+                findings.append(Finding(severity, what, int(which.sum()), self._labels(np.flatnonzero(which)), way_out))
+        return findings
 
     def _ended(self, table: dict[str, Any], calendar: Calendar | None, season: int) -> list[Finding]:
         """Series whose forecasts would be of times long over: they end more than a season, and more than a tenth of

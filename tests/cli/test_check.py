@@ -81,3 +81,12 @@ def test_s20_ids_do_not_reach_the_terminal_raw(run, folder: Path) -> None:
 )
 def test_what_cannot_be_is_refused(run, arguments: list[str], said: str) -> None:
     assert said in run("check", *arguments).refusal()
+
+
+def test_declared_covariates_are_looked_at(run, folder: Path) -> None:
+    rows = [f"2024-01-{day:02d},{day % 7},{'' if day == 9 else day % 5},1" for day in range(1, 31)]
+    (folder / "promo.csv").write_text("\n".join(["ds,y,promo,holiday", *rows]))
+    ran = run("check", "promo.csv", "--future", "promo", "holiday")
+    assert ran.status == 0
+    assert "warning  promo missing (1): the series, first at 2024-01-09" in ran.out
+    assert "warning  holiday constant (1): the series" in ran.out

@@ -11,9 +11,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deepforecast import Naive, check, fill_gaps
+from deepforecast import (
+    ARIMA,
+    ETS,
+    SES,
+    AutoARIMA,
+    LinearModel,
+    Naive,
+    Prophet,
+    UnobservedComponents,
+    check,
+    cross_validate,
+    fill_gaps,
+)
 from deepforecast.data.panel import Panel
-from deepforecast.errors import DataError, ParameterError
+from deepforecast.errors import DataError, DataWarning, ParameterError
 from tests.frames import LIBRARIES, D, P, converted, joined, plain, same
 
 
@@ -321,3 +333,85 @@ def test_series_that_ended_long_before_the_others_are_noted(library: str, intege
     assert where == f"{'B, C' if integers else 'B'}, the first at {first}, the last of the others at {last}"
     assert "ended early" not in findings(check(converted(frame[frame.unique_id == "B"], library)))
     assert report.ok
+
+
+def with_covariate(role: str = "future") -> tuple[pd.DataFrame, dict[str, Any]]:
+    """Three series with a covariate that varies, and the declaration of its role."""
+    frame = P(3, 60)
+    x = np.random.default_rng(0).normal(size=len(frame))
+    return frame.assign(y=frame["y"] + x, x=x), {role: ["x"]}
+
+
+def rows_of(frame: pd.DataFrame, name: str, *places: int) -> Any:
+    place = frame.groupby("unique_id").cumcount()
+    return (frame["unique_id"] == name) & (place.isin(places) if places else True)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("role", ["future", "past"])
+def test_missing_values_of_a_declared_covariate_are_found_as_fits_refuse_them(role: str, library: str) -> None:
+    frame, columns = with_covariate(role)
+    frame.loc[rows_of(frame, "s002", 10, 11), "x"] = np.nan
+    given = converted(frame.sample(frac=1, random_state=1), library)
+    with pytest.raises(DataError, match=r"x is missing in 2 rows of series s002, first at 2024-01-11"):
+        LinearModel(lags=[1], horizon=1).fit(given, columns=columns)
+    report = check(given, columns=columns)
+    assert findings(report) == {"x missing": ("warning", 2)}
+    assert report.findings[0].where == "s002, first at 2024-01-11"
+    assert "capabilities.missing" in report.findings[0].way_out
+    assert findings(check(given)) == {}  # not declared
+
+
+@pytest.mark.parametrize("role", ["future", "past"])
+def test_future_covariates_missing_at_the_end_are_found_as_backtests_refuse_them(role: str) -> None:
+    frame, columns = with_covariate(role)
+    frame.loc[rows_of(frame, "s003", 58, 59), "x"] = np.nan
+    found = findings(check(frame, columns=columns))
+    if role == "past":
+        assert found == {"x missing": ("warning", 2)}
+        return
+    assert found == {"x missing": ("warning", 2), "x missing at the end": ("warning", 1)}
+    with pytest.raises(DataError, match="x is missing for series s003"):
+        cross_validate(ARIMA(), frame, horizon=2, n_windows=1, columns=columns)
+
+
+def test_constant_covariates_are_found_as_fits_learn_nothing_of_them() -> None:
+    frame, columns = with_covariate()
+    frame.loc[rows_of(frame, "s001"), "x"] = 3.0
+    assert findings(check(frame, columns=columns)) == {"x constant": ("warning", 1)}
+    model = ARIMA(horizon=1).fit(frame, columns=columns)
+    with pytest.warns(DataWarning, match="x of series s001"):
+        model.predict(future=model.future_frame().assign(x=4.0))
+    assert findings(check(frame, columns={"past": ["x"]})) == {"x constant": ("note", 1)}
+    category = frame.assign(x=pd.Categorical(["a"] * len(frame)))
+    assert findings(check(category, columns=columns)) == {"x constant": ("warning", 3)}
+
+
+@pytest.mark.parametrize(
+    "model", [ARIMA(), AutoARIMA(), ETS(), SES(), UnobservedComponents(season_length=1), Prophet()], ids=str
+)
+def test_covariate_never_observed_is_found_and_refused(model: Any) -> None:
+    frame, columns = with_covariate()
+    frame.loc[rows_of(frame, "s002"), "x"] = np.nan
+    found = findings(check(frame, columns=columns))
+    assert found["x never observed with a target"] == ("warning", 1)
+    with pytest.raises(DataError, match=r"observations of a series with all future covariates \(x\); series s002 has 0"):
+        model.clone(horizon=1).fit(frame, columns=columns)
+
+
+def test_covariates_that_no_fit_reads_are_errors_beside_the_others() -> None:
+    frame, columns = with_covariate()
+    frame.loc[rows_of(frame, "s002", 5), "x"] = np.inf
+    frame = joined(frame, frame.iloc[[7]])
+    assert findings(check(frame, columns=columns)) == {"duplicates": ("error", 1), "x infinite": ("error", 1)}
+    report = check(frame.assign(x="red"), columns=columns)
+    assert [one.severity for one in report.findings] == ["error", "error"]
+    assert "x" in report.findings[1].where
+
+
+def test_covariate_that_follows_the_target_is_found() -> None:
+    frame, columns = with_covariate()
+    frame["x"] = 2 * frame["y"]
+    assert findings(check(frame, columns=columns)) == {"x follows the target": ("warning", 3)}
+    with pytest.warns(DataWarning, match="follow the target nearly exactly: x"):
+        ARIMA(horizon=1).fit(frame, columns=columns)
