@@ -96,11 +96,9 @@ def check(frame: Frame, *, freq: Any = None, columns: Columns | Mapping[str, Any
             panel = Panel.from_frame(frame, columns=columns, freq=freq)
         except DataError as error:  # what a fit would say, and no rule above has
             return replace(report, findings=(_refusal(error), *report.findings))
-        names = leak(panel)
-        if names:
-            where, way_out = "nearly the target itself", "declare it as past, unless it is known ahead"
-            leaks = (Finding("warning", f"{name} follows the target", len(panel), where, way_out) for name in names)
-            return replace(report, findings=(*report.findings, *leaks))
+        where, way_out = "nearly the target itself", "declare it as past, unless it is known ahead"
+        leaks = (Finding("warning", f"{name} follows the target", len(panel), where, way_out) for name in leak(panel))
+        return replace(report, findings=(*report.findings, *leaks))
     return report
 
 
