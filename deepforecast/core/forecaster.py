@@ -22,6 +22,7 @@ from deepforecast.core.forecast import Forecast, checked_horizon, checked_levels
 from deepforecast.core.foreign import Foreign
 from deepforecast.core.monitor import SILENT, Monitor
 from deepforecast.core.params import param
+from deepforecast.core.scikit_learn import ScikitLearnProtocol, refuse_positional_target
 from deepforecast.core.state import Learned, State
 from deepforecast.data import frames
 from deepforecast.data.ahead import ahead
@@ -30,12 +31,13 @@ from deepforecast.data.columns import Columns, say_undeclared
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats, Frame
 from deepforecast.data.grids import GRIDS
+from deepforecast.data.leaks import say_leaks
 from deepforecast.data.panel import Panel
 from deepforecast.errors import CapabilityError, Kept, ParameterError, keeping, not_fitted, say_kept, some
 
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(param,))
-class Forecaster:
+class Forecaster(ScikitLearnProtocol):
     """Base of all models. Parameters are declared with `param`; the constructor only stores, what is learned is in `state_`."""
 
     capabilities: ClassVar[Any] = CapabilitiesOf(Capabilities())
@@ -62,14 +64,18 @@ class Forecaster:
     # -- fitting and forecasting -------------------------------------------------------------------------------------------
 
     def fit(
-        self, frame: Frame, *, freq: Any = None, columns: Columns | Mapping[str, Any] | None = None, static: Frame | None = None
+        self,
+        frame: Frame,
+        *extra: Any,
+        freq: Any = None,
+        columns: Columns | Mapping[str, Any] | None = None,
+        static: Frame | None = None,
     ) -> Self:
         """Learn from the whole frame; a second fit starts fresh. A fit that fails leaves the model as it was."""
+        refuse_positional_target(type(self).__name__, extra)
         panel = Panel.from_frame(frame, columns=columns, freq=freq, static=static)
         say_undeclared(panel.undeclared)
         if panel.series.columns.future:
-            from deepforecast.data.leaks import say_leaks
-
             say_leaks(panel)
         self.__dict__["state_"] = self._learn(panel)
         return self
@@ -200,11 +206,6 @@ class Forecaster:
         own = {n: v.clone() if isinstance(v, Forecaster) else v for n, v in self.get_params(deep=False).items()}
         return type(self)(**{**own, **changed})
 
-    __sklearn_clone__ = clone
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return "state_" in self.__dict__
-
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and self.get_params(False) == other.get_params(False)
 
@@ -305,8 +306,7 @@ class Forecaster:
         return state
 
     def _steps(self, horizon: int | None) -> int:
-        if "state_" not in self.__dict__:
-            raise not_fitted(type(self).__name__)
+        self.fitted()
         horizon = self.own_horizon if horizon is None else horizon
         if horizon is None:
             raise ParameterError(f"horizon is needed: {self.name} was constructed without one. Say predict(horizon=...).")
