@@ -22,7 +22,7 @@ from deepforecast.core.forecast import Forecast, checked_horizon, checked_levels
 from deepforecast.core.foreign import Foreign
 from deepforecast.core.monitor import SILENT, Monitor
 from deepforecast.core.params import param
-from deepforecast.core.scikit_learn import ScikitLearnProtocol, refuse_positional_target
+from deepforecast.core.scikit_learn import ScikitLearnProtocol, positional_target
 from deepforecast.core.state import Learned, State
 from deepforecast.data import frames
 from deepforecast.data.ahead import ahead
@@ -64,17 +64,15 @@ class Forecaster(ScikitLearnProtocol):
     # -- fitting and forecasting -------------------------------------------------------------------------------------------
 
     def fit(
-        self,
-        frame: Frame,
-        *extra: Any,
-        freq: Any = None,
-        columns: Columns | Mapping[str, Any] | None = None,
+        self, frame: Frame, *extra: Any, freq: Any = None, columns: Columns | Mapping[str, Any] | None = None,
         static: Frame | None = None,
-    ) -> Self:
+    ) -> Self:  # fmt: skip
         """Learn from the whole frame; a second fit starts fresh. A fit that fails leaves the model as it was."""
-        refuse_positional_target(type(self).__name__, extra)
+        if extra:
+            raise positional_target(type(self).__name__, extra)
         panel = Panel.from_frame(frame, columns=columns, freq=freq, static=static)
-        say_undeclared(panel.undeclared)
+        if panel.undeclared:
+            say_undeclared(panel.undeclared)
         if panel.series.columns.future:
             say_leaks(panel)
         self.__dict__["state_"] = self._learn(panel)
@@ -103,6 +101,7 @@ class Forecaster(ScikitLearnProtocol):
             finite(values.reshape(-1, steps), state, label, spread_of=None if label == self.name else self)
         if len(found) > 1 and state.calibration is None:
             self._say_of_bands(state)
+        state.series.warn_of_past_forecasts(self.name, steps)
         return frames.build(state.series.library, columns | found)
 
     def simulate(
@@ -129,6 +128,7 @@ class Forecaster(ScikitLearnProtocol):
         refuse_taken(["sample", self.name], columns)
         columns["sample"] = np.tile(np.repeat(np.arange(samples), steps), len(state.series))
         columns[self.name] = finite(paths.reshape(len(state.series), -1), state, self.name, spread_of=self).reshape(-1)
+        state.series.warn_of_past_forecasts(self.name, steps)
         return frames.build(state.series.library, columns)
 
     def explain(
@@ -320,10 +320,9 @@ class Forecaster(ScikitLearnProtocol):
                 f"{self.name} was fitted for horizon {self.own_horizon}, not {steps}. Fit it with horizon={steps}, or without "
                 "these columns."
             )
-        known = {name: state.categories[name] for name in names}
-        covariates = ahead(future, state.series, steps, known, state.undeclared)
-        state.series.warn_of_past_forecasts(self.name, steps)
-        return covariates
+        if future is None and not names:
+            return {}
+        return ahead(future, state.series, steps, {name: state.categories[name] for name in names}, state.undeclared)
 
     # -- hooks of a family -----------------------------------------------------------------------------------------------------
 

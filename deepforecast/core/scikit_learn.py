@@ -57,13 +57,12 @@ class ScikitLearnProtocol:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
 
 
-def refuse_positional_target(name: str, extra: tuple[Any, ...]) -> None:
-    """Refuse the second positional argument of `fit`, which scikit-learn passes as y."""
-    if extra:
-        raise ParameterTypeError(
-            f"{name}.fit takes one positional argument, the frame; got {1 + len(extra)}, as GridSearchCV and Pipeline of "
-            f"scikit-learn pass rows and targets (X, y). {INSTEAD}"
-        )
+def positional_target(name: str, extra: tuple[Any, ...]) -> ParameterTypeError:
+    """The error to raise for a second positional argument of `fit`, which scikit-learn passes as y."""
+    return ParameterTypeError(
+        f"{name}.fit takes one positional argument, the frame; got {1 + len(extra)}, as GridSearchCV and Pipeline of "
+        f"scikit-learn pass rows and targets (X, y). {INSTEAD}"
+    )
 
 
 def _refusal(name: str) -> CapabilityError:

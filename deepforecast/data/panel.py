@@ -69,8 +69,12 @@ class Series:
         Their last step ahead lies before the last time stamp of the panel, and they are more than `LATE` steps (of
         shorter seasons: one season) behind it: others may only be reported late.
         """
-        end, season = self.last.max(), (seasons(self.calendar.frequency) or (LATE,))[0]
-        past = np.flatnonzero(end - self.last > max(steps, min(season, LATE)) * self.calendar.step)
+        end = self.last.max()
+        behind = (end - self.last) // self.calendar.step
+        if behind.max() <= steps:
+            return
+        season = (seasons(self.calendar.frequency) or (LATE,))[0]
+        past = np.flatnonzero(behind > max(steps, min(season, LATE)))
         if not len(past):
             return
         ends = some([f"{self.label(i)} ({self.calendar.text(int(self.last[i]))})" for i in past[:5]], len(past))

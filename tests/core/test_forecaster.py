@@ -226,7 +226,6 @@ def test_predict_warns_once_of_series_whose_forecasts_all_lie_in_the_past(tmp_pa
     for call in (
         model.predict,
         lambda: model.simulate(2),
-        model.explain,
         lambda: Naive(horizon=3).fit(P(2, 9)).predict(frame=frame),
     ):
         with pytest.warns(DataWarning, match=ENDED) as caught:

@@ -47,7 +47,8 @@ def names_and_order_of_series_do_not_matter(subject: Subject) -> None:
     """Series under other names, sorted another way, beside one more, have the same forecasts."""
     wanted = subject.fitted().predict(level=subject.levels)
     names = dict(zip(worlds.ids(), ("z", "m", "a"), strict=True))
-    other = worlds.of_values(np.where(np.arange(42) % 2, 5e6, 9e6), "k", "2021-05-05")
+    start = worlds.daily()["ds"].max() - np.timedelta64(41, "D")
+    other = worlds.of_values(np.where(np.arange(42) % 2, 5e6, 9e6), "k", start)
     renamed = worlds.daily().assign(unique_id=worlds.daily()["unique_id"].map(names))
     found = subject.forecast(worlds.together(other, renamed), level=subject.levels)
     for name, new in names.items():

@@ -115,7 +115,6 @@ def test_b077_a_season_goes_on_exactly(daily: Any) -> None:
     assert (found.iloc[:, 2:].to_numpy() == np.tile(season, 2)[5:14, None]).all()
 
 
-@pytest.mark.filterwarnings("ignore:.* lie before")
 @pytest.mark.parametrize("rows", [1, 2, 3, 4, 5, 6])
 def test_b080_b082_short_series(model: Forecaster, daily: Any, plain: Any, rows: int) -> None:
     """Refused with series, needed and actual number; a level with the reason; and never NaN."""
