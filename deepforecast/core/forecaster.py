@@ -63,10 +63,8 @@ class Forecaster(ScikitLearnProtocol):
 
     # -- fitting and forecasting -------------------------------------------------------------------------------------------
 
-    def fit(
-        self, frame: Frame, *extra: Any, freq: Any = None, columns: Columns | Mapping[str, Any] | None = None,
-        static: Frame | None = None,
-    ) -> Self:  # fmt: skip
+    def fit(self, frame: Frame, *extra: Any, freq: Any = None, columns: Columns | Mapping[str, Any] | None = None,
+            static: Frame | None = None) -> Self:  # fmt: skip
         """Learn from the whole frame; a second fit starts fresh. A fit that fails leaves the model as it was."""
         if extra:
             raise positional_target(type(self).__name__, extra)
@@ -101,7 +99,8 @@ class Forecaster(ScikitLearnProtocol):
             finite(values.reshape(-1, steps), state, label, spread_of=None if label == self.name else self)
         if len(found) > 1 and state.calibration is None:
             self._say_of_bands(state)
-        state.series.warn_of_past_forecasts(self.name, steps)
+        if np.ptp(state.series.last) > steps * state.series.calendar.step:
+            state.series.warn_of_past_forecasts(self.name, steps)
         return frames.build(state.series.library, columns | found)
 
     def simulate(
@@ -306,7 +305,8 @@ class Forecaster(ScikitLearnProtocol):
         return state
 
     def _steps(self, horizon: int | None) -> int:
-        self.fitted()
+        if "state_" not in self.__dict__:
+            raise not_fitted(type(self).__name__)
         horizon = self.own_horizon if horizon is None else horizon
         if horizon is None:
             raise ParameterError(f"horizon is needed: {self.name} was constructed without one. Say predict(horizon=...).")

@@ -71,8 +71,6 @@ class Series:
         """
         end = self.last.max()
         behind = (end - self.last) // self.calendar.step
-        if behind.max() <= steps:
-            return
         season = (seasons(self.calendar.frequency) or (LATE,))[0]
         past = np.flatnonzero(behind > max(steps, min(season, LATE)))
         if not len(past):
