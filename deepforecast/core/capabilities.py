@@ -61,7 +61,7 @@ class CapabilitiesOf:
         self.declared = declared
 
     def __get__(self, instance: object | None, owner: type) -> Capabilities:
-        narrow = getattr(instance, "_narrow", None)
-        able = self.declared if narrow is None else narrow(self.declared)
+        narrow = None if instance is None else getattr(owner, "_narrow", None)
+        able = self.declared if narrow is None else narrow(instance, self.declared)
         # sample paths come from the model's own distribution, which calibrated bands are there to correct
         return able if getattr(instance, "intervals", None) is None else replace(able, simulates=False)
