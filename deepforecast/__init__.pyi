@@ -1374,7 +1374,8 @@ class LinearModel(_LinearModel):
 
     Features are centred and brought to unit spread; `ridge` is what is added to the diagonal of their correlations, so that it
     means the same for any data; unless given it is chosen by AICc. Categories and what comes
-    round in the calendar get columns of their own.
+    round in the calendar get columns of their own. Missing values are no targets; in lags and windows stands the value one
+    season before.
     Reference: Hoerl & Kennard (1970), Ridge Regression: Biased Estimation for Nonorthogonal Problems.
 
     horizon: steps to forecast when predict is not told
@@ -2236,8 +2237,8 @@ class Regression(_Regression):
     By name: "linear", "ridge", "lasso", "elastic_net", "quantile" (linear, for quantiles too), "random_forest",
     "hist_gradient_boosting", "knn", "svr" (for some ten thousand rows at most) and "mlp", with features and target scaled
     where that matters; `options` are what scikit-learn's class takes. Your own: any object with fit, predict and get_params,
-    such as a pipeline. Copies of it are fitted, never itself; whether it takes missing values and gives several steps at once
-    is what its tags say. Trees get categories as numbers, all others as columns of their own.
+    such as a pipeline. Copies of it are fitted, never itself; whether its features may be missing and it gives several steps
+    at once is what its tags say. Trees get categories as numbers, all others as columns of their own.
     Reference: Pedregosa et al. (2011), Scikit-learn: Machine Learning in Python.
 
     regressor: a name, or a regressor of your own

@@ -49,8 +49,8 @@ class Regressive(Forecaster):
     """A regressor on features of the past, of the calendar, and of columns known ahead; one for all series unless
     `per_series`."""
 
-    capabilities = Capabilities(future=True, past=True, static=True, categorical=True, local=False, scale_equivariant=True,
-                                shift_equivariant=True, precision=1e-5)  # fmt: skip
+    capabilities = Capabilities(future=True, past=True, static=True, categorical=True, local=False, missing=True,
+                                scale_equivariant=True, shift_equivariant=True, precision=1e-5)  # fmt: skip
 
     number: ClassVar[type] = np.float32  # of what features are kept in
     adds_up: ClassVar[bool] = False  # a linear model: categories and what comes round get columns of their own
@@ -126,7 +126,7 @@ class Regressive(Forecaster):
         return {"lags": ["auto", *(far or [1])]}
 
     def _narrow(self, declared: Capabilities) -> Capabilities:
-        able = replace(declared, missing=self.takes_missing, local=self.per_series, static=not self.per_series)
+        able = replace(declared, local=self.per_series, static=not self.per_series)
         if self.quantiles:
             able = replace(able, distribution="quantiles", learns_distribution=True)
         explained = not self.quantiles or 0.5 in self.quantiles or self.point == "mean"
@@ -148,14 +148,14 @@ class Regressive(Forecaster):
         needed = max(plan.target.reach + plan.block, plan.target.reach_of(plan.block)) + 2
         if self.per_series or int(panel.observed.max()) < needed:
             refuse_short(self, panel, needed, "values")
-        z, scales = plan.target.learn(panel, self.name)
+        _, scales = plan.target.learn(panel, self.name)
         every = {**panel.covariates, **panel.static}
         units = {} if self.per_series else _units.of({name: one for name, one in every.items() if name != self.weight})
         panel = _counted(panel, units)
         owners = np.arange(len(panel), dtype=np.float64)
-        held = _held.begun(plan, self._without_weights(panel), z, scales, panel.start, owners)
+        held = _held.begun(plan, self._without_weights(panel), scales, panel.start, owners)
         parts = [np.array([one]) for one in range(len(panel))] if self.per_series else [None]
-        made = [self._made(plan, panel, z, scales, part) for part in parts]
+        made = [self._made(plan, panel, scales, part) for part in parts]
         categories = {name: _listed(one.categories) for name, one in every.items()}
         shared = {"plan": plan.written(), "categories": categories, "units": units}
         if not self.per_series:
@@ -165,12 +165,11 @@ class Regressive(Forecaster):
         return Learned(held, shared)
 
     @one_thread_if_forked()
-    def _made(self, plan: Plan, panel: Panel, z: Floats, scales: Mapping[str, Any], part: Ints | None) -> Made:
+    def _made(self, plan: Plan, panel: Panel, scales: Mapping[str, Any], part: Ints | None) -> Made:
         """The regressors of a panel, or of one of its series."""
         if part is not None:
-            z = z[panel.indptr[part[0]] : panel.indptr[part[0] + 1]]
             panel, scales = panel.take(part), {name: values[part] for name, values in scales.items()}
-        sampling = Sampling(plan, self._without_weights(panel), z, scales, self.number, self.takes_missing)
+        sampling = Sampling(plan, self._without_weights(panel), scales, self.number, self.takes_missing)
         sampling.weight = self._weights(panel)
         models, spread = [], 0.0
         for step in range(1 if plan.together else plan.block):
@@ -196,8 +195,7 @@ class Regressive(Forecaster):
             values[kept] = learned[name][rows[kept]]
         began[known] = learned["began"][rows[known]]
         owners[known] = learned["owner"][rows[known]]
-        z = plan.target.apply(panel.y, panel.indptr, scales, (panel.start - began) // panel.calendar.step)
-        held = _held.begun(plan, panel, z, scales, began, owners)
+        held = _held.begun(plan, panel, scales, began, owners)
         if self.per_series:
             held["regressors"] = learned["regressors"]
         return replace(learned, by_series=held)

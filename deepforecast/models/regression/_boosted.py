@@ -29,7 +29,7 @@ class Boosted(Regressive):
     have not made the forecasts of these rows better, and those up to the best are kept.
     """
 
-    capabilities = replace(Regressive.capabilities, missing=True, sign_equivariant=False)
+    capabilities = replace(Regressive.capabilities, sign_equivariant=False)
     takes_missing: ClassVar[bool] = True
     gives_quantiles: ClassVar[bool] = True
 

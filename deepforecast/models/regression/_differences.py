@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from deepforecast.core.rolling import roll
+from deepforecast.core.threads import one_thread_if_forked
 from deepforecast.data import cutoffs
 from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.panel import Panel
@@ -118,12 +119,13 @@ def _rolling_errors(model: Regressive, panel: Panel, horizon: int, n_windows: in
     return errors.reshape(-1), window.reshape(-1), series.reshape(-1)
 
 
+@one_thread_if_forked()
 def _direct_errors(model: Regressive, panel: Panel, horizon: int, n_windows: int) -> tuple[Floats, Ints, Ints]:
     """The same where each step has its own regressor: of the middle and the last step, for every origin in the windows."""
     plan = _planning.planned(model, panel, differences_of(model, panel))
-    z, scales = plan.target.learn(panel, model.name)
+    _, scales = plan.target.learn(panel, model.name)
     units = _units.of({**model._without_weights(panel).covariates, **panel.static})
-    sampling = Sampling(plan, model._seen(panel, units), z, scales, model.number, model.takes_missing)
+    sampling = Sampling(plan, model._seen(panel, units), scales, model.number, model.takes_missing)
     sampling.weight = model._weights(panel)
     errors, window, series = [], [], []
     for step in sorted({horizon // 2, horizon - 1}):

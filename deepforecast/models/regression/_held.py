@@ -18,12 +18,13 @@ from deepforecast.models.regression._plan import Plan
 SCALES = ("power", "unit", "line", "scale", "centre", "drift")
 
 
-def begun(plan: Plan, panel: Panel, z: Floats, scales: Mapping[str, Any], began: Ints, owners: Floats) -> dict[str, Any]:
-    """All of it after a whole history. `z`: its target as it is learned."""
+def begun(plan: Plan, panel: Panel, scales: Mapping[str, Any], began: Ints, owners: Floats) -> dict[str, Any]:
+    """All of it after a whole history."""
     held: dict[str, Any] = {**scales, "began": began, "owner": owners}
-    held["tail"] = _tails.tail(panel.y, panel.indptr, plan.rows)
-    held["seen"] = _tails.seen(plan.design, z, panel.indptr)
-    straight = plan.target.straight(panel.y, panel.indptr, scales, (panel.start - began) // panel.calendar.step)
+    y, since = plan.imputed(panel.y, panel.indptr), (panel.start - began) // panel.calendar.step
+    held["tail"] = _tails.tail(y, panel.indptr, plan.rows)
+    held["seen"] = _tails.seen(plan.design, plan.target.apply(y, panel.indptr, scales, since), panel.indptr)
+    straight = plan.target.straight(panel.y, panel.indptr, scales, since)
     held["ends"] = plan.target.ends(straight, panel.indptr, scales["drift"], plan.block)
     for name, lags in plan.design.columns.items():
         rows = max(one.reach for one in lags) + plan.block
@@ -40,12 +41,13 @@ def begun(plan: Plan, panel: Panel, z: Floats, scales: Mapping[str, Any], began:
 def moved(plan: Plan, learned: Learned, panel: Panel) -> dict[str, Any]:
     """All of it after further rows of the same series."""
     held = dict(learned.by_series)
-    held["tail"] = _tails.gone_on(held["tail"], panel.y, panel.indptr)
     for name in [one for one in held if one.startswith(("past:", "ahead:"))]:
         values = panel.covariates[name.partition(":")[2]].values
         held[name] = _tails.gone_on(held[name], values, panel.indptr)
     before, rows, last = learned.by_series["tail"], np.diff(panel.indptr), passed(learned, panel.series)
     y, indptr = joined(before, panel.y, panel.indptr)
+    y = plan.imputed(y, indptr)
+    held["tail"] = _tails.tail(y, indptr, before.shape[1])
     if not held["scale"].all():  # some never varied in the fit: they may have begun to
         found = plan.target.measured(plan.target.straight(y, indptr, held, last - np.diff(indptr)), indptr)
         held.update({name: np.where(held["scale"] > 0, held[name], found[name]) for name in found})

@@ -51,14 +51,12 @@ def _shuffled(model: Regressive, state: State, frame: Frame, static: Frame | Non
     learned = state.standing if not model.per_series else state.standing.take(rows)
     plan, held = Plan.read(learned["plan"]), model._advance(learned, panel, True).by_series
     since = (panel.start - held["began"]) // panel.calendar.step
-    z = plan.target.apply(panel.y, panel.indptr, _held.scales_of(held), since)
     parts = [np.array([one]) for one in range(len(panel))] if model.per_series else [np.arange(len(panel))]
     found = []
     for part in parts:
         some = model._seen(panel.take(part), learned["units"])
-        values = np.concatenate([z[panel.indptr[one] : panel.indptr[one + 1]] for one in part])
         scales = {name: one[part] for name, one in _held.scales_of(held).items()}
-        sampling = Sampling(plan, some, values, scales, model.number, model.takes_missing, since[part])
+        sampling = Sampling(plan, some, scales, model.number, model.takes_missing, since[part])
         if plan.design.identity:  # as the fit numbered them
             sampling.beside[:, -1] = held["owner"][part][some.row_series]
         made = held["regressors"][part[0]] if model.per_series else learned["regressors"]

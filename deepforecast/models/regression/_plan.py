@@ -6,9 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from deepforecast.core.bounds import check_floats
 from deepforecast.core.manifest import Unfit
 from deepforecast.core.state import Learned
+from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.lags import LONGEST, lagged
 from deepforecast.errors import shown, some
 from deepforecast.models.regression._design import Design
@@ -20,17 +23,35 @@ LONG = 24  # a season up to this has a lag for each of its steps
 
 @dataclass(frozen=True)
 class Plan:
-    """`block`: steps that are forecast at once, each by a regressor of its own; `together`: by one that gives all of them."""
+    """`block`: steps that are forecast at once, each by a regressor of its own; `together`: by one that gives all of them.
+    `season`: the shortest seasonal period, 1 for none."""
 
     design: Design
     target: Target
     block: int
     together: bool = False
+    season: int = 1
 
     @property
     def rows(self) -> int:
         """Values of the target that a forecast looks back at."""
-        return self.design.reach + self.block - 1 + self.target.reach
+        return max(self.design.reach + self.block - 1 + self.target.reach, self._repeats)
+
+    @property
+    def _repeats(self) -> int:
+        """After how many steps values repeat best: the longest difference, or a season."""
+        return self.target.longest if self.target.differences else self.season
+
+    def imputed(self, y: Floats, indptr: Ints) -> Floats:
+        """The target for features of its past: a missing value is that of one season before, or else the last one; values
+        after it do not count."""
+        from deepforecast.kernels import features as kernel
+
+        if not np.isnan(y).any():
+            return y
+        y = y.copy()
+        kernel.carry(y, indptr, self._repeats, np.zeros(len(indptr) - 1))
+        return y
 
     def written(self) -> dict[str, Any]:
         """As plain values."""
@@ -47,6 +68,7 @@ class Plan:
             "differences": list(target.differences),
             "block": self.block,
             "first": design.first,
+            "season": self.season,
         }
 
     @classmethod
@@ -65,7 +87,8 @@ class Plan:
             cyclic,
             said["first"],
         )
-        return cls(design, Target(said["power"], detrend, tuple(said["differences"]), scale), said["block"], together)
+        target = Target(said["power"], detrend, tuple(said["differences"]), scale)
+        return cls(design, target, said["block"], together, said["season"])
 
 
 def check(learned: Learned, per_series: bool) -> None:
@@ -74,12 +97,12 @@ def check(learned: Learned, per_series: bool) -> None:
     So lags, differences and `block` are bounded by arrays that were read, and Fourier pairs by the columns of a season.
     """
     plan, stated = Plan.read(learned["plan"]), learned["plan"]
-    integers = [stated["block"], stated["first"], *stated["differences"], *stated["future_rows"]]
+    integers = [stated["block"], stated["first"], stated["season"], *stated["differences"], *stated["future_rows"]]
     if any(not isinstance(value, int) or isinstance(value, bool) for value in integers):
-        raise Unfit(f"block, first, differences and future_rows of its plan must be integers, got {some(integers)}")
+        raise Unfit(f"block, first, season, differences and future_rows of its plan must be integers, got {some(integers)}")
     check_floats(learned, ["unit", "drift", "centre", "scale", "owner"], ())
     check_floats(learned, ["line"], (2,))
-    if min(plan.block, *plan.target.differences, 1) < 1 or learned["tail"].shape[1:] != (plan.rows,):
+    if min(plan.block, plan.season, *plan.target.differences) < 1 or learned["tail"].shape[1:] != (plan.rows,):
         raise Unfit(f"its plan must look back at the values it holds, got {plan.rows:,} for {learned['tail'].shape[1:]}")
     if learned["ends"].shape[1:] != (plan.target.reach_of(plan.block),):
         raise Unfit("its differences must be as long as the last values they start from")

@@ -45,7 +45,8 @@ def planned(model: Regressive, panel: Panel, differences: tuple[int, ...]) -> Pl
         model.adds_up,
         0 if model.per_series else int(panel.start.min()) // panel.calendar.step,
     )
-    return Plan(design, target, steps, model.strategy == "direct_multioutput")
+    season = min((season for season in periods if season > 1), default=1)
+    return Plan(design, target, steps, model.strategy == "direct_multioutput", season)
 
 
 def _refuse_combinations(model: Regressive, panel: Panel) -> None:

@@ -72,11 +72,12 @@ class Sampling:
     """The samples of a panel: one for each step of a block, of some of the series."""
 
     def __init__(
-        self, plan: Plan, panel: Panel, z: Floats, scales: Mapping[str, Any], kind: type, takes_missing: bool,
-        passed: Ints | None = None,
-    ) -> None:  # fmt: skip
-        self._plan, self._panel, self._z, self._kind, self._takes_missing = plan, panel, z, kind, takes_missing
-        self._scales, self._passed = scales, np.zeros(len(panel), np.int64) if passed is None else passed
+        self, plan: Plan, panel: Panel, scales: Mapping[str, Any], kind: type, takes_missing: bool, passed: Ints | None = None
+    ) -> None:
+        self._plan, self._panel, self._kind, self._takes_missing = plan, panel, kind, takes_missing
+        passed = np.zeros(len(panel), np.int64) if passed is None else passed
+        self._scales, self._straight = scales, plan.target.straight(panel.y, panel.indptr, scales, passed)
+        self._z = plan.target.apply(plan.imputed(panel.y, panel.indptr), panel.indptr, scales, passed)
         self.weight: Floats | None = None
         future = {name: one for name, one in panel.covariates.items() if name in panel.series.columns.future}
         static = {name: one.take(panel.row_series) for name, one in panel.static.items()}
@@ -118,11 +119,7 @@ class Sampling:
 
     def _target(self, step: int) -> Floats:
         """What the regressor of a step in a block is to give at each row."""
-        target = self._plan.target
-        if not step or not target.differences:
-            return self._z
-        straight = target.straight(self._panel.y, self._panel.indptr, self._scales, self._passed)
-        return target.scaled(straight, self._panel.indptr, self._scales, step)
+        return self._plan.target.scaled(self._straight, self._panel.indptr, self._scales, step)
 
 
 def weights(panel: Panel, column: str | None, half_life: float | None) -> Floats | None:

@@ -25,7 +25,8 @@ class LinearModel(Regressive):
 
     Features are centred and brought to unit spread; `ridge` is what is added to the diagonal of their correlations, so that it
     means the same for any data; unless given it is chosen by AICc. Categories and what comes
-    round in the calendar get columns of their own.
+    round in the calendar get columns of their own. Missing values are no targets; in lags and windows stands the value one
+    season before.
     Reference: Hoerl & Kennard (1970), Ridge Regression: Biased Estimation for Nonorthogonal Problems.
 
     >>> from deepforecast import datasets

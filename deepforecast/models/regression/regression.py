@@ -31,8 +31,8 @@ class Regression(Regressive):
     By name: "linear", "ridge", "lasso", "elastic_net", "quantile" (linear, for quantiles too), "random_forest",
     "hist_gradient_boosting", "knn", "svr" (for some ten thousand rows at most) and "mlp", with features and target scaled
     where that matters; `options` are what scikit-learn's class takes. Your own: any object with fit, predict and get_params,
-    such as a pipeline. Copies of it are fitted, never itself; whether it takes missing values and gives several steps at once
-    is what its tags say. Trees get categories as numbers, all others as columns of their own.
+    such as a pipeline. Copies of it are fitted, never itself; whether its features may be missing and it gives several steps
+    at once is what its tags say. Trees get categories as numbers, all others as columns of their own.
     Reference: Pedregosa et al. (2011), Scikit-learn: Machine Learning in Python.
 
     >>> from sklearn.linear_model import LinearRegression

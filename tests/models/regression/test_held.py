@@ -37,9 +37,7 @@ def test_a_series_that_begins_to_vary_after_the_fit_is_forecast_by_what_it_is_no
         assert np.corrcoef(one, frame.loc[frame["unique_id"] == "s1", "y"].to_numpy()[46:53])[0, 1] > 0.9  # its week
 
 
-@pytest.mark.parametrize(
-    "given", [{"differences": [7]}, {"differences": [7, 1]}, {"differences": [7], "strategy": "direct"}], ids=str
-)
+@pytest.mark.parametrize("given", [{}, {"differences": [7]}, {"differences": [7, 1]}, {"strategy": "direct"}], ids=str)
 @pytest.mark.parametrize("missing", [1, 3, 10])
 def test_seasons_go_on_where_the_last_values_lack(given: dict[str, Any], missing: int) -> None:
     frame = walks(3, 90)

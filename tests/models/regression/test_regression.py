@@ -139,7 +139,7 @@ def test_weights_reach_the_end_of_a_pipeline() -> None:
 def test_what_an_object_can_do_is_what_it_says(regressor: Any, missing: bool, several: bool, columns: bool) -> None:
     model = Regression(regressor)
     assert (model.takes_missing, model.gives_several, model.adds_up) == (missing, several, columns)
-    assert model.capabilities.missing is missing
+    assert model.capabilities.missing
     assert not model.capabilities.explains
 
 
