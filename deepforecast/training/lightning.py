@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import signal
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -47,6 +47,8 @@ class Training(pl.LightningModule):
         self._loss: Any = compiled(network.loss) if options.compile else network.loss
         self._weights = [one for one in network.parameters() if one.requires_grad]
         self._terminating: Any = None
+        if guard is None or "logger" in options.trainer:
+            self.save_hyperparameters(dict(options.hyperparameters))
 
     # -- a step ----------------------------------------------------------------------------------------------------------------
 
@@ -57,8 +59,8 @@ class Training(pl.LightningModule):
             return None
         with torch_defaults(autocast=True):  # that of the Trainer; in a fit the caller's is off
             loss = self._seen(batch, number % self.options.accumulate)
-        if self.guard is not None and (self.trainer.loggers or self.options.progress):
-            self.log_dict({"loss": loss.detach()}, prog_bar=True, batch_size=len(batch))
+            if self.guard is None or self.trainer.loggers or self.options.progress:
+                self.log_dict({"loss": loss.detach()}, prog_bar=True, batch_size=len(batch))
         return loss
 
     def optimizer_step(self, epoch: int, number: int, optimizer: Any, optimizer_closure: Any = None) -> None:
@@ -172,7 +174,13 @@ class Training(pl.LightningModule):
 
     def configure_callbacks(self) -> list[pl.Callback]:
         """For a user's own Trainer: no dropout after an error, and none of a diverged network."""
-        return [] if self.guard is not None else [EvalOnException(), DivergenceCheck()]
+        callbacks: list[pl.Callback] = self.trainer.callbacks  # type: ignore[attr-defined]
+        present = any(isinstance(one, DivergenceCheck) for one in callbacks)
+        return [] if present or self.guard is not None else [EvalOnException(), DivergenceCheck()]
+
+
+class FitTraining(Training):
+    """A fit's module, whose batches come without a LightningDataModule."""
 
     def transfer_batch_to_device(self, batch: Any, device: torch.device, _: int) -> Any:
         """A batch whose windows do not live there."""
@@ -192,4 +200,11 @@ class Data(pl.LightningDataModule):
 
     def val_dataloader(self) -> Any:
         """Windows held out, if any are."""
-        return [] if self.validation is None else self.validation
+        return NoBatches() if self.validation is None else self.validation
+
+
+class NoBatches:
+    """No batches and no length: Lightning warns of loaders whose length is zero."""
+
+    def __iter__(self) -> Iterator[Batch]:
+        return iter(())

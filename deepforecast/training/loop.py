@@ -13,7 +13,7 @@ from deepforecast.nn.network import ForecastNetwork
 from deepforecast.training.checkpoints import Checkpoints
 from deepforecast.training.finder import found_rate
 from deepforecast.training.guard import LOOK, Guard, Record
-from deepforecast.training.lightning import Training
+from deepforecast.training.lightning import FitTraining
 from deepforecast.training.options import Options
 from deepforecast.training.policy import placed, precision_for, threads_for
 from deepforecast.training.sampler import Every, Grouped, Steps
@@ -49,7 +49,7 @@ def learn(
 
 def _run(guard: Guard, steps: Steps, options: Options) -> None:
     several = not watched(options)
-    training = Training(guard.network, options, guard, several)
+    training = FitTraining(guard.network, options, guard, several)
     if guard.at >= options.max_steps or (guard.checkpoints is not None and guard.checkpoints.ended):
         guard.begin(training.configure_optimizers())
         return

@@ -39,6 +39,7 @@ class Options:
     checkpoint_dir: str | None = None
     checkpoint_every: int = 100
     trainer: Mapping[str, Any] = field(default_factory=dict)
+    hyperparameters: Mapping[str, Any] = field(default_factory=dict)  # for Lightning's loggers
 
 
 def rate(options: Options, step: int) -> float:

@@ -141,7 +141,9 @@ class NeuralForecaster(Forecaster):
         """The LightningModule around a new network for this frame, for a Trainer of your own: what it learns, this model knows.
         `fit`: what `fit` takes. Its schedule spans the steps of the Trainer.
 
-        `data = model.datamodule(frame)` has the batches; afterwards `model.predict()` works as after `fit`.
+        It logs `loss` and, for the observations held out by `validation`, `validation`, and hands the
+        model's parameters to loggers. `data = model.datamodule(frame)` has the batches; afterwards
+        `model.predict()` works as after `fit`.
         """
         panel = Panel.from_frame(frame, **fit)
         held = self.__dict__["_untrained"] = list[Panel]()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -118,8 +119,17 @@ def options(model: NeuralForecaster, windows_there: int, rate: float = 1.0) -> O
         max_steps=steps, batch_size=batch, share=rate, evenly=model.draw == "series",
         learning_rate=0.0 if isinstance(model.learning_rate, str) else model.learning_rate * rate,
         teacher=getattr(model, "teacher", "constant"), trainer=model.trainer or {},
+        hyperparameters=hyperparameters(model),
         **{name: getattr(model, name) for name in same},
     )  # fmt: skip
+
+
+def hyperparameters(model: NeuralForecaster) -> dict[str, Any]:
+    """The class and the parameters of a model in JSON's types, without the options of a Trainer."""
+    given = {name: value for name, value in model.get_params().items() if name != "trainer"}
+    text = json.dumps({"model": type(model).__name__, **given}, default=str)
+    found: dict[str, Any] = json.loads(text)
+    return found
 
 
 def batch_size(model: NeuralForecaster, windows_there: int) -> int:
