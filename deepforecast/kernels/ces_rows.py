@@ -37,6 +37,9 @@ def evaluate(rows: Floats, begins: Ints, states: Floats, gains: Floats, errors: 
         first = min(first, begins[lane])
     for number in range(len(products)):
         products[number] = 0.0
+    for slot in range(len(still)):  # NaN since an evaluation in which a lane overflowed
+        for place in range(STATE):
+            still[slot, place] = 0.0
     for run in range(3):
         given, taken, back = states[run], states[1 + run % 2], run == 1  # rough to live, live to start, start to live
         for slot in range(len(taken)):

@@ -213,3 +213,17 @@ def test_a_series_does_not_depend_on_those_beside_it():
         alone = ces_search.estimate(part, np.array([0, len(part)]), index[[number]], np.ones((1, 4), bool))
         np.testing.assert_array_equal(together[0][number], alone[0][0])
         np.testing.assert_array_equal(together[1][number], alone[1][0])
+
+
+def test_a_series_that_overflows_leaves_the_next_ones_alone():
+    generator = np.random.default_rng(0)
+    tame = 20.0 + generator.normal(size=(20, 60)) + np.tile([3.0, 0.0, -3.0], 20)
+    wild = np.full((16, 61), 1.7e308)  # longer, so that each lane begins with one; their sums are infinite
+    lengths = np.array([61] * 16 + [60] * 20)
+    indptr = np.concatenate([[0], np.cumsum(lengths)])
+    forms = np.ones((36, 4), bool)
+    together = ces_search.estimate(np.concatenate([wild.ravel(), tame.ravel()]), indptr, np.zeros((36, 3)), forms)
+    alone = ces_search.estimate(tame.ravel(), np.arange(21) * 60, np.zeros((20, 3)), forms[16:])
+    assert not np.isfinite(together[1][:16, 0]).any()
+    for found, expected in zip(together, alone, strict=True):
+        np.testing.assert_array_equal(found[16:], expected)
