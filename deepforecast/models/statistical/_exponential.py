@@ -28,6 +28,7 @@ from deepforecast.models.statistical import _ets as ets
 from deepforecast.models.statistical._base import Statistical
 from deepforecast.models.statistical._box_cox import guerrero, transformed
 from deepforecast.models.statistical._ets_forecast import ExponentialForecast, errors_of
+from deepforecast.models.statistical._explosive import steps_ahead, without_explosive
 from deepforecast.models.statistical._holes import smoothing, spread_after_holes
 from deepforecast.models.statistical._regressors import centred, design, effects_of
 from deepforecast.models.statistical._since import spread_since, told
@@ -164,7 +165,12 @@ class Exponential(Statistical):
         fits = self._fits(panel, y, matrix, season, forms)
         counts = np.maximum(ets.observed(y, matrix, panel.indptr), 1)
         each = [ets.parameters_of(one, season, self._settings_given()) + matrix.shape[1] for one in forms]
-        known = ets.chosen(fits, forms, self._scores(fits, counts[:, None], np.array(each, np.float64)[None, :]), season)
+        numbers = np.array(each, np.float64)[None, :]
+        scores = self._scores(fits, counts[:, None], numbers)
+        if len(forms) > 1:
+            steps, free = steps_ahead(panel.lengths, self.own_horizon), counts[:, None] - numbers
+            scores = without_explosive(scores, fits, forms, panel.with_target(y), matrix, free, steps)
+        known = ets.chosen(fits, forms, scores, season)
         flat = ets.constant(y, panel.indptr)
         ets.lay_constant(known, flat, forms[0])
         best = known.pop("best")
