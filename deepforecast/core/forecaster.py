@@ -22,6 +22,7 @@ from deepforecast.core.forecast import Forecast, checked_horizon, checked_levels
 from deepforecast.core.foreign import Foreign
 from deepforecast.core.monitor import SILENT, Monitor
 from deepforecast.core.params import param
+from deepforecast.core.plausibility import checked_columns
 from deepforecast.core.scikit_learn import ScikitLearnProtocol, positional_target
 from deepforecast.core.state import Learned, State
 from deepforecast.data import frames
@@ -95,8 +96,7 @@ class Forecaster(ScikitLearnProtocol):
         columns = state.series.rows(state.series.calendar.following(state.series.last, steps))
         found = columns_of(forecast, self.name, self.point_kind, levels, wanted)
         refuse_taken(found, columns)
-        for label, values in found.items():
-            finite(values.reshape(-1, steps), state, label, spread_of=None if label == self.name else self)
+        checked_columns(found, state, self, levels, wanted)
         if len(found) > 1 and state.calibration is None:
             self._say_of_bands(state)
         if np.ptp(state.series.last) > steps * state.series.calendar.step:
@@ -131,13 +131,9 @@ class Forecaster(ScikitLearnProtocol):
         return frames.build(state.series.library, columns)
 
     def explain(
-        self,
-        horizon: int | None = None,
-        *,
-        frame: Frame | None = None,
-        future: Frame | None = None,
-        static: Frame | None = None,
-    ) -> Frame:
+        self, horizon: int | None = None, *,
+        frame: Frame | None = None, future: Frame | None = None, static: Frame | None = None,
+    ) -> Frame:  # fmt: skip
         """The forecast taken apart, tidy: a row for each series, step and `component`, whose `value`s add up to the forecast;
         of a model with attention a row for each `weight`: see `core.explaining`."""
         from deepforecast.core.explaining import explained
@@ -254,7 +250,9 @@ class Forecaster(ScikitLearnProtocol):
     def forecast_from(self, state: State, steps: int, future: Mapping[str, Covariate]) -> Forecast:
         """The forecast as arrays, with calibrated bands where there are; never a point that is not finite."""
         forecast = self._forecast(replace(state.learned, series=state.series), steps, future)
-        point = finite(forecast.point(self.point_kind), state, self.name)
+        point = forecast.point(self.point_kind)
+        if not np.isfinite(point).all():
+            finite(point, state, self.name)
         return state.calibration.around(point) if state.calibration is not None else forecast
 
     def _learn(self, panel: Panel, monitor: Monitor = SILENT) -> State:
@@ -285,7 +283,9 @@ class Forecaster(ScikitLearnProtocol):
         numbers = map(attrgetter("values"), (*panel.covariates.values(), *panel.static.values()))
         for part in (panel.y, panel.indptr, steps, rest / calendar.step, *numbers):
             check = zlib.crc32(np.ascontiguousarray(part).data, check)
-        return State(whole.series, learned, kinds, whole.static, calibration, f"{len(panel.y)}-{check:08x}", panel.undeclared)
+        data, begin = f"{len(panel.y)}-{check:08x}", panel.indptr[:-1]
+        extremes = np.column_stack((np.fmin.reduceat(panel.y, begin), np.fmax.reduceat(panel.y, begin)))
+        return State(whole.series, learned, kinds, whole.static, calibration, data, panel.undeclared, extremes)
 
     def _at_end_of(self, frame: Frame | None, static: Frame | None) -> State:
         if frame is None:

@@ -13,6 +13,7 @@ import numpy as np
 
 from deepforecast.core.conformal import Calibration
 from deepforecast.core.monitor import SILENT
+from deepforecast.core.plausibility import value_range
 from deepforecast.core.preparing import prepared, refuse_short
 from deepforecast.core.state import Learned, State
 from deepforecast.data import frames
@@ -51,7 +52,10 @@ def moved_panel(model: Forecaster, state: State, panel: Panel, rows: Ints) -> St
         say(f"{model.name} learns each series apart: series {panel.series.labels(new)} was not there in fit and is fitted now.")
     calibration = _calibration(model, state, panel, whole, rows)
     learned = _learned(model, state, whole, rows, lambda known, part: model._advance(known, part, True))
-    return replace(state, series=whole.series, learned=learned, static=whole.static, calibration=calibration)
+    extremes = value_range(panel, state.value_range, rows)
+    return replace(
+        state, series=whole.series, learned=learned, static=whole.static, calibration=calibration, value_range=extremes
+    )
 
 
 def appended(model: Forecaster, state: State, frame: Frame) -> State:
@@ -71,6 +75,10 @@ def appended(model: Forecaster, state: State, frame: Frame) -> State:
     last = series.last.copy()
     last[rows] = panel.series.last
     learned = state.learned.put(rows, model._advance(state.standing.take(rows), panel, False))
+    if state.value_range is not None:
+        extremes = state.value_range.copy()
+        extremes[rows] = value_range(panel, extremes, rows)
+        state = replace(state, value_range=extremes)
     return replace(state, series=replace(series, last=last), learned=learned, undeclared=panel.undeclared)
 
 
@@ -87,7 +95,8 @@ def refined(
     refuse_short(model, whole, model._needs_to_fit(whole))
     calibration = model._calibrated(panel)
     learned = _learned(model, state, whole, rows, partial(model._refine, **how))
-    state = replace(state, undeclared=panel.undeclared)
+    extremes = value_range(panel, state.value_range, rows)
+    state = replace(state, undeclared=panel.undeclared, value_range=extremes)
     return replace(state, series=whole.series, learned=learned, static=whole.static, calibration=calibration)
 
 

@@ -1,9 +1,7 @@
 """A fitted model as plain values and arrays, and back.
 
-What a manifest may say is fixed here: the model's name (looked up in the registry), its parameters (validated by its
-constructor) and the seed among them, versions and a fingerprint of the data, how the caller's frame looked, and a tree whose
-leaves are numbers, text or references to arrays. Unknown keys and arrays nobody refers to are refused, nothing is imported by a
-name from the file.
+A manifest holds the model's name and parameters (validated by its constructor), versions, a fingerprint of the data, the layout
+of the frame, and a tree of numbers, text and references to arrays. Unknown keys and arrays without a reference are refused.
 """
 
 from __future__ import annotations
@@ -32,6 +30,7 @@ from deepforecast.data.times import TimeType
 from deepforecast.errors import shown, some
 
 KEYS = ("model", "parameters", "seed", "versions", "data", "series", "learned", "categories", "static", "calibration")
+ADDED = {"seed": None, "value_range": None}  # keys that files of version 0.1.0 may lack
 LIBRARIES = ("pandas", "polars", "pyarrow")
 INTEGER_TIME = re.compile(r"u?int(8|16|32|64)(\[pyarrow\])?", re.IGNORECASE)
 ZONE = re.compile(r"(?!dateutil)[A-Za-z0-9_+:-]+(/[A-Za-z0-9_+-]+){0,2}")  # no path, and no scheme that would open one
@@ -61,6 +60,7 @@ def written(
         "categories": {name: tree.texts(held) for name, held in state.categories.items()},
         "static": {name: tree.array(one.values) for name, one in state.static.items()},
         "calibration": None if state.calibration is None else tree.calibration(state.calibration),
+        "value_range": None if state.value_range is None else tree.array(state.value_range),
     }
     return manifest, arrays
 
@@ -154,7 +154,7 @@ class _Reader:
         self.arrays, self.foreign = arrays, foreign
 
     def model(self, said: Any) -> Forecaster:
-        _exactly({"seed": None, **said} if isinstance(said, Mapping) else said, KEYS, "the manifest")
+        _exactly({**ADDED, **said} if isinstance(said, Mapping) else said, (*KEYS, "value_range"), "the manifest")
         if not {name for name, version in _items(said["versions"]) if _text(version)} <= {*_versions(), "torch"}:
             raise Unfit(f"it names versions of {some(said['versions'])}")
         model = self.forecaster({"model": said["model"], "parameters": said["parameters"]})
@@ -169,7 +169,9 @@ class _Reader:
             raise Unfit("its covariates are not those of its columns")
         calibration = None if said["calibration"] is None else self.calibration(said["calibration"], len(series))
         learned = model._revive(replace(self.learned(said["learned"], len(series)), series=series), self.foreign)
-        model.state_ = State(series, replace(learned, series=None), categories, static, calibration, _text(said["data"]))
+        ends = None if said.get("value_range") is None else self.value_range(said["value_range"], len(series))
+        state = State(series, replace(learned, series=None), categories, static, calibration, _text(said["data"]))
+        model.state_ = replace(state, value_range=ends)
         return model
 
     def forecaster(self, said: Any) -> Forecaster:
@@ -234,6 +236,12 @@ class _Reader:
         if categories is not None and not ((values >= -1) & (values < len(categories)) & (values % 1 == 0)).all():
             raise Unfit("a static column points to a category that is not there")
         return Covariate(values, categories)
+
+    def value_range(self, said: Any, count: int) -> np.ndarray:
+        ends = _floats(self.array(said), 2)
+        if ends.shape != (count, 2) or not (np.isfinite(ends) & (ends[:, :1] <= ends)).all():
+            raise Unfit("its smallest and largest values do not fit the series")
+        return ends
 
     def calibration(self, said: Any, count: int) -> Calibration:
         if isinstance(said, Mapping) and said.get("method") == "pooled":

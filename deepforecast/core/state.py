@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from deepforecast.core.conformal import Calibration
-from deepforecast.data.frames import Ints
+from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.panel import Panel, Series
 
 
@@ -53,7 +53,8 @@ class State:
 
     `categories`: declared covariate -> its categories, None for a numeric one. `static`: the values of each series. `data`: the
     panel it was fitted on as its number of rows and a checksum of values and stamps (no seal: it can be forged). `undeclared`:
-    columns left out so far, and said to be.
+    columns left out so far, and said to be. `value_range`: the smallest and the largest value of each series so far, shape
+    (series, 2); None in files of version 0.1.0.
     """
 
     series: Series
@@ -63,6 +64,7 @@ class State:
     calibration: Calibration | None = None
     data: str = ""
     undeclared: tuple[str, ...] = ()
+    value_range: Floats | None = None
 
     @property
     def rows(self) -> int:
@@ -83,4 +85,6 @@ class State:
             learned=self.learned.take(numbers),
             static={name: one.take(numbers) for name, one in self.static.items()},
             calibration=None if self.calibration is None else self.calibration.take(numbers),
+            value_range=None if self.value_range is None else self.value_range[numbers],
         )
+

@@ -332,7 +332,9 @@ def harmless(path: Path, manifest: Manifest, arrays: Arrays) -> None:
     try:
         bundle.write(path, manifest, arrays)
         model = deepforecast.load(path)
-        found = model.predict(3, level=80)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "(?s).*lie far outside the history", DataWarning)
+            found = model.predict(3, level=80)
     except DeepForecastError as error:
         refused = error
     if refused is not None:

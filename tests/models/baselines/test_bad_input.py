@@ -116,6 +116,7 @@ def test_b077_a_season_goes_on_exactly(daily: Any) -> None:
 
 
 @pytest.mark.parametrize("rows", [1, 2, 3, 4, 5, 6])
+@pytest.mark.filterwarnings("ignore:.* lie far outside the history")
 def test_b080_b082_short_series(model: Forecaster, daily: Any, plain: Any, rows: int) -> None:
     """Refused with series, needed and actual number; a level with the reason; and never NaN."""
     needed = {"Naive": 1, "Naive2": 1, "Mean": 1, "Drift": 2}.get(model.name, 3)
@@ -221,6 +222,7 @@ def test_b087_horizon(model: Forecaster, daily: Any, horizon: Any) -> None:
         fitted.predict()
 
 
+@pytest.mark.filterwarnings("ignore:.* lie far outside the history")
 def test_b088_a_horizon_far_beyond_the_series(model: Forecaster, daily: Any) -> None:
     found = forecast(model, daily(A=20 + np.random.default_rng(0).normal(size=60)), 500)
     assert len(found) == 500

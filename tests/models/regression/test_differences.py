@@ -96,6 +96,7 @@ def test_a_step_of_a_block_is_the_last_observed_value_and_its_own_change(strateg
 
 
 @pytest.mark.parametrize("differences", [[1], [7], [7, 1]])
+@pytest.mark.filterwarnings("ignore:.* lie far outside the history")
 def test_a_forecast_of_a_direct_step_does_not_depend_on_the_steps_before(differences: list[int]) -> None:
     model = LinearModel(horizon=H, strategy="direct", differences=differences, **LAGS).fit(frame_of(WALK))
     before = model.predict()["LinearModel"].to_numpy().reshape(3, H)

@@ -115,6 +115,7 @@ def test_a_history_that_starts_elsewhere_is_begun_anew(form):
     np.testing.assert_allclose(short, whole, rtol=0.5)
 
 
+@pytest.mark.filterwarnings("ignore:.* lie far outside the history")
 def test_forecasts_far_ahead_are_finite():
     rng = np.random.default_rng(9)
     frame = pd.concat([of_values(y).assign(unique_id=f"s{n}") for n, y in enumerate(100 + rng.normal(size=(20, 60)).cumsum(1))])

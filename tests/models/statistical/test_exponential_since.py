@@ -31,6 +31,7 @@ def widths(found, name):
 
 @by_name
 @pytest.mark.parametrize("level", [7.0, 1e-9, 1e150])
+@pytest.mark.filterwarnings("ignore:.* lie far outside the history")
 def test_a_constant_that_moves_gets_bands_from_its_errors_since(model, level):
     old, new = of(np.full(30, level)), of(level * (1 + MOVES), "2020-01-31")
     whole, fitted = pd.concat([old, new]), model.clone().fit(old)
