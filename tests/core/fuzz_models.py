@@ -15,12 +15,14 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Iterator
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 
 import deepforecast
 from deepforecast import Forecaster
+from deepforecast.core import registry
 from deepforecast.core.manifest import written
 from deepforecast.errors import DeepForecastError, ModelFileError
 from deepforecast.io import bundle
@@ -162,12 +164,18 @@ def mutations(subject: Subject, values: tuple[int, ...], count: int, seed: int) 
         yield at_random(manifest, arrays, rng)
 
 
+def installed() -> list[str]:
+    """The registered models whose packages are there."""
+    packages = {name: getattr(registry.get(name), "package", None) for name in registry.names()}
+    return [name for name, package in packages.items() if package is None or find_spec(package) is not None]
+
+
 def main(names: str, n_integers: int, count: int, seed: int, first: int = 0) -> None:
     """Fuzz the models of these names (a list with commas, or nothing for all), from mutation `first` on."""
     number = accepted = 0
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "model.dfc")
-        for subject in subjects(names.split(",") if names else None):
+        for subject in subjects(names.split(",") if names else installed()):
             for name, manifest, arrays in mutations(subject, INTEGERS[:n_integers], count, seed):
                 number += 1
                 if number <= first:
