@@ -151,10 +151,12 @@ def saving(path: Path) -> Iterator[subprocess.Popen[str]]:
     environment = {**os.environ, "PYTHONPATH": str(Path(deepforecast.__file__).parents[1])}
     command = [sys.executable, "-c", SAVE_AND_WAIT, str(path)]
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "writing\n"
-        yield process
-        process.kill()
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "writing\n"
+            yield process
+        finally:
+            process.kill()
 
 
 def temporary_files(folder: Path) -> list[str]:
