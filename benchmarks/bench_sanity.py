@@ -1,0 +1,243 @@
+"""Forecasts far outside the history: how often, and how often without a warning, for every model that is not a network.
+
+    python benchmarks/bench_sanity.py [--scale 1.0] [model ...]
+
+Needs the data folder (DEEPFORECAST_DATA). A violation is a 95 % prediction interval wider than 20 times the range of the
+history, or a point forecast outside of it by more than 3 times that range. Each model is fitted with the horizon of the set and
+forecasts that horizon, 180 and 400 steps. Samples are drawn with the seed SEED; `--scale` multiplies their sizes.
+
+The daily air-quality series that first showed the defect are not public; `air_quality` generates their like: positive, skewed,
+1,646 daily values with a weekly and a yearly season and heavy-tailed multiplicative noise.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+import deepforecast
+from deepforecast import datasets
+from deepforecast.core import registry
+from deepforecast.errors import DataWarning, DeepForecastError
+
+RESULTS = Path(__file__).parent / "results" / "sanity.md"
+SEED = 20261119
+LEVEL, WIDEST, FARTHEST = 95, 20.0, 3.0
+LONG_HORIZONS = (180, 400)
+FAMILIES = ("baselines", "statistical", "regression", "additive.prophet")
+SLOW = {
+    **{"AutoARIMA": 0.04, "ARIMA": 0.2, "UnobservedComponents": 0.04, "Prophet": 0.1},
+    **{"Regression": 0.2, "CatBoost": 0.1, "XGBoost": 0.2, "GradientBoosting": 0.1, "LightGBM": 0.5},
+}
+"""Share of the series of each set that a model is fitted to (at least LEAST of them), 1 where not listed."""
+LEAST = 12
+LONGEST = 2_000
+"""Only the last so many values of longer series are used."""
+
+
+@dataclass(frozen=True)
+class Data:
+    """A set: season, horizon, number of series in the sample, and whether its series are daily (the stricter limit)."""
+
+    read: Callable[[], pd.DataFrame]
+    season: int
+    horizon: int
+    sample: int
+    daily: bool = False
+
+
+def stored(name: str) -> Callable[[], pd.DataFrame]:
+    """The training part of a stored set."""
+    return lambda: datasets.load(name, split="train")[["unique_id", "ds", "y"]]
+
+
+def daily_means(*names: str) -> Callable[[], pd.DataFrame]:
+    """Daily means of sets with more than one value a day."""
+
+    def read() -> pd.DataFrame:
+        parts = []
+        for name in names:
+            frame = datasets.load(name)
+            keys = [name + "-" + frame["unique_id"].astype(str), frame["ds"].dt.floor("D")]
+            parts.append(frame["y"].astype(float).groupby(keys).mean().rename_axis(["unique_id", "ds"]).reset_index())
+        return pd.concat(parts, ignore_index=True)
+
+    return read
+
+
+def air_quality(count: int = 100, length: int = 1646) -> pd.DataFrame:
+    """Series like daily means of air-quality stations (see the module's docstring)."""
+    generator = np.random.default_rng(SEED)
+    day, parts = np.arange(length), []
+    for number in range(count):
+        yearly = generator.uniform(0.2, 0.6) * np.cos(2 * np.pi * (day / 365.25 + generator.uniform()))
+        weekly = 0.1 * np.sin(2 * np.pi * (day / 7 + generator.uniform()))
+        shocks = generator.uniform(0.25, 0.45) * generator.standard_t(5, length)
+        persistence, noise = generator.uniform(0.5, 0.8), np.zeros(length)
+        for step in range(1, length):
+            noise[step] = persistence * noise[step - 1] + shocks[step]
+        y = np.exp(generator.uniform(1.5, 4.0) + yearly + weekly + noise)
+        days = pd.date_range("2015-01-01", periods=length, freq="D")
+        parts.append(pd.DataFrame({"unique_id": f"air-{number:03d}", "ds": days, "y": y}))
+    return pd.concat(parts, ignore_index=True)
+
+
+SETS = {
+    "M1 yearly": Data(stored("m1_yearly"), 1, 6, 181),
+    "M1 quarterly": Data(stored("m1_quarterly"), 4, 8, 203),
+    "M1 monthly": Data(stored("m1_monthly"), 12, 18, 617),
+    "M4 yearly": Data(stored("m4_yearly"), 1, 6, 500),
+    "M4 quarterly": Data(stored("m4_quarterly"), 4, 8, 500),
+    "M4 monthly": Data(stored("m4_monthly"), 12, 18, 500),
+    "M4 weekly": Data(stored("m4_weekly"), 52, 13, 60),
+    "M4 daily": Data(stored("m4_daily"), 7, 14, 100),
+    "M4 hourly": Data(stored("m4_hourly"), 24, 48, 60),
+    "NN5": Data(stored("nn5_daily"), 7, 56, 111, daily=True),
+    "M5": Data(stored("m5_ca_1"), 7, 28, 300, daily=True),
+    "EPF daily means": Data(daily_means("epf_np", "epf_pjm"), 7, 28, 2, daily=True),
+    "ETT daily means": Data(daily_means("etth1", "ettm2"), 7, 28, 14),
+    "air quality, generated": Data(air_quality, 7, 180, 100),
+}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("models", nargs="*")
+    parser.add_argument("--scale", type=float, default=1.0)
+    arguments = parser.parse_args()
+    names = arguments.models or [
+        name
+        for name in registry.names()
+        if registry.get(name).__module__.removeprefix("deepforecast.models.").startswith(FAMILIES)
+    ]
+    records = []
+    for set_name, data in SETS.items():
+        frame = data.read()
+        for name in names:
+            record = measure(name, frame, data, arguments.scale)
+            records.append({"set": set_name, "daily": data.daily, "model": name, **record})
+            print(set_name, name, record, flush=True)
+    lines = report(pd.DataFrame(records))
+    print("\n".join(lines))
+    if not arguments.models:
+        RESULTS.write_text("\n".join([*lines, ""]), encoding="utf-8")
+    return 0
+
+
+def sampled(frame: pd.DataFrame, count: int) -> pd.DataFrame:
+    """The last LONGEST values of `count` series drawn with SEED, sorted."""
+    ids = np.sort(frame["unique_id"].astype(str).unique())
+    drawn = np.random.default_rng(SEED).permutation(ids)[:count]
+    frame = frame.assign(unique_id=frame["unique_id"].astype(str), y=frame["y"].astype(float))
+    frame = frame[frame["unique_id"].isin(drawn)].sort_values(["unique_id", "ds"])
+    return frame.groupby("unique_id").tail(LONGEST).reset_index(drop=True)
+
+
+def measure(name: str, frame: pd.DataFrame, data: Data, scale: float) -> dict[str, Any]:
+    """Violations and warned series of a model on a set, by horizon; seconds of CPU."""
+    count = min(max(round(scale * SLOW.get(name, 1.0) * data.sample), LEAST), data.sample)
+    frame, start = sampled(frame, count), time.process_time()
+    model = getattr(deepforecast, name)(horizon=data.horizon, **parameters(name, data))
+    if not pd.api.types.is_integer_dtype(frame["ds"]):
+        freq: Any = "D"
+    elif name == "Prophet":
+        frame, freq = dated(frame, data.season)
+    else:
+        freq = 1
+    record: dict[str, Any] = {"series": frame["unique_id"].nunique()}
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model.fit(frame, freq=freq)
+        record |= {f"at {steps}": outside(model, frame, steps) for steps in (data.horizon, *LONG_HORIZONS)}
+    except DeepForecastError as error:
+        record["error"] = str(error)[:200]
+    return {**record, "seconds": round(time.process_time() - start, 1)}
+
+
+def parameters(name: str, data: Data) -> dict[str, Any]:
+    """The season where a model has one, as it cannot be inferred from integer time; a named regressor."""
+    if name == "Regression":
+        return {"season_length": data.season, "regressor": "ridge"}
+    declared = getattr(deepforecast, name)().get_params()
+    if name in ("ARIMA", "CES", "ETS"):  # not seasonal at their defaults
+        return {}
+    return {key: data.season for key in ("season_length", "window") if declared.get(key) == "auto"}
+
+
+def dated(frame: pd.DataFrame, season: int) -> tuple[pd.DataFrame, str]:
+    """Integer time as dates of a frequency with this season."""
+    freq = {1: "YS", 4: "QS", 12: "MS", 52: "W-SUN", 7: "D", 24: "h"}[season]
+    steps = frame.groupby("unique_id").cumcount().to_numpy()
+    dates = pd.date_range("1700-01-01", periods=int(steps.max()) + 1, freq=freq, unit="s")
+    return frame.assign(ds=dates[steps]), freq
+
+
+def outside(model: Any, frame: pd.DataFrame, steps: int) -> tuple[int, int, int]:
+    """Series with a violation, those of them without a warning (at least), and series warned of."""
+    level = LEVEL if model.capabilities.distribution else None
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        forecast = model.predict(steps, level=level)
+    history = frame.groupby("unique_id")["y"].agg(["min", "max"])
+    lowest, highest = (history[side].reindex(forecast["unique_id"]).to_numpy() for side in ("min", "max"))
+    extent = highest - lowest
+    point = forecast[model.name].to_numpy()
+    violated = np.maximum(point - highest, lowest - point) > FARTHEST * extent + 1e-9 * np.abs(highest)
+    if level is not None:
+        width = (forecast[f"{model.name}-hi-{level}"] - forecast[f"{model.name}-lo-{level}"]).to_numpy()
+        violated |= width > WIDEST * extent + 1e-9 * np.abs(highest)
+    series = forecast["unique_id"][violated].unique()
+    text = " ".join(str(one.message) for one in caught if one.category is DataWarning and "range of" in str(one.message))
+    warned = max([int(number) for number in re.findall(r"(\d+) in all", text)], default=0) if text else 0
+    warned = warned or (len([name for name in frame["unique_id"].unique() if re.search(rf"\b{name}\b", text)]) if text else 0)
+    return len(series), max(len(series) - warned, 0), warned
+
+
+def report(records: pd.DataFrame) -> list[str]:
+    """One table by model: violations, without a warning, and warned, at the horizons of the sets and beyond."""
+    horizons = [name for name in records if name.startswith("at ")]
+    own = [name for name in horizons if name not in ("at 180", "at 400")]
+    rows = []
+    for name, group in records.groupby("model", sort=False):
+        public = group[~group["set"].str.contains("generated")]
+        cells = [total(public, own), total(public[public["daily"]], ["at 180"]), total(public, ["at 180", "at 400"])]
+        generated = total(group[group["set"].str.contains("generated")], ["at 180", "at 400"])
+        rows.append(f"| {name} | " + " | ".join([*cells, generated]) + f" | {group['seconds'].sum():,.0f} |")
+    errors = records[records["error"].notna()] if "error" in records else records.iloc[:0]
+    errors = errors.drop_duplicates([name for name in ("model", "error") if name in errors])
+    return [
+        "# Forecasts far outside the history",
+        "",
+        f"{LEVEL} % intervals wider than {WIDEST:g} times the range of the history, or points outside of it by more than "
+        f"{FARTHEST:g} times that range. Each cell: series with such a forecast / of these without a warning / series warned "
+        f"of / forecasts of a series in all. Seed {SEED}; sets: {', '.join(SETS)}.",
+        "",
+        "| model | own horizons | daily sets, 180 steps | public sets, 180 and 400 steps | generated | CPU s |",
+        "|---|---|---|---|---|---|",
+        *rows,
+        "",
+        *[f"- {row['model']}, {row['set']}: {row['error']}" for _, row in errors.iterrows()],
+    ]
+
+
+def total(group: pd.DataFrame, columns: list[str]) -> str:
+    """Sums over sets and horizons."""
+    cells = [(cell, row["series"]) for _, row in group.iterrows() for cell in row[columns] if isinstance(cell, tuple)]
+    if not cells:
+        return "none"
+    violations, silent, warned = np.sum([cell for cell, _ in cells], axis=0)
+    return f"{violations} / {silent} / {warned} / {sum(count for _, count in cells):,}"
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
