@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -11,7 +13,7 @@ from statsmodels.tsa.exponential_smoothing.ets import ETSModel
 from deepforecast.core.state import Learned
 from deepforecast.data.frames import Floats
 from deepforecast.data.panel import Panel
-from deepforecast.errors import CapabilityError, DataError, ParameterError, shown
+from deepforecast.errors import DataError, ParameterError, shown
 from deepforecast.kernels.ets.forms import Form
 
 WORDS = (None, "add", "mul")
@@ -59,23 +61,40 @@ def params_of(learned: Learned, number: int) -> list[float]:
     return found + ([float(factor) for factor in start[:1:-1]] if form.season else [])
 
 
-def summary(panel: Panel, learned: Learned, unique_id: Any, name: str) -> str:
-    """statsmodels' summary of a series at the parameters learned."""
+def summary(panel: Panel, learned: Learned, unique_id: Any, estimates: Mapping[str, Any]) -> str:
+    """statsmodels' summary of a series at the parameters learned, with the criteria of `estimates`, the columns of
+    `parameters()`; only these where statsmodels has no such model."""
     ids = [None] if panel.series.ids is None else list(panel.series.ids)
     if not (unique_id is None and len(ids) == 1) and unique_id not in ids:
         raise ParameterError(f"unique_id names a series of the fit, as {panel.series.label(0)}; got {shown(unique_id)}.")
     number = 0 if unique_id is None else ids.index(unique_id)
     y = panel.y[panel.indptr[number] : panel.indptr[number + 1]]
-    if learned["effects"].shape[1] or np.isnan(y).any() or not np.isnan(learned["power"][number]):
-        raise CapabilityError(
-            f"statsmodels has no summary of exponential smoothing with regressors, missing values or a transformation, as of "
-            f"series {panel.series.label(number)}. {name}.parameters() has the estimates."
-        )
     if np.isnan(learned["criteria"][number, 0]):
         raise DataError(f"Series {panel.series.label(number)} never varies: there is nothing to sum up.")
+    observed = int(np.count_nonzero(~np.isnan(y)))
+    own = {name: values[number] for name, values in estimates.items()}
+    if learned["effects"].shape[1] or observed < len(y) or not np.isnan(learned["power"][number]):
+        return _listed({"series": panel.series.label(number), "observations": observed, "missing": len(y) - observed, **own})
     form = Form(*learned["form"][number].tolist())
     season = learned["start"].shape[1] - 2
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")  # of derivatives at the bounds
-        result = made(y, form, season).smooth(params_of(learned, number))
-        return str(result.summary())
+        found = made(y, form, season).smooth(params_of(learned, number)).summary()
+    # statsmodels counts all seasonal states; one of them follows from the others and the level, as in R
+    hqic = -2 * own["log_likelihood"] + 2 * (own["parameters"] + 1) * np.log(np.log(observed))
+    for row in found.tables[0]:
+        for label, cell in pairwise(row):
+            name = str(label.data).strip()
+            if name in ("AIC", "BIC", "HQIC"):
+                cell.data = f"{hqic if name == 'HQIC' else own[name.lower()]:.3f}"
+    return str(found)
+
+
+def _listed(estimates: Mapping[str, Any]) -> str:
+    """Names and values, a line each."""
+    width = max(map(len, estimates))
+    lines = ["ETS Results", "=" * (width + 14)]
+    for name, value in estimates.items():
+        text = str(value) if isinstance(value, str | int) else f"{value:.6g}"
+        lines.append(f"{name:<{width}}  {text}")
+    return "\n".join(lines)

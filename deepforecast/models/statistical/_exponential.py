@@ -74,11 +74,13 @@ class Exponential(Statistical):
         return {**ets.table(learned), **effects_of(state, learned["effects"] / learned["scale"])}
 
     def summary(self, unique_id: Any = None) -> str:
-        """statsmodels' summary of a series of the fit at the parameters found: a text."""
+        """statsmodels' summary of a series of the fit at the parameters found, a text; with missing values, regressors or a
+        transformation, which statsmodels does not take, those of `parameters()`."""
         from deepforecast.models.statistical._ets_statsmodels import summary
 
         state = self.fitted()
-        return summary(self._history(state.learned), state.learned, unique_id, self.name)
+        estimates = self._estimated(state.learned, state)
+        return summary(self._history(state.learned), state.learned, unique_id, estimates)
 
     # -- hooks of a model ------------------------------------------------------------------------------------------------------
 
