@@ -58,7 +58,7 @@ def map_chunks(
         with what it holds: large arrays as read-only memory maps, the rest anew with each slice.
     cost: expected seconds of one item or of each, by a formula of its size and never by the clock, so that slices are
         of a sensible and even length. Work that is too short to be worth a worker stays in this thread.
-    progress: a bar on stderr; by default in a terminal only. `label` says what the items are, there and in errors.
+    progress: a bar on stderr; by default in terminals and notebooks. `label` says what the items are, there and in errors.
     timeout: seconds a slice may take before its worker counts as hung; not kept where there are no workers.
 
     A lost worker (killed, crashed, hung) is replaced, what it held is tried once more, and only then `TrainingError`

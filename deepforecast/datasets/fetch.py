@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
+from deepforecast.data.interactive import is_watched
 from deepforecast.errors import DataError, SaveError, shown
 
 TRIES = 4
@@ -48,7 +49,7 @@ class _Refused(Exception):
 
 
 def fetch(remote: Remote, path: Path, label: str = "") -> Path:
-    """The file at `path`, downloaded unless it is there already; `label` names the bar, shown in a terminal only."""
+    """The file at `path`, downloaded unless it is there already; `label` names the bar, shown in terminals and notebooks."""
     with _alone(path):
         if path.is_file():
             return _checked(remote, path, "put there by hand or left by an earlier download")
@@ -152,8 +153,8 @@ def _copy(answer: Any, part: Path, begin: int, total: int | None, label: str) ->
 
 @contextlib.contextmanager
 def _bar(label: str, begin: int, total: int | None) -> Iterator[Any]:
-    """What counts bytes: a bar in a terminal, nothing elsewhere."""
-    if sys.stderr is None or sys.stderr.closed or not sys.stderr.isatty():
+    """What counts bytes: a bar in a terminal or a notebook, nothing elsewhere."""
+    if not is_watched(sys.stderr):
         yield lambda count: None
         return
     from tqdm import tqdm

@@ -28,7 +28,7 @@ class Backtest:
     times and one of the models learns from several series at once, else "series". workers: processes at a time, one model
     each (-1: as many as there are CPUs; None: what the caller's `joblib.parallel_config` says, else this process). seed:
     given to every model that has one, wrapped ones too. progress: a bar on stderr that counts windows, or with several workers
-    models, and tells the time left (default: in a terminal only, and if it takes more than half a second).
+    models, and tells the time left (default: in terminals and notebooks, if it takes more than half a second).
     """
 
     gap: int = 0

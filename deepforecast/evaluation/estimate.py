@@ -19,6 +19,7 @@ from deepforecast.core.progress import silent
 from deepforecast.core.rolling import roll
 from deepforecast.core.threads import available_cpus
 from deepforecast.data.cutoffs import Plan
+from deepforecast.data.interactive import is_watched
 from deepforecast.data.panel import Panel
 from deepforecast.errors import quietly
 from deepforecast.evaluation.warm_up import warm_up
@@ -96,10 +97,10 @@ def seconds_to_run(
 
 
 def announce(seconds: Seconds | None, models: int, plan: Plan, panel: Panel, progress: bool | None) -> None:
-    """A line on stderr before a long run: in a terminal, or where progress is asked for."""
+    """A line on stderr before a long run: in a terminal or a notebook, or where progress is asked for."""
     if seconds is None or seconds.high < WORTH_SAYING or sys.stderr is None:
         return
-    if progress if progress is not None else sys.stderr.isatty():
+    if progress if progress is not None else is_watched(sys.stderr):
         told = f"about {_told(seconds.likely)}" if seconds.close else f"{_told(seconds.low)} to {_told(seconds.high)}"
         sys.stderr.write(f"compare: {models} models, {plan.n_windows} windows, {len(panel):,} series: {told}\n")
 

@@ -17,6 +17,7 @@ from typing import Any, TypeVar, cast
 import numba
 from numba.core import event
 
+from deepforecast.data.interactive import is_watched
 from deepforecast.kernels.translating import HotPiece, Kernel, Piece
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -59,8 +60,8 @@ def hot(function: Function) -> Function:
 
 @contextmanager
 def announced(what: str) -> Iterator[None]:
-    """Say in a terminal, once, that kernels are being compiled, if that happens within."""
-    if sys.stderr is None or not sys.stderr.isatty():
+    """Write to a terminal or a notebook, once, that kernels are being compiled, if that happens in the block."""
+    if not is_watched(sys.stderr):
         yield
         return
     with event.install_listener("numba:compile", _Word(what)):

@@ -16,6 +16,7 @@ from optuna.trial import TrialState
 
 from deepforecast.core.progress import counting
 from deepforecast.core.rolling import refit_every
+from deepforecast.data.interactive import is_watched
 from deepforecast.data.panel import Panel
 from deepforecast.errors import DeepForecastError, ParameterError, TrainingError, TrainingWarning, say, shown
 from deepforecast.evaluation.estimate import WORTH_SAYING, seconds_to_run
@@ -176,8 +177,8 @@ def _bar(runner: Runner, result: TuningResult) -> Iterator[Callable[[], None]]:
 
 
 def _announce(objective: Objective, options: Study, total: int) -> None:
-    """A line on stderr before a long search: in a terminal, or where progress is asked for."""
-    wanted = options.progress if options.progress is not None else sys.stderr is not None and sys.stderr.isatty()
+    """A line on stderr before a long search: in a terminal or a notebook, or where progress is asked for."""
+    wanted = options.progress if options.progress is not None else is_watched(sys.stderr)
     if not wanted or sys.stderr is None or options.n_jobs > 1:  # a model that kills its process would kill this one
         return
     space = objective.space

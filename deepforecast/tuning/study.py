@@ -39,7 +39,7 @@ class Study:
     windows and between the steps of networks; a trial beyond counts as pruned. "auto": twenty times the first one, at least a
     minute. retries: how often a trial is tried again whose process died. grace: seconds after its time limit from which a trial
     of another machine counts as dead. apart: one study for each model, with an equal share of the trials, in place of one
-    where the model is a parameter. progress: a bar (default: in a terminal only).
+    where the model is a parameter. progress: a bar (default: in terminals and notebooks).
     """
 
     space: Mapping[str, Any] | Callable[[Any], Mapping[str, Any]] | None = None

@@ -9,10 +9,17 @@ import threading
 import time
 import warnings
 
+import numba
 import pytest
 
+from deepforecast import datasets
 from deepforecast.core import progress
 from deepforecast.core.progress import counting, silent
+from deepforecast.data.cutoffs import Plan
+from deepforecast.data.interactive import is_watched
+from deepforecast.data.panel import Panel
+from deepforecast.evaluation.estimate import Seconds, announce
+from deepforecast.kernels.compiling import announced
 from tests.screen import opened
 
 
@@ -42,6 +49,53 @@ def test_a_short_call_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     with counting(2, "windows") as tick:
         tick(2)
     assert screen.getvalue() == ""
+
+
+class CellOutput(io.StringIO):
+    """The stream of a notebook's cell as ipykernel makes it: no terminal, without a width, whatever its file descriptor is."""
+
+    __module__ = "ipykernel.iostream"
+
+    def fileno(self) -> int:
+        raise AssertionError("the file behind a cell is another one")
+
+
+@pytest.mark.parametrize("closed", [False, True])
+def test_notebooks_show_what_terminals_show(monkeypatch: pytest.MonkeyPatch, closed: bool) -> None:
+    cell = CellOutput()
+    if closed:
+        cell.close()
+    assert is_watched(cell) is not closed
+    if closed:
+        return
+    monkeypatch.setattr(sys, "stderr", cell)
+    monkeypatch.setattr(progress, "LATER", 0.0)
+    with counting(2, "windows") as tick:
+        tick(2)
+    with announced("a kernel"):
+        numba.njit(lambda x: x)(1)
+    announce(Seconds(100.0, 100.0, 100.0), 2, Plan(4, 3, 4), Panel.from_frame(datasets.load("air_passengers")), None)
+    shown = cell.getvalue()
+    assert "windows: 100%|" in shown
+    assert "2/2" in shown
+    assert "deepforecast: compiling a kernel, once on this machine ...\n" in shown
+    assert shown.endswith("compare: 2 models, 3 windows, 1 series: about 2 min\n")
+
+
+def test_missing_widgets_are_no_warning_in_a_notebook() -> None:
+    code = """
+import io, sys, types, warnings
+warnings.simplefilter("always")
+Cell = type("OutStream", (io.StringIO,), {"__module__": "ipykernel.iostream"})
+shell = types.SimpleNamespace(config={"IPKernelApp": {}})
+sys.modules["IPython"] = types.SimpleNamespace(get_ipython=lambda: shell, version_info=(9,))
+sys.modules["ipywidgets"] = None
+sys.stderr = Cell()
+import deepforecast.core.progress, optuna
+print("tqdm.auto" in sys.modules, repr(sys.stderr.getvalue()))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
+    assert done.stdout == "True ''\n"
 
 
 @pytest.mark.parametrize(("asked", "bar"), [(None, False), (False, False), (True, True)])

@@ -20,6 +20,7 @@ ROOM = Path(deepforecast.kernels.__file__).parent
 
 PACKAGE = {
     "deepforecast/__init__.py": "",
+    "deepforecast/data/__init__.py": "",
     "deepforecast/kernels/__init__.py": "",
     "deepforecast/kernels/inner.py": """
         from deepforecast.kernels.compiling import compiled
@@ -45,6 +46,7 @@ def small(tmp_path):
     for name, text in PACKAGE.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(textwrap.dedent(text))
+    shutil.copy(ROOM.parent / "data/interactive.py", tmp_path / "deepforecast/data")
     for name in ("compiling.py", "translating.py"):
         shutil.copy(ROOM / name, tmp_path / "deepforecast/kernels" / name)
 
