@@ -87,8 +87,8 @@ def test_missing_widgets_are_no_warning_in_a_notebook() -> None:
 import io, sys, types, warnings
 warnings.simplefilter("always")
 Cell = type("OutStream", (io.StringIO,), {"__module__": "ipykernel.iostream"})
-shell = types.SimpleNamespace(config={"IPKernelApp": {}})
-sys.modules["IPython"] = types.SimpleNamespace(get_ipython=lambda: shell, version_info=(9,))
+sys.modules["ipykernel.zmqshell"] = types.SimpleNamespace()
+sys.modules["IPython"] = types.SimpleNamespace(get_ipython=lambda: None, version_info=(9,))
 sys.modules["ipywidgets"] = None
 sys.stderr = Cell()
 import deepforecast.core.progress, optuna
