@@ -1922,10 +1922,11 @@ class NeuralProphet(_NeuralProphet):
     seasonality_mode: whether seasons add to the trend or multiply it
     seasonality_prior_scale: how large seasons may be
     seasonalities: more seasons: name -> period (days), order, and if wanted prior_scale, mode, condition (a column)
-    holidays: a country ('DE') or a part of one ('DE-BY') whose holidays have effects
+    holidays: a country ('DE') or a part of one ('DE-BY') whose holidays have effects; or a dict as events, or Prophet's
+        frame
     holidays_prior_scale: how large these and other effects may be
     holidays_mode: whether they add or multiply; as seasons do if not given
-    events: own days: name -> dates, and if wanted lower_window, upper_window, prior_scale, mode
+    events: own days: name -> list of dates, or dict of dates and if wanted lower_window, upper_window, prior_scale, mode
     regressors: how columns known ahead are used: name -> prior_scale, standardize, mode
     local: components each series has its own of: trend, seasons, events (and holidays), regressors
     hidden: widths of hidden layers behind lags; (): linear
@@ -1987,10 +1988,10 @@ class NeuralProphet(_NeuralProphet):
         seasonality_mode: str = "additive",
         seasonality_prior_scale: float = 10.0,
         seasonalities: dict[str, dict[str, Any]] | None = None,
-        holidays: str | None = None,
+        holidays: str | dict[str, Any] | None = None,
         holidays_prior_scale: float = 10.0,
         holidays_mode: str | None = None,
-        events: dict[str, dict[str, Any]] | None = None,
+        events: dict[str, Any] | None = None,
         regressors: dict[str, dict[str, Any]] | None = None,
         local: Sequence[str] = (),
         hidden: Sequence[int] = (),
@@ -2063,10 +2064,11 @@ class Prophet(_Prophet):
     seasonality_mode: whether seasons add to the trend or multiply it
     seasonality_prior_scale: how large seasons may be
     seasonalities: more seasons: name -> period (days), order, and if wanted prior_scale, mode, condition (a column)
-    holidays: a country ('DE') or a part of one ('DE-BY') whose holidays have effects
+    holidays: a country ('DE') or a part of one ('DE-BY') whose holidays have effects; or a dict as events, or Prophet's
+        frame
     holidays_prior_scale: how large these and other effects may be
     holidays_mode: whether they add or multiply; as seasons do if not given
-    events: own days: name -> dates, and if wanted lower_window, upper_window, prior_scale, mode
+    events: own days: name -> list of dates, or dict of dates and if wanted lower_window, upper_window, prior_scale, mode
     regressors: how columns known ahead are used: name -> prior_scale, standardize, mode
     cap: the most there can be: a number, or a column known ahead
     floor: the least there can be: a number, or a column known ahead
@@ -2094,10 +2096,10 @@ class Prophet(_Prophet):
         seasonality_mode: str = "additive",
         seasonality_prior_scale: float = 10.0,
         seasonalities: dict[str, dict[str, Any]] | None = None,
-        holidays: str | None = None,
+        holidays: str | dict[str, Any] | None = None,
         holidays_prior_scale: float = 10.0,
         holidays_mode: str | None = None,
-        events: dict[str, dict[str, Any]] | None = None,
+        events: dict[str, Any] | None = None,
         regressors: dict[str, dict[str, Any]] | None = None,
         cap: float | str | None = None,
         floor: float | str | None = None,

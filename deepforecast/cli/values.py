@@ -66,7 +66,7 @@ def _single(text: str, kinds: Sequence[Any], one: Param) -> Any:
     for kind in kinds:
         if is_list(kind):
             return [_single(word.strip(), _inner(kind), one) for word in text.strip("[]() ").split(",") if word.strip()]
-        if is_mapping(kind):
+        if is_mapping(kind) and (str not in kinds or text.lstrip().startswith("{")):
             return _mapping(text, one.name)
         if is_model(kind):
             from deepforecast.cli.model_names import build

@@ -34,7 +34,9 @@ class Param:
 
     `choices` are the only values of their type that are legal; `at_least`, `above`, `at_most` and `below` bound numbers, also
     those in lists. `low`, `high`, `log`, `step` (or `search`, a list) say where a search looks, `when` at which values of the
-    other parameters. `positional`: may be given without its name. `said`: what the declaration itself says of all this.
+    other parameters. `positional`: may be given without its name. `convert`: returns
+    plain data for a value that is none, such as a frame, and plain data as they are. `said`: what the declaration itself
+    says of all this.
     """
 
     default: Any
@@ -52,6 +54,7 @@ class Param:
     when: Callable[[Mapping[str, Any]], bool] | None = None
     dear: bool = False
     positional: bool = False
+    convert: Callable[[Any], Any] | None = None
     name: str = ""
     annotation: Any = Any
     said: tuple[str, ...] = ()
@@ -139,6 +142,7 @@ def values(cls: type, args: tuple[Any, ...], given: Mapping[str, Any]) -> dict[s
     refuse_unknown(cls, held)
     for name, one in params.items():
         if name in held:
+            held[name] = one.convert(held[name]) if one.convert is not None else held[name]
             try:
                 one.check(held[name])
             except ParameterError as error:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from deepforecast.core.forecaster import Forecaster
 from deepforecast.core.params import param
+from deepforecast.errors import ParameterError, some
+from deepforecast.models.additive._declared import holidays_as_events, plain_events
 
 if TYPE_CHECKING:
     from deepforecast.core.state import State
@@ -56,19 +58,39 @@ class AdditiveForecaster(Forecaster):
     seasonalities: dict[str, dict[str, Any]] | None = param(
         None, help="more seasons: name -> period (days), order, and if wanted prior_scale, mode, condition (a column)"
     )
-    holidays: str | None = param(None, help="a country ('DE') or a part of one ('DE-BY') whose holidays have effects")
+    holidays: str | dict[str, Any] | None = param(
+        None,
+        convert=holidays_as_events,
+        help="a country ('DE') or a part of one ('DE-BY') whose holidays have effects; or a dict as events, or Prophet's frame",
+    )
     holidays_prior_scale: float = param(
         10.0, above=0, low=0.01, high=10.0, log=True, when=_celebrates, help="how large these and other effects may be"
     )
     holidays_mode: str | None = param(
         None, choices=(None, "additive", "multiplicative"), help="whether they add or multiply; as seasons do if not given"
     )
-    events: dict[str, dict[str, Any]] | None = param(
-        None, help="own days: name -> dates, and if wanted lower_window, upper_window, prior_scale, mode"
+    events: dict[str, Any] | None = param(
+        None,
+        convert=plain_events,
+        help="own days: name -> list of dates, or dict of dates and if wanted lower_window, upper_window, prior_scale, mode",
     )
     regressors: dict[str, dict[str, Any]] | None = param(
         None, help="how columns known ahead are used: name -> prior_scale, standardize, mode"
     )
+
+    @property
+    def country(self) -> str | None:
+        """The country or part of one whose holidays have effects."""
+        return self.holidays if isinstance(self.holidays, str) else None
+
+    @property
+    def dated_events(self) -> dict[str, Any]:
+        """Events and own holidays by name."""
+        holidays = {} if self.holidays is None or isinstance(self.holidays, str) else self.holidays
+        both = [name for name in holidays if name in (self.events or {})]
+        if both:
+            raise ParameterError(f"`holidays` and `events` cannot both have {some(both)}. Rename it in one of them.")
+        return {**holidays, **(self.events or {})}
 
     @property
     def most_changes(self) -> int:

@@ -56,6 +56,8 @@ def declared(given: Any, name: str, allowed: Mapping[str, Field]) -> dict[str, d
     for one, said in (given or {}).items():
         if not isinstance(one, str) or not one:
             raise ParameterTypeError(f"{name} is a dict whose keys are names; got {shown(one)} ({type(one).__name__}).")
+        if allowed is EVENT and isinstance(said, (list, tuple)):
+            said = {"dates": said}
         if not isinstance(said, Mapping):
             raise ParameterTypeError(f"{name}[{one!r}] is a dict with {some(list(allowed))}; got {shown(said)}.")
         unknown = [key for key in said if key not in allowed]
@@ -68,6 +70,69 @@ def declared(given: Any, name: str, allowed: Mapping[str, Field]) -> dict[str, d
                 raise ParameterError(f"{name}[{one!r}]: {key!r} is {field.words}; got {shown(said[key])}.")
         found[one] = dict(said)
     return found
+
+
+def plain_events(events: Any) -> Any:
+    """Events with their dates as lists of plain values, which compare, print and serialize; all else as it is."""
+    if not isinstance(events, Mapping):
+        return events
+    if all(_is_plain(event) for event in events.values()):
+        return events
+    return {
+        name: {**event, "dates": _plain_dates(event.get("dates"))} if isinstance(event, Mapping) and "dates" in event
+        else _plain_dates(event)
+        for name, event in events.items()
+    }  # fmt: skip
+
+
+def holidays_as_events(holidays: Any) -> Any:
+    """The frame that Prophet takes, `holiday, ds, lower_window, upper_window, prior_scale` (the last three may be absent
+    or missing), as events; all else as it is."""
+    if holidays is None or isinstance(holidays, str):
+        return holidays
+    if isinstance(holidays, Mapping):
+        return plain_events(holidays)
+    from deepforecast.data import frames
+
+    table = frames.opened(holidays, "holidays")
+    lacking = [name for name in ("holiday", "ds") if name not in table.columns]
+    if lacking or not len(table):
+        raise ParameterError(
+            f"`holidays` must be a frame with rows and the columns holiday and ds, got {some(table.columns)} in "
+            f"{len(table)} rows. Add {some(lacking or ['rows'])}."
+        )
+    events: dict[str, Any] = {}
+    for row in table.iter_rows(named=True):
+        name, event = str(row["holiday"]), {"dates": _plain_dates([row["ds"]])}
+        for key in ("lower_window", "upper_window", "prior_scale"):
+            value = row.get(key)
+            if value is not None and not math.isnan(value):
+                event[key] = float(value) if key == "prior_scale" else int(value)
+        known = events.setdefault(name, {**event, "dates": []})
+        if {**known, "dates": []} != {**event, "dates": []}:
+            raise ParameterError(
+                f"`holidays` must have the same windows and prior_scale in all rows of a holiday, {shown(name)} has "
+                "different ones. Give the holiday two names."
+            )
+        known["dates"] += event["dates"]
+    return events
+
+
+def _is_plain(event: Any) -> bool:
+    dates = event.get("dates") if isinstance(event, Mapping) else event
+    return isinstance(dates, (list, tuple)) and all(type(one) in (str, int) for one in dates)
+
+
+def _plain_dates(dates: Any) -> Any:
+    """Dates as texts (integers of integer time as they are)."""
+    if isinstance(dates, (str, Mapping)) or not hasattr(dates, "__iter__"):
+        return dates
+    return [one if type(one) in (str, int) else int(one) if is_a(one, int) else _text(one) for one in dates]
+
+
+def _text(date: Any) -> str:
+    text = str(date).replace("T", " ")
+    return text.removesuffix(".000000000").removesuffix(" 00:00:00")
 
 
 def day_numbers(dates: Any, name: str, integer: bool) -> tuple[int, ...]:

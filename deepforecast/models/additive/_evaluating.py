@@ -107,7 +107,7 @@ def _parts(
     model: Prophet, learned: Learned, parts: Parts, stamps: Stamps, series: Ints, covariates: Mapping[str, Covariate]
 ) -> tuple[dict[str, Floats], dict[str, Floats]]:
     """What each part is, scaled: those that multiply, and those that add."""
-    held, every = table(parts, stamps, model.holidays), places(parts)
+    held, every = table(parts, stamps, model.country), places(parts)
     shares: dict[str, Floats] = {}
     added: dict[str, Floats] = {}
     for one in parts:

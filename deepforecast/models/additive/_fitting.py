@@ -85,4 +85,4 @@ def work_of(model: Prophet, panel: Panel, parts: Parts) -> Work:
     used, limits = used_rows(model, panel, parts), bounds(model, panel.covariates, len(panel.y))
     if model.growth == "logistic":
         refuse_crossed(model, panel, limits, used)
-    return Work(panel, parts, stamps, table(parts, stamps, model.holidays), used, limits)
+    return Work(panel, parts, stamps, table(parts, stamps, model.country), used, limits)

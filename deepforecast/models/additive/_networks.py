@@ -47,7 +47,7 @@ def moments_of(model: NeuralProphet, panel: Panel) -> Moments:
     parts = tuple(_settled(one, panel) for one in planned(model, panel) if holds(one, clock, stamps.per_day))
     left = len(panel) * (model.validation or 0)
     changes = _changes(model, panel, clock, stamps.per_day)
-    return Moments(parts, model.holidays, start, span, tuple(map(float, changes)), max(int(there.sum()) - left, 1))
+    return Moments(parts, model.country, start, span, tuple(map(float, changes)), max(int(there.sum()) - left, 1))
 
 
 def _changes(model: NeuralProphet, panel: Panel, clock: Ints, per_day: int) -> Floats:

@@ -85,20 +85,20 @@ def _check_flag(condition: str, column: Covariate) -> None:
 
 
 def _holidays(model: AdditiveForecaster, panel: Panel) -> Iterator[Part]:
-    if model.holidays is None:
+    if model.country is None:
         return
     from deepforecast.data.calendar_features import checked_country
     from deepforecast.data.holiday_days import names_of
 
-    checked_country(model.holidays, panel.calendar)
-    names = names_of(model.holidays)
+    checked_country(model.country, panel.calendar)
+    names = names_of(model.country)
     yield Part(
         "holidays", A_HOLIDAY, len(names), float(model.holidays_prior_scale), _holidays_multiply(model), names=names
     )
 
 
 def _events(model: AdditiveForecaster, panel: Panel) -> Iterator[Part]:
-    for name, said in declared(model.events, "events", EVENT).items():
+    for name, said in declared(model.dated_events, "events", EVENT).items():
         days = day_numbers(said["dates"], f"events[{name!r}]", not panel.calendar.frequency.base)
         lower, upper = int(said.get("lower_window", 0)), int(said.get("upper_window", 0))
         prior = float(said.get("prior_scale", model.holidays_prior_scale))

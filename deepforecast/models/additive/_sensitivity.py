@@ -43,7 +43,7 @@ def _features(model: Prophet, learned: Learned, laid: Laid, future: Mapping[str,
     series = np.repeat(np.arange(len(learned["rate"])), steps)
     positions = learned.series.calendar.following(learned.series.last, steps)  # type: ignore[union-attr]
     stamps = stamps_at(learned.series.calendar, positions)  # type: ignore[union-attr]
-    held, every = table(parts, stamps, model.holidays), places(parts)
+    held, every = table(parts, stamps, model.country), places(parts)
     for one in parts:
         where = every[one.name]
         columns = rows_of(one, held, stamps.place, future, slice(None))

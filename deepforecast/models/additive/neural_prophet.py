@@ -119,7 +119,7 @@ class NeuralProphet(AdditiveForecaster, NeuralForecaster):
     def _adds(self) -> bool:
         """Whether no component multiplies the trend."""
         said = [self.seasonality_mode, self.holidays_mode]
-        for each in (self.seasonalities, self.events, self.regressors):
+        for each in (self.seasonalities, self.dated_events, self.regressors):
             said += [one.get("mode") for one in (each or {}).values() if isinstance(one, Mapping)]
         return "multiplicative" not in said
 
@@ -151,7 +151,7 @@ class NeuralProphet(AdditiveForecaster, NeuralForecaster):
     def _checked_moments(self, said: Any, numbers: list[str]) -> None:
         from deepforecast.models.additive._reviving import checked
 
-        checked(said, numbers, self.holidays)
+        checked(said, numbers, self.country)
 
     def _start(self, network: ForecastNetwork, panel: Panel, channels: Channels, scale: tuple[Floats, Floats]) -> None:
         from deepforecast.models.additive._starting import begin

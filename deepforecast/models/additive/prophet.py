@@ -134,7 +134,7 @@ class Prophet(AdditiveForecaster):
     def _revive(self, learned: Learned, foreign: Foreign) -> Learned:
         from deepforecast.models.additive._reviving import check_prophet
 
-        check_prophet(learned, self.holidays, self.growth)
+        check_prophet(learned, self.country, self.growth)
         return learned
 
     def _forecast(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> Forecast:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 
 import deepforecast
-from deepforecast import Prophet, cross_validate
+from deepforecast import NeuralProphet, Prophet, cross_validate, load
 from deepforecast.errors import DataError, DataWarning, ParameterError, ParameterTypeError
 
 OFF = {"yearly_seasonality": False, "weekly_seasonality": False, "daily_seasonality": False}
@@ -446,3 +448,70 @@ def test_many_series_are_fitted_in_blocks_to_the_same_bits(monkeypatch: pytest.M
     pd.testing.assert_frame_equal(Prophet(horizon=3).fit(frame).predict(level=80), whole)
     alone = Prophet(horizon=3).fit(frame[frame["unique_id"] == "s4"]).predict(level=80)
     np.testing.assert_array_equal(alone["Prophet"], whole.loc[whole["unique_id"] == "s4", "Prophet"])
+
+
+PROPHET_HOLIDAYS = pd.DataFrame(
+    {
+        "holiday": ["fair", "fair", "gala"],
+        "ds": pd.to_datetime(["2023-02-02", "2023-03-04", "2023-02-20"]),
+        "lower_window": [-1, -1, np.nan],
+        "upper_window": [1, 1, np.nan],
+        "prior_scale": [5.0, 5.0, np.nan],
+    }
+)
+AS_EVENTS = {
+    "fair": {"dates": ["2023-02-02", "2023-03-04"], "lower_window": -1, "upper_window": 1, "prior_scale": 5.0},
+    "gala": {"dates": ["2023-02-20"]},
+}
+
+
+def test_holidays_in_the_format_of_prophet_are_events(tmp_path: Path) -> None:
+    frame = daily(50 + np.random.default_rng(0).normal(size=120))
+    expected = Prophet(horizon=6, events=AS_EVENTS, **OFF).fit(frame).predict(level=80)
+    for holidays in (PROPHET_HOLIDAYS, pl.from_pandas(PROPHET_HOLIDAYS), AS_EVENTS):
+        model = Prophet(horizon=6, holidays=holidays, **OFF)
+        assert model.holidays == AS_EVENTS
+        assert json.loads(json.dumps(model.get_params()["holidays"])) == AS_EVENTS
+        assert model.clone() == model == eval(repr(model), {"Prophet": Prophet})
+        pd.testing.assert_frame_equal(model.fit(frame).predict(level=80), expected)
+        model.save(tmp_path / "model")
+        pd.testing.assert_frame_equal(load(tmp_path / "model").predict(level=80), expected)
+
+
+@pytest.mark.parametrize(
+    "dates",
+    [
+        ["2023-02-02", "2023-03-04"],
+        [pd.Timestamp("2023-02-02"), pd.Timestamp("2023-03-04")],
+        pd.DatetimeIndex(["2023-02-02", "2023-03-04"]),
+        np.array(["2023-02-02", "2023-03-04"], dtype="M8[ns]"),
+    ],
+    ids=["text", "stamps", "index", "numpy"],
+)
+def test_events_are_lists_of_dates_of_any_kind(dates: Any) -> None:
+    frame = daily(50 + np.random.default_rng(0).normal(size=120))
+    plain = {"dates": ["2023-02-02", "2023-03-04"]}
+    expected = Prophet(horizon=6, events={"fair": plain}, **OFF).fit(frame).predict()
+    for event in (dates, {"dates": dates}):
+        model = Prophet(horizon=6, **OFF).set_params(events={"fair": event})
+        assert json.loads(json.dumps(model.events))["fair"] in (plain, plain["dates"])
+        pd.testing.assert_frame_equal(model.fit(frame).predict(), expected)
+
+
+def test_frames_of_holidays_that_are_none_are_refused() -> None:
+    with pytest.raises(ParameterError, match="must be a frame with rows and the columns holiday and ds"):
+        Prophet(holidays=PROPHET_HOLIDAYS.drop(columns="ds"))
+    with pytest.raises(ParameterError, match="same windows and prior_scale in all rows of a holiday, fair has"):
+        Prophet(holidays=PROPHET_HOLIDAYS.assign(lower_window=[-1, 0, 0]))
+    with pytest.raises(ParameterError, match="cannot both have fair"):
+        Prophet(horizon=1, holidays=PROPHET_HOLIDAYS, events={"fair": ["2023-01-01"]}).fit(daily(np.arange(50.0) % 7))
+
+
+def test_neural_prophet_takes_the_same_holidays_and_events() -> None:
+    frame = daily(50 + np.random.default_rng(0).normal(size=120))
+    given = {"horizon": 3, "input_size": 0, "max_steps": 3}
+    expected = NeuralProphet(events=AS_EVENTS, **given).fit(frame).predict()
+    found = NeuralProphet(holidays=PROPHET_HOLIDAYS, **given).fit(frame).predict()
+    pd.testing.assert_frame_equal(found, expected)
+    events = {"fair": pd.DatetimeIndex(["2023-02-02"])}
+    assert NeuralProphet(events=events, **given).events == {"fair": ["2023-02-02"]}
