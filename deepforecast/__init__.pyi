@@ -318,7 +318,9 @@ class AutoETS(_AutoETS):
     A, M. Where values are not all positive the 6 with additive parts alone; without a season those without one. A candidate
     whose criterion is not defined, as it has too many parameters for the values there are (n < k + 2, sigma counted in k), is
     left out; with 3 or 4 values that leaves none, and ETS(A,N,N) is taken; series too short for their season are named in a
-    warning. Where the best form multiplies and fails a series (see `ETS`), the best of those that add is taken. `error`,
+    warning. A form with multiplicative errors whose forecast variance explodes within the horizon of the constructor, or
+    within a quarter of the history where that is longer, is passed over for the next best.
+    Where the best form multiplies and fails a series (see `ETS`), the best of those that add is taken. `error`,
     `trend`, `damped`, `seasonal` restrict; `multiplicative_trend` adds M and Md (with errors and season N or M). Likelihood,
     missing values, columns known ahead, intervals and `box_cox` (additive candidates) as in `ETS`. A season longer than 60
     begins as its first turns have it, and counts in full. Each candidate is searched for once, from the optimum of the next
