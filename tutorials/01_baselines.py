@@ -219,8 +219,8 @@ assert abs(best_squared - demand.mean()) < 0.1
 
 # %% [markdown]
 # **MAE rewards the median, RMSE rewards the mean.** Whoever orders goods by a forecast of the median here orders next to
-# nothing. Choose the metric before you look at results, by what an error costs you. The library says with every leaderboard
-# which metric decides, and what it rewards.
+# nothing. Choose the metric before you look at results, by what an error costs you. The first line of a leaderboard names
+# the metric that ranks; its report says what each metric rewards.
 
 # %% [markdown]
 # ## Second way of fooling yourself: leakage

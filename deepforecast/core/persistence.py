@@ -42,9 +42,9 @@ def save(model: Forecaster, path: Any, allow_skops: bool = False) -> None:
                 f"Pass save(path, allow_skops=True), and load(path, trusted={types!r})"
             )
         _try_out(rebuilt(manifest, arrays, foreign))  # what could not be loaded is not saved
-    except DependencyError:
-        raise
     except (Unfit, DeepForecastError) as reason:
+        if isinstance(reason.__cause__, ImportError):  # the error names the package that is missing
+            raise
         raise _not_saved(model, path, str(reason)) from reason
     bundle.write(path, manifest, arrays)
 
