@@ -138,7 +138,7 @@ class MSTL(Statistical):
         lengths = season_lengths(self.season_length, panel, self.name)
         _, seasons = taken_apart(panel, lengths, self._smoothers())
         inner = self._inner()._advance(unpacked(learned), self._rest(panel, seasons), True)
-        held = {**_carried.last_cycles(panel, lengths, seasons), "wider": learned["wider"]}
+        held = {**_carried.last_cycles(panel, lengths, seasons), **_fixed(learned)}
         return together(inner, held, Known.of(panel), None)
 
     def _went_on(self, learned: Learned, known: Known, panel: Panel) -> Learned:
@@ -149,7 +149,7 @@ class MSTL(Statistical):
         rows, here = panel.take(some) if len(some) < len(panel) else panel, learned.take(some)
         y, moved = _carried.carried_on(here, rows)
         inner = self._inner()._advance(unpacked(here), rows.with_target(y), False)
-        return learned.put(some, together(inner, {**moved, "wider": here["wider"]}, known.take(some).extended(rows), None))
+        return learned.put(some, together(inner, {**moved, **_fixed(here)}, known.take(some).extended(rows), None))
 
     def _revive(self, learned: Learned, foreign: Foreign) -> Learned:
         self._inner()._revive(unpacked(learned), foreign)  # whose state is what its file says: checked, and not changed
@@ -194,3 +194,8 @@ class MSTL(Statistical):
     def _told(self, lengths: tuple[int, ...]) -> int:
         """The season of which every series has whole cycles: those that the frequency suggests a short one does without."""
         return lengths[0] if self.season_length == "auto" else lengths[-1]
+
+
+def _fixed(learned: Learned) -> dict[str, Any]:
+    """What stays as it was in the fit, whatever values follow."""
+    return {name: learned[name] for name in ("wider", "unvaried") if name in learned.by_series}

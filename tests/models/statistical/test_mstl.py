@@ -11,7 +11,18 @@ import pytest
 from statsmodels.tsa.seasonal import MSTL as TheirMSTL
 from statsmodels.tsa.seasonal import STL
 
-from deepforecast import MSTL, SES, AutoETS, Conformal, Drift, Naive, SeasonalNaive, datasets, decompose
+from deepforecast import (
+    MSTL,
+    SES,
+    AutoETS,
+    Conformal,
+    Drift,
+    Naive,
+    SeasonalNaive,
+    cross_validate,
+    datasets,
+    decompose,
+)
 from deepforecast.data.missing import filled
 from deepforecast.errors import CapabilityError, DataError, ParameterError, ParameterTypeError
 from deepforecast.models.statistical._gaps import filled_by_seasons
@@ -319,3 +330,11 @@ def test_coverage_of_a_walk_with_a_season():
         inside = 100 * np.mean((y[:, 120:] >= low) & (y[:, 120:] <= high), axis=0)
         assert abs(inside[0] - level) < first
         assert abs(inside[11] - level) < last, inside
+
+
+@pytest.mark.parametrize("refit", [True, False])
+def test_covariates_survive_an_update(refit: bool) -> None:
+    frame = datasets.generate(n_series=2, length=120, seed=3)
+    frame["x"] = np.random.default_rng(0).normal(size=len(frame))
+    rolled = cross_validate([MSTL()], frame, horizon=7, refit=refit, columns={"future": ["x"]})
+    assert rolled["MSTL"].notna().all()
