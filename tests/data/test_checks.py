@@ -349,11 +349,11 @@ def rows_of(frame: pd.DataFrame, name: str, *places: int) -> Any:
 
 @pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize("role", ["future", "past"])
-def test_missing_values_of_a_declared_covariate_are_found_as_fits_refuse_them(role: str, library: str) -> None:
+def test_missing_values_of_a_declared_covariate_are_found_as_fits_tell_them(role: str, library: str) -> None:
     frame, columns = with_covariate(role)
     frame.loc[rows_of(frame, "s002", 10, 11), "x"] = np.nan
     given = converted(frame.sample(frac=1, random_state=1), library)
-    with pytest.raises(DataError, match=r"x is missing in 2 rows of series s002, first at 2024-01-11"):
+    with pytest.warns(DataWarning, match=r"x is missing in 2 rows of series s002, first at 2024-01-11"):
         LinearModel(lags=[1], horizon=1).fit(given, columns=columns)
     report = check(given, columns=columns)
     assert findings(report) == {"x missing": ("warning", 2)}
