@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
+from deepforecast.kernels.ets import estimating, fitting
 from deepforecast.kernels.ets.fitting import Settings, fit
 from deepforecast.kernels.ets.forms import Form
 from tests.kernels.ets_plain import log_likelihood
@@ -92,3 +93,36 @@ def test_values_that_are_not_positive_have_no_form_that_multiplies():
     lost = np.array([form.multiplies for form in FORMS])
     assert np.isneginf(found.log_likelihood[0, lost]).all()
     assert np.isfinite(found.log_likelihood[0, ~lost]).all()
+
+
+def monthly_electricity(seed):
+    """A long trend that bends and a season that grows with the level, as of US electricity."""
+    random, time = np.random.default_rng(seed), np.arange(456)
+    level = 160 * np.exp(0.004 * time - 3e-6 * time**2 + np.cumsum(random.normal(0, 0.006, len(time))))
+    summer = np.cos(2 * np.pi * (time - 7) / 12) + 0.6 * np.cos(4 * np.pi * (time - 1) / 12)
+    return level * (1 + (0.04 + 1e-4 * time) * summer) * (1 + random.normal(0, 0.015, len(time)))
+
+
+def test_choice_of_forms_is_as_likely_as_each_form_alone():
+    forms = [Form(0, t, d, s) for t, d in ((0, 0), (1, 0), (1, 1)) for s in (0, 1)]
+    forms += [Form(1, t, d, s) for t, d in ((0, 0), (1, 0), (1, 1)) for s in (0, 1, 2)]
+    y = np.concatenate([monthly_electricity(seed) for seed in range(6)])
+    indptr, penalties = np.arange(7) * 456, np.zeros((6, len(forms)))
+    chosen = fit(y, indptr, 12, forms, settings=Settings(penalties=penalties)).log_likelihood.max(axis=1)
+    thorough = Settings(thorough=True, tolerance=1e-9)
+    alone = [fit(y, indptr, 12, [form], settings=thorough).log_likelihood for form in forms]
+    assert (chosen > np.max(alone, axis=0)[:, 0] - 1.0).all()
+
+
+def test_a_call_of_the_kernel_does_limited_work(monkeypatch):
+    calls = []
+
+    def counted(*arguments):
+        calls.append(estimating.fit_group(*arguments))
+
+    monkeypatch.setattr(fitting, "fit_group", counted)
+    size = estimating.STEPS_PER_CALL // 4
+    y = np.cumsum(np.random.default_rng(0).normal(size=size))
+    found = fit(y, np.array([0, size]), 1, [Form(0, 0, 0, 0)])
+    assert found.evaluations.sum() > 4  # else one call may do it all
+    assert len(calls) >= found.evaluations.sum() * size / (estimating.STEPS_PER_CALL + size)

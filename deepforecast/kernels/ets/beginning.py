@@ -12,6 +12,7 @@ from deepforecast.kernels.ets.coordinates import FACTORS, LEVEL, RATES, TREND_ST
 from deepforecast.kernels.ets.desk import (
     AGAIN,
     ATTEMPT,
+    BOLD,
     CANDIDATE,
     ERROR,
     FENCE,
@@ -21,6 +22,7 @@ from deepforecast.kernels.ets.desk import (
     LAST_RESORT,
     LENGTH,
     LIKELY,
+    OPPOSITE,
     PLACE,
     RATES_AT,
     ROOM,
@@ -46,6 +48,8 @@ from deepforecast.kernels.search import Search, begin
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
+MOVING = 0.03  # gamma of a season that moves
+SLOW_SLOPE = 0.02  # beta, as a share of alpha, of a trend added to a form without one: it begins near that form's optimum
 MIDDLE = 5.0  # of the values a first line is laid through
 
 
@@ -78,7 +82,7 @@ def begin_lane(data: Data, plan: Plan, desk: Desk, search: Search, found: Floats
     """Begin a search in a lane: at a guess, or where that of another form ended, with what it learned of the curvature."""
     series, c = desk.crew[SERIES, k], desk.crew[CANDIDATE, k]
     form, has, free = plan.forms[c], plan.has[c], plan.free[c]
-    start = _start(form, found[series], desk.crew[ATTEMPT, k])
+    start = _start(form, found[series], desk.crew[ATTEMPT, k], c)
     parameters, season = desk.work[ROOM], len(has) - FACTORS - data.design.shape[1]
     for j in range(len(has)):
         parameters[j] = data.guesses[series, form[SEASON] // 2, j]
@@ -86,13 +90,17 @@ def begin_lane(data: Data, plan: Plan, desk: Desk, search: Search, found: Floats
             parameters[j] = _found(search, desk.held, season, len(has), j, k)
         if start >= 0 and plan.has[start, j] == 1 and (j < FACTORS or plan.forms[start, SEASON] == form[SEASON]):
             parameters[j] = found[series, start, j]
+        elif start >= 0 and j == 1 and free[j] == 1 and form[STARTS + 2] == OPPOSITE:
+            parameters[j] = SLOW_SLOPE * parameters[0]
         elif AGAIN < start < 0 and j < RATES and free[j] == 1:
             parameters[j] = RATES_AT[-1 - start][j]
         elif j == TREND_STATE and free[j] == 1 and (start >= 0 or start == FLAT):
             parameters[j] = 0.0
         elif j >= FACTORS and j < FACTORS + season and free[j] == 1 and start == FLAT:
             parameters[j] = 1.0 if form[SEASON] == 2 else 0.0
-    if form[TREND] == 2 and free[TREND_STATE] == 1 and start != AGAIN and (start < 0 or plan.forms[start, TREND] < 2):
+    if start == OPPOSITE:
+        _turn_rates(free, has, found[series, c], parameters)
+    if form[TREND] == 2 and free[TREND_STATE] == 1 and start > AGAIN and (start < 0 or plan.forms[start, TREND] < 2):
         parameters[TREND_STATE] = min(max(1.0 + parameters[TREND_STATE] / parameters[LEVEL], 0.8), 1.25)
     if AGAIN < start < 0 and form[TREND] == 0 and free[LEVEL] == 1:
         parameters[LEVEL] += MIDDLE * data.guesses[series, form[SEASON] // 2, TREND_STATE]  # without a slope, among the values
@@ -126,12 +134,35 @@ def _found(search: Search, held: Floats, season: int, parameters: int, j: int, k
     return float(search.point[k, search.size[k] - parameters + j])
 
 
+@bare
+def _turn_rates(free: Ints, has: Ints, best: Floats, parameters: Floats) -> None:
+    """The best parameters so far, with rates on the other side: where likelihoods have two maxima, one is mostly there."""
+    for j in range(len(has)):
+        if has[j] == 1:
+            parameters[j] = best[j]
+    alpha = parameters[0]
+    if free[2] == 1:
+        if parameters[2] < MOVING:
+            parameters[0] = 0.5 * alpha if free[0] == 1 else alpha
+            parameters[2] = 0.6 * (1.0 - parameters[0])
+        else:
+            parameters[2] = 0.001
+    elif free[0] == 1:
+        parameters[0] = 0.3 * alpha if alpha > 0.5 else 0.5 + 0.5 * alpha
+    if free[1] == 1:
+        parameters[1] = (0.3 if parameters[1] < 0.05 * alpha else 0.005) * parameters[0]
+    if free[3] == 1:
+        parameters[3] = 0.85 if parameters[3] > 0.9 else 0.97
+
+
 @part
-def _start(form: Ints, found: Floats, attempt: int) -> int:
+def _start(form: Ints, found: Floats, attempt: int, c: int) -> int:
     """Where the attempt begins; at a guess if the other form was not found."""
     if attempt == LAST_RESORT:
         return FLAT
     start = GUESS if attempt == WITH_FENCE else form[STARTS + attempt]
+    if start == OPPOSITE:
+        return start if math.isfinite(found[c, found.shape[1] + VALUE_OF]) else BOLD
     return start if start < 0 or math.isfinite(found[start, found.shape[1] + VALUE_OF]) else GUESS
 
 

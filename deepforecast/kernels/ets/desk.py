@@ -17,10 +17,12 @@ ERROR, TREND, DAMPED, SEASON, WIDE, FENCE, SLOT, STARTS = range(8)
 bounds · FENCE: kept in the admissible region 0 not, 1 always, 2 if the optimum lies outside · SLOT: where the curvature at
 the optimum is kept, -1 nowhere · from STARTS on: where searches begin, at the optimum of another form or at a guess."""
 GUESS, BOLD, CALM, QUICK, FLAT, STILL, TIED, LOOSE, FIRM, FADING, STEADY = range(-1, -12, -1)
-AGAIN, NOWHERE = -12, -13
+AGAIN, OPPOSITE, NOWHERE = -12, -13, -14
+"""AGAIN goes on where the last search ended with rates that move, OPPOSITE begins at the form's best so far with rates on the
+other side: a season that is fixed where it moved, and the like."""
 RATES_AT = (
     (0.2, 0.02, 0.05, 0.95),
-    (0.5, 0.2, 0.3, 0.85),
+    (0.7, 0.2, 0.25, 0.85),
     (0.02, 0.0005, 0.005, 0.97),
     (0.9, 0.01, 0.01, 0.9),
     (0.3, 0.01, 0.01, 0.9),

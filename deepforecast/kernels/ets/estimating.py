@@ -54,12 +54,18 @@ from deepforecast.kernels.ets.lanes import (
 )
 from deepforecast.kernels.ets.likelihood import FOUND, additive, multiplicative
 from deepforecast.kernels.ets.powers import backward_power, forward_power
-from deepforecast.kernels.search import GO_ON, Search, advance
+from deepforecast.kernels.search import GO_ON, STUCK, Search, advance
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 FENCE_WEIGHT = 1e-4
+STEPS_PER_CALL = 2**20
+"""Time steps that one call evaluates, about a second at most: Python handles Ctrl-C between calls."""
+QUEUE, STEPS = 3, 4  # of `group`
+TRIAL, PROSPECT, LEAST_GAIN = 8, 10.0, 0.05
+"""A further search for the same form ends early if after TRIAL evaluations PROSPECT times twice the gain that its quadratic
+model expects would not make it better than the form's best by LEAST_GAIN."""
 
 
 @lean
@@ -68,18 +74,22 @@ def fit_group(
 ) -> None:
     """Fit the forms `group[0]` up to `group[1]`, which share a recursion with rows `group[2]` wide, to the series of `order`.
 
-    `found` (series, forms, parameters + 2): parameters, minus the log-likelihood, evaluations. `limits`: tolerance and most
-    evaluations of a search.
+    `found` (series, forms, parameters + 2): parameters, minus the log-likelihood, evaluations.
+    `limits`: tolerance and most evaluations of a search, and whether further searches end early. A call ends after about
+    `STEPS_PER_CALL` steps and the next one continues: `group` counts the series begun (`QUEUE`) and the steps to evaluate
+    next (`STEPS`), both 0 before the first call, the latter 0 when all is done.
     """
-    crew, queue, steps = desk.crew, NOTHING, NOTHING
-    for k in range(LANES):
-        crew[SERIES, k] = -1
+    crew, queue, steps, evaluated = desk.crew, group[QUEUE], group[STEPS], NOTHING
+    if steps == 0:
+        for k in range(LANES):
+            crew[SERIES, k] = -1
     while True:
         if steps > 0:
             _evaluate(plan.forms[group[0]], desk, steps, group[2], found.shape[2] - 2 - data.design.shape[1] - FACTORS)
+        evaluated += steps
         steps = NOTHING
         for k in range(LANES):
-            going = crew[SERIES, k] >= 0 and _judge(data, plan, desk, search, limits, group[2], k) == GO_ON
+            going = crew[SERIES, k] >= 0 and _judge(data, plan, desk, search, found, limits, group[2], k) == GO_ON
             if not going:
                 if crew[SERIES, k] >= 0:
                     _keep(data, plan, desk, search, found, k)
@@ -92,7 +102,8 @@ def fit_group(
                 begin_lane(data, plan, desk, search, found, k)
             lay(data, plan, desk, search.trial[k], group[2], k)
             steps = max(steps, crew[LENGTH, k])
-        if steps == 0:
+        if steps == 0 or evaluated >= STEPS_PER_CALL:
+            group[QUEUE], group[STEPS] = queue, steps
             return
 
 
@@ -122,7 +133,9 @@ def _evaluate(form: Ints, desk: Desk, steps: int, width: int, season: int) -> No
 
 
 @part
-def _judge(data: Data, plan: Plan, desk: Desk, search: Search, limits: Floats, width: int, k: int) -> int:
+def _judge(
+    data: Data, plan: Plan, desk: Desk, search: Search, found: Floats, limits: Floats, width: int, k: int
+) -> int:
     """Tell the search what a point is worth."""
     series, c = desk.crew[SERIES, k], desk.crew[CANDIDATE, k]
     form, free, regressors = plan.forms[c], plan.free[c], data.design.shape[1]
@@ -135,7 +148,12 @@ def _judge(data: Data, plan: Plan, desk: Desk, search: Search, limits: Floats, w
         gradient[first + r] = 0.0
         for t in range(desk.crew[LENGTH, k]):
             gradient[first + r] += data.design[data.indptr[series] + t, r] * desk.trail[t * width + PULL * LANES + k]
-    return advance(search, k, value, gradient, limits[0], int(limits[1]))
+    verdict = advance(search, k, value, gradient, limits[0], int(limits[1]))
+    tried = limits[2] > 0.0 and desk.crew[ATTEMPT, k] > 0 and search.rounds[k] >= TRIAL
+    best = found[series, c, found.shape[2] + VALUE_OF]
+    if tried and verdict == GO_ON and search.value[k] + PROSPECT * search.descent[k] > best - LEAST_GAIN:
+        return STUCK
+    return verdict
 
 
 @bare

@@ -21,6 +21,7 @@ from deepforecast.kernels.ets.desk import (
     LOOSE,
     MOST_STARTS,
     NOWHERE,
+    OPPOSITE,
     QUICK,
     RATES_AT,
     ROUNDS_OF,
@@ -36,11 +37,11 @@ from deepforecast.kernels.ets.desk import (
     Desk,
     Plan,
 )
-from deepforecast.kernels.ets.estimating import fit_group
+from deepforecast.kernels.ets.estimating import STEPS, fit_group
 from deepforecast.kernels.ets.forms import Form
 from deepforecast.kernels.ets.lanes import LANES, PRODUCT, SUM, SUM_ADDITIVE, VALUE
 from deepforecast.kernels.ets.starting import guess_all
-from deepforecast.kernels.search import new_search
+from deepforecast.kernels.search import Search, new_search
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -52,6 +53,7 @@ PERFECT = 1e-10  # an error this small beside the spread is none
 MEMORY = 2**21  # numbers kept of the curvatures of a block of series
 GRID = 36  # binary places of a spread that are looked at
 SLOW_DAMPING = 0.975  # at which a thorough search goes on from a form without damping
+FAST_DAMPING = 0.85  # the same of a choice between forms
 MOST = 600  # evaluations of a search
 CLOSE, CLOSEST, POLISHED = 4.0, 3, 1
 """Forms so close to the best, at most so many, are searched for again, each from so many starts."""
@@ -101,7 +103,7 @@ def fit(
     plan = _plan(every, season, design.shape[1], settings)
     found = np.full((len(indptr) - 1, len(every), guesses.shape[2] + 2), np.inf)
     found[:, :, ROUNDS_OF] = 0.0
-    limits = np.array([settings.tolerance, MOST])
+    limits = np.array([settings.tolerance, MOST, not settings.thorough], np.float64)
     with announced("exponential smoothing"):
         data = Data(scaled, indptr, centre, floors, design, guesses)
         _run(data, plan, _groups(every), units, found, limits)
@@ -134,8 +136,9 @@ def _groups(every: list[Form]) -> list[tuple[int, int]]:
     return list(pairwise([*firsts, len(kinds)]))
 
 
-def starts_of(form: Form, every: list[Form], thorough: bool) -> list[int]:
-    """Where the searches of a form begin: the optimum of the next smaller form, or a guess, first."""
+def starts_of(form: Form, every: list[Form], thorough: bool, choice: bool = False) -> list[int]:
+    """Where the searches of a form begin: the optimum of the next smaller form, or a guess, first. Of a choice between forms
+    two more: whether one start ends in a local maximum decides which form is chosen."""
     smaller = [form._replace(damped=0), form._replace(trend=0, damped=0)]
     if form.trend == 2:
         smaller.insert(0, form._replace(trend=1))
@@ -143,6 +146,8 @@ def starts_of(form: Form, every: list[Form], thorough: bool) -> list[int]:
     near = [every.index(one) for one in smaller if one != form and one in every][:1]
     if form.error == 1 and twin in every:
         near.append(every.index(twin))
+    if choice and not thorough:
+        return [*near[:1], BOLD, OPPOSITE] if near else [GUESS, BOLD, OPPOSITE]
     guesses = [BOLD, GUESS, CALM, QUICK] if near else [GUESS, BOLD, CALM, QUICK]
     for slow in (STILL, TIED, LOOSE, FIRM, FADING, STEADY):
         guesses += [slow, AGAIN]
@@ -157,7 +162,7 @@ def _plan(every: list[Form], season: int, regressors: int, settings: Settings) -
     free_bounds = settings.bounds if sought.all() else "usual"
     wide, fence = int(free_bounds == "admissible"), {"usual": 0, "admissible": 1, "both": 2}[free_bounds]
     for number, form in enumerate(every):
-        starts = starts_of(form, every, settings.thorough)
+        starts = starts_of(form, every, settings.thorough, settings.penalties is not None)
         forms[number, :STARTS] = (*form, wide, fence, number)
         forms[number, STARTS : STARTS + len(starts)] = starts
         has[number, :FACTORS] = (1, form.trend > 0, form.season > 0, form.damped, 1, form.trend > 0)
@@ -216,7 +221,8 @@ def _guesses(
     seen = ~np.isnan(scaled)
     guesses = np.zeros((len(indptr) - 1, 2, FACTORS + season + regressors))
     given = _given(settings)[:, None, :]
-    usual = (*RATES_AT[0][:3], SLOW_DAMPING) if settings.thorough else RATES_AT[0]
+    chosen = FAST_DAMPING if settings.penalties is not None else RATES_AT[0][3]
+    usual = (*RATES_AT[0][:3], SLOW_DAMPING if settings.thorough else chosen)
     guesses[:, :, :4] = np.where(np.isnan(given), usual, given)
     states = np.zeros((len(guesses), 2, 2 + season))
     if settings.states is None:
@@ -248,8 +254,26 @@ def _run(data: Data, plan: Plan, groups: list[tuple[int, int]], units: _Units, f
             if len(able):
                 slots = _slots(plan.forms[first])
                 desk = _desk(int(lengths[able[0]]), slots, FACTORS + season, parameters, memory[fits])
-                fit_group(data, plan, desk, search, found, able, np.array([first, last, slots * LANES]), limits)
+                _fit_group(data, plan, desk, search, found, able, (first, last, slots * LANES), limits)
                 memory[fits] = desk.memory
+
+
+def _fit_group(
+    data: Data,
+    plan: Plan,
+    desk: Desk,
+    search: Search,
+    found: Floats,
+    order: Ints,
+    group: tuple[int, int, int],
+    limits: Floats,
+) -> None:
+    """Fit a group of forms in calls of limited work: a signal is handled between calls."""
+    progress = np.array([*group, 0, 0])
+    while True:
+        fit_group(data, plan, desk, search, found, order, progress, limits)
+        if progress[STEPS] == 0:
+            return
 
 
 def _again(plan: Plan, every: list[Form]) -> Plan:
@@ -275,7 +299,7 @@ def _polish(data: Data, plan: Plan, units: _Units, found: Floats, limits: Floats
         some = some[np.argsort(-lengths[some], kind="stable")]
         slots = _slots(plan.forms[form])
         desk = _desk(int(lengths[some[0]]), slots, width - data.design.shape[1], width, memory)
-        fit_group(data, plan, desk, search, found, some, np.array([form, form + 1, slots * LANES]), limits)
+        _fit_group(data, plan, desk, search, found, some, (int(form), int(form) + 1, slots * LANES), limits)
     found[close] = np.where(found[close][:, VALUE_OF:ROUNDS_OF] <= before[:, VALUE_OF:ROUNDS_OF], found[close], before)
 
 
