@@ -38,7 +38,8 @@ class AutoETS(Exponential):
     missing values, columns known ahead, intervals and `box_cox` (additive candidates) as in `ETS`. A season longer than 60
     begins as its first turns have it, and counts in full. Each candidate is searched for from the optimum
     of the next smaller one and from two other starts, and those within 4 of the best, at most three, once more; `ETS` of one
-    form looks further. Where errors or a season multiply, no forecast is below 0. Bands as in `ETS`; they take the form chosen as known: with about 30
+    form looks further. Where errors or a season multiply, no forecast is below 0.
+    Bands as in `ETS`; they take the form chosen as known: with about 30
     values an 80 % band 12 steps ahead holds about 66 %.
     References: Hyndman, Koehler, Snyder & Grose (2002), *International Journal of Forecasting* 18; Hyndman & Khandakar (2008).
 
