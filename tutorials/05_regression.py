@@ -156,15 +156,16 @@ plot(frame, recursive.merge(direct), max_history=60)
 # %% [markdown]
 # The recursive forecast is one regression that must live with its own errors. The direct one fits each step for itself, but
 # each fit is noisier, and neighbouring steps do not know of each other. Which is better is a matter of the data. Let us see,
-# with all lags of two years.
+# with all lags of two years of the changes from one year to the next.
 
 # %%
+yearly = {"differences": [12]}
 models = [
-    LinearModel(lags=24, alias="linear, recursive"),
-    LinearModel(lags=24, strategy="direct", alias="linear, direct"),
-    LightGBM(lags=24, n_trees=TREES, alias="trees, recursive"),
-    LightGBM(lags=24, n_trees=TREES, strategy="direct", alias="trees, direct"),
-    LightGBM(n_trees=TREES, alias="trees, the library's features"),
+    LinearModel(lags=24, alias="linear, recursive", **yearly),
+    LinearModel(lags=24, strategy="direct", alias="linear, direct", **yearly),
+    LightGBM(lags=24, n_trees=TREES, alias="trees, recursive", **yearly),
+    LightGBM(lags=24, n_trees=TREES, strategy="direct", alias="trees, direct", **yearly),
+    LightGBM(n_trees=TREES, alias="trees, the library's features", **yearly),
     SeasonalNaive(),
 ]
 folds = cross_validate(models, frame, horizon=horizon, n_windows=4 if SHORT else 20, refit=False)
@@ -341,10 +342,10 @@ others = [Regression(name, lags=24, alias=name) for name in ("ridge", "random_fo
 more = cross_validate([*others, SeasonalNaive()], frame, horizon=horizon, n_windows=2 if SHORT else 8, refit=False)
 ranked = score(more, metrics=["mae"]).sort_values("mae")
 print(ranked.round(3).to_string(index=False))
-assert SHORT or ranked["model"].iloc[0] == "SeasonalNaive"
+assert SHORT or ranked["model"].tolist() == ["random_forest", "ridge", "SeasonalNaive"]
 
 # %% [markdown]
-# Neither is better than last year's value here. A famous name is no reason.
+# Both are better than last year's value here, the forest most. Only a backtest could tell.
 #
 # ### Solution 3
 
