@@ -91,7 +91,7 @@ class NeuralProphet(AdditiveForecaster, NeuralForecaster):
         return [
             {"input_size": 14, **small},
             {"input_size": 7, "hidden": [8], "local": ["trend", "seasons"], "lag_prior_scale": 0.1, **small},
-            {"input_size": 0, "seasonality_mode": "multiplicative", "head": "normal", **small},
+            {"input_size": 0, "seasonality_mode": "multiplicative", "head": "normal", "learning_rate": 1e-3, **small},
         ]
 
     def predictor(self, quantiles: Sequence[float] = ()) -> Predictor:
