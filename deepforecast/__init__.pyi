@@ -153,6 +153,9 @@ class ADIDA(_ADIDA):
     Reference: Nikolopoulos, Syntetos, Boylan, Petropoulos & Assimakopoulos (2011), An Aggregate-Disaggregate Intermittent
     Demand Approach (ADIDA) to Forecasting, *Journal of the Operational Research Society* 62.
 
+    Measured coverage of 80 % intervals at defaults: M5 daily (300 items) 90 %
+    (benchmarks/bench_coverage.py).
+
     horizon: steps to forecast when predict is not told
     alias: name of the forecast column, in place of the class name
     missing: what to do with missing values
@@ -187,6 +190,9 @@ class ARIMA(_ARIMA):
     ARIMA with its p coefficients known, and X what the filter leaves of the columns of mean, drift and regressors, whose error
     so counts exactly; with 30 values of an AR(1) an 80 % band far ahead holds about 76 %.
     Reference: Box & Jenkins (1970), Time Series Analysis; Harvey (1989), Forecasting, Structural Time Series Models, 3.3.
+
+    Measured coverage of 80 % intervals at defaults: M1 yearly 64 %, M1 quarterly 67 %, M1 monthly
+    75 %, NN5 daily 78 % (benchmarks/bench_coverage.py).
 
     horizon: steps to forecast when predict is not told
     order: autoregressive order, differences, moving average order; or lists of lags
@@ -228,6 +234,9 @@ class AutoARIMA(_AutoARIMA):
     over. Bands as in `ARIMA`; they take the order chosen as known, and are narrow for it: on monthly series of M4 those of 95 %
     hold 91 %.
     Reference: Hyndman & Khandakar (2008), Journal of Statistical Software 27(3).
+
+    Measured coverage of 80 % intervals at defaults: M1 yearly 56 %, M1 quarterly 57 %, M1 monthly
+    67 %, NN5 daily 88 % (benchmarks/bench_coverage.py).
 
     horizon: steps to forecast when predict is not told
     season_length: steps after which a season repeats, or several of them
@@ -290,6 +299,9 @@ class AutoCES(_AutoCES):
     ahead holds about 70 %.
     Reference: Svetunkov, Kourentzes & Ord (2022), Complex exponential smoothing, *Naval Research Logistics* 69.
 
+    Measured coverage of 80 % intervals at defaults: M1 yearly 65 %, M1 quarterly 69 %, M1 monthly
+    78 %, M4 hourly (100 series) 90 %, NN5 daily 88 % (benchmarks/bench_coverage.py).
+
     horizon: steps to forecast when predict is not told
     alias: name of the forecast column, in place of the class name
     missing: what to do with missing values
@@ -323,11 +335,15 @@ class AutoETS(_AutoETS):
     Where the best form multiplies and fails a series (see `ETS`), the best of those that add is taken. `error`,
     `trend`, `damped`, `seasonal` restrict; `multiplicative_trend` adds M and Md (with errors and season N or M). Likelihood,
     missing values, columns known ahead, intervals and `box_cox` (additive candidates) as in `ETS`. A season longer than 60
-    begins as its first turns have it, and counts in full. Each candidate is searched for once, from the optimum of the next
-    smaller one, and those within 4 of the best, at most three, once more from elsewhere; `ETS` of one form looks further. Where
-    errors or a season multiply, no forecast is below 0. Bands as in `ETS`; they take the form chosen as known: with about 30
+    begins as its first turns have it, and counts in full. Each candidate is searched for from the optimum
+    of the next smaller one and from two other starts, and those within 4 of the best, at most three, once more; `ETS` of one
+    form looks further. Where errors or a season multiply, no forecast is below 0.
+    Bands as in `ETS`; they take the form chosen as known: with about 30
     values an 80 % band 12 steps ahead holds about 66 %.
     References: Hyndman, Koehler, Snyder & Grose (2002), *International Journal of Forecasting* 18; Hyndman & Khandakar (2008).
+
+    Measured coverage of 80 % intervals at defaults: M1 yearly 61 %, M1 quarterly 67 %, M1 monthly
+    75 %, M4 hourly (100 series) 91 %, NN5 daily 88 % (benchmarks/bench_coverage.py).
 
     horizon: steps to forecast when predict is not told
     season_length: steps after which the season repeats
@@ -378,6 +394,9 @@ class AutoTheta(_AutoTheta):
     Reference: Fiorucci, Pellegrini, Louzada, Petropoulos & Koehler (2016), Models for optimising the theta method and their
     relationship to state space models, *International Journal of Forecasting* 32.
 
+    Measured coverage of 80 % intervals at defaults: M1 yearly 58 %, M1 quarterly 66 %, M1 monthly
+    77 %, M4 hourly (100 series) 92 %, NN5 daily 90 % (benchmarks/bench_coverage.py).
+
     horizon: steps to forecast when predict is not told
     alias: name of the forecast column, in place of the class name
     missing: what to do with missing values
@@ -416,6 +435,9 @@ class CES(_CES):
     correlation above 1.96 / sqrt(n)) make it wider. After 30 values an 80 % band 12 steps ahead holds about 70 %.
     Reference: Svetunkov, Kourentzes & Ord (2022), Complex exponential smoothing, *Naval Research Logistics* 69.
 
+    Measured coverage of 80 % intervals at defaults: M1 yearly 65 %, M1 quarterly 68 %, M1 monthly
+    78 %, M4 hourly (100 series) 92 %, NN5 daily 79 % (benchmarks/bench_coverage.py).
+
     horizon: steps to forecast when predict is not told
     alias: name of the forecast column, in place of the class name
     missing: what to do with missing values
@@ -444,6 +466,9 @@ class CatBoost(_CatBoost):
     let forecasts follow a trend. `explain` gives the exact Shapley values of the trees.
     With `early_stopping` the trees up to the best are kept.
     Reference: Prokhorenkova et al. (2018), CatBoost: unbiased boosting with categorical features.
+
+    Measured coverage of 80 % intervals with intervals='conformal': M1 monthly 89 %, NN5 daily 85 %,
+    EPF Nord Pool hourly 66 % (benchmarks/bench_coverage.py).
 
     horizon: steps to forecast when predict is not told
     alias: name of the forecast column, in place of the class name
@@ -535,6 +560,9 @@ class Conformal(_Conformal):
     `update` and `predict(frame=...)` move what they stand around, a new `fit` or `fine_tune` learns from new errors.
     Reference: Lei, G'Sell, Rinaldo, Tibshirani & Wasserman (2018), Distribution-Free Predictive Inference for Regression.
 
+    Measured coverage of 80 % intervals with model=AutoETS(): M4 hourly (100 series) 86 %, NN5 daily
+    89 % (benchmarks/bench_coverage.py).
+
     model: the model whose points get bands
     horizon: steps to forecast when predict is not told
     alias: name of the forecast column, in place of the class name
@@ -573,6 +601,9 @@ class Croston(_Croston):
     References: Croston (1972), Forecasting and Stock Control for Intermittent Demands, *Operational Research Quarterly* 23;
     Syntetos & Boylan (2005), The Accuracy of Intermittent Demand Estimates, *International Journal of Forecasting* 21.
 
+    Measured coverage of 80 % intervals at defaults: M5 daily (300 items) 89 %
+    (benchmarks/bench_coverage.py).
+
     horizon: steps to forecast when predict is not told
     alias: name of the forecast column, in place of the class name
     missing: what to do with missing values
@@ -599,6 +630,9 @@ class DLinear(_DLinear):
 
     Hard to beat on long horizons of series with a steady season, and the fastest network to train. Zeng, Chen, Zhang, Xu 2022,
     "Are Transformers Effective for Time Series Forecasting?"
+
+    Measured coverage of 80 % intervals at defaults: M1 monthly 84 %, NN5 daily 84 %, EPF Nord Pool
+    hourly 82 % (benchmarks/bench_coverage.py).
 
     horizon: steps to forecast when predict is not told
     alias: name of the forecast column, in place of the class name
@@ -699,6 +733,9 @@ class Drift(_Drift):
     the drift). Missing values are looked past; a change over k rows counts with variance k. `update` moves the last value;
     drift and sigma stay.
 
+    Measured coverage of 80 % intervals at defaults: M1 yearly 57 %, M1 quarterly 67 %, M1 monthly
+    87 %, M4 hourly (100 series) 83 %, NN5 daily 99 % (benchmarks/bench_coverage.py).
+
     horizon: steps to forecast when predict is not told
     alias: name of the forecast column, in place of the class name
     missing: what to do with missing values
@@ -730,6 +767,9 @@ class DynamicTheta(_DynamicTheta):
     band 12 steps ahead holds about three quarters.
     Reference: Fiorucci, Pellegrini, Louzada, Petropoulos & Koehler (2016), Models for optimising the theta method and their
     relationship to state space models, *International Journal of Forecasting* 32.
+
+    Measured coverage of 80 % intervals at defaults: M1 yearly 61 %, M1 quarterly 69 %, M1 monthly
+    78 %, M4 hourly (100 series) 93 %, NN5 daily 90 % (benchmarks/bench_coverage.py).
 
     horizon: steps to forecast when predict is not told
     alias: name of the forecast column, in place of the class name
@@ -774,6 +814,9 @@ class ETS(_ETS):
     regressors, usual bounds; its season that multiplies follows value / new level, ours, as the book's and R's, value /
     forecast level). A season longer than 60 begins as its first turns have it.
     Reference: Hyndman, Koehler, Ord & Snyder (2008), *Forecasting with Exponential Smoothing: The State Space Approach*.
+
+    Measured coverage of 80 % intervals at defaults: M1 yearly 56 %, M1 quarterly 58 %, M1 monthly
+    73 %, M4 hourly (100 series) 90 %, NN5 daily 78 % (benchmarks/bench_coverage.py).
 
     horizon: steps to forecast when predict is not told
     alias: name of the forecast column, in place of the class name
@@ -825,6 +868,9 @@ class GRU(_GRU):
     """A gate mixes the state before with a new one, another resets what the new one sees: nearly an LSTM with fewer weights.
 
     Cho et al. 2014, "Learning Phrase Representations using RNN Encoder-Decoder for Statistical Machine Translation".
+
+    Measured coverage of 80 % intervals at defaults: M1 monthly 78 %, NN5 daily 74 %, EPF Nord Pool
+    hourly 66 % (benchmarks/bench_coverage.py).
 
     horizon: steps to forecast when predict is not told
     alias: name of the forecast column, in place of the class name
@@ -953,6 +999,9 @@ class GradientBoosting(_GradientBoosting):
     `early_stopping` the trees up to the best are kept. The trees are held as arrays of our own.
     Reference: Friedman (2001), Greedy Function Approximation: A Gradient Boosting Machine.
 
+    Measured coverage of 80 % intervals with intervals='conformal': M1 monthly 89 %, NN5 daily 86 %,
+    EPF Nord Pool hourly 66 % (benchmarks/bench_coverage.py).
+
     horizon: steps to forecast when predict is not told
     alias: name of the forecast column, in place of the class name
     missing: what to do with missing values
@@ -1043,6 +1092,9 @@ class Holt(_Holt):
     References: Holt (1957); Gardner & McKenzie (1985); Hyndman & Athanasopoulos (2021), *Forecasting: Principles and Practice*,
     section 8.2.
 
+    Measured coverage of 80 % intervals at defaults: M1 yearly 56 %, M1 quarterly 58 %, M1 monthly
+    73 %, M4 hourly (100 series) 90 %, NN5 daily 78 % (benchmarks/bench_coverage.py).
+
     horizon: steps to forecast when predict is not told
     alias: name of the forecast column, in place of the class name
     missing: what to do with missing values
@@ -1089,6 +1141,9 @@ class HoltWinters(_HoltWinters):
     Bands: Student's t with n - k degrees of freedom and a variance 1 + k / n times as large, for k numbers estimated; with 30
     values and 12 months an 80 % band 12 steps ahead holds about 65 %.
     Reference: Hyndman & Athanasopoulos (2021), *Forecasting: Principles and Practice*, section 8.3.
+
+    Measured coverage of 80 % intervals at defaults: M1 yearly 56 %, M1 quarterly 61 %, M1 monthly
+    73 %, M4 hourly (100 series) 88 %, NN5 daily 89 % (benchmarks/bench_coverage.py).
 
     horizon: steps to forecast when predict is not told
     season_length: steps after which the season repeats
@@ -1137,6 +1192,9 @@ class IMAPA(_IMAPA):
     Reference: Petropoulos & Kourentzes (2015), Forecast Combinations for Intermittent Demand, *Journal of the Operational
     Research Society* 66.
 
+    Measured coverage of 80 % intervals at defaults: M5 daily (300 items) 91 %
+    (benchmarks/bench_coverage.py).
+
     horizon: steps to forecast when predict is not told
     alias: name of the forecast column, in place of the class name
     missing: what to do with missing values
@@ -1162,6 +1220,9 @@ class LSTM(_LSTM):
     """A memory cell beside the state: gates decide what is let in, kept and shown, so that what lies far back is remembered.
 
     Hochreiter, Schmidhuber 1997, "Long Short-Term Memory".
+
+    Measured coverage of 80 % intervals at defaults: M1 monthly 78 %, NN5 daily 75 %, EPF Nord Pool
+    hourly 66 % (benchmarks/bench_coverage.py).
 
     horizon: steps to forecast when predict is not told
     alias: name of the forecast column, in place of the class name
@@ -1290,6 +1351,9 @@ class LightGBM(_LightGBM):
     With `early_stopping` the trees up to the best are kept.
     Reference: Ke et al. (2017), LightGBM: A Highly Efficient Gradient Boosting Decision Tree.
 
+    Measured coverage of 80 % intervals with intervals='conformal': M1 monthly 89 %, NN5 daily 86 %,
+    EPF Nord Pool hourly 64 % (benchmarks/bench_coverage.py).
+
     horizon: steps to forecast when predict is not told
     alias: name of the forecast column, in place of the class name
     missing: what to do with missing values
@@ -1380,6 +1444,9 @@ class LinearModel(_LinearModel):
     season before.
     Reference: Hoerl & Kennard (1970), Ridge Regression: Biased Estimation for Nonorthogonal Problems.
 
+    Measured coverage of 80 % intervals with intervals='conformal': M1 monthly 84 %, NN5 daily 88 %,
+    EPF Nord Pool hourly 69 % (benchmarks/bench_coverage.py).
+
     horizon: steps to forecast when predict is not told
     alias: name of the forecast column, in place of the class name
     missing: what to do with missing values
@@ -1443,6 +1510,9 @@ class LinearModel(_LinearModel):
 
 class MLP(_MLP):
     """The window and all covariates flattened, through hidden layers, to all steps at once. The plainest network.
+
+    Measured coverage of 80 % intervals at defaults: M1 monthly 76 %, NN5 daily 76 %, EPF Nord Pool
+    hourly 64 % (benchmarks/bench_coverage.py).
 
     horizon: steps to forecast when predict is not told
     alias: name of the forecast column, in place of the class name
@@ -1554,6 +1624,9 @@ class MSTL(_MSTL):
     cycle (of a long series up to 50 times) from the rows before it: none of the first two cycles.
     Reference: Bandara, Hyndman & Bergmeir (2021), MSTL, arXiv:2107.13462.
 
+    Measured coverage of 80 % intervals at defaults: M1 yearly 61 %, M1 quarterly 68 %, M1 monthly
+    75 %, M4 hourly (100 series) 89 %, NN5 daily 92 % (benchmarks/bench_coverage.py).
+
     horizon: steps to forecast when predict is not told
     alias: name of the forecast column, in place of the class name
     missing: what to do with missing values
@@ -1590,6 +1663,9 @@ class Mean(_Mean):
     *Forecasting: Principles and Practice*, 3rd ed., 5.5; R's `meanf` takes the quantile of Student's t with T - 1 degrees of
     freedom, which is wider for short series). Missing values are left out. `update` moves the mean on; sigma stays.
 
+    Measured coverage of 80 % intervals at defaults: M1 yearly 17 %, M1 quarterly 34 %, M1 monthly
+    54 %, M4 hourly (100 series) 75 %, NN5 daily 77 % (benchmarks/bench_coverage.py).
+
     horizon: steps to forecast when predict is not told
     alias: name of the forecast column, in place of the class name
     missing: what to do with missing values
@@ -1612,6 +1688,9 @@ class NBEATS(_NBEATS):
 
     With stacks=["trend", "season"] `explain()` shows what each adds. Oreshkin, Carpov, Chapados, Bengio 2020, "N-BEATS: Neural
     basis expansion analysis for interpretable time series forecasting".
+
+    Measured coverage of 80 % intervals at defaults: M1 monthly 80 %, NN5 daily 73 %, EPF Nord Pool
+    hourly 64 % (benchmarks/bench_coverage.py).
 
     horizon: steps to forecast when predict is not told
     alias: name of the forecast column, in place of the class name
@@ -1718,6 +1797,9 @@ class NLinear(_NLinear):
     It follows a series whose level shifts, and so takes no static columns: they could not move that level. Zeng, Chen, Zhang,
     Xu 2022, "Are Transformers Effective for Time Series Forecasting?"
 
+    Measured coverage of 80 % intervals at defaults: M1 monthly 86 %, NN5 daily 84 %, EPF Nord Pool
+    hourly 82 % (benchmarks/bench_coverage.py).
+
     horizon: steps to forecast when predict is not told
     alias: name of the forecast column, in place of the class name
     missing: what to do with missing values
@@ -1813,6 +1895,9 @@ class Naive(_Naive):
     Interval: sigma * sqrt(h), sigma the root mean square of the one-step changes (Hyndman & Athanasopoulos, *Forecasting:
     Principles and Practice*, 3rd ed., 5.5). Missing values are looked past; a change over k rows counts with variance k.
 
+    Measured coverage of 80 % intervals at defaults: M1 yearly 46 %, M1 quarterly 64 %, M1 monthly
+    87 %, M4 hourly (100 series) 82 %, NN5 daily 99 % (benchmarks/bench_coverage.py).
+
     horizon: steps to forecast when predict is not told
     alias: name of the forecast column, in place of the class name
     missing: what to do with missing values
@@ -1839,6 +1924,9 @@ class Naive2(_Naive2):
     short for that as not seasonal; here the season is looked at whatever its length. In M4 that makes no difference.)
     Interval: that of `Naive` on the adjusted series, times the index. `update` moves the last value; indices and sigma stay.
     Reference: Makridakis, Spiliotis & Assimakopoulos (2020), The M4 Competition, *International Journal of Forecasting* 36.
+
+    Measured coverage of 80 % intervals at defaults: M1 yearly 46 %, M1 quarterly 54 %, M1 monthly
+    85 %, M4 hourly (100 series) 86 %, NN5 daily 99 % (benchmarks/bench_coverage.py).
 
     horizon: steps to forecast when predict is not told
     season_length: steps after which the season repeats
@@ -1871,6 +1959,9 @@ class NeuralProphet(_NeuralProphet):
     `intervals="conformal"` calibrates them on rolling forecasts. Where time is counted in integers, a
     step is a day, and seasons are those that are declared. Triebe et al. 2021, "NeuralProphet: Explainable Forecasting at
     Scale".
+
+    Measured coverage of 80 % intervals at defaults: M1 monthly 56 %, NN5 daily 70 %, EPF Nord Pool
+    hourly 79 % (benchmarks/bench_coverage.py).
 
     horizon: steps to forecast when predict is not told
     alias: name of the forecast column, in place of the class name
@@ -2014,6 +2105,9 @@ class OptimizedTheta(_OptimizedTheta):
     Reference: Fiorucci, Pellegrini, Louzada, Petropoulos & Koehler (2016), Models for optimising the theta method and their
     relationship to state space models, *International Journal of Forecasting* 32.
 
+    Measured coverage of 80 % intervals at defaults: M1 yearly 60 %, M1 quarterly 67 %, M1 monthly
+    77 %, M4 hourly (100 series) 92 %, NN5 daily 90 % (benchmarks/bench_coverage.py).
+
     horizon: steps to forecast when predict is not told
     alias: name of the forecast column, in place of the class name
     missing: what to do with missing values
@@ -2049,6 +2143,9 @@ class Prophet(_Prophet):
     between them. A series that never changes is forecast as it is. Rows may be missing; irregular stamps lie on a finer freq,
     up to 12 steps a row. Where time is counted in integers, a step is a day, and seasons are those that are declared.
     Reference: Taylor & Letham (2018), Forecasting at Scale, *The American Statistician* 72.
+
+    Measured coverage of 80 % intervals at defaults: M1 monthly 40 %, NN5 daily 84 %
+    (benchmarks/bench_coverage.py).
 
     horizon: steps to forecast when predict is not told
     alias: name of the forecast column, in place of the class name
@@ -2113,6 +2210,9 @@ class Prophet(_Prophet):
 class RNN(_RNN):
     """The plain recurrent layer: its state is a bent sum of the row and of the state before. It forgets fast: the baseline.
     Elman 1990, "Finding Structure in Time".
+
+    Measured coverage of 80 % intervals at defaults: M1 monthly 79 %, NN5 daily 72 %, EPF Nord Pool
+    hourly 68 % (benchmarks/bench_coverage.py).
 
     horizon: steps to forecast when predict is not told
     alias: name of the forecast column, in place of the class name
@@ -2245,6 +2345,9 @@ class Regression(_Regression):
     at once is what its tags say. Trees get categories as numbers, all others as columns of their own.
     Reference: Pedregosa et al. (2011), Scikit-learn: Machine Learning in Python.
 
+    Measured coverage of 80 % intervals with regressor='ridge', intervals='conformal': M1 monthly 84
+    %, NN5 daily 88 %, EPF Nord Pool hourly 69 % (benchmarks/bench_coverage.py).
+
     regressor: a name, or a regressor of your own
     horizon: steps to forecast when predict is not told
     alias: name of the forecast column, in place of the class name
@@ -2318,6 +2421,9 @@ class SES(_SES):
     Missing values are stepped over (an error of 0); columns known ahead enter linearly.
     Reference: Hyndman & Athanasopoulos (2021), *Forecasting: Principles and Practice*, section 8.1.
 
+    Measured coverage of 80 % intervals at defaults: M1 yearly 46 %, M1 quarterly 58 %, M1 monthly
+    75 %, M4 hourly (100 series) 82 %, NN5 daily 78 % (benchmarks/bench_coverage.py).
+
     horizon: steps to forecast when predict is not told
     alias: name of the forecast column, in place of the class name
     missing: what to do with missing values
@@ -2351,6 +2457,9 @@ class SeasonalMean(_SeasonalMean):
     Hyndman & Athanasopoulos, *Forecasting: Principles and Practice*, 3rd ed., 5.5, with one mean for each of the m places.
     Missing values are left out. `update` moves the means on; sigma stays.
 
+    Measured coverage of 80 % intervals at defaults: M1 yearly 17 %, M1 quarterly 35 %, M1 monthly
+    55 %, M4 hourly (100 series) 63 %, NN5 daily 83 % (benchmarks/bench_coverage.py).
+
     horizon: steps to forecast when predict is not told
     season_length: steps after which the season repeats
     alias: name of the forecast column, in place of the class name
@@ -2378,6 +2487,9 @@ class SeasonalNaive(_SeasonalNaive):
     that of a season earlier, and the interval widens as if the season had passed; a change over k seasons counts with
     variance k. Steps are counted, not clocks: hourly data over a change to summer time keep their order of 24 steps.
 
+    Measured coverage of 80 % intervals at defaults: M1 yearly 46 %, M1 quarterly 60 %, M1 monthly
+    74 %, M4 hourly (100 series) 85 %, NN5 daily 96 % (benchmarks/bench_coverage.py).
+
     horizon: steps to forecast when predict is not told
     season_length: steps after which the season repeats
     alias: name of the forecast column, in place of the class name
@@ -2403,6 +2515,9 @@ class Seq2Seq(_Seq2Seq):
 
     Bahdanau, Cho, Bengio 2015, "Neural machine translation by jointly learning to align and translate"; Luong, Pham, Manning
     2015, "Effective approaches to attention-based neural machine translation".
+
+    Measured coverage of 80 % intervals at defaults: M1 monthly 81 %, NN5 daily 76 %, EPF Nord Pool
+    hourly 75 % (benchmarks/bench_coverage.py).
 
     horizon: steps to forecast when predict is not told
     alias: name of the forecast column, in place of the class name
@@ -2549,6 +2664,9 @@ class TSB(_TSB):
     Reference: Teunter, Syntetos & Babai (2011), Intermittent Demand: Linking Forecasting to Inventory Obsolescence, *European
     Journal of Operational Research* 214.
 
+    Measured coverage of 80 % intervals at defaults: M5 daily (300 items) 90 %
+    (benchmarks/bench_coverage.py).
+
     horizon: steps to forecast when predict is not told
     alias: name of the forecast column, in place of the class name
     missing: what to do with missing values
@@ -2587,6 +2705,9 @@ class Theta(_Theta):
     References: Assimakopoulos & Nikolopoulos (2000), *International Journal of Forecasting* 16; Hyndman & Billah (2003),
     Unmasking the Theta method, *International Journal of Forecasting* 19.
 
+    Measured coverage of 80 % intervals at defaults: M1 yearly 61 %, M1 quarterly 69 %, M1 monthly
+    78 %, M4 hourly (100 series) 92 %, NN5 daily 89 % (benchmarks/bench_coverage.py).
+
     horizon: steps to forecast when predict is not told
     alias: name of the forecast column, in place of the class name
     missing: what to do with missing values
@@ -2617,6 +2738,9 @@ class Transformer(_Transformer):
     and sees no later one, in training all in one pass, in forecasts one by one with what was computed before them kept.
 
     Vaswani et al. 2017, "Attention Is All You Need"; patches: Nie et al. 2023, "A Time Series is Worth 64 Words".
+
+    Measured coverage of 80 % intervals at defaults: M1 monthly 78 %, NN5 daily 78 %, EPF Nord Pool
+    hourly 66 % (benchmarks/bench_coverage.py).
 
     horizon: steps to forecast when predict is not told
     alias: name of the forecast column, in place of the class name
@@ -2757,6 +2881,9 @@ class UnobservedComponents(_UnobservedComponents):
     The likelihood has local maxima at many periods of a cycle: it is maximised from six starting points, at six times the cost.
     Reference: Harvey (1989), *Forecasting, Structural Time Series Models and the Kalman Filter*; Durbin & Koopman (2012).
 
+    Measured coverage of 80 % intervals at defaults: M1 yearly 68 %, M1 quarterly 63 %, M1 monthly
+    76 %, NN5 daily 89 % (benchmarks/bench_coverage.py).
+
     horizon: steps to forecast when predict is not told
     alias: name of the forecast column, in place of the class name
     missing: what to do with missing values
@@ -2802,6 +2929,9 @@ class WindowMean(_WindowMean):
     Interval: sigma at every step, sigma the root mean square of the one-step errors of that very rule over the past, which hold
     both the noise and the error of the window's mean. Missing values are left out: the window then reaches further back.
 
+    Measured coverage of 80 % intervals at defaults: M1 yearly 32 %, M1 quarterly 42 %, M1 monthly
+    62 %, M4 hourly (100 series) 75 %, NN5 daily 76 % (benchmarks/bench_coverage.py).
+
     horizon: steps to forecast when predict is not told
     window: values averaged, or a season
     alias: name of the forecast column, in place of the class name
@@ -2828,6 +2958,9 @@ class XGBoost(_XGBoost):
     let forecasts follow a trend. `explain` gives the exact Shapley values of the trees.
     With `early_stopping` the trees up to the best are kept. `options={"device": "cuda"}` grows them on a GPU.
     Reference: Chen & Guestrin (2016), XGBoost: A Scalable Tree Boosting System.
+
+    Measured coverage of 80 % intervals with intervals='conformal': M1 monthly 89 %, NN5 daily 86 %,
+    EPF Nord Pool hourly 68 % (benchmarks/bench_coverage.py).
 
     horizon: steps to forecast when predict is not told
     alias: name of the forecast column, in place of the class name

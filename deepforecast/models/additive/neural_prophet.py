@@ -48,6 +48,9 @@ class NeuralProphet(AdditiveForecaster, NeuralForecaster):
     step is a day, and seasons are those that are declared. Triebe et al. 2021, "NeuralProphet: Explainable Forecasting at
     Scale".
 
+    Measured coverage of 80 % intervals at defaults: M1 monthly 56 %, NN5 daily 70 %, EPF Nord Pool
+    hourly 79 % (benchmarks/bench_coverage.py).
+
     >>> from deepforecast.datasets import generate
     >>> model = NeuralProphet(horizon=7, input_size=14, max_steps=20).fit(generate(2, 100))
     >>> sorted(set(model.explain()["component"]))

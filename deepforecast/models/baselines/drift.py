@@ -26,6 +26,9 @@ class Drift(Baseline):
     the drift). Missing values are looked past; a change over k rows counts with variance k. `update` moves the last value;
     drift and sigma stay.
 
+    Measured coverage of 80 % intervals at defaults: M1 yearly 57 %, M1 quarterly 67 %, M1 monthly
+    87 %, M4 hourly (100 series) 83 %, NN5 daily 99 % (benchmarks/bench_coverage.py).
+
     >>> import pandas as pd
     >>> frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=4), "y": [1.0, 3.0, 2.0, 4.0]})
     >>> Drift(horizon=2).fit(frame).predict()

@@ -21,6 +21,9 @@ class Mean(Baseline):
     *Forecasting: Principles and Practice*, 3rd ed., 5.5; R's `meanf` takes the quantile of Student's t with T - 1 degrees of
     freedom, which is wider for short series). Missing values are left out. `update` moves the mean on; sigma stays.
 
+    Measured coverage of 80 % intervals at defaults: M1 yearly 17 %, M1 quarterly 34 %, M1 monthly
+    54 %, M4 hourly (100 series) 75 %, NN5 daily 77 % (benchmarks/bench_coverage.py).
+
     >>> import pandas as pd
     >>> frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=4), "y": [1.0, 3.0, 2.0, 4.0]})
     >>> Mean(horizon=1).fit(frame).predict()

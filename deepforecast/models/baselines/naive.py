@@ -20,6 +20,9 @@ class Naive(Baseline):
     Interval: sigma * sqrt(h), sigma the root mean square of the one-step changes (Hyndman & Athanasopoulos, *Forecasting:
     Principles and Practice*, 3rd ed., 5.5). Missing values are looked past; a change over k rows counts with variance k.
 
+    Measured coverage of 80 % intervals at defaults: M1 yearly 46 %, M1 quarterly 64 %, M1 monthly
+    87 %, M4 hourly (100 series) 82 %, NN5 daily 99 % (benchmarks/bench_coverage.py).
+
     >>> import pandas as pd
     >>> frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=4), "y": [1.0, 3.0, 2.0, 4.0]})
     >>> print(Naive(horizon=2).fit(frame).predict(level=80).set_index("ds").round(2).reset_index().to_string(index=False))

@@ -28,6 +28,9 @@ class Naive2(Seasonal):
     Interval: that of `Naive` on the adjusted series, times the index. `update` moves the last value; indices and sigma stay.
     Reference: Makridakis, Spiliotis & Assimakopoulos (2020), The M4 Competition, *International Journal of Forecasting* 36.
 
+    Measured coverage of 80 % intervals at defaults: M1 yearly 46 %, M1 quarterly 54 %, M1 monthly
+    85 %, M4 hourly (100 series) 86 %, NN5 daily 99 % (benchmarks/bench_coverage.py).
+
     >>> import pandas as pd
     >>> frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=24), "y": 12 * [1.0, 3.0]})
     >>> Naive2(horizon=2, season_length=2).fit(frame).predict()

@@ -22,6 +22,9 @@ class SeasonalMean(Seasonal):
     Hyndman & Athanasopoulos, *Forecasting: Principles and Practice*, 3rd ed., 5.5, with one mean for each of the m places.
     Missing values are left out. `update` moves the means on; sigma stays.
 
+    Measured coverage of 80 % intervals at defaults: M1 yearly 17 %, M1 quarterly 35 %, M1 monthly
+    55 %, M4 hourly (100 series) 63 %, NN5 daily 83 % (benchmarks/bench_coverage.py).
+
     >>> import pandas as pd
     >>> frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=4), "y": [1.0, 3.0, 2.0, 4.0]})
     >>> SeasonalMean(horizon=2, season_length=2).fit(frame).predict()

@@ -22,6 +22,9 @@ class SeasonalNaive(Seasonal):
     that of a season earlier, and the interval widens as if the season had passed; a change over k seasons counts with
     variance k. Steps are counted, not clocks: hourly data over a change to summer time keep their order of 24 steps.
 
+    Measured coverage of 80 % intervals at defaults: M1 yearly 46 %, M1 quarterly 60 %, M1 monthly
+    74 %, M4 hourly (100 series) 85 %, NN5 daily 96 % (benchmarks/bench_coverage.py).
+
     >>> import pandas as pd
     >>> frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=6), "y": [1.0, 2.0, 3.0, 2.0, 3.0, 4.0]})
     >>> SeasonalNaive(horizon=3, season_length=3).fit(frame).predict()

@@ -21,6 +21,9 @@ class WindowMean(Baseline):
     Interval: sigma at every step, sigma the root mean square of the one-step errors of that very rule over the past, which hold
     both the noise and the error of the window's mean. Missing values are left out: the window then reaches further back.
 
+    Measured coverage of 80 % intervals at defaults: M1 yearly 32 %, M1 quarterly 42 %, M1 monthly
+    62 %, M4 hourly (100 series) 75 %, NN5 daily 76 % (benchmarks/bench_coverage.py).
+
     >>> import pandas as pd
     >>> frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=4), "y": [1.0, 3.0, 2.0, 4.0]})
     >>> WindowMean(horizon=1, window=2).fit(frame).predict()

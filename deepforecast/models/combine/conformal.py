@@ -36,6 +36,9 @@ class Conformal(Forecaster):
     `update` and `predict(frame=...)` move what they stand around, a new `fit` or `fine_tune` learns from new errors.
     Reference: Lei, G'Sell, Rinaldo, Tibshirani & Wasserman (2018), Distribution-Free Predictive Inference for Regression.
 
+    Measured coverage of 80 % intervals with model=AutoETS(): M4 hourly (100 series) 86 %, NN5 daily
+    89 % (benchmarks/bench_coverage.py).
+
     >>> from deepforecast import Naive, datasets
     >>> model = Conformal(Naive(), horizon=2).fit(datasets.load("air_passengers"))
     >>> list(model.predict(level=80).columns)

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 class MLP(NeuralForecaster):
     """The window and all covariates flattened, through hidden layers, to all steps at once. The plainest network.
 
+    Measured coverage of 80 % intervals at defaults: M1 monthly 76 %, NN5 daily 76 %, EPF Nord Pool
+    hourly 64 % (benchmarks/bench_coverage.py).
+
     >>> from deepforecast.datasets import generate
     >>> MLP(horizon=7, hidden=[32], max_steps=20).fit(generate(2, 100)).predict().shape
     (14, 3)

@@ -47,6 +47,9 @@ class Seq2Seq(StepwiseForecaster):
     Bahdanau, Cho, Bengio 2015, "Neural machine translation by jointly learning to align and translate"; Luong, Pham, Manning
     2015, "Effective approaches to attention-based neural machine translation".
 
+    Measured coverage of 80 % intervals at defaults: M1 monthly 81 %, NN5 daily 76 %, EPF Nord Pool
+    hourly 75 % (benchmarks/bench_coverage.py).
+
     >>> from deepforecast.datasets import generate
     >>> Seq2Seq(horizon=7, hidden_size=8, max_steps=20, attention="additive").fit(generate(2, 100)).predict(level=80).shape
     (14, 5)

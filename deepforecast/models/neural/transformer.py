@@ -24,6 +24,9 @@ class Transformer(StepwiseForecaster):
 
     Vaswani et al. 2017, "Attention Is All You Need"; patches: Nie et al. 2023, "A Time Series is Worth 64 Words".
 
+    Measured coverage of 80 % intervals at defaults: M1 monthly 78 %, NN5 daily 78 %, EPF Nord Pool
+    hourly 66 % (benchmarks/bench_coverage.py).
+
     >>> from deepforecast.datasets import generate
     >>> Transformer(horizon=7, d_model=16, max_steps=20).fit(generate(2, 100)).predict(level=80).shape
     (14, 5)

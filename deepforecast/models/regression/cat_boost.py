@@ -30,6 +30,9 @@ class CatBoost(Boosted):
     With `early_stopping` the trees up to the best are kept.
     Reference: Prokhorenkova et al. (2018), CatBoost: unbiased boosting with categorical features.
 
+    Measured coverage of 80 % intervals with intervals='conformal': M1 monthly 89 %, NN5 daily 85 %,
+    EPF Nord Pool hourly 66 % (benchmarks/bench_coverage.py).
+
     >>> from deepforecast import datasets
     >>> model = CatBoost(horizon=3, n_trees=50).fit(datasets.load("air_passengers"))  # doctest: +SKIP
     >>> model.predict()["CatBoost"].round(-1).tolist()  # doctest: +SKIP

@@ -29,6 +29,9 @@ class GradientBoosting(Boosted):
     `early_stopping` the trees up to the best are kept. The trees are held as arrays of our own.
     Reference: Friedman (2001), Greedy Function Approximation: A Gradient Boosting Machine.
 
+    Measured coverage of 80 % intervals with intervals='conformal': M1 monthly 89 %, NN5 daily 86 %,
+    EPF Nord Pool hourly 66 % (benchmarks/bench_coverage.py).
+
     >>> from deepforecast import datasets
     >>> model = GradientBoosting(horizon=3, n_trees=50, learning_rate=0.1).fit(datasets.load("air_passengers"))
     >>> model.predict()["GradientBoosting"].round(-1).tolist()

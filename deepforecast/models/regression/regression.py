@@ -35,6 +35,9 @@ class Regression(Regressive):
     at once is what its tags say. Trees get categories as numbers, all others as columns of their own.
     Reference: Pedregosa et al. (2011), Scikit-learn: Machine Learning in Python.
 
+    Measured coverage of 80 % intervals with regressor='ridge', intervals='conformal': M1 monthly 84
+    %, NN5 daily 88 %, EPF Nord Pool hourly 69 % (benchmarks/bench_coverage.py).
+
     >>> from sklearn.linear_model import LinearRegression
     >>> from deepforecast import datasets
     >>> plain = {"windows": None, "calendar": None, "differences": None}

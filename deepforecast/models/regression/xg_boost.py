@@ -29,6 +29,9 @@ class XGBoost(Boosted):
     With `early_stopping` the trees up to the best are kept. `options={"device": "cuda"}` grows them on a GPU.
     Reference: Chen & Guestrin (2016), XGBoost: A Scalable Tree Boosting System.
 
+    Measured coverage of 80 % intervals with intervals='conformal': M1 monthly 89 %, NN5 daily 86 %,
+    EPF Nord Pool hourly 68 % (benchmarks/bench_coverage.py).
+
     >>> from deepforecast import datasets
     >>> model = XGBoost(horizon=3).fit(datasets.load("air_passengers"))  # doctest: +SKIP
     >>> model.predict()["XGBoost"].round(-1).tolist()  # doctest: +SKIP

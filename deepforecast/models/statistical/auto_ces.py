@@ -28,6 +28,9 @@ class AutoCES(ComplexSmoothing):
     ahead holds about 70 %.
     Reference: Svetunkov, Kourentzes & Ord (2022), Complex exponential smoothing, *Naval Research Logistics* 69.
 
+    Measured coverage of 80 % intervals at defaults: M1 yearly 65 %, M1 quarterly 69 %, M1 monthly
+    78 %, M4 hourly (100 series) 90 %, NN5 daily 88 % (benchmarks/bench_coverage.py).
+
     >>> import pandas as pd
     >>> frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=12), "y": 6 * [10.0, 20.0]})
     >>> AutoCES(horizon=2, season_length=2).fit(frame).predict().round({"AutoCES": 3})

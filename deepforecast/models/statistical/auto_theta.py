@@ -24,6 +24,9 @@ class AutoTheta(Fiorucci):
     Reference: Fiorucci, Pellegrini, Louzada, Petropoulos & Koehler (2016), Models for optimising the theta method and their
     relationship to state space models, *International Journal of Forecasting* 32.
 
+    Measured coverage of 80 % intervals at defaults: M1 yearly 58 %, M1 quarterly 66 %, M1 monthly
+    77 %, M4 hourly (100 series) 92 %, NN5 daily 90 % (benchmarks/bench_coverage.py).
+
     >>> import pandas as pd
     >>> frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=12), "y": [float(2 * row) for row in range(12)]})
     >>> AutoTheta(horizon=2, season_length=1).fit(frame).predict().round({"AutoTheta": 3})

@@ -39,6 +39,9 @@ class ETS(Smoothing):
     forecast level). A season longer than 60 begins as its first turns have it.
     Reference: Hyndman, Koehler, Ord & Snyder (2008), *Forecasting with Exponential Smoothing: The State Space Approach*.
 
+    Measured coverage of 80 % intervals at defaults: M1 yearly 56 %, M1 quarterly 58 %, M1 monthly
+    73 %, M4 hourly (100 series) 90 %, NN5 daily 78 % (benchmarks/bench_coverage.py).
+
     >>> from deepforecast import datasets
     >>> model = ETS(error="multiplicative", trend="additive", seasonal="multiplicative", horizon=3)
     >>> model.fit(datasets.load("air_passengers")).parameters()["form"].item()

@@ -24,6 +24,9 @@ class Holt(Smoothing):
     References: Holt (1957); Gardner & McKenzie (1985); Hyndman & Athanasopoulos (2021), *Forecasting: Principles and Practice*,
     section 8.2.
 
+    Measured coverage of 80 % intervals at defaults: M1 yearly 56 %, M1 quarterly 58 %, M1 monthly
+    73 %, M4 hourly (100 series) 90 %, NN5 daily 78 % (benchmarks/bench_coverage.py).
+
     >>> import pandas as pd
     >>> frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=8), "y": range(8)})
     >>> Holt(horizon=2).fit(frame).predict().round({"Holt": 3})

@@ -29,6 +29,9 @@ class HoltWinters(Smoothing):
     values and 12 months an 80 % band 12 steps ahead holds about 65 %.
     Reference: Hyndman & Athanasopoulos (2021), *Forecasting: Principles and Practice*, section 8.3.
 
+    Measured coverage of 80 % intervals at defaults: M1 yearly 56 %, M1 quarterly 61 %, M1 monthly
+    73 %, M4 hourly (100 series) 88 %, NN5 daily 89 % (benchmarks/bench_coverage.py).
+
     >>> from deepforecast import datasets
     >>> model = HoltWinters(horizon=3, seasonal="multiplicative").fit(datasets.load("air_passengers"))
     >>> model.predict().shape

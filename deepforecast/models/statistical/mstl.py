@@ -48,6 +48,9 @@ class MSTL(Statistical):
     cycle (of a long series up to 50 times) from the rows before it: none of the first two cycles.
     Reference: Bandara, Hyndman & Bergmeir (2021), MSTL, arXiv:2107.13462.
 
+    Measured coverage of 80 % intervals at defaults: M1 yearly 61 %, M1 quarterly 68 %, M1 monthly
+    75 %, M4 hourly (100 series) 89 %, NN5 daily 92 % (benchmarks/bench_coverage.py).
+
     >>> from deepforecast import Drift, datasets
     >>> model = MSTL(horizon=3, trend_model=Drift()).fit(datasets.load("air_passengers"))
     >>> model.predict(level=80).columns.tolist()

@@ -23,6 +23,9 @@ class SES(Smoothing):
     Missing values are stepped over (an error of 0); columns known ahead enter linearly.
     Reference: Hyndman & Athanasopoulos (2021), *Forecasting: Principles and Practice*, section 8.1.
 
+    Measured coverage of 80 % intervals at defaults: M1 yearly 46 %, M1 quarterly 58 %, M1 monthly
+    75 %, M4 hourly (100 series) 82 %, NN5 daily 78 % (benchmarks/bench_coverage.py).
+
     >>> import pandas as pd
     >>> frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=6), "y": [10.0, 12.0, 11.0, 13.0, 12.0, 14.0]})
     >>> SES(horizon=2, alpha=0.5, initial="simple").fit(frame).predict()

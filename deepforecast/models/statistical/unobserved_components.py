@@ -37,6 +37,9 @@ class UnobservedComponents(Structural):
     The likelihood has local maxima at many periods of a cycle: it is maximised from six starting points, at six times the cost.
     Reference: Harvey (1989), *Forecasting, Structural Time Series Models and the Kalman Filter*; Durbin & Koopman (2012).
 
+    Measured coverage of 80 % intervals at defaults: M1 yearly 68 %, M1 quarterly 63 %, M1 monthly
+    76 %, NN5 daily 89 % (benchmarks/bench_coverage.py).
+
     >>> from deepforecast import datasets
     >>> model = UnobservedComponents(horizon=3, level="smooth trend").fit(datasets.load("air_passengers"))
     >>> sorted(set(model.explain()["component"]))
