@@ -128,7 +128,7 @@ def panel_with_one_old_series(series, missing):
     return pd.concat(parts, ignore_index=True)
 
 
-@pytest.mark.filterwarnings("ignore:.*missing values:deepforecast.errors.DataWarning")
+@pytest.mark.filterwarnings("ignore::deepforecast.errors.DataWarning")
 @by_name
 def test_memory_follows_the_missing_values_of_each_series(model):
     fitted = model.clone().fit(panel_with_one_old_series(400, 2_000))
@@ -140,7 +140,7 @@ def test_memory_follows_the_missing_values_of_each_series(model):
     assert peak < 5e6  # one array of all series and the longest run of missing values has 6.4e6
 
 
-@pytest.mark.filterwarnings("ignore:.*missing values:deepforecast.errors.DataWarning")
+@pytest.mark.filterwarnings("ignore::deepforecast.errors.DataWarning")
 @by_name
 def test_forecast_of_a_panel_with_an_old_series_equals_those_of_its_series(model):
     frame = panel_with_one_old_series(4, 50)
