@@ -92,18 +92,20 @@ def ours(train: pd.DataFrame) -> tuple[float, dict[str, np.ndarray], pd.DataFram
     }, forecast
 
 
-def peers(train: pd.DataFrame) -> tuple[float, str, dict[str, Any], np.ndarray]:
+def peers(
+    train: pd.DataFrame, season: int = SEASON, horizon: int = HORIZON
+) -> tuple[float, str, dict[str, Any], np.ndarray]:
     """The peer's in a process of its own: CPU seconds, versions, what was found, forecasts."""
     with tempfile.TemporaryDirectory() as folder:
         panel, out = str(Path(folder, "panel.parquet")), str(Path(folder, "out.parquet"))
         train.to_parquet(panel)
         env = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"} | {"OMP_NUM_THREADS": "1"}
-        command = [str(peer_python()), str(HERE / "peers" / f"ets_{PEER}.py"), panel, str(SEASON), str(HORIZON), out]
+        command = [str(peer_python()), str(HERE / "peers" / f"ets_{PEER}.py"), panel, str(season), str(horizon), out]
         done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env=env)
         rows = pd.read_parquet(out)
-    said, each = json.loads(done.stdout.splitlines()[-1]), rows.iloc[::HORIZON]
+    said, each = json.loads(done.stdout.splitlines()[-1]), rows.iloc[::horizon]
     form = [("AM".index(one[0]), "NAM".index(one[1]), int(one[3:] == "D"), "NAM".index(one[2])) for one in each["form"]]
-    states = ["level", "slope", *(f"factor_{i}" for i in range(SEASON))]
+    states = ["level", "slope", *(f"factor_{i}" for i in range(season))]
     found = {
         "form": np.array(form, np.int64),
         "rates": each[["alpha", "beta", "gamma", "phi"]].to_numpy(np.float64),
