@@ -283,8 +283,8 @@ class Forecaster(ScikitLearnProtocol):
         numbers = map(attrgetter("values"), (*panel.covariates.values(), *panel.static.values()))
         for part in (panel.y, panel.indptr, steps, rest / calendar.step, *numbers):
             check = zlib.crc32(np.ascontiguousarray(part).data, check)
-        data, begin = f"{len(panel.y)}-{check:08x}", panel.indptr[:-1]
-        extremes = np.column_stack((np.fmin.reduceat(panel.y, begin), np.fmax.reduceat(panel.y, begin)))
+        data, begin = f"{len(panel.y)}-{check:08x}", whole.indptr[:-1]
+        extremes = np.column_stack((np.fmin.reduceat(whole.y, begin), np.fmax.reduceat(whole.y, begin)))
         return State(whole.series, learned, kinds, whole.static, calibration, data, panel.undeclared, extremes)
 
     def _at_end_of(self, frame: Frame | None, static: Frame | None) -> State:

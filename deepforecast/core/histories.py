@@ -52,7 +52,7 @@ def moved_panel(model: Forecaster, state: State, panel: Panel, rows: Ints) -> St
         say(f"{model.name} learns each series apart: series {panel.series.labels(new)} was not there in fit and is fitted now.")
     calibration = _calibration(model, state, panel, whole, rows)
     learned = _learned(model, state, whole, rows, lambda known, part: model._advance(known, part, True))
-    extremes = value_range(panel, state.value_range, rows)
+    extremes = value_range(whole, state.value_range, rows)
     return replace(
         state, series=whole.series, learned=learned, static=whole.static, calibration=calibration, value_range=extremes
     )
@@ -95,7 +95,7 @@ def refined(
     refuse_short(model, whole, model._needs_to_fit(whole))
     calibration = model._calibrated(panel)
     learned = _learned(model, state, whole, rows, partial(model._refine, **how))
-    extremes = value_range(panel, state.value_range, rows)
+    extremes = value_range(whole, state.value_range, rows)
     state = replace(state, undeclared=panel.undeclared, value_range=extremes)
     return replace(state, series=whole.series, learned=learned, static=whole.static, calibration=calibration)
 

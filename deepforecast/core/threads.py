@@ -10,6 +10,7 @@ import math
 import os
 import sys
 import threading
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -152,7 +153,7 @@ def waiting_passively(*libraries: str) -> Iterator[None]:
     if (libraries and all(name in sys.modules for name in libraries)) or _waiting.owner == me:
         yield
         return
-    with _waiting.lock:
+    with _waiting.lock, warnings.catch_warnings():  # imports add filters of their own
         theirs = {name: os.environ[name] for name in _WAITING_VARIABLES if name in os.environ}
         before = _openmp()
         _waiting.owner = me
