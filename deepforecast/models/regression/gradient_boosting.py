@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -99,7 +100,8 @@ class GradientBoosting(Boosted):
 
 
 def _fitted(model: Any, sample: Sample) -> Any:
-    with limited(allowed_threads()):
+    # scikit-learn changes the warning filters in threads of its own, which may leave them changed.
+    with limited(allowed_threads()), warnings.catch_warnings():
         return model.fit(without_empty(sample.rows), sample.target, sample_weight=sample.weight)
 
 
