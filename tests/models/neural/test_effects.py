@@ -95,6 +95,7 @@ def of_sundays(kind: Any) -> Any:
     return model.fit(pd.concat(parts, ignore_index=True))
 
 
+@pytest.mark.filterwarnings("ignore:.*far outside the history")  # of three values
 @pytest.mark.parametrize("kind", MODELS)
 def test_the_day_of_the_week_moves_the_forecast_by_its_effect(kind: Any) -> None:
     model = of_sundays(kind)
