@@ -183,6 +183,7 @@ def test_L2_no_step_sees_what_comes_at_it(kind: type[Forecaster], told: dict[str
         assert own.loc[later].groupby(["layer", "head"]).size().size == 4
 
 
+@pytest.mark.filterwarnings("ignore:.*far outside the history")  # of networks after four steps
 @STEPWISE
 def test_L2_weights_are_chosen_by_forecasts_that_are_told_nothing(kind: type[Forecaster], told: dict[str, Any]) -> None:
     """What training reports of rows held out is the error of a forecast of them: no step is taught the true one before."""

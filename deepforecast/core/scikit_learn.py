@@ -54,7 +54,7 @@ class ScikitLearnProtocol:
         def __getattr__(self, name: str) -> Any:
             if name == "score":
                 raise _refusal(type(self).__name__)
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+            return object.__getattribute__(self, name)  # its own error, also that of a property
 
 
 def positional_target(name: str, extra: tuple[Any, ...]) -> ParameterTypeError:

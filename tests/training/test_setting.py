@@ -237,7 +237,8 @@ def test_ctrl_c_ends_all_fits_of_a_backtest(act: Any, pressed: list[int]) -> Non
     before = signal.getsignal(signal.SIGINT)
     with pytest.raises(KeyboardInterrupt):
         act([lstm(), lstm(alias="other")], FRAME, n_windows=2, refit=True)
-    assert pressed == [0, 1, 2]
+    warm_up = [0] * (act is compare)  # the first step of `compare` compiles and imports
+    assert pressed == [*warm_up, 0, 1, 2]
     assert signal.getsignal(signal.SIGINT) is before
 
 
