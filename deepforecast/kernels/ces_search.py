@@ -39,6 +39,9 @@ TRIAL, FOUND, PACE, KEPT, LACKING, SYSTEM = 0, 1, 2, 3, 7, 11
 with the errors, less than 0 (4 rows); what these lack to be second derivatives (4); equations (4), and these once more."""
 LEAST, DAMPING, GROWTH, OTHERS, ROUNDS = range(5)
 """How it goes: the least sum of squares so far, the damping of steps, how it grows; the least of other forms; evaluations."""
+ROWS_PER_CALL = 2**19
+"""Rows that one call evaluates, about a second at most: Python handles Ctrl-C between calls."""
+TAKEN, DONE = range(2)  # series of the plan, in `progress`
 PLACE, TURN, BEGIN = range(3)
 """Of a lane: the row of its series in the plan, -1 for none; the column of the form it is at; the row of the first value."""
 CIRCLES = np.array([[1.5, 0.5, math.sqrt(1.5)], [0.5, 1.0, -0.5], [2.5, 0.0, -math.sqrt(1.25)]])
@@ -70,9 +73,10 @@ def estimate(y: Floats, indptr: Ints, index: Floats, forms: Bools) -> tuple[Floa
     places = np.sort(np.where(forms[:, ORDER], np.arange(4), 4), axis=1)
     plan = np.append(ORDER, -1)[np.pad(places, [(0, 0), (0, 1)], constant_values=4)]  # the forms of each, -1 behind the last
     plan = np.column_stack([queue, plan[queue]])[plan[queue, 0] >= 0]
-    room = _room(int(lengths.max()), index.shape[1])
+    room, progress = _room(int(lengths.max()), index.shape[1]), np.zeros(2, np.int64)
     with announced("complex exponential smoothing"):
-        _search(only_read(y), indptr, index, plan, room, found)
+        while progress[DONE] < len(plan):
+            _search(only_read(y), indptr, index, plan, room, progress, found)
     return np.ascontiguousarray(found[:, :, :4]), found[:, :, 4]
 
 
@@ -85,10 +89,11 @@ def _room(rows: int, places: int) -> Room:
 
 
 @lean
-def _search(y: Floats, indptr: Ints, index: Floats, plan: Ints, room: Room, found: Floats) -> None:
+def _search(y: Floats, indptr: Ints, index: Floats, plan: Ints, room: Room, progress: Ints, found: Floats) -> None:
+    """Search until all of the plan is done or `ROWS_PER_CALL` rows are evaluated; the next call continues at `progress`."""
     rows, states, gains_, errors, products, searches, lanes, rough, one_gain = room
-    taken, done = 0, 0
-    while done < len(plan):
+    taken, done, evaluated = progress[TAKEN], progress[DONE], 0
+    while done < len(plan) and evaluated < ROWS_PER_CALL:
         for lane in range(LANES):
             own, place = searches[lane], lanes[PLACE, lane]
             begins = place >= 0 and own[PACE, ROUNDS] >= MOST
@@ -116,12 +121,14 @@ def _search(y: Floats, indptr: Ints, index: Floats, plan: Ints, room: Room, foun
             for row in range(14):
                 gains_[row * LANES + lane] = one_gain[row] if place >= 0 else 0.0
         evaluate(rows, lanes[BEGIN], states, gains_, errors, products)
+        evaluated += rows.shape[1]
         for lane in range(LANES):
             place = lanes[PLACE, lane]
             if place >= 0:
                 form = plan[place, lanes[TURN, lane]]
                 if _is_done(form, products[lane:], searches[lane]):
                     _put_down(searches[lane], found[plan[place, 0], form])
+    progress[TAKEN], progress[DONE] = taken, done
 
 
 @bare
