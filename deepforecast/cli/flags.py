@@ -21,7 +21,8 @@ def add_flags(parser: Parser, cls: type) -> None:
     by_set = {}
     for name, one in declared(cls).items():
         try:
-            if any(is_model(kind) or is_mapping(kind) for kind in kinds_of(one.annotation)):
+            kinds = kinds_of(one.annotation)
+            if str not in kinds and any(is_model(kind) or is_mapping(kind) for kind in kinds):
                 raise argparse.ArgumentError(None, "has no flag")
             group.add_argument(f"--{name.replace('_', '-')}", dest=KEPT + name, **_form(one))
         except argparse.ArgumentError:  # or the command has an option of that name
@@ -33,6 +34,7 @@ def add_flags(parser: Parser, cls: type) -> None:
         help=_escaped(f"any parameter by its name, e.g. {example}" + (f" ({others})" if others else "")),
     )  # fmt: skip
     parser.subject = cls.__name__
+    parser.set_only = [f"--{name.replace('_', '-')}" for name in by_set]
 
 
 def parameters(values: argparse.Namespace, cls: type) -> dict[str, Any]:

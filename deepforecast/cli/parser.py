@@ -27,6 +27,7 @@ class Parser(argparse.ArgumentParser):
         )
         self.subject = prog
         self.lacking = ""
+        self.set_only: list[str] = []  # options there would be of parameters that `--set` alone takes
         self.inputs: list[argparse.Action] = []
         self.targets: list[argparse.Action] = []
 
@@ -68,6 +69,9 @@ class Parser(argparse.ArgumentParser):
         return dict(self._option_string_actions)
 
     def _unknown(self, name: str) -> str:
+        if name in self.set_only:
+            parameter = name[2:].replace("-", "_")
+            return f"{self.subject} has no option {name}. Use --set NAME=VALUE, here --set {parameter}=VALUE."
         near = get_close_matches(name, self.options, n=2, cutoff=0.7)
         if self.lacking and not near:
             return f"{self.lacking}; {self.subject} itself has no option {shown(name)}. See {self.subject} --help."

@@ -37,6 +37,12 @@ def test_parameters_without_a_flag(run, folder: Path) -> None:
     assert load(folder / "m.dfc") == Conformal(SeasonalNaive(season_length=7), horizon=2, n_windows=30)
 
 
+@pytest.mark.parametrize(("said", "holidays"), [("DE", "DE"), ('{"strike": ["2024-01-09"]}', {"strike": ["2024-01-09"]})])
+def test_holidays_of_prophet_are_a_flag(run, folder: Path, said: str, holidays: object) -> None:
+    assert run("fit", "sales.csv", "--model", "Prophet", "--holidays", said, "--save", "m.dfc").status == 0
+    assert load(folder / "m.dfc").holidays == holidays
+
+
 def test_own_column_names_and_formats(run, folder: Path) -> None:
     (folder / "own.csv").write_text("shop;day;sold\n" + "".join(f"007;{i:02d}.01.2024;{i},5\n" for i in range(1, 20)))
     names = ["--id", "shop", "--time", "day", "--target", "sold"]

@@ -30,6 +30,7 @@ class Odd(Forecaster):
     freq: str = param("D", choices=("D", "W"), help="an option of the command has this name")
     degree: int = param(0, choices=(0, 1), help="of the trend")
     window: int | str = param("auto", choices=("auto",), at_least=1, help="of the mean")
+    days: str | dict[str, Any] | None = param(None, help="a name or a table")
 
 
 def parser() -> Parser:
@@ -64,6 +65,11 @@ def test_only_what_was_given_is_passed_on() -> None:
     assert values.freq == "h"
 
 
+@pytest.mark.parametrize(("text", "value"), [("DE", "DE"), ("none", None), ('{"x": [1]}', {"x": [1]})])
+def test_a_parameter_that_takes_text_or_a_dict_has_a_flag(text: str, value: Any) -> None:
+    assert parameters(parser().parse(["--days", text]), Odd) == {"days": value}
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -72,6 +78,7 @@ def test_only_what_was_given_is_passed_on() -> None:
         (["--set", "lag=3"], "Odd has no parameter lag. Did you mean lags"),
         (["--set", "lags=3", "--lags", "4"], "lags is given twice"),
         (["--set", "lags=3", "--set", "lags=4"], "lags is given twice"),
+        (["--trainer", "{}"], "Odd has no option --trainer. Use --set NAME=VALUE, here --set trainer=VALUE."),
         (["--learning-rte", "1"], "Odd has no option --learning-rte. Did you mean --learning-rate?"),
     ],
 )
