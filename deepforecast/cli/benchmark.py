@@ -1,7 +1,8 @@
 """Run a suite of benchmarks: every model on every task, each job in a process of its own, a row a job.
 
-SUITE is quick, which ships, or the path of a YAML file (the repository has more). Results go to the folder that --output names,
-and nowhere else; the same command goes on where one was stopped. `audit SUITE` looks for forecasts that know the future."""
+SUITE is quick, which is included, or the path of a YAML file (the repository has more). Results go to the folder that --output
+names, and nowhere else; the same command goes on where one was stopped. `audit SUITE` looks for forecasts that know the
+future."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from typing import Any
 from deepforecast.cli.arguments import add_data, add_output, add_static, frequency_of
 from deepforecast.cli.outcome import Outcome
 from deepforecast.cli.parser import Parser, number
-from deepforecast.errors import ParameterError, shown
+from deepforecast.errors import ParameterError, many, shown
 
 USAGE = "DATA --model MODEL --horizon STEPS --trials N [options]"
 EPILOG = """\
@@ -172,7 +172,7 @@ def _outcome(found: Any, facts: dict[str, Any], values: argparse.Namespace) -> O
     left_out = ("reason", "copy_of", "attempt", "state", "steps")
     kept = [name for name in best if name not in left_out and best[name].notna().any()]
     lines = [
-        f"{len(found.trials)} trials ({states}); the best by {metric}:",
+        f"{many(len(found.trials), 'trial')} ({states}); the best by {metric}:",
         frame_text(best[kept], most=5),
         one_line(f"Best: {metric} {short(found.best_value)} in trial {found.best_trial.number}, {found.best_model!r}"),
     ]

@@ -35,17 +35,33 @@ def refuse_overwritten_inputs(parser: Parser, values: argparse.Namespace) -> Non
         value = getattr(values, action.dest)
         files += [(action, path) for path in (value if isinstance(value, list) else [value]) if path is not None]
     for action in parser.targets:
-        target = getattr(values, action.dest)
-        if target is None or target == "-":
+        value = getattr(values, action.dest)
+        if value is None or value == "-":
             continue
+        target = _file_of(value)
         for other, path in files:
             if _same_file(target, path):
                 role = "reads" if other in parser.inputs else "writes"
                 raise ParameterError(
                     f"{_option(action)} must not be a file that {parser.prog} {role} as {_option(other)}, got "
-                    f"{shown(target, 200)}, which is {shown(path, 200)}. Pass another file name to {_option(action)}."
+                    f"{shown(value, 200)}{_identity(value, path)}. Pass another file name to {_option(action)}."
                 )
         files.append((action, target))
+
+
+def _file_of(value: str) -> str:
+    """The file of a SQLite URL, all other values as they are: `sqlite:///study.db?timeout=9` is study.db."""
+    scheme, found, path = value.partition(":///")
+    if not found or scheme.partition("+")[0] != "sqlite":
+        return value
+    return path.partition("?")[0].removeprefix("file:")
+
+
+def _identity(value: str, path: str) -> str:
+    """Which file a value is, where that is not plain from the value itself."""
+    if path == "-":
+        return ", which is standard input"
+    return "" if value == path else f", which is the same file as {shown(path, 200)}"
 
 
 def _option(action: argparse.Action) -> str:
@@ -91,11 +107,18 @@ def check_frame_target(path: str | None) -> None:
 
 def check_model_target(path: str) -> None:
     """As `check_target`, for a model: of the files that exist, only model files and empty ones are replaced."""
+    if path == "-":
+        raise ParameterError("--save must be a file name, got '-': a model cannot be written to standard output.")
     check_target(path)
+    if os.path.isfile(path) and not os.access(path, os.R_OK):
+        raise SaveError(
+            f"--save must be a new file or a model file, got {shown(path, 200)}, which cannot be read. It was not replaced. "
+            "Pass another file name to --save."
+        )
     if os.path.exists(path) and not _is_model_file(path):
         raise SaveError(
-            f"{shown(path, 200)} must be a new file or a model file, and is another file; it was not replaced. "
-            "Pass another file name, or remove the file first."
+            f"--save must be a new file or a model file, got {shown(path, 200)}, which is another file. It was not replaced. "
+            "Pass another file name to --save."
         )
 
 
@@ -103,7 +126,7 @@ def _is_model_file(path: str) -> bool:
     """Whether a file begins as a model file does, or is empty: nothing else is lost when it is replaced."""
     from deepforecast.io.bundle import MAGIC  # loads safetensors
 
-    if not os.path.isfile(path) or not os.access(path, os.R_OK):
+    if not os.path.isfile(path):  # to open a pipe would wait for its writer
         return False
     with open(path, "rb") as file:
         return file.read(len(MAGIC)) in (b"", MAGIC)

@@ -115,6 +115,12 @@ def test_what_cannot_be_is_refused(run, folder: Path, arguments: list[str], said
     assert not (folder / "m.dfc").exists()
 
 
+def test_where_the_model_cannot_be_saved_is_said_before_the_data_are_read(run, folder: Path) -> None:
+    (folder / "notes.txt").write_text("mine")
+    message = run("fit", "absent.csv", "--model", "Naive", "--horizon", "3", "--save", "notes.txt").refusal()
+    assert "--save must be a new file or a model file, got notes.txt" in message
+
+
 def test_a_model_is_named_once(run, folder: Path) -> None:
     ran = run("fit", "sales.csv", "--model", "Conformal", "--model", "Naive", "--horizon", "3", "--save", "m.dfc")
     assert ran.status == 2

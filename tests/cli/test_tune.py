@@ -54,11 +54,35 @@ def test_the_best_model_is_fitted_to_all_data_and_saved(run, folder: Path) -> No
 
 def test_where_the_best_model_cannot_be_saved_is_said_before_the_search(run, folder: Path) -> None:
     (folder / "notes.txt").write_text("mine")
-    assert "must be a new file or a model file" in run(*LINE, "--save", "notes.txt", "--storage", "s.log").refusal()
+    assert "must be a new file or a model file, got notes.txt" in run(*LINE, "--save", "notes.txt", "--storage", "s.log").refusal()
     assert "there is no folder" in run(*LINE, "--save", "new/best.dfc", "--storage", "s.log").refusal()
     assert "deepforecast tune reads as DATA" in run(*LINE, "--save", "sales.csv").refusal()
     assert "deepforecast tune writes as --storage" in run(*LINE, "--save", "s.log", "--storage", "s.log").refusal()
     assert not (folder / "s.log").exists()
+
+
+@pytest.mark.parametrize("target", ["--output", "--save"])
+@pytest.mark.parametrize("url", ["sqlite:///t.csv", "sqlite:///./t.csv?timeout=9", "sqlite+pysqlite:///file:t.csv?uri=true"])
+def test_a_study_is_not_overwritten_by_its_own_search(run, folder: Path, url: str, target: str) -> None:
+    message = run(*LINE, "--storage", url, target, "t.csv").refusal()
+    assert f"{target} must not be a file that deepforecast tune writes as --storage, got t.csv" in message
+    assert not (folder / "t.csv").exists()
+
+
+def test_a_study_does_not_replace_the_data(run, folder: Path) -> None:
+    message = run(*LINE, "--storage", "sqlite:///sales.csv").refusal()
+    assert "got sqlite:///sales.csv, which is the same file as sales.csv" in message
+    assert run(*LINE, "--storage", "sqlite:///t.db", "--plot", "t.html").status == 0
+
+
+def test_a_model_without_ranges_is_told_of_the_option(run) -> None:
+    ran = run(*LINE[:3], "Naive", *LINE[4:])
+    assert "--space FILE" in ran.refusal()
+    assert "Study(" not in ran.err
+
+
+def test_one_trial_is_one_trial(run) -> None:
+    assert run(*LINE[:7], "1", *LINE[8:]).out.startswith("1 trial (")
 
 
 def test_a_space_from_a_file(run, folder: Path) -> None:

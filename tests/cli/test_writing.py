@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+import os
 from argparse import Namespace
 from importlib import import_module
 from pathlib import Path
@@ -153,7 +154,8 @@ def test_no_command_writes_to_its_own_input(run, folder: Path, line: str, link: 
         (folder / target).symlink_to(source)
     words = [{"INPUT": "input.csv", "TARGET": target}.get(word, word) for word in line.split()]
     message = run(*words).refusal()
-    assert f"got {target}, which is input.csv. Pass another file name to --" in message
+    identity = "" if target == "input.csv" else ", which is the same file as input.csv"
+    assert f"got {target}{identity}. Pass another file name to --" in message
     assert source.read_text() == "unique_id,ds,y\n"
 
 
@@ -162,17 +164,30 @@ def test_no_command_writes_to_the_file_on_standard_input(run, folder: Path, monk
     line = ["cross-validate", "-", "--model", "Naive", "--horizon", "2", "--output"]
     with open(folder / "sales.csv") as file:
         monkeypatch.setattr("sys.stdin", file)
-        assert "--output must not be a file" in run(*line, "sales.csv").refusal()
+        message = run(*line, "sales.csv").refusal()
+        assert "--output must not be a file" in message
+        assert "got sales.csv, which is standard input. Pass" in message
         assert (folder / "sales.csv").read_text() == before
         assert run(*line, "forecasts.csv").status == 0
     assert (folder / "forecasts.csv").exists()
+
+
+def test_standard_output_is_no_file_even_where_one_is_called_so(run, folder: Path) -> None:
+    assert run("fit", "sales.csv", "--model", "Naive", "--horizon", "2", "--save", "./-").status == 0
+    ran = run("predict", "./-", "--output", "-")
+    assert (ran.status, ran.out[:12]) == (0, "unique_id,ds")
+
+
+def test_a_path_with_a_zero_byte_is_refused_in_words(run) -> None:
+    line = ["cross-validate", "sales.csv", "--model", "Naive", "--horizon", "2", "--output"]
+    assert "no path holds a zero byte" in run(*line, "x\0.csv").refusal()
 
 
 def test_two_outputs_are_two_files_also_where_neither_exists(run, folder: Path) -> None:
     (folder / "x.csv").symlink_to("x.html")
     line = ["tune", "sales.csv", "--model", "Naive", "--horizon", "2", "--trials", "1"]
     message = run(*line, "--output", "x.csv", "--plot", "x.html").refusal()
-    assert "deepforecast tune writes as --plot, got x.csv, which is x.html" in message
+    assert "deepforecast tune writes as --plot, got x.csv, which is the same file as x.html" in message
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -189,10 +204,30 @@ def test_every_option_that_names_a_file_is_declared_as_input_or_output(command: 
 def test_a_model_never_replaces_another_file(tmp_path: Path, content: str) -> None:
     path = tmp_path / "notes.txt"
     path.write_bytes(content.encode("latin-1"))
-    with pytest.raises(SaveError, match=r"notes\.txt must be a new file or a model file, and is another file"):
+    with pytest.raises(SaveError, match=r"must be a new file or a model file, got .*notes\.txt, which is another file\. It was"):
         check_model_target(str(path))
     with pytest.raises(SaveError, match="must be a new file or a model file"):
         save_model(None, str(path))  # looked at again after the fit
+
+
+def test_a_model_is_not_written_to_a_pipe_or_a_stream(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    stream = os.open(pipe, os.O_RDWR)
+    os.write(stream, b"\x89DFC\r\n\x1a\n")
+    with pytest.raises(SaveError, match="which is another file"):
+        check_model_target(str(pipe))  # reads nothing from it: that could wait forever
+    os.close(stream)
+    with pytest.raises(ParameterError, match=r"--save must be a file name, got '-'"):
+        check_model_target("-")
+
+
+def test_a_model_does_not_replace_a_file_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "model.dfc"
+    path.write_bytes(b"\x89DFC\r\n\x1a\n")
+    monkeypatch.setattr("os.access", lambda path, mode: mode != os.R_OK)  # as for a user who is not root
+    with pytest.raises(SaveError, match=r"got .*model\.dfc, which cannot be read\. It was not replaced"):
+        check_model_target(str(path))
 
 
 @pytest.mark.parametrize("content", [None, b"", b"\x89DFC\r\n\x1a\nof an earlier version"])
