@@ -92,10 +92,18 @@ class Leaderboard:
         return plot_leaderboard(self, metric, backend=backend)  # type: ignore[arg-type]
 
     def tidy(self) -> Any:
-        """`model, metric, value, low, high, seconds` of every metric and model that did not fail: for plots of your own."""
+        """Every metric of every model that did not fail, for plots of your own.
+
+        The columns are `model, metric, value, low, high, seconds, lower_is_better, best`; `best` is the value at which a metric
+        is best that is best neither low nor high (bias, coverage).
+        """
         import pandas as pd
 
-        return pd.concat([self._part(name, name) for name in self.criteria], ignore_index=True)
+        parts = []
+        for name, criterion in self.criteria.items():
+            best = float("nan") if criterion.best is None else criterion.best
+            parts.append(self._part(name, name).assign(lower_is_better=criterion.metric.better != "high", best=best))
+        return pd.concat(parts, ignore_index=True)
 
     def distances(self, metric: str) -> Any:
         """`tidy` of one metric and `lower_is_better`; of one that is best neither low nor high the mean distance from there."""

@@ -29,6 +29,7 @@ class Board(Protocol):
     """What the plots need of a `Leaderboard`; its class lies above this package."""
 
     metrics: tuple[str, ...]
+    criteria: Mapping[str, Any]
     forecasts: Any
     settings: Mapping[str, Any]
 

@@ -29,7 +29,8 @@ def plot_leaderboard(
     `table` is a leaderboard, or a frame with a row for each model and metric: `model, metric, value` and, where there is an
     interval, `low, high`. Several metrics stand in a panel each, in an order of their own; if none is named, those of a
     frame all do, of a leaderboard the one that ranks. A model without a value stays, at the bottom. The dotted line marks
-    the best value. `lower_is_better`: by default what a column of that name says, else True.
+    the best value. `lower_is_better`: by default what a column of that name says, else True; of bias and coverage the value
+    closest to 0 or to the level is best.
 
     >>> import pandas as pd
     >>> table = pd.DataFrame({"model": ["Naive", "LSTM"], "metric": "MAE", "value": [2.0, 1.0], "low": 0.5, "high": [3.0, 2.0]})
@@ -39,21 +40,19 @@ def plot_leaderboard(
     """
     check_backend(backend)
     tables = open_scores(table, metric, ("model", "metric", "value"))
-    panels = tuple(_panel(scores, scores.metrics[0], lower_is_better) for scores in tables)
+    panels = tuple(_panel(scores.directed(lower_is_better), scores.metrics[0]) for scores in tables)
     longest = max(len(panel.y.names) for panel in panels)
     columns = 1 if len(panels) == 1 else 2
     chart = Chart(panels, columns, 9.0 if columns == 1 else 13.0, max(1.0 + 0.3 * longest, 1.9))
     return render(chart, backend)
 
 
-def _panel(scores: Scores, metric: str, lower_is_better: bool | None) -> Panel:
+def _panel(scores: Scores, metric: str) -> Panel:
     if len(set(scores.models)) < len(scores.models):
         twice = [name for name in dict.fromkeys(scores.models) if scores.models.count(name) > 1]
         raise DataError(f"A model has one row for a metric; for {metric} these have more: {some(twice)}. Aggregate them first.")
-    lower = scores.lower_is_better.all() if lower_is_better is None else lower_is_better
-    sign = 1.0 if lower else -1.0
-    worth = np.where(np.isfinite(scores.values), sign * scores.values, np.inf)  # what cannot be ranked comes last
-    order = sorted(range(len(worth)), key=lambda row: (worth[row], scores.models[row]))[::-1]
+    distance = np.where(np.isfinite(scores.values), scores.distance, np.inf)  # what cannot be ranked comes last
+    order = sorted(range(len(distance)), key=lambda row: (distance[row], scores.models[row]))[::-1]
     ranked = replace(
         scores,
         models=[scores.models[row] for row in order],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,14 +22,15 @@ def plot_pareto(table: Frame | Board, metric: str | None = None, *, backend: Bac
     """Draw models by seconds and score (lower is better in both), and the line of those that none beats in both.
 
     `table` is a leaderboard (by default drawn by the metric that ranks), or a frame with a row for each model: `model, value,
-    seconds`, and `metric` if it holds several, of which one is named.
+    seconds`, and `metric` if it holds several, of which one is named. Bias and coverage are drawn as the distance from 0 or
+    from the level.
     """
     check_backend(backend)
     tables = open_scores(table, metric, ("model", "value", "seconds"))
     names = [one.metrics[0] for one in tables]
     if len(tables) > 1:
-        raise ParameterError(f"`metric` must be one of {some(names, most=10)}, got none. Pass metric={names[0]!r}.")
-    (scores,) = tables
+        raise ParameterError(f"`metric` must name one of {some(names, most=10)}. Pass for example metric={names[0]!r}.")
+    scores = _distances(tables[0])
     if not scores.lower_is_better.all():
         raise ParameterError(f"`metric` must be one that is best low, got {names[0]!r}. Pass another one.")
     there = np.isfinite(scores.values) & np.isfinite(scores.seconds)
@@ -40,6 +42,15 @@ def plot_pareto(table: Frame | Board, metric: str | None = None, *, backend: Bac
     absent = [name for name, shown in zip(scores.models, there, strict=True) if not shown]
     note = f"not shown, for want of a value or seconds: {some([short(name, 25) for name in absent])}" if absent else ""
     return render(Chart((_panel(scores, np.flatnonzero(there)),), 1, 9.0, 4.8, note), backend)
+
+
+def _distances(scores: Scores) -> Scores:
+    """The scores, of a metric that is best at a value the distances from there."""
+    best = scores.best[0]
+    if not np.isfinite(best):
+        return scores
+    label = f"{scores.metrics[0]}, distance from {best:g}"
+    return replace(scores, metrics=[label] * len(scores.models), values=scores.distance)
 
 
 def unbeaten(seconds: Array, values: Array) -> Array:

@@ -2,23 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from deepforecast.data import frames as door
 from deepforecast.data.frames import Frame
-from deepforecast.errors import DataError, some
+from deepforecast.errors import DataError, ParameterError, shown, some
 from deepforecast.plotting.chart import Array, finite
 from deepforecast.plotting.choices import unknown
 from deepforecast.plotting.frames import Board, is_board
 
 
+UNBIASED = ("bias", "relative_bias")  # metrics that are best at 0
+COVERAGE = re.compile(r"coverage-(\d+(?:\.\d+)?)")  # best at the level
+
+
+def best_value(metric: str) -> float:
+    """Where a metric is best that is neither the lower nor the higher the better, missing for all others.
+
+    >>> best_value("bias"), best_value("coverage-80"), best_value("mase")
+    (0.0, 0.8, nan)
+    """
+    level = COVERAGE.fullmatch(metric.lower())
+    return float(level[1]) / 100 if level else 0.0 if metric.lower() in UNBIASED else np.nan
+
+
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """The columns of a table of scores; numbers that the table does not have are missing."""
+    """The columns of a table of scores; numbers that the table does not have are missing.
+
+    `best`: the value that is best; missing where the lowest or the highest one is.
+    """
 
     models: list[str]
     metrics: list[str]
@@ -27,11 +45,24 @@ class Scores:
     high: Array
     seconds: Array
     lower_is_better: Array
+    best: Array
+
+    @property
+    def distance(self) -> Array:
+        """How far from good each value is, less being better."""
+        ordered = np.where(self.lower_is_better, self.values, -self.values)
+        return np.where(np.isfinite(self.best), np.abs(self.values - self.best), ordered)
+
+    def directed(self, lower_is_better: bool | None) -> Scores:
+        """The same scores, the lower or the higher the better as the caller says (None: as they are)."""
+        if lower_is_better is None:
+            return self
+        return replace(self, lower_is_better=np.full(len(self.models), lower_is_better), best=np.full(len(self.models), np.nan))
 
     def of(self, metric: str) -> Scores:
         """The rows of one metric."""
         rows = np.array([row for row, name in enumerate(self.metrics) if name == metric], dtype=int)
-        columns = (self.values, self.low, self.high, self.seconds, self.lower_is_better)
+        columns = (self.values, self.low, self.high, self.seconds, self.lower_is_better, self.best)
         chosen = (column[rows] for column in columns)
         return Scores([self.models[row] for row in rows], [metric] * len(rows), *chosen)
 
@@ -39,7 +70,7 @@ class Scores:
 def open_scores(table: Frame | Board, metric: str | Sequence[str] | None, needs: Sequence[str]) -> list[Scores]:
     """The scores by each `metric`: all of a table, but of a leaderboard the one that ranks if none is named."""
     if is_board(table):
-        names = table.metrics[:1] if metric is None else [metric] if isinstance(metric, str) else list(metric)
+        names = table.metrics[:1] if metric is None else _listed(metric, list(table.criteria))
         return [_read(table.distances(name), needs) for name in names]
     scores = _read(table, needs)
     return [scores.of(name) for name in choose_metrics(scores, metric)]
@@ -52,8 +83,8 @@ def _read(table: Frame, needs: Sequence[str]) -> Scores:
     if lacking:
         hint = "" if "seconds" in lacking else " Reshape what `score` returns: table.melt('model', var_name='metric')."
         raise DataError(
-            f"`table` must have the columns {some(needs)}; {some(lacking)} is missing, got {some(opened.columns, most=10)}. "
-            f"Pass the leaderboard that `compare` returns.{hint}"
+            f"`table` must have the columns {some(needs)}, got {some(opened.columns, most=10)}. Pass the leaderboard that "
+            f"`compare` returns.{hint}"
         )
     if len(opened) == 0:
         raise DataError("The table is empty: there is no score to draw.")
@@ -68,7 +99,10 @@ def _read(table: Frame, needs: Sequence[str]) -> Scores:
     lower = np.ones(len(opened), dtype=bool)
     if "lower_is_better" in opened.columns:
         lower = opened.get_column("lower_is_better").to_numpy().astype(bool)
-    return Scores(models, metrics, numbers["value"], numbers["low"], numbers["high"], numbers["seconds"], lower)
+    best = np.array([best_value(name) for name in metrics])
+    if "best" in opened.columns:
+        best = _numbers(opened.get_column("best"))
+    return Scores(models, metrics, numbers["value"], numbers["low"], numbers["high"], numbers["seconds"], lower, best)
 
 
 def choose_metrics(scores: Scores, metric: str | Sequence[str] | None) -> list[str]:
@@ -76,13 +110,21 @@ def choose_metrics(scores: Scores, metric: str | Sequence[str] | None) -> list[s
     known = list(dict.fromkeys(scores.metrics))
     if metric is None:
         return known
-    wanted = [metric] if isinstance(metric, str) else list(dict.fromkeys(metric))
+    wanted = _listed(metric, known)
     for name in wanted:
         if name not in known:
             raise unknown("metric", name, known)
-    if not wanted:
-        raise unknown("metric", metric, known)
     return wanted
+
+
+def _listed(metric: Any, known: Sequence[str]) -> list[str]:
+    """One name or several as a list."""
+    names = [metric] if isinstance(metric, str) else list(dict.fromkeys(metric)) if isinstance(metric, Iterable) else []
+    if not names or not all(isinstance(name, str) for name in names):
+        raise ParameterError(
+            f"`metric` must be the name of a metric or a list of names, got {shown(metric)}. There are: {some(known, most=20)}."
+        )
+    return names
 
 
 def _numbers(column: Any) -> Array:

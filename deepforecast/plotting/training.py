@@ -61,12 +61,9 @@ def plot_training(report: Frame | Network, *, stopped: str = "", backend: Backen
 
 def _opened(report: Frame) -> tuple[dict[str, Array], Array]:
     opened = door.opened(report, "report")
-    lacking = [name for name in _NEEDS if name not in opened.columns]
-    if lacking:
+    if not set(_NEEDS) <= set(opened.columns):
         there = some(opened.columns, most=10)
-        raise DataError(
-            f"`report` must have the columns {some(_NEEDS)}; {some(lacking)} is missing, got {there}. Pass a fitted network."
-        )
+        raise DataError(f"`report` must have the columns {some(_NEEDS)}, got {there}. Pass a fitted network.")
     if len(opened) == 0:
         raise DataError("The report is empty: no step was made.")
     columns = {name: finite(door.numbers(opened.get_column(name), name)) for name in _NEEDS}

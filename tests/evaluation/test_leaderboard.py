@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from html.parser import HTMLParser
 from typing import Any
@@ -17,6 +18,7 @@ from deepforecast.errors import DataError, ParameterError
 from deepforecast.evaluation.leaderboard import Leaderboard
 from deepforecast.evaluation.metrics import METRICS, Metric
 from deepforecast.plotting import plot_cross_validation, plot_leaderboard, plot_pareto, plot_residuals
+from deepforecast.plotting.scores import best_value
 from tests.evaluation.boards import LastValue, seasonal
 
 # The seasonal series are few and short: their intervals cover little, which is not what is tested here.
@@ -117,7 +119,7 @@ def test_the_notebook_table_interprets_nothing(usual: Leaderboard) -> None:
 def test_tidy_has_every_score_of_every_model_that_ran(usual: Leaderboard) -> None:
     tidy = usual.tidy()
     assert set(tidy["model"]) == {"Naive", "SeasonalNaive", "Mean"}
-    assert list(tidy.columns) == ["model", "metric", "value", "low", "high", "seconds"]
+    assert list(tidy.columns) == ["model", "metric", "value", "low", "high", "seconds", "lower_is_better", "best"]
     assert len(tidy) == 3 * len(usual.criteria)
     assert "winkler-80" in set(tidy["metric"])
 
@@ -174,6 +176,31 @@ def test_scores_of_a_board_are_those_of_its_forecasts(usual: Leaderboard) -> Non
     assert score(usual, metrics="mase", train=usual.history)["model"].tolist() == ["Naive", "SeasonalNaive", "Mean"]
 
 
+def test_plots_of_tidy_and_of_scores_put_models_in_the_order_of_the_board(usual: Leaderboard) -> None:
+    tidy, melted = usual.tidy(), score(usual, metrics=["coverage", "bias"]).melt("model", var_name="metric")
+    for table, metric in ((tidy, "coverage-80"), (tidy, "relative_bias"), (melted, "coverage-80"), (melted, "bias")):
+        part = table[table["metric"] == metric]
+        best = 0.8 if metric == "coverage-80" else 0.0
+        order = part["model"].iloc[(part["value"] - best).abs().argsort()]
+        ticks = plot_leaderboard(table, metric).axes[0].get_yticklabels()
+        assert [tick.get_text().split()[0] for tick in ticks] == list(order)[::-1]
+    label = plot_pareto(tidy, "coverage-80").axes[0].get_ylabel()
+    assert label == plot_pareto(usual, "coverage-80").axes[0].get_ylabel() == "coverage-80, distance from 0.8"
+
+
+@pytest.mark.parametrize("metric", [[], 3, [3]])
+def test_what_is_no_metric_is_refused_by_name(usual: Leaderboard, metric: Any) -> None:
+    with pytest.raises(ParameterError, match=r"`metric` must be the name of a metric or a list of names.*There are: mase, "):
+        plot_leaderboard(usual, metric)
+
+
+def test_plots_know_where_each_metric_is_best() -> None:
+    for name, metric in METRICS.items():
+        column = f"{name}-80" if metric.better == "level" else name
+        expected = {"zero": 0.0, "level": 0.8}.get(metric.better, math.nan)
+        assert best_value(column) == pytest.approx(expected, nan_ok=True)
+
+
 def test_advice_of_the_error_on_a_table_of_scores_works(usual: Leaderboard) -> None:
     table = score(usual, metrics=["mae", "rmse"])
     with pytest.raises(DataError, match=re.escape("table.melt('model', var_name='metric')")):
@@ -181,7 +208,7 @@ def test_advice_of_the_error_on_a_table_of_scores_works(usual: Leaderboard) -> N
     assert len(plot_leaderboard(table.melt("model", var_name="metric")).axes) == 2
     with pytest.raises(DataError, match="Pass the leaderboard that `compare` returns"):
         plot_pareto(usual.table)
-    with pytest.raises(ParameterError, match=r"must be one of mase, .*Pass metric='mase'"):
+    with pytest.raises(ParameterError, match=r"must name one of mase, .*Pass for example metric='mase'"):
         plot_pareto(usual.tidy())
     assert plot_pareto(usual.tidy(), metric="mase").axes[0].get_ylabel() == "mase"
 

@@ -59,6 +59,23 @@ def test_higher_may_be_better() -> None:
     assert names(axes) == ["ETS   0.9", "LSTM   0.8", "Naive   0.7", "Broken   0.6"]
 
 
+@pytest.mark.parametrize(
+    ("metric", "values", "order"),
+    [
+        ("bias", [-5.0, 3.0, -1.0, 2.0], ["ETS", "Broken", "LSTM", "Naive"]),
+        ("relative_bias", [0.0, 3.0, -1.0, 2.0], ["Naive", "ETS", "Broken", "LSTM"]),
+        ("coverage-80", [0.7, 0.99, 0.79, 0.5], ["ETS", "Naive", "LSTM", "Broken"]),
+        ("coverage-97.5", [0.7, 0.99, 0.79, 0.5], ["LSTM", "ETS", "Naive", "Broken"]),
+        ("width-80", [0.7, 0.99, 0.79, 0.5], ["Broken", "Naive", "ETS", "LSTM"]),
+    ],
+)
+def test_bias_and_coverage_are_best_at_their_nominal_value(metric: str, values: list[float], order: list[str]) -> None:
+    table = pd.DataFrame({"model": TABLE["model"][:4], "metric": metric, "value": values})
+    assert [name.split()[0] for name in names(plot_leaderboard(table).axes[0])] == order
+    lowest = [name.split()[0] for name in names(plot_leaderboard(table, lower_is_better=True).axes[0])]
+    assert lowest == list(table.sort_values("value")["model"])
+
+
 def test_all_metrics_by_default_each_in_its_own_order() -> None:
     first, second = plot_leaderboard(TABLE).axes
     assert [axes.get_title(loc="left") for axes in (first, second)] == ["MASE, best on top", "coverage, best on top"]
@@ -91,9 +108,11 @@ def test_refusals() -> None:
         plot_leaderboard(TABLE, "MAS")
     with pytest.raises(ParameterError, match="There are: MASE, coverage"):
         plot_leaderboard(TABLE, [])
+    with pytest.raises(ParameterError, match=r"list of names, got 3\. There are: MASE, coverage"):
+        plot_leaderboard(TABLE, 3)  # type: ignore[arg-type]
     with pytest.raises(DataError, match="more: LSTM"):
         plot_leaderboard(pd.concat([TABLE, TABLE[1:2]]), "MASE")
-    with pytest.raises(DataError, match="value is missing"):
+    with pytest.raises(DataError, match="must have the columns model, metric, value, got model, metric, low, high"):
         plot_leaderboard(TABLE.drop(columns="value"))
     with pytest.raises(DataError, match="empty"):
         plot_leaderboard(TABLE[:0])

@@ -46,6 +46,13 @@ def test_front_is_a_stair_and_words_name_the_models(library: Callable[..., Any])
     assert figure.get_suptitle() == "not shown, for want of a value or seconds: Broken"
 
 
+def test_coverage_is_drawn_as_the_distance_from_its_level() -> None:
+    table = TABLE.assign(metric="coverage-80", value=[0.5, 0.99, 0.79, 0.81, np.nan])
+    axes = plot_pareto(table).axes[0]
+    assert axes.get_ylabel() == "coverage-80, distance from 0.8"
+    np.testing.assert_allclose(axes.lines[0].get_ydata(), [0.3, 0.3, 0.19, 0.19, 0.01])
+
+
 def test_seconds_of_one_size_need_no_logarithm() -> None:
     assert plot_pareto(TABLE[1:2]).axes[0].get_xscale() == "linear"
 
@@ -86,9 +93,9 @@ def test_plotly_draws_the_same() -> None:
 
 
 def test_refusals() -> None:
-    with pytest.raises(ParameterError, match="Pass metric='MASE'"):
+    with pytest.raises(ParameterError, match="Pass for example metric='MASE'"):
         plot_pareto(pd.concat([TABLE, TABLE.assign(metric="MAE")]))
-    with pytest.raises(DataError, match="seconds is missing"):
+    with pytest.raises(DataError, match="must have the columns model, value, seconds, got model"):
         plot_pareto(TABLE.drop(columns="seconds"))
     with pytest.raises(DataError, match="none of the table has both"):
         plot_pareto(TABLE[4:])

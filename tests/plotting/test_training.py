@@ -81,7 +81,7 @@ def test_plotly_draws_the_same() -> None:
 
 
 def test_refusals() -> None:
-    with pytest.raises(DataError, match="gradient_norm is missing"):
+    with pytest.raises(DataError, match="must have the columns step, loss, rate, gradient_norm, got"):
         plot_training(REPORT.drop(columns="gradient_norm"))
     with pytest.raises(DataError, match="no step was made"):
         plot_training(REPORT[:0])
