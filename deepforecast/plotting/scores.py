@@ -16,7 +16,6 @@ from deepforecast.plotting.chart import Array, finite
 from deepforecast.plotting.choices import unknown
 from deepforecast.plotting.frames import Board, is_board
 
-
 UNBIASED = ("bias", "relative_bias")  # metrics that are best at 0
 COVERAGE = re.compile(r"coverage-(\d+(?:\.\d+)?)")  # best at the level
 

@@ -54,7 +54,7 @@ def test_the_best_model_is_fitted_to_all_data_and_saved(run, folder: Path) -> No
 
 def test_where_the_best_model_cannot_be_saved_is_said_before_the_search(run, folder: Path) -> None:
     (folder / "notes.txt").write_text("mine")
-    assert "must be a new file or a model file, got notes.txt" in run(*LINE, "--save", "notes.txt", "--storage", "s.log").refusal()
+    assert "--save must be a new file or a model file" in run(*LINE, "--save", "notes.txt", "--storage", "s.log").refusal()
     assert "there is no folder" in run(*LINE, "--save", "new/best.dfc", "--storage", "s.log").refusal()
     assert "deepforecast tune reads as DATA" in run(*LINE, "--save", "sales.csv").refusal()
     assert "deepforecast tune writes as --storage" in run(*LINE, "--save", "s.log", "--storage", "s.log").refusal()
