@@ -11,7 +11,7 @@ from deepforecast.benchmark.anchors import Anchor, anchors
 from deepforecast.benchmark.rows import OURS, Row
 from deepforecast.benchmark.summary import distance, fallen, judged_by, over_seeds, slopes
 from deepforecast.errors import many, shown
-from deepforecast.evaluation.html_table import cell, head, named, smallest, table, words
+from deepforecast.evaluation.html_table import MOST_PAIRED, cell, first_of, head, named, smallest, table, words
 from deepforecast.evaluation.page import definitions
 from deepforecast.evaluation.skill import pairwise_win_rates
 from deepforecast.evaluation.verdict import number, percent, seconds
@@ -19,7 +19,6 @@ from deepforecast.evaluation.verdict import number, percent, seconds
 if TYPE_CHECKING:
     from deepforecast.benchmark.report import Told
 
-MOST_PAIRED = 30  # models in the table of pairs: it grows with their square
 FEWEST = 5  # tasks from which shares of tasks won say something
 OPEN = 6  # tasks shown at once; more are parts to be opened
 
@@ -62,7 +61,7 @@ def pairs(run: Told) -> str:
         rows.append(f"<tr>{named('row', name)}{cells}</tr>")
     note = (
         "<p>The share of tasks on which the model in the row beats the one in the column; below, its 95 % bootstrap interval "
-        "over tasks. Coloured: the interval does not hold one half.</p>"
+        f"over tasks. Coloured: the interval does not hold one half.{first_of(len(one.table))}</p>"
     )
     return note + table(['<th scope="col"></th>', *(named("col", name) for name in names)], rows)
 

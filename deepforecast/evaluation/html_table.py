@@ -11,6 +11,13 @@ import numpy as np
 from deepforecast.data.frames import Floats
 from deepforecast.errors import shown
 
+MOST_PAIRED = 12  # models in a table of pairs: one of more is wider than a page
+
+
+def first_of(count: int) -> str:
+    """The sentence that a table of pairs does not have all models; empty where it has."""
+    return f" Shown are the first {MOST_PAIRED} of {count} models." if count > MOST_PAIRED else ""
+
 
 def table(heads: Sequence[str], rows: Sequence[str]) -> str:
     """A table that scrolls sideways where the page is narrow; heads and rows are HTML."""

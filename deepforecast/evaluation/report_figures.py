@@ -78,9 +78,7 @@ def coverage(board: Leaderboard) -> str:
         (row["model"], np.array([[row[f"coverage-{number_text(level)}{end}"] for level in levels] for end in ENDS]))
         for _, row in good.iterrows()
     ]
-    table = intervals(board)
-    widths = f"<h3>Width and Winkler score</h3>{table}" if table else ""
-    return calibration(levels, curves) + widths
+    return calibration(levels, curves) + intervals(board)
 
 
 def calibration(levels: list[float], curves: list[tuple[str, Floats]], said: str = "") -> str:

@@ -12,7 +12,7 @@ from deepforecast.data.frames import Floats
 from deepforecast.errors import shown
 from deepforecast.evaluation import html_table
 from deepforecast.evaluation.criteria import ENDS
-from deepforecast.evaluation.html_table import cell, head, named, smallest, spanning, words
+from deepforecast.evaluation.html_table import MOST_PAIRED, cell, first_of, head, named, smallest, spanning, words
 from deepforecast.evaluation.leaderboard import direction
 from deepforecast.evaluation.verdict import SURE, name, number, p_text, percent, seconds
 
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from deepforecast.evaluation.leaderboard import Leaderboard
 
 COSTS = (("fit_seconds", "fit s"), ("predict_seconds", "predict s"), ("peak_mb", "peak MB"))
-MOST_PAIRED = 40  # models in the table of pairs: it grows with their square
+MOST_LEVELS = 2  # coverages in the leaderboard, which is wide enough without; the section on coverage has all
+OF_LEVEL = {"coverage": "Coverage", "width": "Width", "winkler": "Winkler score"}
 
 
 def leaderboard(board: Leaderboard) -> str:
@@ -30,8 +31,7 @@ def leaderboard(board: Leaderboard) -> str:
     columns = [_ranks(board)]
     if first.best is not None:
         columns.append(_distance(board, first))
-    coverage = [name for name in _by_level(board) if board.criteria[name].metric.name == "coverage"]
-    columns += [_score(board, column) for column in [*board.metrics, *coverage]]
+    columns += [_score(board, column) for column in [*board.metrics, *_of_level(board, "coverage")[:MOST_LEVELS]]]
     columns += [_cost(board, *cost) for cost in COSTS]
     if (table["unused"] != "").any():
         columns.append((head("covariates not used"), [words(one) for one in table["unused"]]))
@@ -43,9 +43,15 @@ def leaderboard(board: Leaderboard) -> str:
 
 
 def intervals(board: Leaderboard) -> str:
-    """The scores of the prediction intervals that are not in the leaderboard: width and Winkler score by level."""
-    names = [name for name in _by_level(board) if board.criteria[name].metric.name != "coverage"]
-    return _table(board, [_score(board, name) for name in names]) if names else ""
+    """The scores of the prediction intervals that are not in the leaderboard: a table of each by level."""
+    tables = []
+    for metric, title in OF_LEVEL.items():
+        names = _of_level(board, metric)
+        if metric == "coverage" and len(names) <= MOST_LEVELS:
+            continue
+        if names:
+            tables.append(f"<h3>{title}</h3>{_table(board, [_score(board, name) for name in names])}")
+    return "".join(tables)
 
 
 def _table(board: Leaderboard, columns: Sequence[tuple[str, list[str]]]) -> str:
@@ -62,7 +68,8 @@ def _table(board: Leaderboard, columns: Sequence[tuple[str, list[str]]]) -> str:
 
 def pairs(board: Leaderboard) -> str:
     """For each pair of models the share of series the one in the row wins; nothing where there is no pair or one series."""
-    models = board.table.loc[board.table["error"] == "", "model"].tolist()[:MOST_PAIRED]
+    every = board.table.loc[board.table["error"] == "", "model"].tolist()
+    models = every[:MOST_PAIRED]
     if len(models) < 2 or board.significance["series"].max() < 2:
         return ""
     held = {(row.model, row.against): row for row in board.significance.itertuples()}
@@ -71,7 +78,7 @@ def pairs(board: Leaderboard) -> str:
     note = (
         f"<p>How often the model in the row beats the one in the column by {escape(shown(board.metrics[0], 60))}, as a share "
         "of the series both have a score for. Coloured: more than chance (Wilcoxon's signed-rank test with Holm's correction "
-        f"for the number of pairs, p below {SURE:g}).</p>"
+        f"for the number of pairs, p below {SURE:g}).{first_of(len(every))}</p>"
     )
     return note + html_table.table(heads, rows)
 
@@ -83,8 +90,9 @@ def _pair(row: Any) -> str:
     return f"<td{side}>{percent(row.wins)}<small>p {escape(p_text(row.p_value))}</small></td>"
 
 
-def _by_level(board: Leaderboard) -> list[str]:
-    return [name for name in board.criteria if name not in board.metrics]
+def _of_level(board: Leaderboard, metric: str) -> list[str]:
+    """The columns of a metric of intervals that was not asked for as a metric, one per level."""
+    return [name for name, one in board.criteria.items() if one.metric.name == metric and name not in board.metrics]
 
 
 def _ranks(board: Leaderboard) -> tuple[str, list[str]]:

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from deepforecast import Backtest, Drift, Mean, Naive, SeasonalNaive, compare
+from deepforecast import Backtest, Drift, Mean, Naive, SeasonalNaive, WindowMean, compare
 from deepforecast.errors import DataWarning, ParameterTypeError, SaveError
 from deepforecast.evaluation.leaderboard import Leaderboard
 from deepforecast.evaluation.metrics import Metric
@@ -171,6 +171,19 @@ def test_the_table_sorts_by_what_is_better(usual: Leaderboard) -> None:
     assert [bool(row[column][1]) for row in cells[:3]] == (away == away.min()).tolist()[:3]
     assert [bool(row[1][1]) for row in cells[:3]] == [True, False, False]
     assert 'colspan="10"><span>failed: ValueError: no &lt;b&gt;fit' in rows[3]
+
+
+def test_tables_stay_as_wide_as_a_page() -> None:
+    models = [WindowMean(window=size, alias=f"Window{size}") for size in range(1, 14)]
+    found = board(*models, level=[50, 60, 80, 90, 95])
+    sections = re.findall(r'<section id="(\w+)">(.*?)</section>', page(found), re.DOTALL)
+    tables = dict(sections)
+    assert re.findall("coverage-<wbr>([0-9]+)", tables["leaderboard"]) == ["50", "60"]
+    for name in ("coverage", "width", "winkler"):
+        assert re.findall(f"{name}-<wbr>([0-9]+)", tables["coverage"]) == ["50", "60", "80", "90", "95"]
+    assert tables["pairs"].count('scope="row"') == tables["pairs"].count('scope="col"') - 1 == 12
+    assert "Shown are the first 12 of 13 models." in tables["pairs"]
+    assert "Shown are the first" not in reading(board(Naive(), Mean())).words["pairs"]
 
 
 def test_the_pairs_say_who_wins_and_how_surely(usual: Leaderboard) -> None:
