@@ -58,10 +58,13 @@ def hot(function: Function) -> Function:
     return cast(Function, numba.njit(pipeline_class=HotPiece, _nrt=False, no_cpython_wrapper=True, **OPTIONS)(function))
 
 
+_announced = set[str]()
+
+
 @contextmanager
 def announced(what: str) -> Iterator[None]:
-    """Write to a terminal or a notebook, once, that kernels are being compiled, if that happens in the block."""
-    if not is_watched(sys.stderr):
+    """Write to a terminal or a notebook, once in a process, that these kernels are compiled, if that happens in the block."""
+    if what in _announced or not is_watched(sys.stderr):
         yield
         return
     with event.install_listener("numba:compile", _Word(what)):
@@ -69,15 +72,15 @@ def announced(what: str) -> Iterator[None]:
 
 
 class _Word(event.Listener):  # type: ignore[misc]  # numba is not typed
-    """Says that a kernel is being compiled; a second one of the same call says nothing."""
+    """Says that a kernel is being compiled; a second one of the same family says nothing."""
 
     def __init__(self, what: str) -> None:
-        self._what, self._said = what, False
+        self._what = what
 
     def on_start(self, event: Any) -> None:
         """A kernel is being compiled."""
-        if not self._said:
-            self._said = True
+        if self._what not in _announced:
+            _announced.add(self._what)
             sys.stderr.write(f"deepforecast: compiling {self._what}, once on this machine ...\n")
 
     def on_end(self, event: Any) -> None:
