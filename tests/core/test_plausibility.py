@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from deepforecast import AutoETS, Drift, LinearModel, Naive, Prophet, load
-from deepforecast.core.forecast import NormalForecast
+from deepforecast.core.forecast import NormalForecast, SampledForecast
 from deepforecast.core.forecaster import Forecaster
 from deepforecast.core.plausibility import value_range
 from deepforecast.core.state import Learned
@@ -27,16 +27,23 @@ class Stated(Forecaster):
     mean: Any = 0.0
 
     def _fit(self, panel: Panel, monitor: Any) -> Learned:
-        return Learned({"level": np.zeros(len(panel))})
+        return Learned({"level": panel.padded(1)[:, 0]})
 
     def _advance(self, learned: Learned, panel: Panel, fresh: bool) -> Learned:
         return learned
 
     def _forecast(self, learned: Learned, steps: int, future: Any) -> NormalForecast:
         shape = (len(learned["level"]), steps)
-        mean, deviation = np.zeros(shape), np.ones(shape)
+        mean, deviation = np.repeat(learned["level"][:, None], steps, axis=1), np.ones(shape)
         mean[1], deviation[1] = self.mean, self.deviation
         return NormalForecast(mean, deviation)
+
+
+class Skewed(Stated):
+    """Three sample paths, one of them at the mean it is given."""
+
+    def _forecast(self, learned: Learned, steps: int, future: Any) -> SampledForecast:
+        return SampledForecast(np.stack([super()._forecast(learned, steps, future).mean, *np.zeros((2, 3, steps))], axis=1))
 
 
 def history(values: Any = (-1.0, 1.0, 0.0), count: int = 3) -> pd.DataFrame:
@@ -81,6 +88,14 @@ def test_a_point_more_than_three_ranges_outside_is_warned_of(mean: float) -> Non
     assert warned(stated(mean=0.98 * mean)) == []
 
 
+def test_the_median_of_a_skewed_distribution_may_be_as_far_from_the_mean_as_points_from_the_history() -> None:
+    model = Skewed(horizon=2).fit(history())
+    model.mean = 3 * 5.9  # a mean of 5.9, less than 3 times the range of the history, 2, from the median of 0
+    assert warned(model, quantiles=[0.5]) == []
+    model.mean = 3 * 6.1
+    assert len(warned(model, quantiles=[0.5])) == 1
+
+
 def test_five_series_are_named_and_all_are_counted() -> None:
     frame = history(np.arange(4.0), 7)
     (message,) = warned(Drift(horizon=20).fit(frame))
@@ -91,6 +106,11 @@ def test_a_constant_history_has_no_range_but_rounding() -> None:
     frame = history((5.0, 5.0, 5.0, 5.0, 5.0, 5.0))
     for model in (Naive(horizon=3), Drift(horizon=3), AutoETS(horizon=3, season_length=1)):
         assert warned(model.fit(frame), level=95) == []
+    model = Stated(horizon=2).fit(history((5.0, 5.0)))
+    model.mean = 5.0 + 2.9 * 5e-6
+    assert warned(model) == []
+    model.mean = 5.0 + 3.1 * 5e-6
+    assert len(warned(model)) == 1
     model = Stated(horizon=2).fit(history((0.0, 0.0)))
     assert len(warned(model, level=95)) == 1
 

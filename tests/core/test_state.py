@@ -39,7 +39,9 @@ def test_some_series_of_a_state_are_a_state() -> None:
     frame = P(3, 30).assign(y=lambda one: one.y + np.random.default_rng(0).normal(size=90))
     model = Conformal(Naive(), horizon=2).fit(frame)
     whole = model.predict(level=80)
+    extremes = model.state_.value_range
     model.state_ = model.state_.take(np.array([2, 0]))
+    np.testing.assert_array_equal(model.state_.value_range, extremes[[2, 0]])
     found = model.predict(level=80)
     assert found.unique_id.tolist() == ["s003", "s003", "s001", "s001"]
     same(found, pd.concat([whole[4:], whole[:2]], ignore_index=True))

@@ -60,6 +60,26 @@ def test_the_best_form_stays_where_no_other_is_allowed():
     assert model.parameters()["form"].item() == "ETS(M,N,N)"
 
 
+def test_the_criterion_decides_where_all_forms_are_explosive():
+    frame = skewed(1)
+    model = AutoETS(horizon=180, error="multiplicative", seasonal=None).fit(frame)
+    assert model.parameters()["form"].item() == "ETS(M,A,N)"  # not the first of the forms, ETS(M,N,N)
+
+
+def test_effects_of_covariates_are_no_errors():
+    generator = np.random.default_rng(0)
+    shocks, active = 0.1 * generator.normal(size=200), 1.0 * (generator.random(200) < 0.5)
+    level, y = 20.0, np.empty(200)
+    for step in range(200):
+        mean = level + 100 * active[step]
+        y[step] = mean * (1 + shocks[step])
+        level = max(level + 0.3 * mean * shocks[step], 3.0)
+    days = pd.date_range("2020-01-01", periods=200, freq="D")
+    frame = pd.DataFrame({"unique_id": "a", "ds": days, "y": y, "active": active})
+    model = AutoETS(horizon=20, season_length=1, trend=None).fit(frame, columns={"future": ["active"]})
+    assert model.parameters()["form"].item() == "ETS(M,N,N)"
+
+
 @pytest.mark.parametrize("form", [Form(1, 0, 0, 0), Form(1, 1, 0, 0), Form(1, 1, 1, 0), Form(1, 1, 1, 1), Form(1, 1, 0, 1)])
 @pytest.mark.parametrize("steps", [1, 2, 4, 5, 9, 30])
 def test_variance_of_logarithms_is_that_of_additive_errors(form, steps):
