@@ -124,7 +124,7 @@ def run_job(suite: Suite, prepared: Prepared, job: Job, folder: Path | None) -> 
     except Exception as error:  # a model that cannot be made is a row like any other
         return replace(row, status="failed", error=told(error)[:LONGEST])
     row = replace(row, parameters=shown(repr(model), 1000))
-    warm_up(model, prepared.panel, prepared.levels)
+    warm_up(model, prepared.panel, prepared.levels)  # not only in `run`: what compiles in the block below runs twice
     with _noted() as said, _compiling() as compiled:
         found = run(model, prepared.panel, prepared.plan, prepared.refit, prepared.levels, seed=job.seed)
     if compiled and not found.error:  # what is compiled is kept on disk: the first user's wait is no property of the model

@@ -17,6 +17,9 @@ import pytest
 from numba.core import event
 
 from deepforecast import MLP, AutoETS, Backtest, Conformal, Naive, Study, compare, param, tune
+from deepforecast.benchmark import job
+from deepforecast.benchmark.data import prepare
+from deepforecast.benchmark.suite import Entry, Suite, Task
 from deepforecast.core import registry
 from deepforecast.data.panel import Panel
 from deepforecast.errors import DataWarning, DependencyError
@@ -51,11 +54,23 @@ class Refusing(Compiling):
         return super()._fit(panel, monitor)
 
 
+class Updating(LastValue):
+    """Compiles a kernel when its state moves on."""
+
+    warm_up_params: ClassVar[dict[str, Any]] = {}
+    kernel: ClassVar[Any] = staticmethod(numba.njit(lambda y: y.sum()))
+
+    def _advance(self, learned: Any, panel: Panel, fresh: bool) -> Any:
+        type(self).kernel(panel.y)
+        return super()._advance(learned, panel, fresh)
+
+
 @pytest.fixture(autouse=True)
 def cold(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is compiled in this process."""
     monkeypatch.setattr(module, "_warm", set())
-    Compiling.kernel = staticmethod(numba.njit(lambda y: y.sum()))
+    for model in (Compiling, Updating):
+        model.kernel = staticmethod(numba.njit(lambda y: y.sum()))
 
 
 @pytest.fixture
@@ -89,6 +104,20 @@ def test_kernels_are_compiled_before_a_model_is_timed(wrapped: Any, series: int,
     board = compare([wrapped(Compiling(alias="inner")), Naive()], seasonal(series), horizon=3, n_windows=2)
     assert not board.failed
     assert (compiled["all"] > 0, compiled["timed"]) == (True, 0)
+
+
+def test_kernels_of_an_update_are_compiled_before_a_model_is_timed(compiled: dict[str, int]) -> None:
+    assert not compare([Updating(), Naive()], FRAME[:48], horizon=3, n_windows=2, refit=False).failed
+    assert (compiled["all"] > 0, compiled["timed"]) == (True, 0)
+
+
+def test_a_benchmark_job_compiles_before_its_only_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    task = Task(task="made", generate={"n_series": 2, "length": 40, "freq": "D", "seed": 3}, horizon=3)
+    suite, runs, compare_run = Suite(suite="s", tasks=(task,), models=(Entry(model="Naive"),)), [], job.run
+    monkeypatch.setattr(job, "build", lambda *_: Compiling())
+    monkeypatch.setattr(job, "run", lambda *given, **named: runs.append(given) or compare_run(*given, **named))
+    assert job.run_job(suite, prepare(task), job.Job(0, 0, 0, "job", "hash"), None).status == "ok"
+    assert len(runs) == 1  # what compiles in a run is run again
 
 
 def values(log: Path) -> list[np.ndarray]:

@@ -114,3 +114,16 @@ def of(trials: list[FrozenTrial]) -> TuningResult:
 def test_importance_of_too_few_trials_or_a_constant_score_is_refused(score: Score, n_trials: int) -> None:
     with pytest.raises(ParameterError, match=r"at least 10 complete trials .* differ, got (9 with 9|30 with 1) different"):
         result(score, n_trials).importance()
+
+
+def test_shares_are_of_the_variance_over_the_ranges_or_over_the_trials() -> None:
+    random, kinds = np.random.default_rng(0), {name: optuna.distributions.FloatDistribution(0, 1) for name in ("step", "slope")}
+    trials = []
+    for number in range(100):  # a search that soon left the poor half of `step`, which has 3/4 of the variance over the ranges
+        step, slope = random.uniform(0, 0.5) if number < 8 else random.uniform(0.5, 1), random.uniform()
+        params = {"step": step, "slope": slope}
+        trials.append(optuna.create_trial(params=params, distributions=kinds, value=(step < 0.5) + slope))
+    found = of(trials)
+    assert found.importance().set_index("parameter")["importance"]["step"] == pytest.approx(0.75, abs=0.1)
+    assert found.importance(by="fanova").equals(found.importance())
+    assert found.importance(by="mean_decrease_impurity")["parameter"][0] == "slope"
