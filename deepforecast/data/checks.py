@@ -22,7 +22,7 @@ from deepforecast.data.identity import Runs, runs_of
 from deepforecast.data.inference import infer, may_be_business_days, strays
 from deepforecast.data.leaks import leak
 from deepforecast.data.missing import METHODS, filled
-from deepforecast.data.panel import EMPTY, Panel
+from deepforecast.data.panel import EMPTY, Panel, ended_early
 from deepforecast.data.reading import no_stamp, read_keys
 from deepforecast.errors import DataError, ParameterError, shown, some
 
@@ -206,7 +206,7 @@ class _View:
         findings += [*self.unreadable, *(one for name in self.covariates for one in self._of_covariate(name))]
         table = self._table(doubled, absent)
         season = (seasons(calendar.frequency) or (1,))[0] if calendar is not None else 1
-        findings += self._ended(table, calendar, season)
+        findings += self._ended(calendar)
         findings += self._of_series(table, season, self._unseen_places(table, np.where(doubled, 0, 1 + absent), season))
         if freq is None and calendar is not None and may_be_business_days(calendar.frequency, self.raw, self.indptr, self.time):
             where, way_out = "no series goes on over a weekend; freq D is taken", "freq='B' if nothing happens on weekends"
@@ -329,20 +329,18 @@ class _View:
                 findings.append(Finding(severity, what, int(which.sum()), self._labels(np.flatnonzero(which)), way_out))
         return findings
 
-    def _ended(self, table: dict[str, Any], calendar: Calendar | None, season: int) -> list[Finding]:
-        """Series whose forecasts would be of times long over: they end more than a season, and more than a tenth of
-        the longest series, before the last time stamp."""
+    def _ended(self, calendar: Calendar | None) -> list[Finding]:
+        """Series of which a forecast would be of times already over, as `predict` warns."""
         if calendar is None:
             return []
         last = calendar.positions(self.raw[self.indptr[1:] - 1])
-        behind = (last.max() - last) // calendar.step
-        steps = (table["rows"] + table["gaps"] - table["duplicates"]).max()
-        ended = np.flatnonzero(behind > max(season, steps / 10))
+        ended = ended_early(last, calendar)
         if not len(ended):
             return []
         first = calendar.text(int(last[ended[0]]))
         where = f"{self._labels(ended)}, the first at {first}, the last of the others at {calendar.text(int(last.max()))}"
-        return [Finding("note", "ended early", len(ended), where, "drop these series: their forecasts would be of the past")]
+        way_out = "drop these series, or add their later observations: forecasts up to that time are of the past"
+        return [Finding("note", "ended early", len(ended), where, way_out)]
 
     def _of_series(self, table: dict[str, Any], season: int, unseen: NDArray[np.bool_]) -> list[Finding]:
         values = table["rows"] - table["missing"]

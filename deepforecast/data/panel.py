@@ -64,15 +64,8 @@ class Series:
         return np.array([self.places.get(one, -1) for one in frames.listed(ids)], dtype=np.int64)
 
     def warn_of_past_forecasts(self, model: str, steps: int) -> None:
-        """Warn once of the series that ended so long before others that all their forecasts are of times already over.
-
-        Their last step ahead lies before the last time stamp of the panel, and they are more than `LATE` steps (of
-        shorter seasons: one season) behind it: others may only be reported late.
-        """
-        end = self.last.max()
-        behind = (end - self.last) // self.calendar.step
-        season = (seasons(self.calendar.frequency) or (LATE,))[0]
-        past = np.flatnonzero(behind > max(steps, min(season, LATE)))
+        """Warn once of the series that ended so long before others that all their forecasts are of times already over."""
+        end, past = self.last.max(), ended_early(self.last, self.calendar, steps)
         if not len(past):
             return
         ends = some([f"{self.label(i)} ({self.calendar.text(int(self.last[i]))})" for i in past[:5]], len(past))
@@ -100,6 +93,16 @@ class Series:
         """Positions as a column of the type the time column came in."""
         raw = self.calendar.stamps(positions)
         return frames.time_series(self.columns.time, raw, self.calendar.time, self.library)
+
+
+def ended_early(last: Ints, calendar: Calendar, steps: int = 1) -> Ints:
+    """Numbers of the series whose forecasts are all of times already over, by the last position of each.
+
+    Their last step ahead lies before the last time stamp of all, and they are more than `LATE` steps (of shorter seasons:
+    one season) behind it: others may only be reported late.
+    """
+    season = (seasons(calendar.frequency) or (LATE,))[0]
+    return np.flatnonzero((last.max() - last) // calendar.step > max(steps, min(season, LATE)))
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -327,12 +328,25 @@ def test_series_that_ended_long_before_the_others_are_noted(library: str, intege
     if integers:
         frame["ds"] = (frame["ds"] - frame["ds"][0]).dt.days
     report = check(converted(frame, library))
-    assert findings(report)["ended early"] == ("note", 2 if integers else 1)  # integers: six steps, no season
+    assert findings(report)["ended early"] == ("note", 1)
     first, last = ("19", "59") if integers else ("2024-01-20", "2024-02-29")
     where = next(one.where for one in report.findings if one.what == "ended early")
-    assert where == f"{'B, C' if integers else 'B'}, the first at {first}, the last of the others at {last}"
+    assert where == f"B, the first at {first}, the last of the others at {last}"
     assert "ended early" not in findings(check(converted(frame[frame.unique_id == "B"], library)))
     assert report.ok
+
+
+@pytest.mark.parametrize(
+    ("freq", "behind", "noted"),
+    [("MS", 7, False), ("MS", 8, True), ("D", 8, True), ("D", 30, True), ("QS", 4, False), ("QS", 5, True), ("YS", 2, True)],
+)
+def test_series_are_noted_as_ended_if_predict_warns(freq: str, behind: int, noted: bool) -> None:
+    frame = joined(D("A", 90 - behind, freq), D("B", 90, freq))
+    assert ("ended early" in findings(check(frame))) is noted
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        Naive(horizon=min(behind - 1, 6)).fit(frame).predict()
+    assert any("lie before" in str(one.message) for one in caught) is noted
 
 
 def with_covariate(role: str = "future") -> tuple[pd.DataFrame, dict[str, Any]]:
