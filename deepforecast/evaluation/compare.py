@@ -94,8 +94,9 @@ def compare(
     A model that fails is a row with its error, not the end of the run; so is one whose worker process dies. A model that
     cannot use a declared covariate runs without it (the column `unused` says so); one without a distribution of its own
     gets conformal intervals if `level` is given; the coverage of levels for which it has too few calibration windows
-    stays empty, with a `DataWarning`. From 30 forecasts on, a `DataWarning` lists the models whose intervals
-    cover over 10 percentage points less than their level (80 % intervals: less than 70 %).
+    stays empty, with a `DataWarning`. From 30 actual values on, a `DataWarning` lists the models whose intervals
+    cover over 10 percentage points less than their level (80 % intervals: less than 70 %), by more than chance:
+    1.645 standard errors below the level, the mean of each series in each window being one observation.
 
     Kernels are compiled and libraries imported before anything is timed, by fits on a few made-up values. Before a
     run of half a minute and more a line in the terminal estimates it, by trials on a few series.
@@ -135,7 +136,7 @@ def compare(
 
     runs = [checked(one, rows, panel) for one in side_by_side(work, names, plan.n_windows, options, lost)]
     _raise_if_none(runs)
-    settings = _settings(candidates, panel, plan, criteria, options) | _judged(rows, panel) | {
+    settings = _settings(candidates, panel, plan, criteria, options, levels) | _judged(rows, panel) | {
         "refit": str(refit), "level": levels, "made": made.isoformat(timespec="seconds"),
         "estimate_seconds": None if estimate is None else estimate.likely,
     }  # fmt: skip
@@ -252,7 +253,9 @@ def _judged(rows: Rows, panel: Panel) -> dict[str, Any]:
     return {"series": len(panel) - len(without), "not_judged": panel.series.labels(without) if len(without) else ""}
 
 
-def _settings(models: Sequence[Forecaster], panel: Panel, plan: Plan, criteria: Criteria, options: Backtest) -> dict[str, Any]:
+def _settings(
+    models: Sequence[Forecaster], panel: Panel, plan: Plan, criteria: Criteria, options: Backtest, levels: Sequence[float]
+) -> dict[str, Any]:
     """All that was set, and where it ran."""
     names = panel.series.columns
     return {
@@ -261,6 +264,7 @@ def _settings(models: Sequence[Forecaster], panel: Panel, plan: Plan, criteria: 
         "gap": plan.gap, "size": plan.size, "align": plan.align, "seed": options.seed, "workers": options.workers,
         "season_length": criteria.season, "metrics": [one.column for one in criteria.asked],
         "columns": {"id": names.id, "time": names.time, "target": names.target},
+        "conformal": [model.name for model in models if levels and _as_run(model, levels).calibrates],
         "covariates": {role: list(getattr(names, role)) for role in ("future", "past", "static") if getattr(names, role)},
         "undeclared": list(panel.undeclared), "models": {model.name: repr(model) for model in models}, **surroundings(),
     }  # fmt: skip

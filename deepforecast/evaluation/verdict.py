@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from deepforecast.core.forecast import band_columns
+from deepforecast.data.forecast_names import CUTOFF
+from deepforecast.data.frames import Floats
 from deepforecast.errors import many, shown, some
 from deepforecast.evaluation.criteria import LEFT_OUT
 
@@ -18,7 +21,8 @@ ACRONYMS = {
 }  # fmt: skip
 SURE = 0.05  # p-value below which a difference is more than chance
 UNDERCOVERAGE = 0.1  # 80 % intervals that cover less than 70 % are reported
-ENOUGH_FOR_COVERAGE = 30  # forecasts; with fewer, chance alone explains 70 % instead of 80
+ENOUGH_FOR_COVERAGE = 30  # actual values; with fewer nothing is said
+ONE_SIDED = 1.645  # quantile of the normal distribution at 95 %
 
 
 def title(board: Leaderboard) -> str:
@@ -91,24 +95,50 @@ def notes(board: Leaderboard) -> list[str]:
 
 
 def undercoverage(board: Leaderboard) -> list[str]:
-    """A sentence per level whose intervals cover over 10 percentage points too little, with the models concerned."""
-    from deepforecast.data import frames
+    """Name the models whose intervals cover over 10 percentage points too little, by more than chance, for each level.
 
-    if len(frames.opened(board.forecasts)) < ENOUGH_FOR_COVERAGE:
-        return []
+    Errors of neighbouring steps are alike, so the mean of each series in each window counts as one observation: the share
+    covered must lie below the level by 1.645 standard errors of these means (one-sided test at 5 %).
+    """
     sentences = []
     for column, criterion in board.criteria.items():
-        if not column.startswith("coverage-") or criterion.best is None:
+        if not column.startswith("coverage-") or criterion.best is None or criterion.level is None:
             continue
         least = criterion.best - UNDERCOVERAGE
-        narrow = board.table[board.table[column] < least - 1e-9]
-        models = [f"{name(row['model'])} ({percent(row[column])})" for _, row in narrow.iterrows()]
-        if models:
+        groups: dict[tuple[int, bool], list[str]] = {}
+        for _, row in board.table[board.table[column] < least - 1e-9].iterrows():
+            means, values = _coverage_by_window(board, row["model"], criterion.level)
+            if values < ENOUGH_FOR_COVERAGE or len(means) < 2:
+                continue
+            if row[column] + ONE_SIDED * np.std(means, ddof=1) / np.sqrt(len(means)) < criterion.best:
+                group = groups.setdefault((values, row["model"] in board.settings["conformal"]), [])
+                group.append(f"{name(row['model'])} ({percent(row[column])})")
+        of = f"{board.settings['series']:,} series in {many(board.settings['n_windows'], 'window')}"
+        for (values, conformal), models in groups.items():
+            advice = "more calibration windows" if conformal else "intervals='conformal'"
             sentences.append(
-                f"{percent(criterion.best)} prediction intervals cover less than {percent(least)} of the actual values: "
-                f"{some(models)}. Do not rely on them; try intervals='conformal' or longer histories."
+                f"{percent(criterion.best)} prediction intervals cover less than {percent(least)} of {values:,} actual values "
+                f"of {of}: {some(models)}. Do not rely on them; try {advice} or longer histories."
             )
     return sentences
+
+
+def _coverage_by_window(board: Leaderboard, model: str, level: float) -> tuple[Floats, int]:
+    """The share covered of each series in each window, and the number of actual values."""
+    from deepforecast.data import frames
+
+    table, names = frames.opened(board.forecasts), board.settings["columns"]
+    ((_, low, high),) = band_columns(model, [level])
+    y, lower, upper = (table[column].to_numpy() for column in (names["target"], low, high))
+    there = np.flatnonzero(~np.isnan(y))
+    starts = np.zeros(len(there), dtype=bool)  # of the windows: rows are in the order of series, cutoff, step
+    for key in (names["id"], CUTOFF):
+        if key in table.columns:
+            column = table[key].to_numpy()[there]
+            starts[1:] |= column[1:] != column[:-1]
+    window = np.cumsum(starts)
+    inside = ((y >= lower) & (y <= upper))[there]
+    return np.bincount(window, weights=inside) / np.bincount(window), len(there)
 
 
 def left_out(board: Leaderboard) -> list[str]:

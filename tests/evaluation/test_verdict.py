@@ -96,6 +96,35 @@ def test_intervals_that_cover_far_too_little_are_reported_once_per_level() -> No
     assert all(message in board.text(10_000) for message in messages)
 
 
+def random_walk(seed: int, length: int = 150) -> pd.DataFrame:
+    ds = pd.date_range("2000-01-01", periods=length, freq="MS")
+    return pd.DataFrame({"unique_id": "a", "ds": ds, "y": np.random.default_rng(seed).normal(size=length).cumsum()})
+
+
+def test_chance_is_not_reported_as_undercoverage(recwarn: pytest.WarningsRecorder) -> None:
+    boards = [compare(Naive(), random_walk(seed), horizon=12, n_windows=3, level=80) for seed in range(60)]
+    assert sum(board.table["coverage-80"].item() < 0.7 for board in boards) > 9
+    assert sum(bool(undercoverage(board)) for board in boards) <= 3  # Naive is the right model
+
+
+@pytest.mark.filterwarnings("ignore:.*prediction intervals cover less than:UserWarning")
+def test_undercoverage_counts_actual_values_and_knows_conformal_intervals() -> None:
+    trend = random_walk(0, 100).assign(y=lambda one: one.y + np.maximum(np.arange(100) - 50, 0) ** 2)
+    trend.loc[99, "y"] = np.nan
+    models = [Mean(), Naive(intervals="conformal"), LastValue(), SeasonalNaive()]
+    first, second = undercoverage(compare(models, trend, horizon=12, n_windows=4, level=80))
+    assert " cover less than 70 % of 47 actual values of 1 series in 4 windows: " in first
+    advice = {"Mean": "intervals='conformal'", "LastValue": "more calibration windows"}
+    for model, hint in advice.items():
+        (sentence,) = (one for one in (first, second) if f"{model} (" in one)
+        assert sentence.endswith(f"Do not rely on them; try {hint} or longer histories.")
+    panel = pd.concat([trend.assign(unique_id=name) for name in "ab"])
+    for horizon, n_windows, counts in ((12, 2, "2 series in 2 windows"), (24, 1, "2 series in 1 window")):
+        (sentence,) = undercoverage(compare([Mean()], panel, horizon=horizon, n_windows=n_windows, level=80))
+        assert f" of 46 actual values of {counts}: Mean (0 %)" in sentence
+    assert undercoverage(compare([Mean()], trend, horizon=36, n_windows=1, level=80)) == []  # one window tells nothing
+
+
 @pytest.mark.filterwarnings("ignore:.*prediction intervals cover less than:UserWarning")
 @pytest.mark.parametrize(("coverage", "reported"), [(0.7, False), (0.699, True), (float("nan"), False)])
 def test_undercoverage_begins_ten_points_below_the_level(coverage: float, reported: bool) -> None:
