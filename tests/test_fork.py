@@ -1,7 +1,7 @@
 """A model in a forked process, as gunicorn --preload or multiprocessing make them, does not hang.
 
 OpenMP's threads do not survive a fork, and libraries wait for them forever. The child that hangs
-is killed after LIMIT seconds, far more than it needs.
+is killed after a time far longer than it needs.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-QUICK = ["LightGBM", "LinearModel"]
+QUICK = ["LightGBM", "LinearModel", "estimator"]
 KINDS = [
     "SeasonalNaive", "AutoETS", "AutoARIMA", "AutoTheta", "LightGBM", "XGBoost", "CatBoost", "GradientBoosting",
-    "LinearModel", "forest", "neighbours", "estimator", "Prophet", "LSTM", "Transformer", "Seq2Seq",
+    "LinearModel", "forest", "neighbours", "estimator", "Prophet", "LSTM", "Transformer", "Seq2Seq", "NBEATS", "Conformal",
 ]  # fmt: skip
-LIMIT = 120
+LIMIT, QUICK_LIMIT = 120, 40  # seconds
 
 PROGRAM = """
-import os, signal, sys, time
+import copy, os, pickle, signal, sys
 import deepforecast as d
 from deepforecast.datasets import generate
 LIMIT, ACTS = int(sys.argv[2]), sys.argv[3].split(",")
@@ -38,7 +38,8 @@ MAKE = {
     "LSTM": NETWORK, "Transformer": NETWORK, "Seq2Seq": {"max_steps": 2},
     "forest": lambda: d.Regression("random_forest", horizon=7),
     "neighbours": lambda: d.Regression("knn", horizon=7),
-    "estimator": estimator,
+    "estimator": estimator, "NBEATS": NETWORK,
+    "Conformal": lambda: d.Conformal(d.LightGBM(horizon=7, n_trees=10), n_windows=2),
 }
 
 def in_child(act):
@@ -59,6 +60,10 @@ def longer(model):
     if model.capabilities.explains:
         model.explain()
 
+def pickled(model, data):
+    pickle.loads(data).predict()
+    pickle.dumps(model)
+
 for name in sys.argv[1].split(","):
     kind = MAKE.get(name, {})
     try:
@@ -69,19 +74,22 @@ for name in sys.argv[1].split(","):
     held = name == "estimator"
     model.save("model.dfc", allow_skops=held)
     loaded = model if held else d.load("model.dfc")
+    data = pickle.dumps(model)
     acts = {
         "fitted": lambda: model.predict(), "loaded": lambda: loaded.predict(), "longer": lambda: longer(model),
         "read": lambda: held or d.load("model.dfc").predict(), "refitted": lambda: model.clone().fit(frame),
+        "pickle": lambda: pickled(model, data), "deepcopy": lambda: copy.deepcopy(model).predict(),
+        "saved": lambda: model.save("child.dfc", allow_skops=held),
     }
     print(name, {act: result for act in ACTS if (result := in_child(acts[act]))}, flush=True)
 """
 
 
-def forked(kinds: list[str], acts: str, folder: Path) -> list[str]:
+def forked(kinds: list[str], acts: str, folder: Path, limit: int) -> list[str]:
     """A line for each model: its name, and what went wrong in which act."""
     env = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "ignore"}
     env.pop("OMP_NUM_THREADS", None)
-    call = [sys.executable, "-c", PROGRAM, ",".join(kinds), str(LIMIT), acts]
+    call = [sys.executable, "-c", PROGRAM, ",".join(kinds), str(limit), acts]
     done = subprocess.run(call, env=env, cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
@@ -91,12 +99,13 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system can
 
 
 def test_models_forecast_in_a_forked_process(tmp_path: Path) -> None:
-    lines = forked(QUICK, "loaded,longer", tmp_path)
+    lines = forked(QUICK, "loaded,longer,pickle,deepcopy,saved", tmp_path, QUICK_LIMIT)
     assert lines == [f"{name} {{}}" for name in QUICK]
 
 
 @pytest.mark.slow
 def test_every_kind_of_model_works_in_a_forked_process(tmp_path: Path) -> None:
-    lines = forked(KINDS, "fitted,loaded,longer,read,refitted", tmp_path)
+    acts = "fitted,loaded,longer,read,refitted,pickle,deepcopy,saved"
+    lines = forked(KINDS, acts, tmp_path, LIMIT)
     assert len(lines) >= 14
     assert [line for line in lines if not line.endswith(" {}")] == []

@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
-from typing import Any, ClassVar, Self, dataclass_transform
+from typing import Any, ClassVar, Self, SupportsIndex, dataclass_transform
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from deepforecast.core.params import param
 from deepforecast.core.plausibility import checked_columns
 from deepforecast.core.scikit_learn import ScikitLearnProtocol, positional_target
 from deepforecast.core.state import Learned, State
+from deepforecast.core.threads import stay_on_one_thread_if_forked
 from deepforecast.data import frames
 from deepforecast.data.ahead import ahead
 from deepforecast.data.calendar import PER_DAY
@@ -209,6 +210,11 @@ class Forecaster(ScikitLearnProtocol):
     def __repr__(self) -> str:
         return params.written(self)
 
+    def __reduce_ex__(self, protocol: SupportsIndex) -> tuple[Any, ...]:
+        """For pickle and copy: both read or rebuild the boosters and networks after these calls."""
+        stay_on_one_thread_if_forked()
+        return _without_parameters, (type(self),), self.__getstate__()
+
     # -- for the engines -------------------------------------------------------------------------------------------------------
 
     @property
@@ -392,6 +398,12 @@ class Forecaster(ScikitLearnProtocol):
 
 
 collect(Forecaster)
+
+
+def _without_parameters(cls: type[Forecaster]) -> Forecaster:
+    """A model whose parameters and state pickle or copy sets next."""
+    stay_on_one_thread_if_forked()
+    return cls.__new__(cls)
 
 
 def _lacks(model: Forecaster, hook: str) -> CapabilityError:

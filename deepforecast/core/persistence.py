@@ -10,6 +10,7 @@ import numpy as np
 
 from deepforecast.core.foreign import Foreign, NotTrusted, objects
 from deepforecast.core.manifest import Unfit, rebuilt, written
+from deepforecast.core.threads import one_thread_if_forked
 from deepforecast.data.covariates import Covariate
 from deepforecast.errors import (
     CapabilityError,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 TRIED, STEPS = 16, 3  # series, and steps of each, that are forecast on loading
 
 
+@one_thread_if_forked()
 def save(model: Forecaster, path: Any, allow_skops: bool = False) -> None:
     """Write a fitted model; at every instant `path` holds the file that was there or the new one."""
     state, foreign = model.fitted(), Foreign(allow=allow_skops)
@@ -49,6 +51,7 @@ def save(model: Forecaster, path: Any, allow_skops: bool = False) -> None:
     bundle.write(path, manifest, arrays)
 
 
+@one_thread_if_forked()
 def load(path: Any, *, trusted: Any = ()) -> Any:
     """A fitted model from its file, ready to forecast: the data it was fitted on are not needed.
 

@@ -74,9 +74,20 @@ def one_thread_if_forked() -> Iterator[None]:
         yield
 
 
+def stay_on_one_thread_if_forked() -> None:
+    """Let BLAS, OpenMP, torch and LightGBM use one thread from now on, if this process was forked.
+
+    For copies and pickles of models, whose parts are read after the call that can set the number.
+    """
+    if forked():
+        with _limits.lock:
+            for pool in _pools():
+                pool.set(1)
+
+
 @contextmanager
 def limited(threads: int) -> Iterator[None]:
-    """Let BLAS, OpenMP and (if it is loaded) torch use `threads` threads inside the block.
+    """Let BLAS, OpenMP and, where they are loaded, torch and LightGBM use `threads` threads inside the block.
 
     Blocks may be nested, and several threads may be inside one at the same time: the innermost number counts, and when
     the last has left, everything is as it was before the first. BLAS libraries know one number for the whole process;
@@ -229,7 +240,8 @@ def status() -> dict[str, str]:
         )
     for pool in _pools():
         if not pool.name.startswith("openmp"):
-            report[pool.name] = f"{pool.get()} threads"
+            threads = pool.get()
+            report[pool.name] = f"{threads} threads" if threads > 0 else "no limit of threads"
     kept = _cannot_keep() or ("freed buffers are kept now" if _buffers.users else "freed buffers can be kept while training")
     report["allocator"] = f"{_libc_name() or 'not glibc'}: {kept}"
     return report
@@ -266,14 +278,31 @@ class _Seen:
 
 
 def _pools() -> list[_Pool]:
-    found = []
+    pools = []
     torch = sys.modules.get("torch")
     if hasattr(torch, "set_num_threads"):  # not while another thread is still importing it
-        found.append(_Pool("torch", True, torch.get_num_threads, torch.set_num_threads))  # type: ignore[union-attr]
+        pools.append(_Pool("torch", True, torch.get_num_threads, torch.set_num_threads))  # type: ignore[union-attr]
+    lightgbm = getattr(sys.modules.get("lightgbm.basic"), "_LIB", None)
+    if hasattr(lightgbm, "LGBM_SetMaxThreads"):  # models are read and written on the threads of the last training
+        maximum = partial(_lightgbm_maximum, lightgbm)
+        pools.append(_Pool("lightgbm", False, maximum, partial(_set_lightgbm_maximum, lightgbm)))
     for library in _controllers():
         name = f"{library.user_api} {_short(library.filepath)}"
-        found.append(_Pool(name, library.user_api == "openmp", library.get_num_threads, partial(_set, library)))
-    return found
+        pools.append(_Pool(name, library.user_api == "openmp", library.get_num_threads, partial(_set, library)))
+    return pools
+
+
+def _lightgbm_maximum(library: Any) -> int:
+    """The most threads that LightGBM uses whatever its parameters; -1: no limit."""
+    import ctypes
+
+    maximum = ctypes.c_int(0)
+    library.LGBM_GetMaxThreads(ctypes.byref(maximum))
+    return maximum.value
+
+
+def _set_lightgbm_maximum(library: Any, threads: int) -> None:
+    library.LGBM_SetMaxThreads(threads)
 
 
 def _controllers() -> list[Any]:
