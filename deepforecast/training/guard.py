@@ -21,7 +21,7 @@ from deepforecast.training.sampler import Every
 from deepforecast.training.weights import Average, Weights, held_out_loss, restored, snapshot
 
 LOOK = 10  # steps between two looks at what they did: a look waits for the device
-RETRIES = 5
+RETRIES = 5  # from the same weights
 RECOVERY = 50  # steps after the last good ones in which losses have to be finite again
 BLOWN = 10.0  # times the loss of the untrained network: no longer learning
 REMEDY = (
@@ -155,6 +155,7 @@ class Guard:
         if finite and recent - first <= (BLOWN - 1) * max(abs(first), 1.0):
             self._good = snapshot(self.network, self.optimizer, self.average)
             self.good_step = self.at
+            self.retries = 0
             if self.validation is None:
                 self.monitor.report(recent, self.at, self.options.max_steps)
             return
@@ -181,26 +182,26 @@ class Guard:
             step for step, sound in enumerate(finite, 1) if not sound and step > self.good_step
         ]
         if broken:
+            steps = "at" if broken[0] == self.at else f"from step {broken[0]} to"
             rule = (
-                "The loss and its gradients must be finite, got nan or inf from step "
-                f"{broken[0]} to step {self.at}"
+                "The loss and its gradients must be finite, got nan or inf "
+                f"{steps} step {self.at}"
             )
         else:
             rule = (
                 f"The loss must not grow to {BLOWN:g} times that of the untrained network, got "
                 f"{losses[-1]:g} after {losses[0]:g} at step {self.at}"
             )
-        return TrainingError(
-            f"{rule} of {self.options.max_steps}; earlier weights and lower learning rates did not "
-            f"help. {REMEDY}"
-        )
+        tried = self.retries > 1  # steps were made from earlier weights
+        retried = "; earlier weights and lower learning rates did not help" if tried else ""
+        return TrainingError(f"{rule} of {self.options.max_steps}{retried}. {REMEDY}")
 
     def _warn_of_undone_steps(self) -> None:
         if self.steps_undone:
             say(
                 f"{self.steps_undone} of {self.at} training steps were undone, as the loss or its "
-                f"gradients were not finite or {BLOWN:g} times that of the untrained network; "
-                "training went on from earlier weights at "
+                f"gradients were not finite or the loss was {BLOWN:g} times that of the untrained "
+                "network; training went on from earlier weights at "
                 f"{self.damping:g} times the learning rate. {REMEDY}",
                 TrainingWarning,
             )
