@@ -1,12 +1,14 @@
 """What scikit-learn asks of an estimator: tags, whether it is fitted, copies; a refusal where it passes rows and targets.
 
-`GridSearchCV`, `cross_val_score` and `Pipeline` split and transform rows regardless of series and time. They read
-`score` and the type of the estimator first and call `fit(X, y)` later, so that all three refuse.
+`GridSearchCV`, `cross_val_score` and `Pipeline` split and transform rows regardless of series and time. The first two
+ask for an attribute `score` and, before each split, whether rows are pairwise distances; all call `fit(X, y)`. What is
+asked can be read by anyone; to use it is refused.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from functools import partial
+from typing import TYPE_CHECKING, Any, Never, Self
 
 from deepforecast.errors import CapabilityError, ParameterTypeError
 
@@ -33,27 +35,16 @@ class ScikitLearnProtocol:
         return "state_" in self.__dict__
 
     def __sklearn_tags__(self) -> Tags:
-        from sklearn.utils import Tags, TargetTags
+        from sklearn.utils import InputTags, Tags, TargetTags
 
-        class ForecasterTags(Tags):  # type: ignore[misc]
-            """Tags whose type of estimator cannot be read: neither classifier nor regressor."""
-
-            @property
-            def estimator_type(self) -> Any:
-                raise _refusal(name)
-
-            @estimator_type.setter
-            def estimator_type(self, value: Any) -> None:
-                """The constructor of `Tags` sets it."""
-
-        name = type(self).__name__
-        return ForecasterTags(estimator_type=None, target_tags=TargetTags(required=False))
+        rows = InputTags(pairwise=NotSplit(type(self).__name__))
+        return Tags(estimator_type=None, target_tags=TargetTags(required=False), input_tags=rows)
 
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
             if name == "score":
-                raise _refusal(type(self).__name__)
+                return partial(_refuse, type(self).__name__)
             return object.__getattribute__(self, name)  # its own error, also that of a property
 
 
@@ -65,5 +56,18 @@ def positional_target(name: str, extra: tuple[Any, ...]) -> ParameterTypeError:
     )
 
 
-def _refusal(name: str) -> CapabilityError:
-    return CapabilityError(f"{name} cannot be used in GridSearchCV, cross_val_score or Pipeline of scikit-learn. {INSTEAD}")
+class NotSplit:
+    """The tag `pairwise`, which decides how rows are split: an error when used as a condition."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __bool__(self) -> bool:
+        _refuse(self.name)
+
+    def __repr__(self) -> str:
+        return "NotSplit()"
+
+
+def _refuse(name: str, *_: Any, **__: Any) -> Never:
+    raise CapabilityError(f"{name} cannot be used in GridSearchCV, cross_val_score or Pipeline of scikit-learn. {INSTEAD}")

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 import sklearn.base
+from sklearn.base import is_classifier, is_regressor
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils import estimator_html_repr
+from sklearn.utils import estimator_html_repr, get_tags
 from sklearn.utils.validation import check_is_fitted
 
 import deepforecast
@@ -62,6 +63,18 @@ def test_grid_search_and_pipeline_refuse_every_model(model: Forecaster) -> None:
         for target in (None, y):
             with pytest.raises(ParameterTypeError, match=TO_USE):
                 Pipeline(steps).fit(FRAME[["y"]], target)
+
+
+def test_attributes_and_tags_of_every_model_can_be_read(model: Forecaster) -> None:
+    """Tools that look at any object, such as debuggers and displays, ask for them."""
+    tags = get_tags(model)
+    assert "estimator_type=None" in repr(tags)
+    assert not is_regressor(model)
+    assert not is_classifier(model)
+    assert hasattr(model, "score")
+    for use in (lambda: bool(tags.input_tags.pairwise), lambda: model.score(FRAME)):  # type: ignore[attr-defined]
+        with pytest.raises(CapabilityError, match=TO_USE):
+            use()
 
 
 def test_fitted_models_are_known_as_fitted() -> None:
