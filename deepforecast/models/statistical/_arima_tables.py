@@ -59,7 +59,12 @@ def text(order: Order) -> str:
 
 
 def summary(model: ArimaFamily, panel: Panel, state: State, unique_id: Any) -> str:
-    """statsmodels' summary of a series at the parameters learned. A constant is the regressor `constant` or `drift`."""
+    """statsmodels' summary of a series at the parameters learned. A constant is the regressor `constant` or `drift`.
+
+    Likelihood and criteria are those of `parameters()`: with missing values statsmodels has a state for the differences, whose
+    first values count in its likelihood and its number of parameters.
+    """
+    from deepforecast.models.statistical._ets_statsmodels import with_values
     from deepforecast.models.statistical._sarimax import sarimax
 
     number, learned = _number(panel, unique_id), state.learned
@@ -77,13 +82,18 @@ def summary(model: ArimaFamily, panel: Panel, state: State, unique_id: Any) -> s
         columns.insert(0, np.arange(float(len(y))) if order.lost else np.ones(len(y)))
         values.insert(0, beta[0] if order.lost else learned["level"][number])
     table = np.stack(columns, axis=1) if columns else np.empty((len(y), 0))
-    seen, parameters = learned["likelihood"][number, 2], learned["likelihood"][number, 1]
+    likelihood, parameters, seen = (float(value) for value in learned["likelihood"][number])
     variance = learned["sigma"][number] ** 2 * max(seen - parameters, 1) / seen
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")  # of derivatives at the bounds
         space = sarimax(y, table, order, differenced=not np.isnan(y).any(), names=names)
         factors = learned["factors"][number, : order.coefficients]
-        return str(space.smooth(np.concatenate([values, factors, [variance]])).summary())
+        found = space.smooth(np.concatenate([values, factors, [variance]])).summary()
+    deviance, count = -2 * likelihood, parameters + 1  # with the variance
+    return with_values(found, {
+        "No. Observations": int(seen), "Log Likelihood": likelihood, "AIC": deviance + 2 * count,
+        "BIC": deviance + count * np.log(seen), "HQIC": deviance + 2 * count * np.log(np.log(seen)),
+    })  # fmt: skip
 
 
 def _coefficients(orders: list[Order], factors: Any) -> dict[str, Any]:

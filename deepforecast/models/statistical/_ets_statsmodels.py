@@ -82,12 +82,17 @@ def summary(panel: Panel, learned: Learned, unique_id: Any, estimates: Mapping[s
         found = made(y, form, season).smooth(params_of(learned, number)).summary()
     # statsmodels counts all seasonal states; one of them follows from the others and the level, as in R
     hqic = -2 * own["log_likelihood"] + 2 * (own["parameters"] + 1) * np.log(np.log(observed))
-    for row in found.tables[0]:
+    return with_values(found, {"AIC": own["aic"], "BIC": own["bic"], "HQIC": hqic})
+
+
+def with_values(summary: Any, values: Mapping[str, int | float]) -> str:
+    """The text of a summary of statsmodels with other values beside these labels of its first table."""
+    for row in summary.tables[0]:
         for label, cell in pairwise(row):
-            name = str(label.data).strip()
-            if name in ("AIC", "BIC", "HQIC"):
-                cell.data = f"{hqic if name == 'HQIC' else own[name.lower()]:.3f}"
-    return str(found)
+            name = str(label.data).strip().rstrip(":")
+            if name in values:
+                cell.data = str(values[name]) if isinstance(values[name], int) else f"{values[name]:.3f}"
+    return str(summary)
 
 
 def _listed(estimates: Mapping[str, Any]) -> str:

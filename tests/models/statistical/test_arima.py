@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 from statsmodels.tsa.statespace.sarimax import SARIMAX
 from statsmodels.tsa.statespace.tests.results import results_sarimax as stata
 
-from deepforecast import ARIMA
+from deepforecast import ARIMA, AutoARIMA
 from deepforecast.data.columns import Columns
 from deepforecast.errors import DataError, ParameterError
 from deepforecast.models.statistical._arima_series import Order, Series
@@ -176,6 +177,28 @@ def test_summary_is_of_the_fit_and_names_what_there_is():
     assert "constant" in text
     with pytest.raises(ParameterError, match="air_passengers"):
         model.summary("nobody")
+
+
+@pytest.mark.filterwarnings("ignore::deepforecast.errors.DataWarning")
+@pytest.mark.parametrize("missing", [[], [20, 50, 51, 90]])
+@pytest.mark.parametrize(
+    "model", [AutoARIMA(), ARIMA(order=(1, 1, 1)), ARIMA(order=(2, 0, 0))], ids=repr
+)
+def test_a_summary_has_the_criteria_of_parameters(model, missing):
+    frame = load_air()
+    frame.loc[missing, "y"] = np.nan
+    row, text = model.fit(frame).parameters().iloc[0], model.summary()
+    shown = {
+        name: float(value)
+        for name, value in re.findall(r"(Observations:|Likelihood|\bAIC|BIC)\s+(-?[\d.]+)", text)
+    }
+    count = len(re.findall(r"^(?:constant|ar\.|ma\.|sigma2)", text, re.MULTILINE))
+    deviance, seen = -2 * row["log_likelihood"], shown["Observations:"]
+    assert shown["Likelihood"] == pytest.approx(row["log_likelihood"], abs=6e-4)
+    assert shown["AIC"] == pytest.approx(deviance + 2 * count, abs=2e-3)
+    assert shown["BIC"] == pytest.approx(deviance + count * np.log(seen), abs=2e-3)
+    correction = 2 * count * (count + 1) / (seen - count - 1)
+    assert row["aicc"] == pytest.approx(shown["AIC"] + correction, abs=2e-3)
 
 
 # -- what holds by construction ------------------------------------------------------------------------------------------------
