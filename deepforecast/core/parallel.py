@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import sys
 import threading
 import time
@@ -76,7 +77,7 @@ def map_chunks(
 
 def map_items(
     work: Callable[[slice], T],
-    n_items: int,
+    names: Sequence[str],
     *,
     on_lost: OnLost[T],
     workers: int | None = None,
@@ -85,11 +86,12 @@ def map_items(
 ) -> list[T]:
     """Call `work(slice(i, i + 1))` for each item in worker processes: `map_chunks` for items that may kill their worker.
 
-    An item whose worker was lost twice gets `on_lost(item, error)` as its result, and the others go on.
+    An item whose worker was lost twice gets `on_lost(item, error)` as its result, and the others go on. The error begins with
+    the item's name.
     """
     _check(workers)
-    parts = [slice(item, item + 1) for item in range(n_items)]
-    return _run_slices(_Job(work, label, os.getpid(), None), parts, _crew(workers, "processes"), progress, on_lost)
+    parts = [slice(item, item + 1) for item in range(len(names))]
+    return _run_slices(_Job(work, label, os.getpid(), None, names), parts, _crew(workers, "processes"), progress, on_lost)
 
 
 def _run_slices(
@@ -132,6 +134,7 @@ class _Job(Generic[T]):
     label: str
     driver: int
     timeout: float | None
+    names: Sequence[str] = ()  # of the items, where each is a slice
 
 
 @dataclass(frozen=True)
@@ -290,6 +293,10 @@ class _Spread(Generic[T]):
             yield _remote, (job, place, self.parts[place]), {}
 
     def _given_up(self, lost: _Lost, tried: str) -> TrainingError:
+        if self.job.names:
+            error = TrainingError(f"{shown(self.job.names[lost.held[0]])}: its worker process {_ending(lost.error)}")
+            error.__cause__ = lost.error
+            return error
         lines = str(lost.error).splitlines() or [""]
         exit_codes = next((line for line in lines if "exit codes" in line), lines[0])
         reason = f"{type(lost.error).__name__}: {exit_codes.rstrip('.')}"
@@ -306,6 +313,21 @@ class _Spread(Generic[T]):
 class _Lost:
     held: list[int]
     error: Exception
+
+
+def _ending(error: Exception) -> str:
+    """How a worker process ended, by the exit codes in joblib's error, and what to do."""
+    look = "Run with workers=1 to see what happens there."
+    ends = re.findall(r"\b(SIG[A-Z0-9]+|EXIT)\((-?\d+)\)", str(error))  # joblib ends the other workers by SIGTERM
+    name, code = next((end for end in ends if end[0] != "SIGTERM"), ends[0] if ends else ("", ""))
+    if name == "SIGKILL":
+        return "ended with signal SIGKILL, probably for lack of memory. Use fewer series or fewer workers."
+    if name == "EXIT":
+        return f"ended with exit status {code}. {look}"
+    if name:
+        return f"ended with signal {name}. {look}"
+    reason = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0].rstrip('.')}"
+    return f"did not return its results: {shown(reason, 200)}. {look}"
 
 
 def _inline(job: _Job[T], part: slice, tick: Tick) -> T:

@@ -192,7 +192,7 @@ def _estimate(options: Backtest, models: Sequence[Forecaster], *arguments: Any) 
         return seconds_to_run(models, *arguments, workers=1)
     return map_items(
         lambda _: seconds_to_run(models, *arguments, workers=options.workers),
-        1, on_lost=lambda *_: None, workers=options.workers, progress=False, label="models on trial",
+        ["the estimate"], on_lost=lambda *_: None, workers=options.workers, progress=False, label="models on trial",
     )[0]  # fmt: skip
 
 

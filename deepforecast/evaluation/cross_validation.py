@@ -136,7 +136,7 @@ def side_by_side(
     found: list[list[tuple[T, Said]]]
     if several(options, count):
         bar = options.progress
-        found = map_items(chunk, count, on_lost=lost, workers=options.workers, progress=bar, label="models")
+        found = map_items(chunk, names, on_lost=lost, workers=options.workers, progress=bar, label="models")
     else:
         with counting(count * n_windows, "windows", options.progress) as tick:
             found = [chunk(slice(count), tick)]

@@ -323,12 +323,28 @@ class TestErrors:
             return part.start
 
         lost = []
-        found = map_items(work, 6, on_lost=lambda item, error: lost.append(error) or -item, workers=2, progress=True)
+        names = [f"Model{item}" for item in range(6)]
+        found = map_items(work, names, on_lost=lambda item, error: lost.append(error) or -item, workers=2, progress=True)
         assert found == [0, -1, 2, 3, -4, 5]
-        assert all("EXIT(3)" in str(error) for error in lost)
+        assert [str(error) for error in lost] == [
+            f"Model{item}: its worker process ended with exit status 3. Run with workers=1 to see what happens there."
+            for item in (1, 4)
+        ]
         tried = log.read_text().split()
         assert all(1 <= tried.count(item) <= 2 for item in "012345")
         assert "6/6" in capsys.readouterr().err
+
+    def test_an_item_whose_worker_is_killed_is_told_of_memory(self):
+        def work(part):
+            import os
+            import signal
+
+            os.kill(os.getpid(), signal.SIGKILL)
+
+        lost = []
+        map_items(work, ["boom", "boom too"], on_lost=lambda item, error: lost.append(str(error)), workers=2)
+        ending = "its worker process ended with signal SIGKILL, probably for lack of memory. Use fewer series or fewer workers."
+        assert lost == [f"boom: {ending}", f"boom too: {ending}"]
 
     def test_f28_a_worker_that_dies_again_names_its_items(self, tmp_path):
         log = tmp_path / "tried"
