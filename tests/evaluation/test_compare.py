@@ -128,7 +128,7 @@ def test_model_that_kills_its_worker_is_a_failed_row(series: int) -> None:
 
 @pytest.mark.slow
 def test_board_without_a_model_that_survives_its_worker_is_an_error() -> None:
-    with pytest.raises(TrainingError, match=r"No model could be compared.*A failed: .*exit status 3.*B failed: .*exit status 3"):
+    with pytest.raises(TrainingError, match=r"No model could be compared.*A: its .* exit status 3.*B: its .* exit status 3"):
         board(*(LastValue(how="exit", alias=alias) for alias in "AB"), frame=FRAME[:48], options=Backtest(workers=2))
 
 

@@ -17,8 +17,10 @@ from optuna.storages import RDBStorage
 from optuna.trial import TrialState
 from sqlalchemy import event
 from sqlalchemy.engine import Engine
+from sqlalchemy.pool import NullPool, Pool, QueuePool
 
 from deepforecast import Study, tune
+from deepforecast.tuning import database
 from deepforecast.tuning.database import Database
 from deepforecast.tuning.result import TuningResult
 from deepforecast.tuning.storage import opened
@@ -61,7 +63,12 @@ def test_trial_takes_three_transactions(frame: pd.DataFrame, tmp_path: Path, wri
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="counts the open files in /proc")
-def test_search_leaves_no_file_open(frame: pd.DataFrame, tmp_path: Path) -> None:
+@pytest.mark.parametrize("pool", [NullPool, QueuePool])
+def test_search_leaves_no_connection_open(
+    frame: pd.DataFrame, tmp_path: Path, pool: type[Pool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file is closed after each transaction; connections to a server are pooled, as here those of `QueuePool`."""
+    monkeypatch.setattr("sqlalchemy.pool.NullPool", pool)
     results = [searched(frame, 2, storage=tmp_path / "study.db")]
     gc.collect()
     before = len(os.listdir("/proc/self/fd"))
@@ -112,6 +119,35 @@ def test_trial_ends_with_all_its_reports_or_with_none(
         trial.study.tell(trial, 0.25)
     left = elsewhere(tmp_path)
     assert (left.state, left.params, left.user_attrs) == (TrialState.RUNNING, {}, {})
+
+
+def test_trials_of_others_are_read_again_after_a_tenth_of_a_second(
+    tmp_path: Path, trial: optuna.Trial, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = trial.study
+    assert len(study.get_trials()) == 1
+    other = RDBStorage(f"sqlite:///{tmp_path / 'study.db'}")
+    other.create_new_trial(study._study_id)
+    monkeypatch.setattr(database, "FRESH", -1.0)
+    assert len(study.get_trials()) == 2
+
+
+def test_a_report_that_another_process_writes_at_the_same_time_is_an_error(tmp_path: Path, trial: optuna.Trial) -> None:
+    """Of both inserts only one can be: Optuna takes back its own without an error, and with it all of the transaction."""
+    storage = trial.study._storage._backend  # type: ignore[attr-defined]
+    storage.flush()
+    other = RDBStorage(f"sqlite:///{tmp_path / 'study.db'}")
+
+    @event.listens_for(storage.engine, "before_cursor_execute")
+    def write_first(connection: Any, cursor: Any, statement: str, *_: Any) -> None:
+        if statement.startswith("INSERT INTO trial_intermediate_values"):
+            other.set_trial_intermediate_value(trial._trial_id, 2, 0.75)
+
+    trial.report(0.25, 2)
+    with pytest.raises(StorageInternalError, match="Two processes wrote the same report"):
+        trial.study.tell(trial, 0.25)
+    assert elsewhere(tmp_path).intermediate_values[2] == 0.75
+    assert elsewhere(tmp_path).state == TrialState.RUNNING
 
 
 def test_trials_of_others_are_read_again_after_a_write_of_ones_own(tmp_path: Path, trial: optuna.Trial) -> None:
