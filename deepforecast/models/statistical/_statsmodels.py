@@ -31,13 +31,17 @@ GRID_DAMPING = 0.9
 
 @dataclass(frozen=True)
 class Task:
-    """Series, their regressors, and what statsmodels is told; travels to the processes that fit."""
+    """Series, their regressors, and what statsmodels is told; travels to the processes that fit.
+
+    cycle_periods: the shortest and longest period of the cycle in time steps, shape (series, 2); None without a cycle.
+    """
 
     y: Floats
     indptr: Ints
     regressors: Floats
     specification: Mapping[str, Any]
     iterations: int
+    cycle_periods: Floats | None
 
     def fitted(self, part: slice) -> list[dict[str, Floats]]:
         """What each of some series has learned."""
@@ -48,17 +52,17 @@ class Task:
         y, x, base = self._rows(number, held)
         scale = scale_of(y) if held is None else float(held["scale"])
         if scale == 0.0:
-            return {**self._walk(y, x), **base}
+            return {**self._walk(number, y, x), **base}
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")  # what statsmodels warns of follows from the model asked for, or is in `converged`
             try:
                 if held is None or bool(held["exact"]):
                     centre = self._centre(y) if held is None else float(held["centre"])
-                    model = self._model((y - centre) / scale, x, exact=True)
+                    model = self._model(number, (y - centre) / scale, x, exact=True)
                     result = self._found(model, held)
                     if result.nobs_diffuse < len(y):
                         return {**_arrays(model, result, scale, centre), **base, **spread_of(y, scale, result, held)}
-                return {**self._about_its_mean(y, x, held), **base}
+                return {**self._about_its_mean(number, y, x, held), **base}
             except (np.linalg.LinAlgError, ValueError, IndexError) as error:
                 return {FAILED: np.array(f"{type(error).__name__}: {error}")}
 
@@ -68,7 +72,7 @@ class Task:
         scale, centre = float(held["scale"]), float(held["centre"])
         if scale == 0.0:
             return np.append(np.nan, last_seen(y)[:-1])
-        model = self._model((y - centre) / scale, x, bool(held["exact"]))
+        model = self._model(number, (y - centre) / scale, x, bool(held["exact"]))
         result = model.filter(held["params"])
         found = np.asarray(result.fittedvalues, np.float64) * scale + centre
         found[: max(int(result.nobs_diffuse), int(model.loglikelihood_burn))] = np.nan
@@ -76,24 +80,28 @@ class Task:
 
     def names(self) -> list[str]:
         """Of the parameters without effects of regressors, as statsmodels has them."""
-        return list(self._model(np.arange(float(self.indptr[1])), np.empty((0, 0)), exact=True).param_names)
+        return list(self._model(0, np.arange(float(self.indptr[1])), np.empty((0, 0)), exact=True).param_names)
 
     def result(self, number: int, held: Mapping[str, Floats]) -> Any:
         """statsmodels' own results object, with its summary and tests."""
         y, x, _ = self._rows(number, held)
-        return self._model((y - held["centre"]) / held["scale"], x, bool(held["exact"])).smooth(held["params"])
+        return self._model(number, (y - held["centre"]) / held["scale"], x, bool(held["exact"])).smooth(held["params"])
 
-    def _about_its_mean(self, y: Floats, x: Floats, held: Mapping[str, Floats] | None) -> dict[str, Floats]:
+    def _about_its_mean(
+        self, number: int, y: Floats, x: Floats, held: Mapping[str, Floats] | None
+    ) -> dict[str, Floats]:
         """With an approximately diffuse start of variance 1e6, around the mean and near 1: where the exact one, lost in
         rounding, leaves states unknown to the end (two components that are nearly the same)."""
         centre = float(np.nanmean(y))
         scale = near(float(np.nanstd(y))) if held is None else float(held["scale"])
-        model = self._model((y - centre) / scale, x, exact=False)
+        model = self._model(number, (y - centre) / scale, x, exact=False)
         result = self._found(model, held)
         return {**_arrays(model, result, scale, centre), **spread_of(y, scale, result, held)}
 
-    def _model(self, y: Floats, x: Floats, exact: bool) -> Any:
-        return UnobservedComponents(y, exog=x if x.shape[1] else None, use_exact_diffuse=exact, **self.specification)
+    def _model(self, number: int, y: Floats, x: Floats, exact: bool) -> Any:
+        bounds = None if self.cycle_periods is None else tuple(self.cycle_periods[number])
+        given = {**self.specification, "cycle_period_bounds": bounds}
+        return UnobservedComponents(y, exog=x if x.shape[1] else None, use_exact_diffuse=exact, **given)
 
     def _found(self, model: Any, held: Mapping[str, Floats] | None) -> Any:
         if held is not None:
@@ -123,9 +131,9 @@ class Task:
         y[lacking], x[lacking] = np.nan, 0.0
         return y, x, {"centres": centres, "basis": matrix}
 
-    def _walk(self, y: Floats, x: Floats) -> dict[str, Floats]:
+    def _walk(self, number: int, y: Floats, x: Floats) -> dict[str, Floats]:
         """A series that does not vary, or did not in the fit: a random walk, of as much as it has moved. No effects."""
-        shape = self._model(np.arange(float(len(y))), x, exact=True)
+        shape = self._model(number, np.arange(float(len(y))), x, exact=True)
         states = int(shape.k_states)
         values, one = y[~np.isnan(y)], np.zeros(states)
         one[0] = 1.0

@@ -59,7 +59,7 @@ class Structural(Statistical):
 
         held = {name: panel.covariates[name] for name in panel.series.columns.future}
         x = design(held) if held else np.empty((len(panel.y), 0))
-        return Task(panel.y, panel.indptr, x, self._specification(panel), self.iterations)
+        return Task(panel.y, panel.indptr, x, self._specification(panel), self.iterations, self._cycle_periods(panel))
 
     def _fit(self, panel: Panel, monitor: Monitor) -> Learned:
         task = self._task(panel)
@@ -166,6 +166,10 @@ class Structural(Statistical):
 
     def _specification(self, panel: Panel) -> dict[str, Any]:
         """What statsmodels' `UnobservedComponents` is told, beside values and regressors."""
+        raise NotImplementedError
+
+    def _cycle_periods(self, panel: Panel) -> Floats | None:
+        """Shortest and longest period of the cycle in time steps, shape (series, 2); None without a cycle."""
         raise NotImplementedError
 
     def _simpler(self) -> list[str]:

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
 from deepforecast.core.idle import NO_SEASON
+from deepforecast.core.monitor import Monitor
 from deepforecast.core.params import param
 from deepforecast.core.registry import register
 from deepforecast.core.state import Learned
+from deepforecast.data.frames import Floats
 from deepforecast.data.frequency import PER_YEAR, seasons
 from deepforecast.data.panel import Panel
-from deepforecast.errors import ParameterError, shown
+from deepforecast.errors import ParameterError, TrainingWarning, say, shown
 from deepforecast.models.statistical._structural import Structural
 
 LEVELS = (
@@ -22,6 +26,7 @@ LEVELS = (
 
 SHORTEST_PERIOD = 2  # time steps: any shorter one is observed as a longer one (aliasing)
 BUSINESS_CYCLE = (1.5, 12)  # years, as in statsmodels
+AT_BOUND = 0.01  # of the period: as near to a bound, the maximum of the likelihood lies beyond it
 
 
 @register
@@ -60,7 +65,7 @@ class UnobservedComponents(Structural):
         "auto",
         at_least=SHORTEST_PERIOD,
         choices=("auto",),
-        help="shortest and longest period of the cycle in time steps; 'auto' is 1.5 to 12 years",
+        help="shortest and longest period of the cycle in time steps; 'auto': 1.5 to 12 years, at most the history",
     )
     stochastic_cycle: bool = param(False, help="let the cycle change")
     damped_cycle: bool = param(False, help="let the cycle die away")
@@ -83,7 +88,27 @@ class UnobservedComponents(Structural):
     def _needs(self, panel: Panel) -> int:
         waves = sum(one["harmonics"] * 2 for one in self._waves())
         states = 2 + max(self._season(panel) - 1, 0) + waves + 2 * self.cycle + (self.autoregressive or 0)
-        return states + len(panel.series.columns.future) + 3
+        fewest = states + len(panel.series.columns.future) + 3
+        return max(fewest, int(self._cycle_period(panel)[0]) + 1) if self.cycle and self.cycle_period == "auto" else fewest
+
+    def _fit(self, panel: Panel, monitor: Monitor) -> Learned:
+        learned = super()._fit(panel, monitor)
+        periods = self._cycle_periods(panel)
+        if periods is not None:
+            place = learned["names"].index("frequency.cycle")
+            varies = learned["scale"] > 0
+            period = 2 * np.pi / np.where(varies, learned["params"][:, place], np.nan)
+            shortest, longest = periods.T
+            at_bound = np.flatnonzero((period < (1 + AT_BOUND) * shortest) | (period > (1 - AT_BOUND) * longest))
+            if len(at_bound):
+                first = at_bound[0]
+                say(
+                    f"{self.name}: the estimated period of the cycle lies at a bound of cycle_period in series "
+                    f"{panel.series.labels(at_bound)} (the first: {period[first]:.4g} time steps, bounds {shortest[first]:.4g} "
+                    f"and {longest[first]:.4g}). Set cycle_period=(shortest, longest) around the period of your data.",
+                    TrainingWarning,
+                )
+        return learned
 
     def _season(self, panel: Panel) -> int:
         if self.season_length != "auto":
@@ -95,6 +120,13 @@ class UnobservedComponents(Structural):
             raise ParameterError(f"{self.name}: season_length='auto' follows from dates; give season_length (1 for none).")
         return (seasons(frequency) or (1,))[0]
 
+    def _cycle_periods(self, panel: Panel) -> Floats | None:
+        if not self.cycle:
+            return None
+        shortest, longest = self._cycle_period(panel)
+        most = panel.lengths if self.cycle_period == "auto" else np.inf  # a cycle that is not given must fit into the history
+        return np.column_stack([np.full(len(panel), shortest), np.minimum(longest, most) * np.ones(len(panel))])
+
     def _cycle_period(self, panel: Panel) -> tuple[float, float]:
         """Bounds of the period of the cycle in time steps: those of a business cycle, unless given."""
         if self.cycle_period != "auto":
@@ -102,7 +134,8 @@ class UnobservedComponents(Structural):
             if shortest >= longest:
                 raise ParameterError(
                     f"{self.name}: `cycle_period` must be (shortest, longest) with shortest < longest, got "
-                    f"{shown(self.cycle_period)}. Set, for example, cycle_period=({longest / 2:g}, {2 * shortest:g})."
+                    f"{shown(self.cycle_period)}. Set, for example, cycle_period=({max(longest / 2, SHORTEST_PERIOD):g}, "
+                    f"{2 * shortest:g})."
                 )
             return shortest, longest
         frequency = panel.calendar.frequency
@@ -110,8 +143,8 @@ class UnobservedComponents(Structural):
         shortest, longest = (years * steps_per_year for years in BUSINESS_CYCLE)
         if longest <= SHORTEST_PERIOD:
             raise ParameterError(
-                f"{self.name}: cycle_period='auto' (1.5 to 12 years) must have weekly, monthly, quarterly or yearly "
-                f"data, got freq {panel.calendar.freq!r}. Set cycle_period=(shortest, longest) in time steps."
+                f"{self.name}: cycle_period has no default for frequency {panel.calendar.freq}; give (shortest, longest) in "
+                "steps, for example cycle_period=(10, 40)."
             )
         return max(shortest, SHORTEST_PERIOD), longest
 
@@ -127,7 +160,6 @@ class UnobservedComponents(Structural):
             "stochastic_seasonal": self.stochastic_season,
             "freq_seasonal": self._waves() or None,
             "cycle": self.cycle,
-            "cycle_period_bounds": self._cycle_period(panel) if self.cycle else None,
             "stochastic_cycle": self.stochastic_cycle,
             "damped_cycle": self.damped_cycle,
             "autoregressive": self.autoregressive,

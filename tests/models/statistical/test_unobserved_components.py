@@ -35,7 +35,7 @@ FORMS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
             "cycle": True,
             "stochastic_cycle": True,
             "damped_cycle": True,
-            "cycle_period_bounds": (18, 144),
+            "cycle_period_bounds": (18, 90),  # the history
         },
     ),
     "autoregressive": (
@@ -152,7 +152,7 @@ def test_components_add_up_and_are_those_that_were_asked_for() -> None:
     np.testing.assert_allclose(season[:4], season[4:], atol=1e-9)
 
 
-@pytest.mark.filterwarnings("ignore:.*stopped before a maximum")
+@pytest.mark.filterwarnings("ignore:.*(stopped before a maximum|lies at a bound)")
 def test_a_start_lost_in_rounding_is_made_approximately_diffuse() -> None:
     """A season of 4 beside a cycle whose length comes out as 4: with the exact start statsmodels forecasts -78,000 for s00."""
     given = {"level": "local linear trend", "season_length": 4, "trigonometric": [12], "harmonics": 2, "cycle": True}
@@ -274,11 +274,44 @@ def test_cycle_period_is_one_and_a_half_to_twelve_years(freq: str, expected: tup
     assert UnobservedComponents(cycle=True)._cycle_period(Panel.from_frame(frame)) == expected
 
 
+@pytest.mark.filterwarnings("ignore:.*lies at a bound of cycle_period")
 def test_cycle_period_bounds_the_estimated_period() -> None:
     model = UnobservedComponents(level="random walk", season_length=1, cycle=True, cycle_period=(20, 30)).fit(monthly(1))
     assert 20 <= 2 * np.pi / model.parameters()["frequency.cycle"][0] <= 30
 
 
+def ten_months(n: int) -> pd.DataFrame:
+    """A cycle of ten months, shorter than business cycles, in the second of two series."""
+    ds, y = pd.date_range("2000-01-01", periods=n, freq="MS"), 50 + np.random.default_rng(0).normal(size=n)
+    cycle = 5 * np.sin(2 * np.pi * np.arange(n) / 10)
+    business = 5 * np.sin(2 * np.pi * np.arange(n) / 25)
+    parts = [pd.DataFrame({"unique_id": name, "ds": ds, "y": y + part}) for name, part in (("a", business), ("b", cycle))]
+    return pd.concat(parts, ignore_index=True)
+
+
+def test_period_at_a_bound_is_warned_of() -> None:
+    given: dict[str, Any] = {"cycle": True, "season_length": 1, "level": "local level"}
+    with pytest.warns(TrainingWarning, match=r"cycle lies at a bound .* series b .*Set cycle_period=\(shortest,") as caught:
+        UnobservedComponents(10, **given).fit(ten_months(60))
+    assert len(caught) == 1
+    model = UnobservedComponents(10, **given, cycle_period=(5, 30)).fit(ten_months(60))  # without a warning
+    assert 2 * np.pi / model.parameters()["frequency.cycle"].to_numpy() == pytest.approx([25, 10], rel=0.02)
+    with pytest.warns(TrainingWarning, match=r"in series b \(the first: 11 time steps, bounds 11 and 13\)"):
+        UnobservedComponents(10, **given, cycle_period=(11, 13)).fit(ten_months(60))
+    flat = pd.concat([ten_months(60).query("unique_id == 'a'"), ten_months(60).query("unique_id == 'b'").assign(y=1.0)])
+    UnobservedComponents(10, **given).fit(flat)
+
+
+def test_cycle_by_default_fits_into_the_history_of_each_series() -> None:
+    frame = pd.concat([ten_months(200).query("unique_id == 'a'"), ten_months(60).query("unique_id == 'b'")])
+    panel = Panel.from_frame(frame)
+    assert UnobservedComponents(cycle=True)._cycle_periods(panel).tolist() == [[18, 144], [18, 60]]
+    assert UnobservedComponents(cycle=True, cycle_period=(5, 80))._cycle_periods(panel).tolist() == [[5, 80], [5, 80]]
+    with pytest.raises(DataError, match=r"at least 19.*has 18"):
+        UnobservedComponents(season_length=1, cycle=True).fit(monthly(1, 18))
+
+
+@pytest.mark.filterwarnings("ignore:.*lies at a bound of cycle_period")
 def test_cycle_period_is_validated() -> None:
     with pytest.raises(ParameterError, match="cycle_period"):
         UnobservedComponents(cycle=True, cycle_period=(1, 10))
@@ -286,11 +319,13 @@ def test_cycle_period_is_validated() -> None:
         UnobservedComponents(cycle=True, cycle_period=12)  # type: ignore[arg-type]
     with pytest.raises(ParameterError, match=r"shortest < longest, got \(40, 20\)\. Set.*cycle_period=\(10, 80\)"):
         UnobservedComponents(cycle=True, cycle_period=(40, 20)).fit(monthly(1))
+    with pytest.raises(ParameterError, match=r"Set, for example, cycle_period=\(2, 6\)"):
+        UnobservedComponents(cycle=True, cycle_period=(3, 3)).fit(monthly(1))
     with pytest.raises(ParameterError, match=r"cycle_period.* has no effect without a cycle"):
         UnobservedComponents(cycle_period=(20, 40)).fit(monthly(1))
     daily, integers = (monthly(1, 90).assign(ds=ds) for ds in (pd.date_range("2020-01-01", periods=90), np.arange(90)))
     for frame in (daily, integers):
-        with pytest.raises(ParameterError, match=r"got freq '(D|1)'\. Set cycle_period=\(shortest, longest\)"):
+        with pytest.raises(ParameterError, match=r"no default for frequency (D|1); give \(shortest, longest\) in steps"):
             UnobservedComponents(season_length=1, cycle=True).fit(frame)
         UnobservedComponents(season_length=1, level="random walk", cycle=True, cycle_period=(10, 40)).fit(frame)
 
