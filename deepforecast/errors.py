@@ -88,14 +88,15 @@ class TrainingWarning(UserWarning):
     """Something happened while fitting that the user should know of."""
 
 
-def not_fitted(name: str) -> NotFittedError:
+def not_fitted(name: str, why: str = "") -> NotFittedError:
     """The error to raise before fit: scikit-learn's too, where that is loaded (or nobody can be catching its class)."""
     kind: type[NotFittedError] = NotFittedError
     sklearn = sys.modules.get("sklearn.exceptions")
     if sklearn is not None:
         plain = {"__module__": __name__, "__reduce__": lambda error: (NotFittedError, error.args)}  # for pickle
         kind = type("NotFittedError", (NotFittedError, sklearn.NotFittedError), plain)
-    return kind(f"{name} has not been fitted. Call fit(frame) first (again after set_params changed what a fit depends on).")
+    what = f"{name} has not been fitted" + (f": {why.rstrip('.')}" if why else "")
+    return kind(f"{what}. Call fit(frame) first (again after set_params changed what a fit depends on).")
 
 
 Kept = dict[object, tuple[str, type[UserWarning]]]  # what was said, by where and of what

@@ -32,4 +32,4 @@ def finite(values: Floats, state: State, name: str, spread_of: Forecaster | None
         needed = spread_of._needs_to_spread(state.learned)
         count = "" if needed is None else f": at least {needed} are needed, and in fit there were {needed - 1}"
         why = f"the values of column {target} are too few to know their spread{count}. Fit longer series, or ask for no level"
-    raise DataError(f"A forecast is finite; {name} of series {state.series.labels(bad)} is not: {why}.")
+    raise DataError(f"Forecasts must be finite; those of {name} for series {state.series.labels(bad)} are not: {why}.")

@@ -188,7 +188,7 @@ class Forecaster(ScikitLearnProtocol):
         before = type(self)(**{name: getattr(self, name) for name in checked})
         self.__dict__.update(checked)
         if before != self.clone(**{name: getattr(before, name) for name in self.said_at_predict}):
-            self.__dict__.pop("state_", None)
+            self.unfit()
         return self
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -250,8 +250,14 @@ class Forecaster(ScikitLearnProtocol):
     def fitted(self) -> State:
         """The state, or `NotFittedError`."""
         if "state_" not in self.__dict__:
-            raise not_fitted(type(self).__name__)
+            raise not_fitted(type(self).__name__, self.__dict__.get("_failure", ""))
         return self.state_
+
+    def unfit(self, why: str = "") -> None:
+        """Forget what was learned; `NotFittedError` says why."""
+        self.__dict__.pop("state_", None)
+        self.__dict__.pop("_failure", None)
+        self.__dict__.update({"_failure": why} if why else {})
 
     def forecast_from(self, state: State, steps: int, future: Mapping[str, Covariate]) -> Forecast:
         """The forecast as arrays, with calibrated bands where there are; never a point that is not finite."""
@@ -311,8 +317,7 @@ class Forecaster(ScikitLearnProtocol):
         return state
 
     def _steps(self, horizon: int | None) -> int:
-        if "state_" not in self.__dict__:
-            raise not_fitted(type(self).__name__)
+        self.fitted()
         horizon = self.own_horizon if horizon is None else horizon
         if horizon is None:
             raise ParameterError(f"horizon is needed: {self.name} was constructed without one. Say predict(horizon=...).")

@@ -236,7 +236,8 @@ def _not_finite(name: str, values: Floats, bad: Any, rows: Rows, panel: Panel) -
         if np.isnan(values[first])
         else "Rescale the data, or leave this series out."
     )
-    return f"A forecast is finite and below {LARGEST:g}; {name} is {values[first]} for {where} ({len(bad)} such values). {why}"
+    found = f"{name} is {values[first]} for {where} ({len(bad)} such values)"
+    return f"Forecasts must be finite and below {LARGEST:g}; {found}. {why}"
 
 
 def _raise_if_none(runs: Sequence[Run]) -> None:

@@ -13,7 +13,7 @@ from deepforecast.training.guard import LOOK, RECOVERY, REMEDY
 
 
 class EvalOnException(pl.Callback):
-    """A network that an error ends the training of forecasts without dropout too."""
+    """Turn dropout off when an error ends the training."""
 
     def on_exception(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, exception: BaseException
@@ -47,14 +47,14 @@ class DivergenceCheck(pl.Callback):
             return
         self._look(trainer)
         if trainer.global_step - self.finite_step >= RECOVERY:
-            raise self._error(trainer)
+            raise self._error(trainer, pl_module)
 
     def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """The last loss decides whether the network may be used."""
         if self.losses:
             self._look(trainer)
         if trainer.global_step > self.finite_step:
-            raise self._error(trainer)
+            raise self._error(trainer, pl_module)
         if self.broken_batches:
             say(
                 f"The loss of {self.broken_batches} training batches was not finite up to step "
@@ -72,8 +72,11 @@ class DivergenceCheck(pl.Callback):
         if finite[-1]:
             self.finite_step = trainer.global_step
 
-    def _error(self, trainer: pl.Trainer) -> TrainingError:
-        return TrainingError(
+    def _error(self, trainer: pl.Trainer, training: Any) -> TrainingError:
+        error = TrainingError(
             f"The loss must be finite, got nan or inf at step {trainer.global_step}; the last "
             f"check with a finite loss was at step {self.finite_step}. {REMEDY}"
         )
+        if training.failed is not None:
+            training.failed(error)
+        return error

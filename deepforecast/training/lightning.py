@@ -13,6 +13,7 @@ import pytorch_lightning as pl
 import torch
 from torch import Tensor
 
+from deepforecast.errors import TrainingError
 from deepforecast.nn.batch import Batch
 from deepforecast.nn.network import ForecastNetwork
 from deepforecast.training.callbacks import DivergenceCheck, EvalOnException
@@ -29,8 +30,8 @@ class Training(pl.LightningModule):
     """Loss, optimiser, schedule and clipping of a network's training, by `options`.
 
     With a `guard` (a fit) it is watched and every step has a seed of its own; without one (a Trainer of the user's) the Trainer
-    decides, and `ended` is told when it is done. Where nobody looks at single steps, `several` are made at a time: Lightning's
-    own cost is paid once for all.
+    decides, and `ended` is told when it is done, `failed` when the loss has diverged. Where nobody looks at single steps,
+    `several` are made at a time: Lightning's own cost is paid once for all.
     """
 
     def __init__(
@@ -40,9 +41,11 @@ class Training(pl.LightningModule):
         guard: Guard | None = None,
         several: bool = False,
         ended: Callable[[], None] | None = None,
+        failed: Callable[[TrainingError], None] | None = None,
     ) -> None:
         super().__init__()
         self.network, self.options, self.guard, self.ended = network, options, guard, ended
+        self.failed = failed
         self.automatic_optimization = not several
         self._loss: Any = compiled(network.loss) if options.compile else network.loss
         self._weights = [one for one in network.parameters() if one.requires_grad]
@@ -173,7 +176,7 @@ class Training(pl.LightningModule):
             self.ended()
 
     def configure_callbacks(self) -> list[pl.Callback]:
-        """For a user's own Trainer: no dropout after an error, and none of a diverged network."""
+        """For a user's own Trainer: turn dropout off after an error, and raise one if the loss diverges."""
         callbacks: list[pl.Callback] = self.trainer.callbacks  # type: ignore[attr-defined]
         present = any(isinstance(one, DivergenceCheck) for one in callbacks)
         return [] if present or self.guard is not None else [EvalOnException(), DivergenceCheck()]

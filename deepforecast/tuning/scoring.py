@@ -86,7 +86,7 @@ class Scorer:
             wrong = np.flatnonzero(~(np.abs(own) < LARGEST))
             if len(wrong):
                 raise TrainingError(
-                    f"A forecast is finite and below {LARGEST:g}; in window {fold.window.number + 1} it is {own[wrong[0]]} "
+                    f"Forecasts must be finite and below {LARGEST:g}; in window {fold.window.number + 1} it is {own[wrong[0]]} "
                     f"({len(wrong)} such values)."
                 )
             held[name][there] = own

@@ -125,7 +125,7 @@ class Wrong(Forecaster):
 def test_K9_a_forecast_that_is_not_finite_is_an_error_that_names_the_series(what: float) -> None:
     model = Wrong(horizon=2).fit(noisy())
     model.what = what
-    with pytest.raises(DataError, match="A forecast is finite; Wrong of series s002 is not"):
+    with pytest.raises(DataError, match="Forecasts must be finite; those of Wrong for series s002 are not"):
         model.predict()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -197,7 +198,7 @@ def own_trainer(model: Any, steps: int) -> Any:
     ("broken", "steps", "ended"), [(range(13, 1000), 600, 60), (range(18, 19), 18, 18)]
 )
 def test_a_users_own_trainer_ends_with_an_error(
-    broken: range, steps: int, ended: int, monkeypatch: pytest.MonkeyPatch
+    broken: range, steps: int, ended: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     break_losses(monkeypatch, broken)
     model = lstm(max_steps=steps)
@@ -205,7 +206,12 @@ def test_a_users_own_trainer_ends_with_an_error(
         TrainingError, match=rf"got nan or inf at step {ended}; .* at step 10\. Set"
     ):
         own_trainer(model, steps)
-    assert not model.network_.training
+    for use in (model.predict, lambda: model.save(tmp_path / "model.dfc")):
+        with pytest.raises(NotFittedError, match=rf"^LSTM has not been fitted: its training diverged.* at step {ended};"):
+            use()
+    assert not os.listdir(tmp_path)
+    monkeypatch.undo()
+    assert np.isfinite(own_trainer(model, 10).predict().LSTM).all()
 
 
 @pytest.mark.filterwarnings("ignore")

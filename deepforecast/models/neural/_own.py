@@ -10,7 +10,7 @@ from deepforecast.core.histories import looked_at
 from deepforecast.data import windows
 from deepforecast.data.frames import Frame
 from deepforecast.data.panel import Panel
-from deepforecast.errors import NotFittedError
+from deepforecast.errors import NotFittedError, TrainingError
 from deepforecast.models.neural import _making, _standing
 from deepforecast.training.defaults import torch_defaults
 from deepforecast.training.importing import unnoticed
@@ -41,7 +41,12 @@ def module(model: NeuralForecaster, panel: Panel) -> Any:
         shared |= {} if ties is None else {"ties": ties}
         model.__dict__["state_"] = replace(state, learned=replace(state.learned, shared=shared))
 
-    return Training(network, _making.options(model, len(there)), ended=ended)
+    def failed(error: TrainingError) -> None:
+        """The weights are not finite: nothing can be forecast by them."""
+        if "state_" in model.__dict__ and model.state_.learned["network"] is network:
+            model.unfit(f"its training diverged. {error}")
+
+    return Training(network, _making.options(model, len(there)), ended=ended, failed=failed)
 
 
 def datamodule(model: NeuralForecaster, frame: Frame, static: Frame | None) -> Any:

@@ -77,9 +77,9 @@ def refuse_beyond(values: Floats, learned: Learned) -> Floats:
     bad = np.flatnonzero(~np.isnan(learned["power"]) & np.isinf(values).any(axis=tuple(range(1, values.ndim))))
     if len(bad) and learned.series is not None:
         raise DataError(
-            f"A forecast is finite; that of series {learned.series.labels(bad)} is not once its Box-Cox transformation, of "
-            f"power {learned['power'][bad[0]]:.3g}, is taken back. Say box_cox=0 or above (or 'auto'), leave it out, or "
-            "forecast less far ahead."
+            f"Forecasts must be finite; those of series {learned.series.labels(bad)} are not once their Box-Cox "
+            f"transformation, of power {learned['power'][bad[0]]:.3g}, is taken back. Say box_cox=0 or above (or 'auto'), "
+            "leave them out, or forecast less far ahead."
         )
     return values
 
