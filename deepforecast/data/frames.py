@@ -207,7 +207,7 @@ def _not_a_frame(frame: Frame, what: str) -> DataError:
     kind = type(frame)
     found = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__.partition('.')[0]}.{kind.__name__}"
     return DataError(
-        f"The {what} is a pandas, polars or pyarrow DataFrame, or a pandas Series with a DatetimeIndex; got {found}. "
+        f"The {what} must be a pandas, polars or pyarrow DataFrame, or a pandas Series with a DatetimeIndex, got {found}. "
         f"{_way_to_a_frame(frame)}"
     )
 

@@ -16,7 +16,7 @@ from deepforecast.data import frames
 from deepforecast.data.columns import Columns, resolve
 from deepforecast.data.forecast_names import STEP, covariates_said, keys_said
 from deepforecast.data.frames import Floats, Frame
-from deepforecast.errors import DataError, ParameterError
+from deepforecast.errors import DataError, ParameterError, some
 from deepforecast.evaluation.actuals import read_actuals
 from deepforecast.evaluation.forecast_columns import chosen, find_models, model_named
 from deepforecast.evaluation.forecast_rows import read_rows
@@ -26,6 +26,7 @@ from deepforecast.evaluation.material import Material
 from deepforecast.evaluation.requests import Request, requests
 from deepforecast.evaluation.steps import steps_ahead
 from deepforecast.evaluation.training_scale import read_training
+from deepforecast.plotting.inputs import is_decomposition, opened
 
 LEFT_OUT = "left_out"
 
@@ -61,8 +62,9 @@ def score(
 
     `train`: the data the models learned from, for the scale of mase, rmsse and msis: of each series the seasonal naive error
     in the rows up to each cutoff (without cutoffs, before the first stamp forecast), so later rows may be in it and never
-    count. `season_length` follows from the frequency (h 24, D 7, W 52, MS 12, QS 4, YS 1). The M4 competition took 1 for its
-    weekly and daily series: give `season_length=1` to compare with its tables. Its sMAPE is the smape here, 0 to 200.
+    count; a leaderboard brings the data it compared on and its season. `season_length` follows from the
+    frequency (h 24, D 7, W 52, MS 12, QS 4, YS 1). The M4 competition took 1 for its weekly and daily series: give
+    `season_length=1` to compare with its tables. Its sMAPE is the smape here, 0 to 200.
     `reference`: the model column owa is relative to, such as "Naive2".
 
     `by`: a row for each "series" (or the id column's name), "cutoff", "step" ahead or several of them, sorted in that order.
@@ -77,9 +79,18 @@ def score(
     1     B  2.0   2.0
     """
     if isinstance(forecasts, Leaderboard):
-        columns = forecasts.settings["columns"] if columns is None else columns
-        forecasts = forecasts.forecasts
-    table = frames.opened(forecasts, "frame of forecasts")
+        board, forecasts = forecasts, forecasts.forecasts
+        columns = board.settings["columns"] if columns is None else columns
+        season_length = board.settings["season_length"] if season_length is None else season_length
+        if train is None and season_length is not None:
+            step = str(board.settings["freq"])
+            train, freq = board.history, freq or (int(step) if step.isdecimal() else step)
+    table = opened(forecasts, "frame of forecasts")
+    if models is None and is_decomposition(table.columns):
+        raise DataError(
+            f"A frame of forecasts must have a numeric column for each model, got a decomposition with {some(table.columns)}. "
+            "Pass what `cross_validate` or `predict` returns, or name the models in `models`."
+        )
     names, covariates = _names(columns, table.columns, actual)
     if not len(table):
         raise DataError("A frame of forecasts has rows; this one is empty.")

@@ -10,10 +10,11 @@ import numpy as np
 
 from deepforecast.data.columns import Columns
 from deepforecast.data.frames import Frame
-from deepforecast.errors import DataError, shown
+from deepforecast.errors import DataError
 from deepforecast.plotting.backends import Backend, check_backend, render
 from deepforecast.plotting.chart import Array, Axis, Chart, Line, Mark, Panel, Rules
 from deepforecast.plotting.frames import Tidy, choose_series, open_frame
+from deepforecast.plotting.inputs import is_decomposition
 from deepforecast.plotting.style import COLORS, short
 
 WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
@@ -57,10 +58,8 @@ def plot_components(
 
 def _open(components: Frame, what: str, columns: Any) -> Tidy:
     """The components as a long frame; `decompose` gives a column for each, from the observed values to the remainder."""
-    if hasattr(components, "explain"):
-        raise DataError(f"The {what} must be a frame, got {shown(components)}. Pass model.explain().")
     table = open_frame(components, what, columns, target=False)
-    if "component" in table.frame.columns or not {"trend", "remainder"} <= set(table.frame.columns):
+    if "component" in table.frame.columns or not is_decomposition(table.frame.columns):
         return table
     keys = [name for name in (table.id, table.time) if name is not None]
     long = table.frame.unpivot(table.numeric_columns(), index=keys, variable_name="component", value_name="value")

@@ -13,6 +13,7 @@ from deepforecast.data import frames as door
 from deepforecast.data.columns import resolve
 from deepforecast.data.forecast_names import CUTOFF, covariates_said, keys_said
 from deepforecast.errors import DataError, shown, some
+from deepforecast.plotting import inputs
 from deepforecast.plotting.chart import Array, Axis, finite
 from deepforecast.plotting.choices import unknown
 from deepforecast.plotting.clock import read_stamps, text_of, zone_title
@@ -21,6 +22,11 @@ MOST_SERIES = 8
 HINTS = {
     CUTOFF: "Pass what `cross_validate` or `compare` returns.",
     "component": "Pass what `decompose` returns, or what `explain` returns for a model with components.",
+}
+WITHOUT_TARGET = {  # in which forecasts of `predict` are the usual frame
+    "history": "Draw forecasts with plot(history, forecast).",
+    "cross-validation": "Draw forecasts of `predict` with plot(history, forecast).",
+    "frame": "Pass what `cross_validate` or `compare` returns.",
 }
 ROLES = "Pass other names as columns={'id': ..., 'time': ..., 'target': ...}."
 
@@ -117,10 +123,15 @@ def open_frame(frame: Any, what: str, columns: Any = None, target: bool = True) 
     if is_board(frame):
         columns = frame.settings["columns"] if columns is None else columns
         frame = frame.forecasts
-    opened = door.opened(frame, what)
+    opened = inputs.opened(frame, what)
     if len(opened) == 0:
         raise DataError(f"The {what} is empty: it has the columns {some(opened.columns, most=10)} and no row.")
-    names = resolve(keys_said(columns), opened.columns, target=target)
+    try:
+        names = resolve(keys_said(columns), opened.columns, target=target)
+    except DataError as error:
+        if what not in WITHOUT_TARGET:
+            raise
+        raise DataError(f"{error} {WITHOUT_TARGET[what]}") from None
     own_id = names.id if names.id in opened.columns else None
     tidy = Tidy(opened, what, own_id, names.time, names.target, covariates_said(columns))
     for name in (tidy.id, tidy.time):

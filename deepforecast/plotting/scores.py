@@ -12,6 +12,7 @@ import numpy as np
 from deepforecast.data import frames as door
 from deepforecast.data.frames import Frame
 from deepforecast.errors import DataError, ParameterError, shown, some
+from deepforecast.plotting import inputs
 from deepforecast.plotting.chart import Array, finite
 from deepforecast.plotting.choices import unknown
 from deepforecast.plotting.frames import Board, is_board
@@ -77,7 +78,7 @@ def open_scores(table: Frame | Board, metric: str | Sequence[str] | None, needs:
 
 def _read(table: Frame, needs: Sequence[str]) -> Scores:
     """`table` of pandas, polars or pyarrow with its columns as arrays."""
-    opened = door.opened(table, "table")
+    opened = inputs.opened(table, "table")
     lacking = [name for name in needs if name not in opened.columns]
     if lacking:
         hint = "" if "seconds" in lacking else " Reshape what `score` returns: table.melt('model', var_name='metric')."

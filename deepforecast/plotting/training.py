@@ -8,7 +8,8 @@ import numpy as np
 
 from deepforecast.data import frames as door
 from deepforecast.data.frames import Frame
-from deepforecast.errors import DataError, shown, some
+from deepforecast.errors import DataError, some
+from deepforecast.plotting import inputs
 from deepforecast.plotting.backends import Backend, check_backend, render
 from deepforecast.plotting.chart import Array, Axis, Chart, Dots, Key, Line, Mark, Panel, Rules, finite
 from deepforecast.plotting.style import COLORS, NEUTRAL, short, short_number
@@ -44,8 +45,6 @@ def plot_training(report: Frame | Network, *, stopped: str = "", backend: Backen
     check_backend(backend)
     if hasattr(type(report), "training_report_"):  # not of the model itself: before `fit` the attribute raises
         report, stopped = report.training_report_, stopped or report.stopped_
-    elif hasattr(report, "fit"):
-        raise DataError(f"`report` must be a fitted network or its `training_report_`, got {shown(report)}. Pass a network.")
     columns, kept = _opened(report)
     steps = columns["step"]
     rule = [Rules(steps[kept], dash="dot", label="kept")] if kept.any() else []
@@ -60,7 +59,7 @@ def plot_training(report: Frame | Network, *, stopped: str = "", backend: Backen
 
 
 def _opened(report: Frame) -> tuple[dict[str, Array], Array]:
-    opened = door.opened(report, "report")
+    opened = inputs.opened(report, "report")
     if not set(_NEEDS) <= set(opened.columns):
         there = some(opened.columns, most=10)
         raise DataError(f"`report` must have the columns {some(_NEEDS)}, got {there}. Pass a fitted network.")

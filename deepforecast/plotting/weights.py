@@ -11,6 +11,7 @@ from deepforecast.data import frames as door
 from deepforecast.data.columns import Columns
 from deepforecast.data.frames import Frame
 from deepforecast.errors import DataError, ParameterError, shown, some
+from deepforecast.plotting import inputs
 from deepforecast.plotting.chart import Array, Axis
 from deepforecast.plotting.choices import unknown
 from deepforecast.plotting.clock import read_stamps, text_of, zone_title
@@ -104,9 +105,7 @@ class Weights:
 
 def open_weights(explanation: Frame, kind: str | None = None) -> Weights:
     """A frame of `explain()` of any library, the rows of one kind of attention."""
-    if hasattr(explanation, "explain"):
-        raise DataError(f"`explanation` must be a frame, got {shown(explanation)}. Pass model.explain().")
-    tidy = open_frame(explanation, "explanation", _keys(door.opened(explanation, "explanation")), target=False)
+    tidy = open_frame(explanation, "explanation", _keys(inputs.opened(explanation, "explanation")), target=False)
     said = tidy.frame.get_column("kind").to_numpy().astype(str)
     there = sorted(set(said), key=lambda one: (FIRST.index(one) if one in FIRST else len(FIRST), one))
     if kind is not None and kind not in there:
@@ -130,11 +129,10 @@ def open_weights(explanation: Frame, kind: str | None = None) -> Weights:
 
 def _keys(opened: Any) -> Columns:
     """Which column is the time, whatever it is called: of the two that are left the one of the stamps' type, or the later."""
-    lacking = [name for name in NEEDS if name not in opened.columns]
-    if lacking:
+    if not set(NEEDS) <= set(opened.columns):
         raise DataError(
-            f"An explanation by attention has the columns {some(NEEDS, most=10)}; {some(lacking)} is missing. There are: "
-            f"{some(opened.columns, most=10)}. It is what explain() gives of a model with attention."
+            f"The explanation must have the columns {some(NEEDS, most=10)}, got {some(opened.columns, most=10)}. "
+            f"{inputs.ADVICE['explanation']}"
         )
     others = [name for name in opened.columns if name not in NEEDS]
     times = [name for name in others if opened.schema[name] == opened.schema["lag"]]

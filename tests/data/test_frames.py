@@ -39,7 +39,7 @@ def test_a_series_is_a_frame_of_one_series() -> None:
     "thing", [None, 3, "frame.csv", [1], {"a": [1]}, np.zeros(3), pl.DataFrame().lazy(), pl.Series([1]), D]
 )
 def test_anything_else_is_refused(thing: Any) -> None:
-    said = r"The future frame is a pandas, polars or pyarrow DataFrame.*got .*(collect|Convert|Read|Say)"
+    said = r"The future frame must be a pandas, polars or pyarrow DataFrame.*got .*(collect|Convert|Read|Say)"
     with pytest.raises(DataError, match=said):
         opened(thing, "future frame")
 

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from deepforecast import Drift, Mean, Naive, SeasonalNaive, compare, score
+from deepforecast import Drift, Mean, Naive, SeasonalNaive, compare, cross_validate, decompose, score
 from deepforecast.core.forecast import Forecast, PointForecast
 from deepforecast.core.state import Learned
 from deepforecast.errors import DataError, ParameterError
@@ -168,12 +168,57 @@ def test_board_with_other_column_names_is_drawn_and_scored() -> None:
     columns = {"id": "shop", "time": "month", "target": "sales"}
     found = compare([Naive(), SeasonalNaive()], frame, horizon=4, n_windows=2, columns=columns)
     assert len(plot_cross_validation(found).axes) == 2
-    assert score(found).equals(score(found.forecasts, columns=columns))
+    assert score(found).equals(score(found.forecasts, columns=columns, train=frame))
 
 
 def test_scores_of_a_board_are_those_of_its_forecasts(usual: Leaderboard) -> None:
-    assert score(usual).equals(score(usual.forecasts))
-    assert score(usual, metrics="mase", train=usual.history)["model"].tolist() == ["Naive", "SeasonalNaive", "Mean"]
+    assert score(usual).equals(score(usual.forecasts, train=usual.history))
+    assert score(usual, metrics=["mase"]).equals(score(usual.forecasts, metrics="mase", train=usual.history))
+    monthly = board(Naive(), SeasonalNaive(), metrics=["mase"], season_length=3)
+    expected = score(monthly.forecasts, metrics="mase", train=FRAME, season_length=3)
+    assert score(monthly, metrics=["mase"]).equals(expected)
+
+
+@pytest.mark.parametrize("gaps", [False, True])
+@pytest.mark.parametrize("integer", [False, True])
+def test_a_board_brings_what_its_scores_are_scaled_by(gaps: bool, integer: bool) -> None:
+    names = {"unique_id": "shop", "ds": "when", "y": "sales"}
+    frame = FRAME.assign(ds=FRAME.groupby("unique_id").cumcount()) if integer else FRAME
+    frame = frame.drop(index=[5, 70, 200]) if gaps else frame
+    columns = {"id": "shop", "time": "when", "target": "sales"}
+    found = compare(
+        [Naive(missing="ffill"), Mean(missing="ffill")], frame.rename(columns=names), horizon=4, n_windows=2, columns=columns,
+        season_length=4 if integer else None, metrics=["mase"],
+    )  # fmt: skip
+    by_series = score(found, metrics=["mase"], by="series")
+    means = by_series.groupby("model")["mase"].mean()
+    assert means["Naive"] > 0
+    assert score(found, metrics=["mase"]).set_index("model")["mase"].to_dict() == pytest.approx(means.to_dict())
+    assert found.table.set_index("model")["mase"].to_dict() == pytest.approx(means.to_dict())
+
+
+def test_a_board_without_a_season_has_the_scores_that_need_none() -> None:
+    frame = FRAME.assign(ds=FRAME.groupby("unique_id").cumcount())
+    found = compare([Naive(), Mean()], frame, horizon=4, n_windows=2)
+    assert list(score(found).columns) == ["model", "mae", "rmse", "smape", "wape", "bias"]
+
+
+@pytest.mark.parametrize("plotter", [plot_leaderboard, plot_pareto, plot_cross_validation, plot_residuals, score])
+def test_a_model_in_place_of_its_scores_or_forecasts(plotter: Any) -> None:
+    model = SeasonalNaive(horizon=4).fit(FRAME)
+    with pytest.raises(DataError, match=re.escape("got SeasonalNaive(horizon=4). Pass ")) as refused:
+        plotter(model)
+    advice = str(refused.value).partition(" Pass ")[2].removesuffix(".")
+    assert advice in ("compare([model], history, horizon=12)", "cross_validate([model], history, horizon=12)")
+    passed = eval(advice, {"compare": compare, "cross_validate": cross_validate, "model": model, "history": FRAME})
+    assert plotter(passed) is not None
+
+
+def test_a_decomposition_is_not_scored_as_models() -> None:
+    parts = decompose(FRAME)
+    with pytest.raises(DataError, match="got a decomposition with unique_id, ds, y, trend"):
+        score(parts)
+    assert score(parts, models=["trend"])["model"].tolist() == ["trend"]
 
 
 def test_plots_of_tidy_and_of_scores_put_models_in_the_order_of_the_board(usual: Leaderboard) -> None:

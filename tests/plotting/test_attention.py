@@ -138,12 +138,12 @@ def test_pairs_that_are_not_there_stay_empty() -> None:
 
 
 def test_a_model_in_place_of_its_explanation_is_told_the_way() -> None:
-    with pytest.raises(DataError, match=r"must be a frame, got Naive\(\)\. Pass model\.explain\(\)"):
+    with pytest.raises(DataError, match=r"DataFrame, got Naive\(\)\. Pass explain\(\) of a model with attention"):
         plot_attention(Naive())
 
 
 def test_refusals() -> None:
-    with pytest.raises(DataError, match=r"has the columns cutoff.*weight is missing.*explain\(\) gives"):
+    with pytest.raises(DataError, match=r"must have the columns cutoff.*, got unique_id.*Pass explain\(\) of a model"):
         plot_attention(looked().drop(columns="weight"))
     with pytest.raises(ParameterError, match=r"Unknown view .heads_.; did you mean heads"):
         plot_attention(looked(), view="heads_")  # type: ignore[arg-type]

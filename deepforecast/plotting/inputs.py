@@ -1,0 +1,58 @@
+"""Objects of the library that are given where a frame is needed: each is refused with what to pass in its place."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+import narwhals.stable.v2 as nw
+
+from deepforecast.data import frames
+from deepforecast.errors import DataError, shown
+
+TAKES = {
+    "table": "a leaderboard or a frame of scores",
+    "report": "a fitted network or its `training_report_`",
+}
+ADVICE = {
+    "history": "Pass plot(history, model.predict(horizon=12)).",
+    "forecast": "Pass model.predict(horizon=12).",
+    "table": "Pass compare([model], history, horizon=12).",
+    "report": "Pass a fitted network, such as LSTM.",
+    "explanation": "Pass explain() of a model with attention, such as Transformer.",
+}
+BACKTEST = "Pass cross_validate([model], history, horizon=12)."
+SEARCH = "Draw the search with result.plot(), or fit result.best_model."
+
+
+def opened(value: Any, what: str) -> nw.DataFrame[Any]:
+    """The frame `value`; a model, a leaderboard or the result of a search is refused, a `DataError` says what to pass."""
+    kind = value if isinstance(value, type) else type(value)
+    if hasattr(kind, "best_model"):
+        raise _refusal("the result of a search", what, SEARCH)
+    if hasattr(kind, "distances"):
+        raise _refusal("a leaderboard", what, ADVICE.get(what, BACKTEST))
+    if hasattr(kind, "fit") and hasattr(kind, "predict"):
+        raise _refusal(shown(value), what, _in_place_of_model(value, what))
+    return frames.opened(value, what)
+
+
+def is_decomposition(columns: Collection[str]) -> bool:
+    """Whether these are the columns of a frame of `decompose`."""
+    return {"trend", "remainder"} <= set(columns)
+
+
+def _refusal(found: str, what: str, advice: str) -> DataError:
+    return DataError(f"The {what} must be {TAKES.get(what, 'a pandas, polars or pyarrow DataFrame')}, got {found}. {advice}")
+
+
+def _in_place_of_model(model: Any, what: str) -> str:
+    attends = getattr(model, "attends", False) is True
+    if what in ("components", "components ahead"):
+        if attends:
+            return "Draw its attention with plot_attention(model.explain())."
+        explains = getattr(getattr(model, "capabilities", None), "explains", False)
+        return "Pass model.explain()." if explains else "This model has no components. Pass decompose(history)."
+    if what == "explanation" and attends:
+        return "Pass model.explain()."
+    return ADVICE.get(what, BACKTEST)
