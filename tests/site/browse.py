@@ -65,9 +65,9 @@ def search(browser: Browser, site: Path, query: str, expected: str) -> list[str]
     """Type `query` on the first page; its field must show it, and the page `expected` must be among the hits."""
     browser.open(site / "index.html")
     browser.run("document.querySelector('.md-search__button').click()")
-    _wait(lambda: browser.run(FOCUS))
+    wait(lambda: browser.run(FOCUS))
     browser.type(query)
-    _wait(lambda: browser.run(FIELD) == query and any(expected in hit for hit in browser.run(HITS)))
+    wait(lambda: browser.run(FIELD) == query and any(expected in hit for hit in browser.run(HITS)))
     field, hits = browser.run(FIELD), browser.run(HITS)
     wrong = [f"typed {query!r}, the field shows {field!r}"] if field != query else []
     if not any(expected in hit for hit in hits):
@@ -75,7 +75,7 @@ def search(browser: Browser, site: Path, query: str, expected: str) -> list[str]
     return [*wrong, *browser.complaints()]
 
 
-def _wait(condition: Callable[[], bool], seconds: float = 20.0) -> None:
+def wait(condition: Callable[[], bool], seconds: float = 20.0) -> None:
     """Return when the condition holds, or after `seconds`; what is checked afterwards tells which."""
     end = time.monotonic() + seconds
     while not condition() and time.monotonic() < end:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.site.browse import SHAPES, browse, search
+from tests.site.browse import SHAPES, browse, search, wait
 from tests.site.webdriver import missing
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tutorials" / "site"))
@@ -43,3 +44,17 @@ def test_pages_are_right_in_each_shape(site: Path) -> None:
 def test_search_reads_every_key_of_a_query(site: Path, shape: str) -> None:
     with SHAPES[shape] as browser:
         assert search(browser, site, "holidays", "events.html") == []
+
+
+def test_messages_to_and_from_the_stand_in_worker_are_copies(site: Path, tmp_path: Path) -> None:
+    shutil.copy(site / "assets" / "iframe-worker.js", tmp_path)
+    (tmp_path / "worker.js").write_text("onmessage = ({ data }) => { data.n += 1; postMessage(data); data.n = 9; };")
+    (tmp_path / "page.html").write_text(
+        "<script src='iframe-worker.js'></script><script>const sent = { n: 1 }, worker = new Worker('worker.js');"
+        "worker.onmessage = ({ data }) => { document.title = `sent ${sent.n}, received ${data.n}`; };"
+        "worker.postMessage(sent);</script>"
+    )
+    with SHAPES["desktop-light"] as browser:
+        browser.open(tmp_path / "page.html")
+        wait(lambda: bool(browser.run("return document.title")))
+        assert browser.run("return document.title") == "sent 1, received 2"
