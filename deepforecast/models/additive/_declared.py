@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from deepforecast.core.kinds import is_a
-from deepforecast.errors import ParameterError, ParameterTypeError, shown, some
+from deepforecast.errors import DataError, ParameterError, ParameterTypeError, shown, some
 
 MODES = ("additive", "multiplicative")
 
@@ -38,8 +38,8 @@ SEASON = {
 }
 EVENT = {
     "dates": Field("a list of dates", lambda value: isinstance(value, (list, tuple)) and len(value) > 0, True),
-    "lower_window": Field("an integer of at most 0", lambda value: is_a(value, int) and -366 <= value <= 0),
-    "upper_window": Field("an integer of at least 0", lambda value: is_a(value, int) and 0 <= value <= 366),
+    "lower_window": Field("an integer from -366 to 0", lambda value: is_a(value, int) and -366 <= value <= 0),
+    "upper_window": Field("an integer from 0 to 366", lambda value: is_a(value, int) and 0 <= value <= 366),
     "prior_scale": PRIOR,
     "mode": MODE,
 }
@@ -94,7 +94,13 @@ def holidays_as_events(holidays: Any) -> Any:
         return plain_events(holidays)
     from deepforecast.data import frames
 
-    table = frames.opened(holidays, "holidays")
+    try:
+        table = frames.opened(holidays, "holidays")
+    except DataError:
+        raise ParameterTypeError(
+            "`holidays` must be a country such as 'DE', a dict of events, or a frame with the columns holiday and ds, got "
+            f"{shown(holidays)}."
+        ) from None
     lacking = [name for name in ("holiday", "ds") if name not in table.columns]
     if lacking or not len(table):
         raise ParameterError(
@@ -103,11 +109,7 @@ def holidays_as_events(holidays: Any) -> Any:
         )
     events: dict[str, Any] = {}
     for row in table.iter_rows(named=True):
-        name, event = str(row["holiday"]), {"dates": _plain_dates([row["ds"]])}
-        for key in ("lower_window", "upper_window", "prior_scale"):
-            value = row.get(key)
-            if value is not None and not math.isnan(value):
-                event[key] = float(value) if key == "prior_scale" else int(value)
+        name, event = _event_of(row)
         known = events.setdefault(name, {**event, "dates": []})
         if {**known, "dates": []} != {**event, "dates": []}:
             raise ParameterError(
@@ -116,6 +118,32 @@ def holidays_as_events(holidays: Any) -> Any:
             )
         known["dates"] += event["dates"]
     return events
+
+
+def _event_of(row: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Name and declaration of one row of the frame that Prophet takes."""
+    name, date = row["holiday"], row["ds"]
+    if _is_missing(name) or not str(name):
+        raise ParameterError(f"`holidays` must have a name in each row of the column holiday, got {name!r} at {date}.")
+    day_numbers([date], f"`holidays` of {shown(str(name))}", is_a(date, int))  # refuses what is no date
+    event: dict[str, Any] = {"dates": _plain_dates([date])}
+    for key in ("lower_window", "upper_window", "prior_scale"):
+        value = row.get(key)
+        if _is_missing(value):
+            continue
+        if key != "prior_scale" and is_a(value, float) and math.isfinite(value) and value == int(value):
+            value = int(value)  # pandas has whole numbers with missing ones among them as floats
+        if not EVENT[key].holds(value):
+            found = shown(repr(value) if isinstance(value, str) else value)
+            raise ParameterError(f"`holidays`: {key} of {shown(str(name))} must be {EVENT[key].words}, got {found}.")
+        event[key] = float(value) if key == "prior_scale" else value
+    return str(name), event
+
+
+def _is_missing(value: Any) -> bool:
+    import pandas as pd
+
+    return bool(pd.api.types.is_scalar(value) and pd.isna(value))
 
 
 def _is_plain(event: Any) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import warnings
 from pathlib import Path
 from typing import Any
@@ -395,7 +396,7 @@ def test_cross_validation_and_files(tmp_path: Path) -> None:
         ({"seasonalities": {"x": 3}}, ParameterTypeError, "seasonalities"),
         ({"seasonalities": {"trend": {"period": 5, "order": 2}}}, ParameterError, "name of its own; trend"),
         ({"events": {"x": {"dates": ["not a day"]}}}, ParameterError, r"events\['x'\] holds not a day"),
-        ({"events": {"x": {"dates": ["2023-01-01"], "lower_window": 1}}}, ParameterError, "integer of at most 0"),
+        ({"events": {"x": {"dates": ["2023-01-01"], "lower_window": 1}}}, ParameterError, "integer from -366 to 0"),
         ({"regressors": {"price": {}}}, ParameterError, "price is not declared as one"),
         ({"floor": "least"}, ParameterError, "least is not declared"),
         ({"changepoints": [float("nan")]}, ParameterError, "a list of dates such as '2024-12-24'; it holds nan"),
@@ -505,6 +506,42 @@ def test_frames_of_holidays_that_are_none_are_refused() -> None:
         Prophet(holidays=PROPHET_HOLIDAYS.assign(lower_window=[-1, 0, 0]))
     with pytest.raises(ParameterError, match="cannot both have fair"):
         Prophet(horizon=1, holidays=PROPHET_HOLIDAYS, events={"fair": ["2023-01-01"]}).fit(daily(np.arange(50.0) % 7))
+
+
+@pytest.mark.parametrize("window", [pd.array([pd.NA, -1], dtype="Int64"), [pd.NA, -1], [None, -1], [np.nan, -1.0]])
+def test_a_missing_window_of_a_holiday_is_none(window: Any) -> None:
+    frame = pd.DataFrame({"holiday": ["fair", "feast"], "ds": ["2023-02-02", "2023-05-05"], "lower_window": window})
+    expected = {"fair": {"dates": ["2023-02-02"]}, "feast": {"dates": ["2023-05-05"], "lower_window": -1}}
+    assert Prophet(holidays=frame).holidays == expected
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "words"),
+    [
+        ("lower_window", "-1", "`holidays`: lower_window of fair must be an integer from -366 to 0, got '-1'"),
+        ("lower_window", -0.5, "`holidays`: lower_window of fair must be an integer from -366 to 0, got -0.5"),
+        ("lower_window", 1, "`holidays`: lower_window of fair must be an integer from -366 to 0, got 1"),
+        ("upper_window", np.inf, "`holidays`: upper_window of fair must be an integer from 0 to 366, got inf"),
+        ("upper_window", True, "`holidays`: upper_window of fair must be an integer from 0 to 366, got True"),
+        ("prior_scale", 0.0, "`holidays`: prior_scale of fair must be a number above 0, got 0.0"),
+        ("holiday", None, "`holidays` must have a name in each row of the column holiday, got "),
+        ("holiday", np.nan, "`holidays` must have a name in each row of the column holiday, got nan at 2023-02-02"),
+        ("holiday", "", "`holidays` must have a name in each row of the column holiday, got '' at 2023-02-02"),
+        ("ds", pd.NaT, "`holidays` of fair holds NaT; each of its dates is a date"),
+        ("ds", None, "`holidays` of fair holds "),
+        ("ds", "Christmas", "`holidays` of fair holds Christmas; each of its dates is a date"),
+    ],
+)
+def test_values_that_a_frame_of_holidays_cannot_have(column: str, value: Any, words: str) -> None:
+    frame = pd.DataFrame({"holiday": ["fair"], "ds": ["2023-02-02"]}).assign(**{column: [value]})
+    with pytest.raises(ParameterError, match=re.escape(words)):
+        Prophet(holidays=frame)
+
+
+@pytest.mark.parametrize("holidays", [["DE"], 3])
+def test_holidays_that_are_no_frame_are_refused_by_name(holidays: Any) -> None:
+    with pytest.raises(ParameterTypeError, match="`holidays` must be a country such as 'DE', a dict of events, or a frame"):
+        Prophet(holidays=holidays)
 
 
 def test_neural_prophet_takes_the_same_holidays_and_events() -> None:
