@@ -125,7 +125,7 @@ def open_frame(frame: Any, what: str, columns: Any = None, target: bool = True) 
         frame = frame.forecasts
     opened = inputs.opened(frame, what)
     if len(opened) == 0:
-        raise DataError(f"The {what} is empty: it has the columns {some(opened.columns, most=10)} and no row.")
+        raise DataError(f"The {what} must have rows, got none under the columns {some(opened.columns, most=10)}.")
     try:
         names = resolve(keys_said(columns), opened.columns, target=target)
     except DataError as error:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from deepforecast.errors import many
 from deepforecast.plotting.chart import Array, Axis, Chart, Dots, Key, Line, Panel
 from deepforecast.plotting.clock import zone_of
 from deepforecast.plotting.limits import reach
@@ -23,7 +24,7 @@ _MOST_HOVERED = 400  # stamps of a panel whose values are shown on hover
 _HALF_DAY = 43_200e6  # microseconds
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SvgFigure:
     """A chart that can be drawn in any width; notebooks display it."""
 
@@ -55,6 +56,10 @@ class SvgFigure:
 
     def _repr_html_(self) -> str:
         return self.svg()
+
+    def __repr__(self) -> str:
+        """Its size alone: the marks of a chart hold every value that is drawn."""
+        return f"SvgFigure({many(len(self.chart.panels), 'panel')})"
 
 
 def _panel(panel: Panel, outer: Box, narrow: bool) -> str:

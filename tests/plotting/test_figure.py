@@ -322,8 +322,8 @@ def refused(panel: Make, ahead: Make) -> dict[str, tuple[Any, Any, str]]:
     history = panel("a", "b")
     forecast = ahead(history)
     return {
-        "empty history": (history[:0], forecast, "history is empty"),
-        "empty forecast": (history, forecast[:0], "forecast is empty"),
+        "empty history": (history[:0], forecast, "history must have rows, got none"),
+        "empty forecast": (history, forecast[:0], "forecast must have rows, got none"),
         "no frame": ([1, 2], None, "DataFrame"),
         "no target": (history.drop(columns="y"), None, "it lacks y"),
         "text as target": (history.assign(y="x"), None, "Column y"),

@@ -48,6 +48,12 @@ def corners(figure: SvgFigure) -> list[list[float]]:
     return [[float(number) for pair in path for number in pair] for path in paths if len(path) > 2]
 
 
+def test_a_figure_is_short_where_a_notebook_prints_it() -> None:
+    figure = plot_leaderboard(TABLE, backend="svg")
+    assert repr(figure) == "SvgFigure(1 panel)"
+    assert figure._repr_html_() == figure.svg()
+
+
 def test_points_stand_where_their_values_are() -> None:
     drawn = figure(Line(np.array([0.0, 1.0, 2.0]), np.array([10.0, 30.0, 20.0]), "#0072B2"))
     at = texts(drawn)
