@@ -128,7 +128,7 @@ def _event_of(row: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     day_numbers([date], f"`holidays` of {shown(str(name))}", is_a(date, int))  # refuses what is no date
     event: dict[str, Any] = {"dates": _plain_dates([date])}
     for key in ("lower_window", "upper_window", "prior_scale"):
-        value = row.get(key)
+        value: Any = row.get(key)
         if _is_missing(value):
             continue
         if key != "prior_scale" and is_a(value, float) and math.isfinite(value) and value == int(value):
