@@ -128,7 +128,7 @@ def test_refusals(panel: Make, windows: Make) -> None:
         plot_residuals(frame, "ETS", lags=0)
     with pytest.raises(DataError, match="LSTM has none"):
         plot_residuals(frame.assign(LSTM=np.nan), "LSTM")
-    with pytest.raises(DataError, match="empty"):
+    with pytest.raises(DataError, match="must have rows"):
         plot_residuals(frame[:0], "LSTM")
     with pytest.raises(DataError, match="numeric column for each model"):
         plot_residuals(panel("a"))
