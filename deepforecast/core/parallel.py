@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import os
-import re
 import sys
 import threading
 import time
@@ -23,6 +22,7 @@ from typing import Any, Generic, Literal, TypeAlias, TypeVar
 import numpy as np
 
 from deepforecast.core import threads
+from deepforecast.core.exit_codes import ending
 from deepforecast.core.progress import Tick, counting, silent
 from deepforecast.errors import ParameterError, ParameterTypeError, TrainingError, shown
 
@@ -86,8 +86,7 @@ def map_items(
 ) -> list[T]:
     """Call `work(slice(i, i + 1))` for each item in worker processes: `map_chunks` for items that may kill their worker.
 
-    An item whose worker was lost twice gets `on_lost(item, error)` as its result, and the others go on. The error begins with
-    the item's name.
+    An item whose worker was lost twice gets `on_lost(item, error)` as its result, and the others go on; the error names it.
     """
     _check(workers)
     parts = [slice(item, item + 1) for item in range(len(names))]
@@ -228,9 +227,7 @@ class _Processes:
 class _Spread(Generic[T]):
     """One round over all slices, and then, while workers get lost, what they held once more."""
 
-    def __init__(
-        self, job: _Job[T], parts: list[slice], crew: _Crew, tick: Tick, on_lost: OnLost[T] | None
-    ) -> None:
+    def __init__(self, job: _Job[T], parts: list[slice], crew: _Crew, tick: Tick, on_lost: OnLost[T] | None) -> None:
         self.job, self.parts, self.crew, self.tick, self.on_lost = job, parts, crew, tick, on_lost
         self.done: dict[int, T] = {}
         self.said: dict[int, list[tuple[type[Warning], str]]] = {}
@@ -294,7 +291,7 @@ class _Spread(Generic[T]):
 
     def _given_up(self, lost: _Lost, tried: str) -> TrainingError:
         if self.job.names:
-            error = TrainingError(f"{shown(self.job.names[lost.held[0]])}: its worker process {_ending(lost.error)}")
+            error = TrainingError(f"{shown(self.job.names[lost.held[0]])}: its worker process {ending(lost.error)}")
             error.__cause__ = lost.error
             return error
         lines = str(lost.error).splitlines() or [""]
@@ -313,21 +310,6 @@ class _Spread(Generic[T]):
 class _Lost:
     held: list[int]
     error: Exception
-
-
-def _ending(error: Exception) -> str:
-    """How a worker process ended, by the exit codes in joblib's error, and what to do."""
-    look = "Run with workers=1 to see what happens there."
-    ends = re.findall(r"\b(SIG[A-Z0-9]+|EXIT)\((-?\d+)\)", str(error))  # joblib ends the other workers by SIGTERM
-    name, code = next((end for end in ends if end[0] != "SIGTERM"), ends[0] if ends else ("", ""))
-    if name == "SIGKILL":
-        return "ended with signal SIGKILL, probably for lack of memory. Use fewer series or fewer workers."
-    if name == "EXIT":
-        return f"ended with exit status {code}. {look}"
-    if name:
-        return f"ended with signal {name}. {look}"
-    reason = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0].rstrip('.')}"
-    return f"did not return its results: {shown(reason, 200)}. {look}"
 
 
 def _inline(job: _Job[T], part: slice, tick: Tick) -> T:

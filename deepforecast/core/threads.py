@@ -21,6 +21,7 @@ from typing import Any
 
 from deepforecast.core.cpus import affinity, quota
 from deepforecast.core.libraries import loaded
+from deepforecast.core.lightgbm_library import max_threads
 
 PASSIVE = {"OMP_WAIT_POLICY": "PASSIVE", "KMP_BLOCKTIME": "0"}
 """What `waiting_passively` sets: the first is read by every OpenMP, the second by Intel's and LLVM's only."""
@@ -282,27 +283,13 @@ def _pools() -> list[_Pool]:
     torch = sys.modules.get("torch")
     if hasattr(torch, "set_num_threads"):  # not while another thread is still importing it
         pools.append(_Pool("torch", True, torch.get_num_threads, torch.set_num_threads))  # type: ignore[union-attr]
-    lightgbm = getattr(sys.modules.get("lightgbm.basic"), "_LIB", None)
+    lightgbm: Any = getattr(sys.modules.get("lightgbm.basic"), "_LIB", None)
     if hasattr(lightgbm, "LGBM_SetMaxThreads"):  # models are read and written on the threads of the last training
-        maximum = partial(_lightgbm_maximum, lightgbm)
-        pools.append(_Pool("lightgbm", False, maximum, partial(_set_lightgbm_maximum, lightgbm)))
+        pools.append(_Pool("lightgbm", False, partial(max_threads, lightgbm), lightgbm.LGBM_SetMaxThreads))
     for library in _controllers():
         name = f"{library.user_api} {_short(library.filepath)}"
         pools.append(_Pool(name, library.user_api == "openmp", library.get_num_threads, partial(_set, library)))
     return pools
-
-
-def _lightgbm_maximum(library: Any) -> int:
-    """The most threads that LightGBM uses whatever its parameters; -1: no limit."""
-    import ctypes
-
-    maximum = ctypes.c_int(0)
-    library.LGBM_GetMaxThreads(ctypes.byref(maximum))
-    return maximum.value
-
-
-def _set_lightgbm_maximum(library: Any, threads: int) -> None:
-    library.LGBM_SetMaxThreads(threads)
 
 
 def _controllers() -> list[Any]:

@@ -44,7 +44,8 @@ def module(model: NeuralForecaster, panel: Panel) -> Any:
     def failed(error: TrainingError) -> None:
         """The weights are not finite: nothing can be forecast by them."""
         if "state_" in model.__dict__ and model.state_.learned["network"] is network:
-            model.unfit(f"its training diverged. {error}")
+            del model.__dict__["state_"]
+            model.__dict__["_failure"] = f"its training diverged. {error}"  # for NotFittedError
 
     return Training(network, _making.options(model, len(there)), ended=ended, failed=failed)
 
