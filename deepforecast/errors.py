@@ -49,6 +49,10 @@ class CapabilityError(DeepForecastError, ValueError):
     """The model cannot do what was asked of it."""
 
 
+class CalibrationError(CapabilityError, DataError):
+    """There are too few values or windows to calibrate the prediction intervals asked for."""
+
+
 class NotFittedError(DeepForecastError, ValueError, AttributeError):
     """The model has to be fitted first. Also caught by scikit-learn's class of that name."""
 

@@ -11,6 +11,7 @@ from deepforecast.errors import DataError, DataWarning, TrainingWarning, escaped
 ANSI = "\x1b[2J\x1b]0;owned\x07\r\n\u202e"
 BUILTINS = {
     "DataError": ValueError, "ParameterError": ValueError, "ParameterTypeError": TypeError, "CapabilityError": ValueError,
+    "CalibrationError": ValueError,
     "NotFittedError": ValueError, "TrainingError": ValueError, "ModelFileError": ValueError, "SaveError": OSError,
     "DependencyError": ImportError,
 }  # fmt: skip

@@ -16,7 +16,7 @@ from deepforecast.core.rolling import Fold, forecast_at, refuse_unknown_ahead
 from deepforecast.data.cutoffs import Window, ready
 from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.panel import Panel
-from deepforecast.errors import DataError, quietly
+from deepforecast.errors import CalibrationError, quietly
 
 if TYPE_CHECKING:
     from deepforecast.core.forecaster import Forecaster
@@ -62,7 +62,7 @@ def _windows(model: Forecaster, panel: Panel, horizon: int, needed: int, most: i
     room = panel.lengths - horizon - ready(panel, needed) + 1
     short = np.flatnonzero(room < 1)
     if len(short):
-        raise DataError(
+        raise CalibrationError(
             f"Conformal bands of {model.name} need {needed} values to learn from and {horizon} more to compare a forecast "
             f"with; series {fewer(panel, short)}. Leave such series out, give longer ones or a shorter horizon."
         )

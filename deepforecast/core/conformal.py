@@ -20,7 +20,7 @@ import numpy as np
 from deepforecast.core.forecast import Forecast
 from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.panel import Panel
-from deepforecast.errors import CapabilityError
+from deepforecast.errors import CalibrationError, CapabilityError
 
 METHODS = ("split", "adaptive")
 AIMS = np.array([0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99])  # miss rates followed
@@ -241,7 +241,7 @@ def _refuse_few(level: float, count: Ints, more: str) -> None:
     if fewest < needed:
         possible = math.floor(1e4 * fewest / (fewest + 1)) / 100
         way_out = f"Ask for a level of at most {possible:g}, or {more}" if fewest else more[0].upper() + more[1:]
-        raise CapabilityError(
+        raise CalibrationError(
             f"A conformal level of {level:g} needs at least {needed} calibration errors a step; there are {fewest}. {way_out}."
         )
 

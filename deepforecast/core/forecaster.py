@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
-from typing import Any, ClassVar, Self, SupportsIndex, dataclass_transform
+from typing import Any, ClassVar, Self, dataclass_transform
 
 import numpy as np
 
@@ -22,10 +22,10 @@ from deepforecast.core.forecast import Forecast, checked_horizon, checked_levels
 from deepforecast.core.foreign import Foreign
 from deepforecast.core.monitor import SILENT, Monitor
 from deepforecast.core.params import param
+from deepforecast.core.pickling import PickleProtocol
 from deepforecast.core.plausibility import checked_columns
 from deepforecast.core.scikit_learn import ScikitLearnProtocol, positional_target
 from deepforecast.core.state import Learned, State
-from deepforecast.core.threads import stay_on_one_thread_if_forked
 from deepforecast.data import frames
 from deepforecast.data.ahead import ahead
 from deepforecast.data.calendar import PER_DAY
@@ -39,7 +39,7 @@ from deepforecast.errors import CapabilityError, Kept, ParameterError, keeping, 
 
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(param,))
-class Forecaster(ScikitLearnProtocol):
+class Forecaster(ScikitLearnProtocol, PickleProtocol):
     """Base of all models. Parameters are declared with `param`; the constructor only stores, what is learned is in `state_`."""
 
     capabilities: ClassVar[Any] = CapabilitiesOf(Capabilities())
@@ -188,7 +188,8 @@ class Forecaster(ScikitLearnProtocol):
         before = type(self)(**{name: getattr(self, name) for name in checked})
         self.__dict__.update(checked)
         if before != self.clone(**{name: getattr(before, name) for name in self.said_at_predict}):
-            self.unfit()
+            for name in ("state_", "_failure"):
+                self.__dict__.pop(name, None)
         return self
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -209,11 +210,6 @@ class Forecaster(ScikitLearnProtocol):
 
     def __repr__(self) -> str:
         return params.written(self)
-
-    def __reduce_ex__(self, protocol: SupportsIndex) -> tuple[Any, ...]:
-        """For pickle and copy: both read or rebuild the boosters and networks after these calls."""
-        stay_on_one_thread_if_forked()
-        return _without_parameters, (type(self),), self.__getstate__()
 
     # -- for the engines -------------------------------------------------------------------------------------------------------
 
@@ -253,12 +249,6 @@ class Forecaster(ScikitLearnProtocol):
             raise not_fitted(type(self).__name__, self.__dict__.get("_failure", ""))
         return self.state_
 
-    def unfit(self, why: str = "") -> None:
-        """Forget what was learned; `NotFittedError` says why."""
-        self.__dict__.pop("state_", None)
-        self.__dict__.pop("_failure", None)
-        self.__dict__.update({"_failure": why} if why else {})
-
     def forecast_from(self, state: State, steps: int, future: Mapping[str, Covariate]) -> Forecast:
         """The forecast as arrays, with calibrated bands where there are; never a point that is not finite."""
         forecast = self._forecast(replace(state.learned, series=state.series), steps, future)
@@ -278,9 +268,9 @@ class Forecaster(ScikitLearnProtocol):
         bands = self.always_calibrates or self.intervals is not None
         needed = self._needs_to_fit(whole) if bands else self._needs(whole)
         if int((np.diff(whole.indptr) if whole.complete else whole.observed).min()) < needed:
-            from deepforecast.core.preparing import refuse_short
+            from deepforecast.core.preparing import refuse_short_to_fit
 
-            refuse_short(self, whole, needed)
+            refuse_short_to_fit(self, whole, needed)
         calibration = self._calibrated(panel) if bands else None  # before filling: each of its windows fills for itself
         learned = self._fit(whole, monitor)
         if kept:
@@ -403,12 +393,6 @@ class Forecaster(ScikitLearnProtocol):
 
 
 collect(Forecaster)
-
-
-def _without_parameters(cls: type[Forecaster]) -> Forecaster:
-    """A model whose parameters and state pickle or copy sets next."""
-    stay_on_one_thread_if_forked()
-    return cls.__new__(cls)
 
 
 def _lacks(model: Forecaster, hook: str) -> CapabilityError:

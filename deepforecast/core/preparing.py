@@ -14,7 +14,7 @@ from deepforecast.data import missing as gaps
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Ints
 from deepforecast.data.panel import Panel
-from deepforecast.errors import CapabilityError, DataError, say, some
+from deepforecast.errors import CalibrationError, CapabilityError, DataError, say, some
 
 if TYPE_CHECKING:
     from deepforecast.core.forecaster import Forecaster
@@ -61,14 +61,22 @@ def usable(panel: Panel, able: Capabilities) -> tuple[Panel, list[str]]:
     return panel, dropped
 
 
-def refuse_short(model: Forecaster, panel: Panel, needed: int, what: str = "values") -> None:
+def refuse_short(
+    model: Forecaster, panel: Panel, needed: int, what: str = "values", error: type[DataError] = DataError
+) -> None:
     """Every series has the values the model needs."""
     short = np.flatnonzero(panel.observed < needed)
     if len(short):
-        raise DataError(
+        raise error(
             f"{model.name} needs at least {needed} {what} a series; series {fewer(panel, short)}. Leave such series out, give "
             "longer ones, or choose a simpler model."
         )
+
+
+def refuse_short_to_fit(model: Forecaster, panel: Panel, needed: int) -> None:
+    """Every series has the values a fit needs, which calibrates prediction intervals where they are asked for."""
+    calibration = int(panel.observed.min()) >= model._needs(panel)  # the model itself could be fitted
+    refuse_short(model, panel, needed, error=CalibrationError if calibration else DataError)
 
 
 def fewer(panel: Panel, short: Ints) -> str:

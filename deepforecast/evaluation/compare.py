@@ -23,7 +23,7 @@ from deepforecast.data.columns import Columns, say_undeclared
 from deepforecast.data.cutoffs import Plan
 from deepforecast.data.frames import Floats, Frame
 from deepforecast.data.panel import Panel
-from deepforecast.errors import CapabilityError, DataError, TrainingError, say, shown
+from deepforecast.errors import CalibrationError, DataError, TrainingError, say, shown
 from deepforecast.evaluation.backtesting import USUAL, Backtest, checked_models, checked_options, planned, seeded
 from deepforecast.evaluation.criteria import Criteria, check_names, settled
 from deepforecast.evaluation.cross_validation import Rows, backtest, several, side_by_side
@@ -174,7 +174,7 @@ def _run_with_possible_levels(
 ) -> Run:
     """`run`, without the levels for which a conformal calibration has too few windows: points are ranked all the same."""
     found = run(model, panel, plan, refit, levels, seed, tick)
-    if not isinstance(found.cause, CapabilityError | DataError) or not _as_run(model, levels).calibrates:
+    if not isinstance(found.cause, CalibrationError):
         return found
     for count in reversed(range(len(levels))):
         candidate = model if count else model.clone(intervals=None)
@@ -183,6 +183,8 @@ def _run_with_possible_levels(
             missing = ", ".join(f"{level:g} %" for level in levels[count:])
             say(f"{model.name} is ranked without {missing} intervals, which cannot be calibrated: {found.cause}")
             return again
+        if not isinstance(again.cause, CalibrationError):
+            break
     return found
 
 

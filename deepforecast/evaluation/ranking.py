@@ -74,13 +74,9 @@ class Scores:
 
     def deciding(self, criteria: Criteria) -> Criterion:
         """The first criterion asked for that has a value in any series; said aloud if it is not the very first."""
-        names = some([one.column for one in criteria.asked], most=9)
         there = [one for one in criteria.asked if not np.isnan(self.values[one.column]).all()]
         if not there:
-            raise DataError(
-                f"Models are put in order by a score; none of {names} is defined for any series (actual values missing in all "
-                "windows, or nothing to scale by). Choose other windows or metrics."
-            )
+            raise _undefined(criteria)
         if there[0] is not criteria.asked[0]:
             say(
                 f"{criteria.asked[0].column} is undefined for every series (a constant history, or actual values that are all "
@@ -130,9 +126,11 @@ def _by_series(forecasts: Frame, models: Sequence[str], panel: Panel, history: F
     names = panel.series.columns
     needs = {need for one in criteria.all for need in one.metric.needs}
     metrics = [one for one in criteria.given if _computable(one, forecasts, models)]
+    if not metrics:
+        raise _undefined(criteria)
     found = score(
         forecasts,
-        metrics=metrics or ["mae"],  # a table to hold what is undefined
+        metrics=metrics,
         train=history if needs & {"scale", "squared_scale"} else None,
         by=["series"] if names.id is not None else ["model"],
         columns={"id": names.id, "time": names.time, "target": names.target},
@@ -143,6 +141,14 @@ def _by_series(forecasts: Frame, models: Sequence[str], panel: Panel, history: F
     table = frames.opened(found).to_pandas()
     undefined = [one.column for one in criteria.all if one.column not in table]
     return table.assign(**dict.fromkeys(undefined, np.nan))
+
+
+def _undefined(criteria: Criteria) -> DataError:
+    names = some([one.column for one in criteria.asked], most=9)
+    return DataError(
+        f"Models are put in order by a score; none of {names} is defined for any series (actual values missing in all windows, "
+        "nothing to scale by, or no prediction intervals). Choose other windows or metrics."
+    )
 
 
 def _computable(metric: Any, forecasts: Frame, models: Sequence[str]) -> bool:

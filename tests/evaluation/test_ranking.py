@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from typing import Any
 
@@ -78,6 +79,13 @@ def test_intervals_asked_for_by_the_model_are_left_out_alike(model: Any) -> None
     assert len(messages) == 1
 
 
+def test_series_too_short_for_the_model_are_not_tried_again(backtests: list[str]) -> None:
+    short = LinearModel(differences=[30])
+    found, _ = board([Naive(), short], monthly(40), n_windows=1, horizon=8)
+    assert "needs at least" in rows(found)["LinearModel"]["error"]
+    assert backtests == ["Naive", "LinearModel"]
+
+
 def test_series_too_short_for_any_calibration_are_ranked() -> None:
     options = {"horizon": 10, "n_windows": 1, "level": 80, "metrics": "mae", "options": Backtest(align="series")}
     found, messages = board([Naive(), LinearModel()], monthly(22), **options)
@@ -86,8 +94,23 @@ def test_series_too_short_for_any_calibration_are_ranked() -> None:
     assert "LinearModel needs at least 13 values a series" in messages[0]
 
 
-def test_a_failure_of_another_kind_stays_one() -> None:
+@pytest.fixture
+def backtests(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The models whose backtests were run, once for each."""
+    module: Any = sys.modules["deepforecast.evaluation.compare"]
+    run, names = module.run, list[str]()
+
+    def counted(model: Any, *given: Any) -> Any:
+        names.append(model.name)
+        return run(model, *given)
+
+    monkeypatch.setattr(module, "run", counted)
+    return names
+
+
+def test_a_failure_of_another_kind_stays_one(backtests: list[str]) -> None:
     found, _ = board([Naive(), LinearModel(windows=["mean_500"])], monthly())
+    assert backtests == ["Naive", "LinearModel"]
     assert "mean_500 needs" in rows(found)["LinearModel"]["error"]
     assert np.isnan(rows(found)["LinearModel"]["mase"])
 
