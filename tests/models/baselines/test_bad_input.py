@@ -135,7 +135,7 @@ def test_b080_b082_short_series(model: Forecaster, daily: Any, plain: Any, rows:
         return
     model.update(daily(after=rows, short=[1.0]))  # sigma stays that of the fit
     for banded in (lambda: model.predict(H, level=80), lambda: model.simulate(2, H)):
-        with pytest.raises(DataError, match="series short is not: the values of column y are too few to know") as few:
+        with pytest.raises(DataError, match="series short are not: the values of column y are too few to know") as few:
             banded()
         assert f"spread: at least {for_level} are needed, and in fit there were {rows}. Fit longer" in str(few.value)
 
