@@ -16,8 +16,10 @@ from numpy.typing import NDArray
 from deepforecast.kernels.compiling import bare, inner
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 LARGEST_TABLE = 1 << 21  # weights kept at once; beyond it those of an edge are made anew each time
+BLOCK = 1 << 13  # places smoothed at a time: their sums stay in the processor's cache, and `stop` is read in between
 
 
 class Window(NamedTuple):
@@ -65,8 +67,8 @@ def lay_down(n: int, window: Window, table: Floats) -> None:
 
 
 @bare
-def smooth_all(y: Floats, n: int, window: Window, table: Floats, between: Floats, out: Floats) -> None:
-    """Smooth `y[:n]` into `out`, with the weights of `lay_down`."""
+def smooth_all(y: Floats, n: int, window: Window, table: Floats, between: Floats, out: Floats, stop: Ints) -> None:
+    """Smooth `y[:n]` into `out`, with the weights of `lay_down`, until `stop[0]` is not 0."""
     seen, sides = min(n, window.width), edge_of(n, window)
     for right in range(2 if window.width < n else 1):
         first, turn = (n - 1, -1) if right else (0, 1)
@@ -74,9 +76,14 @@ def smooth_all(y: Floats, n: int, window: Window, table: Floats, between: Floats
         for place in range(sides):
             out[first + turn * place] = between[place]
     if window.width < n:
-        _accumulate(y, 0 * n, 1 + 0 * n, table, 0 * n, 1 + 0 * n, seen, between[: n - window.width + 1])
-        for place in range(n - window.width + 1):
-            out[sides + place] = between[place]
+        places = n - window.width + 1
+        for first in range(0, places, BLOCK):
+            if stop[0] != 0:
+                return
+            sums = between[: min(BLOCK, places - first)]
+            _accumulate(y, first, 1 + 0 * n, table, 0 * n, 1 + 0 * n, seen, sums)
+            for place in range(len(sums)):
+                out[sides + first + place] = sums[place]
 
 
 @inner
@@ -97,13 +104,13 @@ def smooth_phases(line: Line, phases: int, window: Window, between: Floats, out:
 
 
 @bare
-def smooth_line(line: Line, window: Window, own: Floats, out: Floats, to: int, beyond: int) -> None:
+def smooth_line(line: Line, window: Window, own: Floats, out: Floats, to: int, beyond: int, stop: Ints) -> None:
     """Smooth one series at every `jump`-th place and at the last one, straight lines between, to `out[to + i * stride]`; and
-    `beyond` places (0 or 1) further at both ends."""
+    `beyond` places (0 or 1) further at both ends; until `stop[0]` is not 0."""
     n, seen, half, stride = line.n, min(line.n, window.width), (window.width - 1) // 2, line.stride
     step = max(min(window.jump, n - 1), 1)
     first, before, place = 0, 0, -beyond
-    while place < n + beyond:
+    while place < n + beyond and stop[0] == 0:
         if place % step == 0 or place >= n:  # the last place, if none of these, is seen from the window of the one before it
             first = min(max(place - half, 0), n - seen)
         value = fit_at(line, window, place, first, own)

@@ -7,32 +7,34 @@ Reference: Cleveland, Cleveland, McRae & Terpenning (1990), STL: A Seasonal-Tren
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from deepforecast.kernels import loess
 from deepforecast.kernels.compiling import announced, bare, compiled, inner
-from deepforecast.kernels.loess import Floats, Line, Window
+from deepforecast.kernels.interrupting import interruptible
+from deepforecast.kernels.loess import Floats, Ints, Line, Window
 
-Ints = NDArray[np.int64]
 
-
-def decomposed(y: Floats, indptr: Ints, windows: Ints, loops: tuple[int, int, int]) -> tuple[Floats, Floats]:
+def decomposed(
+    y: Floats, indptr: Ints, windows: Ints, loops: tuple[int, int, int], stop: Ints | None = None
+) -> tuple[Floats, Floats]:
     """Trend, shape (rows,), and seasons, shape (seasons, rows), of series without missing values.
 
     `windows`: for each season its length, and the widths, degrees and jumps of the smoothers of season, trend and low-pass (10
     whole numbers); the season is taken out in this order. A series shorter than two seasons does without that one (its part is
-    0); without any the trend is the series. `loops`: inner and outer ones of STL, and of MSTL over the seasons.
+    0); without any the trend is the series. `loops`: inner and outer ones of STL, and of MSTL over the seasons. `stop`: one
+    number; the work ends soon after it is no longer 0.
     """
+    stop = np.zeros(1, np.int64) if stop is None else stop
     y = np.require(y, np.float64, ["C", "W"])
     trend, seasons = np.empty(len(y)), np.zeros((len(windows), len(y)))
     bounds, windows = (np.require(one, np.int64, ["C", "W"]) for one in (indptr, windows))
     with announced("the kernels of decomposition"):
-        _decompose(y, bounds, windows, np.array(loops, np.int64), trend, seasons)
+        interruptible(_decompose, stop, y, bounds, windows, np.array(loops, np.int64), trend, seasons)
     return trend, seasons
 
 
 @compiled
-def _decompose(y: Floats, indptr: Ints, windows: Ints, loops: Ints, trend: Floats, seasons: Floats) -> None:
+def _decompose(stop: Ints, y: Floats, indptr: Ints, windows: Ints, loops: Ints, trend: Floats, seasons: Floats) -> None:
     for i in range(len(indptr) - 1):
         begin, n = indptr[i], indptr[i + 1] - indptr[i]
         first = y[begin]
@@ -49,7 +51,7 @@ def _decompose(y: Floats, indptr: Ints, windows: Ints, loops: Ints, trend: Float
                     continue
                 for row in range(n):
                     rest[row] += seasons[one, begin + row]
-                _stl(rest, windows, one, loops, level, season)
+                _stl(rest, windows, one, loops, level, season, stop)
                 for row in range(n):
                     seasons[one, begin + row] = season[row]
                     rest[row] -= season[row]
@@ -58,7 +60,7 @@ def _decompose(y: Floats, indptr: Ints, windows: Ints, loops: Ints, trend: Float
 
 
 @inner
-def _stl(y: Floats, windows: Ints, one: int, loops: Ints, trend: Floats, season: Floats) -> None:
+def _stl(y: Floats, windows: Ints, one: int, loops: Ints, trend: Floats, season: Floats, stop: Ints) -> None:
     """One season of one series."""
     n, period = len(y), windows[one, 0]
     robust = loops[1] > 0
@@ -72,15 +74,17 @@ def _stl(y: Floats, windows: Ints, one: int, loops: Ints, trend: Floats, season:
         trend[row], season[row], weights[row] = 0.0, 0.0, 1.0
     for turn in range(loops[1] + 1):
         for _ in range(loops[0]):
+            if stop[0] != 0:
+                return
             for row in range(n):
                 left[row] = y[row] - trend[row]
-            _cycles(left, weights, period, cycle, between, own, cycles)
+            _cycles(left, weights, period, cycle, between, own, cycles, stop)
             _low_pass(cycles, n, period, left, passed)
-            _smooth(passed, weights, low, of_low, between, own, left)
+            _smooth(passed, weights, low, of_low, between, own, left, stop)
             for row in range(n):
                 season[row] = cycles[row + period] - left[row]
                 passed[row] = y[row] - season[row]
-            _smooth(passed, weights, slow, of_slow, between, own, trend)
+            _smooth(passed, weights, slow, of_slow, between, own, trend, stop)
         if turn < loops[1]:
             _weigh_remainders(y, trend, season, weights, left)
 
@@ -95,16 +99,20 @@ def _table(n: int, window: Window) -> Floats:
 
 
 @bare
-def _smooth(y: Floats, weights: Floats, window: Window, table: Floats, between: Floats, own: Floats, out: Floats) -> None:
+def _smooth(
+    y: Floats, weights: Floats, window: Window, table: Floats, between: Floats, own: Floats, out: Floats, stop: Ints
+) -> None:
     n = len(weights)
     if len(table) > 0:
-        loess.smooth_all(y, n, window, table, between, out)
+        loess.smooth_all(y, n, window, table, between, out, stop)
     else:
-        loess.smooth_line(Line(y, weights, n - n, n // n, n), window, own, out, n - n, n - n)
+        loess.smooth_line(Line(y, weights, n - n, n // n, n), window, own, out, n - n, n - n, stop)
 
 
 @inner
-def _cycles(y: Floats, weights: Floats, period: int, window: Window, between: Floats, own: Floats, out: Floats) -> None:
+def _cycles(
+    y: Floats, weights: Floats, period: int, window: Window, between: Floats, own: Floats, out: Floats, stop: Ints
+) -> None:
     """Smooth each phase of the season from cycle to cycle, and go one cycle beyond both ends."""
     n = len(weights)
     more = n % period
@@ -117,7 +125,7 @@ def _cycles(y: Floats, weights: Floats, period: int, window: Window, between: Fl
         return
     for phase in range(period):
         line = Line(y, weights, phase, period, (n - 1 - phase) // period + 1)
-        loess.smooth_line(line, window, own, out, phase + period, period // period)
+        loess.smooth_line(line, window, own, out, phase + period, period // period, stop)
 
 
 @bare

@@ -81,16 +81,20 @@ def taken_apart(panel: Panel, lengths: Sequence[int], smoothers: Smoothers) -> t
     """
     from deepforecast.kernels.stl import decomposed
 
-    windows, loops = smoothers.windows(lengths), smoothers.loops
+    windows, loops, stop = smoothers.windows(lengths), smoothers.loops, np.zeros(1, np.int64)
     y = panel.y if panel.complete else filled_by_seasons(panel.y, panel.indptr, lengths, CYCLES)
     passes = loops[0] * (loops[1] + 1) * loops[2]
     cost = 3e-9 * passes * panel.lengths * (10.0 + windows[:, 1:4].sum() * (10 if loops[1] else 1))
 
     def part(one: slice) -> tuple[Floats, Floats]:
         rows = slice(panel.indptr[one.start], panel.indptr[one.stop])
-        return decomposed(y[rows], panel.indptr[one.start : one.stop + 1] - panel.indptr[one.start], windows, loops)
+        return decomposed(y[rows], panel.indptr[one.start : one.stop + 1] - panel.indptr[one.start], windows, loops, stop)
 
-    parts = map_chunks(part, len(panel), cost=cost)
+    try:
+        parts = map_chunks(part, len(panel), cost=cost)
+    except BaseException:
+        stop[0] = 1  # for what still runs in other threads
+        raise
     return np.concatenate([trend for trend, _ in parts]), np.concatenate([found for _, found in parts], axis=1)
 
 
