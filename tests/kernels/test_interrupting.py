@@ -22,7 +22,7 @@ def test_ctrl_c_stops_a_kernel() -> None:
     stopped = threading.Event()
 
     def kernel(stop: np.ndarray) -> None:
-        signal.raise_signal(signal.SIGINT)
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
         for _ in range(5_000):
             if stop[0] != 0:
                 stopped.set()
