@@ -26,19 +26,21 @@ if TYPE_CHECKING:
 TESTED = 100  # series that are tested for unit roots and seasons
 LATEST = 400  # of each, so many of its last values
 SELDOM = 0.2  # of the values are 0 in a series of seldom demand
-N_SERIES = 100  # candidates are compared on at most so many series
+N_SERIES = 100  # the suggestion is tried on at most so many series
 N_OBSERVATIONS = 20_000  # and on so many observations of them all
-N_WINDOWS = 10  # and by at most so many origins, which lie in the last third of these series
+N_WINDOWS = 6  # after each fit, at most
+LEARNED = (1 / 2, 2 / 3, 5 / 6)  # shares of the history that fits learn from
+MANY_SERIES = 20  # from so many on the second fit is enough
+GAIN = 0.3  # share of the error that differences must save; divided by the root of the number of series
 SHORTEST_HORIZON = 6  # steps, where the model has no horizon of its own and the data no season
-GAIN = 0.05  # share of the error that differences must save
-MANY_SERIES = 20  # in which the errors of a few windows average out; in fewer the gain must be significant
-T_VALUE = 2.0
+
+TOO_SHORT = "The series are too short to compare differences of the target."
 
 Differences = tuple[int, ...]
 
 
 def differences_of(model: Regressive, panel: Panel) -> Differences:
-    """The differences that a model is given, or with "auto" those of least error in rolling forecasts."""
+    """The differences that a model is given, or with "auto" those that tests suggest and rolling forecasts confirm."""
     if model.differences is None:
         return ()
     if model.differences != "auto":
@@ -47,96 +49,82 @@ def differences_of(model: Regressive, panel: Panel) -> Differences:
         return ()
     seasons = _planning.seasons_of(model, panel)
     suggested = suggested_differences(panel, seasons, max(int(panel.observed.min()) // 2 - 1, 0))
-    return _confirmed(model, panel, suggested, seasons) if suggested else ()
+    return suggested if suggested and _confirmed(model, panel, suggested, seasons) else ()
 
 
-def _confirmed(model: Regressive, panel: Panel, suggested: Differences, seasons: tuple[int, ...]) -> Differences:
-    """The suggested differences, or one of them alone, if rolling forecasts at the horizon have less error than without."""
+def _confirmed(model: Regressive, panel: Panel, suggested: Differences, seasons: tuple[int, ...]) -> bool:
+    """Whether forecasts at the horizon have clearly less error with these differences: the more clearly the fewer series there
+    are, and of few after every one of several fits, for what suits one stretch of a series often does not suit the next."""
     horizon = model.own_horizon or max(min((season for season in seasons if season > 1), default=1), SHORTEST_HORIZON)
-    sample, horizon, n_windows = _sample(panel, horizon)
-    if not horizon:
-        return ()
-    without = _errors(model, sample, (), horizon, n_windows)
-    best: Differences = ()
-    largest = GAIN
-    for lags in dict.fromkeys([suggested, *((lag,) for lag in suggested)]):
-        errors = _errors(model, sample, lags, horizon, n_windows)
-        measured = np.isfinite(without - errors)
-        whole = without[measured].sum()
-        saved = float(1 - errors[measured].sum() / whole) if whole > 0 else 0.0
-        if saved > largest and (len(sample) >= MANY_SERIES or _consistent(without, errors)):
-            best, largest = lags, saved
-    return best
-
-
-def _consistent(without: Floats, errors: Floats) -> bool:
-    """Whether the mean gain (windows, series) exceeds its standard error `T_VALUE` times, over windows and over series: errors
-    of a window and errors of a series depend on each other."""
-    gain = 2 * (without - errors) / np.maximum(without + errors, np.finfo(float).tiny)
-    for axis in (0, 1):
-        observed = np.isfinite(gain).any(axis=axis)
-        means = np.nanmean(gain.compress(observed, axis=1 - axis), axis=axis)
-        if len(means) > 1 and means.mean() < T_VALUE * means.std(ddof=1) / np.sqrt(len(means)):
-            return False
-    return True
-
-
-def _sample(panel: Panel, horizon: int) -> tuple[Panel, int, int]:
-    """Some of the longer series, and how many steps and windows fit into their last third; 0 steps if they are too short."""
-    length = int(np.quantile(panel.lengths, 0.25, method="lower"))
-    long = np.flatnonzero(panel.lengths >= length)
-    chosen = long[np.unique(np.linspace(0, len(long) - 1, min(N_SERIES, len(long))).astype(int))]
-    sample = panel.take(chosen)
-    size = N_OBSERVATIONS // len(chosen)
-    sample = sample.between(np.maximum(sample.lengths - size, 0), sample.lengths)
-    third = min(length, size) // 3
-    horizon = min(horizon, third)
-    return sample, horizon, min(third // horizon, N_WINDOWS) if horizon else 0
-
-
-def _errors(model: Regressive, panel: Panel, differences: Differences, horizon: int, n_windows: int) -> Floats:
-    """The mean absolute error of each series and window, over the mean absolute change of the series from step to step."""
-    candidate = model.clone(differences=list(differences) or None, horizon=horizon, intervals=None)
-    compute = _direct_errors if model.strategy == "direct" else _rolling_errors
+    sample = _sample(panel)
+    learned = LEARNED if len(sample) < MANY_SERIES else LEARNED[1:2]
+    least = GAIN / np.sqrt(len(sample))
     try:
         with quietly():
-            errors, window, series = compute(candidate, panel, horizon, n_windows)
+            return all(_saved(model, sample, suggested, horizon, share) > least for share in learned)
     except DataError:  # too short for these differences
-        return np.full((n_windows, len(panel)), np.nan)
+        return False
+
+
+def _sample(panel: Panel) -> Panel:
+    """The last observations of some of the series, from their first value on; without the shortest quarter."""
+    chosen = panel.take(np.unique(np.linspace(0, len(panel) - 1, min(N_SERIES, len(panel))).astype(int)))
+    late = chosen.between(np.maximum(chosen.lengths - N_OBSERVATIONS // len(chosen), 0), chosen.lengths)
+    first = np.minimum(cutoffs.ready(late, 1) - 1, late.lengths)
+    left = late.lengths - first
+    long = np.flatnonzero(left >= np.quantile(left, 0.25, method="lower"))
+    return late.take(long).between(first[long], late.lengths[long])
+
+
+def _saved(model: Regressive, panel: Panel, differences: Differences, horizon: int, learned: float) -> float:
+    """The share of the error that differences save in three of four windows after this share of the history, which the models
+    learn from; errors of a series are counted in its mean absolute change from step to step."""
+    length = int(panel.lengths.min())
+    before = int(length * learned)
+    if not before:
+        raise DataError(TOO_SHORT)
+    horizon = min(horizon, length - before)
+    compute = _direct_errors if model.strategy == "direct" else _rolling_errors
+    candidates = (model.clone(differences=lags, horizon=horizon, intervals=None) for lags in (None, list(differences)))
+    without, errors = (compute(one, panel, horizon, length - before) for one in candidates)
     steps = np.abs(np.diff(panel.y, prepend=np.nan))
     steps[panel.indptr[:-1]] = np.nan
     change = _means(steps, panel.row_series, len(panel))
-    change[~(change > 0)] = np.nan
-    return _means(errors, window * len(panel) + series, n_windows * len(panel)).reshape(n_windows, len(panel)) / change
+    measured = np.isfinite(without - errors) & (change > 0)
+    shares = np.divide(1, change, out=np.zeros(len(change)), where=change > 0)
+    whole, left = (np.where(measured, one, 0) @ shares for one in (without, errors))
+    return float(np.quantile(1 - left[whole > 0] / whole[whole > 0], 0.25)) if whole.any() else 0.0
 
 
-def _rolling_errors(model: Regressive, panel: Panel, horizon: int, n_windows: int) -> tuple[Floats, Ints, Ints]:
-    """Absolute errors of forecasts by a model that is fitted before the first window; the window and the series of each."""
-    plan = cutoffs.Plan(horizon, n_windows, horizon)
-    folds = list(roll(model, panel, plan, every=0))
-    errors = np.stack([np.abs(fold.actual - fold.forecast.point(model.point_kind)) for fold in folds])
-    window, series, _ = np.indices(errors.shape)
-    return errors.reshape(-1), window.reshape(-1), series.reshape(-1)
+def _rolling_errors(model: Regressive, panel: Panel, horizon: int, rows: int) -> Floats:
+    """Mean absolute errors (windows, series) over the last rows, of a model that is fitted before the first window."""
+    spare = rows - horizon
+    n_windows = min(N_WINDOWS, spare // max(horizon // 2, 1) + 1)
+    plan = cutoffs.Plan(horizon, n_windows, max(spare // max(n_windows - 1, 1), 1))
+    errors = np.stack([np.abs(one.actual - one.forecast.point(model.point_kind)) for one in roll(model, panel, plan, every=0)])
+    owner = np.repeat(np.arange(n_windows * len(panel)), horizon)
+    return _means(errors.reshape(-1), owner, n_windows * len(panel)).reshape(n_windows, len(panel))
 
 
 @one_thread_if_forked()
-def _direct_errors(model: Regressive, panel: Panel, horizon: int, n_windows: int) -> tuple[Floats, Ints, Ints]:
+def _direct_errors(model: Regressive, panel: Panel, horizon: int, rows: int) -> Floats:
     """The same where each step has its own regressor: of the middle and the last step, for every origin in the windows."""
     plan = _planning.planned(model, panel, differences_of(model, panel))
     _, scales = plan.target.learn(panel, model.name)
     units = _units.of({**model._without_weights(panel).covariates, **panel.static})
     sampling = Sampling(plan, model._seen(panel, units), scales, model.number, model.takes_missing)
     sampling.weight = model._weights(panel)
-    errors, window, series = [], [], []
+    n_windows = min(N_WINDOWS, rows // horizon)
+    errors, owner = [], []
     for step in sorted({horizon // 2, horizon - 1}):
-        before, late = sampling.of(step).parted(n_windows * horizon)
+        before, late = sampling.of(step).parted(rows)
         if not len(before) or not len(late):
-            raise DataError("The series are too short to compare differences of the target.")
+            raise DataError(TOO_SHORT)
         error = np.abs(late.target - model._values(model._train(before, None), late.rows))
         errors.append(error * scales["scale"][late.series])
-        window.append(late.ends // horizon)
-        series.append(late.series)
-    return np.concatenate(errors), np.concatenate(window), np.concatenate(series)
+        owner.append(late.ends * n_windows // rows * len(panel) + late.series)
+    found = _means(np.concatenate(errors), np.concatenate(owner), n_windows * len(panel))
+    return found.reshape(n_windows, len(panel))
 
 
 def _means(values: Floats, owner: Ints, count: int) -> Floats:

@@ -9,7 +9,10 @@ import pandas as pd
 import pytest
 
 from deepforecast import GradientBoosting, LinearModel
+from deepforecast.core.rolling import roll
 from deepforecast.data.panel import Panel
+from deepforecast.errors import DataError
+from deepforecast.models.regression import _differences
 from deepforecast.models.regression._differences import differences_of
 
 H = 10
@@ -51,6 +54,129 @@ def test_auto_takes_no_differences_of_seldom_demand() -> None:
     demand = np.random.default_rng(2).poisson(0.3, (5, 200)).astype(float)
     assert chosen(demand) == ()
     assert chosen(demand, GradientBoosting, n_trees=20) == ()
+
+
+def test_auto_takes_no_differences_where_they_suit_one_stretch_of_a_series_alone() -> None:
+    """The level of a series with a season doubles: fitted before that, differences over the season are far better."""
+    week = np.tile([1, 1, 1.1, 1, 1.2, 0.6, 0.3], 129)[:900]
+    shift = np.where(np.arange(900) < 400, 100, 200) * week + np.random.default_rng(9).normal(0, 5, 900)
+    panel = Panel.from_frame(frame_of(shift[:816]))
+    assert _differences.suggested_differences(panel, (7,), 400) == (7,)
+    assert _differences._saved(LinearModel(), panel, (7,), 28, 1 / 2) > 0.9
+    assert differences_of(LinearModel(horizon=28), panel) == ()
+
+
+def faked(monkeypatch: pytest.MonkeyPatch, gains: Any, strategy: str = "recursive") -> None:
+    """Let differences save `gains` in each window, after a fit to a half, two thirds and five sixths of 300 values."""
+
+    def errors(model: Any, panel: Panel, horizon: int, rows: int) -> np.ndarray:
+        saved = np.atleast_1d(gains[[150, 100, 50].index(rows)] if np.ndim(gains[0]) else gains)
+        whole = np.linspace(1, 9, len(saved))
+        return np.repeat((whole * (1 - saved) if model.differences else whole)[:, None], len(panel), axis=1)
+
+    wanted, other = ("_direct_errors", "_rolling_errors")[:: 1 if strategy == "direct" else -1]
+    monkeypatch.setattr(_differences, wanted, errors)
+    monkeypatch.setattr(_differences, other, lambda *_: pytest.fail(f"{other} was asked"))
+
+
+@pytest.mark.parametrize("strategy", ["recursive", "direct", "direct_multioutput", "blocks"])
+def test_differences_of_few_series_save_much_after_every_fit(strategy: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for gains, found in [(0.31, (1,)), (0.29, ()), (-0.5, ())]:
+        faked(monkeypatch, [gains], strategy)
+        assert chosen(WALK[:1], strategy=strategy) == found
+    for fit in range(3):
+        gains = np.full((3, 1), 0.4)
+        gains[fit] = 0.2
+        faked(monkeypatch, gains, strategy)
+        assert chosen(WALK[:1], strategy=strategy) == ()
+
+
+def test_differences_save_in_three_of_four_windows(monkeypatch: pytest.MonkeyPatch) -> None:
+    faked(monkeypatch, [0.4, 0.4, -0.9, 0.4, 0.4])
+    assert chosen(WALK[:1]) == (1,)
+    faked(monkeypatch, [0.9, -0.1, -0.1, 0.9, 0.9])
+    assert chosen(WALK[:1]) == ()
+
+
+def test_more_series_need_less_and_many_one_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    walks = np.random.default_rng(5).normal(size=(25, 300)).cumsum(axis=1)
+    for count, least in [(4, 0.15), (16, 0.075), (25, 0.06)]:
+        for gain, found in [(least + 0.005, (1,)), (least - 0.005, ())]:
+            faked(monkeypatch, [gain])
+            assert chosen(walks[:count]) == found
+    faked(monkeypatch, [[-0.5], [0.1], [-0.5]])
+    assert chosen(walks[:19]) == ()
+    assert chosen(walks[:20]) == (1,)
+
+
+def test_each_series_counts_in_its_own_units(monkeypatch: pytest.MonkeyPatch) -> None:
+    scales = np.array([1.0, 1.0, 1.0, 1000.0])
+    walks = scales[:, None] * np.random.default_rng(5).normal(size=(4, 300)).cumsum(axis=1)
+    whole, left = (np.tile(scales * factor, (3, 1)) for factor in (1, np.array([0.5, 0.5, 0.5, 1.5])))
+    monkeypatch.setattr(_differences, "_rolling_errors", lambda model, *_: left if model.differences else whole)
+    assert chosen(walks) == (1,)
+
+
+@pytest.mark.parametrize(("given", "steps"), [({"horizon": 9}, 9), ({"horizon": None}, 7), ({"season_length": 1}, 6)])
+def test_candidates_are_compared_at_the_horizon_or_over_a_season(given: Any, steps: int, monkeypatch: Any) -> None:
+    asked: list[int] = []
+    monkeypatch.setattr(_differences, "_saved", lambda *given: asked.append(given[3]) or 0.0)
+    assert chosen(WALK, **{"horizon": None, **given}) == ()
+    assert asked == [steps]
+
+
+def test_a_sample_is_the_end_of_some_of_the_longer_series() -> None:
+    parts = [frame_of(np.arange(float(length))).assign(unique_id=f"s{length}") for length in range(150, 450, 2)]
+    sample = _differences._sample(Panel.from_frame(pd.concat(parts)))
+    assert len(sample) <= 100
+    assert sample.lengths.min() == sample.lengths.max() == 200
+    assert sample.y[-1] == 447
+    (alone,) = _differences._sample(Panel.from_frame(frame_of(np.arange(30_000.0)))).lengths
+    assert alone == 20_000
+
+
+def test_one_observation_is_too_short_to_compare() -> None:
+    panel = Panel.from_frame(frame_of(WALK))
+    with pytest.raises(DataError, match="too short"):
+        _differences._saved(LinearModel(), panel.between(panel.lengths - 1, panel.lengths), (1,), 6, 1 / 2)
+
+
+@pytest.mark.parametrize("horizon", [1, 6, 28, 90])
+def test_windows_lie_after_the_fit_and_reach_the_end(horizon: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    plans: list[Any] = []
+    monkeypatch.setattr(_differences, "roll", lambda *given, **also: (plans.append(given[2]), roll(*given, **also))[1])
+    for rows in (150, 100, 90):
+        panel = Panel.from_frame(frame_of(WALK))
+        errors = _differences._rolling_errors(LinearModel(horizon=horizon, differences=None), panel, horizon, rows)
+        plan = plans.pop()
+        assert (plan.horizon, errors.shape) == (horizon, (plan.n_windows, 3))
+        assert plan.n_windows == min(6, 1 + (rows - horizon) // max(horizon // 2, 1))
+        used = horizon + (plan.n_windows - 1) * plan.step
+        assert used <= rows < used + plan.n_windows or plan.n_windows == 1
+
+
+def test_errors_of_direct_steps_are_those_of_regressors_fitted_before_the_windows() -> None:
+    y = WALK[:2, :120]
+    model = LinearModel(horizon=5, strategy="direct", differences=None, scale=False, lags=1, ridge=0.0, **LAGS)
+    found = _differences._direct_errors(model, Panel.from_frame(frame_of(y)), 5, 20)
+    wanted = np.zeros((2, 2, 20))
+    for place, step in enumerate((2, 4)):
+        last = [one[: 120 - step - 1] for one in y]
+        then = [one[step + 1 :] for one in y]
+        x, z = (np.concatenate([one[:-20] for one in part]) for part in (last, then))
+        slope, level = np.polyfit(x, z, 1)
+        wanted[place] = [np.abs(z - level - slope * x)[-20:] for x, z in zip(last, then, strict=True)]
+    late = wanted.mean(axis=0).reshape(2, 4, 5).mean(axis=2)  # (series, windows), the oldest first
+    np.testing.assert_allclose(found, late.T[::-1], rtol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore:.*missing")
+@pytest.mark.parametrize("strategy", ["recursive", "direct", "blocks"])
+def test_auto_suits_series_that_begin_with_missing_values(strategy: str) -> None:
+    walks = np.random.default_rng(6).normal(1, 1, size=(3, 300)).cumsum(axis=1)
+    walks[0, :220] = np.nan
+    model = GradientBoosting(horizon=H, n_trees=5, strategy=strategy).fit(frame_of(walks))
+    assert np.isfinite(model.predict()["GradientBoosting"]).all()
 
 
 @pytest.mark.parametrize("given", [{"per_series": True}, {"detrend": True}, {"differences": None}], ids=str)
