@@ -30,7 +30,7 @@ N_SERIES = 100  # the suggestion is tried on at most so many series
 N_OBSERVATIONS = 20_000  # and on so many observations of them all
 N_WINDOWS = 6  # after each fit, at most
 LEARNED = (1 / 2, 2 / 3, 5 / 6)  # shares of the history that fits learn from
-MANY_SERIES = 20  # from so many on the second fit is enough
+MANY_SERIES = 20  # from so many on the first fit is enough
 GAIN = 0.3  # share of the error that differences must save; divided by the root of the number of series
 SHORTEST_HORIZON = 6  # steps, where the model has no horizon of its own and the data no season
 
@@ -57,7 +57,7 @@ def _confirmed(model: Regressive, panel: Panel, suggested: Differences, seasons:
     are, and of few after every one of several fits, for what suits one stretch of a series often does not suit the next."""
     horizon = model.own_horizon or max(min((season for season in seasons if season > 1), default=1), SHORTEST_HORIZON)
     sample = _sample(panel)
-    learned = LEARNED if len(sample) < MANY_SERIES else LEARNED[1:2]
+    learned = LEARNED if len(sample) < MANY_SERIES else LEARNED[:1]
     least = GAIN / np.sqrt(len(sample))
     try:
         with quietly():

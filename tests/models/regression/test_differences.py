@@ -104,7 +104,7 @@ def test_more_series_need_less_and_many_one_fit(monkeypatch: pytest.MonkeyPatch)
         for gain, found in [(least + 0.005, (1,)), (least - 0.005, ())]:
             faked(monkeypatch, [gain])
             assert chosen(walks[:count]) == found
-    faked(monkeypatch, [[-0.5], [0.1], [-0.5]])
+    faked(monkeypatch, [[0.1], [-0.5], [-0.5]])
     assert chosen(walks[:19]) == ()
     assert chosen(walks[:20]) == (1,)
 
