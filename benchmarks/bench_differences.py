@@ -263,7 +263,10 @@ def page(rows: Mapping[tuple[str, str, str], Any], earlier: Mapping[tuple[str, s
         lines.append(f"| {name} | {model} | {strategy} | {scores} | {seconds} |")
     daily = [row["auto"] / row["none"] - 1 for key, row in rows.items() if key[0] in TASKS and TASKS[key[0]].daily]
     worst = f"{100 * max(daily):+.1f} %"
-    lines += ["", f"Daily sets: `auto` to None at worst {worst}.", "", *page_alone(rows, earlier)]
+    both = [(earlier[key]["auto"], row["auto"]) for key, row in rows.items() if key[0] in TASKS and key in earlier]
+    lost = f"`before` was more than 2 % better in {sum(one < 0.98 * auto for one, auto in both)} of {len(both)} rows"
+    won = f"more than 2 % worse in {sum(one > 1.02 * auto for one, auto in both)}"
+    lines += ["", f"Daily sets: `auto` to None at worst {worst}. {lost}, {won}.", "", *page_alone(rows, earlier)]
     command = f"`python benchmarks/bench_differences.py`, {time.strftime('%Y-%m-%d')}."
     return "\n".join([*lines, command, ""])
 
