@@ -105,7 +105,8 @@ class TuningResult:
 
         Only complete trials count: the scores of pruned and failed ones are not of all windows. A parameter that not all of
         these have (of one of several models, or one that depends on another) cannot be compared with the others: it is at the
-        end, without an importance. Below 20 trials the order can be wrong.
+        end, with importance NaN. To rank the parameters of each of several models, search them with `Study(apart=True)`: the
+        result and its `others` have an importance each. Below 20 trials the order can be wrong.
 
         Parameters
         ----------
@@ -202,6 +203,12 @@ class TuningResult:
 
     def _gain(self) -> str:
         """How much better the best configuration is than the default one on data that the search did not see."""
+        default_is_best = self.best_model == self.space.models[self._tried(self.best_trial).model]
+        if default_is_best and (self.holdout is None or not self.holdout["error"].any()):
+            text = "The best configuration is the default one."
+            if self.holdout is None:
+                return text
+            return f"{text} On held-out data its {self.objectives[0]} is {self.holdout['held_out'].iloc[1]:.4g}."
         if self.holdout is None:
             return "Its gain on data that were not searched is not known. Set options=Study(holdout=1) to measure it."
         default, best = (self.holdout.iloc[row] for row in (0, 1))

@@ -700,7 +700,7 @@ def test_a_result_is_saved_and_gone_on_from(frame, tmp_path):
 
 
 def test_the_repr_says_what_came_of_it(frame):
-    text = repr(searched(Bent(), frame, 3))
+    text = repr(searched(Bent(away=3.0), frame, 3, options=Study(n_windows=1, space={"away": (-1.0, 1.0)})))
     assert text.startswith("TuningResult(Bent-h3: 3 trials (3 complete); best mase ")
     assert text.endswith("Its gain on data that were not searched is not known. Set options=Study(holdout=1) to measure it.")
 
@@ -716,8 +716,24 @@ def test_print_states_the_gain_on_held_out_data(frame, capsys):
     table = found.holdout.assign(gain_held_out=[0.0, -0.052], error="")
     assert "5.2% higher than the " in repr(replace(found, holdout=table))
     assert "ValueError: no" in repr(replace(found, holdout=table.assign(error=["", "ValueError: no"])))
-    alone = searched(Bent(away=0.0), frame, 1, options=Study(n_windows=1, holdout=1))
-    assert "the same as the " in repr(alone)
+    assert "the same as the " in repr(replace(found, holdout=table.assign(gain_held_out=0.0)))
+
+
+def test_print_says_that_the_default_configuration_is_the_best(frame):
+    found = searched(Bent(away=0.0), frame, 1, options=Study(n_windows=1, holdout=1))
+    score = found.holdout["held_out"][1]
+    text = f"The best configuration is the default one. On held-out data its mase is {score:.4g}."
+    assert repr(found).splitlines()[1] == text
+    assert repr(replace(found, holdout=None)).splitlines()[1] == "The best configuration is the default one."
+    assert "could not be measured: no" in repr(replace(found, holdout=found.holdout.assign(error=["", "no"])))
+
+
+def test_models_searched_apart_have_an_importance_each(frame):
+    space = {name: {"away": (-1.0, 1.0), "width": (1, 64)} for name in ("Bent", "B")}
+    options = Study(n_windows=1, apart=True, pruner=None, space=space)
+    found = searched([Bent(away=3.0), Bent(away=2.0, alias="B")], frame, 24, options=options)
+    for one in (found, *found.others):
+        assert one.importance()["importance"].sum() == pytest.approx(1)
 
 
 # -- what is refused -----------------------------------------------------------------------------------------------------------
