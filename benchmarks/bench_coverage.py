@@ -211,7 +211,9 @@ def sentence(name: str, figures: dict[str, str]) -> str:
         options.append("intervals='conformal'")
     how = f"with {', '.join(options)}" if options else "at defaults"
     shares = ", ".join(f"{key} {float(cell.split('/')[0]):.0f} %" for key, cell in figures.items())
-    return f"{PARAGRAPH} {how}: {shares} ({COMMAND})."
+    count = N_SERIES_SLOW.get(name)
+    series = "" if count is None else f"; {count} series of each set"
+    return f"{PARAGRAPH} {how}: {shares} ({COMMAND}{series})."
 
 
 def documented(source: str, name: str, figures: dict[str, str]) -> str:

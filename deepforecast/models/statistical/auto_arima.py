@@ -38,7 +38,7 @@ class AutoARIMA(ArimaFamily):
     Reference: Hyndman & Khandakar (2008), Journal of Statistical Software 27(3).
 
     Measured coverage of 80 % intervals at defaults: M1 yearly 56 %, M1 quarterly 57 %, M1 monthly
-    67 %, NN5 daily 88 % (benchmarks/bench_coverage.py).
+    67 %, NN5 daily 88 % (benchmarks/bench_coverage.py; 100 series of each set).
 
     >>> from deepforecast import datasets
     >>> model = AutoARIMA(horizon=3).fit(datasets.load("air_passengers"))
