@@ -23,7 +23,7 @@ from deepforecast.core.foreign import Foreign
 from deepforecast.core.monitor import SILENT, Monitor
 from deepforecast.core.params import param
 from deepforecast.core.pickling import PickleProtocol
-from deepforecast.core.plausibility import checked_columns
+from deepforecast.core.plausibility import LIMITS, checked_columns, checked_paths, excess
 from deepforecast.core.scikit_learn import ScikitLearnProtocol, positional_target
 from deepforecast.core.state import Learned, State
 from deepforecast.data import frames
@@ -97,7 +97,8 @@ class Forecaster(ScikitLearnProtocol, PickleProtocol):
         columns = state.series.rows(state.series.calendar.following(state.series.last, steps))
         found = columns_of(forecast, self.name, self.point_kind, levels, wanted)
         refuse_taken(found, columns)
-        checked_columns(found, state, self, levels, wanted)
+        if not (excess(found, state.value_range, levels, wanted) <= LIMITS).all():
+            checked_columns(found, state, self, levels, wanted)
         if len(found) > 1 and state.calibration is None:
             self._say_of_bands(state)
         if np.ptp(state.series.last) > steps * state.series.calendar.step:
@@ -127,7 +128,7 @@ class Forecaster(ScikitLearnProtocol, PickleProtocol):
         columns = state.series.rows(positions)
         refuse_taken(["sample", self.name], columns)
         columns["sample"] = np.tile(np.repeat(np.arange(samples), steps), len(state.series))
-        columns[self.name] = finite(paths.reshape(len(state.series), -1), state, self.name, spread_of=self).reshape(-1)
+        columns[self.name] = checked_paths(paths, state, self)
         state.series.warn_of_past_forecasts(self.name, steps)
         return frames.build(state.series.library, columns)
 
@@ -153,7 +154,6 @@ class Forecaster(ScikitLearnProtocol, PickleProtocol):
     def fine_tune(self, frame: Frame, *, static: Frame | None = None, **how: Any) -> Self:
         """Go on learning from the parameters found, on these histories. Networks take freeze=, max_steps=, learning_rate=."""
         from deepforecast.core.histories import refined
-
         self.state_ = self._heard(refined, frame, static, how)
         return self
 

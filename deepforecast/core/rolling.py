@@ -27,7 +27,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Fold:
-    """The forecasts of one window, arrays of shape (series, steps); `there`: which steps the panel has rows for."""
+    """The forecasts of one window, arrays of shape (series, steps); `there`: which steps the panel has rows for.
+
+    `value_range`: the smallest and the largest value of each series up to the cutoff, shape (series, 2).
+    """
 
     window: Window
     forecast: Forecast
@@ -37,6 +40,7 @@ class Fold:
     predict_seconds: float = 0.0
     fit_cpu: float = 0.0
     predict_cpu: float = 0.0
+    value_range: Floats | None = None
 
 
 def refit_every(refit: Any, local: bool) -> int:
@@ -76,7 +80,7 @@ def roll(model: Forecaster, panel: Panel, plan: Plan, *, every: int, monitor: Mo
             fitted, between = time.perf_counter(), time.process_time()
             fold = forecast_at(worker, panel, window, at, plan.gap, plan.horizon)
         seconds = (fitted - started, time.perf_counter() - fitted, between - before, time.process_time() - between)
-        yield Fold(fold.window, fold.forecast, fold.actual, fold.there, *seconds)
+        yield Fold(fold.window, fold.forecast, fold.actual, fold.there, *seconds, at.value_range)
     say_kept(kept)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from deepforecast.core.forecast import checked_levels, column_names, columns_of, no_distribution, refuse_taken
 from deepforecast.core.forecaster import Forecaster
 from deepforecast.core.parallel import configured, map_items
+from deepforecast.core.plausibility import excess, warn_of_far_forecasts
 from deepforecast.core.preparing import usable
 from deepforecast.core.progress import Tick, counting, uncounted
 from deepforecast.core.rolling import refit_every, roll
@@ -91,14 +92,18 @@ class Backtested:
 def backtest(
     model: Forecaster, panel: Panel, plan: Plan, refit: Any, levels: Sequence[float], tick: Tick = uncounted
 ) -> Backtested:
-    """One model through all windows of a plan; `tick` is told of each."""
+    """One model through all windows of a plan; `tick` is told of each. Implausible forecasts are warned of once."""
     parts: list[dict[str, Floats]] = []
+    ratios = np.zeros((len(panel), 2))
     spent = np.zeros(4)
     for fold in roll(model, panel, plan, every=refit_every(refit, model.capabilities.by_series)):
         flat = columns_of(fold.forecast, model.name, model.point_kind, levels, [])
         parts.append({name: values[fold.there.reshape(-1)] for name, values in flat.items()})
+        series = fold.window.series
+        ratios[series] = np.fmax(ratios[series], excess(flat, fold.value_range, levels))
         spent += fold.fit_seconds, fold.predict_seconds, fold.fit_cpu, fold.predict_cpu
         tick(1)
+    warn_of_far_forecasts(model.name, panel.series, ratios)
     return Backtested({name: np.concatenate([part[name] for part in parts]) for name in parts[0]}, *spent.tolist())
 
 

@@ -10,12 +10,24 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from deepforecast import AutoETS, Drift, LinearModel, Naive, Prophet, load
+from deepforecast import (
+    AutoETS,
+    Capabilities,
+    Drift,
+    LinearModel,
+    Naive,
+    Prophet,
+    compare,
+    cross_validate,
+    load,
+)
 from deepforecast.core.forecast import NormalForecast, SampledForecast
 from deepforecast.core.forecaster import Forecaster
 from deepforecast.core.plausibility import value_range
 from deepforecast.core.state import Learned
+from deepforecast.data.frames import Floats
 from deepforecast.data.panel import Panel
+from deepforecast.errors import DataWarning
 
 FAR = "lie far outside the history"
 
@@ -70,9 +82,12 @@ def warned(model: Forecaster, **arguments: Any) -> list[str]:
 @pytest.mark.parametrize("level", [50, 80, 95, 99, [80, 95]])
 def test_an_interval_wider_than_twenty_ranges_is_warned_of_at_any_level(level: Any) -> None:
     widest = 20 * 2 / (2 * 1.959964)  # a normal deviation whose 95 % interval has 20 times the range of the history, 2
-    assert warned(stated(1.001 * widest), level=level) == warned(stated(1e9), level=level)
-    (message,) = warned(stated(1.001 * widest), level=level)
-    assert message.startswith("Stated: forecasts of series s1 lie far outside the history: ")
+    for deviation, times in ((1.001 * widest, "up to 20"), (1.5 * widest, "up to 30"), (1e9, "over 1,000")):
+        (message,) = warned(stated(deviation), level=level)
+        assert message == (
+            "Stated: forecasts of series s1 lie far outside the history: 95 % intervals are "
+            f"{times} times as wide as its range. Use a shorter horizon or another model for these series."
+        )
     assert warned(stated(0.999 * widest), level=level) == []
 
 
@@ -82,10 +97,13 @@ def test_quantiles_are_judged_as_ends_of_intervals(quantiles: list[float]) -> No
     assert warned(stated(10.1), quantiles=quantiles) == []
 
 
-@pytest.mark.parametrize("mean", [7.1, -7.1])
+@pytest.mark.parametrize("mean", [7.2, -7.2])
 def test_a_point_more_than_three_ranges_outside_is_warned_of(mean: float) -> None:
-    assert len(warned(stated(mean=mean))) == 1
-    assert warned(stated(mean=0.98 * mean)) == []
+    (message,) = warned(stated(mean=mean))
+    assert "outside the history: points lie outside of it by up to 3.1 times its range. Use" in message
+    assert warned(stated(mean=0.97 * mean)) == []
+    (message,) = warned(stated(50.0, mean), level=95)
+    assert "intervals are up to 98 times as wide as its range and points lie outside of it by up to 3.1 times" in message
 
 
 def test_the_median_of_a_skewed_distribution_may_be_as_far_from_the_mean_as_points_from_the_history() -> None:
@@ -94,6 +112,57 @@ def test_the_median_of_a_skewed_distribution_may_be_as_far_from_the_mean_as_poin
     assert warned(model, quantiles=[0.5]) == []
     model.mean = 3 * 6.1
     assert len(warned(model, quantiles=[0.5])) == 1
+
+
+class Paths(Stated):
+    """Sample paths of the distribution."""
+
+    capabilities = Capabilities(distribution="analytic", simulates=True)
+
+    def _simulate(self, learned: Learned, steps: int, samples: int, seed: int, future: Any) -> Floats:
+        forecast = self._forecast(learned, steps, future)
+        draws = np.random.default_rng(seed).normal(size=(len(forecast.mean), samples, steps))
+        return np.asarray(forecast.mean[:, None] + forecast.deviation[:, None] * draws)
+
+
+def test_sample_paths_are_judged_as_the_forecasts_they_are_of() -> None:
+    model = Paths(horizon=2).fit(history())
+    for deviation, mean, words in ((20.0, 0.0, "95 % intervals are up to"), (1.0, 8.0, "points lie outside of it by up to 3.")):
+        model.deviation, model.mean = deviation, mean
+        with pytest.warns(DataWarning, match=f"^Paths: forecasts of series s1 lie far outside the history: {words}") as caught:
+            model.simulate(400)
+        assert len(caught) == 1
+        model.simulate(10)  # too few to tell
+    model.deviation, model.mean = 8.0, 0.0  # some paths lie outside by more than 3 times the range
+    assert np.abs(model.simulate(400)["Paths"]).max() > 4 * 2
+    values = model.simulate(30)
+    assert values["Paths"].tolist() == model._simulate(model.state_.standing, 2, 30, 0, {}).reshape(-1).tolist()
+
+
+class Growing(Stated):
+    """Five times the last value, at every step."""
+
+    capabilities = Capabilities(distribution="analytic")
+
+    def _forecast(self, learned: Learned, steps: int, future: Any) -> NormalForecast:
+        mean = 5.0 * np.repeat(learned["level"][:, None], steps, axis=1)
+        return NormalForecast(mean, np.full_like(mean, 0.1))
+
+
+@pytest.mark.filterwarnings("ignore:.*prediction intervals cover less than:UserWarning")
+@pytest.mark.parametrize("run", [cross_validate, compare])
+@pytest.mark.parametrize("level", [None, 80])
+def test_backtests_warn_once_per_model_of_all_series_and_windows(run: Any, level: Any) -> None:
+    frame, row = history(np.zeros(30), 3), np.tile(np.arange(30), 3)
+    for name, rows in (("s0", [9]), ("s1", [5, 19]), ("s2", [5])):  # the histories end with rows 9 and 19
+        frame.loc[(frame["unique_id"] == name) & np.isin(row, rows), "y"] = 1.0
+    models = [Growing(), Growing(alias="Other"), Naive()]
+    with pytest.warns(DataWarning, match=FAR) as caught:
+        run(models, frame, horizon=10, n_windows=2, level=level)
+    (message,) = (str(one.message) for one in caught if FAR in str(one.message))
+    words = "forecasts of series s0, s1 lie far outside the history: points lie outside of it by up to 4 times its range."
+    assert message.startswith(f"Growing: {words}")
+    assert message.endswith("The same holds for Other.")
 
 
 def test_five_series_are_named_and_all_are_counted() -> None:

@@ -25,7 +25,10 @@ from tests.helpers_models import FutureRegression
 from tests.screen import opened
 
 # The seasonal series are few and short: their intervals cover little, which is not what is tested here.
-pytestmark = pytest.mark.filterwarnings("ignore:.*prediction intervals cover less than:UserWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.*prediction intervals cover less than:UserWarning"),
+    pytest.mark.filterwarnings("ignore:.*lie far outside the history:UserWarning"),  # of models that are made to fail
+]
 
 FRAME = seasonal()
 TIMES = ["fit_seconds", "predict_seconds", "peak_mb"]

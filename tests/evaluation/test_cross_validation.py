@@ -314,6 +314,7 @@ def test_levels_of_several_models() -> None:
             cross_validate(Naive(), noisy(), horizon=2, level=wrong)
 
 
+@pytest.mark.filterwarnings("ignore:.*lie far outside the history:UserWarning")
 def test_a_level_of_a_model_without_a_distribution_is_refused_before_any_fit() -> None:
     class Never(Points):
         def _fit(self, panel: Panel, monitor: Any) -> Learned:
@@ -419,6 +420,7 @@ def test_options_are_checked_where_they_are_given(wrong: dict[str, Any]) -> None
         Backtest(**wrong)
 
 
+@pytest.mark.filterwarnings("ignore:.*lie far outside the history:UserWarning")
 def test_seeds_reach_every_model_that_has_one() -> None:
     frame = noisy()
     models = [Points(), Points(alias="B", seed=5), Naive(), Conformal(Points(), alias="C")]
