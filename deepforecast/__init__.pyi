@@ -236,7 +236,7 @@ class AutoARIMA(_AutoARIMA):
     Reference: Hyndman & Khandakar (2008), Journal of Statistical Software 27(3).
 
     Measured coverage of 80 % intervals at defaults: M1 yearly 56 %, M1 quarterly 57 %, M1 monthly
-    67 %, NN5 daily 88 % (benchmarks/bench_coverage.py).
+    67 %, NN5 daily 88 % (benchmarks/bench_coverage.py; 100 series of each set).
 
     horizon: steps to forecast when predict is not told
     season_length: steps after which a season repeats, or several of them
@@ -2882,7 +2882,7 @@ class UnobservedComponents(_UnobservedComponents):
     Reference: Harvey (1989), *Forecasting, Structural Time Series Models and the Kalman Filter*; Durbin & Koopman (2012).
 
     Measured coverage of 80 % intervals at defaults: M1 yearly 68 %, M1 quarterly 63 %, M1 monthly
-    76 %, NN5 daily 89 % (benchmarks/bench_coverage.py).
+    76 %, NN5 daily 89 % (benchmarks/bench_coverage.py; 40 series of each set).
 
     horizon: steps to forecast when predict is not told
     alias: name of the forecast column, in place of the class name
@@ -2896,7 +2896,7 @@ class UnobservedComponents(_UnobservedComponents):
     trigonometric: seasons made of waves, for long ones or several; season_length='auto' is then none
     harmonics: most waves of a trigonometric season; half its length if not given
     cycle: add a cycle of a length that is estimated
-    cycle_period: shortest and longest period of the cycle in time steps; 'auto' is 1.5 to 12 years
+    cycle_period: shortest and longest period of the cycle in time steps; 'auto': 1.5 to 12 years, at most the history
     stochastic_cycle: let the cycle change
     damped_cycle: let the cycle die away
     autoregressive: order of an autoregressive part
