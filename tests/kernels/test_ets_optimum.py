@@ -114,6 +114,36 @@ def test_choice_of_forms_is_as_likely_as_each_form_alone():
     assert (chosen > np.max(alone, axis=0)[:, 0] - 1.0).all()
 
 
+def wandering(seed):
+    """A monthly series of a random ETS(M,Ad,M): likelihoods with a maximum for a fixed and for a changing season or trend."""
+    random = np.random.default_rng(seed)
+    n = int(random.integers(60, 310))
+    random.integers(0, 4)
+    alpha, share = random.choice([0.05, 0.3, 0.7, 0.95]), [0, 0.1, 0.9]
+    gamma, beta, phi = random.choice(share) * (1 - alpha), random.choice(share) * alpha, random.choice([0.8, 0.95])
+    errors = random.normal(0, random.choice([0.02, 0.05, 0.1]), n)
+    level, slope, y = 100.0, random.normal(0, 0.5), np.empty(n)
+    season = random.choice([0.05, 0.15, 0.3]) * random.normal(size=12)
+    season -= season.mean()
+    for t in range(n):
+        base, factor = level + phi * slope, 1 + season[t % 12]
+        y[t] = max(base * factor * (1 + errors[t]), 1.0)
+        base = max(base, 5.0)
+        level, slope = max(base * (1 + alpha * errors[t]), 5.0), phi * slope + beta * base * errors[t]
+        season[t % 12] += gamma * factor * errors[t]
+    return y
+
+
+@pytest.mark.parametrize("seed", [23, 140, 384, 397])
+def test_choice_of_forms_finds_changing_and_fixed_components(seed):
+    forms = [Form(0, t, d, s) for t, d in ((0, 0), (1, 0), (1, 1)) for s in (0, 1)]
+    forms += [Form(1, t, d, s) for t, d in ((0, 0), (1, 0), (1, 1)) for s in (0, 1, 2)]
+    y = wandering(seed)
+    indptr, thorough = np.array([0, len(y)]), Settings(thorough=True, tolerance=1e-9)
+    chosen = fit(y, indptr, 12, forms, settings=Settings(penalties=np.zeros((1, len(forms))))).log_likelihood.max()
+    assert chosen > max(fit(y, indptr, 12, [form], settings=thorough).log_likelihood.item() for form in forms) - 0.5
+
+
 def test_a_call_of_the_kernel_does_limited_work(monkeypatch):
     calls = []
 

@@ -19,10 +19,13 @@ from deepforecast.kernels.ets.desk import (
     FENCED,
     FLAT,
     GUESS,
+    LAST,
     LAST_RESORT,
     LENGTH,
     LIKELY,
-    OPPOSITE,
+    OTHER_LEVEL,
+    OTHER_SEASON,
+    OTHER_TREND,
     PLACE,
     RATES_AT,
     ROOM,
@@ -48,16 +51,16 @@ from deepforecast.kernels.search import Search, begin
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-MOVING = 0.03  # gamma of a season that moves
-SLOW_SLOPE = 0.02  # beta, as a share of alpha, of a trend added to a form without one: it begins near that form's optimum
+MOVING = 0.03  # gamma of a season that changes
+SHARE = 0.1  # of alpha: beta of a trend that changes
 MIDDLE = 5.0  # of the values a first line is laid through
 
 
 @bare
-def seat(data: Data, plan: Plan, desk: Desk, order: Ints, place: int, group: Ints, k: int) -> None:
-    """Give a series to a lane."""
-    form, width = plan.forms[group[0]], group[2]
-    series = order[place]
+def seat(data: Data, plan: Plan, desk: Desk, job: Ints, width: int, k: int) -> None:
+    """Give a job to a lane."""
+    series, first = job[0], job[2]
+    form = plan.forms[first]
     start, end = data.indptr[series], data.indptr[series + 1]
     centre = data.centre[series] if adds_up(form) else 0.0
     count = 0.0
@@ -70,8 +73,8 @@ def seat(data: Data, plan: Plan, desk: Desk, order: Ints, place: int, group: Int
         desk.trail[at + TARGET * LANES] = value - centre if seen > 0.0 else 0.0
         if form[ERROR] == 1:
             desk.trail[at + VALUE * LANES] = value if seen > 0.0 else 1.0
-    desk.crew[SERIES, k], desk.crew[CANDIDATE, k], desk.crew[ATTEMPT, k] = series, group[0], 0
-    desk.crew[PLACE, k] = place
+    desk.crew[SERIES, k], desk.crew[PLACE, k], desk.crew[CANDIDATE, k], desk.crew[LAST, k] = series, job[1], first, job[3]
+    desk.crew[ATTEMPT, k] = 0
     desk.crew[LENGTH, k], desk.crew[FENCED, k] = end - start, form[FENCE] == 1
     desk.sums[COUNT * LANES + k] = count
     desk.sums[FLOOR * LANES + k] = count * data.floors[series, form[ERROR]]
@@ -90,16 +93,14 @@ def begin_lane(data: Data, plan: Plan, desk: Desk, search: Search, found: Floats
             parameters[j] = _found(search, desk.held, season, len(has), j, k)
         if start >= 0 and plan.has[start, j] == 1 and (j < FACTORS or plan.forms[start, SEASON] == form[SEASON]):
             parameters[j] = found[series, start, j]
-        elif start >= 0 and j == 1 and free[j] == 1 and form[STARTS + 2] == OPPOSITE:
-            parameters[j] = SLOW_SLOPE * parameters[0]
         elif AGAIN < start < 0 and j < RATES and free[j] == 1:
             parameters[j] = RATES_AT[-1 - start][j]
         elif j == TREND_STATE and free[j] == 1 and (start >= 0 or start == FLAT):
             parameters[j] = 0.0
         elif j >= FACTORS and j < FACTORS + season and free[j] == 1 and start == FLAT:
             parameters[j] = 1.0 if form[SEASON] == 2 else 0.0
-    if start == OPPOSITE:
-        _turn_rates(free, has, found[series, c], parameters)
+    if start <= OTHER_SEASON:
+        _change(start, free, has, found[series, c], parameters)
     if form[TREND] == 2 and free[TREND_STATE] == 1 and start > AGAIN and (start < 0 or plan.forms[start, TREND] < 2):
         parameters[TREND_STATE] = min(max(1.0 + parameters[TREND_STATE] / parameters[LEVEL], 0.8), 1.25)
     if AGAIN < start < 0 and form[TREND] == 0 and free[LEVEL] == 1:
@@ -135,24 +136,30 @@ def _found(search: Search, held: Floats, season: int, parameters: int, j: int, k
 
 
 @bare
-def _turn_rates(free: Ints, has: Ints, best: Floats, parameters: Floats) -> None:
-    """The best parameters so far, with rates on the other side: where likelihoods have two maxima, one is mostly there."""
+def _change(start: int, free: Ints, has: Ints, best: Floats, parameters: Floats) -> None:
+    """The best parameters so far with another season, trend or level: fixed where it changed, changing where it was fixed.
+
+    A season that begins to change does so with the factors of the first guess.
+    """
+    fixed_season, fixed_slope = best[2] < MOVING, best[1] < SHARE * best[0]
     for j in range(len(has)):
-        if has[j] == 1:
+        if has[j] == 1 and not (start == OTHER_SEASON and fixed_season and j >= FACTORS):
             parameters[j] = best[j]
     alpha = parameters[0]
-    if free[2] == 1:
-        if parameters[2] < MOVING:
-            parameters[0] = 0.5 * alpha if free[0] == 1 else alpha
-            parameters[2] = 0.6 * (1.0 - parameters[0])
-        else:
-            parameters[2] = 0.001
-    elif free[0] == 1:
-        parameters[0] = 0.3 * alpha if alpha > 0.5 else 0.5 + 0.5 * alpha
-    if free[1] == 1:
-        parameters[1] = (0.3 if parameters[1] < 0.05 * alpha else 0.005) * parameters[0]
-    if free[3] == 1:
-        parameters[3] = 0.85 if parameters[3] > 0.9 else 0.97
+    if start == OTHER_SEASON and free[2] == 1:
+        if fixed_season and free[0] == 1:
+            parameters[0], parameters[1] = 0.9 * alpha, 0.9 * parameters[1]
+        parameters[2] = 0.8 * (1.0 - parameters[0]) if fixed_season else 0.0005
+    if start == OTHER_TREND and free[1] == 1:
+        parameters[1] = (0.9 if fixed_slope else 0.005) * alpha
+        if free[3] == 1:
+            parameters[3] = 0.85 if fixed_slope else 0.97
+    if start == OTHER_LEVEL and free[0] == 1:
+        parameters[0] = 0.02 if alpha > 0.05 else 0.5 + 0.5 * alpha
+        if free[1] == 1:
+            parameters[1] = min(parameters[1], SHARE * parameters[0])
+        if free[2] == 1:
+            parameters[2] = min(parameters[2], 0.9 * (1.0 - parameters[0]))
 
 
 @part
@@ -161,7 +168,7 @@ def _start(form: Ints, found: Floats, attempt: int, c: int) -> int:
     if attempt == LAST_RESORT:
         return FLAT
     start = GUESS if attempt == WITH_FENCE else form[STARTS + attempt]
-    if start == OPPOSITE:
+    if start <= OTHER_SEASON:
         return start if math.isfinite(found[c, found.shape[1] + VALUE_OF]) else BOLD
     return start if start < 0 or math.isfinite(found[start, found.shape[1] + VALUE_OF]) else GUESS
 

@@ -17,9 +17,9 @@ ERROR, TREND, DAMPED, SEASON, WIDE, FENCE, SLOT, STARTS = range(8)
 bounds · FENCE: kept in the admissible region 0 not, 1 always, 2 if the optimum lies outside · SLOT: where the curvature at
 the optimum is kept, -1 nowhere · from STARTS on: where searches begin, at the optimum of another form or at a guess."""
 GUESS, BOLD, CALM, QUICK, FLAT, STILL, TIED, LOOSE, FIRM, FADING, STEADY = range(-1, -12, -1)
-AGAIN, OPPOSITE, NOWHERE = -12, -13, -14
-"""AGAIN goes on where the last search ended with rates that move, OPPOSITE begins at the form's best so far with rates on the
-other side: a season that is fixed where it moved, and the like."""
+AGAIN, OTHER_SEASON, OTHER_TREND, OTHER_LEVEL, NOWHERE = range(-12, -17, -1)
+"""AGAIN continues where the last search ended, with rates that are free. The OTHER starts are the form's best point so far with
+one component changed: likelihoods have two maxima mostly with a fixed and a changing season, trend or level."""
 RATES_AT = (
     (0.2, 0.02, 0.05, 0.95),
     (0.7, 0.2, 0.25, 0.85),
@@ -37,7 +37,7 @@ RATES_AT = (
 states are found, and AGAIN goes on from there with rates that move: with slow rates far states lead astray."""
 MOST_STARTS = 18
 LAST_RESORT, WITH_FENCE = MOST_STARTS, MOST_STARTS + 1  # attempts beyond the starts listed
-SERIES, PLACE, CANDIDATE, ATTEMPT, LENGTH, FENCED = range(6)  # rows of `crew`; PLACE: in the order of the call
+SERIES, PLACE, CANDIDATE, LAST, ATTEMPT, LENGTH, FENCED = range(7)  # rows of `crew`; PLACE: of the series in `memory`
 START, LIKELY, GRADIENT, ROOM = range(4)  # rows of `work`
 VALUE_OF, ROUNDS_OF = -2, -1  # the last two columns of `found`
 
@@ -70,7 +70,8 @@ class Desk(NamedTuple):
     anchor: Floats  # what is held before the first step, of what is not sought
     pulls: Floats
     sums: Floats
-    crew: Ints  # (6, LANES)
+    crew: Ints  # (7, LANES)
+    ceiling: Floats  # (LANES,): a search that does not promise to get below ends early
     work: Floats  # (4, parameters + 2)
     memory: Floats  # (places, slots, parameters, parameters): inverse Hessians
 

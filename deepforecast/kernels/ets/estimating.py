@@ -22,6 +22,7 @@ from deepforecast.kernels.ets.desk import (
     FENCE,
     FENCED,
     GRADIENT,
+    LAST,
     LAST_RESORT,
     LENGTH,
     MOST_STARTS,
@@ -62,22 +63,22 @@ Ints = NDArray[np.int64]
 FENCE_WEIGHT = 1e-4
 STEPS_PER_CALL = 2**20
 """Time steps that one call evaluates, about a second at most: Python handles Ctrl-C between calls."""
-QUEUE, STEPS = 3, 4  # of `group`
-TRIAL, PROSPECT, LEAST_GAIN = 8, 10.0, 0.05
-"""A further search for the same form ends early if after TRIAL evaluations PROSPECT times twice the gain that its quadratic
-model expects would not make it better than the form's best by LEAST_GAIN."""
+WIDTH, QUEUE, STEPS = 1, 2, 3  # of `group`
+LEAST_GAIN = 0.05
 
 
 @lean
 def fit_group(
-    data: Data, plan: Plan, desk: Desk, search: Search, found: Floats, order: Ints, group: Ints, limits: Floats
+    data: Data, plan: Plan, desk: Desk, search: Search, found: Floats, jobs: Ints, group: Ints, limits: Floats
 ) -> None:
-    """Fit the forms `group[0]` up to `group[1]`, which share a recursion with rows `group[2]` wide, to the series of `order`.
+    """Fit forms that share the recursion of form `group[0]`, with rows `group[1]` wide.
 
+    `jobs` (jobs, 4): a series, its place in `memory`, the first form to fit to it and the last + 1.
     `found` (series, forms, parameters + 2): parameters, minus the log-likelihood, evaluations.
-    `limits`: tolerance and most evaluations of a search, and whether further searches end early. A call ends after about
-    `STEPS_PER_CALL` steps and the next one continues: `group` counts the series begun (`QUEUE`) and the steps to evaluate
-    next (`STEPS`), both 0 before the first call, the latter 0 when all is done.
+    `limits`: of a search the tolerance and the most evaluations. A further search for a form ends early if after `limits[2]`
+    evaluations `limits[3]` times twice the gain that its quadratic model expects would not make it better than the form's best
+    by LEAST_GAIN. A call ends after about `STEPS_PER_CALL` steps and the next one continues: `group` counts the jobs begun
+    (`QUEUE`) and the steps to evaluate next (`STEPS`), both 0 before the first call, the latter 0 when all is done.
     """
     crew, queue, steps, evaluated = desk.crew, group[QUEUE], group[STEPS], NOTHING
     if steps == 0:
@@ -85,22 +86,23 @@ def fit_group(
             crew[SERIES, k] = -1
     while True:
         if steps > 0:
-            _evaluate(plan.forms[group[0]], desk, steps, group[2], found.shape[2] - 2 - data.design.shape[1] - FACTORS)
+            _evaluate(plan.forms[group[0]], desk, steps, group[WIDTH], found.shape[2] - 2 - data.design.shape[1] - FACTORS)
         evaluated += steps
         steps = NOTHING
         for k in range(LANES):
-            going = crew[SERIES, k] >= 0 and _judge(data, plan, desk, search, found, limits, group[2], k) == GO_ON
+            going = crew[SERIES, k] >= 0 and _judge(data, plan, desk, search, found, limits, group[WIDTH], k) == GO_ON
             if not going:
                 if crew[SERIES, k] >= 0:
                     _keep(data, plan, desk, search, found, k)
-                if crew[SERIES, k] < 0 or not _turn(plan, desk, found, group[1], k):
+                if crew[SERIES, k] < 0 or not _turn(plan, desk, found, k):
                     crew[SERIES, k] = -1
-                    if queue == len(order):
+                    if queue == len(jobs):
                         continue
-                    seat(data, plan, desk, order, queue, group, k)
+                    seat(data, plan, desk, jobs[queue], group[WIDTH], k)
                     queue += 1
                 begin_lane(data, plan, desk, search, found, k)
-            lay(data, plan, desk, search.trial[k], group[2], k)
+                desk.ceiling[k] = found[crew[SERIES, k], crew[CANDIDATE, k], found.shape[2] + VALUE_OF] - LEAST_GAIN
+            lay(data, plan, desk, search.trial[k], group[WIDTH], k)
             steps = max(steps, crew[LENGTH, k])
         if steps == 0 or evaluated >= STEPS_PER_CALL:
             group[QUEUE], group[STEPS] = queue, steps
@@ -133,9 +135,7 @@ def _evaluate(form: Ints, desk: Desk, steps: int, width: int, season: int) -> No
 
 
 @part
-def _judge(
-    data: Data, plan: Plan, desk: Desk, search: Search, found: Floats, limits: Floats, width: int, k: int
-) -> int:
+def _judge(data: Data, plan: Plan, desk: Desk, search: Search, found: Floats, limits: Floats, width: int, k: int) -> int:
     """Tell the search what a point is worth."""
     series, c = desk.crew[SERIES, k], desk.crew[CANDIDATE, k]
     form, free, regressors = plan.forms[c], plan.free[c], data.design.shape[1]
@@ -149,9 +149,8 @@ def _judge(
         for t in range(desk.crew[LENGTH, k]):
             gradient[first + r] += data.design[data.indptr[series] + t, r] * desk.trail[t * width + PULL * LANES + k]
     verdict = advance(search, k, value, gradient, limits[0], int(limits[1]))
-    tried = limits[2] > 0.0 and desk.crew[ATTEMPT, k] > 0 and search.rounds[k] >= TRIAL
-    best = found[series, c, found.shape[2] + VALUE_OF]
-    if tried and verdict == GO_ON and search.value[k] + PROSPECT * search.descent[k] > best - LEAST_GAIN:
+    promise = search.value[k] + limits[3] * search.descent[k]
+    if verdict == GO_ON and search.rounds[k] >= limits[2] and promise > desk.ceiling[k]:
         return STUCK
     return verdict
 
@@ -173,7 +172,7 @@ def _fence(form: Ints, season: int, desk: Desk, k: int, weight: float) -> float:
 
 
 @part
-def _turn(plan: Plan, desk: Desk, found: Floats, last: int, k: int) -> bool:
+def _turn(plan: Plan, desk: Desk, found: Floats, k: int) -> bool:
     """Turn to the next search of a lane's series; False where it was the last."""
     crew = desk.crew
     c, attempt = crew[CANDIDATE, k], crew[ATTEMPT, k]
@@ -187,7 +186,7 @@ def _turn(plan: Plan, desk: Desk, found: Floats, last: int, k: int) -> bool:
     if form[FENCE] == 2 and crew[FENCED, k] == 0 and _outside(form, mine, desk):
         crew[ATTEMPT, k], crew[FENCED, k] = WITH_FENCE, 1
         return True
-    if c + 1 == last:
+    if c + 1 == crew[LAST, k]:
         return False
     crew[CANDIDATE, k], crew[ATTEMPT, k], crew[FENCED, k] = c + 1, 0, plan.forms[c + 1, FENCE] == 1
     return True

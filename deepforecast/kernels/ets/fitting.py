@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -21,12 +22,13 @@ from deepforecast.kernels.ets.desk import (
     LOOSE,
     MOST_STARTS,
     NOWHERE,
-    OPPOSITE,
+    OTHER_LEVEL,
+    OTHER_SEASON,
+    OTHER_TREND,
     QUICK,
     RATES_AT,
     ROUNDS_OF,
     SEASON,
-    SLOT,
     STARTS,
     STEADY,
     STILL,
@@ -51,12 +53,14 @@ LONGEST_FREE_SEASON = 60
 """The factors a longer season begins with are those of a decomposition: a search for more of them takes too long."""
 PERFECT = 1e-10  # an error this small beside the spread is none
 MEMORY = 2**21  # numbers kept of the curvatures of a block of series
+LINE = 8  # numbers in a cache line
 GRID = 36  # binary places of a spread that are looked at
 SLOW_DAMPING = 0.975  # at which a thorough search goes on from a form without damping
 FAST_DAMPING = 0.85  # the same of a choice between forms
 MOST = 600  # evaluations of a search
-CLOSE, CLOSEST, POLISHED = 4.0, 3, 1
-"""Forms so close to the best, at most so many, are searched for again, each from so many starts."""
+BEST = 3  # forms of a series that a choice searches for again
+FIRST, SECOND, NEVER = (8, 10.0), (5, 100.0), (MOST, 0.0)
+"""When a further search for a form ends early, see `limits` of `fit_group`; SECOND where a choice searches again."""
 
 
 class Fits(NamedTuple):
@@ -73,7 +77,7 @@ class Settings(NamedTuple):
     """`bounds`: "usual", "admissible" or "both", which means "usual" where rates are given. `fixed` (4,) or (series, 4): rates
     that are given, NaN where they are sought, of all series alike. `states` (series, 2, 2 + season): given ones, factors to be
     added or multiplied. `tolerance`: of the log-likelihood. `thorough`: from more starts than one.
-    `penalties` (series, forms): what a choice adds to -2 log-likelihood; those it is between are then searched for again."""
+    `penalties` (series, forms): what a choice adds to -2 log-likelihood; its best forms are then searched for again."""
 
     bounds: str = "both"
     fixed: Floats | tuple[float, ...] = (np.nan, np.nan, np.nan, np.nan)
@@ -103,14 +107,16 @@ def fit(
     plan = _plan(every, season, design.shape[1], settings)
     found = np.full((len(indptr) - 1, len(every), guesses.shape[2] + 2), np.inf)
     found[:, :, ROUNDS_OF] = 0.0
-    limits = np.array([settings.tolerance, MOST, not settings.thorough], np.float64)
+    early = NEVER if settings.thorough else FIRST
+    limits = np.array([settings.tolerance, MOST, *early], np.float64)
     with announced("exponential smoothing"):
         data = Data(scaled, indptr, centre, floors, design, guesses)
-        _run(data, plan, _groups(every), units, found, limits)
+        again = None
         if settings.penalties is not None:
             penalties = np.full(found.shape[:2], np.inf)
-            penalties[:, [every.index(form) for form in forms]] = settings.penalties
-            _polish(data, _again(plan, every), units, found, limits, penalties)
+            penalties[:, [every.index(form) for form in forms]] = 0.5 * settings.penalties
+            again = _Again(_again(plan, every), penalties, np.array([settings.tolerance, MOST, *SECOND], np.float64))
+        _run(data, plan, _groups(every), units, found, limits, again)
     return _unscaled(found[:, [every.index(form) for form in forms]], forms, season, units)
 
 
@@ -138,16 +144,18 @@ def _groups(every: list[Form]) -> list[tuple[int, int]]:
 
 def starts_of(form: Form, every: list[Form], thorough: bool, choice: bool = False) -> list[int]:
     """Where the searches of a form begin: the optimum of the next smaller form, or a guess, first. Of a choice between forms
-    two more: whether one start ends in a local maximum decides which form is chosen."""
+    also that of the form with additive errors; the smaller forms are searched from a changed season or trend, too, so that the
+    larger ones begin at the better of two maxima."""
     smaller = [form._replace(damped=0), form._replace(trend=0, damped=0)]
     if form.trend == 2:
         smaller.insert(0, form._replace(trend=1))
     twin = form._replace(error=0)
     near = [every.index(one) for one in smaller if one != form and one in every][:1]
-    if form.error == 1 and twin in every:
-        near.append(every.index(twin))
+    twins = [every.index(twin)] if form.error == 1 and twin in every else []
     if choice and not thorough:
-        return [*near[:1], BOLD, OPPOSITE] if near else [GUESS, BOLD, OPPOSITE]
+        season, trend = form.season > 0 and form.trend == 0, form.season == 0 and form.damped == 1
+        return [*twins, *(near or [GUESS]), *[OTHER_SEASON] * season, *[OTHER_TREND] * trend]
+    near += twins
     guesses = [BOLD, GUESS, CALM, QUICK] if near else [GUESS, BOLD, CALM, QUICK]
     for slow in (STILL, TIED, LOOSE, FIRM, FADING, STEADY):
         guesses += [slow, AGAIN]
@@ -188,6 +196,14 @@ class _Units(NamedTuple):
     counts: Floats
     varies: Bools  # it is not constant
     positive: Bools
+
+
+class _Again(NamedTuple):
+    """How a choice between forms searches again."""
+
+    plan: Plan
+    penalties: Floats  # (series, forms): what is added to minus the log-likelihood
+    limits: Floats
 
 
 def _scaled(y: Floats, indptr: Ints) -> tuple[Floats, Floats, _Units]:
@@ -237,70 +253,77 @@ def _guesses(
     return guesses
 
 
-def _run(data: Data, plan: Plan, groups: list[tuple[int, int]], units: _Units, found: Floats, limits: Floats) -> None:
-    """Fit group after group, a block of series at a time so that what is remembered of them stays within bounds."""
+def _run(
+    data: Data,
+    plan: Plan,
+    groups: list[tuple[int, int]],
+    units: _Units,
+    found: Floats,
+    limits: Floats,
+    again: _Again | None,
+) -> None:
+    """Fit group after group, a block of series at a time so that what is remembered of them stays within bounds. `again`: of a
+    choice between forms, with the penalties; the best forms of each series are then searched for once more."""
     lengths, parameters, season = np.diff(data.indptr), plan.has.shape[1], plan.has.shape[1] - data.design.shape[1] - FACTORS
     order = np.flatnonzero(units.varies)
     order = order[np.argsort(-lengths[order], kind="stable")]
     search, block = new_search(LANES, parameters), max(LANES * 4, MEMORY // (len(plan.forms) * parameters**2))
-    for at in range(0, len(order), block):
-        some = order[at : at + block]
+    for some in np.array_split(order, max(1, math.ceil(len(order) / block))):
         memory = np.zeros((len(some), len(plan.forms), parameters, parameters))
         for first, last in groups:
             fits = units.counts[some] > plan.has[first].sum() - (season > 1 and plan.has[first, FACTORS])
             if plan.forms[first, ERROR] == 1 or plan.forms[first, SEASON] == 2 or plan.forms[first, TREND] == 2:
                 fits &= units.positive[some]
-            able = some[fits]
-            if len(able):
-                slots = _slots(plan.forms[first])
-                desk = _desk(int(lengths[able[0]]), slots, FACTORS + season, parameters, memory[fits])
-                _fit_group(data, plan, desk, search, found, able, (first, last, slots * LANES), limits)
-                memory[fits] = desk.memory
+            places = np.flatnonzero(fits)
+            jobs = np.column_stack([some[places], places, np.full_like(places, first), np.full_like(places, last)])
+            _fit_group(data, plan, jobs, search, found, memory, limits)
+        if again is not None:
+            _run_again(data, again, groups, search, found, memory, some)
 
 
-def _fit_group(
+def _run_again(
     data: Data,
-    plan: Plan,
-    desk: Desk,
+    again: _Again,
+    groups: list[tuple[int, int]],
     search: Search,
     found: Floats,
-    order: Ints,
-    group: tuple[int, int, int],
-    limits: Floats,
+    memory: Floats,
+    some: Ints,
 ) -> None:
+    """Search again for the best forms of each series; what is not better than before does not count."""
+    scores = found[some, :, VALUE_OF] + again.penalties[some]
+    ranks = np.argsort(np.argsort(scores, axis=1, kind="stable"), axis=1, kind="stable")
+    best, before = (ranks < BEST) & np.isfinite(scores), found[some]
+    for first, last in groups:
+        places, forms = np.nonzero(best[:, first:last])
+        jobs = np.column_stack([some[places], places, forms + first, forms + first + 1])
+        _fit_group(data, again.plan, jobs, search, found, memory, again.limits)
+    worse = found[some, :, VALUE_OF] > before[:, :, VALUE_OF]
+    found[some] = np.where(worse[:, :, None], before, found[some])
+
+
+def _fit_group(data: Data, plan: Plan, jobs: Ints, search: Search, found: Floats, memory: Floats, limits: Floats) -> None:
     """Fit a group of forms in calls of limited work: a signal is handled between calls."""
-    progress = np.array([*group, 0, 0])
+    if len(jobs) == 0:
+        return
+    parameters, form = plan.has.shape[1], plan.forms[jobs[0, 2]]
+    slots, steps = _slots(form), int(np.diff(data.indptr)[jobs[:, 0]].max())
+    desk = _desk(steps, slots, parameters - data.design.shape[1], parameters, memory)
+    progress = np.array([jobs[0, 2], slots * LANES, 0, 0])
     while True:
-        fit_group(data, plan, desk, search, found, order, progress, limits)
+        fit_group(data, plan, desk, search, found, jobs, progress, limits)
         if progress[STEPS] == 0:
             return
 
 
 def _again(plan: Plan, every: list[Form]) -> Plan:
-    """The plan with other starts, of searches that keep no curvature."""
+    """The plan of further searches, from the best point of a form with another season, trend or level."""
     forms = plan.forms.copy()
-    forms[:, SLOT], forms[:, STARTS:] = -1, NOWHERE
+    forms[:, STARTS:] = NOWHERE
     for number, form in enumerate(every):
-        starts = starts_of(form, every, True)[1 : 1 + POLISHED]
+        starts = [*[OTHER_SEASON] * (form.season > 0), *[OTHER_TREND] * (form.trend > 0), OTHER_LEVEL]
         forms[number, STARTS : STARTS + len(starts)] = starts
     return plan._replace(forms=forms)
-
-
-def _polish(data: Data, plan: Plan, units: _Units, found: Floats, limits: Floats, penalties: Floats) -> None:
-    """Search again for the forms a choice is between; what is not better than before does not count."""
-    scores = 2.0 * found[:, :, VALUE_OF] + penalties
-    scores[~np.isfinite(scores) | ~units.varies[:, None]] = np.inf
-    places = np.argsort(np.argsort(scores, axis=1, kind="stable"), axis=1, kind="stable")
-    close = (places < CLOSEST) & (scores <= scores.min(axis=1, keepdims=True) + CLOSE) & np.isfinite(scores)
-    lengths, before, width = np.diff(data.indptr), found[close], plan.has.shape[1]
-    search, memory = new_search(LANES, width), np.zeros((1, 1, width, width))
-    for form in np.flatnonzero(close.any(axis=0)):
-        some = np.flatnonzero(close[:, form])
-        some = some[np.argsort(-lengths[some], kind="stable")]
-        slots = _slots(plan.forms[form])
-        desk = _desk(int(lengths[some[0]]), slots, width - data.design.shape[1], width, memory)
-        _fit_group(data, plan, desk, search, found, some, (int(form), int(form) + 1, slots * LANES), limits)
-    found[close] = np.where(found[close][:, VALUE_OF:ROUNDS_OF] <= before[:, VALUE_OF:ROUNDS_OF], found[close], before)
 
 
 def _slots(form: Ints) -> int:
@@ -310,12 +333,20 @@ def _slots(form: Ints) -> int:
 
 
 def _desk(steps: int, slots: int, held: int, parameters: int, memory: Floats) -> Desk:
-    trail = np.zeros((steps, slots, LANES))
+    trail = _aligned(steps * slots * LANES)
     if slots > VALUE:
-        trail[:, VALUE] = 1.0
-    now, anchor, pulls = np.zeros((3, held * LANES))
-    crew, work = np.zeros((6, LANES), np.int64), np.zeros((4, parameters + 2))
-    return Desk(trail.reshape(-1), now, anchor, pulls, np.ones(7 * LANES), crew, work, memory)
+        trail.reshape(steps, slots, LANES)[:, VALUE] = 1.0
+    now, anchor, pulls, sums = (_aligned(number * LANES) for number in (held, held, held, 7))
+    sums[:] = 1.0
+    crew, work = np.zeros((7, LANES), np.int64), np.zeros((4, parameters + 2))
+    return Desk(trail, now, anchor, pulls, sums, crew, np.zeros(LANES), work, memory)
+
+
+def _aligned(size: int) -> Floats:
+    """Zeros that begin with a cache line: vector instructions on parts of two lines take up to half as long again."""
+    room = np.zeros(size + LINE)
+    first = -(room.ctypes.data // room.itemsize) % LINE
+    return room[first : first + size]
 
 
 def _unscaled(found: Floats, forms: list[Form], season: int, units: _Units) -> Fits:
