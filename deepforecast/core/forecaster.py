@@ -307,7 +307,8 @@ class Forecaster(ScikitLearnProtocol, PickleProtocol):
         return state
 
     def _steps(self, horizon: int | None) -> int:
-        self.fitted()
+        if "state_" not in self.__dict__:
+            self.fitted()  # raises
         horizon = self.own_horizon if horizon is None else horizon
         if horizon is None:
             raise ParameterError(f"horizon is needed: {self.name} was constructed without one. Say predict(horizon=...).")
