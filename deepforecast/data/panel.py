@@ -68,9 +68,10 @@ class Series:
         end, past = self.last.max(), ended_early(self.last, self.calendar, steps)
         if not len(past):
             return
+        span = "the only step lies" if steps == 1 else f"all {steps} steps lie"
         ends = some([f"{self.label(i)} ({self.calendar.text(int(self.last[i]))})" for i in past[:5]], len(past))
         say(
-            f"{model}: all {steps} steps lie before {self.calendar.text(int(end))}, the last time stamp of the panel, for "
+            f"{model}: {span} before {self.calendar.text(int(end))}, the last time stamp of the panel, for "
             f"series (last time stamp): {ends}. Leave these series out, or add their later observations."
         )
 

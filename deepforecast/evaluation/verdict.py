@@ -98,7 +98,8 @@ def undercoverage(board: Leaderboard) -> list[str]:
     """Name the models whose intervals cover over 10 percentage points too little, by more than chance, for each level.
 
     Errors of neighbouring steps are alike, so the mean of each series in each window counts as one observation: the share
-    covered must lie below the level by 1.645 standard errors of these means (one-sided test at 5 %).
+    covered must lie below the level by 1.645 standard errors of these means (one-sided test at 5 %). A single one is taken
+    for all covered or none.
     """
     sentences = []
     for column, criterion in board.criteria.items():
@@ -108,9 +109,10 @@ def undercoverage(board: Leaderboard) -> list[str]:
         groups: dict[tuple[int, bool], list[str]] = {}
         for _, row in board.table[board.table[column] < least - 1e-9].iterrows():
             means, values = _coverage_by_window(board, row["model"], criterion.level)
-            if values < ENOUGH_FOR_COVERAGE or len(means) < 2:
+            if values < ENOUGH_FOR_COVERAGE:
                 continue
-            if row[column] + ONE_SIDED * np.std(means, ddof=1) / np.sqrt(len(means)) < criterion.best:
+            variance = np.var(means, ddof=1) if len(means) > 1 else criterion.best * (1 - criterion.best)
+            if row[column] + ONE_SIDED * np.sqrt(variance / len(means)) < criterion.best:
                 group = groups.setdefault((values, row["model"] in board.settings["conformal"]), [])
                 group.append(f"{name(row['model'])} ({percent(row[column])})")
         of = f"{board.settings['series']:,} series in {many(board.settings['n_windows'], 'window')}"

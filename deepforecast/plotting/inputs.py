@@ -15,7 +15,7 @@ TAKES = {
     "report": "a fitted network or its `training_report_`",
 }
 ADVICE = {
-    "history": "Pass plot(history, model.predict(horizon=12)).",
+    "history": "Draw with plot(history, model.predict(horizon=12)).",
     "forecast": "Pass model.predict(horizon=12).",
     "table": "Pass compare([model], history, horizon=12).",
     "report": "Pass a fitted network, such as LSTM.",

@@ -81,7 +81,7 @@ def _read(table: Frame, needs: Sequence[str]) -> Scores:
     opened = inputs.opened(table, "table")
     lacking = [name for name in needs if name not in opened.columns]
     if lacking:
-        hint = "" if "seconds" in lacking else " Reshape what `score` returns: table.melt('model', var_name='metric')."
+        hint = "" if "seconds" in lacking else " What `score` returns must be reshaped: table.melt('model', var_name='metric')."
         raise DataError(
             f"`table` must have the columns {some(needs)}, got {some(opened.columns, most=10)}. Pass the leaderboard that "
             f"`compare` returns.{hint}"

@@ -40,7 +40,7 @@ def followed(text: str, **names: Any) -> Any:
 
 def test_a_model_in_place_of_a_history() -> None:
     text = refusal(plot, model := Naive().fit(HISTORY))
-    assert text.startswith("The history must be a pandas, polars or pyarrow DataFrame, got Naive(). Pass plot(")
+    assert text.startswith("The history must be a pandas, polars or pyarrow DataFrame, got Naive(). Draw with plot(")
     assert len(followed(text, model=model).axes) == 1
 
 

@@ -54,6 +54,7 @@ LONGEST_FREE_SEASON = 60
 PERFECT = 1e-10  # an error this small beside the spread is none
 MEMORY = 2**21  # numbers kept of the curvatures of a block of series
 LINE = 8  # numbers in a cache line
+PIECE = 2**22  # numbers set to 0 at a time
 GRID = 36  # binary places of a spread that are looked at
 SLOW_DAMPING = 0.975  # at which a thorough search goes on from a form without damping
 FAST_DAMPING = 0.85  # the same of a choice between forms
@@ -344,7 +345,9 @@ def _desk(steps: int, slots: int, held: int, parameters: int, memory: Floats) ->
 
 def _aligned(size: int) -> Floats:
     """Zeros that begin with a cache line: vector instructions on parts of two lines take up to half as long again."""
-    room = np.zeros(size + LINE)
+    room = np.empty(size + LINE)
+    for begin in range(0, len(room), PIECE):  # memory is taken at its first use: here, where Ctrl-C is handled, not in a kernel
+        room[begin : begin + PIECE] = 0.0
     first = -(room.ctypes.data // room.itemsize) % LINE
     return room[first : first + size]
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from deepforecast.core.kinds import is_a
-from deepforecast.errors import DataError, ParameterError, ParameterTypeError, shown, some
+from deepforecast.errors import DataError, ParameterError, ParameterTypeError, many, shown, some
 
 MODES = ("additive", "multiplicative")
 
@@ -104,8 +104,8 @@ def holidays_as_events(holidays: Any) -> Any:
     lacking = [name for name in ("holiday", "ds") if name not in table.columns]
     if lacking or not len(table):
         raise ParameterError(
-            f"`holidays` must be a frame with rows and the columns holiday and ds, got {some(table.columns)} in "
-            f"{len(table)} rows. Add {some(lacking or ['rows'])}."
+            f"`holidays` must be a frame with rows and the columns holiday and ds, got {many(len(table), 'row')} of "
+            f"{some(table.columns)}. Add {f'the columns {some(lacking)}' if lacking else 'rows'}."
         )
     events: dict[str, Any] = {}
     for row in table.iter_rows(named=True):

@@ -10,12 +10,13 @@ import numpy as np
 from deepforecast.core.idle import NO_SEASON
 from deepforecast.core.monitor import Monitor
 from deepforecast.core.params import param
+from deepforecast.core.preparing import fewer
 from deepforecast.core.registry import register
 from deepforecast.core.state import Learned
 from deepforecast.data.frames import Floats
 from deepforecast.data.frequency import PER_YEAR, seasons
 from deepforecast.data.panel import Panel
-from deepforecast.errors import ParameterError, TrainingWarning, say, shown
+from deepforecast.errors import DataError, ParameterError, TrainingWarning, say, shown
 from deepforecast.models.statistical._structural import Structural
 
 LEVELS = (
@@ -88,12 +89,18 @@ class UnobservedComponents(Structural):
     def _needs(self, panel: Panel) -> int:
         waves = sum(one["harmonics"] * 2 for one in self._waves())
         states = 2 + max(self._season(panel) - 1, 0) + waves + 2 * self.cycle + (self.autoregressive or 0)
-        fewest = states + len(panel.series.columns.future) + 3
-        return max(fewest, int(self._cycle_period(panel)[0]) + 1) if self.cycle and self.cycle_period == "auto" else fewest
+        return states + len(panel.series.columns.future) + 3
+
+    def _needs_to_fit(self, panel: Panel) -> int:
+        periods = self._cycle_periods(panel)
+        most = 0 if periods is None or self.cycle_period != "auto" else int(periods[0, 0]) + 1
+        return max(super()._needs_to_fit(panel), most)
 
     def _fit(self, panel: Panel, monitor: Monitor) -> Learned:
-        learned = super()._fit(panel, monitor)
         periods = self._cycle_periods(panel)
+        if periods is not None:
+            self._refuse_short_cycle(panel, periods)
+        learned = super()._fit(panel, monitor)
         if periods is not None:
             place = learned["names"].index("frequency.cycle")
             varies = learned["scale"] > 0
@@ -109,6 +116,15 @@ class UnobservedComponents(Structural):
                     TrainingWarning,
                 )
         return learned
+
+    def _refuse_short_cycle(self, panel: Panel, periods: Floats) -> None:
+        shortest, longest = periods.T
+        short = np.flatnonzero(shortest >= longest)
+        if len(short):
+            raise DataError(
+                f"{self.name}: the shortest period of the cycle, {shortest[0]:g} time steps, must be shorter than the history; "
+                f"series {fewer(panel, short)}. Set cycle_period=(shortest, longest), or cycle=False."
+            )
 
     def _season(self, panel: Panel) -> int:
         if self.season_length != "auto":
@@ -132,18 +148,19 @@ class UnobservedComponents(Structural):
         if self.cycle_period != "auto":
             shortest, longest = (float(period) for period in self.cycle_period)
             if shortest >= longest:
+                valid = (longest, shortest) if shortest > longest else (max(shortest / 2, SHORTEST_PERIOD), 2 * shortest)
                 raise ParameterError(
                     f"{self.name}: `cycle_period` must be (shortest, longest) with shortest < longest, got "
-                    f"{shown(self.cycle_period)}. Set, for example, cycle_period=({max(longest / 2, SHORTEST_PERIOD):g}, "
-                    f"{2 * shortest:g})."
+                    f"{shown(self.cycle_period)}. Set, for example, cycle_period=({valid[0]:g}, {valid[1]:g})."
                 )
             return shortest, longest
         frequency = panel.calendar.frequency
         steps_per_year = PER_YEAR.get(frequency.base, 0) / frequency.n
         shortest, longest = (years * steps_per_year for years in BUSINESS_CYCLE)
         if longest <= SHORTEST_PERIOD:
+            time = f"frequency {panel.calendar.freq}" if frequency.base else "integer time"
             raise ParameterError(
-                f"{self.name}: cycle_period has no default for frequency {panel.calendar.freq}; give (shortest, longest) in "
+                f"{self.name}: cycle_period has no default for {time}; give (shortest, longest) in "
                 "steps, for example cycle_period=(10, 40)."
             )
         return max(shortest, SHORTEST_PERIOD), longest
