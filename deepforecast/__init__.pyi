@@ -335,9 +335,10 @@ class AutoETS(_AutoETS):
     Where the best form multiplies and fails a series (see `ETS`), the best of those that add is taken. `error`,
     `trend`, `damped`, `seasonal` restrict; `multiplicative_trend` adds M and Md (with errors and season N or M). Likelihood,
     missing values, columns known ahead, intervals and `box_cox` (additive candidates) as in `ETS`. A season longer than 60
-    begins as its first turns have it, and counts in full. Each candidate is searched for from the optimum
-    of the next smaller one and from two other starts, and those within 4 of the best, at most three, once more; `ETS` of one
-    form looks further. Where errors or a season multiply, no forecast is below 0.
+    begins as its first turns have it, and counts in full. Each candidate is searched for from the optima
+    of the next smaller one and of the one with additive errors; the three best are then searched for again from points with
+    another season, trend and level. `ETS` of one form searches from more starts. Where errors or a season multiply, no
+    forecast is below 0.
     Bands as in `ETS`; they take the form chosen as known: with about 30
     values an 80 % band 12 steps ahead holds about 66 %.
     References: Hyndman, Koehler, Snyder & Grose (2002), *International Journal of Forecasting* 18; Hyndman & Khandakar (2008).

@@ -35,6 +35,7 @@ CHANGES: dict[str, Callable[[pd.Series], Any]] = {
     "noise": lambda y: np.random.default_rng(1).normal(size=len(y)),
     "constant": lambda y: 7.0,
 }
+pytestmark = pytest.mark.filterwarnings("ignore:.*lie far outside the history:UserWarning")  # of such values
 # Forms that multiply say it where values so changed leave them without a sound forecast.
 replaced = pytest.mark.filterwarnings("ignore:.*a form that multiplies:deepforecast.errors.DataWarning")
 changed = pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)

@@ -203,11 +203,11 @@ assert levels["levels"].max() <= train["y"].max() < changes["differences"].max()
 plot(passengers, levels.merge(changes), max_history=72)
 
 # %% [markdown]
-# `differences="auto"`, the default, takes the differences that tests of unit roots and of the season suggest (tutorial 04), if
-# forecasts of later parts of the series, at the horizon, have clearly less error with them than without: for one series 30 %
-# less in three of four windows, after every one of three fits; for $n$ series $\sqrt{n}$ times less than that, from 20 series
-# on after one fit. With a strategy other than recursive, a step is the difference from the last observed value, so that errors
-# do not add up.
+# `differences="auto"`, the default, takes the differences that tests of unit roots and of the season suggest (tutorial 04),
+# if forecasts of later parts of the series, at the horizon, have clearly less error with them than without: for one series 30
+# % less in three of four windows, after two of three fits, and some less after each; for $n$ series $\sqrt{n}$ times less
+# than that, from 20 series on after one fit. With a strategy other than recursive, a step is the difference from the last
+# observed value, so that errors do not add up.
 #
 # ## One model for all series
 #

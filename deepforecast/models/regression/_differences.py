@@ -54,16 +54,21 @@ def differences_of(model: Regressive, panel: Panel) -> Differences:
 
 def _confirmed(model: Regressive, panel: Panel, suggested: Differences, seasons: tuple[int, ...]) -> bool:
     """Whether forecasts at the horizon have clearly less error with these differences: the more clearly the fewer series there
-    are, and of few after every one of several fits, for what suits one stretch of a series often does not suit the next."""
+    are, and of few after most of several fits and more error after none, for what suits one stretch of a series often does not
+    suit the next."""
     horizon = model.own_horizon or max(min((season for season in seasons if season > 1), default=1), SHORTEST_HORIZON)
     sample = _sample(panel)
     learned = LEARNED if len(sample) < MANY_SERIES else LEARNED[:1]
-    least = GAIN / np.sqrt(len(sample))
+    saved: list[float] = []
     try:
         with quietly():
-            return all(_saved(model, sample, suggested, horizon, share) > least for share in learned)
+            for share in learned:
+                saved.append(_saved(model, sample, suggested, horizon, share))
+                if saved[-1] <= 0:
+                    return False
     except DataError:  # too short for these differences
         return False
+    return bool(np.median(saved) > GAIN / np.sqrt(len(sample)))
 
 
 def _sample(panel: Panel) -> Panel:
@@ -118,7 +123,7 @@ def _direct_errors(model: Regressive, panel: Panel, horizon: int, rows: int) -> 
     errors, owner = [], []
     for step in sorted({horizon // 2, horizon - 1}):
         before, late = sampling.of(step).parted(rows)
-        if not len(before) or not len(late):
+        if len(before) < 2 or not len(late):  # as many as a fit needs
             raise DataError(TOO_SHORT)
         error = np.abs(late.target - model._values(model._train(before, None), late.rows))
         errors.append(error * scales["scale"][late.series])

@@ -32,7 +32,7 @@ class LightGBM(Boosted):
     >>> from deepforecast import datasets
     >>> model = LightGBM(horizon=3, n_trees=50, learning_rate=0.1).fit(datasets.load("air_passengers"))
     >>> model.predict()["LightGBM"].round(-1).tolist()
-    [440.0, 420.0, 440.0]
+    [460.0, 430.0, 470.0]
     """
 
     capabilities = replace(Boosted.capabilities, explains=True)

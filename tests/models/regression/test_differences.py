@@ -80,15 +80,16 @@ def faked(monkeypatch: pytest.MonkeyPatch, gains: Any, strategy: str = "recursiv
 
 
 @pytest.mark.parametrize("strategy", ["recursive", "direct", "direct_multioutput", "blocks"])
-def test_differences_of_few_series_save_much_after_every_fit(strategy: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_differences_of_few_series_save_much_after_most_fits_and_something_after_all(strategy: str, monkeypatch: Any) -> None:
     for gains, found in [(0.31, (1,)), (0.29, ()), (-0.5, ())]:
         faked(monkeypatch, [gains], strategy)
         assert chosen(WALK[:1], strategy=strategy) == found
     for fit in range(3):
-        gains = np.full((3, 1), 0.4)
-        gains[fit] = 0.2
-        faked(monkeypatch, gains, strategy)
-        assert chosen(WALK[:1], strategy=strategy) == ()
+        for others, one, found in [(0.4, 0.1, (1,)), (0.9, -0.1, ()), (0.2, 0.9, ())]:
+            gains = np.full((3, 1), others)
+            gains[fit] = one
+            faked(monkeypatch, gains, strategy)
+            assert chosen(WALK[:1], strategy=strategy) == found
 
 
 def test_differences_save_in_three_of_four_windows(monkeypatch: pytest.MonkeyPatch) -> None:
