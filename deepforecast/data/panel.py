@@ -17,7 +17,7 @@ from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats, Frame, Ints
 from deepforecast.data.frequency import seasons
 from deepforecast.data.reading import read_keys, series_label
-from deepforecast.errors import DataError, say, some
+from deepforecast.errors import DataError, many, say, some
 
 EMPTY = "A frame has rows; this one is empty (columns, no rows). Give the history of at least one series."
 LATE = 7
@@ -68,11 +68,10 @@ class Series:
         end, past = self.last.max(), ended_early(self.last, self.calendar, steps)
         if not len(past):
             return
-        span = "the only step lies" if steps == 1 else f"all {steps} steps lie"
         ends = some([f"{self.label(i)} ({self.calendar.text(int(self.last[i]))})" for i in past[:5]], len(past))
         say(
-            f"{model}: {span} before {self.calendar.text(int(end))}, the last time stamp of the panel, for "
-            f"series (last time stamp): {ends}. Leave these series out, or add their later observations."
+            f"{model}: the forecasts ({many(steps, 'step')}) lie before {self.calendar.text(int(end))}, the last time stamp of "
+            f"the panel, for series (last time stamp): {ends}. Leave these series out, or add their later observations."
         )
 
     def take(self, numbers: Ints) -> Series:
