@@ -197,7 +197,8 @@ def outside(model: Any, frame: pd.DataFrame, steps: int) -> tuple[int, int, int]
         width = (forecast[f"{model.name}-hi-{level}"] - forecast[f"{model.name}-lo-{level}"]).to_numpy()
         violated |= width > WIDEST * extent + 1e-9 * np.abs(highest)
     series = forecast["unique_id"][violated].unique()
-    text = " ".join(str(one.message) for one in caught if one.category is DataWarning and "far outside the history" in str(one.message))
+    texts = [str(one.message) for one in caught if one.category is DataWarning]
+    text = " ".join(one for one in texts if "far outside the history" in one)
     warned = max([int(number) for number in re.findall(r"(\d+) in all", text)], default=0) if text else 0
     warned = warned or (len([name for name in frame["unique_id"].unique() if re.search(rf"\b{name}\b", text)]) if text else 0)
     return len(series), max(len(series) - warned, 0), warned

@@ -44,8 +44,8 @@ class AutoETS(Exponential):
     values an 80 % band 12 steps ahead holds about 66 %.
     References: Hyndman, Koehler, Snyder & Grose (2002), *International Journal of Forecasting* 18; Hyndman & Khandakar (2008).
 
-    Measured coverage of 80 % intervals at defaults: M1 yearly 61 %, M1 quarterly 67 %, M1 monthly
-    75 %, M4 hourly (100 series) 91 %, NN5 daily 88 % (benchmarks/bench_coverage.py).
+    Measured coverage of 80 % intervals at defaults: M1 yearly 61 %, M1 quarterly 66 %, M1 monthly
+    75 %, M4 hourly (100 series) 90 %, NN5 daily 88 % (benchmarks/bench_coverage.py).
 
     >>> from deepforecast import datasets
     >>> model = AutoETS(horizon=3).fit(datasets.load("air_passengers"))
