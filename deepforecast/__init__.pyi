@@ -343,8 +343,8 @@ class AutoETS(_AutoETS):
     values an 80 % band 12 steps ahead holds about 66 %.
     References: Hyndman, Koehler, Snyder & Grose (2002), *International Journal of Forecasting* 18; Hyndman & Khandakar (2008).
 
-    Measured coverage of 80 % intervals at defaults: M1 yearly 61 %, M1 quarterly 67 %, M1 monthly
-    75 %, M4 hourly (100 series) 91 %, NN5 daily 88 % (benchmarks/bench_coverage.py).
+    Measured coverage of 80 % intervals at defaults: M1 yearly 61 %, M1 quarterly 66 %, M1 monthly
+    75 %, M4 hourly (100 series) 90 %, NN5 daily 88 % (benchmarks/bench_coverage.py).
 
     horizon: steps to forecast when predict is not told
     season_length: steps after which the season repeats
