@@ -37,7 +37,7 @@ SEEN = ("loss", "rate", "norm", "seconds", "validated", "validation")  # arrays 
 
 def kept(learned: Learned) -> Learned:
     """What a file can hold of a trained network: the same fit gives the same bytes, so not how long its steps took."""
-    weights = {name: np.ascontiguousarray(value.cpu().numpy()) for name, value in learned["network"].state_dict().items()}
+    weights = {name: value.cpu().contiguous().numpy() for name, value in learned["network"].state_dict().items()}
     shared = {name: value for name, value in learned.shared.items() if name != "network"}
     record = {**shared["record"], "seconds": np.full(len(shared["record"]["seconds"]), np.nan)}
     return replace(learned, shared={**shared, "record": record, "weights": weights})

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from deepforecast import LSTM, MLP, NBEATS, DLinear, load
+from deepforecast import LSTM, MLP, NBEATS, DLinear, Seq2Seq, load
 from deepforecast.datasets import generate
 from deepforecast.errors import ModelFileError, SaveError
 from deepforecast.io import bundle
@@ -36,6 +36,12 @@ def test_equal_forecasts(file: tuple[MLP, Path]) -> None:
     found = load(path)
     pd.testing.assert_frame_equal(found.predict(9, level=80), model.predict(9, level=80), check_exact=True)
     pd.testing.assert_frame_equal(found.simulate(3), model.simulate(3), check_exact=True)
+
+
+def test_scalar_weights_are_saved(tmp_path: Path) -> None:
+    model = Seq2Seq(3, input_size=8, hidden_size=4, max_steps=1, start="learned", learned_temperature=True)
+    model.fit(generate(2, 60)).save(tmp_path / "model")
+    pd.testing.assert_frame_equal(load(tmp_path / "model").predict(), model.predict(), check_exact=True)
 
 
 def test_loading_waits_for_nobody_and_draws_from_no_generator_of_others(file: tuple[MLP, Path]) -> None:
