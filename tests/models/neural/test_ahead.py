@@ -15,7 +15,6 @@ from deepforecast.core.threads import torch_limited
 from deepforecast.errors import DataWarning
 
 ROWS, HORIZON = 24, 6
-MOST_BEFORE, MOST_IN_ALL = 34, 75
 
 
 def panel(series: int, rows: int, seed: int = 0) -> pd.DataFrame:
@@ -147,17 +146,6 @@ def test_the_clock_of_each_series_is_its_own() -> None:
     alone = model.predict(frame=frame[late])
     beside = model.predict(frame=frame)
     pd.testing.assert_frame_equal(alone, beside[beside.unique_id == "s0001"].reset_index(drop=True), check_exact=True)
-
-
-def test_few_functions_lie_between_the_call_and_the_network() -> None:
-    from tests.models.baselines.test_way import entered
-
-    model = fitted("DLinear", calendar=None)
-    model.predict()
-    way = entered(model.predict)
-    first = next(place for place, name in enumerate(way) if name.endswith("ForecastNetwork.forward"))
-    assert first <= MOST_BEFORE, way[:first]
-    assert len(way) <= MOST_IN_ALL, way
 
 
 def test_threads_are_as_they_were() -> None:
