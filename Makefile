@@ -4,6 +4,8 @@ PYTHON ?= python3
 WORKERS ?= 2
 ONLY ?=
 JOBS ?= 2
+BASE ?= HEAD~1
+DROPPED ?=
 TUTORIALS ?= full
 
 RUN := .venv/bin
@@ -17,12 +19,12 @@ export PYTHON
 unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all mutants check benchmark docs clean
+.PHONY: help demo test test-all golden mutants check benchmark docs clean
 
 help:  ## show this list
 	@echo "make TARGET, where TARGET is one of (the first one run makes .venv: 1 to 5 minutes, once)"
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | awk -F'|' '{ printf "  %-10s %s\n", $$1, $$2 }'
-	@echo "Variables: PYTHON=python3.12, WORKERS=0 (tests in one process), ONLY=name and JOBS=2 (mutants), TUTORIALS=short (docs)"
+	@echo "Variables: PYTHON=python3.12, WORKERS=0 (tests in one process), ONLY=name and JOBS=2 (mutants), BASE=commit, ONLY=text and DROPPED=case (golden), TUTORIALS=short (docs)"
 
 demo: $(READY)  ## compare models, tune, see attention, forecast, report, on data that ships (30 s)
 	@echo "demo: fitting, comparing, tuning models on data that ships with the library (about 30 s)"
@@ -35,6 +37,11 @@ test: $(READY)  ## the quick tests and every docstring example (about 6 min)
 test-all: $(READY)  ## every test: slow ones, faults, benchmark data, GPU where there is one (10 to 30 min)
 	@echo "test-all: every test (10 to 30 minutes); what is skipped is listed with its reason at the end"
 	@$(PYTEST)
+
+golden: $(READY)  ## forecasts of every model, bit for bit those of the commit BASE (30 s a side)
+	@echo "golden: 444 cases by the working tree and by $(BASE), on two cores (30 s a side; 3 min more where kernels changed)"
+	@$(RUN)/python -m tests.golden.comparison --base "$(BASE)" $(if $(ONLY),--only "$(ONLY)") \
+		$(if $(DROPPED),--dropped "$(DROPPED)")
 
 mutants: $(READY)  ## break each rule on purpose and see its test fail (2 s a rule, 10 min in all)
 	@echo "mutants: each patch of tests/mutants is applied to a copy; its test has to fail (about 2 s each)"

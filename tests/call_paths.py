@@ -11,7 +11,15 @@ from typing import Any, NamedTuple
 import deepforecast
 
 ROOT = os.path.dirname(os.path.realpath(deepforecast.__file__)) + os.sep
-NOT_NAMED = ("<listcomp>", "<dictcomp>", "<genexpr>", "<setcomp>", "<lambda>", "<module>", "__create_fn__")
+NOT_NAMED = (
+    "<listcomp>",
+    "<dictcomp>",
+    "<genexpr>",
+    "<setcomp>",
+    "<lambda>",
+    "<module>",
+    "__create_fn__",
+)
 
 
 class Function(NamedTuple):
@@ -23,7 +31,7 @@ class Function(NamedTuple):
 
 
 def functions_entered(call: Callable[[], object]) -> list[Function]:
-    """The package's distinct named functions that run, in order of first entry; no lambdas and comprehensions."""
+    """The package's named functions that run, in order of first entry; lambdas do not count."""
     functions: dict[Function, None] = {}
 
     def profile(frame: FrameType, event: str, argument: Any) -> None:
@@ -31,7 +39,9 @@ def functions_entered(call: Callable[[], object]) -> list[Function]:
         if event != "call" or not code.co_filename.startswith(ROOT):
             return
         if not any(name in code.co_qualname for name in NOT_NAMED):
-            functions.setdefault(Function(code.co_filename[len(ROOT) :], code.co_qualname, code.co_firstlineno))
+            functions.setdefault(
+                Function(code.co_filename[len(ROOT) :], code.co_qualname, code.co_firstlineno)
+            )
 
     previous = sys.getprofile()
     sys.setprofile(profile)

@@ -1,4 +1,4 @@
-"""Few functions and files lie on the path of one call: a limit for each family of models, to be lowered and never raised."""
+"""Limits of the functions and files that one call enters, by family of models: to be lowered."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 import deepforecast
 from tests.call_paths import functions_entered
 
-pytestmark = pytest.mark.skipif(pd.__version__ < "3", reason="the limits hold with pandas 3; pandas 2 needs some functions more")
+pytestmark = pytest.mark.skipif(pd.__version__ < "3", reason="the limits are those with pandas 3")
 
 LIGHT: dict[str, Any] = {"max_steps": 2}
 CALLS = {  # family and call -> model, parameters, most functions, most files
@@ -34,7 +34,10 @@ def panel(n_series: int = 3, length: int = 200) -> pd.DataFrame:
     days = pd.date_range("2020-01-01", periods=length, freq="D")
     season = 10 * np.sin(np.arange(length) * 2 * np.pi / 7)
     parts = [
-        pd.DataFrame({"unique_id": f"s{i}", "ds": days, "y": 50 + i + season + rng.normal(size=length)}) for i in range(n_series)
+        pd.DataFrame(
+            {"unique_id": f"s{i}", "ds": days, "y": 50 + i + season + rng.normal(size=length)}
+        )
+        for i in range(n_series)
     ]
     return pd.concat(parts, ignore_index=True)
 
@@ -42,11 +45,16 @@ def panel(n_series: int = 3, length: int = 200) -> pd.DataFrame:
 @pytest.mark.parametrize("call", CALLS)
 def test_functions_and_files_of_a_call(call: str) -> None:
     name, parameters, most_functions, most_files = CALLS[call]
-    model, new, frame = *(getattr(deepforecast, name)(horizon=7, **parameters) for _ in range(2)), panel()
+    model, new, frame = (
+        *(getattr(deepforecast, name)(horizon=7, **parameters) for _ in range(2)),
+        panel(),
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model.fit(frame).predict()  # imports and compilation are not on the path
-        functions = functions_entered(model.predict if call.endswith("predict") else lambda: new.fit(frame))
+        functions = functions_entered(
+            model.predict if call.endswith("predict") else lambda: new.fit(frame)
+        )
     files = {function.file for function in functions}
     report = "\n".join(f"{function.name}  [{function.file}]" for function in functions)
     assert len(functions) <= most_functions, f"{len(functions)} functions:\n{report}"

@@ -23,7 +23,7 @@ from deepforecast.core.index import MODELS
 
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-TARGETS = ["demo", "test", "test-all", "mutants", "check", "benchmark", "docs", "clean"]
+TARGETS = ["demo", "test", "test-all", "golden", "mutants", "check", "benchmark", "docs", "clean"]
 DECIMAL = re.compile(r"-?\d+\.\d{3,}(?!\.)")
 # Written so that this file does not match itself.
 PRIVATE = {

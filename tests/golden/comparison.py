@@ -1,0 +1,212 @@
+"""Compare forecasts of the working tree bit for bit with those of another commit (`make golden`).
+
+The other commit is checked out into a temporary folder, where its own `forecasts.py` runs with its
+own package, so a renamed parameter is no difference. If it has no such script, the working tree is
+compared with the stored summary alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+
+Arrays = Mapping[str, np.ndarray]
+ROOT = Path(__file__).resolve().parents[2]
+SCRIPT = Path("tests/golden/forecasts.py")
+KERNELS = Path("deepforecast/kernels")
+STORE = (
+    ROOT / "build" / "golden"
+)  # compiled kernels of the last base; each states the sources it was compiled from
+SHARES = 2
+
+
+def differences(
+    base: Mapping[str, Arrays], new: Mapping[str, Arrays], dropped: Iterable[str] = ()
+) -> list[str]:
+    """A line for each case or array that is missing, and for the first difference in an array."""
+    lines = [f"{case}: missing" for case in base if case not in new and case not in set(dropped)]
+    lines += [
+        f"{case}: is not in the base, so it cannot be dropped"
+        for case in dropped
+        if case not in base
+    ]
+    for case in (case for case in base if case in new):
+        for name, expected in base[case].items():
+            if name not in new[case]:
+                lines.append(f"{case}: array {name!r} is missing")
+            elif line := difference(expected, new[case][name]):
+                lines.append(f"{case}: {name}{line}")
+    return lines
+
+
+def difference(expected: np.ndarray, actual: np.ndarray) -> str:
+    """The first different bits of two float64 arrays, or "". NaN equals NaN, 0.0 is not -0.0."""
+    if expected.shape != actual.shape:
+        return f" has shape {actual.shape}, not {expected.shape}"
+    same = (expected.view(np.int64) == actual.view(np.int64)) | (
+        np.isnan(expected) & np.isnan(actual)
+    )
+    if same.all():
+        return ""
+    position = int(np.flatnonzero(~same)[0])
+    with np.errstate(invalid="ignore", divide="ignore"):
+        relative = np.abs(actual - expected) / np.maximum(np.abs(expected), np.abs(actual))
+    relative = np.where(
+        np.isnan(relative), np.where(np.isnan(expected) == np.isnan(actual), 0.0, np.inf), relative
+    )
+    pair = f"{expected.flat[position]!r} != {actual.flat[position]!r}"
+    count = f"{int((~same).sum())} of {same.size} differ"
+    return f"[{position}]: {pair} ({count}, by at most {relative[~same].max():.1e} relative)"
+
+
+def read(paths: Iterable[Path]) -> dict[str, dict[str, np.ndarray]]:
+    """The arrays of several files by case."""
+    cases: dict[str, dict[str, np.ndarray]] = {}
+    for path in paths:
+        with np.load(path) as file:
+            for key in file.files:
+                case, _, name = key.partition("|")
+                cases.setdefault(case, {})[name] = file[key]
+    return cases
+
+
+def run(root: Path, folder: Path, only: str = "") -> tuple[dict[str, dict[str, np.ndarray]], float]:
+    """The arrays of one side, by its own script in two processes of one thread, and the seconds."""
+    began = time.monotonic()
+    threads = dict.fromkeys(
+        ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"), "1"
+    )
+    environment = {
+        **os.environ,
+        **threads,
+        "PYTHONPATH": str(root),
+        "PYTHONHASHSEED": "0",
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+    paths = [folder / f"{share}.npz" for share in range(SHARES)]
+    command = [sys.executable, "-m", "tests.golden.forecasts", "--only", only]
+    processes = [
+        subprocess.Popen(
+            [*command, str(path), "--share", f"{share}/{SHARES}"], cwd=root, env=environment
+        )
+        for share, path in enumerate(paths)
+    ]
+    try:
+        codes = [process.wait() for process in processes]
+    finally:
+        for process in processes:
+            process.kill()
+    if any(codes):
+        raise SystemExit(f"golden: {SCRIPT} failed in {root}")
+    return read(paths), time.monotonic() - began
+
+
+@contextmanager
+def worktree(commit: str) -> Iterator[Path]:
+    """A checkout of a commit, removed afterwards, with kernels compiled from the same sources."""
+    with tempfile.TemporaryDirectory(prefix="golden-") as folder:
+        root = Path(folder, "base")
+        git("worktree", "add", "--detach", "--quiet", str(root), commit)
+        try:
+            for source in (STORE, ROOT / KERNELS):
+                copy_compiled(source, root / KERNELS)
+            yield root
+            shutil.rmtree(STORE, ignore_errors=True)
+            copy_compiled(root / KERNELS, STORE)
+        finally:
+            git("worktree", "remove", "--force", str(root))
+
+
+def copy_compiled(source: Path, target: Path) -> None:
+    """Copy compiled kernels; numba takes none whose index states other sources."""
+    for path in source.rglob("*.nb[ic]"):
+        copy = target / path.relative_to(source)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(path, copy)
+
+
+def git(*arguments: str) -> str:
+    """What git prints."""
+    return subprocess.run(
+        ["git", *arguments], cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True
+    ).stdout.strip()
+
+
+def stop(number: int, frame: object) -> None:
+    """Let a signal end the program the way Ctrl-C does, so that the worktree is removed."""
+    raise KeyboardInterrupt
+
+
+def main() -> int:
+    """Run both sides, print the differences and return the exit status."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--base", default="HEAD~1", help="commit to compare the working tree with (default: HEAD~1)"
+    )
+    parser.add_argument(
+        "--dropped",
+        action="append",
+        default=[],
+        metavar="CASE",
+        help="a case that was removed on purpose",
+    )
+    parser.add_argument(
+        "--only", default="", metavar="TEXT", help="only cases whose name contains this"
+    )
+    options = parser.parse_args()
+    signal.signal(signal.SIGTERM, stop)
+    commit = git("rev-parse", "--verify", f"{options.base}^{{commit}}")
+    name = f"{options.base} ({commit[:9]})" if options.base != commit[:9] else options.base
+    if subprocess.run(
+        ["git", "cat-file", "-e", f"{commit}:{SCRIPT}"], cwd=ROOT, stderr=subprocess.DEVNULL
+    ).returncode:
+        print(f"golden: {name} has no {SCRIPT}; comparing with the stored summary alone")
+        return subprocess.run(
+            [sys.executable, "-m", "tests.golden.forecasts", "--check"], cwd=ROOT
+        ).returncode
+    with tempfile.TemporaryDirectory(prefix="golden-") as folder:
+        sides = [Path(folder, side) for side in ("new", "base")]
+        for side in sides:
+            side.mkdir()
+        new, new_seconds = run(ROOT, sides[0], options.only)
+        with worktree(commit) as root:
+            base, base_seconds = run(root, sides[1], options.only)
+    print(
+        f"golden: {len(new)} cases of the working tree in {new_seconds:.0f} s, {len(base)} of {name} in {base_seconds:.0f} s"
+    )
+    added = [case for case in new if case not in base]
+    added += [
+        f"{case}: array {array!r}"
+        for case in new
+        if case in base
+        for array in new[case]
+        if array not in base[case]
+    ]
+    lines = differences(base, new, options.dropped)
+    for line in added:
+        print(f"  new: {line}")
+    for line in lines:
+        print(f"  {line}")
+    print(
+        f"golden: {len(lines)} differences from {name}"
+        if lines
+        else f"golden: bit for bit as {name}"
+    )
+    return 1 if lines else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
