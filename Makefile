@@ -24,7 +24,7 @@ unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
 help:  ## show this list
 	@echo "make TARGET, where TARGET is one of (the first one run makes .venv: 1 to 5 minutes, once)"
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | awk -F'|' '{ printf "  %-10s %s\n", $$1, $$2 }'
-	@echo "Variables: PYTHON=python3.12, WORKERS=0 (tests in one process), ONLY=name and JOBS=2 (mutants), BASE=commit, ONLY=text and DROPPED=case (golden), TUTORIALS=short (docs)"
+	@echo "Variables: PYTHON=python3.12, WORKERS=0 (tests in one process), ONLY=name and JOBS=2 (mutants), BASE=commit, ONLY=text and DROPPED=cases (golden), TUTORIALS=short (docs)"
 
 demo: $(READY)  ## compare models, tune, see attention, forecast, report, on data that ships (30 s)
 	@echo "demo: fitting, comparing, tuning models on data that ships with the library (about 30 s)"

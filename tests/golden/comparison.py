@@ -8,6 +8,7 @@ compared with the stored summary alone.
 from __future__ import annotations
 
 import argparse
+import fnmatch
 import os
 import shutil
 import signal
@@ -34,19 +35,21 @@ SHARES = 2
 def differences(
     base: Mapping[str, Arrays], new: Mapping[str, Arrays], dropped: Iterable[str] = ()
 ) -> list[str]:
-    """A line for each case or array that is missing, and for the first difference in an array."""
-    lines = [f"{case}: missing" for case in base if case not in new and case not in set(dropped)]
-    lines += [
-        f"{case}: is not in the base, so it cannot be dropped"
-        for case in dropped
-        if case not in base
-    ]
+    """A line for each case or array that is missing, and for the first difference in an array.
+
+    `dropped`: patterns of cases, or of "case|array", that may be missing.
+    """
+    missing = [case for case in base if case not in new]
+    for case in (case for case in base if case in new):
+        missing += [f"{case}|{name}" for name in base[case] if name not in new[case]]
+    unmatched = [pattern for pattern in dropped if not fnmatch.filter(missing, pattern)]
+    named = {name for pattern in dropped for name in fnmatch.filter(missing, pattern)}
+    lines = [f"{name}: missing" for name in missing if name not in named]
+    lines += [f"dropped pattern {pattern!r} matches no missing case" for pattern in unmatched]
     for case in (case for case in base if case in new):
         for name, expected in base[case].items():
-            if name not in new[case]:
-                lines.append(f"{case}: array {name!r} is missing")
-            elif line := difference(expected, new[case][name]):
-                lines.append(f"{case}: {name}{line}")
+            if name in new[case] and (line := difference(expected, new[case][name])):
+                lines.append(f"{case}|{name}{line}")
     return lines
 
 
@@ -107,6 +110,7 @@ def run(root: Path, folder: Path, only: str = "") -> tuple[dict[str, dict[str, n
     finally:
         for process in processes:
             process.kill()
+            process.wait()
     if any(codes):
         raise SystemExit(f"golden: {SCRIPT} failed in {root}")
     return read(paths), time.monotonic() - began
@@ -117,8 +121,8 @@ def worktree(commit: str) -> Iterator[Path]:
     """A checkout of a commit, removed afterwards, with kernels compiled from the same sources."""
     with tempfile.TemporaryDirectory(prefix="golden-") as folder:
         root = Path(folder, "base")
-        git("worktree", "add", "--detach", "--quiet", str(root), commit)
         try:
+            git("worktree", "add", "--detach", "--quiet", str(root), commit)
             for source in (STORE, ROOT / KERNELS):
                 copy_compiled(source, root / KERNELS)
             yield root
@@ -158,10 +162,9 @@ def main() -> int:
     )
     parser.add_argument(
         "--dropped",
-        action="append",
-        default=[],
-        metavar="CASE",
-        help="a case that was removed on purpose",
+        default="",
+        metavar="CASES",
+        help="cases removed on purpose, as patterns between semicolons: 'NBEATS*;LSTM, daily'",
     )
     parser.add_argument(
         "--only", default="", metavar="TEXT", help="only cases whose name contains this"
@@ -184,18 +187,17 @@ def main() -> int:
         new, new_seconds = run(ROOT, sides[0], options.only)
         with worktree(commit) as root:
             base, base_seconds = run(root, sides[1], options.only)
-    print(
-        f"golden: {len(new)} cases of the working tree in {new_seconds:.0f} s, {len(base)} of {name} in {base_seconds:.0f} s"
-    )
+    print(f"golden: working tree, {len(new)} cases in {new_seconds:.0f} s")
+    print(f"golden: {name}, {len(base)} cases in {base_seconds:.0f} s")
     added = [case for case in new if case not in base]
     added += [
-        f"{case}: array {array!r}"
+        f"{case}|{array}"
         for case in new
         if case in base
         for array in new[case]
         if array not in base[case]
     ]
-    lines = differences(base, new, options.dropped)
+    lines = differences(base, new, [name for name in options.dropped.split(";") if name])
     for line in added:
         print(f"  new: {line}")
     for line in lines:
@@ -209,4 +211,7 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit("golden: interrupted; the worktree is removed")

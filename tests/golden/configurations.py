@@ -16,7 +16,9 @@ HEADS = (
 COUNTS = ("negative_binomial", "poisson", "zero_inflated", "tweedie")
 
 
-def case(model: str, kind: str, *bases: dict[str, Any], **parameters: Any) -> tuple[str, str, dict]:
+def case(
+    model: str, kind: str, /, *bases: dict[str, Any], **parameters: Any
+) -> tuple[str, str, dict]:
     """A model, the data it is fitted on, and its parameters."""
     for base in reversed(bases):
         parameters = {**base, **parameters}

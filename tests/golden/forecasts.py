@@ -4,8 +4,8 @@
 parameter changes `configurations.py`, never a name.
 
 `python -m tests.golden.forecasts FILE.npz` writes the arrays of all cases.
-`python -m tests.golden.forecasts --summary` writes `forecasts.json`, a few numbers of each case that
-other machines reproduce to a tolerance (tests/test_golden.py).
+`python -m tests.golden.forecasts --summary` writes `forecasts.json`, a few numbers of each case
+that other machines reproduce to a tolerance (tests/test_golden.py).
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+import deepforecast
 from tests.golden.configurations import CONFIGURATIONS, NET, RECURRENT
 
 Arrays = dict[str, np.ndarray]
@@ -268,8 +269,6 @@ def contenders() -> list[Any]:
 
 def configured(model: str, parameters: dict[str, Any]) -> Any:
     """An unfitted model; wrapped ones are pairs of name and parameters."""
-    import deepforecast
-
     values = dict(parameters)
     if isinstance(values.get("model"), tuple):
         values["model"] = configured(*values["model"])
@@ -402,6 +401,9 @@ def main() -> None:
     parser.add_argument("--summary", action="store_true", help=f"write {SUMMARY.name}")
     parser.add_argument("--check", action="store_true", help=f"compare with {SUMMARY.name}")
     options = parser.parse_args()
+    package = Path(deepforecast.__file__).resolve().parent
+    if package.parent != Path(__file__).resolve().parents[2]:
+        raise SystemExit(f"golden: deepforecast is imported from {package}. Set PYTHONPATH.")
     recorded = record(options.only, options.share)
     if options.path:
         named = {
