@@ -34,10 +34,15 @@ def test_equal_cases_have_no_differences() -> None:
 
 def test_one_bit_is_a_difference() -> None:
     (line,) = differences(BASE, changed(0, np.nextafter(1.0, 2.0)))
-    assert line.startswith(
-        "case|predict point[0]: np.float64(1.0) != np.float64(1.0000000000000002) (1 of 4 differ"
-    )
-    assert "2.2e-16 relative" in line
+    size = "1 of 4 values, at most 2.2e-16 relative"
+    assert line == f"case: predict point[0]: 1.0 became 1.0000000000000002 ({size})"
+
+
+def test_a_case_has_one_line() -> None:
+    new = {"case": {name: array + 1 for name, array in BASE["case"].items()}, "other": {}}
+    (line,) = differences(BASE, new)
+    assert line.startswith("case: predict point[0]: 1.0 became 2.0 (2 of 4 values, at most")
+    assert line.endswith("; 1 more of 2 arrays")
 
 
 @pytest.mark.parametrize(
@@ -47,13 +52,13 @@ def test_signed_zero_and_missing_values_are_differences(
     position: int, value: float, size: str
 ) -> None:
     (line,) = differences(BASE, changed(position, value))
-    assert line.startswith(f"case|predict point[{position}]")
-    assert f"by at most {size} relative" in line
+    assert line.startswith(f"case: predict point[{position}]")
+    assert f"at most {size} relative" in line
 
 
 def test_missing_cases_and_arrays_are_differences() -> None:
     new = {"case": {"predict point": np.array([1.0])}}
-    shape = "case|predict point has shape (1,), not (4,)"
+    shape = "case: predict point has shape (1,), not (4,)"
     assert differences(BASE, new) == ["other: missing", "case|stamps: missing", shape]
     assert differences(BASE, new, ["oth*", "case|stamps"]) == [shape]
 

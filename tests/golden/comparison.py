@@ -35,7 +35,7 @@ SHARES = 2
 def differences(
     base: Mapping[str, Arrays], new: Mapping[str, Arrays], dropped: Iterable[str] = ()
 ) -> list[str]:
-    """A line for each case or array that is missing, and for the first difference in an array.
+    """A line for each case or array that is missing, and for the first difference of a case.
 
     `dropped`: patterns of cases, or of "case|array", that may be missing.
     """
@@ -47,9 +47,12 @@ def differences(
     lines = [f"{name}: missing" for name in missing if name not in named]
     lines += [f"dropped pattern {pattern!r} matches no missing case" for pattern in unmatched]
     for case in (case for case in base if case in new):
-        for name, expected in base[case].items():
-            if name in new[case] and (line := difference(expected, new[case][name])):
-                lines.append(f"{case}|{name}{line}")
+        shared = {name: array for name, array in base[case].items() if name in new[case]}
+        texts = {name: difference(array, new[case][name]) for name, array in shared.items()}
+        changed = [f"{name}{text}" for name, text in texts.items() if text]
+        if changed:
+            others = f"; {len(changed) - 1} more of {len(shared)} arrays" if changed[1:] else ""
+            lines.append(f"{case}: {changed[0]}{others}")
     return lines
 
 
@@ -57,20 +60,17 @@ def difference(expected: np.ndarray, actual: np.ndarray) -> str:
     """The first different bits of two float64 arrays, or "". NaN equals NaN, 0.0 is not -0.0."""
     if expected.shape != actual.shape:
         return f" has shape {actual.shape}, not {expected.shape}"
-    same = (expected.view(np.int64) == actual.view(np.int64)) | (
-        np.isnan(expected) & np.isnan(actual)
-    )
-    if same.all():
+    missing = np.isnan(expected) & np.isnan(actual)
+    changed = (expected.view(np.int64) != actual.view(np.int64)) & ~missing
+    if not changed.any():
         return ""
-    position = int(np.flatnonzero(~same)[0])
+    before, after = expected[changed], actual[changed]
     with np.errstate(invalid="ignore", divide="ignore"):
-        relative = np.abs(actual - expected) / np.maximum(np.abs(expected), np.abs(actual))
-    relative = np.where(
-        np.isnan(relative), np.where(np.isnan(expected) == np.isnan(actual), 0.0, np.inf), relative
-    )
-    pair = f"{expected.flat[position]!r} != {actual.flat[position]!r}"
-    count = f"{int((~same).sum())} of {same.size} differ"
-    return f"[{position}]: {pair} ({count}, by at most {relative[~same].max():.1e} relative)"
+        relative = np.abs(after - before) / np.maximum(np.abs(before), np.abs(after))
+    relative[(before == 0) & (after == 0)] = 0.0
+    relative[np.isnan(relative)] = np.inf
+    pair = f"[{np.flatnonzero(changed)[0]}]: {float(before[0])!r} became {float(after[0])!r}"
+    return f"{pair} ({len(before)} of {changed.size} values, at most {relative.max():.1e} relative)"
 
 
 def read(paths: Iterable[Path]) -> dict[str, dict[str, np.ndarray]]:
