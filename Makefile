@@ -6,6 +6,7 @@ ONLY ?=
 JOBS ?= 2
 BASE ?= HEAD~1
 DROPPED ?=
+DRY ?=
 TUTORIALS ?= full
 
 RUN := .venv/bin
@@ -24,7 +25,8 @@ unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
 help:  ## show this list
 	@echo "make TARGET, where TARGET is one of (the first one run makes .venv: 1 to 5 minutes, once)"
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | awk -F'|' '{ printf "  %-10s %s\n", $$1, $$2 }'
-	@echo "Variables: PYTHON=python3.12, WORKERS=0 (tests in one process), ONLY=name and JOBS=2 (mutants), BASE=commit, ONLY=text and DROPPED=cases (golden), TUTORIALS=short (docs)"
+	@echo "Variables: PYTHON=python3.12, WORKERS=0 (tests in one process), ONLY=name, JOBS=2 and DRY=1 (mutants),"
+	@echo "  BASE=commit, ONLY=text and DROPPED=cases (golden), TUTORIALS=short (docs)"
 
 demo: $(READY)  ## compare models, tune, see attention, forecast, report, on data that ships (30 s)
 	@echo "demo: fitting, comparing, tuning models on data that ships with the library (about 30 s)"
@@ -43,9 +45,9 @@ golden: $(READY)  ## forecasts of every model, bit for bit those of the commit B
 	@$(RUN)/python -m tests.golden.comparison --base "$(BASE)" $(if $(ONLY),--only "$(ONLY)") \
 		$(if $(DROPPED),--dropped "$(DROPPED)")
 
-mutants: $(READY)  ## break each rule on purpose and see its test fail (2 s a rule, 10 min in all)
-	@echo "mutants: each patch of tests/mutants is applied to a copy; its test has to fail (about 2 s each)"
-	@$(RUN)/python tests/mutants/run.py --jobs $(JOBS) $(if $(ONLY),--only $(ONLY))
+mutants: $(READY)  ## mutation tests: change the code, check that the tests fail (10 min)
+	@echo "mutants: each mutant of tests/mutants is applied to a copy, where its tests have to fail"
+	@$(RUN)/python tests/mutants/run.py --jobs $(JOBS) $(if $(DRY),--dry) $(if $(ONLY),--only $(ONLY))
 
 check: $(READY)  ## ruff, mypy and the order of the rooms, all reported in one go (20 s)
 	@failed=""; \

@@ -1,13 +1,15 @@
-"""Mutation testing: change the code on purpose, one mutant at a time, and check that the tests fail (`make mutants`).
+"""Mutation testing: apply one small bug at a time and check that the tests fail (`make mutants`).
 
-The mutants are listed in tests/mutants/*.yaml; README.md there describes the format. Each worker has a copy of the project in
-a temporary folder: the mutant is written there, its tests run, and the copy is restored. This process imports the third-party
-libraries once; each test runs in a fork of it, which saves their import time.
+The mutants are listed in tests/mutants/*.yaml; README.md there describes the format. Each worker
+has a copy of the project in a temporary folder: the mutant is written there, its tests run, and the
+copy is restored. This process imports the third-party libraries once; each test runs in a fork of
+it, which saves their import time.
 """
 
 from __future__ import annotations
 
 import argparse
+import ast
 import compileall
 import gc
 import importlib
@@ -30,25 +32,75 @@ from py_compile import PycInvalidationMode
 from types import ModuleType
 from typing import Any
 
-from edits import Edit, GoneError, StaleError
-
 PROJECT = Path(__file__).resolve().parents[2]
 SECONDS = 300  # time limit of one test; a mutant on which it hangs is unproven
 HUNG = -1  # in place of an exit status
 FAILED = 1  # pytest's exit status when tests ran and failed; others mean that they did not run
 PRELOAD_FROM = 10  # tests; for fewer, importing everything takes longer than it saves
-PRELOAD = """
-    pytest hypothesis numpy pandas pyarrow narwhals scipy.stats scipy.optimize scipy.signal scipy.linalg numba joblib
-    threadpoolctl safetensors.numpy matplotlib.figure matplotlib.pyplot tqdm yaml torch pytorch_lightning
-    sklearn.linear_model sklearn.ensemble sklearn.pipeline sklearn.preprocessing sklearn.base
-    statsmodels.api statsmodels.tsa.api statsmodels.tsa.statespace.api optuna optuna.importance sqlalchemy
-""".split()
+# fmt: off
+PRELOAD = [
+    *("pytest", "hypothesis", "numpy", "pandas", "pyarrow", "narwhals", "numba", "joblib", "tqdm"),
+    *("threadpoolctl", "yaml", "scipy.stats", "scipy.optimize", "scipy.signal", "scipy.linalg"),
+    *("torch", "safetensors.torch", "pytorch_lightning", "matplotlib.figure", "matplotlib.pyplot"),
+    *("sklearn.base", "sklearn.linear_model", "sklearn.ensemble", "sklearn.pipeline"),
+    *("sklearn.preprocessing", "statsmodels.api", "statsmodels.tsa.api"),
+    *("statsmodels.tsa.statespace.api", "optuna", "optuna.importance", "sqlalchemy"),
+]
+# fmt: on
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 ENVIRONMENT = {
-    **dict.fromkeys(["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"], "1"),
+    **dict.fromkeys(THREADS, "1"),  # a process with threads cannot be forked safely
     "MPLBACKEND": "Agg",
     "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
 }
 KEYS = {"name", "tests", "symbol", "file", "old", "new", "content", "edits"}
+Span = tuple[int, int]  # start and end of a piece of text, in characters
+
+
+class GoneError(Exception):
+    """The symbol, or its file, does not exist."""
+
+
+class StaleError(Exception):
+    """The text to replace does not occur exactly once."""
+
+
+@dataclass(frozen=True)
+class Edit:
+    """Replace `old` by `new` in a symbol or another file; without `old`, `new` is a new file."""
+
+    target: str
+    old: str | None
+    new: str
+
+    @property
+    def is_symbol(self) -> bool:
+        """Whether the target is a symbol (module:name), not a path."""
+        return ":" in self.target
+
+    def path(self, root: Path) -> Path:
+        """The file to change."""
+        if not self.is_symbol:
+            return root / self.target
+        stem = root / self.target.partition(":")[0].replace(".", "/")
+        return stem / "__init__.py" if stem.is_dir() else stem.with_suffix(".py")
+
+    def apply(self, text: str | None) -> str:
+        """The changed text of the file, which is None where there is no such file."""
+        if self.old is None:
+            if text is not None:
+                raise StaleError(f"{self.target} exists already, and the mutant is to add it")
+            return self.new
+        if text is None:
+            raise GoneError(f"{self.target.partition(':')[0]} does not exist")
+        spans = (
+            symbol_spans(text, self.target.partition(":")[2])
+            if self.is_symbol
+            else [(0, len(text))]
+        )
+        if not spans:
+            raise GoneError(f"{self.target} does not exist")
+        return replace_once(text, spans, self.old, self.new, self.target)
 
 
 @dataclass(frozen=True)
@@ -64,7 +116,13 @@ class Mutant:
         texts: dict[Path, str] = {}
         for edit in self.edits:
             path = edit.path(root)
-            text = texts[path] if path in texts else path.read_text("utf-8") if path.is_file() else None
+            text = (
+                texts[path]
+                if path in texts
+                else path.read_text("utf-8")
+                if path.is_file()
+                else None
+            )
             texts[path] = edit.apply(text)
         return texts
 
@@ -86,7 +144,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Run:
-    """Tests to run in one child process, without writing byte code where the sources are mutated."""
+    """Tests to run in one child process; no byte code is written from mutated sources."""
 
     tests: tuple[str, ...]
     kernels_cache: Path | None = None
@@ -94,7 +152,7 @@ class Run:
 
 
 Job = Callable[[Path], Generator[Run, tuple[int, str], Any]]
-"""Given a copy of the project, yields what to run there, receives exit status and output, and returns its findings."""
+"""Yields what to run in a copy, receives exit status and output, and returns its findings."""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -112,22 +170,38 @@ def main(arguments: list[str] | None = None) -> int:
     for outcome in unfit:
         outcome.print()
     if options.dry:
-        print(f"{len(mutants)} mutants: {len(mutants) - len(unfit)} can be applied, {len(unfit)} cannot")
+        applied = len(mutants) - len(unfit)
+        print(f"{len(mutants)} mutants: {applied} can be applied, {len(unfit)} cannot")
         return 1 if unfit else 0
     names = {outcome.name for outcome in unfit}
     verdicts = Counter(outcome.verdict for outcome in unfit)
-    status = judge_all([mutant for mutant in mutants if mutant.name not in names], options.root, options.jobs, verdicts)
-    print(f"{len(mutants)} mutants: " + ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items()))
-    return 1 if status or set(verdicts) != {"caught"} else 0
+    fitting = [mutant for mutant in mutants if mutant.name not in names]
+    if fitting and not judge_all(fitting, options.root, options.jobs, verdicts):
+        return 1
+    counts = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items())
+    print(f"{len(mutants)} mutants: {counts}")
+    return 0 if set(verdicts) == {"caught"} else 1
 
 
 def command_line() -> argparse.ArgumentParser:
     """The options."""
-    parser = argparse.ArgumentParser(prog="tests/mutants/run.py", description="Check that tests fail on each mutant.")
-    parser.add_argument("--only", nargs="+", default=[], metavar="NAME", help="names of mutants; * matches any letters")
+    parser = argparse.ArgumentParser(
+        prog="tests/mutants/run.py", description="Check that tests fail on each mutant."
+    )
+    parser.add_argument(
+        "--only",
+        nargs="+",
+        default=[],
+        metavar="NAME",
+        help="names of mutants; * matches any letters",
+    )
     parser.add_argument("--jobs", type=int, default=2, help="number of workers (2)")
-    parser.add_argument("--dry", action="store_true", help="only check that the mutants can be applied")
-    parser.add_argument("--root", type=Path, default=PROJECT, help="the project (the one this file is in)")
+    parser.add_argument(
+        "--dry", action="store_true", help="only check that the mutants can be applied"
+    )
+    parser.add_argument(
+        "--root", type=Path, default=PROJECT, help="the project (the one this file is in)"
+    )
     return parser
 
 
@@ -136,21 +210,39 @@ def read_all(folder: Path, only: Iterable[str] = ()) -> list[Mutant]:
     import yaml
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    entries = chain.from_iterable(yaml.load(path.read_text("utf-8"), loader) or [] for path in sorted(folder.glob("*.yaml")))
+    entries = chain.from_iterable(
+        yaml.load(path.read_text("utf-8"), loader) or [] for path in sorted(folder.glob("*.yaml"))
+    )
     mutants = [read(entry) for entry in entries]
-    repeated = [name for name, count in Counter(mutant.name for mutant in mutants).items() if count > 1]
+    repeated = [
+        name for name, count in Counter(mutant.name for mutant in mutants).items() if count > 1
+    ]
     if repeated:
-        raise ValueError(f"names of mutants must be unique, and these are repeated: {', '.join(repeated)}")
-    return [mutant for mutant in mutants if not only or any(fnmatch(mutant.name, pattern) for pattern in only)]
+        raise ValueError(f"names of mutants must be unique, got twice: {', '.join(repeated)}")
+    return [
+        mutant
+        for mutant in mutants
+        if not only or any(fnmatch(mutant.name, pattern) for pattern in only)
+    ]
 
 
 def read(entry: dict[str, Any]) -> Mutant:
     """One mutant of a YAML file."""
     edits = []
     for fields in entry.get("edits", [entry]):
-        target, new = fields.get("symbol", fields.get("file")), fields.get("new", fields.get("content"))
-        if not target or new is None or ("content" in fields) == ("old" in fields) or set(entry) - KEYS:
-            raise ValueError(f"a mutant must have symbol or file, and old and new (or content), got {entry}")
+        target, new = (
+            fields.get("symbol", fields.get("file")),
+            fields.get("new", fields.get("content")),
+        )
+        if (
+            not target
+            or new is None
+            or ("content" in fields) == ("old" in fields)
+            or set(entry) - KEYS
+        ):
+            raise ValueError(
+                f"a mutant must have symbol or file, and old and new or content, got {entry}"
+            )
         edits.append(Edit(target, fields.get("old"), new))
     return Mutant(entry["name"], tuple(edits), tuple(entry.get("tests", ())))
 
@@ -166,33 +258,124 @@ def fit(mutant: Mutant, root: Path) -> Outcome | None:
     return None if mutant.tests else Outcome(mutant.name, "unproven", "no tests are listed")
 
 
-def judge_all(mutants: list[Mutant], root: Path, workers: int, verdicts: Counter[str]) -> int:
-    """Run the tests without mutants, then on each one; prints and counts the verdicts."""
+def symbol_spans(text: str, name: str) -> list[Span]:
+    """Where the symbol is defined, decorators included; no name: outside of functions and classes.
+
+    A name defined several times (overloads, the branches of an `if`) has several spans.
+    """
+    starts = [0]
+    for line in text.splitlines(keepends=True):
+        starts.append(starts[-1] + len(line))
+    spans = [
+        (starts[first - 1], starts[node.end_lineno or first])
+        for qualified_name, first, node in definitions(ast.parse(text))
+        if qualified_name == name or (not name and "." not in qualified_name)
+    ]
+    if name:
+        return spans
+    edges = [0, *(edge for span in spans for edge in span), len(text)]
+    return list(zip(edges[::2], edges[1::2], strict=True))
+
+
+def definitions(tree: ast.AST, prefix: str = "") -> list[tuple[str, int, ast.stmt]]:
+    """Qualified name, first line and node of each function and class not inside a function."""
+    found = []
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+            found.append((prefix + node.name, first, node))
+            if isinstance(node, ast.ClassDef):
+                found += definitions(node, f"{prefix}{node.name}.")
+        elif isinstance(node, ast.stmt | ast.ExceptHandler):
+            found += definitions(node, prefix)
+    return found
+
+
+def replace_once(text: str, spans: list[Span], old: str, new: str, target: str) -> str:
+    """Replace the only occurrence of `old` in the spans.
+
+    `old` and `new` are written without the indentation of the source. An empty `new` for complete
+    lines deletes them.
+    """
+    matches = {match for span in spans for match in occurrences(text, span, old)}
+    if len(matches) != 1:
+        count = "not found" if not matches else f"found {len(matches)} times"
+        raise StaleError(f"`old` must occur once in {target}, and is {count}: {old}")
+    ((start, end, indent, at_line_start),) = matches
+    replacement = indented(new, indent, at_line_start)
+    if not new and at_line_start and text[end : end + 1] == "\n":
+        end += 1
+    if text[start:end] == replacement:
+        raise StaleError(f"`old` and `new` are the same in {target}")
+    return text[:start] + replacement + text[end:]
+
+
+def occurrences(text: str, span: Span, old: str) -> list[tuple[int, int, str, bool]]:
+    """Start, end and indentation of each occurrence, and whether it starts a line."""
+    first_line = old.split("\n", 1)[0]
+    fragment = first_line.lstrip(" ")
+    own_indent = len(first_line) - len(fragment)
+    found = []
+    position = text.find(fragment, *span)
+    while position >= 0:
+        line_start = text.rfind("\n", 0, position) + 1
+        line = text[line_start:]
+        width = len(line) - len(line.lstrip(" "))
+        indent = " " * (width - own_indent)
+        at_line_start = position == line_start + width
+        start = line_start if at_line_start else position
+        raw = indented(old, indent, at_line_start)
+        if (
+            own_indent <= (width if at_line_start else 0)
+            and text.startswith(raw, start)
+            and start + len(raw) <= span[1]
+        ):
+            found.append((start, start + len(raw), indent, at_line_start))
+        position = text.find(fragment, position + 1, span[1])
+    return found
+
+
+def indented(snippet: str, indent: str, with_first_line: bool) -> str:
+    """The snippet with every line indented, blank lines and perhaps the first one excepted."""
+    lines = snippet.split("\n")
+    return "\n".join(
+        indent + line if line and (i or with_first_line) else line for i, line in enumerate(lines)
+    )
+
+
+def judge_all(mutants: list[Mutant], root: Path, workers: int, verdicts: Counter[str]) -> bool:
+    """Print and count the verdict on each mutant; False if tests fail without mutants."""
     by_file = defaultdict(list)
     for test in dict.fromkeys(test for mutant in mutants for test in mutant.tests):
         by_file[test.partition("::")[0]].append(test)
-    if not by_file:
-        return 1
     os.environ.update(ENVIRONMENT)
-    for name in [name for name in os.environ if name.startswith(("GIT_", "PYTEST_ADDOPTS", "PYTEST_XDIST"))]:
-        del os.environ[name]
+    for name in list(os.environ):
+        if name.startswith(("GIT_", "PYTEST_ADDOPTS", "PYTEST_XDIST")):
+            del os.environ[name]
     if sum(map(len, by_file.values())) >= PRELOAD_FROM:
         preload()
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
-        copies = [copy_project(root, Path(folder, str(n), "project")) for n in range(min(workers, len(mutants)))]
-        print(f"{len(mutants)} mutants, {len(copies)} workers; first their tests without mutants", flush=True)
-        failures = [output for output in run_jobs([sound(tests) for tests in by_file.values()], copies) if output]
-        if failures:
-            print(*failures, "the tests above must pass without mutants: repair them first", sep="\n")
-            return 1
+        copies = [
+            Path(folder, str(number), "project") for number in range(min(workers, len(mutants)))
+        ]
+        copy_project(root, copies[0])
+        for copy in copies[1:]:
+            shutil.copytree(copies[0], copy)
+        print(f"{len(mutants)} mutants; first their tests without mutants", flush=True)
+        outputs = run_jobs([sound(tests) for tests in by_file.values()], copies)
+        if failures := [output for output in outputs if output]:
+            print(
+                *failures, "the tests above must pass without mutants: repair them first", sep="\n"
+            )
+            return False
         for outcome in run_jobs([judge(mutant) for mutant in mutants], copies):
             outcome.print()
             verdicts[outcome.verdict] += 1
-    return 0
+    return True
 
 
 def preload() -> None:
-    """Import third-party libraries, which the children inherit; nothing of the project, which the mutants change."""
+    """Import third-party libraries for all children; nothing of the project: it is mutated."""
     for name in PRELOAD:
         if find_spec(name.partition(".")[0]):
             importlib.import_module(name)
@@ -200,8 +383,8 @@ def preload() -> None:
     gc.freeze()
 
 
-def copy_project(root: Path, target: Path) -> Path:
-    """A repository of all files that git does not ignore, with their byte code and the compiled kernels."""
+def copy_project(root: Path, target: Path) -> None:
+    """Make a repository of the files git does not ignore, with byte code and compiled kernels."""
     listed = git(root, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
     paths = [root / name for name in listed.split("\0") if name]
     for path in [*paths, *root.glob("deepforecast/kernels/**/__pycache__/*.nb[ic]")]:
@@ -212,8 +395,9 @@ def copy_project(root: Path, target: Path) -> Path:
     git(target, "init", "-q")
     git(target, "add", "-A")
     # Byte code that is checked by the hash of its source is never stale, whatever the time stamps.
-    compileall.compile_dir(target, quiet=2, invalidation_mode=PycInvalidationMode.CHECKED_HASH)
-    return target
+    compileall.compile_dir(
+        target / "deepforecast", quiet=2, invalidation_mode=PycInvalidationMode.CHECKED_HASH
+    )
 
 
 def git(folder: Path, *arguments: str) -> str:
@@ -239,7 +423,9 @@ def judge(mutant: Mutant) -> Job:
         begin = time.monotonic()
         texts = mutant.changed(copy)
         originals = {path: path.read_bytes() if path.exists() else None for path in texts}
-        cache = copy.with_name("kernels") if any("kernels" in path.parts for path in texts) else None
+        cache = (
+            copy.with_name("kernels") if any("kernels" in path.parts for path in texts) else None
+        )
         verdict, reason = "caught", ""
         try:
             for path, text in texts.items():
@@ -268,7 +454,10 @@ def verdict_on(test: str, status: int, output: str) -> tuple[str, str]:
         return "survived", f"{test} passes with the mutant"
     if status == HUNG:
         return "unproven", f"{test} did not end within {SECONDS} s"
-    return "unproven", f"{test} did not run (pytest's exit status {status}): {output.strip()[-300:]}"
+    return (
+        "unproven",
+        f"{test} did not run (pytest's exit status {status}): {output.strip()[-300:]}",
+    )
 
 
 @dataclass
@@ -370,10 +559,10 @@ def fork(run: Run, copy: Path, log: Path) -> int:
 
 
 def run_tests(run: Run, copy: Path) -> int:
-    """Run pytest in this process, with the copy in place of the installed package; returns its exit status."""
+    """Run pytest in this process, with the copy in place of the installed package."""
     os.chdir(copy)
     sys.path[0] = str(copy)  # in place of this file's folder
-    sys.modules["__main__"] = ModuleType("__main__")  # processes that a test spawns must not import this file
+    sys.modules["__main__"] = ModuleType("__main__")  # spawned processes would import this file
     sys.argv = ["pytest"]
     os.environ["PYTHONPATH"] = str(copy)
     if not run.write_bytecode:
@@ -386,7 +575,8 @@ def run_tests(run: Run, copy: Path) -> int:
     import pytest
 
     base = copy.with_name("temporary")
-    return int(pytest.main(["-x", "-q", "--no-header", "-p", "no:cacheprovider", f"--basetemp={base}", *run.tests]))
+    options = ["-x", "-q", "--no-header", "-p", "no:cacheprovider", f"--basetemp={base}"]
+    return int(pytest.main([*options, *run.tests]))
 
 
 if __name__ == "__main__":

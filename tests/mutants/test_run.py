@@ -1,135 +1,207 @@
-"""The runner of the mutants tells the caught from the surviving, on a toy project of one function and its tests.
-
-And the patches that are here fit the code as it is: running them all takes minutes, seeing that they apply a second.
-"""
+"""The runner of the mutation tests, on a toy project; and all mutants of this one can be applied."""
 
 from __future__ import annotations
 
-import importlib.util
-import shutil
+import os
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType
 
+import psutil
 import pytest
+import yaml
 
-CODE = "def double(x):\n    return 2 * x\n"
+RUNNER = Path(__file__).with_name("run.py")
+CODE = '''"""A toy."""
+
+FACTOR = 2
+
+
+def double(x):
+    if x is None:
+        return None
+    return FACTOR * x
+
+
+class Number:
+    def double(self):
+        return double(self.x)
+
+    def __init__(self, x):
+        # FACTOR = 2
+        self.x = x
+'''
 TESTS = """
+import subprocess, sys, time
 import deepforecast
 
 def test_double():
     assert deepforecast.double(3) == 6
 
-def test_anything():
+def test_zero():
     assert deepforecast.double(0) == 0
+
+def test_in_another_process():
+    program = "import deepforecast; assert deepforecast.double(3) == 6"
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+def test_method():
+    assert deepforecast.Number(2).double() == 4
+
+def test_hangs():
+    if deepforecast.double(3) != 6:
+        child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+        open("../child", "w").write(str(child.pid))
+        time.sleep(60)
 """
-BREAK = """\
---- a/deepforecast/__init__.py
-+++ b/deepforecast/__init__.py
-@@ -1,2 +1,2 @@
- def double(x):
--    return 2 * x
-+    return 3 * x
+TEST_FILES = """
+from pathlib import Path
+
+def test_files():
+    assert [path.name for path in Path("deepforecast").glob("*.py")] == ["__init__.py"]
 """
-PATCHES = {
-    "caught": f"# test: tests/test_toy.py::test_double\nwhat a slip\n{BREAK}",
-    "survived": f"# test: tests/test_toy.py::test_double\n# test: tests/test_toy.py::test_anything\n{BREAK}",
-    "stale": f"# test: tests/test_toy.py::test_double\n{BREAK.replace('2 * x', '4 * x')}",
+BREAK = {"symbol": "deepforecast:double", "old": "FACTOR * x", "new": "3 * x"}
+DOUBLE = "tests/test_toy.py::test_double"
+MUTANTS = {
+    "caught": {**BREAK, "tests": [DOUBLE, "tests/test_toy.py::test_in_another_process"]},
+    "caught_constant": {
+        **BREAK,
+        "symbol": "deepforecast:",
+        "old": "FACTOR = 2",
+        "new": "FACTOR = 4",
+        "tests": [DOUBLE],
+    },
+    "caught_file": {
+        "file": "deepforecast/double.py",
+        "content": "slip = 1 +\n",
+        "tests": ["tests/test_files.py"],
+    },
+    "survived": {**BREAK, "tests": [DOUBLE, "tests/test_toy.py::test_zero"]},
+    "stale": {**BREAK, "old": "FACTOR * y", "tests": [DOUBLE]},
+    "stale_repeated": {**BREAK, "old": "return", "tests": [DOUBLE]},
+    "gone": {**BREAK, "symbol": "deepforecast:triple", "tests": [DOUBLE]},
+    "gone_module": {**BREAK, "symbol": "deepforecast.triple:double", "tests": [DOUBLE]},
     "unproven": BREAK,
-    "broken": f"# test: tests/test_toy.py::test_double\n{BREAK.replace('3 * x', '3 *')}",
+    "unproven_broken": {**BREAK, "new": "FACTOR *", "tests": [DOUBLE]},
 }
 
 
-@pytest.fixture(scope="module")
-def runner() -> ModuleType:
-    """run.py as a module: it lives among the tests, in no package."""
-    spec = importlib.util.spec_from_file_location("mutants_run", Path(__file__).with_name("run.py"))
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses look their module up
-    spec.loader.exec_module(module)
-    return module
+def run(root: Path, *arguments: str, seconds: int | None = None) -> tuple[int, list[str]]:
+    """Exit status and lines of the command, which is a process of its own because it forks."""
+    program = f"import run; run.SECONDS = {seconds or 'run.SECONDS'}; raise SystemExit(run.main())"
+    env = {**os.environ, "PYTHONPATH": str(RUNNER.parent)}
+    command = [sys.executable, "-c", program, "--root", str(root), *arguments]
+    child = subprocess.run(command, env=env, capture_output=True, text=True, timeout=120)
+    assert not child.stderr
+    return child.returncode, child.stdout.splitlines()
 
 
 @pytest.fixture
-def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A checkout with a package, two tests, and no mutants."""
-    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # quicker
-    for name in ("deepforecast", "tests/mutants"):
-        (tmp_path / name).mkdir(parents=True)
-    (tmp_path / "deepforecast" / "__init__.py").write_text(CODE)
-    (tmp_path / "tests" / "test_toy.py").write_text(TESTS)
+def toy(tmp_path: Path) -> Path:
+    """A checkout with a package, its tests, and no mutants."""
+    for folder in ("deepforecast", "tests/mutants"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "deepforecast/__init__.py").write_text(CODE)
+    (tmp_path / "tests/test_toy.py").write_text(TESTS)
+    (tmp_path / "tests/test_files.py").write_text(TEST_FILES)
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
     subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
     return tmp_path
 
 
 def add(toy: Path, *names: str) -> None:
-    """Puts some of the patches into the toy project."""
-    for name in names:
-        (toy / "tests" / "mutants" / f"{name}.patch").write_text(PATCHES[name])
+    """Put these mutants into the toy project."""
+    mutants = [{"name": name, **MUTANTS[name]} for name in names]
+    (toy / "tests/mutants/toy.yaml").write_text(yaml.safe_dump(mutants, sort_keys=False))
 
 
-def test_no_mutants_is_said(runner: ModuleType, toy: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert runner.main(["--root", str(toy)]) == 0
-    assert capsys.readouterr().out == "0 mutants: tests/mutants holds no patch yet\n"
+def changed(old: str, new: str, symbol: str = "deepforecast:double") -> str:
+    """The toy package after an edit."""
+    program = (
+        f"from run import Edit; print(Edit({symbol!r}, {old!r}, {new!r}).apply({CODE!r}), end='')"
+    )
+    return subprocess.check_output([sys.executable, "-c", program], cwd=RUNNER.parent, text=True)
 
 
-def test_a_caught_mutant_is_well(runner: ModuleType, toy: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    add(toy, "caught", "survived")
-    assert runner.main(["--root", str(toy), "--only", "cau*"]) == 0
-    assert capsys.readouterr().out.splitlines()[-1] == "1 mutants: 1 caught"
-    assert (toy / "deepforecast" / "__init__.py").read_text() == CODE
+def test_each_verdict(toy: Path) -> None:
+    add(toy, *MUTANTS)
+    status, lines = run(toy, "--jobs", "2")
+    assert status == 1
+    verdicts = {line.split()[-1]: line.split()[0] for line in lines if " s  " in line}
+    assert verdicts == {name: name.partition("_")[0] for name in MUTANTS}
+    assert "test_zero passes with the mutant" in "\n".join(lines)
+    assert lines[-1].startswith("10 mutants: ")
+    assert (toy / "deepforecast/__init__.py").read_text() == CODE
+    assert not (toy / "deepforecast/double.py").exists()
 
 
-def test_each_verdict(runner: ModuleType, toy: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    add(toy, *PATCHES)
-    assert runner.main(["--root", str(toy), "--jobs", "2"]) == 1
-    lines = capsys.readouterr().out.splitlines()
-    said = {line.split()[-1]: line.split()[0] for line in lines[1:-1] if " s  " in line}
-    assert said == {"caught": "caught", "survived": "survived", "stale": "stale", "unproven": "unproven", "broken": "unproven"}
-    assert any("test_anything passes all the same" in line for line in lines)
+def test_caught_mutants_exit_with_0(toy: Path) -> None:
+    add(toy, "caught", "caught_constant", "survived")
+    status, lines = run(toy, "--only", "cau*")
+    assert (status, lines[-1]) == (0, "2 mutants: 2 caught")
 
 
-@pytest.mark.parametrize("verdict", ["survived", "stale", "unproven", "broken"])
-def test_any_other_verdict_alone_fails_the_run(runner: ModuleType, toy: Path, verdict: str) -> None:
+@pytest.mark.parametrize("verdict", ["survived", "stale", "gone", "unproven"])
+def test_any_other_verdict_alone_exits_with_1(toy: Path, verdict: str) -> None:
     add(toy, verdict)
-    assert runner.main(["--root", str(toy)]) == 1
+    assert run(toy)[0] == 1
 
 
-def test_a_test_that_fails_anyway_proves_nothing(runner: ModuleType, toy: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_dry_run_tests_nothing(toy: Path) -> None:
+    add(toy, "survived", "unproven_broken")
+    assert run(toy, "--dry") == (0, ["2 mutants: 2 can be applied, 0 cannot"])
+    add(toy, "survived", "gone")
+    assert run(toy, "--dry")[0] == 1
+
+
+def test_a_test_that_fails_without_mutants_ends_the_run(toy: Path) -> None:
     add(toy, "caught")
-    (toy / "deepforecast" / "__init__.py").write_text("def double(x):\n    return x\n")
-    assert runner.main(["--root", str(toy)]) == 1
-    assert "do not pass on the package as it is" in capsys.readouterr().out
+    (toy / "deepforecast/__init__.py").write_text(CODE.replace("FACTOR = 2\n\n", "FACTOR = 5\n\n"))
+    status, lines = run(toy)
+    assert status == 1
+    assert "must pass without mutants" in lines[-1]
 
 
-def test_a_name_that_matches_nothing_is_an_error(runner: ModuleType, toy: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_hanging_test_is_killed_with_its_children(toy: Path) -> None:
+    mutant = {"name": "hangs", **BREAK, "tests": ["tests/test_toy.py::test_hangs"]}
+    (toy / "tests/mutants/toy.yaml").write_text(yaml.safe_dump([mutant]))
+    marker = toy / "child"
+    (toy / "tests/test_toy.py").write_text(TESTS.replace("../child", str(marker)))
+    status, lines = run(toy, seconds=10)
+    assert status == 1
+    assert lines[-2].endswith("test_hangs did not end within 10 s")
+    child = int(marker.read_text())
+    assert not psutil.pid_exists(child) or psutil.Process(child).status() == psutil.STATUS_ZOMBIE
+
+
+def test_names_are_unique_and_matched(toy: Path) -> None:
     add(toy, "caught")
-    assert runner.main(["--root", str(toy), "--only", "cought"]) == 1
-    assert capsys.readouterr().out == "0 mutants match cought\n"
+    assert run(toy, "--only", "cought") == (1, ["0 mutants match cought"])
+    add(toy, "caught", "caught")
+    assert run(toy, "--dry")[1] == ["names of mutants must be unique, got twice: caught"]
 
 
-def test_a_hanging_test_has_not_failed(runner: ModuleType, toy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runner, "run_tests", lambda copy, tests: (runner.HUNG, ""))
-    verdict, why = runner.verdict_of("tests/test_toy.py::test_double", toy)
-    assert verdict == "unproven"
-    assert "did not end within" in why
+def test_unknown_keys_are_refused(toy: Path) -> None:
+    mutant = {"name": "typo", **BREAK, "test": [DOUBLE]}
+    (toy / "tests/mutants/toy.yaml").write_text(yaml.safe_dump([mutant]))
+    assert run(toy, "--dry")[0] == 1
 
 
-def test_a_hanging_test_is_ended(runner: ModuleType, toy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runner, "SECONDS", 0.2)
-    (toy / "tests" / "test_toy.py").write_text("import time\ndef test_double():\n    time.sleep(60)\n")
-    assert runner.run_tests(toy, ["tests/test_toy.py"])[0] == runner.HUNG
+def test_snippets_are_written_without_indentation() -> None:
+    old = "if x is None:\n    return None"
+    assert changed(old=old, new="") == CODE.replace("    if x is None:\n        return None\n", "")
+    expected = CODE.replace(
+        "    if x is None:\n        return None\n", "    while x:\n        return None\n"
+    )
+    assert changed(old=old, new="while x:\n    return None") == expected
+    method = changed(
+        symbol="deepforecast:Number.double", old="return double(self.x)", new="if self:\n    pass"
+    )
+    assert method == CODE.replace(
+        "        return double(self.x)\n", "        if self:\n            pass\n"
+    )
 
 
-def test_every_patch_applies(runner: ModuleType) -> None:
-    project = runner.PROJECT
-    if shutil.which("git") is None or not (project / ".git").exists():
-        pytest.skip("needs git and a checkout: patches are held against its files")
-    patches = [mutant.path for mutant in runner.read_all(project / "tests" / "mutants", [])]
-    stale = [path.stem for path in patches if runner.git(project, "apply", "--check", str(path), check=False).returncode]
-    assert patches
-    assert not stale, f"these patches no longer apply, make them anew: {' '.join(stale)}"
+def test_every_mutant_can_be_applied() -> None:
+    status, lines = run(RUNNER.parents[2], "--dry")
+    assert status == 0, "\n".join(lines)
