@@ -20,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
 from collections import Counter, defaultdict
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import suppress
@@ -148,7 +149,7 @@ class Run:
 
     tests: tuple[str, ...]
     kernels_cache: Path | None = None
-    write_bytecode: bool = False
+    mutated: bool = True
 
 
 Job = Callable[[Path], Generator[Run, tuple[int, str], Any]]
@@ -179,6 +180,8 @@ def main(arguments: list[str] | None = None) -> int:
     if fitting and not judge_all(fitting, options.root, options.jobs, verdicts):
         return 1
     counts = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items())
+    user, system = os.times()[2:4]
+    print(f"{user + system:.0f} s of CPU time")
     print(f"{len(mutants)} mutants: {counts}")
     return 0 if set(verdicts) == {"caught"} else 1
 
@@ -355,18 +358,19 @@ def judge_all(mutants: list[Mutant], root: Path, workers: int, verdicts: Counter
     if sum(map(len, by_file.values())) >= PRELOAD_FROM:
         preload()
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
-        copies = [
-            Path(folder, str(number), "project") for number in range(min(workers, len(mutants)))
-        ]
+        count = min(workers, len(mutants))
+        copies = [Path(folder, str(number), "project") for number in range(count)]
         copy_project(root, copies[0])
         for copy in copies[1:]:
             shutil.copytree(copies[0], copy)
         print(f"{len(mutants)} mutants; first their tests without mutants", flush=True)
-        outputs = run_jobs([sound(tests) for tests in by_file.values()], copies)
-        if failures := [output for output in outputs if output]:
-            print(
-                *failures, "the tests above must pass without mutants: repair them first", sep="\n"
-            )
+        failures = 0
+        for output in run_jobs([sound(tests) for tests in by_file.values()], copies):
+            if output:
+                print(output, flush=True)
+                failures += 1
+        if failures:
+            print("the tests above must pass without mutants: repair them first")
             return False
         for outcome in run_jobs([judge(mutant) for mutant in mutants], copies):
             outcome.print()
@@ -410,7 +414,7 @@ def sound(tests: list[str]) -> Job:
     """Run the tests of one file without mutants; returns the output if they fail."""
 
     def job(copy: Path) -> Generator[Run, tuple[int, str], str]:
-        status, output = yield Run(tuple(tests), write_bytecode=True)
+        status, output = yield Run(tuple(tests), mutated=False)
         return output if status else ""
 
     return job
@@ -552,9 +556,11 @@ def fork(run: Run, copy: Path, log: Path) -> int:
         os.dup2(file, 2)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         status = run_tests(run, copy)
+    except Exception:
+        traceback.print_exc()
+    finally:
         sys.stdout.flush()
         sys.stderr.flush()
-    finally:
         os._exit(status)
 
 
@@ -565,7 +571,7 @@ def run_tests(run: Run, copy: Path) -> int:
     sys.modules["__main__"] = ModuleType("__main__")  # spawned processes would import this file
     sys.argv = ["pytest"]
     os.environ["PYTHONPATH"] = str(copy)
-    if not run.write_bytecode:
+    if run.mutated:
         sys.dont_write_bytecode = True
         os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
     if run.kernels_cache:
@@ -575,7 +581,8 @@ def run_tests(run: Run, copy: Path) -> int:
     import pytest
 
     base = copy.with_name("temporary")
-    options = ["-x", "-q", "--no-header", "-p", "no:cacheprovider", f"--basetemp={base}"]
+    options = ["-x"] if run.mutated else []
+    options += ["-q", "--no-header", "-p", "no:cacheprovider", f"--basetemp={base}"]
     return int(pytest.main([*options, *run.tests]))
 
 

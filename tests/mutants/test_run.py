@@ -1,4 +1,4 @@
-"""The runner of the mutation tests, on a toy project; and all mutants of this one can be applied."""
+"""The runner of the mutation tests on a toy project; and all mutants can be applied."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ def test_a_hanging_test_is_killed_with_its_children(toy: Path) -> None:
     (toy / "tests/test_toy.py").write_text(TESTS.replace("../child", str(marker)))
     status, lines = run(toy, seconds=10)
     assert status == 1
-    assert lines[-2].endswith("test_hangs did not end within 10 s")
+    assert any(line.endswith("test_hangs did not end within 10 s") for line in lines)
     child = int(marker.read_text())
     assert not psutil.pid_exists(child) or psutil.Process(child).status() == psutil.STATUS_ZOMBIE
 
