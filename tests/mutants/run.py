@@ -551,6 +551,7 @@ def fork(run: Run, copy: Path, log: Path) -> int:
     status = 3  # pytest's own for internal errors
     try:
         os.setsid()
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in background jobs
         file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         os.dup2(file, 1)
         os.dup2(file, 2)
