@@ -65,7 +65,7 @@ benchmark: $(READY)  ## run every benchmarks/bench_*.py (minutes each)
 
 docs: $(READY)  ## build the documentation site, build/site/index.html (5 min, then what changed)
 	@echo "docs: tutorials are run ($(TUTORIALS)), pages written and every link followed; it ends up in build/site"
-	@PYTHONPATH=tutorials/site $(RUN)/python -m builder --tutorials $(TUTORIALS) --jobs $(JOBS)
+	@PYTHONPATH=docs $(RUN)/python -m builder --tutorials $(TUTORIALS) --jobs $(JOBS)
 
 clean:  ## remove .venv and everything else that was made, not written
 	@echo "clean: removing .venv, caches and build output"

@@ -1,4 +1,4 @@
-"""The built site as readers see it, in a headless Chromium: python tests/site/browse.py [build/site] [FOLDER for pictures]
+"""The built site as readers see it, in a headless Chromium: python tests/docs/browse.py [build/site] [FOLDER for pictures]
 
 Every page is opened as a file, wide and light and as a dark phone: nothing may be said on the console, nothing may be wider
 than the screen, no picture may be missing. Then a query is typed into the search, key by key.
@@ -13,7 +13,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from tests.site.webdriver import Browser, missing
+from tests.docs.webdriver import Browser, missing
 
 SHAPES = {
     "desktop-light": Browser(1280, 900),

@@ -5,7 +5,7 @@
 <!-- source PATH --><!-- end -->           the text of a file of the project
 
 The lists of models, and the messages of errors.md, stand in the files too, which are read in the repository:
-`python -m builder.written` in tutorials/site brings them up to date.
+`python -m builder.written` in docs brings them up to date.
 """
 
 from __future__ import annotations

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.site.browse import SHAPES, browse, search, wait
-from tests.site.webdriver import missing
+from tests.docs.browse import SHAPES, browse, search, wait
+from tests.docs.webdriver import missing
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tutorials" / "site"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "docs"))
 
 from builder.__main__ import generate, write
 from builder.page import Page

@@ -7,8 +7,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[3]
-WRITTEN = ROOT / "tutorials" / "site" / "pages"  # pages written by hand
+ROOT = Path(__file__).resolve().parents[2]
+WRITTEN = ROOT / "docs" / "pages"  # pages written by hand
 BUILD = ROOT / "build"
 CACHE = BUILD / "tutorials"  # what tutorials printed and drew
 

@@ -16,10 +16,10 @@ from pathlib import Path
 import pytest
 
 from deepforecast.errors import DataWarning, TrainingWarning
-from tests.site import browse, webdriver
+from tests.docs import browse, webdriver
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = ROOT / "tutorials" / "site" / "pages"
+PAGES = ROOT / "docs" / "pages"
 
 
 def ours(markdown: str) -> str:
@@ -49,7 +49,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The site without the tutorials, which have a test of their own."""
     if find_spec("zensical") is None:
         pytest.skip("the generator of the site is not installed: pip install '.[docs]'")
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tutorials" / "site"), *sys.path])}
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "docs"), *sys.path])}
     folder = tmp_path_factory.mktemp("build")
     command = [sys.executable, "-m", "builder", "--tutorials", "none", "--to", str(folder)]
     done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=1800)

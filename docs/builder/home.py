@@ -7,10 +7,10 @@ import re
 from builder.page import ROOT, BuildError, Page
 
 PLACES = {  # where what the files link to stands on the site; written pages link from their own folder
-    r"\.\./\.\./\.\./README\.md#what-is-here": "models/index.md",
-    r"\.\./\.\./\.\./benchmarks/results/(\w+)\.md": r"benchmarks/\1.md",
-    r"\.\./\.\./\.\./benchmarks/results/": "benchmarks/index.md",
-    r"\.\./\.\./\.\./CONTRIBUTING\.md": "contributing.md",
+    r"\.\./\.\./README\.md#what-is-here": "models/index.md",
+    r"\.\./\.\./benchmarks/results/(\w+)\.md": r"benchmarks/\1.md",
+    r"\.\./\.\./benchmarks/results/": "benchmarks/index.md",
+    r"\.\./\.\./CONTRIBUTING\.md": "contributing.md",
     r"((?:errors|guide|install|migration|rooms)\.md(?:#[\w-]+)?)": r"\1",
     r"(reference/[\w-]+\.md)": r"\1",
     r"benchmarks/results/(\w+)\.md": r"benchmarks/\1.md",
@@ -20,7 +20,7 @@ PLACES = {  # where what the files link to stands on the site; written pages lin
     r"SECURITY\.md": "security.md",
     r"tutorials/(\d\d_\w+)\.py": r"tutorials/\1.md",
     r"tutorials/(?:README\.md)?": "tutorials/index.md",
-    r"tutorials/site/pages/(\w+)\.md": r"\1.md",
+    r"docs/pages/(\w+)\.md": r"\1.md",
     r"\.github/(\w+\.png)": r"\1",
     r"LICENSE": "https://www.apache.org/licenses/LICENSE-2.0",
     r"((?:https?://|#).*)": r"\1",

@@ -14,7 +14,7 @@ import pytest
 import deepforecast
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tutorials" / "site"))
+sys.path.insert(0, str(ROOT / "docs"))
 
 from builder import benchmarks, course, docstrings, entries, errors, further, home, links, llms, models, reference, written  # noqa: E402
 from builder.page import WRITTEN, BuildError, Page, folded  # noqa: E402
@@ -246,21 +246,21 @@ def test_marks_in_written_pages_are_filled() -> None:
         written._filled(written.MARK.search("<!-- nonsense --><!-- end -->"), "guide")  # type: ignore[arg-type]
 
 
-README_PAGES = sorted(set(re.findall(r"\]\(tutorials/site/pages/(\w+)\.md\)", (ROOT / "README.md").read_text("utf-8"))))
+README_PAGES = sorted(set(re.findall(r"\]\(docs/pages/(\w+)\.md\)", (ROOT / "README.md").read_text("utf-8"))))
 
 
 @pytest.mark.parametrize("name", README_PAGES)
 def test_pages_the_readme_links_to_read_well_in_the_repository(name: str) -> None:
     text = (WRITTEN / f"{name}.md").read_text("utf-8")
     unfilled = [mark[0] for mark in written.MARK.finditer(text) if not mark["content"].strip()]
-    assert unfilled == [], "run python -m builder.written in tutorials/site"
+    assert unfilled == [], "run python -m builder.written in docs"
     targets = re.findall(r"\]\(((?!https?://)[^)#]+)", text)
     assert [target for target in targets if not (WRITTEN / target).exists()] == []
 
 
 def test_lists_of_models_in_the_guide_are_those_declared() -> None:
     guide = (WRITTEN / "guide.md").read_text("utf-8")
-    assert written.updated("guide") == guide, "run python -m builder.written in tutorials/site"
+    assert written.updated("guide") == guide, "run python -m builder.written in docs"
     assert guide.count("<!-- models") == 6
 
 
@@ -268,4 +268,4 @@ def test_lists_of_models_in_the_guide_are_those_declared() -> None:
 def test_messages_on_the_errors_page_are_those_raised() -> None:
     page = (WRITTEN / "errors.md").read_text("utf-8")
     assert page.count("<!-- message -->") > 20
-    assert errors.updated() == page, "run python -m builder.written in tutorials/site"
+    assert errors.updated() == page, "run python -m builder.written in docs"

@@ -1,4 +1,4 @@
-"""The site, from sources to checked pages: `make docs`, or `python -m builder` in tutorials/site.
+"""The site, from sources to checked pages: `make docs`, or `python -m builder` in docs.
 
 pages by hand, README, docstrings, declarations, benchmarks/results, tutorials run  ->  Markdown in build/site-source
 the generator  ->  build/site  ->  every link followed
@@ -24,7 +24,7 @@ from builder.llms import index
 from builder.mathematics import typeset
 from builder.page import BUILD, ROOT, WRITTEN, BuildError, Page, folded
 
-CONFIG = ROOT / "tutorials" / "site" / "config.yml"
+CONFIG = ROOT / "docs" / "config.yml"
 Sections = dict[str, list[Page]]
 
 

@@ -11,7 +11,7 @@ from builder.page import ROOT, Page
 
 def index(sections: dict[str, list[Page]], site: Path) -> None:
     """Writes `llms.txt`, and the Markdown of every page next to its HTML."""
-    told = yaml.safe_load((ROOT / "tutorials" / "site" / "config.yml").read_text("utf-8"))
+    told = yaml.safe_load((ROOT / "docs" / "config.yml").read_text("utf-8"))
     (site / "llms.txt").write_text(text(told["site_name"], told["site_description"], sections), "utf-8")
     for page in (page for pages in sections.values() for page in pages):
         (site / page.path).write_text(page.text, "utf-8")

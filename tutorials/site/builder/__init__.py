@@ -1,1 +1,0 @@
-"""Makes the documentation site: `make docs`, or `python -m builder` in tutorials/site. See CONTRIBUTING.md."""
