@@ -1,4 +1,4 @@
-"""RELIABILITY 2c, B101-B111: covariates known ahead."""
+"""Reliability of future covariates."""
 
 from __future__ import annotations
 
@@ -41,20 +41,20 @@ def test_covariate_known_ahead_is_used() -> None:
     np.testing.assert_allclose(found.FutureRegression, wanted, rtol=1e-9)
 
 
-def test_B101_future_omitted() -> None:
+def test_future_omitted() -> None:
     with pytest.raises(DataError, match=r"future=.*promo.*future_frame"):
         with_future()[0].predict()
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_B102_column_missing_ahead(library: str) -> None:
+def test_future_without_a_column(library: str) -> None:
     model, future = with_future(library)
     with pytest.raises(DataError, match=r"future frame.*lacks promo"):
         model.predict(future=converted(future.drop(columns="promo"), library))
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_B103_row_missing_ahead(library: str) -> None:
+def test_future_without_a_row(library: str) -> None:
     model, future = with_future(library)
     without = future.drop(index=future.index[future.unique_id == "s002"][2])
     with pytest.raises(DataError, match=r"1 are missing.*s002.*2024-03-03.*future_frame"):
@@ -65,7 +65,7 @@ def test_B103_row_missing_ahead(library: str) -> None:
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, "much"])
-def test_B104_bad_value_ahead(value: Any) -> None:
+def test_invalid_value_in_future(value: Any) -> None:
     model, future = with_future()
     future = future.astype({"promo": object}) if value == "much" else future
     future.loc[future.index[future.unique_id == "s002"][1], "promo"] = value
@@ -74,7 +74,7 @@ def test_B104_bad_value_ahead(value: Any) -> None:
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_B105_future_in_any_order(library: str) -> None:
+def test_future_rows_in_any_order(library: str) -> None:
     model, future = with_future(library)
     wanted = model.predict(future=converted(future, library))
     shuffled = future.sample(frac=1, random_state=2)
@@ -82,7 +82,7 @@ def test_B105_future_in_any_order(library: str) -> None:
     same(model.predict(future=converted(shuffled, library)), wanted)
 
 
-def test_B106_rows_that_are_not_needed() -> None:
+def test_future_rows_that_are_not_needed() -> None:
     model, future = with_future()
     wanted = model.predict(future=future)
     beyond = future.assign(ds=future.ds + pd.Timedelta(days=5), promo=np.nan)
@@ -92,13 +92,13 @@ def test_B106_rows_that_are_not_needed() -> None:
     same(model.predict(3, future=future), wanted.groupby("unique_id").head(3).reset_index(drop=True))
 
 
-def test_B107_doubled_row_ahead() -> None:
+def test_duplicate_row_in_future() -> None:
     model, future = with_future()
     with pytest.raises(DataError, match=r"future frame.*s001.*2024-03-02"):
         model.predict(future=joined(future, future.iloc[[1]]))
 
 
-def test_B108_target_ahead_is_ignored() -> None:
+def test_target_column_in_future_is_ignored() -> None:
     model, future = with_future()
     same(model.predict(future=future.assign(y=1e6)), model.predict(future=future))
 
@@ -123,7 +123,7 @@ def test_static_columns_beside_the_frame_without_a_role_are_said() -> None:
 
 
 @KINDS
-def test_B109_future_for_a_model_without(subject: Subject) -> None:
+def test_future_for_a_model_without_covariates(subject: Subject) -> None:
     model = made(subject).fit(P(2, 60))
     with heard() as said:
         found = model.predict(future=D().assign(promo=1.0))
@@ -132,7 +132,7 @@ def test_B109_future_for_a_model_without(subject: Subject) -> None:
     same(found, model.predict())
 
 
-def test_B110_constant_covariate() -> None:
+def test_constant_covariate() -> None:
     frame = promoted().assign(promo=1.0)
     model = FutureRegression(5).fit(frame, columns={"future": "promo"})
     found = model.predict(future=model.future_frame().assign(promo=1.0))
@@ -140,7 +140,7 @@ def test_B110_constant_covariate() -> None:
     assert leak(Panel.from_frame(frame, columns={"future": "promo"})) == []
 
 
-def test_B110_leak() -> None:
+def test_covariate_that_leaks_the_target() -> None:
     frame = P(4, 80).assign(y=lambda x: x.y + np.random.default_rng(0).normal(size=len(x)))
     frame["ahead"] = frame.groupby("unique_id").y.shift(-1)
     frame["itself"] = 3 - 2 * frame.y
@@ -154,7 +154,7 @@ def test_B110_leak() -> None:
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_B111_category_never_seen(library: str) -> None:
+def test_category_unseen_in_fit(library: str) -> None:
     frame = promoted()
     frame["kind"] = pd.Categorical(np.where(frame.promo > 0, "sale", "none"))
     columns = {"future": ["kind"]}
@@ -174,7 +174,7 @@ def test_B111_category_never_seen(library: str) -> None:
     np.testing.assert_allclose(plain(found).FutureRegression[known], expected[known], rtol=1e-9)
 
 
-def test_B111_missing_category_ahead_is_refused() -> None:
+def test_missing_category_in_future_is_refused() -> None:
     frame = promoted()
     frame["kind"] = pd.Categorical(np.where(frame.promo > 0, "sale", "none"))
     model = FutureRegression(2).fit(frame.drop(columns="promo"), columns={"future": "kind"})

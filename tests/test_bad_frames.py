@@ -1,4 +1,4 @@
-"""RELIABILITY 2a, B001-B025: containers, columns, duplicates, order, ids."""
+"""Reliability of frames: containers, columns, duplicates, order, ids."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from tests.frames import LIBRARIES, D, P, converted, joined, plain, same
 
 
 @pytest.mark.parametrize("name", ["ds", "y"])
-def test_B001_missing_column(name: str) -> None:
+def test_missing_column(name: str) -> None:
     refused(sn(), D().drop(columns=name), name, "unique_id")
 
 
-def test_B001_missing_id_and_repeated_stamps() -> None:
+def test_missing_id_column_and_repeated_stamps() -> None:
     refused(sn(), P(2, 40).drop(columns="unique_id"), "unique_id", "2024-01-01")
 
 
 @pytest.mark.parametrize("library", ["pandas", "pyarrow"])  # polars cannot hold such a frame
-def test_B002_column_twice(library: str) -> None:
+def test_duplicate_column(library: str) -> None:
     frame: Any = pd.concat([D(), D()[["y"]]], axis=1)
     if library == "pyarrow":
         table = converted(D(), "pyarrow")
@@ -40,20 +40,20 @@ def test_B002_column_twice(library: str) -> None:
 
 @KINDS
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_B003_no_rows(subject: Subject, library: str) -> None:
+def test_empty_frame(subject: Subject, library: str) -> None:
     refused(made(subject), converted(D().iloc[:0], library), "empty")
 
 
 @pytest.mark.parametrize("thing", [[{"ds": 1}], {"ds": [1]}, np.zeros((3, 3)), None], ids=["list", "dict", "array", "None"])
-def test_B004_no_frame(thing: Any) -> None:
+def test_argument_that_is_not_a_frame(thing: Any) -> None:
     refused(sn(), thing, "DataFrame", type(thing).__name__)
 
 
-def test_B004_lazy_frame_says_collect() -> None:
+def test_lazy_frame_suggests_collect() -> None:
     refused(sn(), converted(D(), "polars").lazy(), "DataFrame", "collect")
 
 
-def test_B004_series_with_a_datetime_index() -> None:
+def test_series_with_a_datetime_index() -> None:
     frame = D()
     found = forecast(sn(), pd.Series(frame.y.to_numpy(), index=pd.DatetimeIndex(frame.ds)))
     assert list(found.columns) == ["ds", "SeasonalNaive"]
@@ -63,7 +63,7 @@ def test_B004_series_with_a_datetime_index() -> None:
 
 @KINDS
 @pytest.mark.parametrize("library", ["polars", "pyarrow"])
-def test_B005_other_libraries(subject: Subject, library: str) -> None:
+def test_frames_of_other_libraries(subject: Subject, library: str) -> None:
     frame = P(3, 60)
     found = made(subject).fit(converted(frame, library)).predict()
     assert nw.from_native(found).implementation.value == library
@@ -71,7 +71,7 @@ def test_B005_other_libraries(subject: Subject, library: str) -> None:
 
 
 @KINDS
-def test_B005_arrow_dtypes_of_pandas(subject: Subject) -> None:
+def test_arrow_dtypes_of_pandas(subject: Subject) -> None:
     frame = P(3, 60)
     arrow = frame.convert_dtypes(dtype_backend="pyarrow")
     found = forecast(made(subject), arrow)
@@ -83,7 +83,7 @@ def test_B005_arrow_dtypes_of_pandas(subject: Subject) -> None:
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_B006_other_names(library: str) -> None:
+def test_other_column_names(library: str) -> None:
     frame = converted(D().rename(columns={"unique_id": "id", "ds": "date", "y": "value"}), library)
     refused(sn(), frame, "unique_id", "id", "date", "value", "columns=")
     found = forecast(sn(), frame, columns={"id": "id", "time": "date", "target": "value"})
@@ -91,26 +91,26 @@ def test_B006_other_names(library: str) -> None:
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_B006_other_dialect(library: str) -> None:
+def test_column_names_of_gluonts(library: str) -> None:
     frame = converted(D().rename(columns={"unique_id": "item_id", "ds": "timestamp", "y": "target"}), library)
     assert list(forecast(sn(), frame).columns) == ["item_id", "timestamp", "SeasonalNaive"]
 
 
 @KINDS
-@pytest.mark.parametrize("y", [None, 999.0], ids=["B007", "B008"])
-def test_B007_B008_duplicate(subject: Subject, y: float | None) -> None:
+@pytest.mark.parametrize("y", [None, 999.0], ids=["same value", "other value"])
+def test_duplicate_row(subject: Subject, y: float | None) -> None:
     row = D().iloc[[30]]
     refused(made(subject), joined(D(), row if y is None else row.assign(y=y)), "A", "2024-01-31")
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_B009_duplicate_in_one_of_many(library: str) -> None:
+def test_duplicate_in_one_series_of_many(library: str) -> None:
     frame = P(150, 30)
     row = frame[frame.unique_id == "s131"].iloc[[7]]
     refused(sn(), converted(joined(frame, row), library), "s131", "2024-01-08")
 
 
-def test_B010_duplicates_in_nine_series() -> None:
+def test_duplicates_in_nine_series() -> None:
     frame = P(20, 30)
     rows = frame[frame.unique_id.isin([f"s{i:03d}" for i in range(3, 12)])].groupby("unique_id").head(1)
     text = refused(sn(), joined(frame, rows), "s003, s004, s005, s006, s007", "9")
@@ -119,7 +119,7 @@ def test_B010_duplicates_in_nine_series() -> None:
 
 @KINDS
 @pytest.mark.parametrize("order", ["reversed", "shuffled"])
-def test_B011_row_order(subject: Subject, order: str) -> None:
+def test_row_order(subject: Subject, order: str) -> None:
     frame = D()
     moved = frame.iloc[::-1] if order == "reversed" else frame.sample(frac=1, random_state=0)
     same(forecast(made(subject), moved), forecast(made(subject), frame))
@@ -127,7 +127,7 @@ def test_B011_row_order(subject: Subject, order: str) -> None:
 
 @KINDS
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_B012_interleaved(subject: Subject, library: str) -> None:
+def test_interleaved_series(subject: Subject, library: str) -> None:
     frame = P(3, 60)
     wanted = forecast(made(subject), converted(frame, library))
     same(forecast(made(subject), converted(frame.sort_values("ds", kind="stable"), library)), wanted)
@@ -135,7 +135,7 @@ def test_B012_interleaved(subject: Subject, library: str) -> None:
 
 @KINDS
 @pytest.mark.parametrize("index", ["zeros", "ds", "multi"])
-def test_B013_index(subject: Subject, index: str) -> None:
+def test_index_is_ignored(subject: Subject, index: str) -> None:
     frame = P(2, 60)
     wanted = forecast(made(subject), frame)
     if index == "zeros":
@@ -148,14 +148,14 @@ def test_B013_index(subject: Subject, index: str) -> None:
 
 
 @KINDS
-def test_B014_column_order(subject: Subject) -> None:
+def test_column_order(subject: Subject) -> None:
     same(forecast(made(subject), P(2, 60)[["y", "ds", "unique_id"]]), forecast(made(subject), P(2, 60)))
 
 
 @KINDS
-@pytest.mark.parametrize(("name", "value"), [("note", "x"), ("price", 1.5)], ids=["B015", "B016"])
+@pytest.mark.parametrize(("name", "value"), [("note", "x"), ("price", 1.5)], ids=["text", "numeric"])
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_B015_B016_undeclared_column(subject: Subject, name: str, value: Any, library: str) -> None:
+def test_column_without_a_role(subject: Subject, name: str, value: Any, library: str) -> None:
     with heard() as said:
         found = made(subject).fit(converted(D().assign(**{name: value}), library)).predict()
     assert len(said) == 1
@@ -164,7 +164,7 @@ def test_B015_B016_undeclared_column(subject: Subject, name: str, value: Any, li
 
 
 @KINDS
-def test_B017_read_only_and_slice(subject: Subject) -> None:
+def test_read_only_arrays_and_slices(subject: Subject) -> None:
     whole = P(3, 60)
     part = whole[whole.unique_id != "s002"]
     wanted = forecast(made(subject), part.copy())
@@ -176,7 +176,7 @@ def test_B017_read_only_and_slice(subject: Subject) -> None:
 
 
 @KINDS
-def test_B018_frame_untouched(subject: Subject) -> None:
+def test_input_frame_is_not_modified(subject: Subject) -> None:
     from deepforecast import cross_validate
 
     frame = P(3, 80).sample(frac=1, random_state=1)
@@ -191,7 +191,7 @@ def test_B018_frame_untouched(subject: Subject) -> None:
 
 @pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize("rows", [[17], list(range(60))], ids=["one", "all"])
-def test_B019_missing_id(rows: list[int], library: str) -> None:
+def test_missing_id(rows: list[int], library: str) -> None:
     frame = D().astype({"unique_id": object})
     frame.loc[rows, "unique_id"] = None
     table = converted(frame, library)
@@ -204,7 +204,7 @@ def test_B019_missing_id(rows: list[int], library: str) -> None:
     refused(sn(), table, "unique_id", f"row {rows[0]}")
 
 
-def test_B020_ids_of_two_types() -> None:
+def test_ids_of_two_types() -> None:
     frame = joined(D().assign(unique_id=1), D().assign(unique_id="1"))
     refused(sn(), frame, "unique_id", "int, str")
     refused(sn(), frame.astype({"unique_id": "category"}), "unique_id", "int, str")
@@ -212,7 +212,7 @@ def test_B020_ids_of_two_types() -> None:
 
 @KINDS
 @pytest.mark.parametrize("dtype", ["int64", "int8", "uint16", "Int64", "int32[pyarrow]"])
-def test_B021_integer_ids(subject: Subject, dtype: str) -> None:
+def test_integer_ids(subject: Subject, dtype: str) -> None:
     frame = joined(*(D().assign(unique_id=number, y=D().y + number) for number in (30, 4, 100))).astype({"unique_id": dtype})
     found = forecast(made(subject), frame)
     assert str(found.unique_id.dtype) == dtype
@@ -222,7 +222,7 @@ def test_B021_integer_ids(subject: Subject, dtype: str) -> None:
 
 
 @KINDS
-def test_B022_categorical_ids(subject: Subject) -> None:
+def test_categorical_ids(subject: Subject) -> None:
     frame = P(3, 60)
     text = forecast(made(subject), frame)
     kind = pd.CategoricalDtype(["zz", "s003", "s002", "s001", "aa"])
@@ -231,7 +231,7 @@ def test_B022_categorical_ids(subject: Subject) -> None:
     same(found.astype({"unique_id": text.unique_id.dtype}), text)
 
 
-def test_B022_categorical_ids_of_other_libraries() -> None:
+def test_categorical_ids_of_other_libraries() -> None:
     import polars as pl
     import pyarrow as pa
 
@@ -249,7 +249,7 @@ def test_B022_categorical_ids_of_other_libraries() -> None:
         np.testing.assert_array_equal(plain(found).SeasonalNaive, wanted.SeasonalNaive)
 
 
-def test_B022_text_that_arrow_cannot_take_rows_of() -> None:
+def test_large_arrow_text_ids() -> None:
     import pyarrow as pa
 
     table = converted(P(2, 60), "pyarrow")
@@ -258,7 +258,7 @@ def test_B022_text_that_arrow_cannot_take_rows_of() -> None:
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_B023_odd_ids(library: str, tmp_path: Any) -> None:
+def test_unusual_text_ids(library: str, tmp_path: Any) -> None:
     odd = ["", " a", "a", "A", "日本", "a/b", "..", "x" * 300, "a\x00b", "a\x00c"]
     frame = joined(*(D(one).assign(y=D().y + 10 * number) for number, one in enumerate(odd)))
     model = sn().fit(converted(frame, library))
@@ -273,12 +273,12 @@ def test_B023_odd_ids(library: str, tmp_path: Any) -> None:
 
 
 @pytest.mark.parametrize("one", [("a", 1), 1.5, True, datetime.date(2024, 1, 1), b"a"], ids=repr)
-def test_B024_unusual_ids(one: Any) -> None:
+def test_ids_of_unsupported_types(one: Any) -> None:
     refused(sn(), D().assign(unique_id=pd.Series([one] * 60)), "unique_id")
 
 
 @pytest.mark.parametrize("freq", [None, "D"])
-def test_B025_a_thousand_points(freq: Any) -> None:
+def test_thousand_series_of_one_observation(freq: Any) -> None:
     frame = pd.DataFrame({"unique_id": [f"s{i}" for i in range(1000)], "ds": pd.Timestamp("2024-01-01"), "y": 1.0})
     before = time.process_time()
     refused(sn(), frame, "at least", "1000", "s0, s1", freq=freq)

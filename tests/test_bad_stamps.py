@@ -1,4 +1,4 @@
-"""RELIABILITY 2a, B026-B053: stamps, time zones, frequencies."""
+"""Reliability of time stamps: stamps, time zones, frequencies."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from tests.helpers_models import FutureRegression
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_B026_iso_text(library: str) -> None:
+def test_iso_text(library: str) -> None:
     frame = D()
     text = frame.assign(ds=frame.ds.dt.strftime("%Y-%m-%d"))
     same(forecast(sn(), converted(text, library)), forecast(sn(), frame), types=False)
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_B027_ambiguous_text(library: str) -> None:
+def test_ambiguous_text(library: str) -> None:
     frame = D("A", 12).assign(ds=[f"{day:02d}/01/2024" for day in range(1, 13)])
     refused(sn(), converted(frame, library), "ds", "01/01/2024")
 
 
 @pytest.mark.parametrize("text", ["yesterday", "2024-02-30", "2024-13-01", "20240101", "2024-01-01\n"])
-def test_B028_other_text(text: str) -> None:
+def test_text_that_is_not_a_date(text: str) -> None:
     frame = D()
     texts = frame.ds.astype(str).to_numpy(object)
     texts[20] = text
@@ -41,13 +41,13 @@ def test_B028_other_text(text: str) -> None:
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_B029_float_stamps(library: str) -> None:
+def test_float_stamps(library: str) -> None:
     refused(sn(), converted(D().assign(ds=np.arange(60.0)), library), "ds", "ouble" if library == "pyarrow" else "loat64")
 
 
 @KINDS
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_B030_integers(subject: Subject, library: str) -> None:
+def test_integer_stamps(subject: Subject, library: str) -> None:
     found = made(subject).fit(converted(D().assign(ds=np.arange(60)), library), freq=1).predict()
     assert plain(found).ds.tolist() == [60, 61, 62, 63, 64]
     assert nw.from_native(found).schema["ds"] == nw.Int64
@@ -55,19 +55,19 @@ def test_B030_integers(subject: Subject, library: str) -> None:
 
 @KINDS
 @pytest.mark.parametrize("freq", [5, np.int32(5), None])
-def test_B031_integers_by_five(subject: Subject, freq: Any) -> None:
+def test_integer_stamps_in_steps_of_five(subject: Subject, freq: Any) -> None:
     found = forecast(made(subject), D().assign(ds=1000 + 5 * np.arange(60)), freq=freq)
     assert found.ds.tolist() == [1300, 1305, 1310, 1315, 1320]
 
 
 @pytest.mark.parametrize(("stamps", "freq"), [("integers", "D"), ("dates", 1)])
-def test_B032_freq_of_another_kind(stamps: str, freq: Any) -> None:
+def test_freq_of_another_time_type(stamps: str, freq: Any) -> None:
     refused(sn(), D().assign(ds=np.arange(60)) if stamps == "integers" else D(), "ds", "freq", freq=freq)
 
 
 @KINDS
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_B033_missing_stamp(subject: Subject, library: str) -> None:
+def test_missing_stamp(subject: Subject, library: str) -> None:
     frame = D()
     frame.loc[10, "ds"] = pd.NaT
     refused(made(subject), converted(frame, library), "ds", "A", "row 10")
@@ -75,7 +75,7 @@ def test_B033_missing_stamp(subject: Subject, library: str) -> None:
 
 @KINDS
 @pytest.mark.parametrize("unit", ["s", "ms", "us"])
-def test_B034_units(subject: Subject, unit: str) -> None:
+def test_datetime_units(subject: Subject, unit: str) -> None:
     frame = D()
     found = forecast(made(subject), frame.astype({"ds": f"datetime64[{unit}]"}))
     wanted = forecast(made(subject), frame.astype({"ds": "datetime64[ns]"}))
@@ -84,13 +84,13 @@ def test_B034_units(subject: Subject, unit: str) -> None:
     same(found.astype({"ds": "datetime64[ns]"}), wanted)
 
 
-def test_B035_date_objects_and_periods() -> None:
+def test_date_objects_and_periods() -> None:
     frame = D()
     refused(sn(), frame.assign(ds=frame.ds.dt.date), "ds", "date", "pandas.to_datetime")
     refused(sn(), frame.assign(ds=frame.ds.dt.to_period("D")), "ds", "period[D]", "to_timestamp")
 
 
-def test_B035_dates_of_arrow_and_polars() -> None:
+def test_dates_of_arrow_and_polars() -> None:
     import polars as pl
     import pyarrow as pa
 
@@ -105,7 +105,7 @@ def test_B035_dates_of_arrow_and_polars() -> None:
 
 
 @pytest.mark.parametrize("freq", ["D", "W", "ME", "B"])
-def test_B036_the_end_of_time(freq: str) -> None:
+def test_forecast_beyond_the_last_timestamp(freq: str) -> None:
     frame = D("A", 60)
     frame["ds"] = pd.date_range(end="2262-04-09", periods=60, freq=freq, unit="s").astype("datetime64[ns]")
     model = sn(7).fit(frame)
@@ -115,7 +115,7 @@ def test_B036_the_end_of_time(freq: str) -> None:
     assert (coarse.ds > pd.Timestamp("2262-04-09").as_unit("s")).all()
 
 
-def test_B036_the_end_of_a_small_integer() -> None:
+def test_forecast_beyond_the_last_small_integer() -> None:
     frame = D().assign(ds=np.arange(65, 125).astype("int8"))
     model = sn(3).fit(frame)
     assert forecast(sn(3), frame).ds.dtype == np.int8
@@ -124,7 +124,7 @@ def test_B036_the_end_of_a_small_integer() -> None:
 
 
 @pytest.mark.parametrize("freq", ["D", "MS", "B", "W-WED", "h", None])
-def test_B037_long_ago(freq: Any) -> None:
+def test_years_before_1677(freq: Any) -> None:
     stamps = pd.date_range("1600-01-01", periods=66, freq=freq or "D", unit="s")
     frame = D().assign(ds=stamps[:60])
     assert str(frame.ds.dtype) == "datetime64[s]"
@@ -133,7 +133,7 @@ def test_B037_long_ago(freq: Any) -> None:
 
 @KINDS
 @pytest.mark.parametrize("freq", ["D", None])
-def test_B038_days_over_a_change_of_clocks(subject: Subject, freq: Any) -> None:
+def test_days_across_a_clock_change(subject: Subject, freq: Any) -> None:
     stamps = pd.date_range("2024-02-20", "2024-04-07", freq="D", tz="Europe/Berlin")
     frame = D("A", 36).assign(ds=stamps[:36])
     found = forecast(made(subject, 12), frame, freq=freq)
@@ -142,7 +142,7 @@ def test_B038_days_over_a_change_of_clocks(subject: Subject, freq: Any) -> None:
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_B039_hours_over_the_end_of_summer_time(library: str) -> None:
+def test_hours_across_the_end_of_summer_time(library: str) -> None:
     stamps = pd.date_range(end="2024-11-02 23:00", periods=60, freq="h", tz="America/New_York")
     found = sn(6).fit(converted(D().assign(ds=stamps), library)).predict()
     clock = pd.DatetimeIndex(plain(found).ds)
@@ -151,18 +151,18 @@ def test_B039_hours_over_the_end_of_summer_time(library: str) -> None:
     assert set(np.diff(clock.asi8)) == {np.diff(stamps.as_unit(clock.unit).asi8)[0]}
 
 
-def test_B040_hours_over_the_start_of_summer_time() -> None:
+def test_hours_across_the_start_of_summer_time() -> None:
     stamps = pd.date_range(end="2024-03-31 01:00", periods=60, freq="h", tz="Europe/Berlin")
     found = forecast(sn(), D().assign(ds=stamps))
     assert found.ds[0] == pd.Timestamp("2024-03-31 03:00", tz="Europe/Berlin")
 
 
-def test_B041_zones_differ() -> None:
+def test_mixed_time_zones() -> None:
     frames = [D(name, tz=zone).astype({"ds": object}) for name, zone in (("A", "Europe/Berlin"), ("B", "Asia/Tokyo"))]
     refused(sn(), joined(*frames), "ds", "time zone")
 
 
-def test_B042_naive_future_frame() -> None:
+def test_future_without_time_zone() -> None:
     frame = D(tz="Europe/Berlin").assign(promo=1.0)
     model = FutureRegression(5).fit(frame, columns={"future": "promo"})
     future = model.future_frame().assign(promo=1.0)
@@ -173,7 +173,7 @@ def test_B042_naive_future_frame() -> None:
 
 @KINDS
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_B043_month_ends_in_a_leap_year(subject: Subject, library: str) -> None:
+def test_month_ends_in_a_leap_year(subject: Subject, library: str) -> None:
     stamps = pd.date_range(end="2023-10-31", periods=60, freq="ME")
     found = plain(made(subject).fit(converted(D().assign(ds=stamps), library), freq="ME").predict())
     assert found.ds.astype(str).tolist() == ["2023-11-30", "2023-12-31", "2024-01-31", "2024-02-29", "2024-03-31"]
@@ -188,40 +188,40 @@ HOLIDAYS = ["2024-03-25", "2024-03-29", "2024-04-01"]
     ids=["QE-NOV", "YS-APR", "W-WED", "B", "C", "2h", "15min", "MS"],
 )
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_B044_frequencies(freq: Any, library: str) -> None:
+def test_frequencies(freq: Any, library: str) -> None:
     stamps = pd.date_range("2024-01-01", periods=65, freq=freq)
     found = plain(sn().fit(converted(D().assign(ds=stamps[:60]), library), freq=freq).predict())
     assert found.ds.tolist() == stamps[60:].tolist()
 
 
 @KINDS
-def test_B045_month_ends_as_month_starts(subject: Subject) -> None:
+def test_month_ends_with_month_start_freq(subject: Subject) -> None:
     refused(made(subject), D("A", 60, "ME"), "freq", "'ME'", "A", "2024-01-31", freq="MS")
 
 
 @KINDS
-def test_B046_wednesdays_as_sundays(subject: Subject) -> None:
+def test_wednesdays_with_sunday_freq(subject: Subject) -> None:
     refused(made(subject), D("A", 60, "W-WED"), "freq", "'W-WED'", freq="W")
 
 
 @KINDS
 @pytest.mark.parametrize(("own", "said"), [("D", "h"), ("h", "D")])
-def test_B047_days_and_hours(subject: Subject, own: str, said: str) -> None:
+def test_daily_and_hourly_freq_confused(subject: Subject, own: str, said: str) -> None:
     refused(made(subject), D("A", 60, own), "freq", f"'{own}'", "A", freq=said)
 
 
 @KINDS
-def test_B048_every_second_day(subject: Subject) -> None:
+def test_every_second_day_with_daily_freq(subject: Subject) -> None:
     refused(made(subject), D("A", 60, "2D"), "freq", "'2D'", "A", freq="D")
 
 
 @ALL
-def test_B049_gap(subject: Subject) -> None:
+def test_gap(subject: Subject) -> None:
     k7(subject, D().drop(index=30), 5, "A", "2024-01-31", "y")
 
 
 @KINDS
-def test_B050_gap_in_one_of_many(subject: Subject) -> None:
+def test_gap_in_one_series_of_many(subject: Subject) -> None:
     frame = P(150, 40)
     k7(
         subject,
@@ -233,16 +233,16 @@ def test_B050_gap_in_one_of_many(subject: Subject) -> None:
 
 
 @ALL
-def test_B051_gap_before_the_last_row(subject: Subject) -> None:
+def test_gap_before_the_last_row(subject: Subject) -> None:
     k7(subject, D().drop(index=58), 5, "A", "2024-02-28")
 
 
 @pytest.mark.parametrize("freq", ["X", "", 0, -1, 1.5, "-1D", "0D", True, pd.DateOffset(months=1), "bh", "SME"], ids=repr)
-def test_B052_no_frequency(freq: Any) -> None:
+def test_invalid_freq(freq: Any) -> None:
     refused(sn(), D(), "freq", error=ParameterError, freq=freq)
 
 
-def test_B052_none_where_it_cannot_be_told() -> None:
+def test_freq_that_cannot_be_inferred() -> None:
     stamps = pd.to_datetime(["2024-01-01", "2024-01-02", "2024-01-09", "2024-01-13", "2024-02-20", "2024-02-28", "2024-03-15"])
     refused(sn(), D("A", 7).assign(ds=stamps), "freq", "2024-01-01, 2024-01-02, 2024-01-09", freq=None)
 
@@ -277,7 +277,7 @@ SPELLINGS = [
 
 
 @pytest.mark.parametrize(("said", "wanted"), SPELLINGS, ids=[f"{said}={wanted}" for said, wanted in SPELLINGS])
-def test_B053_spellings(said: Any, wanted: str) -> None:
+def test_spellings_of_freq(said: Any, wanted: str) -> None:
     stamps = pd.date_range("2024-01-01", periods=65, freq=wanted)
     assert forecast(sn(), D().assign(ds=stamps[:60]), freq=said).ds.tolist() == stamps[60:].tolist()
 

@@ -1,4 +1,4 @@
-"""RELIABILITY 2a, B054-B063: ragged panels, missing values, dtypes of the target."""
+"""Reliability of values: ragged panels, missing values, dtypes of the target."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from tests.frames import LIBRARIES, D, converted, joined, same
 
 
 @ALL
-def test_B054_own_ends(subject: Subject) -> None:
+def test_series_of_different_ends(subject: Subject) -> None:
     found = forecast(made(subject), joined(D("A"), D("B", 51)))
     assert found.ds[found.unique_id == "A"].tolist() == pd.date_range("2024-03-01", periods=5).tolist()
     assert found.ds[found.unique_id == "B"].tolist() == pd.date_range("2024-02-21", periods=5).tolist()
 
 
 @ALL
-def test_B055_long_and_short(subject: Subject) -> None:
+def test_series_of_different_lengths(subject: Subject) -> None:
     short = D("B").assign(y=D().y + 40)
     found = forecast(made(subject), joined(D("A", 400), short))
     assert len(found) == 10
@@ -33,7 +33,7 @@ def test_B055_long_and_short(subject: Subject) -> None:
 
 @KINDS
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_B056_nothing_but_missing(subject: Subject, library: str) -> None:
+def test_series_of_missing_values_only(subject: Subject, library: str) -> None:
     frame = joined(D("A").assign(y=np.nan), D("B"))
     refused(made(subject), converted(frame, library), "y", "series A")
     refused(made(subject).set_params(missing="zero"), converted(frame, library), "y", "series A")
@@ -41,7 +41,7 @@ def test_B056_nothing_but_missing(subject: Subject, library: str) -> None:
 
 @ALL
 @pytest.mark.parametrize("row", [0, 30, 59])
-def test_B057_missing_value(subject: Subject, row: int) -> None:
+def test_missing_value(subject: Subject, row: int) -> None:
     frame = D()
     frame.loc[row, "y"] = np.nan
     k7(subject, frame, 5, "y", "A", str(frame.ds[row].date()))
@@ -52,14 +52,14 @@ def test_B057_missing_value(subject: Subject, row: int) -> None:
 @KINDS
 @pytest.mark.parametrize("value", [np.inf, -np.inf])
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_B058_infinite(subject: Subject, value: float, library: str) -> None:
+def test_infinite_value(subject: Subject, value: float, library: str) -> None:
     frame = D()
     frame.loc[7, "y"] = value
     refused(made(subject), converted(frame, library), "y", "A", "2024-01-08")
 
 
 @ALL
-def test_B059_pandas_na(subject: Subject) -> None:
+def test_pandas_na(subject: Subject) -> None:
     frame = D()
     frame.loc[20, "y"] = np.nan
     nullable = frame.assign(y=frame.y.astype("Float64"))
@@ -76,11 +76,11 @@ TEXTS = [["1.5"] * 60, ["1,5"] * 60, np.arange(60.0).astype(object), [decimal.De
 
 
 @pytest.mark.parametrize("y", TEXTS, ids=["text", "comma", "objects", "Decimal", "None"])
-def test_B060_no_numbers(y: Any) -> None:
+def test_target_that_is_not_numeric(y: Any) -> None:
     refused(sn(), D().assign(y=y), "y", "dtype")
 
 
-def test_B060_no_numbers_in_other_libraries() -> None:
+def test_target_that_is_not_numeric_in_other_libraries() -> None:
     import polars as pl
     import pyarrow as pa
 
@@ -99,7 +99,7 @@ OTHERS = {"bool": True, "complex": 1 + 2j, "timedelta": pd.Timedelta(days=1)}
 
 
 @pytest.mark.parametrize("name", [*OTHERS, "category"])
-def test_B061_other_dtypes(name: str) -> None:
+def test_target_of_unsupported_dtype(name: str) -> None:
     frame = D().assign(y=OTHERS[name] if name in OTHERS else pd.Categorical(np.arange(60) % 3))
     refused(sn(), frame, "y", "dtype", name)
 
@@ -108,14 +108,14 @@ def test_B061_other_dtypes(name: str) -> None:
 @pytest.mark.parametrize(
     "dtype", ["int64", "int8", "uint8", "Int64", "float32", "float16", "Float64", "int16[pyarrow]", "double[pyarrow]"]
 )
-def test_B062_numeric_dtypes(subject: Subject, dtype: str) -> None:
+def test_numeric_dtypes(subject: Subject, dtype: str) -> None:
     frame = D().assign(y=np.round(D().y))
     same(forecast(made(subject), frame.astype({"y": dtype})), forecast(made(subject), frame))
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize("value", [2**53 + 1, -(2**53) - 1])
-def test_B063_not_exact_in_float64(value: int, library: str) -> None:
+def test_integer_not_exact_in_float64(value: int, library: str) -> None:
     y = np.arange(60)
     y[5] = value
     refused(sn(), converted(D().assign(y=y), library), "y", str(value))

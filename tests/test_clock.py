@@ -1,4 +1,4 @@
-"""F33: time zone and clock of the machine reach no forecast, and durations come from the clock that only goes forward."""
+"""Time zone and clock of the machine reach no forecast, and durations come from the clock that only goes forward."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ def zone(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["Asia/Kathmandu", "America/St_Johns", "Pacific/Kiritimati"])
-def test_F33_in_any_zone_of_the_machine(name: str) -> None:
+def test_time_zone_of_the_machine_does_not_matter(name: str) -> None:
     same(elsewhere(f"import time; assert time.tzname[0] != 'UTC', {name!r}", TZ=name), settled())
 
 
 @pytest.mark.parametrize("frame", [days, hours], ids=["naive days", "Berlin's hours"])
 @ALL
-def test_F33_the_zone_changes_between_fit_and_predict(
+def test_time_zone_change_between_fit_and_predict(
     subject: Subject, frame: Callable[[], Any], zone: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     zone.setenv("TZ", "UTC")
@@ -67,7 +67,7 @@ def backwards(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("backwards")
-def test_F33_the_clock_goes_back_during_a_comparison() -> None:
+def test_clock_set_back_during_a_comparison() -> None:
     begin, first, second = time.perf_counter(), time.time(), time.time()
     assert second < first
     models = [Naive(), SeasonalNaive(), Conformal(Naive()), Trainer(steps=4)]
@@ -83,12 +83,12 @@ def test_F33_the_clock_goes_back_during_a_comparison() -> None:
 
 
 @pytest.mark.usefixtures("backwards")
-def test_F33_the_bar_bears_a_clock_that_goes_back(capsys: pytest.CaptureFixture[str]) -> None:
+def test_progress_bar_with_a_clock_set_back(capsys: pytest.CaptureFixture[str]) -> None:
     assert map_chunks(lambda part: part.start, 20, workers=2, cost=1.0, progress=True) == list(range(20))
     assert "20/20" in capsys.readouterr().err
 
 
-def test_F33_the_package_reads_the_wall_clock_for_dates_only() -> None:
+def test_wall_clock_is_read_for_dates_only() -> None:
     files = sorted(path for path in PACKAGE.rglob("*.py") if str(path.relative_to(PACKAGE)) not in ACROSS_MACHINES)
     found = [f"{path.relative_to(PACKAGE)}:{line}" for path in files for line in wall_clock(path.read_text("utf-8"))]
     assert found == []

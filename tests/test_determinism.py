@@ -1,4 +1,4 @@
-"""D1-D4, D6: the same data, seed and versions give the same bits, in any process, after any other work."""
+"""The same data, seed and versions give the same bits, in any process, after any other work."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ def once() -> Said:
     return everything()
 
 
-def test_D1_D6_said_again_in_this_process(once: Said) -> None:
+def test_same_bits_again_in_this_process(once: Said) -> None:
     """Forecasts, windows, paths, boards, the bytes of model files and of the report's page."""
     same(everything(), once)
 
 
 @pytest.mark.slow
-def test_D1_D6_said_by_another_process() -> None:
+def test_same_bits_in_another_process() -> None:
     same(elsewhere(), settled())
 
 
 @pytest.mark.slow
-def test_D1_said_by_the_process_that_compiles_the_kernels(tmp_path: Path) -> None:
+def test_same_bits_in_the_process_that_compiles_the_kernels(tmp_path: Path) -> None:
     compiling = elsewhere(NUMBA_CACHE_DIR=str(tmp_path))
     assert list(tmp_path.rglob("*.nbi"))  # or nothing would have been kept
     same(compiling, elsewhere(NUMBA_CACHE_DIR=str(tmp_path)))
 
 
-def test_D2_D3_after_other_work_and_without_touching_chance(once: Said) -> None:
+def test_same_bits_after_other_random_draws_and_rng_untouched(once: Said) -> None:
     chance, drawn = random.getstate(), np.random.get_state()  # noqa: NPY002
     try:
         random.seed(12)
@@ -48,7 +48,7 @@ def test_D2_D3_after_other_work_and_without_touching_chance(once: Said) -> None:
 
 
 @pytest.mark.slow
-def test_D2_D3_after_work_of_torch_and_without_touching_its_chance() -> None:
+def test_same_bits_after_torch_draws_and_its_rng_untouched() -> None:
     """In a process of its own: torch stays out of this one."""
     code = """
 import torch
@@ -64,6 +64,6 @@ atexit.register(lambda: torch.equal(before, torch.get_rng_state()) or print("cha
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(5))
-def test_D4_F34_whatever_the_seed_of_hashes(seed: int) -> None:
+def test_same_bits_under_any_hash_seed(seed: int) -> None:
     """Sets and the like come in another order under each seed: no result and no message may follow it."""
     same(elsewhere(PYTHONHASHSEED=str(seed)), settled())

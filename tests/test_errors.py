@@ -18,7 +18,7 @@ BUILTINS = {
 
 
 @pytest.mark.parametrize("name", BUILTINS)
-def test_K1_every_error_is_one_of_ours_and_one_of_python(name: str) -> None:
+def test_every_error_derives_from_the_base_error_and_a_builtin(name: str) -> None:
     kind = getattr(errors, name)
     assert issubclass(kind, errors.DeepForecastError)
     assert issubclass(kind, BUILTINS[name])
@@ -26,7 +26,7 @@ def test_K1_every_error_is_one_of_ours_and_one_of_python(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", BUILTINS)
-def test_S20_no_control_character_of_a_message_reaches_a_terminal(name: str) -> None:
+def test_control_characters_in_messages_are_escaped(name: str) -> None:
     error = getattr(errors, name)(f"column {ANSI} of 日本 \xa0")
     assert str(error) == r"column \x1b[2J\x1b]0;owned\x07\r\n\u202e of 日本 \xa0"
     assert str(error).isprintable()

@@ -211,7 +211,7 @@ except deepforecast.errors.ParameterError as error:
 
 
 @pytest.mark.slow
-def test_f34_checks_and_docstrings_are_not_needed_to_run() -> None:
+def test_asserts_and_docstrings_are_not_needed_to_run() -> None:
     """Under -OO asserts and docstrings are gone: every module still imports, and a wrong parameter is still refused."""
     env = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONOPTIMIZE": "2", "PYTHONDONTWRITEBYTECODE": "1"}
     done = subprocess.run([sys.executable, "-c", OPTIMISED], env=env, capture_output=True, text=True, timeout=120)

@@ -1,4 +1,4 @@
-"""I1 to I4, I8, I9, I11, C6 for every model: what may not change a forecast, and how its bands lie."""
+"""Invariances of every model: what must not change a forecast, and how its intervals are nested."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def of(found: pd.DataFrame, name: Any) -> np.ndarray:
 
 
 @ALL
-def test_I1_row_order(subject: Subject) -> None:
+def test_row_order(subject: Subject) -> None:
     frame = noisy()
     wanted = forecast(subject, frame)
     for other in (frame[::-1], frame.sample(frac=1, random_state=0), frame.sort_values("ds", kind="stable")):
@@ -47,7 +47,7 @@ def test_I1_row_order(subject: Subject) -> None:
 
 
 @ALL
-def test_I2_I3_series_order_labels_and_an_unrelated_series(subject: Subject) -> None:
+def test_series_order_labels_and_an_unrelated_series(subject: Subject) -> None:
     frame = noisy()
     wanted = forecast(subject, frame)
     if not subject.capabilities.local:
@@ -63,7 +63,7 @@ def test_I2_I3_series_order_labels_and_an_unrelated_series(subject: Subject) -> 
 
 
 @ALL
-def test_I4_the_series_beside_it_at_predict(subject: Subject) -> None:
+def test_other_series_at_predict(subject: Subject) -> None:
     frame = noisy()
     model = made(subject, H).fit(frame)
     wanted = model.predict(frame=frame, level=levels(model))
@@ -77,7 +77,7 @@ def test_I4_the_series_beside_it_at_predict(subject: Subject) -> None:
     ("freq", "start", "later"),
     [("D", "2024-01-01", "1971-06-09"), ("h", "2024-01-01", "2031-07-01 05:00"), ("MS", "2001-01-01", "1950-05-01")],
 )
-def test_I8_all_stamps_moved(subject: Subject, freq: str, start: str, later: str) -> None:
+def test_time_shift(subject: Subject, freq: str, start: str, later: str) -> None:
     parts = [D("A", 44, freq, start), D("A", 44, freq, later)]
     y = noisy(1)["y"]
     model = undated(made(subject, H))
@@ -87,7 +87,7 @@ def test_I8_all_stamps_moved(subject: Subject, freq: str, start: str, later: str
 
 
 @ALL
-def test_I9_unit_of_ds_dtype_of_y_and_type_of_the_ids(subject: Subject) -> None:
+def test_unit_of_ds_dtype_of_y_and_type_of_the_ids(subject: Subject) -> None:
     frame = noisy()
     wanted = numbers(forecast(subject, frame))
     for unit in ("s", "ms", "us", "ns"):
@@ -108,7 +108,7 @@ def test_I9_unit_of_ds_dtype_of_y_and_type_of_the_ids(subject: Subject) -> None:
 
 
 @ALL
-def test_I11_a_shorter_horizon_is_the_beginning_of_a_longer_one(subject: Subject) -> None:
+def test_shorter_horizon_is_the_beginning_of_a_longer_one(subject: Subject) -> None:
     """Asked of one fit, and of fits for either horizon: of these, calibrated bands rest on other windows, and one regressor
     that gives all steps of its horizon together is another for another horizon."""
     model = made(subject, 2 * H).fit(noisy())
@@ -120,7 +120,7 @@ def test_I11_a_shorter_horizon_is_the_beginning_of_a_longer_one(subject: Subject
 
 
 @ALL
-def test_C6_bands_are_central_nested_and_of_no_width_around_a_constant(subject: Subject) -> None:
+def test_intervals_are_central_nested_and_of_zero_width_around_a_constant(subject: Subject) -> None:
     model = made(subject, H)
     if levels(model) is None:
         pytest.skip("capabilities.distribution is None")

@@ -1,4 +1,4 @@
-"""L1, L2, L2b: through every public call, nothing after a cutoff moves a forecast made at it, nor a step one before it."""
+"""Leakage: through every public call, nothing after a cutoff moves a forecast made at it, nor a step one before it."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def changes(model: Forecaster) -> list[Callable[[pd.Series], Any]]:
 
 
 @ALL
-def test_L1_cross_validate_is_predict_on_the_rows_up_to_the_cutoff(subject: Subject) -> None:
+def test_cross_validate_equals_predict_on_the_rows_up_to_the_cutoff(subject: Subject) -> None:
     """A window is that of a frame whose rows after its cutoff are not there at all."""
     model, frame = made(subject, H), noisy()
     found = cross_validate(model, frame, n_windows=WINDOWS, level=levels(model), options=Backtest(align="series"), refit=True)
@@ -86,7 +86,7 @@ def follows(model: Forecaster, frame: pd.DataFrame, other: pd.DataFrame) -> bool
 
 @replaced
 @ALL
-def test_L1_values_after_a_cutoff(subject: Subject) -> None:
+def test_values_after_a_cutoff(subject: Subject) -> None:
     model, frame = made(subject, H), noisy()
     options: dict[str, Any] = {"n_windows": WINDOWS, "level": levels(model)}
     wanted = cross_validate(model, frame, **options)
@@ -105,7 +105,7 @@ def test_L1_values_after_a_cutoff(subject: Subject) -> None:
 
 @replaced
 @ALL
-def test_L1_the_future_of_another_series(subject: Subject) -> None:
+def test_future_of_another_series(subject: Subject) -> None:
     """Its values after the cutoff reach no model; of local ones, none of its values reach another series at all."""
     model, frame = made(subject, H), noisy()
     wanted = cross_validate(model, frame, n_windows=WINDOWS, level=levels(model))
@@ -120,7 +120,7 @@ def test_L1_the_future_of_another_series(subject: Subject) -> None:
 
 
 @changed
-def test_L1_covariates_past_the_horizon(change: Callable[[pd.Series], Any]) -> None:
+def test_covariates_past_the_horizon(change: Callable[[pd.Series], Any]) -> None:
     columns = {"future": ["x"]}
     frame = noisy().assign(x=np.random.default_rng(3).normal(size=120))
     frame["y"] += 3 * frame["x"]
@@ -140,7 +140,7 @@ def test_L1_covariates_past_the_horizon(change: Callable[[pd.Series], Any]) -> N
 
 @pytest.mark.parametrize("filling", ["interpolate", "ffill", "zero"])
 @changed
-def test_L2b_values_after_a_cutoff_fill_none_before_it(filling: str, change: Callable[[pd.Series], Any]) -> None:
+def test_values_after_a_cutoff_fill_none_before_it(filling: str, change: Callable[[pd.Series], Any]) -> None:
     """Holes up to the very cutoff, in the history that a calibration rolls over too."""
     models = [Naive(missing=filling), SeasonalNaive(season_length=7, missing=filling), WindowMean(window=5, missing=filling)]
     models.append(Conformal(Naive(missing=filling), alias="Bands"))
@@ -167,7 +167,7 @@ STEPWISE = pytest.mark.parametrize(
 
 
 @STEPWISE
-def test_L2_no_step_sees_what_comes_at_it(kind: type[Forecaster], told: dict[str, Any]) -> None:
+def test_decoder_steps_do_not_see_later_targets(kind: type[Forecaster], told: dict[str, Any]) -> None:
     common = {"input_size": 14, "max_steps": 3, "batch_size": 16, "head": "point", "scaler": "none", "calendar": None}
     model: Any = kind(H, **common, **told).fit(noisy())
     rows = torch.randn(4, 14, generator=torch.Generator().manual_seed(0))
@@ -186,7 +186,7 @@ def test_L2_no_step_sees_what_comes_at_it(kind: type[Forecaster], told: dict[str
 
 @pytest.mark.filterwarnings("ignore:.*far outside the history")  # of networks after four steps
 @STEPWISE
-def test_L2_weights_are_chosen_by_forecasts_that_are_told_nothing(kind: type[Forecaster], told: dict[str, Any]) -> None:
+def test_validation_error_is_that_of_free_running_forecasts(kind: type[Forecaster], told: dict[str, Any]) -> None:
     """What training reports of rows held out is the error of a forecast of them: no step is taught the true one before."""
     common = {"input_size": 14, "max_steps": 4, "batch_size": 16, "head": "point", "scaler": "none", "decoding": "greedy"}
     frame = noisy()

@@ -1,4 +1,4 @@
-"""F34 to F38: languages, flags, folders, streams, few files, threads and forks: the process around the library."""
+"""The process around the library: languages, flags, folders, streams, few files, threads and forks."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def run(code: str, *arguments: str, flags: tuple[str, ...] = (), stdin: str | No
     return done.stdout
 
 
-# -- F34: languages and flags ---------------------------------------------------------------------------------------------
+# -- languages and flags ---------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +49,7 @@ def locales(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["tr_TR.UTF-8", "de_DE.UTF-8"])
-def test_F34_in_a_language_with_a_decimal_comma(locales: dict[str, str], name: str) -> None:
+def test_locale_with_a_decimal_comma(locales: dict[str, str], name: str) -> None:
     """The caller has set the locale of the whole process, where it can be had; else only the variables say it."""
     code = DECIMAL_COMMA if locales else ""
     same(elsewhere(code, LC_ALL=name, LANG=name, **locales), settled())
@@ -57,17 +57,17 @@ def test_F34_in_a_language_with_a_decimal_comma(locales: dict[str, str], name: s
 
 @pytest.mark.slow
 @pytest.mark.parametrize("flags", [("-O",), ("-OO",), ("-X", "utf8=0"), ("-X", "dev")], ids=" ".join)
-def test_F34_under_flags_of_python(flags: tuple[str, ...]) -> None:
+def test_python_optimization_flags(flags: tuple[str, ...]) -> None:
     """-O takes asserts away, -OO docstrings too: every result and every error is the same."""
     same(elsewhere(flags=flags), settled())
 
 
 @pytest.mark.slow
-def test_F34_by_variables() -> None:
+def test_python_optimization_by_environment_variable() -> None:
     same(elsewhere("import sys; assert sys.flags.optimize == 2", PYTHONOPTIMIZE="2", LC_ALL="C"), settled())
 
 
-# -- F35: folders -----------------------------------------------------------------------------------------------------------
+# -- folders -----------------------------------------------------------------------------------------------------------
 
 
 NO_HOME = """
@@ -80,7 +80,7 @@ os.chdir({folder!r})
 
 @pytest.mark.slow
 @pytest.mark.parametrize("home", [{}, {"HOME": "/dev/null/nowhere"}], ids=["HOME unset", "HOME not writable"])
-def test_F35_works_without_a_home(tmp_path: Path, home: dict[str, str]) -> None:
+def test_works_without_a_home_folder(tmp_path: Path, home: dict[str, str]) -> None:
     """Everything, where no cache and no settings can be kept; nothing is left in the folder it works in."""
     nowhere = {"XDG_CACHE_HOME": "/dev/null/nowhere", "XDG_CONFIG_HOME": "/dev/null/nowhere"}
     same(elsewhere(NO_HOME.format(home=home, folder=str(tmp_path)), **nowhere), settled())
@@ -88,7 +88,7 @@ def test_F35_works_without_a_home(tmp_path: Path, home: dict[str, str]) -> None:
 
 
 @pytest.mark.slow
-def test_F35_a_picture_without_a_home(tmp_path: Path) -> None:
+def test_plot_without_a_home_folder(tmp_path: Path) -> None:
     """matplotlib may say that it keeps no cache; the picture is drawn."""
     env = {**os.environ, "PYTHONPATH": str(ROOT), "HOME": "/dev/null/nowhere", "MPLCONFIGDIR": "/dev/null/nowhere"}
     done = subprocess.run([sys.executable, "-c", PICTURE], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=120)
@@ -103,7 +103,7 @@ plot(days(), Naive(horizon=3).fit(days()).predict(level=80)).savefig("picture.pn
 """
 
 
-# -- F37: few files ---------------------------------------------------------------------------------------------------------
+# -- few files ---------------------------------------------------------------------------------------------------------
 
 FEW = """
 import os, resource, sys
@@ -120,7 +120,7 @@ resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
 
 
 @pytest.mark.slow
-def test_F37_nothing_stays_open(tmp_path: Path) -> None:
+def test_no_file_descriptor_stays_open(tmp_path: Path) -> None:
     """64 files at most, and more often than that what opens any; a file that is refused is closed too."""
     code = FEW + """
 def act():
@@ -147,7 +147,7 @@ print(os.listdir("/proc/self/fd") == before)
 
 
 @pytest.mark.slow
-def test_F37_workers_with_few_files(tmp_path: Path) -> None:
+def test_workers_with_few_file_descriptors(tmp_path: Path) -> None:
     """Workers need pipes: they find them within 64 files."""
     code = FEW + """
 alone = cross_validate([Naive(), Drift()], frame, horizon=3, options=Backtest(workers=1))
@@ -158,7 +158,7 @@ print("done")
     assert run(code, str(tmp_path / "model")) == "done\n"
 
 
-def test_F37_no_file_left_is_a_clear_error(tmp_path: Path) -> None:
+def test_no_file_descriptor_left_is_a_clear_error(tmp_path: Path) -> None:
     """What needs no file works; what needs one says which, and works again when there is one."""
     code = FEW + """
 held = []
@@ -188,7 +188,7 @@ print(sorted(os.listdir(os.path.dirname(path))))
     ]
 
 
-# -- F38: threads and forks -------------------------------------------------------------------------------------------------
+# -- threads and forks -------------------------------------------------------------------------------------------------
 
 FITTED = """
 import os, threading
@@ -207,7 +207,7 @@ wanted = work()
 """
 
 
-def test_F38_fit_in_a_thread_and_fork_after_fit() -> None:
+def test_fit_in_a_thread_and_fork_after_fit() -> None:
     code = FITTED + """
 found = []
 thread = threading.Thread(target=lambda: found.append(work()))
@@ -224,7 +224,7 @@ print(os.waitpid(child, 0)[1], work() == wanted)
 
 
 @pytest.mark.slow
-def test_F38_four_comparisons_on_workers_in_four_threads() -> None:
+def test_four_comparisons_on_workers_in_four_threads() -> None:
     code = FITTED + """
 found = {}
 threads = [threading.Thread(target=lambda number=number: found.update({number: work(2)})) for number in range(4)]
@@ -262,14 +262,14 @@ print(found["Last"].equals(found["Naive"].rename("Last")))
 
 
 @pytest.mark.slow
-def test_F38_workers_from_a_notebook_cell() -> None:
-    """K31: no file, no guard around the main module, a model of the cell's own."""
+def test_workers_from_a_notebook_cell() -> None:
+    """No file, no guard around the main module, a model of the cell's own."""
     assert run("", stdin=CELL) == "True\n"
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["spawn", "forkserver", "fork"])
-def test_F38_a_fitted_model_forecasts_in_a_process_of_the_callers(method: str) -> None:
+def test_fitted_model_forecasts_in_a_multiprocessing_pool(method: str) -> None:
     code = FITTED + """
 import multiprocessing, sys
 model = models[3].clone(horizon=3).fit(frame)

@@ -241,7 +241,7 @@ def test_a_star_import_of_a_room_gives_functions_and_replaces_none_by_a_module()
 
 
 @pytest.mark.parametrize("home", [None, "/dev/null/nowhere"], ids=["HOME unset", "HOME not writable"])
-def test_f35_import_is_light_and_quiet(tmp_path: Path, home: str | None) -> None:
+def test_import_is_light_and_quiet(tmp_path: Path, home: str | None) -> None:
     seen = probe("deepforecast", tmp_path, home)
     assert set(HEAVY) & set(seen["modules"]) == set()
     assert seen["noise"] == []

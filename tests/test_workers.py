@@ -1,4 +1,4 @@
-"""F31, I10: however many workers and threads there are, and wherever the rows were cut, the bits are the same."""
+"""However many workers and threads there are, and wherever the rows were cut, the bits are the same."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def levels(model: Forecaster) -> list[int] | None:
 
 
 @ALL
-def test_F31_workers_on_parts_of_the_series_say_what_one_says_of_all(subject: Subject) -> None:
+def test_forecasts_are_the_same_on_any_number_of_workers(subject: Subject) -> None:
     """Each worker fits some of the series by itself: what a cluster does with a local model."""
     model, frame = made(subject), noisy()
     if not model.capabilities.local:
@@ -50,7 +50,7 @@ def test_F31_workers_on_parts_of_the_series_say_what_one_says_of_all(subject: Su
 
 
 @ALL
-def test_F31_parts_that_end_inside_a_series_are_one_frame(subject: Subject) -> None:
+def test_chunks_that_split_a_series_are_one_frame(subject: Subject) -> None:
     """Chunks of a table as partitions of a file give them, their ends inside series, in any order."""
     model, frame = made(subject), noisy()
     wanted = model.clone().fit(frame).predict(level=levels(model))
@@ -72,7 +72,7 @@ MODELS = (Naive(), SeasonalNaive(season_length=7), Drift(), Conformal(Naive(), a
 
 @pytest.mark.slow
 @pytest.mark.parametrize("backend", ["loky", "threading"])
-def test_F31_windows_are_the_same_on_any_number_of_workers(backend: str) -> None:
+def test_cross_validation_is_the_same_on_any_number_of_workers(backend: str) -> None:
     frame = noisy()
     wanted = cross_validate(list(MODELS), frame, horizon=H, n_windows=2, level=50, options=Backtest(workers=1))
     assert len(wanted) == 6 * H * 2
@@ -86,7 +86,7 @@ def test_F31_windows_are_the_same_on_any_number_of_workers(backend: str) -> None
 
 
 @ALL
-def test_I10_threads_of_the_libraries_change_nothing(subject: Subject) -> None:
+def test_number_of_library_threads_changes_nothing(subject: Subject) -> None:
     model, frame = made(subject), noisy()
     found = []
     for number in (1, 2, 4):

@@ -54,7 +54,7 @@ def test_whole_number_frequencies(run, folder: Path) -> None:
     assert run("check", "steps.csv", "--freq", "5", "--json").facts["summary"]["freq"] == "5"
 
 
-def test_s20_ids_do_not_reach_the_terminal_raw(run, folder: Path) -> None:
+def test_control_characters_of_ids_are_escaped_in_the_terminal(run, folder: Path) -> None:
     (folder / "evil.csv").write_text(
         'unique_id,ds,y\n"\x1b[2J\x07",2024-01-01,5\n"\x1b[2J\x07",2024-01-02,5\n"\x1b[2J\x07",2024-01-02,5\n'
     )

@@ -83,7 +83,7 @@ def test_times_with_a_zone_survive(run, folder: Path) -> None:
     assert stamps == ["2024-03-31 03:00:00+02:00", "2024-03-31 04:00:00+02:00"]
 
 
-def test_s24_formulas_among_the_ids(run, folder: Path) -> None:
+def test_spreadsheet_formulas_among_the_ids(run, folder: Path) -> None:
     frame = pd.DataFrame({"unique_id": "=cmd|' /C calc'!A0", "ds": pd.date_range("2024-01-01", periods=3), "y": 1.0})
     Naive(horizon=1).fit(frame).save(folder / "evil.dfc")
     plain, safe = run("predict", "evil.dfc"), run("predict", "evil.dfc", "--spreadsheet-safe")

@@ -1,4 +1,4 @@
-"""F36 and its kin: closed streams, readers that leave, full disks and interrupts, each in a process of its own."""
+"""Closed streams, readers that leave, full disks and interrupts, each in a process of its own."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_f36_stdout_closed(model: Path) -> None:
+def test_stdout_closed(model: Path) -> None:
     done = shell("df predict model.dfc >&-; echo $? >code", model)
     assert (model / "code").read_text() == "2\n"
     assert done.stderr == "error: Standard output is closed, so the result has no place to go. Say --output FILE.\n"
@@ -51,14 +51,14 @@ def test_f36_stdout_closed(model: Path) -> None:
     assert (model / "f.csv").read_text().startswith("ds,SeasonalNaive\n2024-01-31,2.0\n")
 
 
-def test_f36_stdin_closed_and_empty(model: Path) -> None:
+def test_stdin_closed_and_empty(model: Path) -> None:
     done = shell("df check - <&-", model)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert "Standard input is closed" in done.stderr
     assert "standard input is empty" in shell("df check - </dev/null", model).stderr
 
 
-def test_f36_all_closed_writes_into_no_file(model: Path) -> None:
+def test_all_streams_closed_writes_into_no_file(model: Path) -> None:
     done = shell("df predict model.dfc --output all.csv <&- >&- 2>&-", model)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert (model / "all.csv").read_text().count("\n") == 4
@@ -67,7 +67,7 @@ def test_f36_all_closed_writes_into_no_file(model: Path) -> None:
 
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 @pytest.mark.parametrize("command", ["predict model.dfc", "predict model.dfc --json", "--help"])
-def test_f36_reader_gone(model: Path, command: str, unbuffered: str) -> None:
+def test_pipe_closed_before_the_first_line(model: Path, command: str, unbuffered: str) -> None:
     done = shell(f"df {command} | true; exit ${{PIPESTATUS[0]}}", model, PYTHONUNBUFFERED=unbuffered)
     # A command that is done before the reader leaves ends well; it never complains.
     assert done.returncode in (0, 141)
@@ -75,7 +75,7 @@ def test_f36_reader_gone(model: Path, command: str, unbuffered: str) -> None:
 
 
 @pytest.mark.parametrize("unbuffered", ["", "1"])
-def test_f36_reader_gone_in_the_middle(model: Path, unbuffered: str) -> None:
+def test_pipe_closed_in_the_middle(model: Path, unbuffered: str) -> None:
     done = shell("df predict model.dfc --horizon 50000 | head -1; exit ${PIPESTATUS[0]}", model, PYTHONUNBUFFERED=unbuffered)
     assert (done.returncode, done.stdout, done.stderr) == (141, "ds,SeasonalNaive\n", "")
 

@@ -90,7 +90,7 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:
 FORMULAS = ["=cmd|' /C calc'!A0", "+1+1", "-2+3", "@SUM(A1)", "\t=1", "\r=1"]
 
 
-def test_s24_formulas_are_written_as_they_are_and_said() -> None:
+def test_spreadsheet_formulas_are_written_unchanged_with_a_warning() -> None:
     risky = pd.DataFrame({"unique_id": FORMULAS, "=y": 1.0})
     with pytest.warns(DataWarning, match=r"Text that a spreadsheet would run as a formula.*--spreadsheet-safe") as said:
         data = csv_bytes(risky)
@@ -98,7 +98,7 @@ def test_s24_formulas_are_written_as_they_are_and_said() -> None:
     assert pd.read_csv(io.BytesIO(data))["unique_id"].tolist() == FORMULAS
 
 
-def test_s24_spreadsheet_safe_puts_a_quote_before_formulas_only() -> None:
+def test_spreadsheet_safe_quotes_formulas_only() -> None:
     risky = pd.DataFrame({"unique_id": [*FORMULAS, "-5", "a=b", "'"], "=y": -1.5})
     found = pd.read_csv(io.BytesIO(csv_bytes(risky, spreadsheet_safe=True)), dtype=str)
     assert found.columns.tolist() == ["unique_id", "'=y"]

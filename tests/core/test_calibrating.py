@@ -78,7 +78,7 @@ def test_one_fit_for_all_series_however_ragged() -> None:
     assert fits == [3]
 
 
-def test_L2b_no_window_is_filled_from_after_its_cutoff() -> None:
+def test_calibration_windows_are_not_filled_from_after_their_cutoff() -> None:
     frame = noisy(40)
     frame.loc[[20, 21, 22, 23], "y"] = np.nan
     model = Naive(missing="interpolate")

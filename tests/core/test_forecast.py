@@ -32,21 +32,21 @@ NORMAL = NormalForecast(np.array([[1.0, 2.0, 3.0]]), np.array([[0.5, 1.0, 2.0]])
 
 
 @pytest.mark.parametrize("level", [[0], [100], [-1], [101], ["80"], [math.nan], "80", True, [80, None], math.inf], ids=str)
-def test_B089_levels_that_are_none(level: Any) -> None:
+def test_invalid_levels_are_refused(level: Any) -> None:
     with pytest.raises(ParameterError, match=r"level .*between 0 and 100"):
         checked_levels(level)
     with pytest.raises(ParameterError, match="level"):
         Naive(horizon=2).fit(FRAME).predict(level=level)
 
 
-def test_B089_a_level_whose_tail_is_no_number() -> None:
+def test_level_too_close_to_100_is_refused() -> None:
     with pytest.raises(ParameterError, match=r"level lies between 0 and 100, .*got 99\.99999999999999"):
         checked_levels(math.nextafter(100, 0))
     assert np.isfinite(NORMAL.quantiles(level_probabilities(checked_levels(99.9999999)[0]))).all()
 
 
 @pytest.mark.parametrize("level", [80, 80.0, np.int64(80), np.float32(80), [80], (80, 80.0), {80}, np.array([80])], ids=repr)
-def test_B089_one_level_in_any_dress(level: Any) -> None:
+def test_single_level_of_any_numeric_type(level: Any) -> None:
     found = Naive(horizon=2).fit(FRAME).predict(level=level)
     assert list(found.columns) == ["unique_id", "ds", "Naive", "Naive-lo-80", "Naive-hi-80"]
 
@@ -59,7 +59,7 @@ def test_a_level_below_one_percent_is_taken_as_said_aloud() -> None:
     assert model.predict(level=pd.Series([80, 95])).equals(model.predict(level=[80, 95]))
 
 
-def test_B090_levels_in_any_order_are_nested_once_each() -> None:
+def test_levels_in_any_order_give_nested_intervals_without_duplicates() -> None:
     model = Naive(horizon=3).fit(FRAME)
     found = model.predict(level=[95, 50, 99.5, 80, 50])
     wanted = [f"Naive-{side}-{level}" for level in ("50", "80", "95", "99.5") for side in ("lo", "hi")]
@@ -97,7 +97,7 @@ def test_quantiles_are_checked_too(quantiles: Any) -> None:
 
 
 @pytest.mark.parametrize("horizon", [0, -1, 2.5, "5", True, 2.0, math.nan, [3], np.True_], ids=repr)
-def test_B087_horizon_at_predict(horizon: Any) -> None:
+def test_invalid_horizon_at_predict_is_refused(horizon: Any) -> None:
     with pytest.raises(ParameterError, match="horizon"):
         Naive().fit(FRAME).predict(horizon)
     with pytest.raises(ParameterTypeError if not isinstance(horizon, int) or horizon is True else ParameterError):
@@ -110,7 +110,7 @@ def test_the_number_of_samples_is_called_by_its_name(samples: Any) -> None:
         Naive(2).fit(FRAME).simulate(samples)
 
 
-def test_B087_no_horizon_anywhere() -> None:
+def test_predict_without_any_horizon_is_refused() -> None:
     with pytest.raises(ParameterError, match=r"horizon is needed: Naive was constructed without one\. Say predict"):
         Naive().fit(FRAME).predict()
     assert len(Naive().fit(FRAME).predict(np.int8(3))) == 3

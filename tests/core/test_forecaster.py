@@ -47,7 +47,7 @@ def noisy(k: int = 3, n: int = 40) -> pd.DataFrame:
 
 
 @named
-def test_B097_nothing_works_before_fit(model: Forecaster, tmp_path: Path) -> None:
+def test_methods_before_fit_raise_not_fitted(model: Forecaster, tmp_path: Path) -> None:
     calls = {
         "predict": lambda: model.predict(3),
         "save": lambda: model.save(tmp_path / "model"),
@@ -66,7 +66,7 @@ def test_B097_nothing_works_before_fit(model: Forecaster, tmp_path: Path) -> Non
 
 
 @named
-def test_B099_a_second_fit_starts_fresh(model: Forecaster) -> None:
+def test_refit_discards_previous_state(model: Forecaster) -> None:
     fitted = model.clone(horizon=3)
     want = fitted.fit(noisy()).predict(level=80)
     fitted.fit(noisy(2, 60).assign(y=lambda one: one.y * -3)).predict()
@@ -76,7 +76,7 @@ def test_B099_a_second_fit_starts_fresh(model: Forecaster) -> None:
 
 @named
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_B100_copies_of_a_fitted_model(model: Forecaster, library: str) -> None:
+def test_deepcopy_clone_and_pickle_of_a_fitted_model(model: Forecaster, library: str) -> None:
     fitted = model.clone(horizon=3).fit(converted(noisy(), library))
     want = fitted.predict(level=80)
     for twin in (copy.deepcopy(fitted), copy.copy(fitted), pickle.loads(pickle.dumps(fitted))):
@@ -89,7 +89,7 @@ def test_B100_copies_of_a_fitted_model(model: Forecaster, library: str) -> None:
 
 
 @named
-def test_F38_four_fits_in_four_threads(model: Forecaster) -> None:
+def test_four_fits_in_four_threads(model: Forecaster) -> None:
     frames = [noisy(k, 40 + k) for k in (1, 2, 3, 4)]
     want = [model.clone(horizon=3).fit(frame).predict(level=80) for frame in frames]
     found: dict[int, Any] = {}
@@ -122,7 +122,7 @@ class Wrong(Forecaster):
 
 
 @pytest.mark.parametrize("what", [np.nan, np.inf, -np.inf])
-def test_K9_a_forecast_that_is_not_finite_is_an_error_that_names_the_series(what: float) -> None:
+def test_forecast_that_is_not_finite_raises_naming_the_series(what: float) -> None:
     model = Wrong(horizon=2).fit(noisy())
     model.what = what
     with pytest.raises(DataError, match="Forecasts must be finite; those of Wrong for series s002 are not"):
@@ -184,7 +184,7 @@ def test_a_change_of_what_is_said_at_predict_does_not() -> None:
     assert list(model.predict().columns)[-1] == "other"
 
 
-def test_B110_a_column_known_ahead_that_is_the_target_is_said() -> None:
+def test_future_covariate_equal_to_the_target_warns() -> None:
     frame = noisy().assign(x=lambda one: 2 * one.y)
     with pytest.warns(DataWarning, match="follow the target nearly exactly: x"):
         FutureRegression(2).fit(frame, columns={"future": ["x"]})

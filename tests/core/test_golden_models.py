@@ -1,4 +1,4 @@
-"""F15: model files of every release are loaded for ever, and forecast what they did."""
+"""Model files of every release are loaded for ever, and forecast what they did."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_this_release_is_there_and_every_file_has_its_forecast() -> None:
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}-{path.stem}")
-def test_F15_a_model_of_a_release_forecasts_what_it_did(path: Path) -> None:
+def test_saved_model_of_each_release_gives_its_recorded_forecast(path: Path) -> None:
     said = json.loads(path.with_suffix(".json").read_text("utf-8"))
     model = deepforecast.load(path)
     assert repr(model) == said["repr"]

@@ -116,7 +116,7 @@ def test_missing_values_of_a_history_are_filled_or_said() -> None:
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_K8_columns_without_a_role_are_said_in_every_call_that_reads_them(library: str) -> None:
+def test_columns_without_a_role_warn_in_every_call_that_reads_them(library: str) -> None:
     frame = noisy().assign(note="x")
     later = frame.assign(ds=frame.ds + pd.Timedelta(days=40), price=1.0)
     more = later.assign(ds=later.ds + pd.Timedelta(days=40))
@@ -360,7 +360,7 @@ def test_a_column_without_any_value_in_a_series_is_not_filled_from_another() -> 
         Naive(missing="zero").fit(noisy().assign(y=lambda one: one.y.mask(one.unique_id == "s002")))
 
 
-def test_B098_a_fit_that_fails_leaves_the_model_as_it_was() -> None:
+def test_failed_fit_leaves_the_model_unchanged() -> None:
     model = SeasonalNaive(2, 7).fit(noisy())
     before = model.predict()
     for bad in (noisy(3, 5), noisy().assign(y="a"), noisy().iloc[:0]):
@@ -382,7 +382,7 @@ def test_B098_a_fit_that_fails_leaves_the_model_as_it_was() -> None:
         (lambda ds: ds + pd.Timedelta(hours=12), "grid of time of the fit"),
     ],
 )
-def test_K5_K6_histories_keep_the_kind_of_time_and_the_grid_of_the_fit(act: str, moved: Any, words: str) -> None:
+def test_histories_must_match_the_time_dtype_and_frequency_of_the_fit(act: str, moved: Any, words: str) -> None:
     frame = D("A", 35)
     model = Naive2(3).fit(frame)
     other = frame.assign(ds=moved(frame["ds"]))
@@ -390,7 +390,7 @@ def test_K5_K6_histories_keep_the_kind_of_time_and_the_grid_of_the_fit(act: str,
         model.predict(frame=other) if act == "predict" else model.fine_tune(other)
 
 
-def test_K5_the_same_instants_in_another_zone_are_those_of_the_fit() -> None:
+def test_histories_in_another_time_zone_give_the_same_forecast() -> None:
     frame = D("A", 35)
     frame["ds"] = frame["ds"].dt.tz_localize("Europe/Berlin")
     model = Naive2(3).fit(frame)

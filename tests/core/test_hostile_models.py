@@ -1,4 +1,4 @@
-"""Model files made to do harm, whose checksum is true (RELIABILITY 3): only what they say of a model is wrong.
+"""Model files made to do harm, whose checksum is true: only what they say of a model is wrong.
 
 Whatever is put into one, loading raises `ModelFileError` that names the path, or gives a model that forecasts finite numbers or
 refuses to by an error of the library. The corpus is also read in a child process under an audit hook.
@@ -93,7 +93,7 @@ def removed(held: Any, key: Any) -> None:
 
 
 def everywhere(value: Any, new: Any) -> Any:
-    """S09: every text replaced."""
+    """Every text replaced."""
     if isinstance(value, dict):
         return {key: everywhere(held, new) for key, held in value.items()}
     if isinstance(value, list):
@@ -110,43 +110,43 @@ def zoned(name: str) -> dict[str, str]:
 
 
 CASES: dict[str, tuple[str, tuple[Any, ...], Any, str]] = {
-    "S09_model_is_a_path": ("daily", ("model",), "os.system", "No model is called os.system"),
-    "S09_model_is_a_module": ("daily", ("model",), "deepforecast.models.baselines.naive", "No model is called"),
-    "S09_library": ("daily", ("series", "library"), "os", "frames are of pandas, polars, pyarrow; it says os"),
-    "S09_library_of_other_ids": ("daily", ("series", "library"), "polars", "dtype of ids"),
-    "S09_dtype_of_ids": ("daily", ("series", "ids", "dtype"), "os.system", "dtype of ids"),
-    "S09_dtype_of_time": ("daily", ("series", "time", "dtype"), "os.system", "unknown type"),
-    "S09_array": ("daily", ("series", "last", "array"), "os.system", "no array os.system"),
-    "S10_in_the_manifest": ("daily", ("_instantiator",), "os.system", "the manifest has the keys"),
-    "S10_in_the_parameters": ("daily", ("parameters", "_target_"), "os.system", "Naive has no parameter _target_"),
-    "S10_dunder_parameter": ("daily", ("parameters", "__class__"), "os.system", "Naive has no parameter __class__"),
-    "S10_state_as_parameter": ("daily", ("parameters", "state_"), {"tree": {}}, "Naive has no parameter state_"),
-    "S10_in_the_series": ("daily", ("series", "py/object"), "os.system", "the series has the keys"),
-    "S10_in_the_columns": ("daily", ("series", "columns", "__class__"), "os.system", "columns has the keys"),
-    "S10_in_the_ids": ("daily", ("series", "ids", "__reduce__"), ["os.system"], "what kind and dtype"),
-    "S10_in_the_time": ("daily", ("series", "time", "_args_"), [], "time has the keys"),
-    "S10_in_what_was_learned": ("daily", ("learned", "__class__"), "os.system", "learned has the keys"),
-    "S10_in_an_array": ("daily", ("series", "last", "__class__"), "x", "an array has the keys"),
-    "S10_in_a_wrapped_model": ("seasonal", ("parameters", "model", "_target_"), "os.system", "a model has the keys"),
-    "S10_in_the_calibration": ("seasonal", ("calibration", "_target_"), "os.system", "the calibration has the keys"),
-    "S10_versions_of_anything": ("daily", ("versions", "os.system"), "1", "it names versions of"),
+    "model_is_a_path": ("daily", ("model",), "os.system", "No model is called os.system"),
+    "model_is_a_module": ("daily", ("model",), "deepforecast.models.baselines.naive", "No model is called"),
+    "library_is_a_module": ("daily", ("series", "library"), "os", "frames are of pandas, polars, pyarrow; it says os"),
+    "library_of_other_ids": ("daily", ("series", "library"), "polars", "dtype of ids"),
+    "dtype_of_ids_is_a_path": ("daily", ("series", "ids", "dtype"), "os.system", "dtype of ids"),
+    "dtype_of_time_is_a_path": ("daily", ("series", "time", "dtype"), "os.system", "unknown type"),
+    "array_is_a_path": ("daily", ("series", "last", "array"), "os.system", "no array os.system"),
+    "extra_key_in_the_manifest": ("daily", ("_instantiator",), "os.system", "the manifest has the keys"),
+    "extra_key_in_the_parameters": ("daily", ("parameters", "_target_"), "os.system", "Naive has no parameter _target_"),
+    "dunder_parameter": ("daily", ("parameters", "__class__"), "os.system", "Naive has no parameter __class__"),
+    "state_as_parameter": ("daily", ("parameters", "state_"), {"tree": {}}, "Naive has no parameter state_"),
+    "extra_key_in_the_series": ("daily", ("series", "py/object"), "os.system", "the series has the keys"),
+    "extra_key_in_the_columns": ("daily", ("series", "columns", "__class__"), "os.system", "columns has the keys"),
+    "extra_key_in_the_ids": ("daily", ("series", "ids", "__reduce__"), ["os.system"], "what kind and dtype"),
+    "extra_key_in_the_time": ("daily", ("series", "time", "_args_"), [], "time has the keys"),
+    "extra_key_in_the_state": ("daily", ("learned", "__class__"), "os.system", "learned has the keys"),
+    "extra_key_in_an_array": ("daily", ("series", "last", "__class__"), "x", "an array has the keys"),
+    "extra_key_in_a_wrapped_model": ("seasonal", ("parameters", "model", "_target_"), "os.system", "a model has the keys"),
+    "extra_key_in_the_calibration": ("seasonal", ("calibration", "_target_"), "os.system", "the calibration has the keys"),
+    "versions_of_anything": ("daily", ("versions", "os.system"), "1", "it names versions of"),
     "seed_that_is_not_the_models": ("daily", ("seed",), 3, "its seed is said to be 3, and None among its parameters"),
-    "S15_float_for_a_count": ("daily", ("series", "step"), 1.5, "not whole numbers"),
-    "S15_long_integer": ("daily", ("series", "step"), 10**90, "not whole numbers"),
-    "S20_text_in_the_model": ("daily", ("model",), ANSI, "No model is called"),
-    "S20_text_in_the_freq": ("daily", ("series", "freq"), ANSI, "freq"),
-    "S20_text_in_a_parameter": ("daily", ("parameters", "missing"), ANSI, "missing is 'auto'"),
-    "S21_horizon_of_code": ("daily", ("parameters", "horizon"), "__import__('os')", "horizon is an integer of at least 1"),
-    "S21_horizon_of_a_list": ("daily", ("parameters", "horizon"), {"list": [3], "tuple": False}, "horizon is an integer"),
-    "S21_horizon_of_nothing": ("daily", ("parameters", "horizon"), -1, "horizon is an integer of at least 1"),
-    "S21_horizon_of_true": ("daily", ("parameters", "horizon"), True, "horizon is an integer of at least 1"),
-    "S21_alias_of_a_number": ("daily", ("parameters", "alias"), 3, "alias is text or None"),
-    "S21_wrapped_text": ("seasonal", ("parameters", "model"), "Naive", "model is a Forecaster"),
-    "S21_season_of_code": ("seasonal", ("parameters", "model", "parameters", "season_length"), "__import__('os')", "season"),
-    "S21_rate": ("seasonal", ("calibration", "rate"), 1e300, "rate of its calibration"),
-    "S22_zone_of_a_file": ("business", ("series", "time"), zoned("dateutil//etc/passwd"), "unknown type"),
-    "S22_zone_of_a_path": ("business", ("series", "time"), zoned("../../etc/passwd"), "unknown type"),
-    "S22_zone_of_another_dtype": ("business", ("series", "time", "tz"), "Asia/Tokyo", "unknown type"),
+    "float_for_a_count": ("daily", ("series", "step"), 1.5, "not whole numbers"),
+    "long_integer": ("daily", ("series", "step"), 10**90, "not whole numbers"),
+    "control_characters_in_the_model": ("daily", ("model",), ANSI, "No model is called"),
+    "control_characters_in_the_freq": ("daily", ("series", "freq"), ANSI, "freq"),
+    "control_characters_in_a_parameter": ("daily", ("parameters", "missing"), ANSI, "missing is 'auto'"),
+    "horizon_of_code": ("daily", ("parameters", "horizon"), "__import__('os')", "horizon is an integer of at least 1"),
+    "horizon_of_a_list": ("daily", ("parameters", "horizon"), {"list": [3], "tuple": False}, "horizon is an integer"),
+    "horizon_of_nothing": ("daily", ("parameters", "horizon"), -1, "horizon is an integer of at least 1"),
+    "horizon_of_true": ("daily", ("parameters", "horizon"), True, "horizon is an integer of at least 1"),
+    "alias_of_a_number": ("daily", ("parameters", "alias"), 3, "alias is text or None"),
+    "wrapped_text": ("seasonal", ("parameters", "model"), "Naive", "model is a Forecaster"),
+    "season_of_code": ("seasonal", ("parameters", "model", "parameters", "season_length"), "__import__('os')", "season"),
+    "huge_calibration_rate": ("seasonal", ("calibration", "rate"), 1e300, "rate of its calibration"),
+    "zone_of_a_file": ("business", ("series", "time"), zoned("dateutil//etc/passwd"), "unknown type"),
+    "zone_of_a_path": ("business", ("series", "time"), zoned("../../etc/passwd"), "unknown type"),
+    "zone_of_another_dtype": ("business", ("series", "time", "tz"), "Asia/Tokyo", "unknown type"),
     "freq_of_ages": ("daily", ("series", "freq"), "999999999999D", "steps of time|stamps of a forecast"),
     "freq_of_nothing": ("daily", ("series", "freq"), "0D", "freq"),
     "freq_of_weeks": ("daily", ("series", "freq"), "W-SUN", "steps of time|stamps of a forecast"),
@@ -176,7 +176,7 @@ def corpus() -> Iterator[tuple[str, Manifest, Arrays]]:
     for name, (manifest, arrays) in whole.items():
         yield f"good_{name}", manifest, arrays
         for number, text in enumerate(["os.system", "builtins.eval", ANSI, "{0.__class__}"]):
-            yield f"S09_every_text_{number}_{name}", everywhere(manifest, text), arrays
+            yield f"every_text_{number}_{name}", everywhere(manifest, text), arrays
     for name, (good, place, value, _) in CASES.items():
         manifest, arrays = whole[good]
         yield name, changed(manifest, place, value), arrays
@@ -290,7 +290,7 @@ def outcome(folder: Path) -> Any:
 
 
 @pytest.mark.slow
-def test_K25_nothing_happens_but_reading(outcome: Any, folder: Path) -> None:
+def test_loading_a_hostile_file_only_reads(outcome: Any, folder: Path) -> None:
     for name, found in outcome["files"].items():
         assert found["events"] == [], name
         assert found["seconds"] < 10
@@ -383,7 +383,7 @@ def test_an_id_that_is_there_twice(tmp_path: Path) -> None:
         deepforecast.load(tmp_path / "file")
 
 
-def test_S20_names_of_a_file_reach_messages_escaped(tmp_path: Path) -> None:
+def test_names_from_a_file_are_escaped_in_messages(tmp_path: Path) -> None:
     frame = noisy().replace({"unique_id": {"s002": ANSI}}).rename(columns={"ds": f"t{ANSI}", "y": f"y{ANSI}"})
     model = SeasonalNaive(3, 7, alias=f"m{ANSI}").fit(frame, columns={"time": f"t{ANSI}", "target": f"y{ANSI}"})
     model.save(tmp_path / "file")

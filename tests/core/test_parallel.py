@@ -296,7 +296,7 @@ class TestErrors:
         with pytest.raises(TrainingError, match=r"series 2 to 2 .*nor did the one that tried again"):
             map_chunks(work, 4, workers=2, prefer="processes", cost=SECOND)
 
-    def test_f28_a_worker_that_dies_once_is_replaced(self, tmp_path):
+    def test_worker_that_dies_once_is_replaced(self, tmp_path):
         mark = tmp_path / "died"
 
         def work(part):
@@ -346,7 +346,7 @@ class TestErrors:
         ending = "its worker process ended with signal SIGKILL, probably for lack of memory. Use fewer series or fewer workers."
         assert lost == [f"boom: {ending}", f"boom too: {ending}"]
 
-    def test_f28_a_worker_that_dies_again_names_its_items(self, tmp_path):
+    def test_worker_that_dies_twice_raises_naming_its_series(self, tmp_path):
         log = tmp_path / "tried"
 
         def work(part):
@@ -365,7 +365,7 @@ class TestErrors:
         assert time.monotonic() - start < 60
 
     @pytest.mark.slow
-    def test_f29_a_worker_that_hangs_counts_as_lost(self, tmp_path, capfd):
+    def test_worker_that_hangs_is_replaced(self, tmp_path, capfd):
         mark = tmp_path / "hung"
 
         def work(part):
@@ -384,7 +384,7 @@ class TestErrors:
         assert "in work" in said
 
     @pytest.mark.slow
-    def test_f29_a_worker_that_hangs_again_names_its_items(self):
+    def test_worker_that_hangs_twice_raises_naming_its_series(self):
         def work(part):
             import time
 
@@ -398,7 +398,7 @@ class TestErrors:
         assert time.monotonic() - start < 30
 
     @pytest.mark.slow
-    def test_f29_a_worker_that_is_stopped_counts_as_lost(self, tmp_path):
+    def test_worker_that_is_stopped_is_replaced(self, tmp_path):
         mark = tmp_path / "stopped"
 
         def work(part):
@@ -487,7 +487,7 @@ class TestInterrupted:
         assert map_chunks(lambda part: 0, 50, workers=2, prefer=prefer, cost=SECOND) == [0] * 50
 
     @pytest.mark.slow
-    def test_f30_workers_do_not_outlive_their_driver(self, tmp_path):
+    def test_workers_do_not_outlive_their_driver(self, tmp_path):
         child, others = self.started(tmp_path, "processes")
         assert len(others) >= 2
         child.kill()
@@ -509,7 +509,7 @@ os._exit(0)
 
 
 class TestAround:
-    def test_k31_processes_from_a_script_without_a_guard(self, tmp_path):
+    def test_worker_processes_from_a_script_without_main_guard(self, tmp_path):
         script = tmp_path / "plain.py"
         script.write_text(
             "from deepforecast.core.parallel import map_chunks\n"
@@ -519,7 +519,7 @@ class TestAround:
         child = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=60)
         assert (child.stdout, child.stderr) == ("[0, 1, 2, 3]\n", "")
 
-    def test_k31_in_a_child_that_may_have_no_children(self):
+    def test_workers_in_a_daemonic_process(self):
         code = """
         import multiprocessing, os
         from deepforecast.core.parallel import map_chunks
@@ -534,7 +534,7 @@ class TestAround:
         child = run(code)
         assert (child.stdout, child.stderr) == ("[True]\n", "")
 
-    def test_f38_fork_after_use(self):
+    def test_fork_after_use_of_workers(self):
         code = """
         import os
         from deepforecast.core.parallel import map_chunks
@@ -553,7 +553,7 @@ class TestAround:
         assert (child.stdout, child.stderr) == ("True True\nTrue True\n0 True\n", "")
 
     @pytest.mark.parametrize("how", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-", "| true"])
-    def test_f36_without_the_usual_files(self, tmp_path, how):
+    def test_workers_without_standard_streams(self, tmp_path, how):
         script = tmp_path / "bare.py"
         script.write_text(BARE)
         answer = tmp_path / "answer"
@@ -579,7 +579,7 @@ class TestAround:
         map_chunks(lambda part: map_chunks(lambda part: time.sleep(0.1), 8, workers=1, cost=SECOND), 1, progress=False)
         assert capsys.readouterr() == ("", "")
 
-    def test_k20_the_environment_is_as_before(self):
+    def test_workers_leave_the_environment_unchanged(self):
         code = """
         import os, warnings
         import numpy  # has filters of its own

@@ -47,7 +47,7 @@ def says(wrong: type[Exception], *words: str, **given: Any) -> None:
 
 @pytest.mark.parametrize("value", [0, -1, 2.5, "5", True, math.nan, [3], None], ids=str)
 @pytest.mark.parametrize("model", [Naive, SeasonalNaive, Example])
-def test_B087_horizon(model: Any, value: Any) -> None:
+def test_invalid_horizon_is_refused_on_construction(model: Any, value: Any) -> None:
     if value is None:
         assert model(horizon=None).horizon is None
         return
@@ -58,12 +58,12 @@ def test_B087_horizon(model: Any, value: Any) -> None:
 
 
 @pytest.mark.parametrize("value", [0, -1, 1.5, "weekly", None], ids=str)
-def test_B085_season_length(value: Any) -> None:
+def test_invalid_season_length_is_refused_on_construction(value: Any) -> None:
     with pytest.raises(ParameterError, match="season_length is 'auto' or an integer of at least 1; got"):
         SeasonalNaive(season_length=value)
 
 
-def test_B091_ranges() -> None:
+def test_parameters_out_of_range_are_refused_on_construction() -> None:
     rate = "a finite number above 0 and below 1"
     for value in (0, -1, 1, math.nan, math.inf, -math.inf, np.float32(2)):
         says(ParameterError, rate, rate=value)
@@ -78,7 +78,7 @@ def test_B091_ranges() -> None:
     says(ParameterTypeError, "True or False", bias=1)
 
 
-def test_B093_unknown_names() -> None:
+def test_unknown_parameter_names_are_refused() -> None:
     with pytest.raises(TypeError, match=r"Example has no parameter sise\. Did you mean size\?"):
         Example(sise=3)
     with pytest.raises(ParameterTypeError, match=r"It takes horizon, alias, .*, options\."):
@@ -89,7 +89,7 @@ def test_B093_unknown_names() -> None:
         Example(model__size=3)
 
 
-def test_B094_choices_are_listed() -> None:
+def test_message_of_an_unknown_choice_lists_the_choices() -> None:
     says(ParameterError, "None, 'additive' or 'dot'; got 'foo'", attention="foo")
     says(ParameterError, "'a' or 'b'; got 'c'", kind="c")
     says(ParameterTypeError, "'a' or 'b'; got None (NoneType)", kind=None)

@@ -54,12 +54,12 @@ def there_and_back(model: Forecaster, folder: Path) -> Any:
     return loaded
 
 
-# -- K22: what is loaded forecasts what was saved -------------------------------------------------------------------------
+# -- what is loaded forecasts what was saved -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize("model", MODELS, ids=repr)
-def test_K22_every_model_and_library(model: Forecaster, library: str, tmp_path: Path) -> None:
+def test_loaded_model_forecasts_as_the_saved_one(model: Forecaster, library: str, tmp_path: Path) -> None:
     frame = noisy()
     model = model.clone(horizon=3).fit(converted(frame, library))
     loaded = there_and_back(model, tmp_path)
@@ -137,7 +137,7 @@ def test_calendars_of_the_callers_own(freq: Any, tmp_path: Path) -> None:
     same(loaded.predict(frame=frame.head(15)), model.predict(frame=frame.head(15)))
 
 
-def test_B023_ids_of_any_kind(tmp_path: Path) -> None:
+def test_ids_of_any_kind_survive_save_and_load(tmp_path: Path) -> None:
     names = ["", " a", "a", "A", "日本", "a/b", "..", "x" * 300, "\x1b[2J\r\n", "../../etc/passwd"]
     model = Naive(horizon=2).fit(joined(*(D(name, 9).assign(y=float(n)) for n, name in enumerate(names))))
     loaded = there_and_back(model, tmp_path)
@@ -182,7 +182,7 @@ def test_thousands_of_categories_are_no_trouble(tmp_path: Path, registered: Any)
     assert there_and_back(model, tmp_path).state_.categories["x"] == ("one", *names)
 
 
-def test_K22_a_fresh_process_without_the_data_gives_the_same_bits(tmp_path: Path) -> None:
+def test_model_loaded_in_a_new_process_gives_the_same_bits(tmp_path: Path) -> None:
     want = {}
     for number, model in enumerate(MODELS):
         model.clone(horizon=3).fit(noisy()).save(tmp_path / f"{number}.dfc")

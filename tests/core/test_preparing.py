@@ -42,14 +42,14 @@ def panel(**lengths: int) -> Panel:
     ],
     ids=["one", "two", "alike", "many"],
 )
-def test_K12_series_that_are_too_short_come_with_their_own_lengths(lengths: dict[str, int], said: str) -> None:
+def test_message_of_short_series_gives_the_length_of_each(lengths: dict[str, int], said: str) -> None:
     frame = joined(*(D(name, n) for name, n in lengths.items()))
     with pytest.raises(DataError) as caught:
         SeasonalNaive(3, 7).fit(frame, freq="D")
     assert said in str(caught.value)
 
 
-def test_K12_bands_name_each_length_too() -> None:
+def test_message_of_series_too_short_for_calibration_gives_the_length_of_each() -> None:
     frame = joined(D("A", 60), D("B", 8), D("C", 9))
     with pytest.raises(DataError, match=r"need 7 values to learn from and 3 more .* with; series B has 8, C has 9\. Leave"):
         Conformal(SeasonalNaive(season_length=7), 3)._calibrated(Panel.from_frame(frame))

@@ -115,7 +115,7 @@ def test_two_packages_with_a_model_of_one_name(installed: Callable[..., None]) -
     assert registry.get("Elsewhere") is Elsewhere
 
 
-def test_F37_metadata_that_cannot_be_read_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreadable_package_metadata_warns(monkeypatch: pytest.MonkeyPatch) -> None:
     def none_left(**_: Any) -> None:
         raise OSError(24, "Too many open files", "entry_points.txt")
 

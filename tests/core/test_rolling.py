@@ -133,7 +133,7 @@ def changed(frame: pd.DataFrame, how: str, after: int) -> pd.DataFrame:
 @pytest.mark.parametrize(("model", "columns"), MODELS, ids=lambda one: type(one).__name__)
 @pytest.mark.filterwarnings("ignore:.*forecasts through missing values")
 @pytest.mark.filterwarnings("ignore:.*never seen in fit")
-def test_K17_L1_nothing_after_a_cutoff_moves_a_forecast(model: Forecaster, columns: Any, every: int, how: str) -> None:
+def test_values_after_a_cutoff_do_not_change_the_forecast(model: Forecaster, columns: Any, every: int, how: str) -> None:
     frame, plan = with_covariates(noisy()), Plan(3, 4, 3)
     before = points(list(roll(model, Panel.from_frame(frame, columns=columns), plan, every=every)))
     for number in range(plan.n_windows):
@@ -148,7 +148,7 @@ def test_K17_L1_nothing_after_a_cutoff_moves_a_forecast(model: Forecaster, colum
 
 @pytest.mark.parametrize("filling", ["interpolate", "ffill", "zero"])
 @pytest.mark.parametrize("every", [0, 1])
-def test_L2b_missing_values_are_filled_from_before_the_cutoff_only(filling: str, every: int) -> None:
+def test_missing_values_are_filled_from_before_the_cutoff_only(filling: str, every: int) -> None:
     frame, plan = noisy(), Plan(4, 3, 4)
     hole = frame.groupby("unique_id").cumcount().isin([26, 27, 28, 29, 33])  # across the first cutoff, at 28
     frame["y"] = frame.y.mask(hole)

@@ -119,7 +119,7 @@ def test_ready(lengths: list[int], missing: Any, needed: int) -> None:
             assert found == 1 or seen[found - 2] == needed - 1
 
 
-def test_B112_too_many_windows_for_the_shortest_series() -> None:
+def test_too_many_windows_for_the_shortest_series() -> None:
     panel = panel_of([30, 9, 30, 8])
     with pytest.raises(ParameterError, match=r"n_windows=3 .* needs 1 value .*eries 1, 3 have fewer: the first, 1, has 9 rows"):
         windows(panel, Plan(3, 3, 3))

@@ -79,7 +79,7 @@ def test_the_frame_is_that_of_a_plain_loop() -> None:
     same(found, joined(*parts))
 
 
-def test_K17_cutoff_is_the_last_stamp_seen_and_y_the_frames() -> None:
+def test_cutoff_is_the_last_training_stamp_and_y_equals_the_frame() -> None:
     frame = noisy()
     found = cross_validate([Naive(), Drift()], frame, horizon=5, n_windows=4)
     assert list(found.columns) == ["unique_id", "ds", "cutoff", "y", "Naive", "Drift"]
@@ -133,7 +133,7 @@ def test_values_missing_in_the_frame_are_missing_in_y() -> None:
     assert found.Naive.notna().all()
 
 
-def test_B018_the_callers_frame_is_as_it_was() -> None:
+def test_input_frame_is_not_modified() -> None:
     frame = noisy().sample(frac=1, random_state=1)
     copy = frame.copy(deep=True)
     cross_validate([Naive(), Mean()], frame, horizon=3)
@@ -168,14 +168,14 @@ def test_a_fitted_model_stays_as_it_is() -> None:
 
 @pytest.mark.parametrize("wrong", [0, -1, 1.5, "3", True, None, math.nan])
 @pytest.mark.parametrize("name", ["n_windows", "step_size"])
-def test_B112_numbers_of_windows(name: str, wrong: Any) -> None:
+def test_invalid_number_of_windows_is_refused(name: str, wrong: Any) -> None:
     if name == "step_size" and wrong is None:
         return
     with pytest.raises(ParameterError, match=f"{name} is (a whole number, )?at least 1; got"):
         cross_validate(Naive(), noisy(), horizon=3, **{name: wrong})
 
 
-def test_B112_too_many_windows_name_the_series_and_what_a_model_needs() -> None:
+def test_message_of_too_many_windows_names_series_and_required_length() -> None:
     frame = joined(noisy(), D("short", 16))
     assert len(cross_validate(Naive(), frame, horizon=5, n_windows=3)) == 4 * 15
     with pytest.raises(ParameterError, match=r"n_windows=4 with horizon=5 .* series short has 16 rows\. Ask for fewer"):
@@ -228,7 +228,7 @@ def test_a_window_wants_what_is_known_ahead_of_all_its_steps() -> None:
 
 @pytest.mark.parametrize("align", ["series", "calendar"])
 @pytest.mark.parametrize("how", ["flipped", "noise", "constant", "deleted"])
-def test_K17_nothing_after_a_cutoff_moves_a_forecast(how: str, align: str) -> None:
+def test_values_after_a_cutoff_do_not_change_the_forecast(how: str, align: str) -> None:
     bands = [Conformal(WindowMean(window=5)), Conformal(Naive(), alias="A", method="adaptive")]
     bands += [Conformal(Naive(), alias="P", pool=True)]
     models = [Naive(), SeasonalNaive(season_length=7), WindowMean(window=5), Mean(), Drift(), *bands]
@@ -269,7 +269,7 @@ class Pooled(PooledRegression):
     [Pooled(), Conformal(Naive(), alias="Pooled", pool=True), Conformal(Conformal(Naive(), pool=True), alias="Pooled")],
     ids=["global", "pooled bands", "pooled within"],
 )
-def test_K17_series_that_end_at_different_times_are_cut_on_one_day_where_a_model_mixes_them(model: Forecaster) -> None:
+def test_global_models_cut_series_of_different_ends_at_one_time(model: Forecaster) -> None:
     frame = joined(noisy(1, 60), D("B", 52))
     told: dict[str, Any] = {"horizon": 3, "n_windows": 3, "level": 80 if model.capabilities.distribution else None}
     with pytest.warns(DataWarning, match=r"Pooled learns from all of them .*Backtest\(align='calendar'\)") as said:
@@ -339,12 +339,12 @@ def test_a_level_of_a_model_without_a_distribution_is_refused_before_any_fit() -
         (None, ParameterTypeError, "models holds model objects; got None"),
     ],
 )
-def test_B114_what_are_no_models(models: Any, kind: type[Exception], words: str) -> None:
+def test_arguments_that_are_not_models_are_refused(models: Any, kind: type[Exception], words: str) -> None:
     with pytest.raises(kind, match=words):
         cross_validate(models, noisy(), horizon=2)
 
 
-def test_B113_two_models_of_one_name() -> None:
+def test_duplicate_model_names_are_refused() -> None:
     with pytest.raises(ParameterError, match=r"Each model has a name of its own; Naive is there twice\. Give alias="):
         cross_validate([Naive(), Mean(), Naive()], noisy(), horizon=2)
     assert len(checked_models([Naive(), Naive(alias="other")], 2)) == 2
@@ -433,7 +433,7 @@ def test_seeds_reach_every_model_that_has_one() -> None:
 
 
 @pytest.mark.slow
-def test_K32_two_workers_give_the_bits_of_one() -> None:
+def test_two_workers_give_the_bits_of_one() -> None:
     frame = noisy().drop(index=5)
     models = [Naive(), SeasonalNaive(season_length=7), WindowMean(window=5), Mean()]
     with pytest.warns(DataWarning) as said:
@@ -465,7 +465,7 @@ def test_what_several_models_say_is_said_once_with_their_names() -> None:
     assert other.startswith("FutureRegression forecasts through missing values: column y is missing")
 
 
-def test_L5_no_model_finds_anything_in_noise() -> None:
+def test_no_model_shows_skill_on_white_noise() -> None:
     rng = np.random.default_rng(11)
     noise = plain(P(200, 40)).assign(y=rng.normal(size=8000))
     models = [Mean(), Naive(), SeasonalNaive(season_length=7), WindowMean(window=7), Drift()]

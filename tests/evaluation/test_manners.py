@@ -1,4 +1,4 @@
-"""K20: comparing, reporting and plotting leave what belongs to the caller as it was."""
+"""Comparing, reporting and plotting leave what belongs to the caller as it was."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ for act in sys.argv[1:]:
 """
 
 
-def test_K20_what_belongs_to_the_caller_is_as_before(tmp_path: Path) -> None:
+def test_global_state_of_the_caller_is_unchanged(tmp_path: Path) -> None:
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("KMP", "PYTHON"))}
     env = {**clean, "PYTHONPATH": os.pathsep.join(sys.path), "REPORT": str(tmp_path / "report.html"), "MPLBACKEND": "Agg"}
     folder = tmp_path / "empty"
@@ -58,7 +58,7 @@ def test_K20_what_belongs_to_the_caller_is_as_before(tmp_path: Path) -> None:
     assert said == {"report": "[]", "pictures": "[]"}
 
 
-def test_K20_filters_another_thread_adds_meanwhile_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_warning_filters_added_by_another_thread_survive(monkeypatch: pytest.MonkeyPatch) -> None:
     paint = plotly_backend.paint
 
     def painted(chart: object) -> object:

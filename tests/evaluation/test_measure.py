@@ -48,7 +48,7 @@ def test_what_is_still_held_at_the_end_is_seen_however_short_the_block(monkeypat
 
 
 @can_measure
-def test_K20_the_counter_of_the_process_and_its_threads_are_left_alone() -> None:
+def test_measuring_leaves_peak_memory_counter_and_threads_alone() -> None:
     work(100)
     before, threads = highest_ever(), threading.active_count()
     with measured():

@@ -203,7 +203,7 @@ def test_far_from_zero_keeps_its_digits() -> None:
 @pytest.mark.slow
 @pytest.mark.data
 def test_m4_official_forecasts(data_folder: Path) -> None:
-    """The organisers' own forecasts score what their table says (RELIABILITY P3), Naive2 13.56407 over all series."""
+    """The organisers' own forecasts score what their table says, Naive2 13.56407 over all series."""
     names = ("train", "test", "official_forecasts")
     train, test, official = (pd.read_parquet(data_folder / "m4" / f"{name}.parquet") for name in names)
     ids = test["unique_id"].cat.categories

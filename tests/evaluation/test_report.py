@@ -264,7 +264,7 @@ def test_the_same_board_is_the_same_page(usual: Leaderboard, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("how", ["again", "shuffled", "on workers"])
-def test_D6_runs_of_the_same_differ_in_times_and_date_only(usual: Leaderboard, how: str) -> None:
+def test_reports_of_equal_runs_differ_in_times_and_date_only(usual: Leaderboard, how: str) -> None:
     frame = FRAME.sample(frac=1, random_state=0) if how == "shuffled" else FRAME
     models = [Naive(), SeasonalNaive(), Mean(), LastValue(how="fit")]
     options = Backtest(seed=7, workers=2 if how == "on workers" else None)

@@ -20,7 +20,7 @@ from deepforecast.evaluation.score import score
 RANDOM = np.random.default_rng(0)
 
 
-def test_p5_six_numbers_by_hand() -> None:
+def test_metrics_of_six_numbers_by_hand() -> None:
     ds = pd.to_datetime(["2024-01-03", "2024-01-04", "2024-01-05"] * 2)
     frame = pd.DataFrame({"unique_id": ["a"] * 3 + ["b"] * 3, "ds": ds, "y": [10.0, 20.0, 0.0, 4.0, 8.0, 4.0]})
     frame["M"] = [12.0, 19.0, 0.0, 4.0, 2.0, 4.0]
@@ -45,7 +45,7 @@ def test_p5_six_numbers_by_hand() -> None:
     assert found.drop("model").to_dict() == pytest.approx(expected)
 
 
-def test_p5_equal_to_utilsforecast(given: Any) -> None:
+def test_metrics_equal_utilsforecast(given: Any) -> None:
     last = given.last.drop(columns="cutoff")
     theirs = evaluate(
         last,
@@ -60,7 +60,7 @@ def test_p5_equal_to_utilsforecast(given: Any) -> None:
         np.testing.assert_allclose(found, expected * unit, err_msg=name)
 
 
-def test_p5_scaled_metrics_equal_to_utilsforecast(given: Any) -> None:
+def test_scaled_metrics_equal_utilsforecast(given: Any) -> None:
     begins = given.frame["unique_id"].map(given.predicted.groupby("unique_id")["ds"].min())
     train = given.frame[given.frame["ds"] < begins]
     last = given.last.drop(columns="cutoff")

@@ -60,7 +60,7 @@ def test_the_same_seed_gives_the_same_interval_and_leaves_the_global_state() -> 
 
 
 @pytest.mark.parametrize(("models", "series"), [(8, 1001), (13, 1001), (90, 400)])
-def test_K19_the_number_of_threads_does_not_change_a_bit(models: int, series: int) -> None:
+def test_number_of_threads_does_not_change_a_bit(models: int, series: int) -> None:
     values = np.random.default_rng(0).lognormal(0, 1, (models, series))
     found = []
     for threads in (1, 2, 4):

@@ -78,7 +78,7 @@ def test_what_is_not_a_file_stays(tmp_path: Path) -> None:
     ("step", "exists"),
     [("chmod", True), *((step, exists) for step in ("chunk", "fsync", "replace") for exists in (True, False))],
 )
-def test_K23_a_failure_at_any_step_leaves_all_as_it_was(
+def test_failure_at_any_step_leaves_the_old_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, error: type[BaseException], exists: bool
 ) -> None:
     def fail(*_: object, **__: object) -> None:

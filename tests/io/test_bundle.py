@@ -107,7 +107,7 @@ def test_same_content_gives_the_same_bytes(tmp_path: Path) -> None:
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
 
-def test_K19_same_bytes_in_every_process(tmp_path: Path, run_child: Callable[..., str]) -> None:
+def test_same_bytes_in_every_process(tmp_path: Path, run_child: Callable[..., str]) -> None:
     code = """if True:
         import sys, numpy as np
         from deepforecast.io.bundle import write

@@ -1,4 +1,4 @@
-"""Loading what is damaged, foreign or newer (RELIABILITY 2d, F12 to F16, as far as they concern the file alone)."""
+"""Loading what is damaged, foreign or newer (as far as the file alone is concerned)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def small(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("size", [20, 100_000])
-def test_F12_truncated(tmp_path: Path, size: int) -> None:
+def test_truncated_file_is_refused(tmp_path: Path, size: int) -> None:
     write(tmp_path / "m", {"model": "Naive"}, {"a": np.arange(size), "b": np.ones(3)})
     whole = (tmp_path / "m").read_bytes()
     for part in range(64):
@@ -45,7 +45,7 @@ def test_F12_truncated(tmp_path: Path, size: int) -> None:
     assert read(tmp_path / "m")[0] == {"model": "Naive"}
 
 
-def test_F12_bytes_at_the_end(small: Path) -> None:
+def test_trailing_bytes_are_refused(small: Path) -> None:
     with open(small, "ab") as file:
         file.write(b"\0")
     with pytest.raises(ModelFileError, match="the file has"):
@@ -65,13 +65,13 @@ def judge_flips(path: Path, whole: bytes, bits: list[int]) -> None:
 
 
 @pytest.mark.slow
-def test_F13_every_bit_of_a_small_file_flipped(small: Path) -> None:
+def test_every_flipped_bit_of_a_small_file_is_refused(small: Path) -> None:
     whole = small.read_bytes()
     assert 400 < len(whole) < 800
     judge_flips(small, whole, list(range(8 * len(whole))))
 
 
-def test_F13_2000_bits_of_a_larger_file_flipped(tmp_path: Path) -> None:
+def test_2000_flipped_bits_of_a_larger_file_are_refused(tmp_path: Path) -> None:
     write(tmp_path / "m", {"model": "Naive"}, {"a": np.random.default_rng(0).normal(size=5_000)})
     whole = (tmp_path / "m").read_bytes()
     judge_flips(tmp_path / "m", whole, random.Random(0).sample(range(8 * len(whole)), 2_000))
@@ -100,7 +100,7 @@ FOREIGN = {
 
 
 @pytest.mark.parametrize("kind", FOREIGN)
-def test_F14_foreign_content(tmp_path: Path, kind: str) -> None:
+def test_file_of_another_format_is_refused(tmp_path: Path, kind: str) -> None:
     (tmp_path / kind).write_bytes(FOREIGN[kind])
     with pytest.raises(ModelFileError, match="not usable") as caught:
         read(tmp_path / kind)
@@ -120,7 +120,7 @@ READ_FRUGALLY = """
 """
 
 
-def test_F14_what_is_not_a_file(tmp_path: Path, child: RunChild) -> None:
+def test_path_that_is_not_a_regular_file_is_refused(tmp_path: Path, child: RunChild) -> None:
     os.mkfifo(tmp_path / "fifo")
     (tmp_path / "link").symlink_to("fifo")
     paths = [str(tmp_path / "fifo"), str(tmp_path / "link"), str(tmp_path), "/dev/zero", "/dev/null", str(tmp_path / "socket")]
@@ -133,13 +133,13 @@ def test_F14_what_is_not_a_file(tmp_path: Path, child: RunChild) -> None:
     assert memory < 200
 
 
-def test_F14_a_device_is_not_even_opened(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_device_is_not_opened(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "open", lambda *_, **__: pytest.fail("it was opened"))
     with pytest.raises(ModelFileError, match="/dev/zero is not usable: it is not a regular file"):
         read("/dev/zero")
 
 
-def test_F14_a_path_that_becomes_a_fifo_after_it_was_looked_at(tmp_path: Path, child: RunChild) -> None:
+def test_path_replaced_by_a_fifo_after_the_check_is_refused(tmp_path: Path, child: RunChild) -> None:
     write(tmp_path / "m", {}, {})
     code = """
         look = os.stat
@@ -158,7 +158,7 @@ def test_F14_a_path_that_becomes_a_fifo_after_it_was_looked_at(tmp_path: Path, c
 
 
 @pytest.mark.slow
-def test_F14_4_gigabytes_of_nothing(tmp_path: Path, child: RunChild, sealed: Callable[..., bytes]) -> None:
+def test_sparse_file_of_4_gigabytes_is_refused(tmp_path: Path, child: RunChild, sealed: Callable[..., bytes]) -> None:
     size, large = 4 * 2**30, 2**30  # the last one is read to its end, as only its checksum is wrong
     header = json.dumps({"a": {"dtype": "U8", "shape": [large], "data_offsets": [0, large]}}).encode()
     starts = {
@@ -180,18 +180,18 @@ def test_F14_4_gigabytes_of_nothing(tmp_path: Path, child: RunChild, sealed: Cal
 
 
 @pytest.mark.parametrize("intact", [True, False])
-def test_F16_newer_format(tmp_path: Path, sealed: Callable[..., bytes], intact: bool) -> None:
+def test_newer_format_is_refused_as_newer(tmp_path: Path, sealed: Callable[..., bytes], intact: bool) -> None:
     (tmp_path / "m").write_bytes(sealed(b"{}", struct.pack("<Q", 2) + b"{}", version=2) + (b"" if intact else b"more"))
     with pytest.raises(ModelFileError, match="newer: it needs a deepforecast that reads format 2, this one reads up to 1"):
         read(tmp_path / "m")
 
 
-def test_F16_format_0(tmp_path: Path, sealed: Callable[..., bytes]) -> None:
+def test_format_0_is_refused(tmp_path: Path, sealed: Callable[..., bytes]) -> None:
     (tmp_path / "m").write_bytes(sealed(b"{}", struct.pack("<Q", 2) + b"{}", version=0))
     with pytest.raises(ModelFileError, match="no format 0"):
         read(tmp_path / "m")
 
 
-def test_F16_this_format(tmp_path: Path, sealed: Callable[..., bytes]) -> None:
+def test_current_format_is_read(tmp_path: Path, sealed: Callable[..., bytes]) -> None:
     (tmp_path / "m").write_bytes(sealed(b"{}", struct.pack("<Q", 2) + b"{}", version=1))
     assert read(tmp_path / "m") == ({}, {})

@@ -1,4 +1,4 @@
-"""Faults while saving (RELIABILITY 2d, F06 to F11, as far as they concern the file alone).
+"""Faults while saving (as far as the file alone is concerned).
 
 Whatever limits or kills a process does so to a child.
 """
@@ -23,7 +23,7 @@ RunChild = Callable[..., str]
 # Saving where it cannot be
 
 
-def test_F06_no_file_may_grow_so_large(tmp_path: Path, child: RunChild) -> None:
+def test_save_beyond_the_file_size_limit_keeps_the_old_file(tmp_path: Path, child: RunChild) -> None:
     code = """
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         path = sys.argv[1]
@@ -59,7 +59,7 @@ def own_mounts(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     return launcher
 
 
-def test_F07_full_disk(tmp_path: Path, child: RunChild, own_mounts: list[str]) -> None:
+def test_save_on_a_full_disk_keeps_the_old_file(tmp_path: Path, child: RunChild, own_mounts: list[str]) -> None:
     code = """
         path = sys.argv[1]
         save(path, 1)
@@ -73,7 +73,7 @@ def test_F07_full_disk(tmp_path: Path, child: RunChild, own_mounts: list[str]) -
     assert (result["holds"], result["folder"]) == (1, ["m"])
 
 
-def test_F09_read_only_mount(tmp_path: Path, child: RunChild, own_mounts: list[str]) -> None:
+def test_save_on_a_read_only_mount(tmp_path: Path, child: RunChild, own_mounts: list[str]) -> None:
     write(tmp_path / "m", {"old": 1}, {})
     code = """
         results = [saved(sys.argv[1], 2), saved(os.path.dirname(sys.argv[1]) + "/new folder/m", 2)]
@@ -95,7 +95,7 @@ def open_folder() -> Iterator[Path]:
     shutil.rmtree(folder)
 
 
-def test_F09_no_permission(open_folder: Path, child: RunChild) -> None:
+def test_save_without_write_permission(open_folder: Path, child: RunChild) -> None:
     for name in ("locked", "free"):
         (open_folder / name).mkdir()
         write(open_folder / name / "m", {"old": 1}, {})
@@ -122,7 +122,7 @@ def test_F09_no_permission(open_folder: Path, child: RunChild) -> None:
     assert read(open_folder / "locked" / "m")[0] == read(open_folder / "free" / "m")[0] == {"old": 1}
 
 
-def test_F09_under_a_regular_file_and_in_a_missing_folder(tmp_path: Path, child: RunChild) -> None:
+def test_save_under_a_regular_file_and_in_a_missing_folder(tmp_path: Path, child: RunChild) -> None:
     (tmp_path / "file").write_bytes(b"x")
     code = """
         folder = sys.argv[1]
@@ -141,7 +141,7 @@ def test_F09_under_a_regular_file_and_in_a_missing_folder(tmp_path: Path, child:
 
 
 @pytest.mark.slow
-def test_F08_killed_in_a_loop_of_saves(tmp_path: Path, child: RunChild) -> None:
+def test_process_killed_while_saving_leaves_a_complete_file(tmp_path: Path, child: RunChild) -> None:
     code = """
         import random
         path, delays = sys.argv[1], random.Random(0)
@@ -198,14 +198,14 @@ def loads_beside_savers(child: RunChild, folder: Path, savers: list[int]) -> lis
 
 
 @pytest.mark.slow
-def test_F10_two_processes_save_to_one_path(tmp_path: Path, child: RunChild) -> None:
+def test_two_processes_save_to_one_path(tmp_path: Path, child: RunChild) -> None:
     found = loads_beside_savers(child, tmp_path, [1, 2])
     assert len(found) >= 200
     assert set(found) == {1, 2}
 
 
 @pytest.mark.slow
-def test_F11_one_process_saves_while_another_loads(tmp_path: Path, child: RunChild) -> None:
+def test_one_process_saves_while_another_loads(tmp_path: Path, child: RunChild) -> None:
     found = loads_beside_savers(child, tmp_path, [1])
     assert len(found) >= 200
     assert set(found) <= {1, 2}

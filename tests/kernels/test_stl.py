@@ -106,7 +106,7 @@ def test_a_window_too_wide_for_a_table_is_smoothed_all_the_same() -> None:
 
 
 def test_series_beside_each_other_are_as_alone() -> None:
-    """K18: bit for bit; one too short for its season is its own trend."""
+    """Bit for bit; one too short for its season is its own trend."""
     parts = [seasonal(100, 7, 1), seasonal(60, 7, 2), seasonal(9, 7, 3), seasonal(61, 7, 4)]
     indptr = np.cumsum([0, *map(len, parts)])
     trend, seasons = decomposed(np.concatenate(parts), indptr, np.array([windows(7)]), PLAIN)
@@ -120,7 +120,7 @@ def test_series_beside_each_other_are_as_alone() -> None:
 
 
 @pytest.mark.parametrize("loops", [PLAIN, ROBUST])
-def test_k11_constants_and_perfect_seasons(loops: tuple[int, int, int]) -> None:
+def test_constants_and_perfect_seasons(loops: tuple[int, int, int]) -> None:
     trend, season = one(np.full(50, 1e9 + 0.3), windows(7), loops)
     assert (trend == 1e9 + 0.3).all()
     assert (season == 0).all()
@@ -134,7 +134,7 @@ def test_k11_constants_and_perfect_seasons(loops: tuple[int, int, int]) -> None:
 
 
 @pytest.mark.parametrize("factor", [1e-300, 1e200])
-def test_b067_scale_does_not_matter(factor: float) -> None:
+def test_scale_does_not_matter(factor: float) -> None:
     y = seasonal(60, 7)
     for loops in (PLAIN, ROBUST):
         plain, scaled = one(y, windows(7), loops), one(y * factor, windows(7), loops)

@@ -278,7 +278,7 @@ NUMERICAL = ("the_forecast_follows_the_scale", "the_forecast_follows_a_shift")
 
 
 @pytest.mark.parametrize("rule", NUMERICAL)
-def test_B066_I6_a_declared_precision_is_held(rule: str) -> None:
+def test_declared_precision_is_checked(rule: str) -> None:
     assert outcome(Sloppy, rule) == ("passed", "")
     for model in (Sloppier, Silent):
         found, reason = outcome(model, rule)
@@ -308,7 +308,7 @@ class Upward(Last):
 
 
 @pytest.mark.parametrize("model", [Lopsided, Upward])
-def test_I7_a_sign_that_is_not_followed_is_caught(model: type) -> None:
+def test_missing_sign_equivariance_is_caught(model: type) -> None:
     assert outcome(Last, "the_forecast_follows_the_sign") == ("passed", "")
     assert outcome(model, "the_forecast_follows_a_shift") == ("passed", "")
     found, reason = outcome(model, "the_forecast_follows_the_sign")

@@ -77,7 +77,7 @@ def test_fits_are_shared_and_copies_are_not() -> None:
         (0.5, False, 5e-3, 1e-3),
     ],
 )
-def test_B066_I6_precision_is_as_declared_and_never_beyond_the_bars(
+def test_precision_is_as_declared_within_its_limits(
     declared: float, local: bool, scale: float, shift: float
 ) -> None:
     class Exact(Last):

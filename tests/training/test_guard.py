@@ -110,7 +110,7 @@ def test_the_average_is_that_of_the_weights_after_each_step() -> None:
 
 @pytest.mark.parametrize("rate", [1e4, 1e18])
 @pytest.mark.parametrize("kind", [DLinear, NLinear, MLP, NBEATS, RNN, GRU, LSTM], ids=lambda kind: kind.__name__)
-def test_B092_a_rate_far_too_large(kind: Any, rate: float) -> None:
+def test_learning_rate_much_too_large(kind: Any, rate: float) -> None:
     """Either it is said, with the step and the way out, or the forecast lies near the data."""
     frame = generate(2, 60)
     wide = float(frame.y.max() - frame.y.min())

@@ -1,4 +1,4 @@
-"""F01 to F04: a run cut short goes on from its checkpoint to the bits of one that was not."""
+"""Interrupted training: a run cut short goes on from its checkpoint to the bits of one that was not."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def told(model: Any) -> pd.DataFrame:
 
 
 @pytest.mark.parametrize("name", RUNS)
-def test_F02_goes_on_to_the_same_bits(name: str, tmp_path: Path) -> None:
+def test_resumed_run_gives_the_bits_of_an_uninterrupted_one(name: str, tmp_path: Path) -> None:
     """Cut twice, beside checkpoints and on them, beside looks at the validation and on them."""
     given = {"max_steps": 43, **RUNS[name]}
     whole = lstm(**given).fit(FRAME)
@@ -57,7 +57,7 @@ def test_F02_goes_on_to_the_same_bits(name: str, tmp_path: Path) -> None:
     pd.testing.assert_frame_equal(told(again), told(whole))
 
 
-def test_F02_early_stopping(tmp_path: Path) -> None:
+def test_resumed_run_with_early_stopping(tmp_path: Path) -> None:
     """Patience goes on where it was; a run that has stopped stays so."""
     given = {"validation": 10, "validate_every": 3, "patience": 3, "learning_rate": 0.3, "max_steps": 200}
     whole = lstm(**given).fit(FRAME)
@@ -102,7 +102,7 @@ OTHERS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("name", OTHERS)
-def test_F04_a_checkpoint_of_another_run_is_refused_by_name(name: str, tmp_path: Path) -> None:
+def test_checkpoint_of_another_run_is_refused_naming_the_difference(name: str, tmp_path: Path) -> None:
     cut(lstm(checkpoint_dir=str(tmp_path), checkpoint_every=5), 12)
     before = {one.name: one.read_bytes() for one in tmp_path.iterdir()}
     with pytest.raises(TrainingError, match=rf"step-000000010.*another one: other .*{name}.*delete the folder"):
@@ -110,7 +110,7 @@ def test_F04_a_checkpoint_of_another_run_is_refused_by_name(name: str, tmp_path:
     assert {one.name: one.read_bytes() for one in tmp_path.iterdir()} == before
 
 
-def test_F04_of_other_data_or_another_model(tmp_path: Path) -> None:
+def test_checkpoint_of_other_data_or_another_model_is_refused(tmp_path: Path) -> None:
     model = lstm(checkpoint_dir=str(tmp_path), checkpoint_every=5)
     cut(model, 12)
     other = FRAME.assign(y=FRAME.y.where(FRAME.index != 50, FRAME.y + 1))
@@ -123,7 +123,7 @@ def test_F04_of_other_data_or_another_model(tmp_path: Path) -> None:
     model.clone(time_limit=1000.0, checkpoint_every=50).fit(FRAME)
 
 
-def test_F04_a_file_cut_short_is_refused(tmp_path: Path) -> None:
+def test_truncated_checkpoint_is_refused(tmp_path: Path) -> None:
     model = lstm(checkpoint_dir=str(tmp_path), checkpoint_every=5)
     cut(model, 12)
     last = sorted(tmp_path.iterdir())[-1]
@@ -176,7 +176,9 @@ print("same", cuts)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("seeds", "every", "pause"), [(20, 40, 1.0), (6, 1, 0.5)], ids=["F01", "F03 while writing"])
+@pytest.mark.parametrize(
+    ("seeds", "every", "pause"), [(20, 40, 1.0), (6, 1, 0.5)], ids=["between checkpoints", "while writing"]
+)
 def test_killed_at_any_moment(seeds: int, every: int, pause: float, tmp_path: Path) -> None:
     env = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     call = [sys.executable, "-c", KILLS, str(tmp_path), str(seeds), str(every), str(pause)]

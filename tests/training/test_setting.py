@@ -36,7 +36,7 @@ def run(code: str, *arguments: str, folder: Path | None = None, **environment: s
 # -- seeds ------------------------------------------------------------------------------------------------------------------
 
 
-def test_D1_D2_same_seed_same_bits_whatever_was_done_between() -> None:
+def test_same_seed_gives_the_same_bits_after_other_work() -> None:
     import torch
 
     one = lstm().fit(FRAME)
@@ -85,7 +85,7 @@ def test_fits_in_threads_are_as_if_alone() -> None:
     assert warnings.filters == filters
 
 
-# -- K20, K21 ---------------------------------------------------------------------------------------------------------------
+# -- what belongs to the caller ------------------------------------------------------------------------------------------
 
 
 def state() -> dict[str, Any]:
@@ -104,7 +104,7 @@ def state() -> dict[str, Any]:
     }  # fmt: skip
 
 
-def test_K20_everything_is_as_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_training_leaves_global_state_unchanged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import torch
 
     monkeypatch.chdir(tmp_path)
@@ -156,7 +156,7 @@ print([name for name in ("pytorch_lightning", "lightning_fabric", "lightning", "
 
 @pytest.mark.slow
 def test_the_first_fit_is_quiet_and_a_loaded_model_needs_no_lightning(tmp_path: Path) -> None:
-    """K20, K21 where nothing is imported yet: nothing said, no file but the model, filters and environment as before."""
+    """Where nothing is imported yet: nothing printed, no file but the model, filters and environment as before."""
     path = tmp_path / "model.dfc"
     done = run(FIRST, str(path), folder=tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
@@ -165,7 +165,7 @@ def test_the_first_fit_is_quiet_and_a_loaded_model_needs_no_lightning(tmp_path: 
     assert (done.stdout, done.stderr) == ("(6, 3)\n[]\n", "")
 
 
-def test_K21_nothing_is_said_unless_asked(capfd: pytest.CaptureFixture[str]) -> None:
+def test_training_prints_nothing_unless_asked(capfd: pytest.CaptureFixture[str]) -> None:
     lstm(max_steps=3).fit(FRAME)
     assert tuple(capfd.readouterr()) == ("", "")
     lstm(max_steps=3, progress=True).fit(FRAME)
@@ -292,7 +292,7 @@ print("fitted", model.stopped_, len(model.training_report_) > 9, len(model.predi
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "SIGINT"])
-def test_F05_ends_within_ten_seconds_with_the_checkpoint_kept(number: signal.Signals, tmp_path: Path) -> None:
+def test_signal_ends_training_within_ten_seconds_with_a_checkpoint(number: signal.Signals, tmp_path: Path) -> None:
     import time
 
     folder = tmp_path / "run"

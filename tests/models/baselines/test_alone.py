@@ -1,4 +1,4 @@
-"""K18: what is said of a series is the same to the last bit, whatever stands beside it and in whatever order."""
+"""What is forecast for a series is the same to the last bit, whatever stands beside it and in whatever order."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def same_in_company(model: Forecaster, series: Sequence[list[float]], daily: Any
 
 @settings(max_examples=5)
 @given(series=some.lists(SERIES, min_size=1, max_size=5))
-def test_k18_any_company(series: list[list[float]], baselines: tuple[Forecaster, ...], daily: Any) -> None:
+def test_forecast_does_not_depend_on_the_panel(series: list[list[float]], baselines: tuple[Forecaster, ...], daily: Any) -> None:
     for model in baselines:
         same_in_company(model, series, daily)
 
@@ -85,12 +85,12 @@ def test_k18_any_company(series: list[list[float]], baselines: tuple[Forecaster,
 @pytest.mark.slow
 @settings(max_examples=100)
 @given(series=some.lists(SERIES, min_size=1, max_size=7))
-def test_k18_any_company_at_length(series: list[list[float]], baselines: tuple[Forecaster, ...], daily: Any) -> None:
+def test_forecast_does_not_depend_on_the_panel_in_many_examples(series: list[list[float]], baselines: tuple[Forecaster, ...], daily: Any) -> None:
     for model in baselines:
         same_in_company(model, series, daily)
 
 
-def test_k18_a_hole_in_one_series_moves_no_other(patient: Forecaster, daily: Any) -> None:
+def test_missing_values_of_one_series_change_no_other(patient: Forecaster, daily: Any) -> None:
     """The complete series take another way through the arithmetic than the one with holes: to the same bits."""
     random = np.random.default_rng(0)
     series = [list(random.normal(size=rows) / 3) for rows in (40, 41, 200)]
@@ -98,14 +98,14 @@ def test_k18_a_hole_in_one_series_moves_no_other(patient: Forecaster, daily: Any
     assert same_in_company(patient, series, daily) == 4
 
 
-def test_k18_b078_an_outlier_moves_no_other(model: Forecaster, daily: Any) -> None:
+def test_outlier_of_one_series_changes_no_other(model: Forecaster, daily: Any) -> None:
     random = np.random.default_rng(0)
     outlier = [*random.random(60), 1e9, *random.random(59)]
     series = [list(3 + random.random(50)), outlier, [1e200, 1e150, -1e200, 1.0, 1.0, 1.0, 1.0]]
     assert same_in_company(model, series, daily) == 3
 
 
-def test_k18_blocks_of_series_are_worked_on_apart(model: Forecaster, daily: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_blocks_of_series_do_not_change_the_forecast(model: Forecaster, daily: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     random = np.random.default_rng(0)
     frame = daily(**{f"s{number}": 3 + random.random(int(random.integers(9, 40))) for number in range(30)})
     whole = said(model, frame)

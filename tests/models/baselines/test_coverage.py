@@ -1,4 +1,4 @@
-"""Calibration: bands hold what they promise on data drawn from their model (C1, C2), and grow as they should (C6, C7)."""
+"""Calibration: bands hold what they promise on data drawn from their model, and grow as they should."""
 
 from __future__ import annotations
 
@@ -60,14 +60,14 @@ def data(rows: int) -> list[tuple[Forecaster, np.ndarray]]:
 
 
 @pytest.mark.parametrize("number", range(7), ids=[model.name for model, _ in data(4)])
-def test_c1_coverage_on_data_of_the_model(number: int) -> None:
+def test_coverage_on_data_of_the_model(number: int) -> None:
     """2,000 series of 200 values; levels 80 and 95 at steps 1 and 12 within 3.3 standard errors of what they say."""
     model, y = data(200)[number]
     within(coverage(model, y, 200, 12), errors=3.3)
 
 
 @pytest.mark.parametrize("number", range(7), ids=[model.name for model, _ in data(4)])
-def test_c2_coverage_of_short_series(number: int) -> None:
+def test_coverage_on_short_series(number: int) -> None:
     """30 values (28 for whole seasons): within 6 points."""
     model, y = data(28)[number]
     within(coverage(model, y, 28, 12), errors=0, points=0.06)
@@ -78,7 +78,7 @@ def widths(model: Forecaster, y: Any, steps: int, level: int) -> np.ndarray:
     return np.asarray(found[f"{model.name}-hi-{level}"] - found[f"{model.name}-lo-{level}"])
 
 
-def test_c6_a_higher_level_is_wider(model: Forecaster) -> None:
+def test_intervals_of_a_higher_level_are_wider(model: Forecaster) -> None:
     y = 20 + np.random.default_rng(0).normal(size=60)
     by_level = np.array([widths(model, y, 6, level) for level in (50, 80, 95)])
     assert (np.diff(by_level, axis=0) > 0).all()
@@ -86,7 +86,7 @@ def test_c6_a_higher_level_is_wider(model: Forecaster) -> None:
     assert all((widths(model, np.full(60, 0.1), 6, level) == 0).all() for level in (50, 80, 95))
 
 
-def test_c7_widths_grow_as_they_should() -> None:
+def test_interval_widths_grow_with_the_horizon() -> None:
     y, h = 20 + np.random.default_rng(0).normal(size=60), np.arange(1, 13)
     wide = widths(Naive(), y, 12, 80)
     np.testing.assert_allclose(wide / wide[0], np.sqrt(h), rtol=1e-12)

@@ -26,13 +26,13 @@ def numbers(model: Forecaster, frame: pd.DataFrame, steps: int = STEPS) -> np.nd
 
 
 @pytest.mark.parametrize("scale", [2.0**-40, 2.0**40, 2.0**600, 2.0**-900])
-def test_i5_a_power_of_two_scales_to_the_last_bit(model: Forecaster, daily: Any, series: Any, scale: float) -> None:
+def test_scaling_by_a_power_of_two_is_exact(model: Forecaster, daily: Any, series: Any, scale: float) -> None:
     scaled = numbers(model, daily(**{name: y * scale for name, y in series.items()}))
     np.testing.assert_array_equal(scaled / scale, numbers(model, daily(**series)))
 
 
 @pytest.mark.parametrize("scale", [1e-12, 1e-6, 1e6, 1e12, 1e200, 1e-280])
-def test_b066_b067_any_other_scale_within_rounding(model: Forecaster, daily: Any, series: Any, scale: float) -> None:
+def test_any_other_scaling_is_within_rounding(model: Forecaster, daily: Any, series: Any, scale: float) -> None:
     scaled = numbers(model, daily(**{name: y * scale for name, y in series.items()}))
     expected = numbers(model, daily(**series))
     np.testing.assert_allclose(scaled / scale, expected, rtol=1e-12)
@@ -40,7 +40,7 @@ def test_b066_b067_any_other_scale_within_rounding(model: Forecaster, daily: Any
         np.testing.assert_array_equal(scaled[:, 0], expected[:, 0] * scale)
 
 
-def test_i6_i7_shift_and_sign(model: Forecaster, daily: Any, series: Any) -> None:
+def test_shift_and_sign(model: Forecaster, daily: Any, series: Any) -> None:
     if not model.capabilities.shift_equivariant:
         assert model.name == "Naive2"  # multiplicative
         return
@@ -52,7 +52,7 @@ def test_i6_i7_shift_and_sign(model: Forecaster, daily: Any, series: Any) -> Non
     np.testing.assert_allclose(-flipped[:, [2, 1, 4, 3]], here[:, 1:], rtol=1e-12)  # the quantiles' last digits
 
 
-def test_i1_i8_row_order_and_clock(model: Forecaster, daily: Any, series: Any) -> None:
+def test_row_order_and_time_shift(model: Forecaster, daily: Any, series: Any) -> None:
     frame = daily(**series)
     expected = numbers(model, frame)
     np.testing.assert_array_equal(numbers(model, frame.sample(frac=1, random_state=0)), expected)
@@ -60,14 +60,14 @@ def test_i1_i8_row_order_and_clock(model: Forecaster, daily: Any, series: Any) -
 
 
 @pytest.mark.parametrize("dtype", ["int64", "int8", "uint8", "Int64", "float32", "float16", "Float64"])
-def test_i9_b062_type_of_the_target(model: Forecaster, daily: Any, dtype: str) -> None:
+def test_dtype_of_the_target(model: Forecaster, daily: Any, dtype: str) -> None:
     whole = np.random.default_rng(0).integers(1, 100, 30)
     frame = daily(A=whole.astype("float64"))
     np.testing.assert_array_equal(numbers(model, frame.assign(y=frame["y"].astype(dtype))), numbers(model, frame))
 
 
-def test_i9_missing_values_of_every_kind(patient: Forecaster, daily: Any) -> None:
-    """B059: `pd.NA` is NaN."""
+def test_missing_values_of_every_dtype(patient: Forecaster, daily: Any) -> None:
+    """`pd.NA` is NaN."""
     y = np.where(np.arange(30) % 7 == 6, np.nan, np.random.default_rng(0).integers(1, 100, 30))
     frame = daily(A=y)
     with pytest.warns(DataWarning, match="missing"):
@@ -77,13 +77,13 @@ def test_i9_missing_values_of_every_kind(patient: Forecaster, daily: Any) -> Non
             np.testing.assert_array_equal(numbers(patient, frame.assign(y=frame["y"].astype(dtype))), expected)
 
 
-def test_i11_a_shorter_horizon_is_the_beginning_of_a_longer_one(model: Forecaster, daily: Any, series: Any) -> None:
+def test_shorter_horizon_is_the_beginning_of_a_longer_one(model: Forecaster, daily: Any, series: Any) -> None:
     longer = numbers(model, daily(**series), 20).reshape(3, 20, -1)
     for steps in (1, 2, 3, 4, 19):
         np.testing.assert_array_equal(numbers(model, daily(**series), steps), longer[:, :steps].reshape(3 * steps, -1))
 
 
-def test_k19_fit_again_and_after_other_data(model: Forecaster, daily: Any, series: Any) -> None:
+def test_refit_and_refit_after_other_data_give_the_same_bits(model: Forecaster, daily: Any, series: Any) -> None:
     frame = daily(**series)
     expected = numbers(model, frame)
     again = model.fit(daily(X=[1.0, 5.0, 2.0, 4.0, 4.0]), freq="D").fit(frame, freq="D")
@@ -91,7 +91,7 @@ def test_k19_fit_again_and_after_other_data(model: Forecaster, daily: Any, serie
     np.testing.assert_array_equal(np.asarray(again.predict(STEPS, level=[80, 95]).iloc[:, 2:]), expected)
 
 
-def test_l1_what_comes_later_is_not_known(model: Forecaster, daily: Any) -> None:
+def test_values_after_the_cutoff_do_not_change_the_forecast(model: Forecaster, daily: Any) -> None:
     """The state between two refits moves over the history and not a row further."""
     y = 20 + np.random.default_rng(0).random(40)
     changed = np.where(np.arange(40) < 30, y, -37 * y + 1e5)

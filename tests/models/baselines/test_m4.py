@@ -23,7 +23,7 @@ THEIRS = {"Naive2": "Naive2", "SeasonalNaive": "sNaive"}
 
 @pytest.mark.parametrize("group", ["hourly", "weekly"])
 @pytest.mark.parametrize("cls", [Naive2, Naive, SeasonalNaive])
-def test_p3_official_table_and_forecasts(data_folder: Path, group: str, cls: type[Forecaster]) -> None:
+def test_official_m4_table_and_forecasts(data_folder: Path, group: str, cls: type[Forecaster]) -> None:
     card = datasets.card(f"m4_{group}")
     season, horizon = card.season_length, card.horizon
     train, test = (datasets.load(f"m4_{group}", split=split) for split in ("train", "test"))

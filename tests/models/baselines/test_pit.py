@@ -1,4 +1,4 @@
-"""C5: where the actual value falls in the forecast distribution is level, on data drawn from the model."""
+"""Where the actual value falls in the forecast distribution is level, on data drawn from the model."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PROCESSES: list[tuple[Forecaster, Callable[[Noise], Noise]]] = [
 
 
 @pytest.mark.parametrize(("model", "process"), PROCESSES, ids=[model.name for model, _ in PROCESSES])
-def test_c5_pit_of_4000_one_step_forecasts(model: Forecaster, process: Callable[[Noise], Noise]) -> None:
+def test_pit_of_4000_one_step_forecasts_is_uniform(model: Forecaster, process: Callable[[Noise], Noise]) -> None:
     """A chi-square test over ten bins: p > 1e-3."""
     y = process(np.random.default_rng(20).normal(size=(SERIES, ROWS + 4)))
     ids, stamps = np.repeat(np.arange(SERIES), ROWS), np.tile(np.arange(ROWS), SERIES)

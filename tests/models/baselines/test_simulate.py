@@ -100,7 +100,7 @@ def test_series_with_one_forecast_have_noise_of_their_own(model: Forecaster, dai
 
 
 def test_series_of_equal_values_have_equal_noise(model: Forecaster, daily: Any) -> None:
-    """K18: names do not matter, so nothing tells two equal series apart."""
+    """Names do not matter, so nothing tells two equal series apart."""
     y = series()["A"]
     found = paths(fitted(model, daily(A=y, B=y)), daily(A=y, B=y))
     np.testing.assert_array_equal(found[0], found[1])
@@ -114,7 +114,7 @@ def test_a_longer_horizon_goes_on_with_the_same_paths(model: Forecaster, daily: 
 
 
 def test_seeds_and_the_callers_generators(model: Forecaster, daily: Any) -> None:
-    """K19, K20: one seed, one result; another seed, another; numpy's global state is as before."""
+    """One seed, one result; another seed, another; numpy's global state is as before."""
     frame = daily(A=series()["A"])
     fitted(model, frame)
     np.random.seed(1)  # noqa: NPY002
@@ -125,7 +125,7 @@ def test_seeds_and_the_callers_generators(model: Forecaster, daily: Any) -> None
     assert (one != other).all()
 
 
-def test_k22_saved_and_loaded_the_paths_are_the_same(model: Forecaster, daily: Any, tmp_path: Path) -> None:
+def test_loaded_model_simulates_the_same_paths(model: Forecaster, daily: Any, tmp_path: Path) -> None:
     frame = daily(A=series()["A"], B=np.full(20, 0.1))
     fitted(model, frame).save(tmp_path / "model")
     loaded = load(tmp_path / "model")

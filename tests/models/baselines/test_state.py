@@ -73,7 +73,7 @@ def test_other_histories_are_replayed(
 
 
 def test_trailing_rows_without_a_value_widen_the_bands(patient: Forecaster, daily: Any, plain: Any) -> None:
-    """B057: a missing last value moves no stamp, and is not taken for the last value."""
+    """A missing last value moves no stamp, and is not taken for the last value."""
     y = [*np.random.default_rng(0).normal(size=20), np.nan, np.nan]
     with pytest.warns(DataWarning, match="y is missing in 2 rows of series A, first at 2024-01-21"):
         found = patient.fit(daily(A=y)).predict(3, level=80)
@@ -85,7 +85,7 @@ def test_trailing_rows_without_a_value_widen_the_bands(patient: Forecaster, dail
 
 
 @pytest.mark.parametrize("others", [{}, {"B": [np.nan, 4.0, np.nan]}, {"B": [np.nan] * 3}], ids=["alone", "seen", "unseen"])
-def test_k7_an_update_without_a_value_moves_the_clock(patient: Forecaster, daily: Any, others: Any) -> None:
+def test_update_with_missing_values_advances_the_time(patient: Forecaster, daily: Any, others: Any) -> None:
     """As if the rows had been there in fit, and said once; a history without a value stays refused."""
     random = np.random.default_rng(3)
     known = {"A": random.normal(size=20), "B": random.normal(size=20)}
@@ -103,7 +103,7 @@ def test_k7_an_update_without_a_value_moves_the_clock(patient: Forecaster, daily
             call()
 
 
-def test_k7_an_update_without_a_value_is_filled_or_refused(daily: Any) -> None:
+def test_update_with_missing_values_is_filled_or_refused(daily: Any) -> None:
     rows = daily(after=20, A=[np.nan] * 3)
     y = np.random.default_rng(3).normal(size=20)
     zero = Naive(missing="zero").fit(daily(A=y)).update(rows).predict(1)

@@ -54,12 +54,12 @@ def autoregressive(series: int, rows: int, weight: float) -> np.ndarray:
 @pytest.mark.parametrize("weight", [0.0, 0.7], ids=["noise", "autoregressive"])
 @pytest.mark.parametrize("model", [Mean(), Naive()], ids=lambda one: one.name)
 @pytest.mark.parametrize("method", ["split", "adaptive"])
-def test_C4_bands_cover_what_they_say(method: str, model: Forecaster, weight: float, level: int) -> None:
+def test_conformal_coverage_is_that_of_the_level(method: str, model: Forecaster, weight: float, level: int) -> None:
     found = coverage(Conformal(model, method=method), autoregressive(1000, 150, weight), level)
     assert abs(found - level / 100) < 0.035
 
 
-def test_C4_adaptive_bands_follow_noise_that_doubles() -> None:
+def test_adaptive_intervals_follow_noise_that_doubles() -> None:
     values = autoregressive(1000, 203, 0.0) * np.where(np.arange(203) < 150, 1, 2)
     split, adaptive = (coverage(Conformal(Mean(), method=method), values, 80) for method in ("split", "adaptive"))
     assert split < 0.7
@@ -67,7 +67,7 @@ def test_C4_adaptive_bands_follow_noise_that_doubles() -> None:
 
 
 @pytest.mark.parametrize("level", [80, 95])
-def test_C4_pooled_bands_of_short_series_of_any_size_cover_what_they_say(level: int) -> None:
+def test_pooled_coverage_of_short_series_of_any_scale(level: int) -> None:
     values = autoregressive(2000, 23, 0.3) * np.exp(2 * np.random.default_rng(3).normal(size=(2000, 1)))
     assert -0.01 < coverage(Conformal(Mean(), pool=True), values, level) - level / 100 < 0.045
     with pytest.raises(CapabilityError, match="there are 9"):
@@ -227,7 +227,7 @@ def test_pooled_bands_for_series_that_were_constant(tmp_path: Path) -> None:
             one.predict(level=80)
 
 
-def test_C4_dead_series_leave_the_bands_of_moving_ones_alone() -> None:
+def test_constant_series_do_not_narrow_pooled_intervals() -> None:
     values = np.random.default_rng(0).normal(size=(400, 43)).cumsum(axis=1)
     dead = np.concatenate([np.full((1600, 43), 5.0), values])
     assert abs(coverage(Conformal(Naive(), pool=True), dead, 80) - (1600 + 400 * 0.8) / 2000) < 0.01
@@ -235,7 +235,7 @@ def test_C4_dead_series_leave_the_bands_of_moving_ones_alone() -> None:
 
 @pytest.mark.parametrize("value", [7.0, -7.0, 1e9, 1e-9, 0.0])
 @pytest.mark.parametrize("options", [{}, {"method": "adaptive"}, {"pool": True}], ids=str)
-def test_B069_a_constant_has_bands_without_width(options: Any, value: float) -> None:
+def test_constant_has_zero_width_intervals(options: Any, value: float) -> None:
     frame = P(2, 40).assign(y=value)
     found = Conformal(Naive(), 3, **options).fit(frame).predict(level=80)
     assert (found[["Conformal", "Conformal-lo-80", "Conformal-hi-80"]] == value).all(axis=None)

@@ -55,7 +55,7 @@ def test_a_forecast_does_not_depend_on_the_batch_or_the_threads(name: str, many:
 
 
 def same_to_rounding(one: pd.DataFrame, other: pd.DataFrame) -> None:
-    """K18, K19: to 1e-6 of a forecast's size; how many rows processors add up at once, and so the last bits, differs."""
+    """To 1e-6 of a forecast's size; how many rows processors add up at once, and so the last bits, differs."""
     pd.testing.assert_frame_equal(one[["ds"]], other[["ds"]])
     values, others = (frame.drop(columns="ds").to_numpy() for frame in (one, other))
     np.testing.assert_allclose(values, others, rtol=0, atol=1e-6 * np.abs(others).max())

@@ -1,4 +1,4 @@
-"""C4: bands of networks hold as often as they say, on rows that come after all that was learned from."""
+"""Bands of networks hold as often as they say, on rows that come after all that was learned from."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def stationary() -> tuple[pd.DataFrame, np.ndarray]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
-def test_C4_coverage_is_that_of_the_level(name: str, stationary: tuple[pd.DataFrame, np.ndarray]) -> None:
+def test_network_coverage_is_that_of_the_level(name: str, stationary: tuple[pd.DataFrame, np.ndarray]) -> None:
     history, true = stationary
     model = MODELS[name].clone(alias="m")
     found = model.fit(history).predict(level=LEVELS)

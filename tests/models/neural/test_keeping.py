@@ -158,10 +158,10 @@ def test_what_does_not_fit_is_refused(change: Callable[[Any, Any], None], file: 
         load(tmp_path / "other.dfc")
 
 
-# -- F rows of RELIABILITY, for the file of a network -------------------------------------------------------------------------
+# -- faults and damage of a network's file -------------------------------------------------------------------------
 
 
-def test_F12_truncated(file: tuple[MLP, Path], tmp_path: Path) -> None:
+def test_truncated_model_file_is_refused(file: tuple[MLP, Path], tmp_path: Path) -> None:
     whole, cut = file[1].read_bytes(), tmp_path / "cut.dfc"
     for part in range(64):
         cut.write_bytes(whole[: len(whole) * part // 64])
@@ -169,7 +169,7 @@ def test_F12_truncated(file: tuple[MLP, Path], tmp_path: Path) -> None:
             load(cut)
 
 
-def test_F13_bits_flipped(file: tuple[MLP, Path], tmp_path: Path) -> None:
+def test_flipped_bits_of_a_model_file_are_refused(file: tuple[MLP, Path], tmp_path: Path) -> None:
     whole, other = file[1].read_bytes(), tmp_path / "other.dfc"
     rng = np.random.default_rng(0)
     for place in rng.integers(0, len(whole), 100):
@@ -180,7 +180,7 @@ def test_F13_bits_flipped(file: tuple[MLP, Path], tmp_path: Path) -> None:
             load(other)
 
 
-def test_F06_a_save_that_fails_leaves_the_old_file_and_the_model(
+def test_failed_save_leaves_the_old_file_and_the_model(
     file: tuple[MLP, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model, path = fitted("MLP", seed=1), tmp_path / "model.dfc"

@@ -83,7 +83,7 @@ def test_from_several_threads() -> None:
     with ThreadPoolExecutor(4) as pool:
         found = np.concatenate([one.points for one in pool.map(predictor, y)])
     assert (found == alone).all()
-    np.testing.assert_allclose(predictor(y).points, alone, rtol=0, atol=1e-6 * np.abs(alone).max())  # K18
+    np.testing.assert_allclose(predictor(y).points, alone, rtol=0, atol=1e-6 * np.abs(alone).max())
 
 
 def test_what_it_cannot_do_is_said() -> None:

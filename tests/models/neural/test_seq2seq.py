@@ -17,7 +17,7 @@ from deepforecast.nn.scores import SCORES, Score, score
 SMALL: dict[str, Any] = {"horizon": 3, "input_size": 12, "hidden_size": 4, "max_steps": 2, "batch_size": 16}
 
 
-def test_B094_an_unknown_score_is_refused_with_those_there_are() -> None:
+def test_message_of_an_unknown_attention_score_lists_the_scores() -> None:
     with pytest.raises(ParameterError, match=r"attention is None, 'additive', .* or 'gaussian'; got 'foo'"):
         Seq2Seq(attention="foo")
     model = Seq2Seq()

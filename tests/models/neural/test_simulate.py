@@ -102,4 +102,4 @@ def test_noise_belongs_to_the_series() -> None:
     whole = model.simulate(5, 10, frame=frame)
     alone = model.simulate(5, 10, frame=frame[frame.unique_id == "s0001"])
     beside = whole[whole.unique_id == "s0001"].reset_index(drop=True)
-    pd.testing.assert_frame_equal(alone, beside, rtol=0, atol=1e-6 * beside.MLP.abs().max())  # K18: but for last bits
+    pd.testing.assert_frame_equal(alone, beside, rtol=0, atol=1e-6 * beside.MLP.abs().max())  # but for last bits

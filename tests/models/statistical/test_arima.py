@@ -31,7 +31,7 @@ def friedman():
     return framed(stata.friedman2_data["consump"], m2=stata.friedman2_data["m2"])
 
 
-# -- P2: Stata's numbers -------------------------------------------------------------------------------------------------------
+# -- Stata's numbers -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def friedman():
     ],
     ids=["wpi1", "wpi1-ar3", "ln-wpi1-ma14", "ln-air2"],
 )  # fmt: skip
-def test_p2_stata(model, values, freq, source, names):
+def test_estimates_match_stata(model, values, freq, source, names):
     found = learned(model, framed(values, freq))
     kinds = ("params_ar", "params_ma", "params_seasonal_ma", "params_mean")
     wanted = np.concatenate([source.get(kind, []) for kind in kinds])
@@ -61,7 +61,7 @@ def test_p2_stata(model, values, freq, source, names):
     assert variance == pytest.approx(source["params_variance"][0], rel=1e-3)
 
 
-def test_p2_friedman_with_a_regressor():
+def test_friedman_regression_matches_stata():
     model, source = ARIMA(order=(1, 0, 1)), stata.friedman2_mle
     found = learned(model, friedman(), columns=M2)
     assert found["log_likelihood"] >= source["loglike"] - 1e-5
@@ -69,7 +69,7 @@ def test_p2_friedman_with_a_regressor():
     np.testing.assert_allclose(values, [*source["params_exog"], *source["params_ar"], *source["params_ma"]], rtol=1e-3)
 
 
-def test_p2_friedman_forecasts():
+def test_friedman_forecasts_match_stata():
     source, frame = stata.friedman2_predict, friedman()
     model = ARIMA(order=(1, 0, 1)).fit(frame[:-15], columns=M2)
     assert model.parameters()["log_likelihood"][0] >= source["loglike"] - 1e-5
@@ -210,33 +210,33 @@ def daily(values):
 
 @pytest.mark.parametrize("value", [7.0, -7.0, 1e9, 1e-9, 0.0])
 @pytest.mark.parametrize("order", [(1, 1, 1), (1, 0, 1), (0, 2, 1)])
-def test_b069_b070_a_constant_goes_on_without_a_band(value, order):
+def test_constant_is_continued_with_zero_width_intervals(value, order):
     found = ARIMA(order=order, horizon=5).fit(daily(np.full(60, value))).predict(level=80)
     np.testing.assert_array_equal(found.iloc[:, 1:], np.full((5, 3), value))
 
 
-def test_b076_a_line_goes_on():
+def test_linear_series_is_continued():
     found = ARIMA(order=(1, 1, 1), constant=True, horizon=5).fit(daily(np.arange(60))).predict(level=80)
     np.testing.assert_allclose(found.iloc[:, 1:], np.repeat(np.arange(60.0, 65.0)[:, None], 3, axis=1), atol=1e-6)
 
 
 @pytest.mark.parametrize("scale", [1e-12, 1e-6, 1e6, 1e12])
 @pytest.mark.parametrize("order", [(2, 0, 1), (1, 1, 1), (0, 2, 2)])
-def test_b066_scale(scale, order):
+def test_scale_equivariance(scale, order):
     y = np.random.default_rng(3).normal(size=120).cumsum()
     plain, scaled = (ARIMA(order=order, horizon=5).fit(daily(one)).predict(level=80) for one in (y, y * scale))
     np.testing.assert_allclose(scaled.iloc[:, 1:] / scale, plain.iloc[:, 1:], rtol=1e-6)
 
 
 @pytest.mark.parametrize("order", [(2, 0, 1), (1, 1, 1)])
-def test_i6_i7_shift_and_sign(order):
+def test_shift_and_sign(order):
     y = np.random.default_rng(3).normal(size=120).cumsum()
     plain, moved, turned = (ARIMA(order=order, horizon=5).fit(daily(one)).predict()["ARIMA"] for one in (y, y + 1000, -y))
     np.testing.assert_allclose(moved - 1000, plain, atol=1e-4)
     np.testing.assert_allclose(-turned, plain, atol=1e-6)
 
 
-def test_c7_the_band_of_a_walk_widens_with_the_root_of_the_horizon():
+def test_random_walk_interval_widens_with_the_root_of_the_horizon():
     found = ARIMA(order=(0, 1, 0), horizon=9).fit(daily(np.random.default_rng(0).normal(size=100).cumsum())).predict(level=80)
     width = (found["ARIMA-hi-80"] - found["ARIMA-lo-80"]).to_numpy()
     np.testing.assert_allclose(width / width[0], np.sqrt(np.arange(1, 10)), rtol=1e-12)

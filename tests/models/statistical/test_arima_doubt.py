@@ -88,7 +88,7 @@ def test_columns_that_say_the_same_widen_nothing_beyond_bounds():
 
 
 @pytest.mark.slow
-def test_c2_coverage_of_a_drift_from_thirty_values():
+def test_coverage_of_a_drift_from_thirty_values():
     steps = np.random.default_rng(5).normal(0.3, 1, (2000, 42))
     y = steps.cumsum(axis=1)
     ids, times = np.repeat(np.arange(2000), 30), np.tile(np.arange(30), 2000)

@@ -81,17 +81,17 @@ def test_the_approximation_ends_in_an_exact_fit():
 
 
 @pytest.mark.parametrize("value", [7.0, -7.0, 1e9, 1e-9, 0.0])
-def test_b069_b070_a_constant_goes_on_without_a_band(value):
+def test_constant_is_continued_with_zero_width_intervals(value):
     found = AutoARIMA(horizon=5).fit(daily(np.full(60, value))).predict(level=80)
     np.testing.assert_array_equal(found.iloc[:, 1:], np.full((5, 3), value))
 
 
-def test_b076_a_line_goes_on():
+def test_linear_series_is_continued():
     found = AutoARIMA(horizon=5).fit(daily(np.arange(60))).predict(level=80)
     np.testing.assert_allclose(found.iloc[:, 1:], np.repeat(np.arange(60.0, 65.0)[:, None], 3, axis=1), atol=1e-6)
 
 
-def test_b077_a_perfect_season_goes_on():
+def test_perfect_season_is_continued():
     season = np.array([1.0, 5, 2, 8, 3, 9, 4])
     found = AutoARIMA(horizon=7).fit(daily(np.tile(season, 10))).predict(level=80)
     np.testing.assert_allclose(found.iloc[:, 1:], np.repeat(season[:, None], 3, axis=1), atol=1e-6)
@@ -116,7 +116,7 @@ def test_odd_series_have_finite_forecasts(values):
 
 
 @pytest.mark.parametrize("scale", [1e-12, 1e-6, 1e6, 1e12])
-def test_b066_scale(scale):
+def test_scale_equivariance(scale):
     frame = air()
     plain = AutoARIMA(horizon=12).fit(frame).predict(level=80).iloc[:, 2:]
     scaled = AutoARIMA(horizon=12).fit(frame.assign(y=frame["y"] * scale)).predict(level=80).iloc[:, 2:]
@@ -170,7 +170,7 @@ def test_columns_known_ahead_are_regressors():
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("kind", "rows", "limit"), [("ar", 200, 2.9), ("walk", 200, 2.9), ("ar", 30, 6.0)])
-def test_c1_c2_coverage(kind, rows, limit):
+def test_coverage_on_data_of_the_model(kind, rows, limit):
     rng = np.random.default_rng(7)
     shocks = rng.normal(size=(2000, rows + 112))
     y = np.zeros_like(shocks)
@@ -214,7 +214,7 @@ def test_a_constant_that_moves_gets_bands_from_its_errors_since_and_a_level_that
 
 
 @pytest.mark.parametrize("scale", [1e200, -1e200, 1e-300])
-def test_b067_sizes_near_the_ends_of_what_numbers_hold(scale):
+def test_values_near_the_limits_of_float64(scale):
     model = AutoARIMA(horizon=12).fit(air().assign(y=air()["y"] * scale))
     plain = AutoARIMA(horizon=12).fit(air()).predict(level=80).iloc[:, 2:].to_numpy()
     found = model.predict(level=80).iloc[:, 2:].to_numpy() / scale

@@ -42,7 +42,7 @@ def inside(model, y: np.ndarray, steps: int) -> dict[int, np.ndarray]:
     return held
 
 
-def test_c1_c2_ets_aaa_quick():
+def test_coverage_of_ets_aaa_on_short_series():
     """Many short series: a band of plain sigma and normal quantiles holds 68 and 87 % at the first step."""
     model = ETS(error="additive", trend="additive", seasonal="additive", season_length=4)
     held = inside(model, drawn(1000, 42, 4, 0), 12)
@@ -52,7 +52,7 @@ def test_c1_c2_ets_aaa_quick():
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("season", "series", "first"), [(4, 2000, (2.9, 1.6)), (12, 6000, (2.9, 2.0))])
-def test_c1_ets_aaa(season, series, first):
+def test_coverage_of_ets_aaa(season, series, first):
     """With 12 seasonal factors, all estimated, the likelihood takes a gamma of .2 for 0 in nine series of ten (R's does too):
     the bands hold 77.9 and 93.4 % there, on 6,000 series; with 4 factors they hold what they say."""
     model = ETS(error="additive", trend="additive", seasonal="additive", season_length=season)
@@ -65,7 +65,7 @@ def test_c1_ets_aaa(season, series, first):
 @pytest.mark.slow
 @pytest.mark.parametrize("model", [SES(), AutoETS(season_length=1), AutoTheta(season_length=1), Theta(season_length=1)])
 @pytest.mark.parametrize("rows", [200, 30])
-def test_c1_c2_ets_ann(model, rows):
+def test_coverage_of_ets_ann(model, rows):
     shocks = np.random.default_rng(2).normal(size=(2000, rows + 12))
     level = np.cumsum(0.3 * shocks, axis=1) - 0.3 * shocks
     held = inside(model, level + shocks, 12)

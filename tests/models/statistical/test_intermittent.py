@@ -180,14 +180,14 @@ def test_a_missing_value_is_passed_over(model: Any) -> None:
 
 
 @EVERY
-def test_b070_zeros_give_zero_without_width(model: Any) -> None:
+def test_zeros_give_zero_with_zero_width_intervals(model: Any) -> None:
     found = model.clone().fit(panel({"a": np.zeros(120), "b": np.zeros(1)}), freq="D").predict(3, level=[50, 99])
     assert (found.iloc[:, 2:] == 0).all(axis=None)
     assert (model.clone().fit(panel({"a": np.zeros(20)})).simulate(4)[model.name] == 0).all()
 
 
 @EVERY
-def test_b072_b073_seldom_demand_is_finite_and_in_range(model: Any) -> None:
+def test_intermittent_demand_is_finite_and_in_range(model: Any) -> None:
     rng = np.random.default_rng(0)
     seldom = np.where(rng.random(240) < 0.88, 0.0, rng.integers(1, 6, 240))
     series = {"last": np.eye(120)[119] * 5, "first": np.eye(120)[0] * 5, "one": np.eye(120)[60] * 5, "seldom": seldom}
@@ -220,7 +220,7 @@ def test_sizes_that_are_all_alike_leave_only_the_chance() -> None:
 
 
 @pytest.mark.parametrize("model", [Croston(28), TSB(28), ADIDA(28), IMAPA(28)], ids=repr)
-def test_c1_bands_of_counts_cover_as_they_say(model: Any) -> None:
+def test_coverage_of_counts(model: Any) -> None:
     """Of values between atoms: nominal coverage lies between the shares inside without and with the bounds."""
     rng = np.random.default_rng(5)
     y = (rng.random((400, 228)) < 0.35) * (1.0 + rng.negative_binomial(2, 0.3, (400, 228)))

@@ -267,7 +267,7 @@ def test_missing_values_reach_the_model_of_the_rest() -> None:
     assert found.state_.learned["rest.age"][0] == 1
 
 
-def test_k12_too_short_is_refused_or_said() -> None:
+def test_series_too_short_for_a_season_are_refused_or_warned_of() -> None:
     with pytest.raises(DataError, match=r"14 values.*13"):
         MSTL(3, trend_model=Naive()).fit(daily(13))
     with pytest.raises(DataError, match=r"336 values"):

@@ -1,4 +1,4 @@
-"""B080, K12: a short series is refused with what is needed and what is there, or forecast near where it is."""
+"""A short series is refused with what is needed and what is there, or forecast near where it is."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ VALUES = np.array([101.0, 102.5, 100.7, 101.6, 102.9, 101.2, 100.9, 102.0])
 
 @pytest.mark.parametrize("length", range(1, len(VALUES) + 1))
 @pytest.mark.parametrize("model", [AutoARIMA, AutoCES, AutoETS, AutoTheta, Croston], ids=lambda one: one.__name__)
-def test_B080_a_short_series_is_refused_or_forecast_near_where_it_is(model: Any, length: int) -> None:
+def test_short_series_is_refused_or_forecast_near_its_values(model: Any, length: int) -> None:
     frame = pd.DataFrame({"unique_id": "A", "ds": np.arange(length), "y": VALUES[:length]})
     own = {} if model is Croston else {"season_length": 1}
     try:

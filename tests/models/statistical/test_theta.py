@@ -215,7 +215,7 @@ def test_theta_on_m4_is_the_organisers(group, smape):
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda one: one.__name__)
-def test_B085_series_too_short_for_their_season_are_named_once(model):
+def test_series_too_short_for_their_season_are_named_once(model):
     """A season longer than a series, or not seen often enough, is not dropped in silence; nothing is said where none is."""
     rows = model.seasons_needed * 4
     frame = of_values(np.arange(1.0, rows + 1), 5 + np.arange(rows - 1.0) % 3, np.arange(6.0) ** 2, freq="QS")

@@ -67,7 +67,7 @@ def theirs_of(y: np.ndarray, given: dict[str, Any], **more: Any) -> Any:
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("form", FORMS)
-def test_p4_forecasts_are_those_of_statsmodels(form: str) -> None:
+def test_forecasts_equal_statsmodels(form: str) -> None:
     ours, given = FORMS[form]
     count = {"local level": 20, "cycle": 1}.get(form, 3)
     frame = monthly(count)
@@ -205,7 +205,7 @@ def test_summary_is_that_of_statsmodels() -> None:
 
 
 @pytest.mark.parametrize("value", [0.0, 7.0, -1e9])
-def test_k11_constants(value: float) -> None:
+def test_constants_are_continued(value: float) -> None:
     frame = monthly(1).assign(y=value)
     model = UnobservedComponents(6).fit(frame)
     found = model.predict(level=80)
@@ -215,7 +215,7 @@ def test_k11_constants(value: float) -> None:
         model.summary()
 
 
-def test_k12_too_short_is_refused() -> None:
+def test_short_series_is_refused() -> None:
     with pytest.raises(DataError, match=r"UnobservedComponents needs at least 16.*has 15"):
         UnobservedComponents(3).fit(monthly(1, 15))
 
