@@ -77,7 +77,9 @@ def same_in_company(model: Forecaster, series: Sequence[list[float]], daily: Any
 
 @settings(max_examples=5)
 @given(series=some.lists(SERIES, min_size=1, max_size=5))
-def test_forecast_does_not_depend_on_the_panel(series: list[list[float]], baselines: tuple[Forecaster, ...], daily: Any) -> None:
+def test_forecast_does_not_depend_on_the_panel(
+    series: list[list[float]], baselines: tuple[Forecaster, ...], daily: Any
+) -> None:
     for model in baselines:
         same_in_company(model, series, daily)
 
@@ -85,7 +87,9 @@ def test_forecast_does_not_depend_on_the_panel(series: list[list[float]], baseli
 @pytest.mark.slow
 @settings(max_examples=100)
 @given(series=some.lists(SERIES, min_size=1, max_size=7))
-def test_forecast_does_not_depend_on_the_panel_in_many_examples(series: list[list[float]], baselines: tuple[Forecaster, ...], daily: Any) -> None:
+def test_forecast_does_not_depend_on_the_panel_in_many_examples(
+    series: list[list[float]], baselines: tuple[Forecaster, ...], daily: Any
+) -> None:
     for model in baselines:
         same_in_company(model, series, daily)
 
