@@ -31,8 +31,8 @@ Sections = dict[str, list[Page]]
 def sections(course_pages: list[Page]) -> Sections:
     """All pages by the section of the navigation they stand in."""
     start = [home.page(), *(written.page(name) for name in ("install", "guide", "migration")), errors.page()]
-    built = [written.page("rooms"), home.copied("CONTRIBUTING.md", "Contributing"), home.copied("CHANGELOG.md", "Changelog"),
-             home.copied("SECURITY.md", "Security")]  # fmt: skip
+    copied = [home.copied(f"{title.upper()}.md", title) for title in ("Contributing", "Changelog", "Security")]
+    built = [written.page("design"), written.page("reliability"), *copied]
     return {
         "Start": start,
         "Course": course_pages,

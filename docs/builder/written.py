@@ -1,7 +1,7 @@
 """Pages written by hand, with parts that are filled in from the library itself, between two comments.
 
 <!-- models missing -->...<!-- end -->     the models that declare a capability
-<!-- rooms --><!-- end -->                 the packages and what each is for
+<!-- packages --><!-- end -->              the packages and what each is for
 <!-- source PATH --><!-- end -->           the text of a file of the project
 
 The lists of models, and the messages of errors.md, stand in the files too, which are read in the repository:
@@ -54,13 +54,13 @@ def able(capability: str) -> str:
     return ", ".join(f"`{one}`" for one in found)
 
 
-def rooms(_: str = "") -> str:
-    """Every room from the top down, with the first line of its docstring."""
-    return table(["room", "what is in it"], [[f"`{name}`", _purpose(name)] for name in layers()])
+def packages(_: str = "") -> str:
+    """Every subpackage from the top down, with the first line of its docstring."""
+    return table(["package", "contents"], [[f"`{name}`", _purpose(name)] for name in layers()])
 
 
 def layers() -> Iterator[str]:
-    """The rooms in the order of the linter's contract."""
+    """The subpackages in the order of the linter's contract."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     for line in project["tool"]["importlinter"]["contracts"][0]["layers"]:
         for name in line.split("|"):
@@ -88,7 +88,7 @@ def main() -> None:
         (WRITTEN / f"{name}.md").write_text(text, "utf-8")
 
 
-FILLED: dict[str, Callable[[str], str]] = {"models": able, "rooms": rooms, "source": source}
+FILLED: dict[str, Callable[[str], str]] = {"models": able, "packages": packages, "source": source}
 
 if __name__ == "__main__":
     main()

@@ -241,7 +241,7 @@ def test_what_the_course_uses_beyond_the_public_names_has_its_place() -> None:
 def test_marks_in_written_pages_are_filled() -> None:
     assert "`Transformer`" in written.able("global")
     assert "`SeasonalNaive`" not in written.able("future")
-    assert written.rooms().count("\n") >= 12
+    assert written.packages().count("\n") >= 12
     with pytest.raises(BuildError, match="nonsense"):
         written._filled(written.MARK.search("<!-- nonsense --><!-- end -->"), "guide")  # type: ignore[arg-type]
 

@@ -30,7 +30,7 @@ def ours(markdown: str) -> str:
 def test_rooms_are_drawn_as_the_linter_has_them() -> None:
     contract = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"]["contracts"][0]
     drawn = " ─► ".join(layer.replace("(", "").replace(")", "") for layer in contract["layers"])
-    for page in (PAGES / "rooms.md", ROOT / "CONTRIBUTING.md"):
+    for page in (PAGES / "design.md", ROOT / "CONTRIBUTING.md"):
         assert drawn in page.read_text("utf-8"), page.name
 
 
