@@ -1,6 +1,7 @@
 # Each target works alone on a fresh clone: what it needs, it makes. Only Python 3.11 or newer, pip, make and git are presumed.
 
 PYTHON ?= python3
+CONSTRAINTS ?= .ci/constraints.txt
 WORKERS ?= 2
 ONLY ?=
 JOBS ?= 2
@@ -15,7 +16,7 @@ READY := .venv/.ready
 PYTEST := $(if $(filter-out 0,$(WORKERS)),OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1) $(RUN)/python -m pytest \
 	$(if $(filter-out 0,$(WORKERS)),-n $(WORKERS) --dist worksteal)
 
-export PYTHON
+export PYTHON CONSTRAINTS
 # Whatever environment the caller stands in, only .venv counts here.
 unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
 
@@ -25,7 +26,8 @@ unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
 help:  ## show this list
 	@echo "make TARGET, where TARGET is one of (the first one run makes .venv: 1 to 5 minutes, once)"
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | awk -F'|' '{ printf "  %-10s %s\n", $$1, $$2 }'
-	@echo "Variables: PYTHON=python3.12, WORKERS=0 (tests in one process), ONLY=name, JOBS=2 and DRY=1 (mutants),"
+	@echo "Variables: PYTHON=python3.12, CONSTRAINTS=.ci/oldest.txt (lowest versions, after make clean),"
+	@echo "  WORKERS=0 (tests in one process), ONLY=name, JOBS=2 and DRY=1 (mutants),"
 	@echo "  BASE=commit, ONLY=text and DROPPED=cases (golden), TUTORIALS=short (docs)"
 
 demo: $(READY)  ## compare models, tune, see attention, forecast, report, on data that ships (30 s)
@@ -76,5 +78,5 @@ clean:  ## remove .venv and everything else that was made, not written
 ifneq ($(shell $(RUN)/python -c "" 2>/dev/null && cat $(READY) 2>/dev/null),$(CURDIR))
 .PHONY: $(READY)
 endif
-$(READY): pyproject.toml .ci/constraints.txt
+$(READY): pyproject.toml $(CONSTRAINTS)
 	@sh .ci/setup "$(CURDIR)"

@@ -17,6 +17,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+import yaml
 
 import deepforecast
 from deepforecast.core.index import MODELS
@@ -206,3 +207,40 @@ def test_the_wheel_is_whole(tmp_path: Path) -> None:
     assert {name.split("/")[0] for name in names} == {"deepforecast", f"deepforecast-{PROJECT['version']}.dist-info"}
     assert [name for name in names if "__pycache__" in name] == []
     assert any(name.endswith("licenses/LICENSE") for name in names)
+
+
+def test_oldest_constraints_are_the_lower_bounds_of_pyproject() -> None:
+    written = runpy.run_path(str(ROOT / ".ci" / "oldest.py"))["oldest"](ROOT)
+    assert (ROOT / ".ci" / "oldest.txt").read_text("utf-8") == written, "run python .ci/oldest.py >.ci/oldest.txt"
+    assert "\nnumpy==1.26\n" in written
+    assert "pytest" not in written
+
+
+@pytest.mark.parametrize(
+    ("requirements", "message"),
+    [
+        (["numpy"], "must have the form name>=version"),
+        (["numpy>=1.26,<3"], "must have the form name>=version"),
+        (["numpy>=1.26", "numpy>=2.0"], "numpy must have the same lower bound"),
+    ],
+)
+def test_requirements_without_one_lower_bound_are_refused(tmp_path: Path, requirements: list[str], message: str) -> None:
+    project = f"[project]\nname = 'x'\ndependencies = {requirements}\n[project.optional-dependencies]\n"
+    (tmp_path / "pyproject.toml").write_text(project, "utf-8")
+    with pytest.raises(SystemExit, match=message):
+        runpy.run_path(str(ROOT / ".ci" / "oldest.py"))["oldest"](tmp_path)
+
+
+def test_workflow_runs_the_commands_of_ci_run() -> None:
+    workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text("utf-8"))
+    assert workflow["permissions"] == {"contents": "read"}
+    assert workflow["concurrency"]["cancel-in-progress"] is True
+    (job,) = workflow["jobs"].values()
+    assert [step["run"] for step in job["steps"] if "run" in step] == ["bash .ci/run"]
+    assert all(re.fullmatch(r"actions/[\w-]+@v\d+", step["uses"]) for step in job["steps"] if "uses" in step)
+    matrix = job["strategy"]["matrix"]
+    assert matrix["python"] == [f"3.{minor}" for minor in range(11, 15)]
+    assert matrix["include"] == [{"python": "3.11", "dependencies": "oldest"}]
+    assert PROJECT["requires-python"] == ">=3.11"
+    for name in (*matrix["dependencies"], "oldest"):
+        assert (ROOT / ".ci" / f"{name}.txt").is_file()
