@@ -17,10 +17,10 @@ class Screen(io.StringIO):
         return True
 
 
-def opened(monkeypatch: pytest.MonkeyPatch) -> Screen:
-    """Make standard error a terminal, in the test itself for pytest sets it anew before; half a second is no time on it."""
+def opened(monkeypatch: pytest.MonkeyPatch, later: float = 0.0) -> Screen:
+    """Make standard error a terminal, in the test itself for pytest sets it anew before: bars are drawn after `later` seconds."""
     screen = Screen()
     monkeypatch.setattr(sys, "stderr", screen)
-    monkeypatch.setattr(progress, "LATER", 0.05)
+    monkeypatch.setattr(progress, "LATER", later)
     monkeypatch.setattr(progress, "BEAT", 0.05)
     return screen

@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 import warnings
+from collections.abc import Callable
 
 import numba
 import pytest
@@ -20,14 +21,24 @@ from deepforecast.data.interactive import is_watched
 from deepforecast.data.panel import Panel
 from deepforecast.evaluation.estimate import Seconds, announce
 from deepforecast.kernels.compiling import announced
+from tests.clock import stopped
 from tests.screen import opened
 
 
+def until(holds: Callable[[], bool]) -> None:
+    """Wait until it holds, for a minute at most."""
+    for _ in range(1200):
+        if holds():
+            return
+        time.sleep(0.05)
+    raise AssertionError("waited in vain")
+
+
 def test_counts_and_the_time_left_are_shown_in_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    screen = opened(monkeypatch)
+    screen, clock = opened(monkeypatch), stopped(monkeypatch)
     with counting(4, "windows") as tick:
         for _ in range(4):
-            time.sleep(0.1)
+            clock.sleep(0.2)
             tick(1)
     said = screen.getvalue()
     assert "windows:  50%" in said
@@ -38,17 +49,20 @@ def test_counts_and_the_time_left_are_shown_in_a_terminal(monkeypatch: pytest.Mo
 def test_a_bar_is_there_before_anything_is_counted_and_time_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = opened(monkeypatch)
     with counting(2, "windows"):
-        time.sleep(0.4)
-        assert screen.getvalue().count("0/2") >= 3
+        until(lambda: screen.getvalue().count("0/2") >= 3)
     assert screen.getvalue().endswith("\n")
 
 
 def test_a_short_call_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    screen = opened(monkeypatch)
-    monkeypatch.setattr(progress, "LATER", 30.0)
+    screen, clock = opened(monkeypatch, later=20.0), stopped(monkeypatch)
     with counting(2, "windows") as tick:
+        clock.sleep(15.0)
         tick(2)
     assert screen.getvalue() == ""
+    with counting(2, "windows") as tick:
+        clock.sleep(25.0)
+        tick(2)
+    assert "2/2" in screen.getvalue()
 
 
 class CellOutput(io.StringIO):
@@ -126,7 +140,7 @@ def test_blocks_inside_show_theirs_where_the_outer_lets_them(
 ) -> None:
     screen = opened(monkeypatch)
     with counting(1, "outer", asked, alone=alone), counting(1, "inner"):
-        time.sleep(0.2)
+        pass
     assert ("inner" in screen.getvalue()) == inner
     assert ("outer" in screen.getvalue()) == (asked is None)
 
@@ -134,7 +148,7 @@ def test_blocks_inside_show_theirs_where_the_outer_lets_them(
 def test_silence_holds_for_what_is_not_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = opened(monkeypatch)
     with silent(), counting(1, "quiet"):
-        time.sleep(0.2)
+        pass
     assert screen.getvalue() == ""
     with silent(), counting(1, "loud", True) as tick:
         tick(1)
@@ -147,7 +161,6 @@ def test_an_error_passes_and_nothing_stays_behind(monkeypatch: pytest.MonkeyPatc
 
     def interrupted() -> None:
         with counting(3, "windows"):
-            time.sleep(0.2)
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):

@@ -14,6 +14,7 @@ from deepforecast.core.parallel import map_chunks
 from deepforecast.data.cutoffs import Plan
 from deepforecast.data.panel import Panel
 from deepforecast.evaluation import estimate
+from tests.clock import stopped
 from tests.evaluation.boards import LastValue, Trainer, seasonal
 from tests.screen import opened
 
@@ -34,24 +35,7 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(estimate, "LONG_ENOUGH", 0.02)
     monkeypatch.setattr(estimate, "PATIENCE", 0.2)
     monkeypatch.setattr(estimate._Trials, "_has_kernels", False)  # whatever other tests have imported
-    clock = Clock()
-    monkeypatch.setattr(time, "sleep", clock.sleep)
-    for name in ("perf_counter", "monotonic"):
-        monkeypatch.setattr(time, name, clock.now)
-
-
-class Clock:
-    """Seconds that pass in `sleep` alone, whatever the machine is doing."""
-
-    def __init__(self) -> None:
-        self.seconds = 0.0
-
-    def sleep(self, seconds: float) -> None:
-        self.seconds += seconds
-
-    def now(self) -> float:
-        self.seconds += 1e-6  # no two readings are the same
-        return self.seconds
+    stopped(monkeypatch)
 
 
 @pytest.mark.usefixtures("soon")

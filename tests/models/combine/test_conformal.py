@@ -14,6 +14,7 @@ from deepforecast.core.forecast import Forecast, PointForecast, SampledForecast
 from deepforecast.core.state import Learned
 from deepforecast.data.panel import Panel
 from deepforecast.errors import CapabilityError, DataWarning, ParameterError
+from tests.clock import stopped
 from tests.frames import P, same
 from tests.helpers_models import FutureRegression, PooledRegression
 from tests.screen import opened
@@ -305,7 +306,7 @@ def test_what_else_the_model_can_do_is_passed_on() -> None:
 class Slow(Naive):
     """Naive that takes its time at every window."""
 
-    pause: float = param(0.01, help="seconds of a forecast")
+    pause: float = param(1.0, help="seconds of a forecast")
 
     def _forecast(self, *given: Any) -> Forecast:
         time.sleep(self.pause)
@@ -317,16 +318,20 @@ CALIBRATED = [Conformal(Slow(), horizon=3), Conformal(Slow(), horizon=3, pool=Tr
 
 @pytest.mark.parametrize("model", CALIBRATED)
 def test_windows_that_take_their_time_are_counted_in_a_terminal(model: Forecaster, monkeypatch: pytest.MonkeyPatch) -> None:
-    screen = opened(monkeypatch)
+    stopped(monkeypatch)
+    screen = opened(monkeypatch, later=20.0)
     model.fit(noisy())
     assert "calibration windows: 100%" in screen.getvalue()
     assert "/29" in screen.getvalue()
     for quick in (Conformal(Naive(), horizon=3), Conformal(Naive(), horizon=3, pool=True)):
-        screen = opened(monkeypatch)
+        screen = opened(monkeypatch, later=20.0)
         quick.fit(noisy())
         assert screen.getvalue() == ""
 
 
-def test_no_window_is_counted_outside_of_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_window_is_counted_outside_of_a_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stopped(monkeypatch)
     Conformal(Slow(), horizon=3).fit(noisy())
     assert capsys.readouterr() == ("", "")
