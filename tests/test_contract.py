@@ -1,4 +1,7 @@
-"""Every model of the library keeps every rule of the contract; what a capability exempts it from is listed as skipped."""
+"""Every model of the library keeps every rule of the contract that applies by what it declares.
+
+Of rules about code that a family of models shares, `make test` checks the first of each family, `make test-all` every one.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +13,16 @@ from deepforecast import testing
 from deepforecast.core.index import MODELS
 
 CPU_SECONDS = 3.0  # a model: ten times the budget, so that only a blow-up fails
-CASES = testing.cases(list(MODELS))  # of the index only: what other tests register in this process is not the library's
+EVERY = testing.cases(list(MODELS))  # of the index only: what other tests register in this process is not the library's
+QUICK = set(map(str, testing.representative(EVERY)))
+CASES = [
+    pytest.param(case, id=str(case), marks=[] if str(case) in QUICK else pytest.mark.slow)
+    for case in EVERY
+    if case.exempt is None
+]
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize("case", CASES)
 def test_contract(case: testing.Case) -> None:
     if case.skipped:
         pytest.skip(case.skipped)
@@ -21,10 +30,15 @@ def test_contract(case: testing.Case) -> None:
 
 
 def test_every_model_meets_every_rule() -> None:
-    assert {case.subject.cls.__name__ for case in CASES} == set(MODELS)
+    assert {case.subject.cls.__name__ for case in EVERY} == set(MODELS)
     assert (
-        len(CASES) == len({str(case) for case in CASES}) == len({case.subject.name for case in CASES}) * len(testing.checks())
+        len(EVERY) == len({str(case) for case in EVERY}) == len({case.subject.name for case in EVERY}) * len(testing.checks())
     )
+
+
+def test_every_rule_is_checked_in_every_family() -> None:
+    quick = {(case.check.name, case.subject.family) for case in EVERY if str(case) in QUICK}
+    assert quick == {(case.check.name, case.subject.family) for case in EVERY if case.exempt is None}
 
 
 def test_the_checks_are_quick() -> None:

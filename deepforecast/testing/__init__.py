@@ -20,13 +20,14 @@ What a model may say of itself to the checks, each if it needs to:
 
 - `examples()`, a class method: a list of parameters, small and fast ones, to check it with; for a parameter without a default
 - `package`, a name: what has to be installed for the model, if that does not come with its library; else all is skipped
+- `family`, a name: of models that share the code of some rules, so that `representative` cases need one of them only
 - `learning_example`, a dict: what to change of these where a check needs a model that has learnt an effect in the data
 - `device_step(device)`: a forward and a backward step of its network on a device, tensors only pretending (FakeTensorMode)
 """
 
 from deepforecast.testing.check import Check, checks
 from deepforecast.testing.expect import RuleBroken
-from deepforecast.testing.report import Case, Report, Row, cases, run
+from deepforecast.testing.report import Case, Report, Row, cases, representative, run
 from deepforecast.testing.subject import Subject
 
-__all__ = ["Case", "Check", "Report", "Row", "RuleBroken", "Subject", "cases", "checks", "run"]
+__all__ = ["Case", "Check", "Report", "Row", "RuleBroken", "Subject", "cases", "checks", "representative", "run"]

@@ -22,18 +22,34 @@ Body = Callable[[Subject], None]
 
 @dataclass(frozen=True)
 class Check:
-    """One rule. `conditions` give None where it applies, else why it does not: a declared capability, never a model's name."""
+    """One rule. `conditions` give None where it applies, else why it does not: a declared capability, never a model's name.
+
+    packages: what has to be installed to check it.
+    shared: whether it exercises only code that the models of a family share (`Subject.family`).
+    """
 
     name: str
     theme: str
     rule: str
     body: Body
     conditions: tuple[Condition, ...] = ()
+    packages: tuple[str, ...] = ()
+    shared: bool = False
+
+    def exempt(self, subject: Subject) -> str | None:
+        """Why the rule does not apply to a model, by what it declares, or None if it does."""
+        reasons = (condition(subject) for condition in self.conditions)
+        return next((reason for reason in reasons if reason is not None), None)
+
+    def lacking(self, subject: Subject) -> str | None:
+        """Which package that the model or the rule needs is not installed, or None if all are."""
+        package = getattr(subject.cls, "package", None)
+        needed = (*([package] if package else []), *self.packages)
+        return next((f"the package {name} is not installed" for name in needed if find_spec(name) is None), None)
 
     def skipped(self, subject: Subject) -> str | None:
-        """Why the rule does not apply to a model, or None if it does."""
-        reasons = (condition(subject) for condition in (_there, *self.conditions))
-        return next((reason for reason in reasons if reason is not None), None)
+        """Why the rule cannot be checked on a model, or None if it can."""
+        return self.lacking(subject) or self.exempt(subject)
 
     def run(self, subject: Subject) -> None:
         """Raise `RuleBroken`, naming the model and the rule, unless the model keeps it."""
@@ -51,12 +67,13 @@ class Check:
 _found: dict[str, Check] = {}
 
 
-def rule(*conditions: Condition) -> Callable[[Body], Body]:
+def rule(*conditions: Condition, packages: tuple[str, ...] = (), shared: bool = False) -> Callable[[Body], Body]:
     """Decorator: the function is a check of its own name, its docstring's first line is the rule."""
 
     def register(body: Body) -> Body:
         theme = body.__module__.rpartition(".")[2]
-        _found[body.__name__] = Check(body.__name__, theme, (body.__doc__ or "").partition("\n")[0], body, conditions)
+        sentence = (body.__doc__ or "").partition("\n")[0]
+        _found[body.__name__] = Check(body.__name__, theme, sentence, body, conditions, packages, shared)
         return body
 
     return register
@@ -91,14 +108,3 @@ def unable(name: str) -> Condition:
         return f"capabilities.{name} is {value}" if value else None
 
     return condition
-
-
-def _there(subject: Subject) -> str | None:
-    """A model may stand on a package that not everybody has: its class names it."""
-    package = getattr(subject.cls, "package", None)
-    return installed(package)(subject) if package else None
-
-
-def installed(package: str) -> Condition:
-    """The rule needs a package that may not be there."""
-    return lambda subject: None if find_spec(package) is not None else f"the package {package} is not installed"

@@ -25,8 +25,13 @@ class Case:
         return f"{self.subject.name}-{self.check.name}"
 
     @property
+    def exempt(self) -> str | None:
+        """Why the rule does not apply, by what the model declares, or None if it does."""
+        return self.check.exempt(self.subject)
+
+    @property
     def skipped(self) -> str | None:
-        """Why the rule does not apply, or None if it does."""
+        """Why the rule cannot be checked, or None if it can."""
         return self.check.skipped(self.subject)
 
     def run(self) -> None:
@@ -80,6 +85,20 @@ def cases(models: Any = None, *, only: str | Iterable[str] | None = None) -> lis
     """
     wanted = _wanted(only)
     return [Case(subject, check) for subject in subjects(models) for check in wanted]
+
+
+def representative(cases: Iterable[Case]) -> list[Case]:
+    """The cases that apply; of a rule about code that a family of models shares, the first of each family.
+
+    >>> [str(case) for case in representative(cases("Naive", only="explaining"))]
+    ['Naive-explanations_add_up']
+    """
+    chosen: dict[tuple[str, str], Case] = {}
+    for case in cases:
+        if case.exempt is None:
+            subject, check = case.subject, case.check
+            chosen.setdefault((check.name, subject.family if check.shared else subject.name), case)
+    return list(chosen.values())
 
 
 def run(models: Any, *, only: str | Iterable[str] | None = None) -> Report:

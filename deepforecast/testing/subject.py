@@ -23,7 +23,9 @@ class Subject:
     def __init__(self, cls: type[Forecaster], parameters: Mapping[str, Any], name: str) -> None:
         self.cls, self.name = cls, name
         self.parameters = {**parameters, "horizon": HORIZON}
-        self.capabilities = self.make().capabilities
+        model = self.make()
+        self.capabilities = model.capabilities
+        self.family: str = getattr(model, "family", name)  # of models whose code is the same but for what tells them apart
         self._fits: dict[str, Forecaster] = {}
 
     def __repr__(self) -> str:

@@ -7,7 +7,7 @@ import pytest
 from deepforecast import testing
 from deepforecast.core.capabilities import Capabilities
 from deepforecast.errors import DataWarning, DeepForecastError
-from deepforecast.testing.check import THEMES, Check, able, installed, unable
+from deepforecast.testing.check import THEMES, Check, able, unable
 from deepforecast.testing.subject import Subject, subjects
 
 
@@ -59,7 +59,7 @@ def test_what_is_no_failure_passes(subject: Subject) -> None:
     Check("quiet", "values", "Quiet.", lambda subject: None).run(subject)
 
 
-def test_conditions_ask_capabilities_and_packages(subject: Subject) -> None:
+def test_conditions_ask_capabilities(subject: Subject) -> None:
     assert subject.capabilities == Capabilities(new_values="followed",
         missing=True, distribution="analytic", simulates=True, explains=True, scale_equivariant=True, shift_equivariant=True
     )
@@ -67,10 +67,16 @@ def test_conditions_ask_capabilities_and_packages(subject: Subject) -> None:
     assert able("missing", "future", "past")(subject) == "capabilities.future is False"
     assert unable("future")(subject) is None
     assert unable("distribution")(subject) == "capabilities.distribution is analytic"
-    assert installed("numpy")(subject) is None
-    assert installed("no_such_package")(subject) == "the package no_such_package is not installed"
 
 
 def test_the_first_reason_counts(subject: Subject) -> None:
     check = Check("x", "values", "X.", broken, (able("missing"), able("future"), able("past")))
     assert check.skipped(subject) == "capabilities.future is False"
+    assert check.exempt(subject) == "capabilities.future is False"
+
+
+def test_a_package_that_is_not_there_is_no_exemption(subject: Subject) -> None:
+    check = Check("x", "values", "X.", broken, packages=("numpy", "no_such_package"))
+    assert check.exempt(subject) is None
+    assert check.lacking(subject) == check.skipped(subject) == "the package no_such_package is not installed"
+    assert Check("x", "values", "X.", broken, packages=("numpy",)).skipped(subject) is None

@@ -46,6 +46,19 @@ def test_cases_are_named_by_model_and_rule() -> None:
     found[0].run()
 
 
+def test_of_rules_about_shared_code_the_first_model_of_a_family_is_enough() -> None:
+    names = ["Naive", "DLinear", "MLP", "NLinear", "LSTM"]
+    cases = testing.cases(names, only=["effect_of_a_static_number", "fit_returns_self", "explain_is_refused"])
+    chosen = {str(case) for case in testing.representative(cases)}
+    assert {name for name in chosen if "static" in name} == {
+        f"{model}-effect_of_a_static_number" for model in ("DLinear", "LSTM.1")
+    }
+    assert {name for name in chosen if "fit" in name} == {
+        f"{model}-fit_returns_self" for model in ("Naive", "DLinear", "MLP", "NLinear", "LSTM", "LSTM.1")
+    }
+    assert not any(name.startswith("Naive-explain") for name in chosen), "it explains"
+
+
 def test_without_models_every_registered_one_is_checked() -> None:
     found = {case.subject.name for case in testing.cases(only="fit_returns_self")}
     assert {"Naive", "SeasonalNaive", "Conformal"} <= found

@@ -102,6 +102,7 @@ class NeuralForecaster(Forecaster):
     adds_parts: ClassVar[bool] = False  # whether its forecast is a sum of parts that say something
     looks_up: ClassVar[bool] = False  # whether its body looks fixed categories up by itself
     keeps_scale: ClassVar[bool] = False  # whether the scale of a series is learned of it and stays, whatever its values become
+    family: str = "networks"  # of models that share the code around their bodies, for the contract checks
 
     warm_up_params: ClassVar[dict[str, Any]] = {
         "max_steps": 1, "max_epochs": None, "validation": None, "validate_every": 50, "patience": None, "time_limit": None,

@@ -42,7 +42,7 @@ def _check_of(covariate: str) -> Body:
 
 
 for _name, (_role, _kind) in COVARIATES.items():
-    rule(able(_role, *(["categorical"] if _kind == "category" else [])))(_check_of(_name))
+    rule(able(_role, *(["categorical"] if _kind == "category" else [])), shared=True)(_check_of(_name))
 
 
 def _forecast(model: Forecaster, covariate: str, value: object, history: Frame, future: Frame, alone: bool) -> Floats:

@@ -17,7 +17,7 @@ from deepforecast.core.foreign import Foreign
 from deepforecast.data.frames import Frame
 from deepforecast.errors import DataError, NotFittedError
 from deepforecast.testing import worlds
-from deepforecast.testing.check import able, installed, rule
+from deepforecast.testing.check import able, rule
 from deepforecast.testing.expect import expect, expect_same, refused
 from deepforecast.testing.subject import Subject
 from deepforecast.testing.worlds import HORIZON
@@ -112,7 +112,7 @@ def not_fitted_is_said(subject: Subject) -> None:
         expect(not path.exists(), "save before fit leaves a file")
 
 
-@rule(installed("sklearn"))
+@rule(packages=("sklearn",))
 def not_fitted_is_scikit_learns(subject: Subject) -> None:
     """What predict raises before fit is scikit-learn's NotFittedError too."""
     from sklearn.exceptions import NotFittedError as Theirs

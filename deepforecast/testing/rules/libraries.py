@@ -7,12 +7,12 @@ from typing import Any
 import narwhals.stable.v2 as nw
 
 from deepforecast.testing import worlds
-from deepforecast.testing.check import installed, rule
+from deepforecast.testing.check import rule
 from deepforecast.testing.expect import column, expect, expect_equal
 from deepforecast.testing.subject import Subject
 
 
-@rule(installed("polars"))
+@rule(packages=("polars",))
 def polars_in_polars_out(subject: Subject) -> None:
     """A polars frame gives the forecast of pandas as a polars frame, dtypes kept."""
     import polars
@@ -21,7 +21,7 @@ def polars_in_polars_out(subject: Subject) -> None:
     _same_but_for_the_library(subject, frame, polars.DataFrame)
 
 
-@rule(installed("pyarrow"))
+@rule(packages=("pyarrow",))
 def pyarrow_in_pyarrow_out(subject: Subject) -> None:
     """A pyarrow table gives the forecast of pandas as a pyarrow table, dtypes kept."""
     import pyarrow
@@ -29,7 +29,7 @@ def pyarrow_in_pyarrow_out(subject: Subject) -> None:
     _same_but_for_the_library(subject, pyarrow.Table.from_pandas(worlds.daily(), preserve_index=False), pyarrow.Table)
 
 
-@rule(installed("pyarrow"))
+@rule(packages=("pyarrow",))
 def arrow_dtypes_of_pandas_are_kept(subject: Subject) -> None:
     """A pandas frame with arrow dtypes gives the same forecast, ids and times in these dtypes."""
     frame = worlds.daily().convert_dtypes(dtype_backend="pyarrow")

@@ -13,7 +13,7 @@ from deepforecast.core import params
 from deepforecast.core.forecaster import Forecaster
 from deepforecast.errors import ParameterError, ParameterTypeError
 from deepforecast.testing import plain
-from deepforecast.testing.check import installed, rule
+from deepforecast.testing.check import rule
 from deepforecast.testing.expect import expect, refused
 from deepforecast.testing.subject import Subject
 from deepforecast.testing.worlds import HORIZON
@@ -92,7 +92,7 @@ def clone_is_equal_and_unfitted(subject: Subject) -> None:
     expect(other.set_params(alias=model.alias) == model, "clone(alias='other') changes more than the alias")
 
 
-@rule(installed("sklearn"))
+@rule(packages=("sklearn",))
 def scikit_learn_clones(subject: Subject) -> None:
     """`sklearn.base.clone` accepts the model and gives an equal one that is not fitted."""
     from sklearn.base import clone
