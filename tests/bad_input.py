@@ -34,19 +34,29 @@ def marked(every: list[Subject]) -> list[Any]:
     ]
 
 
+def kind(subject: Subject) -> tuple[Any, ...]:
+    """What a model declares of the data it takes and of its bands: all that is asked before it sees the data."""
+    able = subject.capabilities
+    covariates = (able.future, able.past, able.static, able.categorical)
+    return (*covariates, able.missing, able.local, able.pooled, able.domain, able.distribution is None)
+
+
 def one_of_each_kind(every: list[Subject]) -> list[Subject]:
-    """The first of those models that declare the same capabilities: enough for what is decided before a model sees the data.
+    """The first model of each kind: enough for what is decided before a model sees the data.
 
     What the model itself makes of such data, the contract's checks try with every one.
     """
     kinds: dict[Any, Subject] = {}
-    for subject in sorted(every, key=lambda one: lacking(one) is not None):
-        kinds.setdefault(subject.capabilities, subject)
+    for subject in sorted(every, key=lambda one: getattr(one.cls, "package", None) is not None):
+        kinds.setdefault(kind(subject), subject)
     return list(kinds.values())
 
 
-ALL = pytest.mark.parametrize("subject", marked(subjects()), ids=repr)
-KINDS = pytest.mark.parametrize("subject", marked(one_of_each_kind(subjects())), ids=repr)
+EVERY = subjects()
+ALL = pytest.mark.parametrize("subject", marked(EVERY), ids=repr)
+LOCAL = pytest.mark.parametrize("subject", marked([one for one in EVERY if one.capabilities.local]), ids=repr)
+WITH_BANDS = pytest.mark.parametrize("subject", marked([one for one in EVERY if one.capabilities.distribution]), ids=repr)
+KINDS = pytest.mark.parametrize("subject", marked(one_of_each_kind(EVERY)), ids=repr)
 
 
 def sn(h: int = 5) -> SeasonalNaive:

@@ -16,7 +16,7 @@ from deepforecast import load
 from deepforecast.core import registry
 from deepforecast.testing.expect import heard
 from deepforecast.testing.subject import Subject, subjects
-from tests.bad_input import KINDS, forecast, made, one_of_each_kind, refused, sn
+from tests.bad_input import KINDS, forecast, kind, made, one_of_each_kind, refused, sn
 from tests.frames import LIBRARIES, D, P, converted, joined, plain, same
 
 
@@ -287,7 +287,7 @@ def test_thousand_series_of_one_observation(freq: Any) -> None:
 
 def test_every_registered_model_is_here_and_one_of_each_kind_among_them() -> None:
     assert {one.cls.__name__ for one in subjects()} == set(registry.names())
-    kinds = [one.capabilities for one in one_of_each_kind(subjects())]
+    kinds = [kind(one) for one in one_of_each_kind(subjects())]
     assert len(kinds) == len(set(kinds))
-    assert set(kinds) == {one.capabilities for one in subjects()}
+    assert set(kinds) == {kind(one) for one in subjects()}
     assert len(one_of_each_kind([*subjects("Naive"), *subjects("SeasonalNaive"), *subjects("Naive2")])) == 2

@@ -10,7 +10,7 @@ import pytest
 
 from deepforecast import Forecaster
 from deepforecast.testing.subject import Subject
-from tests.bad_input import ALL, made, undated, within
+from tests.bad_input import ALL, LOCAL, WITH_BANDS, made, undated, within
 from tests.frames import D, P, joined, same
 
 H = 5
@@ -46,12 +46,10 @@ def test_row_order(subject: Subject) -> None:
         same(forecast(subject, other), wanted)
 
 
-@ALL
+@LOCAL
 def test_series_order_labels_and_an_unrelated_series(subject: Subject) -> None:
     frame = noisy()
     wanted = forecast(subject, frame)
-    if not subject.capabilities.local:
-        pytest.skip("capabilities.local is False")
     names = {"s001": "zebra", "s002": "m", "s003": "a"}
     huge = 1e9 * np.random.default_rng(1).normal(size=30)
     unrelated = D("other", 30, start="1999-05-05").assign(y=within(subject, huge))
@@ -119,11 +117,9 @@ def test_shorter_horizon_is_the_beginning_of_a_longer_one(subject: Subject) -> N
         same(forecast(subject, noisy())[kept], shorter[kept])
 
 
-@ALL
+@WITH_BANDS
 def test_intervals_are_central_nested_and_of_zero_width_around_a_constant(subject: Subject) -> None:
     model = made(subject, H)
-    if levels(model) is None:
-        pytest.skip("capabilities.distribution is None")
     found = model.fit(noisy(1)).predict(level=[50, 80], quantiles=[0.1, 0.25, 0.75, 0.9])
     at = {name.removeprefix(f"{model.name}-"): found[name] for name in found}
     assert (at["hi-80"] - at["lo-80"] > at["hi-50"] - at["lo-50"]).all()

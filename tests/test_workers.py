@@ -16,7 +16,7 @@ from deepforecast import Backtest, Conformal, Drift, Forecaster, Naive, Seasonal
 from deepforecast.core.parallel import map_chunks
 from deepforecast.core.threads import limited
 from deepforecast.testing.subject import Subject
-from tests.bad_input import ALL, made
+from tests.bad_input import ALL, LOCAL, made
 from tests.frames import P, converted, plain, same
 
 H = 5
@@ -31,12 +31,10 @@ def levels(model: Forecaster) -> list[int] | None:
     return [50, 80] if model.capabilities.distribution is not None else None
 
 
-@ALL
+@LOCAL
 def test_forecasts_are_the_same_on_any_number_of_workers(subject: Subject) -> None:
     """Each worker fits some of the series by itself: what a cluster does with a local model."""
     model, frame = made(subject), noisy()
-    if not model.capabilities.local:
-        pytest.skip("capabilities.local is False")
     wanted, ids = model.clone().fit(frame).predict(level=levels(model)), frame["unique_id"].unique()
 
     def work(part: slice) -> Any:
