@@ -9,22 +9,22 @@ import tqdm  # noqa: F401  # before any clock is replaced: it keeps the clock th
 
 
 class Clock:
-    """Seconds that pass in `sleep` alone."""
+    """Seconds that pass in `sleep`, and by `step` at each reading, so that no two are the same."""
 
-    def __init__(self) -> None:
-        self.seconds = 0.0
+    def __init__(self, step: float) -> None:
+        self.seconds, self.step = 0.0, step
 
     def sleep(self, seconds: float) -> None:
         self.seconds += seconds
 
     def now(self) -> float:
-        self.seconds += 1e-6  # no two readings are the same
+        self.seconds += self.step
         return self.seconds
 
 
-def stopped(monkeypatch: pytest.MonkeyPatch) -> Clock:
+def stopped(monkeypatch: pytest.MonkeyPatch, step: float = 1e-6) -> Clock:
     """Replace the clocks of the process, those of the progress bar too, by one that tests move on."""
-    clock = Clock()
+    clock = Clock(step)
     monkeypatch.setattr(time, "sleep", clock.sleep)
     for name in ("perf_counter", "monotonic", "process_time"):
         monkeypatch.setattr(time, name, clock.now)

@@ -27,7 +27,7 @@ def run(code: str, *arguments: str, flags: tuple[str, ...] = (), stdin: str | No
     env |= {"PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1", **environment}
     source = ["-"] if stdin is not None else ["-c", textwrap.dedent(code)]
     command = [sys.executable, *flags, *source, *arguments]
-    done = subprocess.run(command, env=env, input=stdin, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, env=env, input=stdin, capture_output=True, text=True, timeout=240)
     assert (done.returncode, done.stderr) == (0, ""), done.stderr
     return done.stdout
 
@@ -43,7 +43,7 @@ def locales(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         return {}
     for name in ("tr_TR", "de_DE"):
         command = ["localedef", "-i", name, "-f", "UTF-8", str(made / f"{name}.UTF-8")]
-        subprocess.run(command, capture_output=True, timeout=60, check=False)
+        subprocess.run(command, capture_output=True, timeout=240, check=False)
     return {"LOCPATH": str(made)} if len(list(made.iterdir())) == 2 else {}
 
 
@@ -91,7 +91,7 @@ def test_works_without_a_home_folder(tmp_path: Path, home: dict[str, str]) -> No
 def test_plot_without_a_home_folder(tmp_path: Path) -> None:
     """matplotlib may say that it keeps no cache; the picture is drawn."""
     env = {**os.environ, "PYTHONPATH": str(ROOT), "HOME": "/dev/null/nowhere", "MPLCONFIGDIR": "/dev/null/nowhere"}
-    done = subprocess.run([sys.executable, "-c", PICTURE], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, "-c", PICTURE], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "picture.png").read_bytes().startswith(b"\x89PNG")
 

@@ -183,7 +183,7 @@ def test_nobody_is_told_to_install_a_package_that_is_somebody_elses() -> None:
 
 def test_make_alone_lists_every_target() -> None:
     env = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
-    done = subprocess.run(["make"], cwd=ROOT, env=env, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(["make"], cwd=ROOT, env=env, capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stderr
     assert [line.split()[0] for line in done.stdout.splitlines() if line.startswith("  ")] == ["help", *TARGETS]
 
@@ -191,13 +191,13 @@ def test_make_alone_lists_every_target() -> None:
 @pytest.mark.parametrize("script", [".ci/run", ".ci/setup"])
 def test_scripts_can_be_run(script: str) -> None:
     assert os.access(ROOT / script, os.X_OK)
-    subprocess.run(["bash", "-n", script], cwd=ROOT, check=True, timeout=60)
+    subprocess.run(["bash", "-n", script], cwd=ROOT, check=True, timeout=240)
 
 
 def test_the_wheel_is_whole(tmp_path: Path) -> None:
     """Built without the network: every file of the package is in it, and nothing that does not belong there."""
     build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
-    done = subprocess.run(build, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(build, cwd=ROOT, capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stderr
     (wheel,) = tmp_path.glob("deepforecast-*.whl")
     names = set(zipfile.ZipFile(wheel).namelist())

@@ -81,7 +81,7 @@ def lint_imports(folder: Path) -> subprocess.CompletedProcess[str]:
     """import-linter's verdict on the package in `folder`, with the contract that stands in pyproject.toml there."""
     code = "import sys; from importlinter.cli import lint_imports_command; sys.exit(lint_imports_command(['--no-cache']))"
     env = {**os.environ, "PYTHONPATH": str(folder), "PYTHONIOENCODING": "utf-8"}
-    return subprocess.run([sys.executable, "-c", code], cwd=folder, env=env, capture_output=True, text=True, timeout=120)
+    return subprocess.run([sys.executable, "-c", code], cwd=folder, env=env, capture_output=True, text=True, timeout=240)
 
 
 def toy_house(folder: Path) -> Path:
@@ -236,7 +236,7 @@ for room in sys.argv[1:]:
 
 def test_a_star_import_of_a_room_gives_functions_and_replaces_none_by_a_module() -> None:
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run([sys.executable, "-c", STAR, *STARRED], env=env, capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, "-c", STAR, *STARRED], env=env, capture_output=True, text=True, timeout=240)
     assert done.stdout.splitlines() == ["['Backtest', 'compare', 'cross_validate', 'score']"], done.stdout + done.stderr
 
 

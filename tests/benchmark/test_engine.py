@@ -58,7 +58,7 @@ def test_a_run_goes_on_where_it_ended_and_runs_nothing_twice(tmp_path: Path) -> 
 
 @pytest.mark.slow
 def test_limits_of_time_and_memory_are_kept_and_the_others_go_on(tmp_path: Path) -> None:
-    asked = suite(ENDLESS, "Naive", time_limit=8)
+    asked = suite(ENDLESS, "Naive", time_limit=20)
     found = rows_by_model(run(asked, tmp_path / "time", options=QUIET))
     assert (found["LSTM"].status, found["Naive"].status) == ("timeout", "ok")
     assert "time limit" in found["LSTM"].error
@@ -131,12 +131,12 @@ def test_a_run_that_is_stopped_leaves_whole_rows_and_no_process(tmp_path: Path, 
     began = time.monotonic()
     owner.send_signal(how)
     owner.communicate()
-    assert time.monotonic() - began < 10
-    wait_for(lambda: not any(alive(pid) for pid in below), 10)
+    assert time.monotonic() - began < 60
+    wait_for(lambda: not any(alive(pid) for pid in below))
     assert [row.model for row in read(folder)] == ["Naive"]
     assert not list((folder / FORECASTS).glob(".*"))
     before = results.read_bytes()
-    again = run(asked, folder, cut=Cut(time_limit=8), options=QUIET)
+    again = run(asked, folder, cut=Cut(time_limit=20), options=QUIET)
     assert [(row.model, row.status) for row in again] == [("Naive", "ok"), ("LSTM", "timeout"), ("Mean", "ok")]
     assert results.read_bytes().startswith(before)
 

@@ -46,7 +46,7 @@ print(json.dumps([tried, loaded, len(ended), "colorsys" in sys.modules]))
 
 
 def test_a_model_that_takes_longer_than_it_may_is_left_aside_and_the_others_go_on() -> None:
-    ran = subprocess.run([sys.executable, "-c", FOUR], capture_output=True, text=True, timeout=60, check=True)
+    ran = subprocess.run([sys.executable, "-c", FOUR], capture_output=True, text=True, timeout=240, check=True)
     tried, loaded, processes, imported = json.loads(ran.stdout)
     assert tried == [["Mean", False], ["Naive", True], ["Drift", False]]
     assert loaded == ["Naive"]

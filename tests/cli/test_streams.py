@@ -105,7 +105,7 @@ def test_a_locale_without_the_letters(model: Path) -> None:
 
 def wait_until_it_waits(pid: int) -> None:
     """Until all is imported and the process has slept, and computed nothing, for half a second."""
-    deadline, before, idle = time.monotonic() + 60, "", 0
+    deadline, before, idle = time.monotonic() + 240, "", 0
     while idle < 10 and time.monotonic() < deadline:
         state, *rest = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
         spent = " ".join(rest[10:12])  # its CPU time
@@ -127,7 +127,7 @@ def test_interrupted(model: Path) -> None:
     )
     wait_until_it_waits(process.pid)
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=30)
+    out, err = process.communicate(timeout=240)
     assert (process.returncode, out, err) == (130, b"", b"interrupted\n")
 
 
@@ -136,7 +136,7 @@ def test_start_up_loads_little(tmp_path: Path) -> None:
         "import sys, time; begin = time.process_time(); from deepforecast.cli import main; main(['--help']);"
         "sys.stderr.write(f'{time.process_time() - begin} ' + ' '.join({n.split('.')[0] for n in sys.modules}))"
     )
-    done = subprocess.run([sys.executable, "-c", code], env=environment(), capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", code], env=environment(), capture_output=True, text=True, timeout=240)
     seconds, *modules = done.stderr.split()
     assert {"pandas", "numpy", "torch", "pyarrow", "matplotlib", "scipy", "narwhals", "joblib"} & set(modules) == set()
     assert float(seconds) < 5.0  # ten times what is promised: only a blow-up fails
@@ -144,7 +144,7 @@ def test_start_up_loads_little(tmp_path: Path) -> None:
 
 def test_models_load_neither_pandas_nor_torch(tmp_path: Path) -> None:
     code = "import sys; from deepforecast.cli import main; main(['models']); sys.stderr.write(' '.join(sys.modules))"
-    done = subprocess.run([sys.executable, "-c", code], env=environment(), capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", code], env=environment(), capture_output=True, text=True, timeout=240)
     assert {"pandas", "torch", "pyarrow", "matplotlib"} & set(done.stderr.split()) == set()
 
 

@@ -90,12 +90,16 @@ class TestResults:
         both = threading.Barrier(2)
         map_chunks(lambda part: both.wait(20), 2, workers=2, cost=SECOND)
 
-    def test_work_is_spread_over_processes(self):
+    def test_work_is_spread_over_processes(self, tmp_path):
         def work(part):
             import os
             import time
 
-            time.sleep(0.3)
+            (tmp_path / str(os.getpid())).touch()
+            for _ in range(4800):  # until the other one works too
+                if len(os.listdir(tmp_path)) > 1:
+                    break
+                time.sleep(0.05)
             return os.getpid()
 
         seen = set(map_chunks(work, 4, workers=2, prefer="processes", cost=SECOND))
@@ -114,9 +118,8 @@ class TestResults:
 
     def test_many_short_series_do_not_drown(self):
         values = np.random.default_rng(2).normal(size=(100_000, 20))
-        start = time.perf_counter()
         totals = map_chunks(lambda part: values[part].sum(axis=1), 100_000, workers=2)
-        assert time.perf_counter() - start < 2.0
+        assert len(totals) < 1000, "slices: each costs as much as a hundred series or more"
         np.testing.assert_array_equal(np.concatenate(totals), values.sum(axis=1))
 
     def test_fits_in_four_threads_at_once(self):
@@ -358,11 +361,9 @@ class TestErrors:
                 os._exit(1)
             return part.start
 
-        start = time.monotonic()
         with pytest.raises(TrainingError, match=r"series 500 to 503 .*did not, nor did the one that tried again: Terminated"):
             map_chunks(work, 1000, workers=4, prefer="processes")
         assert log.read_text() == "xx"
-        assert time.monotonic() - start < 60
 
     @pytest.mark.slow
     def test_worker_that_hangs_is_replaced(self, tmp_path, capfd):
@@ -377,10 +378,10 @@ class TestErrors:
             return part.start
 
         start = time.monotonic()
-        assert map_chunks(work, 4, workers=2, prefer="processes", cost=SECOND, timeout=1.0) == list(range(4))
-        assert time.monotonic() - start < 30
+        assert map_chunks(work, 4, workers=2, prefer="processes", cost=SECOND, timeout=5.0) == list(range(4))
+        assert time.monotonic() - start < 240
         said = capfd.readouterr().err
-        assert "Timeout (0:00:01)!" in said
+        assert "Timeout (0:00:05)!" in said
         assert "in work" in said
 
     @pytest.mark.slow
@@ -393,9 +394,9 @@ class TestErrors:
             return part.start
 
         start = time.monotonic()
-        with pytest.raises(TrainingError, match=r"series 2 to 2 .*allowed: 1 s"):
-            map_chunks(work, 4, workers=2, prefer="processes", cost=SECOND, timeout=1.0)
-        assert time.monotonic() - start < 30
+        with pytest.raises(TrainingError, match=r"series 2 to 2 .*allowed: 5 s"):
+            map_chunks(work, 4, workers=2, prefer="processes", cost=SECOND, timeout=5.0)
+        assert time.monotonic() - start < 240
 
     @pytest.mark.slow
     def test_worker_that_is_stopped_is_replaced(self, tmp_path):
@@ -411,21 +412,21 @@ class TestErrors:
             return part.start
 
         start = time.monotonic()
-        assert map_chunks(work, 4, workers=2, prefer="processes", cost=SECOND, timeout=1.0) == list(range(4))
-        assert time.monotonic() - start < 40
+        assert map_chunks(work, 4, workers=2, prefer="processes", cost=SECOND, timeout=5.0) == list(range(4))
+        assert time.monotonic() - start < 240
 
     def test_a_thread_that_hangs_is_left_behind(self):
         done = threading.Event()
 
         def work(part):
             if part.start == 1:
-                done.wait(60)
+                done.wait(3600)
 
         start = time.monotonic()
-        with pytest.raises(TrainingError, match=r"series 1 to 1 .*did not \(allowed: 0.3 s\): TimeoutError"):
-            map_chunks(work, 4, workers=2, cost=SECOND, timeout=0.3)
+        with pytest.raises(TrainingError, match=r"series 1 to 1 .*did not \(allowed: 3 s\): TimeoutError"):
+            map_chunks(work, 4, workers=2, cost=SECOND, timeout=3.0)
         done.set()
-        assert time.monotonic() - start < 20
+        assert time.monotonic() - start < 240
 
 
 LONG = """
@@ -435,7 +436,7 @@ from deepforecast.core.parallel import map_chunks
 def work(part):
     import os, time
     open(sys.argv[1] + str(part.start) + "-" + str(os.getpid()), "w").close()
-    time.sleep(60)
+    time.sleep(600)
 
 map_chunks(work, 50, workers=2, prefer=sys.argv[2], cost=1.0)
 """
@@ -452,7 +453,7 @@ class TestInterrupted:
         child = subprocess.Popen(
             [sys.executable, str(script), f"{folder}/", prefer], stderr=subprocess.PIPE, text=True, start_new_session=True
         )
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 240
         while len(list(folder.iterdir())) < 2:
             assert time.monotonic() < deadline
             assert child.poll() is None, child.stderr.read()
@@ -469,11 +470,11 @@ class TestInterrupted:
         child, others = self.started(tmp_path, prefer)
         start = time.monotonic()
         (os.killpg if group else os.kill)(child.pid, signal.SIGINT)
-        _, said = child.communicate(timeout=10)
-        assert time.monotonic() - start < 10
+        _, said = child.communicate(timeout=240)
+        assert time.monotonic() - start < 240
         assert child.returncode == -signal.SIGINT
         assert said.rstrip().endswith("KeyboardInterrupt")
-        assert self.gone(others, 5)
+        assert self.gone(others, 60)
 
     @pytest.mark.parametrize("prefer", ["threads", "processes"])
     def test_ctrl_c_between_two_results(self, monkeypatch, prefer):
@@ -491,9 +492,9 @@ class TestInterrupted:
         child, others = self.started(tmp_path, "processes")
         assert len(others) >= 2
         child.kill()
-        child.wait(10)
+        child.wait(240)
         child.stderr.close()  # to read it would be to wait for all who share it
-        assert self.gone(others, 30)
+        assert self.gone(others, 240)
 
 
 BARE = """
@@ -516,7 +517,7 @@ class TestAround:
             "def work(part):\n    return part.start\n"
             "print(map_chunks(work, 4, workers=2, prefer='processes', cost=1.0))\n"
         )
-        child = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=60)
+        child = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=240)
         assert (child.stdout, child.stderr) == ("[0, 1, 2, 3]\n", "")
 
     def test_workers_in_a_daemonic_process(self):
@@ -559,7 +560,7 @@ class TestAround:
         answer = tmp_path / "answer"
         buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
         command = ["sh", "-c", f'"$0" "$1" "$2" {how}', sys.executable, str(script), str(answer)]
-        subprocess.run(command, timeout=60, check=False, env=buffered)
+        subprocess.run(command, timeout=240, check=False, env=buffered)
         assert answer.read_text() == "[0, 1, 2, 3]"
 
     def test_bar_counts_items_and_goes_to_stderr(self, capsys):
@@ -603,7 +604,7 @@ class TestAround:
 
 
 def run(code: str) -> subprocess.CompletedProcess[str]:
-    child = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=120)
+    child = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=240)
     assert child.returncode == 0, child.stderr
     return child
 

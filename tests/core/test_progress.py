@@ -108,7 +108,7 @@ sys.stderr = Cell()
 import deepforecast.core.progress, optuna
 print("tqdm.auto" in sys.modules, repr(sys.stderr.getvalue()))
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=240, check=False)
     assert done.stdout == "True ''\n"
 
 
@@ -189,6 +189,6 @@ def test_a_terminal_that_does_not_know_its_width_shows_a_bar():
             break
         said += more
     os.close(outer)
-    assert child.wait(timeout=60) == 0
+    assert child.wait(timeout=240) == 0
     assert b"series: 100%" in said
     assert b"2/2" in said

@@ -400,6 +400,6 @@ print("torch" in sys.modules)
 
 
 def run(code: str) -> str:
-    child = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    child = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=240)
     assert child.returncode == 0, child.stderr
     return child.stdout.strip()

@@ -285,8 +285,14 @@ class Spread(LastValue):
     """Fits its series in slices on threads, as compiled models do, and forecasts how many of them there were."""
 
     def _fit(self, panel: Any, monitor: Any) -> Learned:
+        arrived, expected = set[int](), min(threads.allowed_threads(), len(panel))
+
         def work(part: slice) -> int:
-            time.sleep(0.05)
+            arrived.add(threading.get_ident())
+            for _ in range(4800):  # until the others have begun too
+                time.sleep(0.05)
+                if len(arrived) >= expected:
+                    break
             return threading.get_ident()
 
         found = len(set(map_chunks(work, len(panel), cost=1.0)))

@@ -51,7 +51,7 @@ def test_global_state_of_the_caller_is_unchanged(tmp_path: Path) -> None:
     folder = tmp_path / "empty"
     folder.mkdir()
     command = [sys.executable, "-c", ACTS, "workers", "report", "pictures"]
-    done = subprocess.run(command, env=env, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, env=env, cwd=folder, capture_output=True, text=True, timeout=240, check=False)
     assert done.stderr == ""
     said = dict(line.split(maxsplit=1) for line in done.stdout.splitlines())
     assert said.pop("workers") in ("[]", "['threads']")  # those that joblib keeps for the next call

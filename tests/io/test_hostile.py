@@ -236,14 +236,14 @@ def hook(event, args):
 def observed(path, act):
     global watched
     events.clear()
-    found, start, watched = {"error": None}, time.perf_counter(), path
+    found, start, watched = {"error": None}, time.process_time(), path
     try:
         found["data"] = act()
     except BaseException as error:
         watched = None
         found["error"], found["says"] = type(error).__name__, str(error)
     watched = None
-    return {**found, "events": events.copy(), "seconds": time.perf_counter() - start}
+    return {**found, "events": events.copy(), "seconds": time.process_time() - start}
 
 def plain(path):
     manifest, arrays = read(path)

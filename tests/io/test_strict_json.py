@@ -28,11 +28,11 @@ def test_depth_cannot_be_hidden_before_the_parser_sees_it(start: bytes) -> None:
 
 @pytest.mark.parametrize("piece", [b'"', b'\\"', b"\\", b'"\\', b"[", b'{"":', b"1", b"0.1e", b'"\\ud800'])
 def test_a_megabyte_of_anything_is_judged_quickly(piece: bytes) -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     for data in (piece * (1_000_000 // len(piece)), b'"' + piece * (1_000_000 // len(piece)), b"-1." + b"1" * 999_990):
         with suppress(ValueError):  # and no other error
             decode(data)
-    assert time.perf_counter() - start < 3
+    assert time.process_time() - start < 3
 
 
 @pytest.mark.parametrize("data", ["{}".encode("utf-16"), b"\xef\xbb\xbf{}", b'"\xff"', b'"\xed\xa0\x80"', b"", b"{} {}"])

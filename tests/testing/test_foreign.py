@@ -53,7 +53,7 @@ def in_a_child(installed: Path, models: str, only: str = "", *modules: str) -> d
     """The checks of `models` in a process that has the package on its path."""
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (installed, PACKAGE, ROOT))), "PYTHONDONTWRITEBYTECODE": "1"}
     command = [sys.executable, "-W", "error", "-c", CHECK, models, only, *modules]
-    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=120, cwd=installed)
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=240, cwd=installed)
     assert done.returncode == 0, done.stderr
     found: dict[str, Any] = json.loads(done.stdout)
     return found

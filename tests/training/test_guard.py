@@ -15,6 +15,7 @@ from deepforecast.core.monitor import Monitor
 from deepforecast.datasets import generate
 from deepforecast.errors import ParameterError, TrainingError, TrainingWarning
 from deepforecast.training import guard as room
+from tests.clock import stopped
 from tests.training.runs import FRAME, lstm, same, stopping, watched, weights
 
 SMALL = {"horizon": 4, "input_size": 12, "batch_size": 8}
@@ -140,7 +141,8 @@ def test_a_loss_that_blows_up_goes_back_to_the_last_good_weights_at_half_the_rat
 # -- when it ends -----------------------------------------------------------------------------------------------------------
 
 
-def test_time_limit() -> None:
+def test_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    stopped(monkeypatch, step=0.01)
     model = lstm(max_steps=100_000, time_limit=0.3).fit(FRAME)
     report = model.training_report_
     assert model.stopped_ == "time was up"

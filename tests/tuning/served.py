@@ -112,7 +112,7 @@ def _folder(account: str) -> Iterator[tuple[str, str | None, int]]:
 
 def _listening(port: int, process: subprocess.Popen[bytes]) -> None:
     begin = time.monotonic()
-    while process.poll() is None and time.monotonic() - begin < 120:
+    while process.poll() is None and time.monotonic() - begin < 240:
         with socket.socket() as probe:
             if probe.connect_ex(("127.0.0.1", port)) == 0:
                 return

@@ -38,7 +38,7 @@ def ended(process, seconds=240):
     return json.loads(output)
 
 
-def until(condition, seconds=120.0):
+def until(condition, seconds=240.0):
     begin = time.monotonic()
     while not condition():
         assert time.monotonic() - begin < seconds
@@ -57,7 +57,7 @@ def states(study, *wanted):
 def test_killed_by_minus_9_at_most_the_running_trial_is_lost_and_the_same_call_goes_on(tmp_path):
     path, mark = tmp_path / "study.log", tmp_path / "killed"
     process = started(path, 8, f"some-kill:{mark}")
-    process.communicate(timeout=120)
+    process.communicate(timeout=240)
     assert process.returncode == -signal.SIGKILL
     study = study_of(path)
     before = states(study, TrialState.COMPLETE)
@@ -88,7 +88,7 @@ def test_a_trial_that_always_kills_its_process_is_a_failure_in_the_end(tmp_path)
 def killed_at_work(study, processes):
     """Kill one of them in the middle of a trial; the process and the number of the trial."""
     begin = time.monotonic()
-    while time.monotonic() - begin < 120:
+    while time.monotonic() - begin < 240:
         for one in processes:
             os.kill(one.pid, signal.SIGSTOP)
             mine = [held for held in states(study, TrialState.RUNNING)
@@ -214,7 +214,7 @@ def test_ctrl_c_on_a_call_of_several_processes(tmp_path):
     os.killpg(process.pid, signal.SIGINT)
     begin = time.monotonic()
     told = ended(process)
-    assert time.monotonic() - begin < 10
+    assert time.monotonic() - begin < 60
     assert 0 < told["trials"] < 400
     study = study_of(path)
     assert not states(study, TrialState.RUNNING)
@@ -230,7 +230,7 @@ def test_ctrl_c_twice_loses_nothing(tmp_path):
     for _ in range(2):
         process.send_signal(signal.SIGINT)
         time.sleep(0.01)
-    process.communicate(timeout=60)
+    process.communicate(timeout=240)
     before = study_of(path)
     torn = [one.params for one in states(before, TrialState.FAIL, TrialState.RUNNING) if one.params]
     done = len(states(before, TrialState.COMPLETE))
@@ -246,9 +246,9 @@ def test_workers_end_with_the_call_they_belong_to(tmp_path):
     process = started(path, 400, "sleep:0.1", 2, heard=False)
     until(lambda: path.exists() and path.read_text().count('"worker"') > 4)
     process.kill()
-    process.wait(30)
+    process.wait(240)
     workers = {one.user_attrs["worker"]["pid"] for one in study_of(path).trials if "worker" in one.user_attrs}
-    until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in workers), 20)
+    until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in workers))
 
 
 @pytest.mark.slow

@@ -30,6 +30,7 @@ from deepforecast.tuning import objective, sampling, survival
 from deepforecast.tuning.journal import Journal
 from deepforecast.tuning.sampling import Median, sampler_for
 from deepforecast.tuning.storage import opened, quiet
+from tests.clock import stopped
 from tests.tuning.bent import Bent
 
 STATES = ["complete", "pruned", "failed"]
@@ -472,7 +473,8 @@ def test_if_every_trial_fails_the_last_cause_is_chained(frame):
     assert isinstance(caught.value.__cause__, RuntimeError)
 
 
-def test_a_trial_that_takes_too_long_is_ended(frame):
+def test_a_trial_that_takes_too_long_is_ended(frame, monkeypatch):
+    stopped(monkeypatch)
     options = Study(n_windows=3, trial_timeout=0.8, pruner=None)
     found = searched(Bent(fault="some-sleep:0.5"), frame, 5, options=options)
     slow = found.trials[found.trials["away"] < 0]
@@ -482,7 +484,8 @@ def test_a_trial_that_takes_too_long_is_ended(frame):
     assert set(found.trials[found.trials["away"] >= 0]["state"]) == {"complete"}
 
 
-def test_a_timeout_gives_what_there_is_and_the_next_call_goes_on(frame, tmp_path):
+def test_a_timeout_gives_what_there_is_and_the_next_call_goes_on(frame, tmp_path, monkeypatch):
+    stopped(monkeypatch)
     said = {"storage": tmp_path / "study.log", "options": Study(n_windows=1, pruner=None)}
     model = Bent(fault="sleep:0.05")
     with pytest.warns(TrainingWarning, match="timeout"):

@@ -51,7 +51,7 @@ def test_loading_waits_for_nobody_and_draws_from_no_generator_of_others(file: tu
     model, path = file
     with ThreadPoolExecutor(1) as pool, ALONE:
         before, filters = torch.get_rng_state(), list(warnings.filters)
-        found = pool.submit(lambda: load(path).predict()).result(timeout=10)
+        found = pool.submit(lambda: load(path).predict()).result(timeout=240)
         assert torch.equal(torch.get_rng_state(), before)
         assert warnings.filters == filters
     pd.testing.assert_frame_equal(found, model.predict(), check_exact=True)

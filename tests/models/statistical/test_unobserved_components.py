@@ -188,7 +188,7 @@ def test_a_loaded_model_needs_no_statsmodels(tmp_path: Any) -> None:
         "assert not [name for name in sys.modules if name.startswith('statsmodels')]\n"
         "print(repr(frame.iloc[:, 2:].to_numpy().tolist()))"
     )
-    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120).stdout
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=240).stdout
     assert said.strip() == repr(model.predict(level=80).iloc[:, 2:].to_numpy().tolist())
     assert load(tmp_path / "model") == model
 
