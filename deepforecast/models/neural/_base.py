@@ -102,7 +102,6 @@ class NeuralForecaster(Forecaster):
     adds_parts: ClassVar[bool] = False  # whether its forecast is a sum of parts that say something
     looks_up: ClassVar[bool] = False  # whether its body looks fixed categories up by itself
     keeps_scale: ClassVar[bool] = False  # whether the scale of a series is learned of it and stays, whatever its values become
-    family: str = "networks"  # of models that share the code around their bodies, for the contract checks
 
     warm_up_params: ClassVar[dict[str, Any]] = {
         "max_steps": 1, "max_epochs": None, "validation": None, "validate_every": 50, "patience": None, "time_limit": None,
@@ -117,6 +116,11 @@ class NeuralForecaster(Forecaster):
     def examples(cls) -> list[dict[str, Any]]:
         """Small networks for the contract checks."""
         return [{"input_size": 14, "max_steps": 12, "batch_size": 32}]
+
+    @property
+    def family(self) -> str:
+        """Of models that share the code around their bodies: see `deepforecast.testing`."""
+        return "networks"
 
     # -- for who wants to look inside ------------------------------------------------------------------------------------------
 

@@ -26,7 +26,7 @@ class StepwiseForecaster(NeuralForecaster):
     beam_width: int | None = param(None, at_least=1, help="with decoding='beam': paths held at each step; None: 10")
 
     @property
-    def family(self) -> str:  # type: ignore[override]
+    def family(self) -> str:
         """Those that take steps in turn share the code that does, the others that of all networks."""
         return "networks step by step" if self.in_turn else super().family
 
