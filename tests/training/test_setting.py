@@ -292,7 +292,7 @@ print("fitted", model.stopped_, len(model.training_report_) > 9, len(model.predi
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "SIGINT"])
-def test_F05_ends_soon_with_the_checkpoint_kept(number: signal.Signals, tmp_path: Path) -> None:
+def test_signal_ends_training_soon_with_a_checkpoint(number: signal.Signals, tmp_path: Path) -> None:
     import time
 
     folder = tmp_path / "run"
