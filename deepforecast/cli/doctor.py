@@ -68,12 +68,9 @@ def _own() -> dict[str, str]:
 
 
 def _version(package: str) -> str:
-    from importlib.metadata import PackageNotFoundError, version
+    from deepforecast.evaluation.surroundings import version_of
 
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return MISSING
+    return version_of(package) or MISSING
 
 
 def _gpu(torch: str) -> dict[str, str]:

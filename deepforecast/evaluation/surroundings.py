@@ -28,10 +28,20 @@ def _versions() -> dict[str, str]:
     import deepforecast
 
     found = {"python": platform.python_version(), "deepforecast": deepforecast.__version__}
-    for name in LIBRARIES:
+    versions = {name: version_of(name) for name in LIBRARIES}
+    return found | {name: number for name, number in versions.items() if number is not None}
+
+
+def version_of(package: str) -> str | None:
+    """The version of a package or, where it is not installed, of its build for CPUs (`xgboost-cpu`); None without either.
+
+    >>> version_of("no-such-package") is None
+    True
+    """
+    for name in (package, f"{package}-cpu"):
         with suppress(PackageNotFoundError):
-            found[name] = version(name)
-    return found
+            return version(name)
+    return None
 
 
 def _machine() -> dict[str, str]:

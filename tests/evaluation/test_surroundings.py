@@ -5,6 +5,7 @@ from __future__ import annotations
 import getpass
 import platform
 import sys
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import numpy
@@ -34,3 +35,14 @@ def test_the_machine_has_no_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     monkeypatch.setattr(surroundings, "CPU", tmp_path / "none")
     monkeypatch.setattr(surroundings, "MEMORY", tmp_path / "none")
     assert "memory" not in surroundings.surroundings()["machine"]
+
+
+def test_a_build_for_cpus_alone_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def version(package: str) -> str:
+        if package != "xgboost-cpu":
+            raise PackageNotFoundError(package)
+        return "3.2.0"
+
+    monkeypatch.setattr(surroundings, "version", version)
+    assert surroundings.version_of("xgboost") == "3.2.0"
+    assert surroundings.version_of("catboost") is None
