@@ -6,6 +6,7 @@ Of rules about code that a family of models shares, `make test` checks the first
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import pytest
 
@@ -15,14 +16,20 @@ from deepforecast.core.index import MODELS
 CPU_SECONDS = 3.0  # a model: ten times the budget, so that only a blow-up fails
 EVERY = testing.cases(list(MODELS))  # of the index only: what other tests register in this process is not the library's
 QUICK = set(map(str, testing.representative(EVERY)))
-CASES = [
-    pytest.param(case, id=str(case), marks=[] if str(case) in QUICK else pytest.mark.slow)
-    for case in EVERY
-    if case.exempt is None
-]
 
 
-@pytest.mark.parametrize("case", CASES)
+KNOWN_FAILURES: dict[tuple[str, str], str] = {}  # of a model and a rule: the figure that is off
+
+
+def marked(case: testing.Case) -> Any:
+    """A case as a parameter of a test, with its marks."""
+    reason = KNOWN_FAILURES.get((case.subject.name, case.check.name))
+    marks = [pytest.mark.slow] if case.slow or str(case) not in QUICK else []
+    failure = [] if reason is None else [pytest.mark.xfail(strict=True, raises=testing.RuleBroken, reason=reason)]
+    return pytest.param(case, marks=marks + failure, id=str(case))
+
+
+@pytest.mark.parametrize("case", [marked(case) for case in EVERY if case.exempt is None])
 def test_contract(case: testing.Case) -> None:
     if case.skipped:
         pytest.skip(case.skipped)
@@ -39,6 +46,10 @@ def test_every_model_meets_every_rule() -> None:
 def test_every_rule_is_checked_in_every_family() -> None:
     quick = {(case.check.name, case.subject.family) for case in EVERY if str(case) in QUICK}
     assert quick == {(case.check.name, case.subject.family) for case in EVERY if case.exempt is None}
+
+
+def test_known_failures_name_models_and_rules() -> None:
+    assert set(KNOWN_FAILURES) <= {(case.subject.name, case.check.name) for case in EVERY}
 
 
 def test_the_checks_are_quick() -> None:

@@ -14,7 +14,8 @@ from deepforecast.testing.subject import Subject
 
 THEMES = (
     "parameters", "fitting", "copies", "output", "frames", "libraries", "values", "gaps", "horizons", "moving", "explaining",
-    "intervals", "paths", "covariates", "effects", "leakage", "invariance", "manners", "saving", "devices",
+    "intervals", "calibration", "fitted_values", "paths", "covariates", "effects", "leakage", "invariance", "manners",
+    "saving", "devices",
 )  # fmt: skip
 Condition = Callable[[Subject], str | None]
 Body = Callable[[Subject], None]
@@ -26,6 +27,7 @@ class Check:
 
     packages: what has to be installed to check it.
     shared: whether it exercises only code that the models of a family share (`Subject.family`).
+    slow: the attribute by which a model class says that this rule takes it over two seconds.
     """
 
     name: str
@@ -35,6 +37,7 @@ class Check:
     conditions: tuple[Condition, ...] = ()
     packages: tuple[str, ...] = ()
     shared: bool = False
+    slow: str | None = None
 
     def exempt(self, subject: Subject) -> str | None:
         """Why the rule does not apply to a model, by what it declares, or None if it does."""
@@ -67,13 +70,15 @@ class Check:
 _found: dict[str, Check] = {}
 
 
-def rule(*conditions: Condition, packages: tuple[str, ...] = (), shared: bool = False) -> Callable[[Body], Body]:
+def rule(
+    *conditions: Condition, packages: tuple[str, ...] = (), shared: bool = False, slow: str | None = None
+) -> Callable[[Body], Body]:
     """Decorator: the function is a check of its own name, its docstring's first line is the rule."""
 
     def register(body: Body) -> Body:
         theme = body.__module__.rpartition(".")[2]
-        sentence = (body.__doc__ or "").partition("\n")[0]
-        _found[body.__name__] = Check(body.__name__, theme, sentence, body, conditions, packages, shared)
+        docstring = (body.__doc__ or "").partition("\n")[0]
+        _found[body.__name__] = Check(body.__name__, theme, docstring, body, conditions, packages, shared, slow)
         return body
 
     return register
@@ -108,3 +113,8 @@ def unable(name: str) -> Condition:
         return f"capabilities.{name} is {value}" if value else None
 
     return condition
+
+
+def having(method: str) -> Condition:
+    """The rule is for models with this method."""
+    return lambda subject: None if hasattr(subject.cls, method) else f"the model has no method {method}"

@@ -34,6 +34,11 @@ class Case:
         """Why the rule cannot be checked, or None if it can."""
         return self.check.skipped(self.subject)
 
+    @property
+    def slow(self) -> bool:
+        """Whether the model declares that this rule takes it over two seconds."""
+        return self.check.slow is not None and bool(getattr(self.subject.cls, self.check.slow, False))
+
     def run(self) -> None:
         """Raise `RuleBroken` unless the model keeps the rule."""
         self.check.run(self.subject)

@@ -40,6 +40,11 @@ class Subject:
         """An unfitted instance that learns enough to know an effect in the data, where the family says how to get one."""
         return self.make(**{**getattr(self.cls, "learning_example", {}), **changed})
 
+    @property
+    def coverage_example(self) -> dict[str, Any]:
+        """What to change of the parameters where the coverage of intervals is measured."""
+        return dict(getattr(self.make(), "coverage_example", {}))
+
     def fitted(self, without: int = 0) -> Forecaster:
         """Fitted on `worlds.daily()` without some last rows of each series; shared by the checks, so they leave it as it is."""
         return self._shared(f"daily {without}", lambda model: model.fit(worlds.split(without)[0]))

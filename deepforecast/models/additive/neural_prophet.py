@@ -65,6 +65,7 @@ class NeuralProphet(AdditiveForecaster, NeuralForecaster):
 
     warm_up_params: ClassVar[dict[str, Any]] = NeuralForecaster.warm_up_params
     learning_example: ClassVar[dict[str, Any]] = {**NeuralForecaster.learning_example, "lag_prior_scale": None}
+    coverage_example: ClassVar[dict[str, Any]] = {**NeuralForecaster.coverage_example, "learning_rate": 3e-2}
 
     growth: str = param("linear", choices=("linear", "flat"))
     n_changepoints: int = param(10)

@@ -76,6 +76,11 @@ class Prophet(AdditiveForecaster):
         ]
 
     @property
+    def coverage_process(self) -> str:
+        """The process that its intervals are checked on."""
+        return "seasonal_noise" if self.growth == "flat" else "trend_and_season"
+
+    @property
     def named_bounds(self) -> tuple[str, ...]:
         """Columns that say how much there can be."""
         return tuple(one for one in (self.cap, self.floor) if isinstance(one, str))

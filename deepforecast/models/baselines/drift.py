@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import ClassVar
 
 import numpy as np
 
@@ -36,6 +37,8 @@ class Drift(Baseline):
     0 2024-01-05    5.0
     1 2024-01-06    6.0
     """
+
+    coverage_process: ClassVar[str] = "random_walk_with_drift"
 
     def _needs(self, panel: Panel) -> int:
         return 2

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 
 from deepforecast.core.monitor import Monitor
@@ -30,6 +32,8 @@ class Mean(Baseline):
               ds  Mean
     0 2024-01-05   2.5
     """
+
+    coverage_process: ClassVar[str] = "white_noise"
 
     def _fit(self, panel: Panel, monitor: Monitor) -> Learned:
         seen = Observed(panel.y, panel.indptr)

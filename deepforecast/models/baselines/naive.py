@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 
 from deepforecast.core.monitor import Monitor
@@ -30,6 +32,8 @@ class Naive(Baseline):
     2024-01-05    4.0         1.78         6.22
     2024-01-06    4.0         0.86         7.14
     """
+
+    coverage_process: ClassVar[str] = "random_walk"
 
     def _fit(self, panel: Panel, monitor: Monitor) -> Learned:
         seen = Observed(panel.y, panel.indptr)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 
 from deepforecast.core.capabilities import Capabilities
@@ -38,6 +40,8 @@ class Naive2(Seasonal):
     0 2024-01-25     1.0
     1 2024-01-26     3.0
     """
+
+    coverage_process: ClassVar[str] = "seasonally_adjusted_random_walk"
 
     capabilities = Capabilities(distribution="analytic", simulates=True, explains=True, scale_equivariant=True)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 
 from deepforecast.core.monitor import Monitor
@@ -32,6 +34,8 @@ class SeasonalMean(Seasonal):
     0 2024-01-05           1.5
     1 2024-01-06           3.5
     """
+
+    coverage_process: ClassVar[str] = "seasonal_noise"
 
     def _fit(self, panel: Panel, monitor: Monitor) -> Learned:
         length = self._needs(panel)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 
 from deepforecast.core.monitor import Monitor
@@ -33,6 +35,8 @@ class SeasonalNaive(Seasonal):
     1 2024-01-08            3.0
     2 2024-01-09            4.0
     """
+
+    coverage_process: ClassVar[str] = "seasonal_random_walk"
 
     def _fit(self, panel: Panel, monitor: Monitor) -> Learned:
         length = self._needs(panel)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 
 from deepforecast.core.monitor import Monitor
@@ -30,6 +32,8 @@ class WindowMean(Baseline):
               ds  WindowMean
     0 2024-01-05         3.0
     """
+
+    coverage_process: ClassVar[str] = "white_noise"
 
     window: int | str = param(
         "auto", at_least=1, choices=("auto",), positional=True, low=2, high=60, log=True, help="values averaged, or a season"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 from deepforecast.core.calibrating import own_errors, pooled_errors
 from deepforecast.core.capabilities import Capabilities
@@ -44,6 +44,8 @@ class Conformal(Forecaster):
     >>> list(model.predict(level=80).columns)
     ['unique_id', 'ds', 'Conformal', 'Conformal-lo-80', 'Conformal-hi-80']
     """
+
+    coverage_process: ClassVar[str] = "process_of_model"
 
     capabilities = Capabilities(distribution="analytic")
     always_calibrates = True

@@ -52,6 +52,7 @@ NEURAL = Capabilities(
 class NeuralForecaster(Forecaster):
     """One network for all series: windows of the past in, a distribution of every step of the horizon out."""
 
+
     capabilities = NEURAL
 
     input_size: int | str = param("auto", choices=("auto",), at_least=1, help="rows up to the cutoff that are looked at")
@@ -111,6 +112,8 @@ class NeuralForecaster(Forecaster):
     learning_example: ClassVar[dict[str, Any]] = {
         "max_steps": 300, "learning_rate": 1e-2, "scaler": "standard", "scale_by": "panel", "input_size": 6
     }  # fmt: skip
+    coverage_process: ClassVar[str] = "seasonal_noise"
+    coverage_example: ClassVar[dict[str, Any]] = {"max_steps": 200, "learning_rate": 1e-2, "batch_size": 64}
 
     @classmethod
     def examples(cls) -> list[dict[str, Any]]:

@@ -22,4 +22,6 @@ class GRU(RecurrentForecaster):
     (14, 5)
     """
 
+    coverage_slow: ClassVar[bool] = True
+
     cell: ClassVar[str] = "gru"

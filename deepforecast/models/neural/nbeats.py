@@ -32,6 +32,8 @@ class NBEATS(NeuralForecaster):
     (14, 3)
     """
 
+    coverage_slow: ClassVar[bool] = True
+
     adds_parts: ClassVar[bool] = True
     most_steps: ClassVar[int] = 4500
     largest_batch: ClassVar[int] = 1024

@@ -22,6 +22,8 @@ class RNN(RecurrentForecaster):
     (14, 5)
     """
 
+    coverage_slow: ClassVar[bool] = True
+
     cell: ClassVar[str] = "rnn"
 
     nonlinearity: str = param("tanh", choices=("tanh", "relu"), help="what bends the sum")

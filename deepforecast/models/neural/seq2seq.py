@@ -55,6 +55,8 @@ class Seq2Seq(StepwiseForecaster):
     (14, 5)
     """
 
+    coverage_slow: ClassVar[bool] = True
+
     attention: str | None = _score("general", (None, *SCORES), help="score by which a step looks back at the rows; None: not")
     cell: str = param("lstm", choices=("lstm", "gru", "rnn"), help="of the decoder and of a recurrent encoder")
     encoder: str = param("recurrent", choices=("recurrent", "convolutional"), help="what reads the window")

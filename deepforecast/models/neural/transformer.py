@@ -32,6 +32,8 @@ class Transformer(StepwiseForecaster):
     (14, 5)
     """
 
+    coverage_slow: ClassVar[bool] = True
+
     d_model: int = param(64, at_least=1, search=(32, 64, 128), help="numbers that stand for a patch of rows or a step")
     n_heads: int = param(4, at_least=1, search=(2, 4, 8), help="heads that share them out and look by themselves")
     n_layers: int = param(2, at_least=1, low=1, high=3, help="layers of the encoder, and of the decoder")

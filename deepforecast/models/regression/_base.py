@@ -49,6 +49,7 @@ class Regressive(Forecaster):
     """A regressor on features of the past, of the calendar, and of columns known ahead; one for all series unless
     `per_series`."""
 
+
     capabilities = Capabilities(future=True, past=True, static=True, categorical=True, local=False, missing=True,
                                 scale_equivariant=True, shift_equivariant=True, precision=1e-5)  # fmt: skip
 
@@ -98,6 +99,12 @@ class Regressive(Forecaster):
     learning_example: ClassVar[dict[str, Any]] = {
         "lags": None, "windows": None, "differences": None, "scale": False, "strategy": "direct"
     }  # fmt: skip
+    coverage_process: ClassVar[str] = "trend_and_season"
+
+    @property
+    def coverage_example(self) -> dict[str, Any]:
+        """What to change where the coverage of its intervals is measured: quantiles that reach as far as a level of 95."""
+        return {"quantiles": [0.025, 0.1, 0.5, 0.9, 0.975]} if self.quantiles else {}
 
     @one_thread_if_forked()
     def importance(self, frame: Frame | None = None, *, static: Frame | None = None) -> Frame:

@@ -50,6 +50,13 @@ class Boosted(Regressive):
     seed: int = param(0, at_least=0, help="of what is drawn")
     options: dict[str, Any] | None = param(None, help="anything else the learner takes, by its own names")
 
+    coverage_slow: ClassVar[bool] = True
+
+    @property
+    def coverage_example(self) -> dict[str, Any]:
+        """What to change where the coverage of its intervals is measured: as many trees as can learn a season."""
+        return {**super().coverage_example, "n_trees": 50, "learning_rate": 0.2}
+
     @classmethod
     def examples(cls) -> list[dict[str, Any]]:
         """What the contract checks try: few small trees."""

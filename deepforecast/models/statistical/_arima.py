@@ -7,7 +7,7 @@ of its filter. Everything is held by series in arrays whose widths follow from t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -34,6 +34,8 @@ LONGEST_SEASON = 10_000  # of a file whose orders have no seasonal part, so that
 
 class ArimaFamily(Statistical):
     """A regression with ARIMA errors. `learned["order"]`: p, d, q, P, D, Q, and whether there is a constant."""
+
+    coverage_process: ClassVar[str] = "arima"
 
     capabilities = Capabilities(
         future=True, categorical=True, missing=True, distribution="analytic", simulates=True, explains=True,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -43,6 +43,8 @@ class Exponential(Statistical):
     `effects` of regressors with their `centre` and `scale`, `sigma`, `criteria` (log-likelihood, estimated parameters,
     values), `power` of the Box-Cox transformation, and what `_since` tells the spread by.
     """
+
+    coverage_process: ClassVar[str] = "exponential_smoothing"
 
     capabilities = Capabilities(
         future=True,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
@@ -65,6 +66,8 @@ class Intermittent(Statistical):
 @dataclass(frozen=True)
 class DemandForecast(Forecast):
     """0 or one of the sizes, at every step of the same chance. `sizes`: (series, sizes), NaN where there are fewer."""
+
+    coverage_process: ClassVar[str] = "intermittent_demand"
 
     rate: Floats
     sizes: Floats

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -29,6 +29,8 @@ MATRICES = ("design", "transition", "shocks", "irregular", "state", "covariance"
 
 class Structural(Statistical):
     """Estimated by statsmodels, a series in a process of its own; what is learned are the matrices of its state space."""
+
+    coverage_process: ClassVar[str] = "local_level"
 
     capabilities = Capabilities(
         future=True, categorical=True, missing=True, distribution="analytic", simulates=True, explains=True, precision=1e-3

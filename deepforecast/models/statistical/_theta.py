@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -246,6 +246,8 @@ class ThetaFamily(Statistical):
 
 class Fiorucci(ThetaFamily):
     """A model whose parameters lie in the bounds of R's forecTheta: alpha in 0.1 to 0.99, theta at least 1, maybe infinite."""
+
+    coverage_process: ClassVar[str] = "local_level"
 
     objective: str = param(
         "likelihood",

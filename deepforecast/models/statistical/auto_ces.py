@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -38,6 +38,8 @@ class AutoCES(ComplexSmoothing):
     0 2024-01-13     10.0
     1 2024-01-14     20.0
     """
+
+    coverage_process: ClassVar[str] = "local_level"
 
     criterion: str = param("aicc", choices=("aicc", "aic", "bic"), help="what the form of a series is chosen by")
 

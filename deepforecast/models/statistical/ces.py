@@ -46,6 +46,11 @@ class CES(ComplexSmoothing):
         """What the contract is checked with."""
         return [{"season": season} for season in FORMS]
 
+    @property
+    def coverage_process(self) -> str:
+        """The process that its intervals are checked on."""
+        return "local_level" if self.season == "none" else "seasonal_local_level"
+
     def _idle(self) -> Iterator[tuple[str, str]]:
         if self.season == "none":
             yield "season_length", "with season='none'. Say season='full' (or 'simple', 'partial'), or leave it out"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -56,6 +56,8 @@ class MSTL(Statistical):
     >>> model.predict(level=80).columns.tolist()
     ['unique_id', 'ds', 'MSTL', 'MSTL-lo-80', 'MSTL-hi-80']
     """
+
+    coverage_process: ClassVar[str] = "decomposition"
 
     season_length: int | list[int] | str = param(
         "auto", at_least=1, choices=("auto",), help="steps after which a season repeats, or several of them"

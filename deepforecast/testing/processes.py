@@ -1,0 +1,188 @@
+"""Processes that series can be drawn from: a model's intervals are checked on the process that its family assumes.
+
+A model names its process, `coverage_process = "random_walk"`, or draws series itself, by a method of the same signature:
+
+    def coverage_process(self, random, n_series, n_rows): ...     # an array of shape (n_series, n_rows)
+
+Errors have the standard deviation 1, levels are around 100: values are positive.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from deepforecast.core.forecaster import Forecaster
+from deepforecast.data.frames import Floats
+from deepforecast.errors import ParameterError, some
+from deepforecast.testing.worlds import SEASON
+
+Random = np.random.Generator
+LEVEL = 100.0
+BURN_IN = 50  # rows
+
+
+def season_of(model: Forecaster) -> int:
+    """The longest season of a model, a week where it says nothing of one."""
+    season: Any = getattr(model, "season_length", "auto")
+    lengths = season if isinstance(season, (list, tuple)) else [season]
+    return max((length for length in lengths if isinstance(length, int)), default=SEASON)
+
+
+def white_noise(model: Forecaster, random: Random, n_series: int, n_rows: int) -> Floats:
+    """y_t = level + e_t."""
+    return LEVEL + random.normal(size=(n_series, n_rows))
+
+
+def seasonal_noise(model: Forecaster, random: Random, n_series: int, n_rows: int) -> Floats:
+    """y_t = level + s_t + e_t, with a season s that repeats."""
+    return white_noise(model, random, n_series, n_rows) + _pattern(model, random, n_series, n_rows)
+
+
+def trend_and_season(model: Forecaster, random: Random, n_series: int, n_rows: int) -> Floats:
+    """y_t = level + b t + s_t + e_t."""
+    slope = random.uniform(-0.1, 0.1, size=(n_series, 1))
+    return seasonal_noise(model, random, n_series, n_rows) + slope * np.arange(n_rows)
+
+
+def random_walk(model: Forecaster, random: Random, n_series: int, n_rows: int) -> Floats:
+    """y_t = y_{t-1} + e_t."""
+    return LEVEL + random.normal(size=(n_series, n_rows)).cumsum(axis=1)
+
+
+def random_walk_with_drift(model: Forecaster, random: Random, n_series: int, n_rows: int) -> Floats:
+    """y_t = y_{t-1} + b + e_t."""
+    return random_walk(model, random, n_series, n_rows) + 0.3 * np.arange(n_rows)
+
+
+def seasonal_random_walk(model: Forecaster, random: Random, n_series: int, n_rows: int) -> Floats:
+    """y_t = y_{t-m} + e_t."""
+    season = season_of(model)
+    cycles = random.normal(size=(n_series, -(-n_rows // season), season)).cumsum(axis=1)
+    return LEVEL + _pattern(model, random, n_series, n_rows) + cycles.reshape(n_series, -1)[:, :n_rows]
+
+
+def seasonally_adjusted_random_walk(model: Forecaster, random: Random, n_series: int, n_rows: int) -> Floats:
+    """y_t = l_t + s_t, a random walk l_t and a season s that repeats."""
+    return random_walk(model, random, n_series, n_rows) + _pattern(model, random, n_series, n_rows)
+
+
+def local_level(model: Forecaster, random: Random, n_series: int, n_rows: int) -> Floats:
+    """y_t = l_t + e_t, l_t = l_{t-1} + u_t, u_t of the standard deviation 0.5."""
+    return LEVEL + 0.5 * random.normal(size=(n_series, n_rows)).cumsum(axis=1) + random.normal(size=(n_series, n_rows))
+
+
+def seasonal_local_level(model: Forecaster, random: Random, n_series: int, n_rows: int) -> Floats:
+    """y_t = l_t + s_t + e_t: a local level with a season that repeats."""
+    return local_level(model, random, n_series, n_rows) + _pattern(model, random, n_series, n_rows)
+
+
+def arima(model: Forecaster, random: Random, n_series: int, n_rows: int) -> Floats:
+    """phi(B) Phi(B^m) (1 - B)^d (1 - B^m)^D y_t = theta(B) Theta(B^m) e_t, of the model's orders; AR(1) if it searches."""
+    from scipy.signal import lfilter
+
+    p, d, q = getattr(model, "order", (1, 0, 0))
+    seasonal_p, seasonal_d, seasonal_q = getattr(model, "seasonal_order", (0, 0, 0))
+    season = season_of(model)
+    ar = np.polymul(_polynomial(-0.6, p, 1), _polynomial(-0.4, seasonal_p, season))
+    ma = np.polymul(_polynomial(0.4, q, 1), _polynomial(-0.4, seasonal_q, season))
+    stationary = lfilter(ma, ar, random.normal(size=(n_series, BURN_IN + n_rows)), axis=1)[:, BURN_IN:]
+    integration = np.ones(1)
+    for lag in [1] * d + [season] * seasonal_d:
+        integration = np.polymul(integration, _polynomial(-1.0, 1, lag))
+    return LEVEL + np.asarray(lfilter([1.0], integration, stationary, axis=1), dtype=np.float64)
+
+
+def exponential_smoothing(model: Forecaster, random: Random, n_series: int, n_rows: int) -> Floats:
+    """The innovations state space form of the model's error, trend and season: ETS(A,N,N) where it declares none.
+
+    Hyndman, Koehler, Ord, Snyder (2008), table 2.2 and 2.3, with alpha = 0.3, beta = 0.05, gamma = 0.1, phi = 0.9.
+    """
+    declared = model.get_params(deep=False)
+    trend, damped = declared.get("trend", "additive" if "beta" in declared else None), declared.get("damped", False)
+    seasonal, relative = declared.get("seasonal"), declared.get("error") == "multiplicative"
+    alpha, beta, gamma, phi = 0.3, 0.05, 0.1, 0.9 if damped is True else 1.0
+    level, slope = np.full(n_series, LEVEL), np.full(n_series, 0.2 if trend == "additive" else 0.0)
+    pattern = _pattern(model, random, n_series, season_of(model))
+    season = {"additive": pattern, "multiplicative": 1 + pattern / LEVEL}.get(str(seasonal), np.zeros_like(pattern))
+    y, errors = np.empty((n_series, n_rows)), random.normal(size=(n_series, n_rows))
+    for row in range(n_rows):
+        place = row % season.shape[1]
+        base, now = level + phi * slope, season[:, place]
+        factor = now if seasonal == "multiplicative" else np.ones(n_series)
+        mean = base * factor if seasonal == "multiplicative" else base + now
+        error = errors[:, row] * (mean / LEVEL if relative else 1.0)
+        y[:, row] = mean + error
+        level = base + alpha * error / factor
+        slope = phi * slope + (beta * error / factor if trend == "additive" else 0.0)
+        if seasonal in ("additive", "multiplicative"):
+            season[:, place] = now + gamma * error / (base if seasonal == "multiplicative" else 1.0)
+    return y
+
+
+def intermittent_demand(model: Forecaster, random: Random, n_series: int, n_rows: int) -> Floats:
+    """A demand in 3 of 10 rows, of 1 and a Poisson count with the mean 8; 0 in the others."""
+    demand = 1.0 + random.poisson(8.0, size=(n_series, n_rows))
+    return np.where(random.random(size=(n_series, n_rows)) < 0.3, demand, 0.0)
+
+
+def process_of_model(model: Forecaster, random: Random, n_series: int, n_rows: int) -> Floats:
+    """The process of the model that is wrapped."""
+    return _drawn(model.model, random, n_series, n_rows)  # type: ignore[attr-defined]
+
+
+def decomposition(model: Forecaster, random: Random, n_series: int, n_rows: int) -> Floats:
+    """A season that repeats, and the process of the model of the rest; a trend and noise if none is given."""
+    rest: Forecaster | None = model.trend_model  # type: ignore[attr-defined]
+    if rest is None:
+        return trend_and_season(model, random, n_series, n_rows)
+    return _drawn(rest, random, n_series, n_rows) + _pattern(model, random, n_series, n_rows)
+
+
+DEFAULT = "white_noise"
+PROCESSES = {
+    process.__name__: process
+    for process in (
+        white_noise, seasonal_noise, trend_and_season, random_walk, random_walk_with_drift, seasonal_random_walk,
+        seasonally_adjusted_random_walk, local_level, seasonal_local_level, arima, exponential_smoothing,
+        intermittent_demand, process_of_model, decomposition,
+    )
+}  # fmt: skip
+
+
+def draw(model: Forecaster, n_series: int, n_rows: int) -> Floats:
+    """Independent series of the process of a model, an array of shape (n_series, n_rows); the same each time."""
+    return _drawn(model, np.random.default_rng(1), n_series, n_rows)
+
+
+def name_of(model: Forecaster) -> str:
+    """The name of the process of a model."""
+    process = getattr(model, "coverage_process", DEFAULT)
+    return process if isinstance(process, str) else str(getattr(process, "__name__", "coverage_process"))
+
+
+def _drawn(model: Forecaster, random: Random, n_series: int, n_rows: int) -> Floats:
+    process = getattr(model, "coverage_process", DEFAULT)
+    if callable(process):
+        return np.asarray(process(random, n_series, n_rows), dtype=np.float64)
+    if process not in PROCESSES:
+        raise ParameterError(f"`coverage_process` must be one of {some(PROCESSES)} or a method, got {process!r}.")
+    return PROCESSES[process](model, random, n_series, n_rows)
+
+
+def _pattern(model: Forecaster, random: Random, n_series: int, n_rows: int) -> Floats:
+    """A season of each series with the mean 0 and a standard deviation of about 3, repeated."""
+    season = season_of(model)
+    pattern = 3 * random.normal(size=(n_series, season))
+    pattern -= pattern.mean(axis=1, keepdims=True)
+    return np.tile(pattern, -(-n_rows // season))[:, :n_rows]
+
+
+def _polynomial(coefficient: float, order: int, lag: int) -> Floats:
+    """1 + c B^lag + (c/2) B^(2 lag) + ..., as many terms as the order."""
+    found = np.zeros(order * lag + 1)
+    found[0] = 1.0
+    for number in range(1, order + 1):
+        found[number * lag] = coefficient / 2 ** (number - 1)
+    return found

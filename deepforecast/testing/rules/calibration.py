@@ -1,0 +1,60 @@
+"""Calibration: intervals cover the share of values that they say, on data from the process that the model assumes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from deepforecast.core.forecaster import Forecaster
+from deepforecast.testing import processes, worlds
+from deepforecast.testing.check import able, rule, unable
+from deepforecast.testing.expect import column, expect
+from deepforecast.testing.subject import Subject
+from deepforecast.testing.worlds import HORIZON
+
+# The standard error of a coverage is at most sqrt(c (1 - c) / N_SERIES), as if the steps of a series fell together: 2.0
+# points at 80 % and 1.1 points at 95 %. So every limit is over 3 standard errors away from the level.
+N_SERIES = 400
+N_ROWS = 12 * worlds.SEASON
+LIMITS = {80: (72.0, 88.0), 95: (90.0, 98.5)}  # percent
+
+
+@rule(able("distribution"), slow="coverage_slow")
+def intervals_cover_their_level(subject: Subject) -> None:
+    """On data from the process of the model, 80 % intervals cover 72 to 88 % of the values, 95 % ones 90 to 98.5 %."""
+    _expect_coverage(subject.make(**subject.coverage_example))
+
+
+@rule(unable("distribution"), slow="coverage_slow")
+def conformal_intervals_cover_their_level(subject: Subject) -> None:
+    """The same of a model without a distribution, with `intervals="conformal"`."""
+    _expect_coverage(subject.make(**subject.coverage_example, intervals="conformal"))
+
+
+def coverage(model: Forecaster) -> dict[int, tuple[float, float]]:
+    """By level, the percentage of values in the intervals, and the one that intervals of that level would cover.
+
+    The two are the same but for a smallest value that is as frequent as the lower tail, e.g. the 0 of intermittent demand: no
+    value lies below the interval then, and half of the misses remain.
+    """
+    y = processes.draw(model, N_SERIES, N_ROWS + HORIZON)
+    history = worlds.together(*(worlds.of_values(row[:N_ROWS], f"s{number:03d}") for number, row in enumerate(y)))
+    actual = y[:, N_ROWS:].reshape(-1)
+    found = model.fit(history).predict(level=list(LIMITS))
+    shares = {}
+    for level in LIMITS:
+        lower, upper = (column(found, f"{model.name}-{side}-{level}") for side in ("lo", "hi"))
+        tail = (100 - level) / 2
+        nominal = level + tail if 100 * np.mean(actual == actual.min()) > tail else float(level)
+        shares[level] = 100 * float(np.mean((lower <= actual) & (actual <= upper))), nominal
+    return shares
+
+
+def _expect_coverage(model: Forecaster) -> None:
+    for level, (found, nominal) in coverage(model).items():
+        misses = (100 - nominal) / (100 - level)
+        lowest, highest = (100 - misses * (100 - limit) for limit in LIMITS[level])
+        expect(
+            lowest <= found <= highest,
+            f"the {level} % interval covers {found:.1f} % of the values of the process {processes.name_of(model)}, "
+            f"not {lowest:g} to {highest:g} %",
+        )
