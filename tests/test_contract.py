@@ -18,7 +18,15 @@ EVERY = testing.cases(list(MODELS))  # of the index only: what other tests regis
 QUICK = set(map(str, testing.representative(EVERY)))
 
 
-KNOWN_FAILURES: dict[tuple[str, str], str] = {}  # of a model and a rule: the figure that is off
+CONFORMAL = "conformal_intervals_cover_their_level"
+KNOWN_FAILURES = {  # of a model and a rule: what is off, and by how much
+    ("CatBoost", CONFORMAL): "80 % intervals cover 94.5 %: errors on a trend are those of a fit to half of the rows",
+    ("GradientBoosting", CONFORMAL): "80 % intervals cover 95.6 %: errors on a trend are those of a fit to half of the rows",
+    ("LightGBM", CONFORMAL): "80 % intervals cover 95.2 %: errors on a trend are those of a fit to half of the rows",
+    ("LinearModel.1", CONFORMAL): "80 % intervals cover 89.7 %: errors on a trend are those of a fit to half of the rows",
+    ("Regression", CONFORMAL): "80 % intervals cover 94.7 %: errors on a trend are those of a fit to half of the rows",
+    ("XGBoost", CONFORMAL): "80 % intervals cover 95.5 %: errors on a trend are those of a fit to half of the rows",
+}
 
 
 def marked(case: testing.Case) -> Any:

@@ -22,6 +22,10 @@ What a model may say of itself to the checks, each if it needs to:
 - `package`, a name: what has to be installed for the model, if that does not come with its library; else all is skipped
 - `family`, a name: of models that share the code of some rules, so that `representative` cases need one of them only
 - `learning_example`, a dict: what to change of these where a check needs a model that has learnt an effect in the data
+- `coverage_process`, the process that its intervals assume: a name in `testing.processes`, or a method that draws series from
+  it, `coverage_process(random, n_series, n_rows)`, an array of that shape; white noise if it declares none
+- `coverage_example`, a dict: what to change of its parameters where the coverage of its intervals is measured on that process
+- `coverage_slow`, a bool: whether that takes over two seconds (`case.slow` tells a test runner)
 - `device_step(device)`: a forward and a backward step of its network on a device, tensors only pretending (FakeTensorMode)
 """
 

@@ -27,7 +27,7 @@ class Check:
 
     packages: what has to be installed to check it.
     shared: whether it exercises only code that the models of a family share (`Subject.family`).
-    slow: the attribute by which a model class says that this rule takes it over two seconds.
+    slow: the attribute by which a model says that this rule takes it over two seconds.
     """
 
     name: str

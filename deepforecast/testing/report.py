@@ -37,7 +37,7 @@ class Case:
     @property
     def slow(self) -> bool:
         """Whether the model declares that this rule takes it over two seconds."""
-        return self.check.slow is not None and bool(getattr(self.subject.cls, self.check.slow, False))
+        return self.check.slow is not None and bool(getattr(self.subject.make(), self.check.slow, False))
 
     def run(self) -> None:
         """Raise `RuleBroken` unless the model keeps the rule."""

@@ -44,6 +44,11 @@ class LinearModel(Regressive):
     gives_several: ClassVar[bool] = True
     gives_shares: ClassVar[bool] = True
 
+    @property
+    def coverage_slow(self) -> bool:
+        """Whether measuring the coverage of its intervals takes over two seconds."""
+        return self.per_series
+
     @classmethod
     def examples(cls) -> list[dict[str, Any]]:
         """What the contract checks try: every strategy, one for all and one for each."""

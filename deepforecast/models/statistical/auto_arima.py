@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -65,6 +65,8 @@ class AutoARIMA(ArimaFamily):
     approximation: bool | str = param("auto", choices=("auto",), help="search by the conditional likelihood; auto: long series")
     long_season: int = param(24, at_least=2, help="seasons of so many steps are Fourier terms")
     max_waves: int = param(12, at_least=1, at_most=100, help="most Fourier waves of a long season")
+
+    coverage_slow: ClassVar[bool] = True
 
     @classmethod
     def examples(cls) -> list[dict[str, Any]]:
