@@ -48,7 +48,7 @@ def trend_and_season(model: Forecaster, random: Random, n_series: int, n_rows: i
 
 def random_walk(model: Forecaster, random: Random, n_series: int, n_rows: int) -> Floats:
     """y_t = y_{t-1} + e_t."""
-    return LEVEL + random.normal(size=(n_series, n_rows)).cumsum(axis=1)
+    return np.asarray(LEVEL + random.normal(size=(n_series, n_rows)).cumsum(axis=1))
 
 
 def random_walk_with_drift(model: Forecaster, random: Random, n_series: int, n_rows: int) -> Floats:
@@ -88,9 +88,9 @@ def arima(model: Forecaster, random: Random, n_series: int, n_rows: int) -> Floa
     ar = np.polymul(_polynomial(-0.6, p, 1), _polynomial(-0.4, seasonal_p, season))
     ma = np.polymul(_polynomial(0.4, q, 1), _polynomial(-0.4, seasonal_q, season))
     stationary = lfilter(ma, ar, random.normal(size=(n_series, BURN_IN + n_rows)), axis=1)[:, BURN_IN:]
-    integration = np.ones(1)
+    integration: Floats = np.ones(1)
     for lag in [1] * d + [season] * seasonal_d:
-        integration = np.polymul(integration, _polynomial(-1.0, 1, lag))
+        integration = np.asarray(np.polymul(integration, _polynomial(-1.0, 1, lag)), dtype=np.float64)
     return LEVEL + np.asarray(lfilter([1.0], integration, stationary, axis=1), dtype=np.float64)
 
 

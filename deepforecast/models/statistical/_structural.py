@@ -31,6 +31,7 @@ class Structural(Statistical):
     """Estimated by statsmodels, a series in a process of its own; what is learned are the matrices of its state space."""
 
     coverage_process: ClassVar[str] = "local_level"
+    coverage_slow: ClassVar[bool] = True
 
     capabilities = Capabilities(
         future=True, categorical=True, missing=True, distribution="analytic", simulates=True, explains=True, precision=1e-3
