@@ -60,7 +60,7 @@ def seasonal_random_walk(model: Forecaster, random: Random, n_series: int, n_row
     """y_t = y_{t-m} + e_t."""
     season = season_of(model)
     cycles = random.normal(size=(n_series, -(-n_rows // season), season)).cumsum(axis=1)
-    return LEVEL + _pattern(model, random, n_series, n_rows) + cycles.reshape(n_series, -1)[:, :n_rows]
+    return np.asarray(LEVEL + _pattern(model, random, n_series, n_rows) + cycles.reshape(n_series, -1)[:, :n_rows])
 
 
 def seasonally_adjusted_random_walk(model: Forecaster, random: Random, n_series: int, n_rows: int) -> Floats:
