@@ -1,0 +1,131 @@
+"""The types that mypy finds: of the receivers of attributes, and of what is called."""
+
+from __future__ import annotations
+
+import ast
+import gc
+import sys
+from bisect import bisect_left
+from collections.abc import Iterable
+from itertools import accumulate
+from pathlib import Path
+
+from mypy import build, nodes, types
+from mypy.modulefinder import BuildSource
+from mypy.options import Options
+from sources import SEARCH_PATHS, Source
+
+UNTYPED = (  # too large to follow, or without annotations: their values are Any
+    "joblib threadpoolctl plotly scipy sklearn statsmodels tqdm pyarrow pandas safetensors numba skops onnx onnxruntime "
+    "onnxscript yaml rdata matplotlib lightgbm xgboost catboost optuna hypothesis pytorch_lightning torchmetrics"
+).split()
+Span = tuple[int, int, int, int]
+
+
+class Types:
+    """Types of expressions, and the classes of the project, from one run of mypy.
+
+    mypy does not say of an expression in which file it is. So lines are numbered through all files: each one is preceded by
+    as many empty lines as those before it have.
+    """
+
+    def __init__(self, root: Path, sources: list[Source], wanted: dict[Source, set[Span]]) -> None:
+        stubbed = {source.module for source in sources if source.path.suffix == ".pyi"}
+        seen = [source for source in sources if source.path.suffix == ".pyi" or source.module not in stubbed]
+        ends = list(accumulate(len(source.lines) + 1 for source in seen))
+        starts = [0, *ends]
+        built = _build(root, [(source, starts[i]) for i, source in enumerate(seen)])
+        self._types: dict[Source, dict[Span, types.Type]] = {source: {} for source in seen}
+        infos = {info for source in seen for info in _classes(built.files[source.module].names, source.module)}
+        for node, kind in built.types.items():
+            i = bisect_left(ends, node.line)
+            if i >= len(seen) or node.end_line is None:
+                continue
+            span = (node.line - starts[i], node.column, node.end_line - starts[i], node.end_column or 0)
+            if span in wanted.get(seen[i], ()):
+                self._types[seen[i]][span] = kind
+                infos |= {info for each in _flat(kind) if (info := instance_of(each)) is not None}
+        places = {source.module: starts[i] for i, source in enumerate(seen) if source.host is None}
+        self.infos = {  # by module and line
+            (info.module_name, info.defn.line - places[info.module_name]): info
+            for info in infos
+            if info.module_name in places
+        }
+
+    def of(self, source: Source, node: ast.expr) -> list[types.ProperType]:
+        """The types of an expression, those of a union apart and None left out; `AnyType` alone where it has none."""
+        kind = self._types.get(source, {}).get(span_of(node))
+        return [types.AnyType(types.TypeOfAny.unannotated)] if kind is None else list(_flat(kind))
+
+
+def _classes(names: nodes.SymbolTable, outer: str) -> Iterable[nodes.TypeInfo]:
+    for name, symbol in names.items():
+        if isinstance(symbol.node, nodes.TypeInfo) and symbol.node.fullname == f"{outer}.{name}":
+            yield symbol.node
+            yield from _classes(symbol.node.names, symbol.node.fullname)
+
+
+def span_of(node: ast.expr) -> Span:
+    """The position of an expression as mypy has it."""
+    return node.lineno, node.col_offset, node.end_lineno or 0, node.end_col_offset or 0
+
+
+def _flat(kind: types.Type) -> Iterable[types.ProperType]:
+    proper = types.get_proper_type(kind)
+    if isinstance(proper, types.UnionType):
+        for each in proper.items:
+            yield from _flat(each)
+    elif isinstance(proper, types.TypeVarType):
+        if proper.values:
+            for each in proper.values:
+                yield from _flat(each)
+        else:
+            yield from _flat(proper.upper_bound)
+    elif not isinstance(proper, types.NoneType | types.UninhabitedType):
+        yield proper
+
+
+def instance_of(kind: types.ProperType) -> nodes.TypeInfo | None:
+    """The class of which the value is, or the class itself where the value is a class."""
+    if isinstance(kind, types.Instance):
+        return kind.type
+    if isinstance(kind, types.TupleType):
+        return kind.partial_fallback.type
+    if isinstance(kind, types.TypedDictType | types.LiteralType):
+        return kind.fallback.type
+    if isinstance(kind, types.TypeType):
+        inner = next(iter(_flat(kind.item)), None)
+        return inner and instance_of(inner)
+    if isinstance(kind, types.FunctionLike) and kind.is_type_obj():
+        return kind.type_object()
+    return None
+
+
+def definition_of(kind: types.ProperType) -> nodes.SymbolNode | None:
+    """The function that a value is."""
+    return kind.definition if isinstance(kind, types.CallableType) else None
+
+
+def _build(root: Path, sources: list[tuple[Source, int]]) -> build.BuildResult:
+    options = Options()
+    options.export_types = True
+    options.check_untyped_defs = True
+    options.incremental = True  # other packages come from the cache; a source with a text never does
+    options.cache_dir = str(root / "build" / "rename-cache")
+    options.ignore_missing_imports = True
+    options.follow_imports = "silent"
+    options.namespace_packages = True
+    options.explicit_package_bases = True
+    options.python_version = sys.version_info[:2]
+    options.python_executable = sys.executable
+    options.mypy_path = [str(root), *(str(root / folder) for folder in SEARCH_PATHS)]
+    for package in UNTYPED:
+        for pattern in (package, f"{package}.*"):
+            options.per_module_options[pattern] = {"follow_imports": "skip", "ignore_missing_imports": True}
+    options.build_per_module_cache()
+    gc.disable()  # nothing of it is freed before the end
+    inputs = []
+    for each, blank in sources:
+        path = each.path if each.host is None else each.path.with_name(each.module.rpartition(".")[2] + ".py")
+        inputs.append(BuildSource(str(path), each.module, "\n" * blank + each.text, followed=False))
+    return build.build(inputs, options)
