@@ -86,6 +86,8 @@ class Plan:
         self.argument_names: dict[Scope, Names] = {}  # function -> its own arguments
         self.member_keys: list[tuple[str, str, str]] = []
         self._foreign: set[str] | None = None
+        self._words: dict[Text, set[str]] = {}
+        self._families: dict[tuple[str, str], set[str]] = {}
         self._spans: dict[Source, list[tuple[int, int, Scope]]] = {}
         self._read_functions_and_globals()
 
@@ -399,13 +401,32 @@ class Plan:
             if news == {None} and any(info is not None and info.fallback_to_any and not info.get(name) for info in infos):
                 return news, "a base class is unknown"
             return news, ""
-        others = [info for info in self.definers[name] if info.module_name in (source.module,) or not _is_test(info.module_name)]
+        others = [info for info in self.definers[name] if info.module_name == source.module or not _is_test(info.module_name)]
         news = {self.new_member(info, name) for info in others}
-        if not kinds:
+        if not kinds or news == {None}:
             return {None}, ""
-        if len(news) == 1 and None not in news and name not in self.foreign:
+        if len(news) == 1 and name not in self.foreign and any(self._near(source, info) for info in others):
             return news, "no type is known"
-        return {None}, "no type is known"
+        return {None}, "no type is known" if any(self._near(source, info) for info in self.members[name]) else ""
+
+    def _near(self, source: Source, info: nodes.TypeInfo) -> bool:
+        """Whether a file may well handle objects of a class: it is beside it, or speaks of it."""
+        room = info.module_name.rpartition(".")[0]
+        return source.module.startswith((f"{room}.", f"tests.{room.partition('.')[2]}.")) or self.speaks_of(source, info.module_name, info.name)
+
+    def speaks_of(self, text: Text, module: str, name: str) -> bool:
+        """Whether the module, or the class or function (or one derived from it), is named in a text."""
+        if text not in self._words:
+            self._words[text] = set(re.findall(r"\w+", text.text))
+        return not self._words[text].isdisjoint(self._family_names(module, name))
+
+    def _family_names(self, module: str, name: str) -> set[str]:
+        key = (module, name)
+        if key not in self._families:
+            bases = {self.info_of.get(scope) for scope in self.scopes(module, name, "classes")} - {None}
+            names = {info.name for info in self.infos if bases & set(info.mro)}
+            self._families[key] = {name, module.rpartition(".")[2], *names}
+        return self._families[key]
 
     @property
     def foreign(self) -> set[str]:
@@ -665,7 +686,7 @@ class Plan:
                     new = self.new_global(source.module, match.group())
                     source.replace(source.start(node) + match.start(), match.group(), new)
             return
-        if not name.isidentifier() or name not in self.old_names:
+        if name not in self.owners:
             return
         new = name
         if kind == "export":
@@ -686,8 +707,11 @@ class Plan:
                     self.note("Decide by hand: names of attributes in strings", source, source.start(node), f"{name}: {remark}")
         if new != name:
             source.replace(source.text.index(name, source.start(node)), name, new)
-        elif kind != "attribute" and name in self.public_names and source.module != "deepforecast":
+        elif kind != "attribute" and self._spoken_of(source, name):
             self.note("Decide by hand: strings equal to a name", source, source.start(node), name)
+
+    def _spoken_of(self, text: Text, name: str) -> bool:
+        return any(self.speaks_of(text, *owner) for owner in self.owners.get(name, ()))
 
     def uses(self, source: Source) -> dict[int, tuple[str, Any]]:
         """What strings are for: the node's id -> kind, and what it is about."""
@@ -731,11 +755,16 @@ class Plan:
 
     def read_names(self) -> None:
         """The names that change, for the search in strings."""
-        arguments_ = {old for names in [*self.table.parameters.values()] for old in names} | self.renamed_arguments
-        globals_ = {name for _, name in self.globals}
-        self.old_names = {*globals_, *self.members, *arguments_}
-        self.parameters = {old for names in self.table.parameters.values() for old in names}
-        self.public_names = {n for n in {*globals_, *self.members, *self.parameters} if not n.startswith("_") or len(n) > 6}
+        owners: dict[str, set[tuple[str, str]]] = defaultdict(set)  # old name -> module and class or function
+        for key, names in self.table.parameters.items():
+            for old in names:
+                owners[old].add((key.partition(":")[0], key.partition(":")[2].split(".")[0]))
+        self.parameters = set(owners)
+        for module, name in self.globals:
+            owners[name].add((module, name))
+        for module, qualname, _ in self.member_keys:
+            owners[qualname.rpartition(".")[2]].add((module, qualname.split(".")[0]))
+        self.owners = owners
         self._uses: dict[Source, dict[int, tuple[str, Any]]] = {}
 
     def edit_texts(self) -> None:
@@ -746,7 +775,7 @@ class Plan:
             self._mentions(text, 0, text.text)
             if text.path.suffix == ".md":
                 for match in re.finditer(r"`(\w+)(?:=[^`]*|\(\))?`", text.text):
-                    if match.group(1) in self.public_names and match.start(1) not in text.edits:
+                    if match.start(1) not in text.edits and self._spoken_of(text, match.group(1)):
                         self._note_text("Decide by hand: names in pages", text, match.start(1), match.group(1))
         for source in self.sources:
             if source.host is None:
@@ -854,7 +883,7 @@ class Plan:
             for match in re.finditer(r"\b(\w+)=|`(\w+)`", piece):
                 name = match.group(1) or match.group(2)
                 start = first + match.start()
-                if name in self.parameters and not any(start <= place <= start + 1 for place in source.edits):
+                if name in self.parameters and self._spoken_of(source, name) and not any(start <= place <= start + 1 for place in source.edits):
                     self.note("Decide by hand: parameters named in text", source, start, name)
 
     def _innermost(self, source: Source, line: int) -> Scope:
