@@ -81,7 +81,7 @@ def main() -> int:
 def run(name: str, told: dict[str, Any], seed: int) -> tuple[float, float, float]:
     """Mass on the answer, mean absolute error, and seconds of the fit."""
     score: dict[str, Any] = {"attention": None} if name == "none" else {"attention": name, **BY_ROW}
-    model = Seq2Seq(HORIZON, input_size=INPUT, seed=seed, **score, **COMMON, **told)
+    model = Seq2Seq(horizon=HORIZON, input_size=INPUT, seed=seed, **score, **COMMON, **told)
     start = time.process_time()
     model.fit(copies(LEARNED, 400, seed=0))
     seconds = time.process_time() - start

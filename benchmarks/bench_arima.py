@@ -61,7 +61,7 @@ def beside(train: pd.DataFrame, test: pd.DataFrame, folder: Path) -> tuple[list[
     """The table, how many times faster ours is, and what it ran on."""
     series = train["unique_id"].nunique()
     head = train[train["unique_id"] == train["unique_id"].iloc[0]]
-    AutoARIMA(HORIZON, season_length=SEASON).fit(head, freq=1).predict()  # compiles
+    AutoARIMA(horizon=HORIZON, season_length=SEASON).fit(head, freq=1).predict()  # compiles
     spent, forecast, table = timed(train, SEASON, HORIZON)
     seconds, versions, found = theirs(train, SEASON, HORIZON, folder)
     other = test[["unique_id", "ds"]].assign(**{PEER: found["forecast"].to_numpy()})
@@ -85,7 +85,7 @@ def beside(train: pd.DataFrame, test: pd.DataFrame, folder: Path) -> tuple[list[
 def timed(frame: pd.DataFrame, season: int, horizon: int) -> tuple[float, pd.DataFrame, pd.DataFrame]:
     """CPU seconds of ours, the forecast, and the orders."""
     start = time.process_time()
-    model = AutoARIMA(horizon, season_length=season).fit(frame, freq=1)
+    model = AutoARIMA(horizon=horizon, season_length=season).fit(frame, freq=1)
     forecast = model.predict()
     return time.process_time() - start, forecast, model.parameters()
 

@@ -19,7 +19,7 @@ from beside_smoothing import HORIZON, NEEDED, SEASON, beside
 from deepforecast import AutoCES
 from deepforecast.models.statistical._ces import PARAMETERS
 
-MODELS = {"AutoCES": AutoCES(HORIZON, season_length=SEASON)}
+MODELS = {"AutoCES": AutoCES(horizon=HORIZON, season_length=SEASON)}
 
 
 def main() -> int:

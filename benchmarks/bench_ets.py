@@ -80,7 +80,7 @@ def main() -> int:
 def ours(train: pd.DataFrame) -> tuple[float, dict[str, np.ndarray], pd.DataFrame]:
     """CPU seconds, what was found, and the forecast."""
     start = time.process_time()
-    fitted = AutoETS(HORIZON, season_length=SEASON).fit(train, freq=1)
+    fitted = AutoETS(horizon=HORIZON, season_length=SEASON).fit(train, freq=1)
     forecast = fitted.predict()
     seconds = time.process_time() - start
     learned = fitted.state_.learned
@@ -149,7 +149,7 @@ def spent(number: int, length: int) -> float:
     keys = {"unique_id": np.repeat(np.arange(number), length), "ds": np.tile(np.arange(length), number)}
     frame = pd.DataFrame({**keys, "y": y.reshape(-1)})
     start = time.process_time()
-    AutoETS(HORIZON, season_length=SEASON).fit(frame, freq=1)
+    AutoETS(horizon=HORIZON, season_length=SEASON).fit(frame, freq=1)
     return 1e3 * (time.process_time() - start) / number
 
 

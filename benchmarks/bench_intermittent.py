@@ -21,12 +21,12 @@ from deepforecast import ADIDA, IMAPA, TSB, Croston, Naive, datasets
 HORIZON = 28
 NEEDED = 5  # times faster, all six together
 MODELS = {
-    "classic": Croston(HORIZON),
-    "sba": Croston(HORIZON, variant="sba"),
-    "optimized": Croston(HORIZON, variant="optimized"),
-    "tsb": TSB(HORIZON, alpha_size=0.1, alpha_probability=0.1),
-    "adida": ADIDA(HORIZON),
-    "imapa": IMAPA(HORIZON),
+    "classic": Croston(horizon=HORIZON),
+    "sba": Croston(horizon=HORIZON, variant="sba"),
+    "optimized": Croston(horizon=HORIZON, variant="optimized"),
+    "tsb": TSB(horizon=HORIZON, alpha_size=0.1, alpha_probability=0.1),
+    "adida": ADIDA(horizon=HORIZON),
+    "imapa": IMAPA(horizon=HORIZON),
 }
 
 
@@ -55,8 +55,8 @@ def main() -> int:
         "",
         f"M5, store CA_1: {train['unique_id'].nunique():,} items, {len(train):,} days, {100 * (train['y'] == 0).mean():.0f} %",
         f"of them without a sale; {HORIZON} days ahead. CPU seconds on one thread, from frame to frame (`Naive` takes",
-        f"{ours(Naive(HORIZON), train, 'D', rounds)['seconds']:.3f}), medians of {rounds} runs. RMSSE: root of the mean of",
-        "squared errors over those of the naive forecast in the history. Equal: to 1e-6 (and the largest difference). Above:",
+        f"{ours(Naive(horizon=HORIZON), train, 'D', rounds)['seconds']:.3f}), medians of {rounds} runs. RMSSE: root of the mean "
+        "of squared errors over those of the naive forecast in the history. Equal: to 1e-6 (and the largest difference). Above:",
         "share of the days above the upper bound, and at or above it; where bands are right, 2.5 and 10 % lie between.",
         "",
         "| model | ours | theirs | times | RMSSE | equal | above hi-95 | above hi-80 |",

@@ -24,8 +24,8 @@ from deepforecast import MSTL, Naive, datasets, decompose
 HORIZON = 48
 NEEDED = 5  # times faster
 MODELS = {
-    "mstl": MSTL(HORIZON, season_length=[24, 168]),
-    "mstl_naive": MSTL(HORIZON, season_length=[24, 168], trend_model=Naive()),
+    "mstl": MSTL(horizon=HORIZON, season_length=[24, 168]),
+    "mstl_naive": MSTL(horizon=HORIZON, season_length=[24, 168], trend_model=Naive()),
 }
 
 

@@ -87,7 +87,7 @@ def run(name: str, data: Data, given: Any) -> list[str]:
     if windows:
         test = test[test.groupby("unique_id").cumcount() < windows * horizon]
     steps = {"max_steps": 50} if given.quick else {}
-    found = {"SeasonalNaive": ours(SeasonalNaive(horizon, season_length=data.season), train, test, data, windows)}
+    found = {"SeasonalNaive": ours(SeasonalNaive(horizon=horizon, season_length=data.season), train, test, data, windows)}
     for kind in given.models:
         model = getattr(deepforecast, kind)(horizon, **steps)
         found[kind] = ours(model, train, test, data, windows)

@@ -89,7 +89,7 @@ def ablation(given: Any) -> list[str]:
 def changes(name: str) -> list[dict[str, Any]]:
     """What is tried: the parts of the recipe, each taken away or replaced."""
     horizon, _ = FREQUENCIES[name]
-    usual = NBEATS(horizon)
+    usual = NBEATS(horizon=horizon)
     other = "windows" if usual.draw == "series" else "series"
     return [
         {},
@@ -121,7 +121,7 @@ def run(name: str, change: dict[str, Any], given: Any, held_out: bool) -> Said:
     train, test = read(name, given.sample, held_out)
     wall, cpu = time.perf_counter(), time.process_time()
     points = change.get("head") == "point"
-    model = NBEATS(horizon, season_length=season, **change).fit(train)
+    model = NBEATS(horizon=horizon, season_length=season, **change).fit(train)
     said = model.predict(**({} if points else {"quantiles": QUANTILES}))
     found = {"wall": time.perf_counter() - wall, "cpu": time.process_time() - cpu, "series": int(train["unique_id"].nunique())}
     metrics = ["smape", "mase", *([] if points else ["weighted_quantile_loss"])]

@@ -40,7 +40,7 @@ def main() -> None:
     for told in (False, True):
         for name, ahead in SETS.items():
             rows = first_days(name, options.days)
-            models = {"Prophet": Prophet(HORIZON), "NeuralProphet": NeuralProphet(HORIZON, input_size=LAGS)}
+            models = {"Prophet": Prophet(horizon=HORIZON), "NeuralProphet": NeuralProphet(horizon=HORIZON, input_size=LAGS)}
             label = f"{name}, {' and '.join(ahead)} known ahead" if told else f"{name}, no columns"
             lines += scored(label, rows, options.days, models, {"future": list(ahead)} if told else {})
             if options.write:

@@ -79,7 +79,7 @@ def run(name: str, data: Data) -> list[str]:
     ahead = test.drop(columns="y") if data.future else None
     forecasts, seconds = test[["unique_id", "ds"]], {}
     ours = LightGBM(horizon=horizon, season_length=data.seasons)
-    others = [(SeasonalNaive(horizon, season_length=season), {}), (AutoETS(horizon, season_length=season), {})]
+    others = [(SeasonalNaive(horizon=horizon, season_length=season), {}), (AutoETS(horizon=horizon, season_length=season), {})]
     for model, declared in [(ours, columns), *others]:
         start = time.perf_counter()
         history = train if declared else train[keys]

@@ -20,8 +20,8 @@ from deepforecast import AutoTheta
 from deepforecast.models.statistical import _theta
 
 MODELS = {
-    "AutoTheta": AutoTheta(HORIZON, season_length=SEASON),
-    "AutoTheta, by their loss": AutoTheta(HORIZON, season_length=SEASON, objective="squares", criterion="mse"),
+    "AutoTheta": AutoTheta(horizon=HORIZON, season_length=SEASON),
+    "AutoTheta, by their loss": AutoTheta(horizon=HORIZON, season_length=SEASON, objective="squares", criterion="mse"),
 }
 
 

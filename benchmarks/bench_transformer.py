@@ -68,7 +68,9 @@ def main() -> int:
 def model(**given: Any) -> Any:
     import deepforecast
 
-    return deepforecast.Transformer(HORIZON, **{**SIZES, "calendar": None, "head": "point", "batch_size": BATCH, **given})
+    return deepforecast.Transformer(
+        horizon=HORIZON, **{**SIZES, "calendar": None, "head": "point", "batch_size": BATCH, **given}
+    )
 
 
 def ours(steps: int, dropout: list[float]) -> dict[str, Said]:

@@ -45,7 +45,7 @@ def main() -> int:
     for rows in given.inputs:
         for seed in range(given.seeds):
             start = time.process_time()
-            model = Transformer(HORIZON, input_size=rows, seed=seed, **({"max_steps": 10} if given.quick else {}))
+            model = Transformer(horizon=HORIZON, input_size=rows, seed=seed, **({"max_steps": 10} if given.quick else {}))
             model.fit(train)
             middle = time.process_time()
             errors = np.concatenate([told - true for told, true in forecasts(model, frame, 24 if given.quick else 1, rows)])
@@ -68,7 +68,7 @@ def patches(frame: pd.DataFrame, train: pd.DataFrame, quick: bool) -> list[str]:
             steps = 3 if quick else 300
             start = time.process_time()
             told = {"d_model": 32, "batch_size": 64, "max_steps": steps, "seed": seed, "patch_length": length}
-            model = Transformer(HORIZON, input_size=96, **told).fit(train)
+            model = Transformer(horizon=HORIZON, input_size=96, **told).fit(train)
             seconds.append(time.process_time() - start)
             errors.append(np.concatenate([said - true for said, true in forecasts(model, frame, 24, 96, TRAIN)]))
         mse = ", ".join(f"{(one**2).mean():.4f}" for one in errors)

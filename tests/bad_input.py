@@ -60,7 +60,7 @@ KINDS = pytest.mark.parametrize("subject", marked(one_of_each_kind(EVERY)), ids=
 
 
 def sn(h: int = 5) -> SeasonalNaive:
-    return SeasonalNaive(h, season_length=7)
+    return SeasonalNaive(horizon=h, season_length=7)
 
 
 def made(subject: Subject, h: int = 5) -> Forecaster:

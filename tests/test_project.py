@@ -149,7 +149,6 @@ def test_readme_code_that_fails_is_noticed() -> None:
 
 def test_types_are_shipped() -> None:
     assert (ROOT / "deepforecast" / "py.typed").is_file()
-    assert (ROOT / "deepforecast" / "__init__.pyi").is_file()
 
 
 def test_no_file_speaks_of_one_machine() -> None:

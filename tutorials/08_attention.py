@@ -448,7 +448,7 @@ settings = {
     **{"head": "point", "loss": "mse", "scaler": "none", "calendar": None, "seed": 1},
     **{"batch_size": 64, "learning_rate": 5e-3, "max_steps": 20 if SHORT else 500},
 }
-model = Transformer(STEPS, **settings).fit(framed(differences(3000, seed=0)))
+model = Transformer(horizon=STEPS, **settings).fit(framed(differences(3000, seed=0)))
 error = ((model.predict(frame=history)["Transformer"].to_numpy() - truth["y"].to_numpy()) ** 2).mean()
 print(f"mean squared error {error:.3f}")
 assert SHORT or error < 0.05

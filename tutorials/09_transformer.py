@@ -271,8 +271,8 @@ assert anew[-1] > 20 * anew[0]
 # %%
 frame = datasets.generate(20, 300, seed=3)
 history = frame[frame.groupby("unique_id").cumcount() < 286]
-model = Transformer(14, input_size=56, output="autoregressive", head="bins", d_model=32, n_heads=4, n_layers=1, patch_length=7,
-                    max_steps=20 if SHORT else 300, batch_size=64).fit(history)  # fmt: skip
+model = Transformer(horizon=14, input_size=56, output="autoregressive", head="bins", d_model=32, n_heads=4, n_layers=1,
+                    patch_length=7, max_steps=20 if SHORT else 300, batch_size=64).fit(history)  # fmt: skip
 
 # %% [markdown]
 # **Greedy**: each step is told the median of the one before. One path, cheap, the same each time. **Sampling** (ancestral):

@@ -70,8 +70,8 @@ STEPS = 30 if SHORT else 300
 class GrowingSeason(Forecaster):
     """Last year's values, raised by the growth of the year before."""
 
-    season: int = param(12, at_least=2, help="steps of a year")
-    share: float = param(0.8, at_least=0, at_most=1, low=0.0, high=1.0, help="how much of the growth is believed")
+    season: int = param(default=12, at_least=2, help="steps of a year")
+    share: float = param(default=0.8, at_least=0, at_most=1, low=0.0, high=1.0, help="how much of the growth is believed")
 
     capabilities = Capabilities(local=True, scale_equivariant=True, domain="positive", distribution="analytic")
 
@@ -263,8 +263,8 @@ plot(elnino, average.predict(), max_history=60)
 class LastPlaces(Forecaster):
     """The mean of the last values at the same place of the season."""
 
-    season: int = param(12, at_least=1, help="steps of a season")
-    turns: int = param(3, at_least=1, help="seasons that are averaged")
+    season: int = param(default=12, at_least=1, help="steps of a season")
+    turns: int = param(default=3, at_least=1, help="seasons that are averaged")
 
     capabilities = Capabilities(local=True, scale_equivariant=True, shift_equivariant=True)
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import types
 import typing
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from deepforecast.core.forecaster import Forecaster
+from deepforecast.core.kinds import alternatives
 from deepforecast.core.params import Param, declared
 from deepforecast.errors import ParameterError, shown
 
@@ -33,10 +33,12 @@ def value_of(text: str | Sequence[str], cls: type, name: str) -> Any:
 
 
 def kinds_of(annotation: Any) -> tuple[Any, ...]:
-    """The members of a union, or the one type."""
-    if typing.get_origin(annotation) in (typing.Union, types.UnionType):
-        return typing.get_args(annotation)
-    return (annotation,)
+    """The types of a union, or the one type; a `Literal` is of the types of its values."""
+    kinds: dict[Any, None] = {}
+    for kind in alternatives(annotation):
+        literal = typing.get_origin(kind) is typing.Literal
+        kinds |= dict.fromkeys(map(type, typing.get_args(kind)) if literal else (kind,))
+    return tuple(kinds)
 
 
 def is_list(kind: Any) -> bool:

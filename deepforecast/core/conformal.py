@@ -13,7 +13,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Literal, Self, get_args
 
 import numpy as np
 
@@ -22,7 +22,8 @@ from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.panel import Panel
 from deepforecast.errors import CalibrationError, CapabilityError
 
-METHODS = ("split", "adaptive")
+Method = Literal["split", "adaptive"]
+METHODS: tuple[str, ...] = get_args(Method)
 AIMS = np.array([0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99])  # miss rates followed
 
 

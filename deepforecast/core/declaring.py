@@ -6,10 +6,17 @@ import inspect
 import typing
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import dataclass_transform
 
 from deepforecast.core.kinds import alternatives, resolved
-from deepforecast.core.params import REQUIRED, Param, counted, declared, ordered
+from deepforecast.core.params import REQUIRED, Param, counted, declared, ordered, param
 from deepforecast.errors import ParameterError, ParameterTypeError
+
+
+@dataclass_transform(kw_only_default=True, field_specifiers=(param,))
+class Declared:
+    """Base of classes that declare parameters with `param`: type checkers derive the constructor of each subclass."""
+
 
 SEARCH = ("low", "high", "log", "step", "search", "when")  # where a search looks: said as a whole or inherited as a whole
 
@@ -51,12 +58,12 @@ def _whole(name: str, one: Param, cls: type, before: Param | None) -> Param:
         raise ParameterTypeError(f"{cls.__name__}.{name} needs an annotation of what it takes, e.g. {name}: int = param(...).")
     _refuse_name(name, cls)
     if before is not None:
-        kept = {key: getattr(one, key) for key in one.said}
-        searched = {key: getattr(one, key) for key in SEARCH} if set(SEARCH) & set(one.said) else {}
+        kept = {key: getattr(one, key) for key in one.declared}
+        searched = {key: getattr(one, key) for key in SEARCH} if set(SEARCH) & set(one.declared) else {}
         one = replace(before, default=one.default, **{**searched, **kept})
     annotation = resolved(annotations[name], cls, name)
     literals = [kind for kind in alternatives(annotation) if typing.get_origin(kind) is typing.Literal]
-    choices = one.choices or tuple(value for kind in literals for value in typing.get_args(kind)) or None
+    choices = tuple(value for kind in literals for value in typing.get_args(kind)) or None
     one = replace(one, name=name, annotation=annotation, choices=choices)
     _refuse_unsound(one, cls)
     return one
@@ -107,7 +114,7 @@ def _signature(params: Mapping[str, Param]) -> inspect.Signature:
         [
             kinds(
                 name,
-                kinds.POSITIONAL_OR_KEYWORD if one.positional else kinds.KEYWORD_ONLY,
+                kinds.KEYWORD_ONLY if one.kw_only else kinds.POSITIONAL_OR_KEYWORD,
                 default=kinds.empty if one.required else one.default,
                 annotation=one.annotation,
             )

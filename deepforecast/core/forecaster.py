@@ -9,14 +9,15 @@ import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
-from typing import Any, ClassVar, Self, dataclass_transform
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
 from deepforecast.core import params
 from deepforecast.core.capabilities import Capabilities, CapabilitiesOf
 from deepforecast.core.conformal import Calibration
-from deepforecast.core.declaring import collect
+from deepforecast.core.declaring import Declared, collect
+from deepforecast.core.docstrings import with_parameters
 from deepforecast.core.finite import finite
 from deepforecast.core.forecast import Forecast, checked_horizon, checked_levels, checked_quantiles, columns_of, refuse_taken
 from deepforecast.core.foreign import Foreign
@@ -38,29 +39,40 @@ from deepforecast.data.panel import Panel
 from deepforecast.errors import CapabilityError, Kept, ParameterError, keeping, not_fitted, say_kept, some
 
 
-@dataclass_transform(kw_only_default=True, field_specifiers=(param,))
-class Forecaster(ScikitLearnProtocol, PickleProtocol):
+class Forecaster(Declared, ScikitLearnProtocol, PickleProtocol):
     """Base of all models. Parameters are declared with `param`; the constructor only stores, what is learned is in `state_`."""
 
     capabilities: ClassVar[Any] = CapabilitiesOf(Capabilities())
     takes_any_value: ClassVar[bool] = True  # whether no instance has another domain than all real values
     always_calibrates: ClassVar[bool] = False  # bands made of the errors of rolling forecasts, without being asked for
-    state_: State
 
-    horizon: int | None = param(None, at_least=1, positional=True, help="steps to forecast when predict is not told")
-    alias: str | None = param(None, help="name of the forecast column, in place of the class name")
-    missing: str = param("auto", choices=("auto", "interpolate", "ffill", "zero"), help="what to do with missing values")
-    point: str = param("auto", choices=("auto", "median", "mean"), help="which point of the distribution is the forecast")
-    intervals: str | None = param(None, choices=(None, "conformal"), help="calibrate bands on rolling forecasts during fit")
+    horizon: int | None = param(
+        default=None, at_least=1, help="steps to forecast when predict is not told",
+    )
+    alias: str | None = param(
+        default=None, help="name of the forecast column, in place of the class name",
+    )
+    missing: Literal["auto", "interpolate", "ffill", "zero"] = param(
+        default="auto", help="what to do with missing values",
+    )
+    point: Literal["auto", "median", "mean"] = param(
+        default="auto", help="which point of the distribution is the forecast",
+    )
+    intervals: Literal["conformal"] | None = param(
+        default=None, help="calibrate bands on rolling forecasts during fit",
+    )
 
     def __init_subclass__(cls, **rest: Any) -> None:
         super().__init_subclass__(**rest)
         collect(cls)
+        if "__doc__" in vars(cls) and cls.__doc__:
+            cls.__doc__ = with_parameters(cls)
         if isinstance(vars(cls).get("capabilities"), Capabilities):
             cls.capabilities = CapabilitiesOf(cls.capabilities)
         cls.takes_any_value = cls.capabilities.domain == "real" and not hasattr(cls, "_narrow")
 
     def __init__(self, *args: Any, **given: Any) -> None:
+        self.state_: State  # set by `fit`; annotated here, for in the class body it would be a parameter
         self.__dict__.update(params.values(type(self), args, given))
 
     # -- fitting and forecasting -------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """Hyperparameters: declared once with default, range and meaning; constructor, errors, repr, search space and flags follow.
 
     class SeasonalNaive(Forecaster):
-        season_length: int | str = param("auto", at_least=1, choices=("auto",), help="steps after which the season repeats")
+        season_length: int | Literal["auto"] = param(default="auto", at_least=1, help="number of steps per season")
 
 A subclass that declares a parameter again gives it another default and keeps what it does not say of it.
 """
@@ -12,7 +12,7 @@ import math
 import numbers
 import typing
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from typing import Any
 
@@ -32,16 +32,12 @@ REQUIRED = _Required()
 class Param:
     """One declared hyperparameter.
 
-    `choices` are the only values of their type that are legal; `at_least`, `above`, `at_most` and `below` bound numbers, also
-    those in lists. `low`, `high`, `log`, `step` (or `search`, a list) say where a search looks, `when` at which values of the
-    other parameters. `positional`: may be given without its name. `convert`: returns
-    plain data for a value that is none, such as a frame, and plain data as they are. `said`: what the declaration itself
-    says of all this.
+    `choices` are the values of the `Literal` types in its annotation; `declared` lists the options that its own declaration
+    sets, so that a subclass which declares the parameter again inherits the others. For the rest see `param`.
     """
 
     default: Any
     help: str = ""
-    choices: tuple[Any, ...] | None = None
     at_least: float | None = None
     above: float | None = None
     at_most: float | None = None
@@ -52,12 +48,14 @@ class Param:
     step: float | None = None
     search: tuple[Any, ...] | None = None
     when: Callable[[Mapping[str, Any]], bool] | None = None
-    dear: bool = False
-    positional: bool = False
+    expensive: bool = False
+    group: str = ""
+    kw_only: bool = True
     convert: Callable[[Any], Any] | None = None
     name: str = ""
     annotation: Any = Any
-    said: tuple[str, ...] = ()
+    choices: tuple[Any, ...] | None = None
+    declared: tuple[str, ...] = ()
 
     @property
     def required(self) -> bool:
@@ -111,12 +109,47 @@ class Param:
         return " or ".join([", ".join(told[:-1]), told[-1]] if len(told) > 1 else told)
 
 
-def param(default: Any = REQUIRED, **said: Any) -> Any:
-    """Declare a hyperparameter in the body of a model class: see `Param` for what can be said of it."""
-    for key in ("choices", "search"):
-        if said.get(key) is not None:
-            said[key] = tuple(said[key])
-    return Param(default, **said, said=tuple(said))
+OPTIONS = {field.name for field in fields(Param)} - {"default", "name", "annotation", "choices", "declared"}
+
+
+def param(*, default: Any = REQUIRED, **options: Any) -> Any:
+    """Declare a hyperparameter in the body of a model class.
+
+    The annotation states its type, and as `Literal[...]` its choices:
+    `season_length: int | Literal["auto"] = param(default="auto", at_least=1, help="number of steps per season")`.
+
+    Parameters
+    ----------
+    default : object, optional
+        Value if the caller passes none. Without a default the parameter is required.
+    help : str
+        What the parameter means, for the docstring, error messages and the command line.
+    at_least, above, at_most, below : float, optional
+        Bounds of a number, or of the numbers in a list.
+    low, high : float, optional
+        Range that `tune` searches, on a logarithmic scale if `log`, in multiples of `step` if given.
+    search : sequence, optional
+        Values that `tune` tries, instead of a range.
+    when : callable, optional
+        Takes the values of the other parameters; `tune` searches this one only where it returns True.
+    expensive : bool, default False
+        Whether larger values make a fit slower.
+    group : str, default ""
+        Heading under which the docstring lists the parameter; "" is the main list.
+    kw_only : bool, default True
+        Whether the parameter can only be passed by keyword. False is for what a wrapper wraps.
+    convert : callable, optional
+        Turns a value such as a frame into plain data, and returns plain data unchanged.
+    """
+    unknown = sorted(set(options) - OPTIONS)
+    if unknown:
+        raise ParameterTypeError(
+            f"`param` has no option {some(unknown)}. Use {some(sorted(OPTIONS), most=20)}; choices are `Literal` types "
+            "in the annotation."
+        )
+    if options.get("search") is not None:
+        options["search"] = tuple(options["search"])
+    return Param(default, **options, declared=tuple(options))
 
 
 def declared(cls: type) -> dict[str, Param]:
@@ -130,32 +163,34 @@ def declared(cls: type) -> dict[str, Param]:
 def values(cls: type, args: tuple[Any, ...], given: Mapping[str, Any]) -> dict[str, Any]:
     """The full set of values for a constructor call, each checked; the very objects given."""
     params: dict[str, Param] = cls._params  # type: ignore[attr-defined]
-    places = [name for name, one in ordered(params) if one.positional]
-    if len(args) > len(places):
-        names = ", ".join(places) or "none"
-        raise ParameterTypeError(f"{cls.__name__} takes by position {names}, all others by name; got {len(args)} by position.")
-    held = dict(zip(places, args, strict=False))
-    twice = [name for name in held if name in given]
-    if twice:
-        raise ParameterTypeError(f"{cls.__name__} takes each parameter once; {some(twice)} was given by position and by name.")
+    positional = [name for name, one in ordered(params) if not one.kw_only]
+    if len(args) > len(positional):
+        raise _too_many_positional(cls, positional, args[len(positional)])
+    held = dict(zip(positional, args, strict=False))
+    duplicates = [name for name in held if name in given]
+    if duplicates:
+        raise ParameterTypeError(f"{cls.__name__} got multiple values for {some(duplicates)}: by position and by keyword.")
     held.update(given)
     refuse_unknown(cls, held)
     for name, one in params.items():
         if name in held:
             held[name] = one.convert(held[name]) if one.convert is not None else held[name]
-            try:
-                one.check(held[name])
-            except ParameterError as error:
-                meant = [other for other in places if name in places[: len(args)] and _legal(params[other], held[name])]
-                if not meant:
-                    raise
-                raise type(error)(f"{error} By position comes {name} first; say {meant[0]}={_told(held[name])}.") from None
+            one.check(held[name])
         elif one.required:
             what = f"{name} ({one.help})" if one.help else name
             raise ParameterTypeError(f"{cls.__name__} needs {what}. Say {cls.__name__}({name}=...).")
         else:
             held[name] = one.default
     return {name: held[name] for name in params}
+
+
+def _too_many_positional(cls: type, positional: Sequence[str], value: Any) -> ParameterTypeError:
+    """The error for an argument that must be passed by keyword, with the keywords it may be meant for."""
+    params: dict[str, Param] = cls._params  # type: ignore[attr-defined]
+    allowed = f"only {some(positional)} by position" if positional else "keyword arguments only"
+    meant = [name for name in ("horizon", "season_length") if name in params and _legal(params[name], value)]
+    calls = " or ".join(f"{cls.__name__}({name}={shown(value)})" for name in meant)
+    return ParameterTypeError(f"{cls.__name__} takes {allowed}, got {_told(value)}. Use {calls or 'its keyword'}.")
 
 
 def changed(model: Any, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -268,4 +303,4 @@ def counted(one: Param) -> bool:
 
 def ordered(params: Mapping[str, Param]) -> list[tuple[str, Param]]:
     """Parameters as in the constructor: what may be given by position before the rest, what must be given before what may."""
-    return sorted(params.items(), key=lambda item: (not item[1].positional, not item[1].required))
+    return sorted(params.items(), key=lambda item: (item[1].kw_only, not item[1].required))

@@ -105,7 +105,7 @@ def _is_default(value: Any, one: Param) -> bool:
 
 def _affordable(one: Param) -> Param:
     """A dear parameter to twice its default at most."""
-    if not one.dear or one.high is None or not isinstance(one.default, int | float):
+    if not one.expensive or one.high is None or not isinstance(one.default, int | float):
         return one
     return replace(one, high=max(min(one.high, DEAREST * one.default), one.low or 0))
 
@@ -128,7 +128,7 @@ def _said(model: Forecaster, every: Mapping[str, tuple[Param, bool]], name: Any,
         known = Param(None, name=str(name))  # of a regressor of one's own
     else:
         known = every[name][0]
-    plain = replace(known, low=None, high=None, log=False, step=None, search=None, when=None, dear=False)
+    plain = replace(known, low=None, high=None, log=False, step=None, search=None, when=None, expensive=False)
     one = _of(plain, known, value)
     for legal in one.search or (one.low, one.high):
         if name in every:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -22,15 +22,15 @@ class Odd(Forecaster):
     And more.
     """
 
-    learning_rate: float = param(1e-3, above=0, below=1, help="step size, in 100 % of")
-    shuffle: bool = param(True, help="shuffle")
-    lags: list[int] = param((1, 7), at_least=1, help="lags")
-    trainer: Mapping[str, Any] | None = param(None, help="passed on")
+    learning_rate: float = param(default=1e-3, above=0, below=1, help="step size, in 100 % of")
+    shuffle: bool = param(default=True, help="shuffle")
+    lags: list[int] = param(default=(1, 7), at_least=1, help="lags")
+    trainer: Mapping[str, Any] | None = param(default=None, help="passed on")
     inner: Forecaster = param(help="model inside")
-    freq: str = param("D", choices=("D", "W"), help="an option of the command has this name")
-    degree: int = param(0, choices=(0, 1), help="of the trend")
-    window: int | str = param("auto", choices=("auto",), at_least=1, help="of the mean")
-    days: str | dict[str, Any] | None = param(None, help="a name or a table")
+    freq: Literal["D", "W"] = param(default="D", help="an option of the command has this name")
+    degree: Literal[0, 1] = param(default=0, help="of the trend")
+    window: int | Literal["auto"] = param(default="auto", at_least=1, help="of the mean")
+    days: str | dict[str, Any] | None = param(default=None, help="a name or a table")
 
 
 def parser() -> Parser:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -17,17 +17,17 @@ from deepforecast.errors import ParameterError
 class Odd(Forecaster):
     """Parameters of every kind."""
 
-    season: int | str = param("auto", choices=("auto",), help="season")
-    rate: float | None = param(0.1, help="rate")
-    both: int | float = param(1, help="both")
-    shuffle: bool = param(True, help="shuffle")
-    lags: list[int] | None = param(None, help="lags")
-    pairs: int | tuple[float, ...] = param(1, help="pairs")
-    words: list[str] = param(("a",), help="words")
-    widths: Sequence[int] | None = param(None, help="widths")
-    trainer: Mapping[str, Any] | None = param(None, help="trainer")
-    inner: Forecaster | None = param(None, help="inner")
-    name_of: str | None = param(None, help="name")
+    season: int | Literal["auto"] = param(default="auto", help="season")
+    rate: float | None = param(default=0.1, help="rate")
+    both: int | float = param(default=1, help="both")
+    shuffle: bool = param(default=True, help="shuffle")
+    lags: list[int] | None = param(default=None, help="lags")
+    pairs: int | tuple[float, ...] = param(default=1, help="pairs")
+    words: list[str] = param(default=("a",), help="words")
+    widths: Sequence[int] | None = param(default=None, help="widths")
+    trainer: Mapping[str, Any] | None = param(default=None, help="trainer")
+    inner: Forecaster | None = param(default=None, help="inner")
+    name_of: str | None = param(default=None, help="name")
 
 
 @pytest.mark.parametrize(

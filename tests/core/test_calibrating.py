@@ -54,7 +54,7 @@ def test_too_short_a_series_is_refused_by_name() -> None:
     with pytest.raises(DataError, match="need 2 values to learn from and 9 more"):
         pooled_errors(Naive(), panel, 9)
     with pytest.raises(DataError, match=r"Naive needs at least 10 values a series; series s1 has 9"):
-        Naive(9, intervals="conformal").fit(noisy(40, 9, 10))
+        Naive(horizon=9, intervals="conformal").fit(noisy(40, 9, 10))
 
 
 def test_a_series_is_calibrated_alone_whatever_stands_beside_it() -> None:
@@ -88,7 +88,7 @@ def test_calibration_windows_are_not_filled_from_after_their_cutoff() -> None:
         wanted = frame.y[cut : cut + 3] - frame.y[19]
         assert np.array_equal(found[cut - first], wanted, equal_nan=True)
     assert np.isfinite(found[24 - first]).all()
-    fitted = Naive(3, missing="interpolate", intervals="conformal").fit(frame)
+    fitted = Naive(horizon=3, missing="interpolate", intervals="conformal").fit(frame)
     assert np.array_equal(fitted.state_.calibration.errors[0], found, equal_nan=True)  # type: ignore[union-attr]
 
 

@@ -10,7 +10,7 @@ from deepforecast import Capabilities, Forecaster, Naive, param
 class Narrowing(Forecaster):
     capabilities = Capabilities(future=True, missing=True)
 
-    plain: bool = param(False)
+    plain: bool = param(default=False)
 
     def _narrow(self, declared: Capabilities) -> Capabilities:
         return replace(declared, missing=False) if self.plain else declared

@@ -9,7 +9,7 @@ from deepforecast.core.forecaster import Forecaster
 from deepforecast.errors import DataError
 from tests.frames import P
 
-MODEL = Naive(1).fit(P(3, 9))
+MODEL = Naive(horizon=1).fit(P(3, 9))
 
 
 def test_what_is_finite_leaves_as_it_is() -> None:

@@ -107,7 +107,7 @@ def test_invalid_horizon_at_predict_is_refused(horizon: Any) -> None:
 @pytest.mark.parametrize("samples", [0, -1, 2.5, True, "3"], ids=repr)
 def test_the_number_of_samples_is_called_by_its_name(samples: Any) -> None:
     with pytest.raises(ParameterError, match=r"^n_samples is"):
-        Naive(2).fit(FRAME).simulate(samples)
+        Naive(horizon=2).fit(FRAME).simulate(samples)
 
 
 def test_predict_without_any_horizon_is_refused() -> None:

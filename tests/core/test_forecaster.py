@@ -150,7 +150,7 @@ def test_what_intervals_take_away_is_said() -> None:
 
 
 def test_assignment_to_a_parameter_is_set_params() -> None:
-    model = SeasonalNaive(2, 7).fit(noisy())
+    model = SeasonalNaive(horizon=2, season_length=7).fit(noisy())
     with pytest.raises(ParameterError, match="season_length"):
         model.season_length = 0
     assert model.season_length == 7
@@ -201,12 +201,12 @@ def test_a_hook_that_is_not_there_is_named() -> None:
 
 def test_the_error_before_fit_travels() -> None:
     with pytest.raises(NotFittedError) as caught:
-        Naive(2).predict()
+        Naive(horizon=2).predict()
     assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
 
 
 def test_static_without_histories_is_refused() -> None:
-    model = Naive(2).fit(noisy())
+    model = Naive(horizon=2).fit(noisy())
     for call in (model.predict, model.explain, lambda **given: model.simulate(2, **given)):
         with pytest.raises(ParameterError, match=r"static= goes with the histories of frame="):
             call(static=pd.DataFrame({"unique_id": ["s001"], "size": [1.0]}))

@@ -102,7 +102,7 @@ def test_a_single_series_without_ids_moves_and_goes_on() -> None:
 
 
 def test_a_history_too_short_for_the_model() -> None:
-    model = SeasonalNaive(3, 7).fit(noisy())
+    model = SeasonalNaive(horizon=3, season_length=7).fit(noisy())
     with pytest.raises(DataError, match=r"SeasonalNaive needs at least 7 values of history a series; .* s003 has 6"):
         model.predict(frame=noisy(3, 6))
 
@@ -122,14 +122,14 @@ def test_columns_without_a_role_warn_in_every_call_that_reads_them(library: str)
     more = later.assign(ds=later.ds + pd.Timedelta(days=40))
     rows, after, beyond = (converted(one, library) for one in (frame.assign(price=1.0), later, more))
     with pytest.warns(DataWarning, match="left out: note. Declare") as said:
-        model = Naive(2).fit(converted(frame, library))
+        model = Naive(horizon=2).fit(converted(frame, library))
     assert len(said) == 1
     for call in (lambda: model.predict(frame=rows), lambda: model.predict(frame=rows), lambda: model.update(after)):
         with pytest.warns(DataWarning, match="left out: price. Declare") as said:
             call()
         assert len(said) == 1
         assert said[0].filename == __file__
-    want = plain(Naive(2).fit(later[["unique_id", "ds", "y"]]).predict())
+    want = plain(Naive(horizon=2).fit(later[["unique_id", "ds", "y"]]).predict())
     same(model.predict(), want, types=False)
     model.update(beyond)  # said before: not again
     with pytest.warns(DataWarning, match="left out: size. Declare"):
@@ -250,12 +250,12 @@ def test_a_gap_before_an_update_is_missing_values() -> None:
     frame = noisy()
     row = frame.groupby("unique_id").cumcount()
     with pytest.warns(DataWarning, match="column y is missing in 12 rows of series s001, s002, s003, first at 2024-01-31"):
-        fitted = SeasonalNaive(3, 7).fit(frame[row < 30]).update(frame[row >= 34])
+        fitted = SeasonalNaive(horizon=3, season_length=7).fit(frame[row < 30]).update(frame[row >= 34])
     with pytest.warns(DataWarning, match="missing"):
-        want = SeasonalNaive(3, 7).fit(frame[(row < 30) | (row >= 34)])
+        want = SeasonalNaive(horizon=3, season_length=7).fit(frame[(row < 30) | (row >= 34)])
     same(fitted.predict(), want.predict())
     for filling in ("interpolate", "ffill", "zero"):
-        model = SeasonalNaive(3, 7, missing=filling).fit(frame[row < 30])
+        model = SeasonalNaive(horizon=3, season_length=7, missing=filling).fit(frame[row < 30])
         with pytest.raises(DataError, match=rf"'{filling}' goes on without a gap.*up to 2024-01-30 .* start at 2024-02-04"):
             model.update(frame[row >= 34])
         model.update(frame[row >= 30])
@@ -361,7 +361,7 @@ def test_a_column_without_any_value_in_a_series_is_not_filled_from_another() -> 
 
 
 def test_failed_fit_leaves_the_model_unchanged() -> None:
-    model = SeasonalNaive(2, 7).fit(noisy())
+    model = SeasonalNaive(horizon=2, season_length=7).fit(noisy())
     before = model.predict()
     for bad in (noisy(3, 5), noisy().assign(y="a"), noisy().iloc[:0]):
         with pytest.raises(DataError):
@@ -384,7 +384,7 @@ def test_failed_fit_leaves_the_model_unchanged() -> None:
 )
 def test_histories_must_match_the_time_dtype_and_frequency_of_the_fit(act: str, moved: Any, words: str) -> None:
     frame = D("A", 35)
-    model = Naive2(3).fit(frame)
+    model = Naive2(horizon=3).fit(frame)
     other = frame.assign(ds=moved(frame["ds"]))
     with pytest.raises(DataError, match=words):
         model.predict(frame=other) if act == "predict" else model.fine_tune(other)
@@ -393,5 +393,5 @@ def test_histories_must_match_the_time_dtype_and_frequency_of_the_fit(act: str, 
 def test_histories_in_another_time_zone_give_the_same_forecast() -> None:
     frame = D("A", 35)
     frame["ds"] = frame["ds"].dt.tz_localize("Europe/Berlin")
-    model = Naive2(3).fit(frame)
+    model = Naive2(horizon=3).fit(frame)
     same(model.predict(frame=frame.assign(ds=frame["ds"].dt.tz_convert("UTC"))), model.predict())

@@ -40,7 +40,7 @@ def noisy() -> pd.DataFrame:
 
 def seasonal() -> Forecaster:
     table = converted(noisy().astype({"unique_id": "category"}), "pyarrow")
-    return Conformal(SeasonalNaive(season_length=7), 3, method="adaptive").fit(table)
+    return Conformal(SeasonalNaive(season_length=7), horizon=3, method="adaptive").fit(table)
 
 
 def on_business_days() -> Forecaster:
@@ -50,13 +50,13 @@ def on_business_days() -> Forecaster:
 
 
 def by_number() -> Forecaster:
-    return Naive(3).fit(pd.DataFrame({"ds": np.arange(20, dtype="int32"), "y": np.arange(20.0)}), freq=1)
+    return Naive(horizon=3).fit(pd.DataFrame({"ds": np.arange(20, dtype="int32"), "y": np.arange(20.0)}), freq=1)
 
 
 GOOD: dict[str, Callable[[], Forecaster]] = {
-    "daily": lambda: Naive(3).fit(noisy()),
+    "daily": lambda: Naive(horizon=3).fit(noisy()),
     "seasonal": seasonal,
-    "pooled": lambda: Conformal(Mean(), 3, pool=True).fit(converted(noisy(), "polars")),
+    "pooled": lambda: Conformal(Mean(), horizon=3, pool=True).fit(converted(noisy(), "polars")),
     "business": on_business_days,
     "numbered": by_number,
 }
@@ -385,7 +385,9 @@ def test_an_id_that_is_there_twice(tmp_path: Path) -> None:
 
 def test_names_from_a_file_are_escaped_in_messages(tmp_path: Path) -> None:
     frame = noisy().replace({"unique_id": {"s002": ANSI}}).rename(columns={"ds": f"t{ANSI}", "y": f"y{ANSI}"})
-    model = SeasonalNaive(3, 7, alias=f"m{ANSI}").fit(frame, columns={"time": f"t{ANSI}", "target": f"y{ANSI}"})
+    model = SeasonalNaive(horizon=3, season_length=7, alias=f"m{ANSI}").fit(
+        frame, columns={"time": f"t{ANSI}", "target": f"y{ANSI}"}
+    )
     model.save(tmp_path / "file")
     loaded = deepforecast.load(tmp_path / "file")
     assert list(loaded.predict().columns) == ["unique_id", f"t{ANSI}", f"m{ANSI}"]

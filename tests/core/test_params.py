@@ -20,18 +20,18 @@ from deepforecast.errors import ParameterError, ParameterTypeError
 class Example(Forecaster):
     """One parameter of each kind."""
 
-    size: int = param(64, at_least=16, at_most=256, low=16, high=256, log=True, help="width")
-    rate: float = param(0.1, above=0, below=1, low=1e-4, high=0.5, log=True)
-    share: float | None = param(None, at_least=0, at_most=1)
-    depth: int = param(2, choices=(1, 2, 4), search=(1, 2))
-    season: int | str = param("auto", at_least=1, choices=("auto",))
-    attention: str | None = param("additive", choices=(None, "additive", "dot"), search=(None, "additive"))
-    kind: Literal["a", "b"] = param("a")
-    lags: list[int] | None = param(None, at_least=1)
-    bounds: tuple[float, float] = param((0.0, 1.0))
-    dropout: float = param(0.0, at_least=0, below=1, low=0.0, high=0.5, step=0.1, when=lambda held: held["depth"] > 1)
-    bias: bool = param(True)
-    options: dict[str, Any] | None = param(None)
+    size: int = param(default=64, at_least=16, at_most=256, low=16, high=256, log=True, help="width")
+    rate: float = param(default=0.1, above=0, below=1, low=1e-4, high=0.5, log=True)
+    share: float | None = param(default=None, at_least=0, at_most=1)
+    depth: Literal[1, 2, 4] = param(default=2, search=(1, 2))
+    season: int | Literal["auto"] = param(default="auto", at_least=1)
+    attention: Literal["additive", "dot"] | None = param(default="additive", search=(None, "additive"))
+    kind: Literal["a", "b"] = param(default="a")
+    lags: list[int] | None = param(default=None, at_least=1)
+    bounds: tuple[float, float] = param(default=(0.0, 1.0))
+    dropout: float = param(default=0.0, at_least=0, below=1, low=0.0, high=0.5, step=0.1, when=lambda held: held["depth"] > 1)
+    bias: bool = param(default=True)
+    options: dict[str, Any] | None = param(default=None)
 
 
 def says(wrong: type[Exception], *words: str, **given: Any) -> None:
@@ -90,7 +90,7 @@ def test_unknown_parameter_names_are_refused() -> None:
 
 
 def test_message_of_an_unknown_choice_lists_the_choices() -> None:
-    says(ParameterError, "None, 'additive' or 'dot'; got 'foo'", attention="foo")
+    says(ParameterError, "'additive' or 'dot' or None; got 'foo'", attention="foo")
     says(ParameterError, "'a' or 'b'; got 'c'", kind="c")
     says(ParameterTypeError, "'a' or 'b'; got None (NoneType)", kind=None)
     says(ParameterError, "1, 2 or 4; got 3", depth=3)
@@ -107,7 +107,7 @@ def test_control_characters_of_a_value_do_not_reach_the_message() -> None:
 
 def test_anything_is_anything() -> None:
     class Free(Forecaster):
-        thing: Any = param(None)
+        thing: Any = param(default=None)
 
     value = [math.nan, 10**400, {"a": Naive}]
     assert Free(thing=value).thing is value
@@ -115,7 +115,7 @@ def test_anything_is_anything() -> None:
 
 def test_a_class_in_place_of_an_object() -> None:
     class Wrapper(Forecaster):
-        model: Forecaster = param(positional=True, help="whose forecast it is")
+        model: Forecaster = param(kw_only=False, help="whose forecast it is")
 
     with pytest.raises(ParameterTypeError, match=r"model is a Forecaster; got .*Naive.* \(type\)\. Did you mean Naive\(\)\?"):
         Wrapper(Naive)
@@ -151,21 +151,24 @@ def test_the_constructor_stores_the_very_objects() -> None:
 
 def test_positions() -> None:
     class Wrapper(Forecaster):
-        model: Forecaster = param(positional=True)
-        width: int = param(3, positional=True)
-        other: int = param(4)
+        model: Forecaster = param(kw_only=False)
+        width: int = param(default=3, kw_only=False)
+        other: int = param(default=4)
 
     inner = Naive()
-    assert list(inspect.signature(Wrapper).parameters)[:3] == ["model", "horizon", "width"]
-    model = Wrapper(inner, 5, 6)
-    assert (model.model is inner, model.horizon, model.width) == (True, 5, 6)
-    assert (SeasonalNaive(3, 12).horizon, SeasonalNaive(3, 12).season_length) == (3, 12)
-    with pytest.raises(ParameterTypeError, match="takes by position model, horizon, width, all others by name; got 4"):
-        Wrapper(inner, 5, 6, 7)
-    with pytest.raises(ParameterTypeError, match="horizon was given by position and by name"):
-        Wrapper(inner, 5, horizon=5)
+    assert list(inspect.signature(Wrapper).parameters)[:3] == ["model", "width", "horizon"]
+    model = Wrapper(inner, 6)
+    assert (model.model is inner, model.width) == (True, 6)
+    with pytest.raises(ParameterTypeError, match=r"only model, width by position, got 7\. Use Wrapper\(horizon=7\)"):
+        Wrapper(inner, 6, 7)
+    with pytest.raises(
+        ParameterTypeError, match=r"keyword arguments only, got 12\. Use .*\(horizon=12\) or .*\(season_length=12\)"
+    ):
+        SeasonalNaive(12)  # type: ignore[call-arg]
+    with pytest.raises(ParameterTypeError, match="multiple values for width"):
+        Wrapper(inner, 5, width=5)
     signature = inspect.signature(Wrapper).parameters
-    assert [name for name, one in signature.items() if one.kind is one.POSITIONAL_OR_KEYWORD] == ["model", "horizon", "width"]
+    assert [name for name, one in signature.items() if one.kind is one.POSITIONAL_OR_KEYWORD] == ["model", "width"]
     assert signature["model"].default is inspect.Parameter.empty
 
 
@@ -233,14 +236,14 @@ def test_repr_says_what_differs_from_the_defaults() -> None:
 
 def test_a_subclass_gives_another_default_and_keeps_the_rest() -> None:
     class Weekly(SeasonalNaive):
-        horizon: int | None = param(7)
-        season_length: int | str = param(7, help="a week")
+        horizon: int | None = param(default=7)
+        season_length: int | str = param(default=7, help="a week")
 
     found = declared(Weekly)
     assert list(found) == list(declared(SeasonalNaive))
     assert (Weekly().horizon, Weekly().season_length, SeasonalNaive().horizon) == (7, 7, None)
-    assert Weekly(3, 12).season_length == 12
-    assert (found["horizon"].positional, found["horizon"].at_least, found["season_length"].help) == (True, 1, "a week")
+    assert Weekly(horizon=3, season_length=12).season_length == 12
+    assert (found["horizon"].at_least, found["season_length"].help) == (1, "a week")
     assert repr(Weekly(season_length="auto")) == "Weekly(season_length='auto')"
     with pytest.raises(ParameterError, match="at least 1"):
         Weekly(horizon=0)
@@ -248,8 +251,8 @@ def test_a_subclass_gives_another_default_and_keeps_the_rest() -> None:
 
 def test_a_subclass_searches_elsewhere_or_narrows() -> None:
     class Small(Example):
-        size: int = param(16, at_most=64, search=(16, 32))
-        rate: float = param(0.3)
+        size: int = param(default=16, at_most=64, search=(16, 32))
+        rate: float = param(default=0.3)
 
     found = declared(Small)
     assert (found["size"].low, found["size"].log, found["size"].search) == (None, False, (16, 32))
@@ -260,10 +263,10 @@ def test_a_subclass_searches_elsewhere_or_narrows() -> None:
 
 def test_a_mixin_brings_parameters() -> None:
     class Seeded:
-        seed: int = param(0, at_least=0)
+        seed: int = param(default=0, at_least=0)
 
     class Model(Seeded, Naive):
-        width: int = param(3)
+        width: int = param(default=3)
 
     class Other(Naive, Seeded):
         pass
@@ -285,13 +288,13 @@ def test_a_declaration_that_would_be_ignored_or_hide_something_is_refused() -> N
     with pytest.raises(ParameterTypeError, match=r"Model\.horizon is a parameter"):
         body(horizon=property(lambda self: 3))()
     with pytest.raises(ParameterTypeError, match=r"Model\.width needs an annotation .*width: int = param\(\.\.\.\)"):
-        type("Model", (Naive,), {"width": param(3)})
+        type("Model", (Naive,), {"width": param(default=3)})
     for name in ("fit", "name", "capabilities"):
         with pytest.raises(ParameterTypeError, match=rf"Model\.{name} cannot be a parameter"):
-            body(**{name: param(3)})()
+            body(**{name: param(default=3)})()
     for name in ("a__b", "_a", "a_"):
         with pytest.raises(ParameterTypeError, match="underscore"):
-            body(**{name: param(3)})()
+            body(**{name: param(default=3)})()
 
 
 @pytest.mark.parametrize(
@@ -312,7 +315,8 @@ def test_a_declaration_that_would_be_ignored_or_hide_something_is_refused() -> N
         (str, {"default": "a", "low": 1, "high": 5}, "of numbers for a number"),
         (int, {"default": 3, "at_least": 2, "low": 1, "high": 5}, "got 1"),
         (int, {"default": 3, "at_most": 4, "low": 1, "high": 5}, "got 5"),
-        (str, {"default": "a", "choices": ("a", "b"), "search": ("a", "c")}, "got 'c'"),
+        (Literal["a", "b"], {"default": "a", "search": ("a", "c")}, "got 'c'"),
+        (str, {"default": "a", "choices": ("a", "b")}, "no option choices.*Literal"),
     ],
     ids=str,
 )

@@ -209,13 +209,13 @@ print(json.dumps([found, loaded]))
 class Parametric(Naive):
     """A parameter of every kind."""
 
-    size: int = param(1)
-    rate: float = param(0.5)
-    flag: bool = param(True)
-    kind: str | None = param(None)
-    lags: list[int] | tuple[int, ...] | None = param(None)
-    nested: Any = param(None)
-    options: dict[str, Any] | None = param(None)
+    size: int = param(default=1)
+    rate: float = param(default=0.5)
+    flag: bool = param(default=True)
+    kind: str | None = param(default=None)
+    lags: list[int] | tuple[int, ...] | None = param(default=None)
+    nested: Any = param(default=None)
+    options: dict[str, Any] | None = param(default=None)
 
 
 def test_parameters_of_every_type(tmp_path: Path, registered: Any) -> None:
@@ -249,7 +249,7 @@ def test_a_parameter_that_has_no_place_in_a_file_is_refused_by_name(value: Any, 
 
 
 def test_a_class_that_could_not_be_found_again_is_not_saved(tmp_path: Path, registered: Any) -> None:
-    for model in (Parametric(2), Conformal(Parametric(), 2)):
+    for model in (Parametric(2), Conformal(Parametric(), horizon=2)):
         with pytest.raises(SaveError, match="Parametric could not be found again; decorate the class with @deepforecast"):
             model.fit(noisy()).save(tmp_path / "model")
 
@@ -257,12 +257,12 @@ def test_a_class_that_could_not_be_found_again_is_not_saved(tmp_path: Path, regi
         pass
 
     with pytest.raises(SaveError, match="Naive could not be found again"):
-        Naive(2).fit(D("A", 30)).save(tmp_path / "model")
+        Naive(horizon=2).fit(D("A", 30)).save(tmp_path / "model")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_bands_asked_for_after_the_fit_are_not_saved_as_if_they_were_there(tmp_path: Path) -> None:
-    model = Naive(2).fit(noisy()).set_params(intervals="conformal")
+    model = Naive(horizon=2).fit(noisy()).set_params(intervals="conformal")
     with pytest.raises(NotFittedError):
         model.save(tmp_path / "model")
     assert there_and_back(model.fit(noisy()), tmp_path).predict(level=80).shape == (6, 5)
@@ -284,16 +284,16 @@ def test_a_path_without_a_file_is_said(tmp_path: Path) -> None:
 
 def test_save_wants_a_fitted_model(tmp_path: Path) -> None:
     with pytest.raises(NotFittedError):
-        Naive(2).save(tmp_path / "model")
+        Naive(horizon=2).save(tmp_path / "model")
     (tmp_path / "file").write_bytes(b"x")
-    model = Naive(2).fit(noisy())
+    model = Naive(horizon=2).fit(noisy())
     with pytest.raises(SaveError, match="file"):
         model.save(tmp_path / "file" / "model")
 
 
 @pytest.mark.parametrize("trusted", ["builtins.eval", [3], (None,)])
 def test_trusted_is_a_list_of_names(trusted: Any, tmp_path: Path) -> None:
-    Naive(2).fit(noisy()).save(tmp_path / "model")
+    Naive(horizon=2).fit(noisy()).save(tmp_path / "model")
     with pytest.raises(ParameterTypeError, match=r"trusted is a tuple of names, each 'module\.Class'"):
         deepforecast.load(tmp_path / "model", trusted=trusted)
     assert len(deepforecast.load(tmp_path / "model", trusted=["mine.Class"]).predict()) == 6
@@ -305,7 +305,7 @@ def test_trusted_is_a_list_of_names(trusted: Any, tmp_path: Path) -> None:
 class Elsewhere(Forecaster):
     """A model as another package would have it, with arrays of its own."""
 
-    depth: int = param(2)
+    depth: int = param(default=2)
 
     def _fit(self, panel: Panel, monitor: Any) -> Learned:
         layers = [np.arange(3, dtype=np.float32), {"bias": np.ones((2, 2), np.int8)}]
@@ -338,14 +338,14 @@ def test_a_model_of_another_package_is_found_by_its_entry_point(
 
 
 def test_parameters_that_came_later_than_the_file_have_their_defaults(tmp_path: Path) -> None:
-    manifest, arrays = written(model := Naive(2).fit(noisy()), model.state_)
+    manifest, arrays = written(model := Naive(horizon=2).fit(noisy()), model.state_)
     del manifest["parameters"]["point"]
     bundle.write(tmp_path / "model", manifest, arrays)
     assert deepforecast.load(tmp_path / "model") == model
 
 
 class Drawing(Naive):
-    seed: int | None = param(0, at_least=0, help="of what it draws")
+    seed: int | None = param(default=0, at_least=0, help="of what it draws")
 
 
 @pytest.mark.parametrize("seed", [0, 7, None])
@@ -364,14 +364,14 @@ def test_the_seed_stands_in_the_manifest_beside_versions_and_data(tmp_path: Path
 
 
 def test_a_manifest_from_before_it_held_the_seed_is_read(tmp_path: Path) -> None:
-    manifest, arrays = written(model := Naive(2).fit(noisy()), model.state_)
+    manifest, arrays = written(model := Naive(horizon=2).fit(noisy()), model.state_)
     assert manifest.pop("seed") is None
     bundle.write(tmp_path / "model", manifest, arrays)
     assert deepforecast.load(tmp_path / "model") == model
 
 
 def test_a_model_of_polars_frames_without_polars_names_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    Naive(2).fit(converted(noisy(), "polars")).save(tmp_path / "model")
+    Naive(horizon=2).fit(converted(noisy(), "polars")).save(tmp_path / "model")
     monkeypatch.setitem(sys.modules, "polars", None)
     with pytest.raises(DependencyError, match="pip install polars"):
         deepforecast.load(tmp_path / "model")

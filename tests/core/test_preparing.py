@@ -45,14 +45,14 @@ def panel(**lengths: int) -> Panel:
 def test_message_of_short_series_gives_the_length_of_each(lengths: dict[str, int], said: str) -> None:
     frame = joined(*(D(name, n) for name, n in lengths.items()))
     with pytest.raises(DataError) as caught:
-        SeasonalNaive(3, 7).fit(frame, freq="D")
+        SeasonalNaive(horizon=3, season_length=7).fit(frame, freq="D")
     assert said in str(caught.value)
 
 
 def test_message_of_series_too_short_for_calibration_gives_the_length_of_each() -> None:
     frame = joined(D("A", 60), D("B", 8), D("C", 9))
     with pytest.raises(DataError, match=r"need 7 values to learn from and 3 more .* with; series B has 8, C has 9\. Leave"):
-        Conformal(SeasonalNaive(season_length=7), 3)._calibrated(Panel.from_frame(frame))
+        Conformal(SeasonalNaive(season_length=7), horizon=3)._calibrated(Panel.from_frame(frame))
 
 
 def test_the_first_of_several_gaps_says_whose_it_is() -> None:
@@ -76,14 +76,14 @@ def test_the_span_of_several_empty_series_says_whose_it_is() -> None:
 
 
 def test_where_several_series_stand_says_whose_it_is() -> None:
-    model = Naive(3).fit(joined(D("A", 30), D("B", 40)))
+    model = Naive(horizon=3).fit(joined(D("A", 30), D("B", 40)))
     again = joined(D("A", 30), D("B", 40)).groupby("unique_id").tail(1)
     with pytest.raises(DataError, match=r"series A, B; the first, A, is known up to 2024-01-30 and the new rows start at "):
         model.update(again)
     with pytest.raises(DataError, match=r"grid of time; series B is known up to 2024-02-09 and the new rows"):
         model.update(again[again.unique_id == "B"])
     later = again.assign(ds=again.ds + pd.Timedelta(days=9))
-    filling = Naive(3, missing="ffill").fit(joined(D("A", 30), D("B", 40)))
+    filling = Naive(horizon=3, missing="ffill").fit(joined(D("A", 30), D("B", 40)))
     with pytest.raises(DataError, match=r"A, B; the first, A, is known up to 2024-01-30 and the new rows start at 2024-02-08"):
         filling.update(later)
 

@@ -47,8 +47,8 @@ class LastValue(Forecaster):
 
     capabilities = Capabilities(missing=True)
 
-    how: str = param("well", help="how it ends")
-    pause: float = param(0.0, help="seconds a series takes to fit")
+    how: str = param(default="well", help="how it ends")
+    pause: float = param(default=0.0, help="seconds a series takes to fit")
 
     def _fit(self, panel: Panel, monitor: Any) -> Learned:
         time.sleep(self.pause * len(panel))
@@ -88,7 +88,7 @@ class Trainer(LastValue):
 
     capabilities = Capabilities(missing=True, local=False)
 
-    steps: int = param(1, help="steps of a fit, a hundredth of a second each")
+    steps: int = param(default=1, help="steps of a fit, a hundredth of a second each")
 
     def _fit(self, panel: Panel, monitor: Any) -> Learned:
         for step in range(self.steps):

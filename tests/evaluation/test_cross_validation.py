@@ -48,7 +48,7 @@ class Points(Forecaster):
     """A seeded forecast without a distribution."""
 
     capabilities = Capabilities()
-    seed: int = param(0, at_least=0)
+    seed: int = param(default=0, at_least=0)
 
     def _fit(self, panel: Panel, monitor: Any) -> Learned:
         return Learned({"level": np.random.default_rng(self.seed).normal(size=len(panel))})
@@ -148,7 +148,7 @@ def test_models_agree_on_the_horizon_or_are_told() -> None:
     assert len(cross_validate([Naive(horizon=3), Mean()], frame)) == len(want)
     assert len(cross_validate(Conformal(Naive(horizon=3)), frame)) == len(want)
     with pytest.raises(ParameterError, match=r"horizon is given or the models agree on it; they say 3, 4\. Say horizon="):
-        cross_validate([Naive(3), Mean(4)], frame)
+        cross_validate([Naive(horizon=3), Mean(horizon=4)], frame)
     with pytest.raises(ParameterError, match="none of them says one"):
         cross_validate(Naive(), frame)
     for wrong in (0, -1, 2.5, True):

@@ -70,8 +70,8 @@ def test_workers_share_the_work_but_not_one_model() -> None:
 class Loader(LastValue):
     """Takes `load` seconds a fit, however many series there are, and `first` more the first time."""
 
-    load: float = param(0.05, help="seconds of each fit")
-    first: float = param(0.0, help="seconds more of the first one")
+    load: float = param(default=0.05, help="seconds of each fit")
+    first: float = param(default=0.0, help="seconds more of the first one")
 
     def _fit(self, panel: Any, monitor: Any) -> Any:
         SIZES.append(len(panel))

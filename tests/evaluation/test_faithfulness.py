@@ -125,4 +125,4 @@ def test_models_that_do_not_look() -> None:
     with pytest.raises(CapabilityError, match="LSTM has no attention"):
         faithfulness(LSTM(horizon=2, input_size=5, max_steps=1, hidden_size=4).fit(generate(2, 40)), generate(2, 40))
     with pytest.raises(NotFittedError):
-        faithfulness(Naive(2), panel())
+        faithfulness(Naive(horizon=2), panel())

@@ -34,7 +34,7 @@ class Compiling(LastValue):
     """Compiles a kernel in its first fit, and writes down the values that it is fitted on."""
 
     warm_up_params: ClassVar[dict[str, Any]] = {}
-    log: str | None = param(None, help="file that the values of each fit are added to")
+    log: str | None = param(default=None, help="file that the values of each fit are added to")
     kernel: ClassVar[Any] = staticmethod(numba.njit(lambda y: y.sum()))
 
     def _fit(self, panel: Panel, monitor: Any) -> Any:

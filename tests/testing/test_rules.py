@@ -356,7 +356,7 @@ class Noisy(Naive):
 
     capabilities = Capabilities(missing=True, distribution="samples")
 
-    seed: int = param(0, at_least=0, help="of the bands")
+    seed: int = param(default=0, at_least=0, help="of the bands")
 
     def _forecast(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> Forecast:
         forecast = super()._forecast(learned, steps, future)

@@ -16,7 +16,7 @@ from tests.testing.toys import Last, Needy
 class Sized(Last):
     learning_example = {"size": 50}  # noqa: RUF012
 
-    size: int = param(10, at_least=1, help="of nothing")
+    size: int = param(default=10, at_least=1, help="of nothing")
 
     @classmethod
     def examples(cls) -> list[dict[str, int]]:

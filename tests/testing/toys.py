@@ -77,7 +77,7 @@ class Sampled(Naive):
 
     capabilities = Capabilities(missing=True, distribution="samples", simulates=True, learns_distribution=True)
 
-    seed: int = param(0, at_least=0, help="of the paths")
+    seed: int = param(default=0, at_least=0, help="of the paths")
 
     def _forecast(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> Forecast:
         mean = np.repeat(learned["last"][:, None], steps, axis=1)

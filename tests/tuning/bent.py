@@ -6,7 +6,7 @@ import os
 import signal
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -22,14 +22,14 @@ class Bent(Forecaster):
 
     capabilities = Capabilities()
 
-    away: float = param(1.0, low=-4.0, high=4.0, help="how far off it is")
-    width: int = param(8, at_least=1, low=1, high=64, log=True, dear=True, help="of nothing")
-    kind: str = param("a", choices=("a", "b"), search=("a", "b"), help="of nothing")
-    inner: float = param(0.5, low=0.0, high=1.0, when=lambda drawn: drawn["kind"] == "b", help="of nothing, for b")
-    shape: tuple[int, ...] = param((1, 2), search=((1, 2), (3,)), help="of nothing")
-    seed: int = param(0, at_least=0, help="of nothing")
-    fault: str = param("", help="what happens in a fit")
-    mark: str | None = param(None, help="file that a fit leaves a line in")
+    away: float = param(default=1.0, low=-4.0, high=4.0, help="how far off it is")
+    width: int = param(default=8, at_least=1, low=1, high=64, log=True, expensive=True, help="of nothing")
+    kind: Literal["a", "b"] = param(default="a", search=("a", "b"), help="of nothing")
+    inner: float = param(default=0.5, low=0.0, high=1.0, when=lambda drawn: drawn["kind"] == "b", help="of nothing, for b")
+    shape: tuple[int, ...] = param(default=(1, 2), search=((1, 2), (3,)), help="of nothing")
+    seed: int = param(default=0, at_least=0, help="of nothing")
+    fault: str = param(default="", help="what happens in a fit")
+    mark: str | None = param(default=None, help="file that a fit leaves a line in")
 
     def _needs(self, panel: Any) -> int:
         return 1

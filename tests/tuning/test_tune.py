@@ -79,7 +79,7 @@ def test_a_parameter_has_its_column_whatever_it_is_called(frame):
 class Timed(Bent):
     """A parameter as a column of the frame is called."""
 
-    seconds: float = param(1.0, low=0.0, high=2.0, help="of nothing")
+    seconds: float = param(default=1.0, low=0.0, high=2.0, help="of nothing")
 
 
 def test_the_same_seed_searches_the_same(frame):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from deepforecast.core.forecaster import Forecaster
 from deepforecast.core.params import param
@@ -36,46 +36,60 @@ class AdditiveForecaster(Forecaster):
     warm_up_params: ClassVar[dict[str, Any]] = {}  # see evaluation.warm_up
     dateless: ClassVar[dict[str, Any]] = dict.fromkeys(("yearly_seasonality", "weekly_seasonality", "daily_seasonality"), False)
 
-    growth: str = param("linear", help="how the trend goes on")
-    changepoints: list[Any] | None = param(None, help="dates on which the slope may change, in place of evenly placed ones")
+    growth: str = param(default="linear", help="how the trend goes on")
+    changepoints: list[Any] | None = param(
+        default=None, help="dates on which the slope may change, in place of evenly placed ones",
+    )
     n_changepoints: int = param(
-        25, at_least=0, at_most=1000, low=5, high=50, when=_turns, help="how many changes of slope there may be"
+        default=25, at_least=0, at_most=1000, low=5, high=50, when=_turns,
+        help="how many changes of slope there may be",
     )
     changepoint_range: float = param(
-        0.8, at_least=0, at_most=1, low=0.7, high=0.95, when=_turns, help="share of a history they lie in"
+        default=0.8, at_least=0, at_most=1, low=0.7, high=0.95, when=_turns,
+        help="share of a history they lie in",
     )
     changepoint_prior_scale: float = param(
-        0.05, above=0, low=0.001, high=0.5, log=True, when=_bends, help="how much the slope may change"
+        default=0.05, above=0, low=0.001, high=0.5, log=True, when=_bends,
+        help="how much the slope may change",
     )
-    yearly_seasonality: int | bool | str = param("auto", at_least=0, at_most=1000, choices=("auto",), help=SEASONALITY)
-    weekly_seasonality: int | bool | str = param("auto", at_least=0, at_most=1000, choices=("auto",), help=SEASONALITY)
-    daily_seasonality: int | bool | str = param("auto", at_least=0, at_most=1000, choices=("auto",), help=SEASONALITY)
-    seasonality_mode: str = param(
-        "additive", choices=("additive", "multiplicative"), search=("additive", "multiplicative"),
+    yearly_seasonality: int | bool | Literal["auto"] = param(
+        default="auto", at_least=0, at_most=1000, help=SEASONALITY,
+    )
+    weekly_seasonality: int | bool | Literal["auto"] = param(
+        default="auto", at_least=0, at_most=1000, help=SEASONALITY,
+    )
+    daily_seasonality: int | bool | Literal["auto"] = param(
+        default="auto", at_least=0, at_most=1000, help=SEASONALITY,
+    )
+    seasonality_mode: Literal["additive", "multiplicative"] = param(
+        default="additive", search=("additive", "multiplicative"),
         help="whether seasons add to the trend or multiply it",
     )  # fmt: skip
-    seasonality_prior_scale: float = param(10.0, above=0, low=0.01, high=10.0, log=True, help="how large seasons may be")
+    seasonality_prior_scale: float = param(
+        default=10.0, above=0, low=0.01, high=10.0, log=True, help="how large seasons may be",
+    )
     seasonalities: dict[str, dict[str, Any]] | None = param(
-        None, help="more seasons: name -> period (days), order, and if wanted prior_scale, mode, condition (a column)"
+        default=None,
+        help="more seasons: name -> period (days), order, and if wanted prior_scale, mode, condition (a column)",
     )
     holidays: str | dict[str, Any] | None = param(
-        None,
-        convert=holidays_as_events,
+        default=None, convert=holidays_as_events,
         help="a country ('DE') or a part of one ('DE-BY') whose holidays have effects; or a dict as events, or Prophet's frame",
     )
     holidays_prior_scale: float = param(
-        10.0, above=0, low=0.01, high=10.0, log=True, when=_celebrates, help="how large these and other effects may be"
+        default=10.0, above=0, low=0.01, high=10.0, log=True, when=_celebrates,
+        help="how large these and other effects may be",
     )
-    holidays_mode: str | None = param(
-        None, choices=(None, "additive", "multiplicative"), help="whether they add or multiply; as seasons do if not given"
+    holidays_mode: Literal["additive", "multiplicative"] | None = param(
+        default=None, help="whether they add or multiply; as seasons do if not given"
     )
     events: dict[str, Any] | None = param(
-        None,
-        convert=plain_events,
+        default=None, convert=plain_events,
         help="own days: name -> list of dates, or dict of dates and if wanted lower_window, upper_window, prior_scale, mode",
     )
     regressors: dict[str, dict[str, Any]] | None = param(
-        None, help="how columns known ahead are used: name -> prior_scale, standardize, mode"
+        default=None,
+        help="how columns known ahead are used: name -> prior_scale, standardize, mode",
     )
 
     @property

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from deepforecast.core.capabilities import Capabilities
 from deepforecast.core.params import param
 from deepforecast.core.registry import register
 from deepforecast.models.additive._base import AdditiveForecaster
 from deepforecast.models.neural._base import NEURAL, NeuralForecaster
-from deepforecast.models.neural._making import PLACES
+from deepforecast.models.neural._making import LocationHead
 
 if TYPE_CHECKING:
     from deepforecast.core.state import Learned, State
@@ -67,26 +67,34 @@ class NeuralProphet(AdditiveForecaster, NeuralForecaster):
     learning_example: ClassVar[dict[str, Any]] = {**NeuralForecaster.learning_example, "lag_prior_scale": None}
     coverage_example: ClassVar[dict[str, Any]] = {**NeuralForecaster.coverage_example, "learning_rate": 3e-2}
 
-    growth: str = param("linear", choices=("linear", "flat"))
-    n_changepoints: int = param(10)
-    changepoint_prior_scale: float = param(0.5, low=0.01, high=5.0)
+    growth: Literal["linear", "flat"] = param(default="linear")
+    n_changepoints: int = param(default=10)
+    changepoint_prior_scale: float = param(default=0.5, low=0.01, high=5.0)
     local: Sequence[str] = param(
-        (), search=((), ("trend",), ("trend", "seasons")),
+        default=(), search=((), ("trend",), ("trend", "seasons")),
         help="components each series has its own of: trend, seasons, events (and holidays), regressors",
-    )  # fmt: skip
-    input_size: int | str = param("auto", at_least=0, help="rows up to the cutoff that lags are taken from; 0: no lags")
-    hidden: Sequence[int] = param((), at_least=1, when=_looks_back, help="widths of hidden layers behind lags; (): linear")
+    )
+    input_size: int | Literal["auto"] = param(
+        default="auto", at_least=0,
+        help="rows up to the cutoff that lags are taken from; 0: no lags",
+    )
+    hidden: Sequence[int] = param(
+        default=(), at_least=1, when=_looks_back,
+        help="widths of hidden layers behind lags; (): linear",
+    )
     lag_prior_scale: float | None = param(
-        None, above=0, low=0.001, high=1.0, log=True, when=_looks_back,
+        default=None, above=0, low=0.001, high=1.0, log=True, when=_looks_back,
         help="how large weights of lags may be (Laplace: most are small); None: any",
     )  # fmt: skip
-    scaler: str = param("standard", choices=("standard", "robust", "min_max", "mean_abs", "none"))
-    scale_by: str = param("series", choices=("series", "panel"))
-    calendar: None = param(None, choices=(None,), help="none: seasons are declared")
-    head: str = param("quantiles", choices=PLACES)
-    max_steps: int | str = param(500)  # a trend and seasons learn no window by heart
-    batch_size: int | str = param(256)
-    learning_rate: float | str = param(1e-2)
+    scaler: Literal["standard", "robust", "min_max", "mean_abs", "none"] = param(default="standard")
+    scale_by: Literal["series", "panel"] = param(default="series")
+    calendar: None = param(default=None, help="none: seasons are declared")
+    head: LocationHead = param(default="quantiles")
+    max_steps: int | Literal["auto"] = param(
+        default=500,
+    )
+    batch_size: int | Literal["auto"] = param(default=256)
+    learning_rate: float | Literal["find"] = param(default=1e-2)
 
     @classmethod
     def examples(cls) -> list[dict[str, Any]]:

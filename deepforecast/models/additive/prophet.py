@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from deepforecast.core.capabilities import Capabilities
 from deepforecast.core.monitor import SILENT, Monitor
@@ -56,14 +56,24 @@ class Prophet(AdditiveForecaster):
         explains=True,
     )
 
-    growth: str = param("linear", choices=("linear", "logistic", "flat"), help="how the trend goes on")
-    cap: float | str | None = param(None, help="the most there can be: a number, or a column known ahead")
-    floor: float | str | None = param(None, help="the least there can be: a number, or a column known ahead")
-    noise: str = param("normal", choices=("normal", "student"), search=("normal", "student"),
-                       help="errors: 'student' for some that are far out (Student's t, 3 degrees of freedom)")  # fmt: skip
-    scaling: str = param("absmax", choices=("absmax", "minmax"), help="what values are divided by before the priors hold")
-    uncertainty: str = param(
-        "map", choices=("map", "laplace"), help="'laplace': bands count that parameters are not known exactly"
+    growth: Literal["linear", "logistic", "flat"] = param(
+        default="linear", help="how the trend goes on",
+    )
+    cap: float | str | None = param(
+        default=None, help="the most there can be: a number, or a column known ahead",
+    )
+    floor: float | str | None = param(
+        default=None, help="the least there can be: a number, or a column known ahead",
+    )
+    noise: Literal["normal", "student"] = param(
+        default="normal", search=("normal", "student"),
+        help="errors: 'student' for some that are far out (Student's t, 3 degrees of freedom)",
+    )
+    scaling: Literal["absmax", "minmax"] = param(
+        default="absmax", help="what values are divided by before the priors hold",
+    )
+    uncertainty: Literal["map", "laplace"] = param(
+        default="map", help="'laplace': bands count that parameters are not known exactly"
     )
 
     @classmethod

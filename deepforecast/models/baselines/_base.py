@@ -7,7 +7,7 @@ Baseline        the forecast `_mean`, its errors `_spread` (standard deviations)
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -74,8 +74,8 @@ class Baseline(Forecaster):
 class Seasonal(Baseline):
     """A baseline that knows a season. `_level` is what its season goes around."""
 
-    season_length: int | str = param(
-        "auto", at_least=1, choices=("auto",), positional=True, help="steps after which the season repeats"
+    season_length: int | Literal["auto"] = param(
+        default="auto", at_least=1, help="steps after which the season repeats"
     )
 
     def _explain(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> dict[str, Floats]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -35,8 +35,8 @@ class WindowMean(Baseline):
 
     coverage_process: ClassVar[str] = "white_noise"
 
-    window: int | str = param(
-        "auto", at_least=1, choices=("auto",), positional=True, low=2, high=60, log=True, help="values averaged, or a season"
+    window: int | Literal["auto"] = param(
+        default="auto", at_least=1, low=2, high=60, log=True, help="values averaged, or a season"
     )
 
     def _needs(self, panel: Panel) -> int:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from deepforecast.core.calibrating import own_errors, pooled_errors
 from deepforecast.core.capabilities import Capabilities
-from deepforecast.core.conformal import METHODS, Calibration
+from deepforecast.core.conformal import Calibration, Method
 from deepforecast.core.forecast import Forecast
 from deepforecast.core.forecaster import Forecaster
 from deepforecast.core.foreign import Foreign
@@ -50,11 +50,19 @@ class Conformal(Forecaster):
     capabilities = Capabilities(distribution="analytic")
     always_calibrates = True
 
-    model: Forecaster = param(positional=True, help="the model whose points get bands")
-    method: str = param("split", choices=METHODS, help="equal weight to all errors, or following the misses")
-    n_windows: int | None = param(None, at_least=1, help="most windows a series; up to 100 (pool: 1000 in all) if not given")
-    rate: float = param(0.05, above=0, at_most=1, help="how fast the adaptive miss rate moves")
-    pool: bool = param(False, help="share scaled errors among all series")
+    model: Forecaster = param(kw_only=False, help="the model whose points get bands")
+    method: Method = param(
+        default="split",
+        help="equal weight to all errors, or following the misses",
+    )
+    n_windows: int | None = param(
+        default=None, at_least=1,
+        help="most windows a series; up to 100 (pool: 1000 in all) if not given",
+    )
+    rate: float = param(
+        default=0.05, above=0, at_most=1, help="how fast the adaptive miss rate moves",
+    )
+    pool: bool = param(default=False, help="share scaled errors among all series")
 
     @classmethod
     def examples(cls) -> list[dict[str, Any]]:

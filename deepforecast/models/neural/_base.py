@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from deepforecast.core.capabilities import Capabilities
 from deepforecast.core.forecast import Forecast
@@ -35,10 +35,12 @@ if TYPE_CHECKING:
     from deepforecast.nn.body import Direct, Stepwise
     from deepforecast.nn.network import ForecastNetwork
 
-SCALERS = ("standard", "robust", "min_max", "mean_abs", "last", "level", "revin", "difference", "none")
-HEADS = ("quantiles", "point", "normal", "student_t", "laplace", "lognormal", "negative_binomial", "poisson", "zero_inflated",
-         "tweedie", "mixture", "implicit_quantile", "bins")  # fmt: skip
-LOSSES = ("mae", "mse", "huber", "mase", "smape", "owa")
+Scaler = Literal["standard", "robust", "min_max", "mean_abs", "last", "level", "revin", "difference", "none"]
+HeadName = Literal[
+    "quantiles", "point", "normal", "student_t", "laplace", "lognormal", "negative_binomial", "poisson", "zero_inflated",
+         "tweedie", "mixture", "implicit_quantile", "bins"
+]  # fmt: skip
+Loss = Literal["mae", "mse", "huber", "mase", "smape", "owa"]
 GRID = (0.005, 0.025, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.975, 0.995)
 
 BY_HEART = 30  # passes from which bands were seen to hold half of what they say, and less: benchmarks/results/small_panels.md
@@ -55,47 +57,121 @@ class NeuralForecaster(Forecaster):
 
     capabilities = NEURAL
 
-    input_size: int | str = param("auto", choices=("auto",), at_least=1, help="rows up to the cutoff that are looked at")
-    head: str = param(
-        "quantiles", choices=HEADS, search=("quantiles", "normal", "student_t"),
+    input_size: int | Literal["auto"] = param(
+        default="auto", at_least=1, help="rows up to the cutoff that are looked at",
+    )
+    head: HeadName = param(
+        default="quantiles", search=("quantiles", "normal", "student_t"),
         help="what the network says of a step: quantiles, a point or a distribution",
     )  # fmt: skip
-    quantiles: list[float] | None = param(None, above=0, below=1, help="those learned with head='quantiles'; None: 15")
-    loss: str = param("mae", choices=LOSSES, help="by what errors of a point are weighed")
-    scaler: str = param("standard", choices=SCALERS, help="how each window is brought to a common scale")
-    scale_by: str = param("window", choices=("window", "series", "panel"), help="of what a scale is")
-    season_length: int | str = param("auto", choices=("auto",), at_least=1, help="steps after which the season repeats")
-    calendar: list[str] | str | None = param("auto", choices=("auto", None), help="features of the date")
-    bounds: tuple[float | None, float | None] | None = param(None, help="least and largest value of a forecast; (0, None)")
-    max_steps: int | str = param("auto", choices=("auto",), at_least=1, help="steps of training; auto: a few passes, 50 to 500")
-    max_epochs: int | None = param(None, at_least=1, help="passes over all windows, instead of max_steps")
-    batch_size: int | str = param("auto", choices=("auto",), at_least=1, help="windows of a step; auto: 32 to 256")
-    draw: str = param("windows", choices=("windows", "series"), help="whether windows or series are drawn with equal chances")
-    recent: int | None = param(None, at_least=1, help="only so many of the last windows of each series are learned from")
-    learning_rate: float | str = param(
-        3e-3, choices=("find",), above=0, low=1e-4, high=1e-2, log=True, help="largest rate; find: by a range test"
+    quantiles: list[float] | None = param(
+        default=None, above=0, below=1, help="those learned with head='quantiles'; None: 15",
     )
-    schedule: str = param("one_cycle", choices=("one_cycle", "cosine", "constant"), help="how the rate changes")
-    warmup: float = param(0.1, at_least=0, below=1, help="share of the steps in which the rate rises")
-    weight_decay: float = param(1e-4, at_least=0, help="decay of the weights, decoupled (AdamW)")
-    grad_clip: float | None = param(1.0, above=0, help="largest norm of a gradient; None: any")
-    clip_value: float | None = param(None, above=0, help="largest value in a gradient")
-    accumulate: int = param(1, at_least=1, help="batches whose gradients make one step")
-    average: float = param(0.0, at_least=0, below=1, help="decay of an average of the weights that is kept instead of the last")
-    validation: int | None = param(None, at_least=1, help="last rows of each series that the best weights are chosen by")
-    validate_every: int = param(50, at_least=1, help="steps between two looks at the validation rows")
-    patience: int | None = param(None, at_least=1, help="looks without a better one after which training ends")
-    time_limit: float | None = param(None, above=0, help="seconds after which training ends")
-    seed: int = param(0, at_least=0, at_most=2**63 - 1, help="of weights and batches")
-    precision: str = param("32-true", choices=("32-true", "bf16-mixed", "16-mixed"), help="of the arithmetic")
-    accelerator: str = param("auto", choices=("auto", "cpu", "gpu", "mps", "tpu"), help="where to train")
-    devices: int | str | list[int] = param(1, choices=("auto",), help="how many of them, or which")
-    strategy: str = param("auto", help="how several share the work, as Lightning calls it")
-    compile: bool = param(False, help="whether torch compiles the network first")
-    progress: bool = param(False, help="whether a bar shows the steps")
-    checkpoint_dir: str | None = param(None, help="folder that an interrupted training goes on from")
-    checkpoint_every: int = param(100, at_least=1, help="steps between two checkpoints")
-    trainer: dict[str, Any] | None = param(None, help="anything else that Lightning's Trainer takes")
+    loss: Loss = param(default="mae", help="by what errors of a point are weighed")
+    scaler: Scaler = param(
+        default="standard", help="how each window is brought to a common scale",
+    )
+    scale_by: Literal["window", "series", "panel"] = param(
+        default="window", help="of what a scale is",
+    )
+    season_length: int | Literal["auto"] = param(
+        default="auto", at_least=1, help="steps after which the season repeats",
+    )
+    calendar: list[str] | Literal["auto"] | None = param(
+        default="auto", help="features of the date",
+    )
+    bounds: tuple[float | None, float | None] | None = param(
+        default=None, help="least and largest value of a forecast; (0, None)",
+    )
+    max_steps: int | Literal["auto"] = param(
+        default="auto", group="training", at_least=1,
+        help="steps of training; auto: a few passes, 50 to 500",
+    )
+    max_epochs: int | None = param(
+        default=None, group="training", at_least=1,
+        help="passes over all windows, instead of max_steps",
+    )
+    batch_size: int | Literal["auto"] = param(
+        default="auto", group="training", at_least=1, help="windows of a step; auto: 32 to 256",
+    )
+    draw: Literal["windows", "series"] = param(
+        default="windows", group="training",
+        help="whether windows or series are drawn with equal chances",
+    )
+    recent: int | None = param(
+        default=None, group="training", at_least=1,
+        help="only so many of the last windows of each series are learned from",
+    )
+    learning_rate: float | Literal["find"] = param(
+        default=3e-3, group="training", above=0, low=1e-4, high=1e-2, log=True,
+        help="largest rate; find: by a range test",
+    )
+    schedule: Literal["one_cycle", "cosine", "constant"] = param(
+        default="one_cycle", group="training", help="how the rate changes",
+    )
+    warmup: float = param(
+        default=0.1, group="training", at_least=0, below=1,
+        help="share of the steps in which the rate rises",
+    )
+    weight_decay: float = param(
+        default=1e-4, group="training", at_least=0, help="decay of the weights, decoupled (AdamW)",
+    )
+    grad_clip: float | None = param(
+        default=1.0, group="training", above=0, help="largest norm of a gradient; None: any",
+    )
+    clip_value: float | None = param(
+        default=None, group="training", above=0, help="largest value in a gradient",
+    )
+    accumulate: int = param(
+        default=1, group="training", at_least=1, help="batches whose gradients make one step",
+    )
+    average: float = param(
+        default=0.0, group="training", at_least=0, below=1,
+        help="decay of an average of the weights that is kept instead of the last",
+    )
+    validation: int | None = param(
+        default=None, group="training", at_least=1,
+        help="last rows of each series that the best weights are chosen by",
+    )
+    validate_every: int = param(
+        default=50, group="training", at_least=1,
+        help="steps between two looks at the validation rows",
+    )
+    patience: int | None = param(
+        default=None, group="training", at_least=1,
+        help="looks without a better one after which training ends",
+    )
+    time_limit: float | None = param(
+        default=None, group="training", above=0, help="seconds after which training ends",
+    )
+    seed: int = param(
+        default=0, group="training", at_least=0, at_most=2**63 - 1, help="of weights and batches",
+    )
+    precision: Literal["32-true", "bf16-mixed", "16-mixed"] = param(
+        default="32-true", group="training", help="of the arithmetic",
+    )
+    accelerator: Literal["auto", "cpu", "gpu", "mps", "tpu"] = param(
+        default="auto", group="training", help="where to train",
+    )
+    devices: int | Literal["auto"] | list[int] = param(
+        default=1, group="training", help="how many of them, or which",
+    )
+    strategy: str = param(
+        default="auto", group="training", help="how several share the work, as Lightning calls it",
+    )
+    compile: bool = param(
+        default=False, group="training", help="whether torch compiles the network first",
+    )
+    progress: bool = param(default=False, group="training", help="whether a bar shows the steps")
+    checkpoint_dir: str | None = param(
+        default=None, group="training", help="folder that an interrupted training goes on from",
+    )
+    checkpoint_every: int = param(
+        default=100, group="training", at_least=1, help="steps between two checkpoints",
+    )
+    trainer: dict[str, Any] | None = param(
+        default=None, group="training", help="anything else that Lightning's Trainer takes",
+    )
 
     most_steps: ClassVar[int] = 500  # of max_steps="auto"
     largest_batch: ClassVar[int] = 256  # of batch_size="auto"

@@ -7,7 +7,7 @@ from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
@@ -33,7 +33,8 @@ if TYPE_CHECKING:
     from deepforecast.training.options import Options
 
 ANCHORED = ("standard", "robust", "min_max", "last", "revin", "difference")  # scalers that follow a shift of the data
-PLACES = ("point", "quantiles", "normal", "student_t", "laplace")  # heads whose point is on the scale of the window
+LocationHead = Literal["point", "quantiles", "normal", "student_t", "laplace"]
+PLACES: tuple[str, ...] = get_args(LocationHead)  # heads whose point is on the scale of the window
 PASSES = 8  # over all windows, of max_steps="auto"
 COUNTING = ("lognormal", "negative_binomial", "poisson", "zero_inflated", "tweedie")  # heads of values that are not negative
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from deepforecast.core.params import param
 from deepforecast.models.neural._stepwise import StepwiseForecaster
@@ -21,24 +21,36 @@ class RecurrentForecaster(StepwiseForecaster):
 
     cell: ClassVar[str]
 
-    hidden_size: int = param(64, at_least=1, low=16, high=256, log=True, dear=True, help="width of a layer")
-    n_layers: int = param(1, at_least=1, low=1, high=3, dear=True, help="layers on top of each other")
-    bidirectional: bool = param(False, help="whether the window is read backwards too")
-    dropout: float = param(0.0, at_least=0, below=1, low=0.0, high=0.5, help="share of the numbers hidden while training")
-    residual: bool = param(False, help="whether a layer adds to what goes into it, from the second on")
-    normalization: str | None = param(None, choices=(None, "layer", "batch", "rms"), help="of what comes out of each layer")
-    output: str = param(
-        "direct", choices=("direct", "autoregressive"), search=("direct", "autoregressive"), help="steps at once or in turn"
+    hidden_size: int = param(
+        default=64, at_least=1, low=16, high=256, log=True, expensive=True, help="width of a layer",
     )
-    teacher: str = param(
-        "constant", choices=("constant", "linear", "inverse_sigmoid", "free"), help="how long true values are fed in training"
+    n_layers: int = param(
+        default=1, at_least=1, low=1, high=3, expensive=True, help="layers on top of each other",
     )
-    decoder_layers: int = param(1, at_least=0, help="hidden layers of the direct output")
-    decoder_size: int = param(64, at_least=1, help="their width")
+    bidirectional: bool = param(default=False, help="whether the window is read backwards too")
+    dropout: float = param(
+        default=0.0, at_least=0, below=1, low=0.0, high=0.5,
+        help="share of the numbers hidden while training",
+    )
+    residual: bool = param(
+        default=False, help="whether a layer adds to what goes into it, from the second on",
+    )
+    normalization: Literal["layer", "batch", "rms"] | None = param(
+        default=None, help="of what comes out of each layer",
+    )
+    output: Literal["direct", "autoregressive"] = param(
+        default="direct", search=("direct", "autoregressive"), help="steps at once or in turn"
+    )
+    teacher: Literal["constant", "linear", "inverse_sigmoid", "free"] = param(
+        default="constant", help="how long true values are fed in training"
+    )
+    decoder_layers: int = param(default=1, at_least=0, help="hidden layers of the direct output")
+    decoder_size: int = param(default=64, at_least=1, help="their width")
     beside: Sequence[int] | None = param(
-        (256, 256), at_least=1, search=(None, (128,), (256, 256)), when=lambda drawn: drawn["output"] == "direct",
+        default=(256, 256), at_least=1, search=(None, (128,), (256, 256)),
+        when=lambda drawn: drawn["output"] == "direct",
         help="widths of a perceptron over the window and the last state, added to the direct output; None: none",
-    )  # fmt: skip
+    )
 
     learning_example: ClassVar[dict[str, Any]] = {
         **StepwiseForecaster.learning_example, "max_steps": 400, "hidden_size": 16, "weight_decay": 0.01, "head": "quantiles",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from deepforecast.core.params import param
 from deepforecast.errors import ParameterError, shown
@@ -20,10 +20,20 @@ class StepwiseForecaster(NeuralForecaster):
     paths always come from draws, so that they hold what comes at each step whatever came before it.
     """
 
-    decoding: str = param("sample", choices=("sample", "greedy", "beam"), help="by which path the point is told")
-    temperature: float = param(1.0, above=0, help="with head='bins': below 1 draws stay with what is likely, above they stray")
-    top_p: float = param(1.0, above=0, at_most=1, help="with head='bins': share of the probability that is drawn from")
-    beam_width: int | None = param(None, at_least=1, help="with decoding='beam': paths held at each step; None: 10")
+    decoding: Literal["sample", "greedy", "beam"] = param(
+        default="sample", help="by which path the point is told",
+    )
+    temperature: float = param(
+        default=1.0, above=0,
+        help="with head='bins': below 1 draws stay with what is likely, above they stray",
+    )
+    top_p: float = param(
+        default=1.0, above=0, at_most=1,
+        help="with head='bins': share of the probability that is drawn from",
+    )
+    beam_width: int | None = param(
+        default=None, at_least=1, help="with decoding='beam': paths held at each step; None: 10",
+    )
 
     @property
     def family(self) -> str:

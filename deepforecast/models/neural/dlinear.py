@@ -31,7 +31,10 @@ class DLinear(NeuralForecaster):
     by_heart: ClassVar[bool] = False
     adds_parts: ClassVar[bool] = True
 
-    kernel: int = param(25, at_least=1, low=5, high=51, help="rows of the moving average that is the trend")
+    kernel: int = param(
+        default=25, at_least=1, low=5, high=51,
+        help="rows of the moving average that is the trend",
+    )
 
     def _body(self, sizes: Sizes) -> DLinearBody:
         from deepforecast.nn.linear import DLinearBody

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from deepforecast.core.params import param
 from deepforecast.core.registry import register
@@ -27,11 +27,19 @@ class MLP(NeuralForecaster):
     """
 
     hidden: Sequence[int] = param(
-        (512, 512, 512), at_least=1, search=((128, 128), (256, 256, 256), (512, 512, 512)), help="widths of the hidden layers"
+        default=(512, 512, 512), at_least=1, search=((128, 128), (256, 256, 256), (512, 512, 512)),
+        help="widths of the hidden layers",
     )
-    dropout: float = param(0.0, at_least=0, below=1, low=0.0, high=0.5, help="share of the numbers hidden while training")
-    activation: str = param("relu", choices=("relu", "gelu", "silu", "tanh"), help="what bends a hidden layer")
-    normalization: str | None = param(None, choices=(None, "layer", "batch", "rms"), help="of each hidden layer")
+    dropout: float = param(
+        default=0.0, at_least=0, below=1, low=0.0, high=0.5,
+        help="share of the numbers hidden while training",
+    )
+    activation: Literal["relu", "gelu", "silu", "tanh"] = param(
+        default="relu", help="what bends a hidden layer",
+    )
+    normalization: Literal["layer", "batch", "rms"] | None = param(
+        default=None, help="of each hidden layer",
+    )
 
     def _body(self, sizes: Sizes) -> MLPBody:
         from deepforecast.nn.perceptron import MLPBody

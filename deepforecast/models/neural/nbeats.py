@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from deepforecast.core.params import param
 from deepforecast.core.registry import register
 from deepforecast.errors import ParameterError, shown
-from deepforecast.models.neural._base import NeuralForecaster
+from deepforecast.models.neural._base import NeuralForecaster, Scaler
 
 if TYPE_CHECKING:
     from deepforecast.nn.batch import Sizes
@@ -39,15 +39,21 @@ class NBEATS(NeuralForecaster):
     largest_batch: ClassVar[int] = 1024
 
     stacks: Sequence[str] = param(
-        ("generic",), search=(("generic",), ("trend", "season")), help="kinds of stacks, in order: generic, trend, season"
+        default=("generic",), search=(("generic",), ("trend", "season")),
+        help="kinds of stacks, in order: generic, trend, season",
     )
-    blocks: int = param(3, at_least=1, low=1, high=6, help="blocks of each stack")
-    hidden: Sequence[int] = param((256, 256, 256), at_least=1, help="widths of a block's hidden layers")
-    degree: int = param(2, at_least=0, help="of the polynomials of a trend stack")
-    scaler: str = param("level")
-    draw: str = param("series")
-    learning_rate: float = param(1.5e-3)
-    dropout: float = param(0.0, at_least=0, below=1, low=0.0, high=0.3, help="share of the numbers hidden while training")
+    blocks: int = param(default=3, at_least=1, low=1, high=6, help="blocks of each stack")
+    hidden: Sequence[int] = param(
+        default=(256, 256, 256), at_least=1, help="widths of a block's hidden layers",
+    )
+    degree: int = param(default=2, at_least=0, help="of the polynomials of a trend stack")
+    scaler: Scaler = param(default="level")
+    draw: Literal["windows", "series"] = param(default="series")
+    learning_rate: float | Literal["find"] = param(default=1.5e-3)
+    dropout: float = param(
+        default=0.0, at_least=0, below=1, low=0.0, high=0.3,
+        help="share of the numbers hidden while training",
+    )
 
     def _idle(self) -> Iterator[tuple[str, str]]:
         if "trend" not in self.stacks:

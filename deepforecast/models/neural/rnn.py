@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from deepforecast.core.params import param
 from deepforecast.core.registry import register
@@ -26,4 +26,4 @@ class RNN(RecurrentForecaster):
 
     cell: ClassVar[str] = "rnn"
 
-    nonlinearity: str = param("tanh", choices=("tanh", "relu"), help="what bends the sum")
+    nonlinearity: Literal["tanh", "relu"] = param(default="tanh", help="what bends the sum")

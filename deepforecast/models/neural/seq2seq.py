@@ -5,38 +5,40 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 from deepforecast.core.params import Param, param
 from deepforecast.core.registry import register
 from deepforecast.errors import ParameterError, ParameterTypeError
+from deepforecast.models.neural._base import Scaler
 from deepforecast.models.neural._stepwise import StepwiseForecaster
 
 if TYPE_CHECKING:
     from deepforecast.nn.batch import Sizes
     from deepforecast.nn.seq2seq import Seq2SeqBody
 
-SCORES = ("additive", "dot", "scaled_dot", "general", "location", "cosine", "gaussian")
+Score = Literal["additive", "dot", "scaled_dot", "general", "location", "cosine", "gaussian"]
+SCORES: tuple[str, ...] = get_args(Score)
 
 
 class _ScoreParam(Param):
-    """A name of a score, or None: of those that are there when it is asked, as `nn.scores.score` may have added one."""
+    """The name of a score, or None. `nn.scores.score` may have registered more of them than `SCORES`."""
 
     def check(self, value: Any) -> None:
-        """As `Param`, by the scores there are now."""
-        added = getattr(sys.modules.get("deepforecast.nn.scores"), "SCORES", ())
-        said = {one.name: getattr(self, one.name) for one in fields(Param)}
+        """As `Param`, with the scores registered by now as choices."""
+        registered = getattr(sys.modules.get("deepforecast.nn.scores"), "SCORES", ())
+        options = {field.name: getattr(self, field.name) for field in fields(Param)}
+        choices = (None, *SCORES, *(name for name in registered if name not in SCORES))
         try:
-            Param(**{**said, "choices": (None, *SCORES, *(name for name in added if name not in SCORES))}).check(value)
+            Param(**{**options, "choices": choices}).check(value)
         except ParameterTypeError:
             raise
         except ParameterError as error:
-            own = "A score of your own is there once the module that registers it is imported."
-            raise ParameterError(f"{error} {own}") from None
+            raise ParameterError(f"{error} Import the module that registers a score of your own first.") from None
 
 
-def _score(default: str, choices: tuple[str | None, ...], **said: Any) -> Any:
-    return _ScoreParam(default, choices=choices, search=choices[1:5], **said, said=("help", "choices", "search"))
+def _score(*, default: str, **options: Any) -> Any:
+    return _ScoreParam(default, **options, declared=tuple(options))
 
 
 @register
@@ -57,29 +59,56 @@ class Seq2Seq(StepwiseForecaster):
 
     coverage_slow: ClassVar[bool] = True
 
-    attention: str | None = _score("general", (None, *SCORES), help="score by which a step looks back at the rows; None: not")
-    cell: str = param("lstm", choices=("lstm", "gru", "rnn"), help="of the decoder and of a recurrent encoder")
-    encoder: str = param("recurrent", choices=("recurrent", "convolutional"), help="what reads the window")
-    hidden_size: int = param(64, at_least=1, low=16, high=256, log=True, dear=True, help="width of a layer")
-    n_layers: int = param(1, at_least=1, low=1, high=3, dear=True, help="layers on top of each other")
-    bidirectional: bool = param(False, help="whether the window is read backwards too")
-    kernel_size: int = param(3, at_least=1, help="rows that a convolution looks at")
-    dropout: float = param(0.0, at_least=0, below=1, low=0.0, high=0.5, help="share of the numbers hidden while training")
-    order: str = param(
-        "luong", choices=("bahdanau", "luong"), help="whether it looks back before it takes a step, or after it"
+    attention: Score | str | None = _score(
+        default="general", search=SCORES[:4],
+        help="score by which a step looks back at the rows; None: not",
     )
-    input_feeding: bool = param(False, help="with order='luong': whether what came of a look enters the next step")
-    start: str = param("last", choices=("last", "learned"), help="value before the first step: the last one, or a learned one")
-    teacher: str = param(
-        "constant", choices=("constant", "linear", "inverse_sigmoid", "free"), help="how long true values are fed in training"
+    cell: Literal["lstm", "gru", "rnn"] = param(
+        default="lstm", help="of the decoder and of a recurrent encoder",
     )
-    positions: bool = param(False, help="whether rows and steps are told where they stand")
-    separate: bool = param(False, help="whether keys and values are maps of their own of what was read")
-    self_attention: bool = param(False, help="whether the rows look at each other first: softmax(x xT) x")
-    learned_temperature: bool = param(False, help="whether a learned number multiplies the score")
-    window: int | None = param(None, at_least=1, help="rows on either side of one that a step chooses; None: all are looked at")
-    hard: bool = param(False, help="whether a step looks at one row alone")
-    scaler: str = param("last")
+    encoder: Literal["recurrent", "convolutional"] = param(
+        default="recurrent", help="what reads the window",
+    )
+    hidden_size: int = param(
+        default=64, at_least=1, low=16, high=256, log=True, expensive=True, help="width of a layer",
+    )
+    n_layers: int = param(
+        default=1, at_least=1, low=1, high=3, expensive=True, help="layers on top of each other",
+    )
+    bidirectional: bool = param(default=False, help="whether the window is read backwards too")
+    kernel_size: int = param(default=3, at_least=1, help="rows that a convolution looks at")
+    dropout: float = param(
+        default=0.0, at_least=0, below=1, low=0.0, high=0.5,
+        help="share of the numbers hidden while training",
+    )
+    order: Literal["bahdanau", "luong"] = param(
+        default="luong", help="whether it looks back before it takes a step, or after it"
+    )
+    input_feeding: bool = param(
+        default=False, help="with order='luong': whether what came of a look enters the next step",
+    )
+    start: Literal["last", "learned"] = param(
+        default="last", help="value before the first step: the last one, or a learned one",
+    )
+    teacher: Literal["constant", "linear", "inverse_sigmoid", "free"] = param(
+        default="constant", help="how long true values are fed in training"
+    )
+    positions: bool = param(default=False, help="whether rows and steps are told where they stand")
+    separate: bool = param(
+        default=False, help="whether keys and values are maps of their own of what was read",
+    )
+    self_attention: bool = param(
+        default=False, help="whether the rows look at each other first: softmax(x xT) x",
+    )
+    learned_temperature: bool = param(
+        default=False, help="whether a learned number multiplies the score",
+    )
+    window: int | None = param(
+        default=None, at_least=1,
+        help="rows on either side of one that a step chooses; None: all are looked at",
+    )
+    hard: bool = param(default=False, help="whether a step looks at one row alone")
+    scaler: Scaler = param(default="last")
 
     learning_example: ClassVar[dict[str, Any]] = {
         **StepwiseForecaster.learning_example, "max_steps": 600, "hidden_size": 32, "head": "quantiles"

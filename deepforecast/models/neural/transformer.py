@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from deepforecast.core.params import param
 from deepforecast.core.registry import register
@@ -34,29 +34,54 @@ class Transformer(StepwiseForecaster):
 
     coverage_slow: ClassVar[bool] = True
 
-    d_model: int = param(64, at_least=1, search=(32, 64, 128), help="numbers that stand for a patch of rows or a step")
-    n_heads: int = param(4, at_least=1, search=(2, 4, 8), help="heads that share them out and look by themselves")
-    n_layers: int = param(2, at_least=1, low=1, high=3, help="layers of the encoder, and of the decoder")
-    encoder_layers: int | None = param(None, at_least=1, help="layers of the encoder; None: n_layers")
-    decoder_layers: int | None = param(None, at_least=1, help="layers of the decoder; None: n_layers")
-    feedforward: int | None = param(None, at_least=1, help="width of each layer's hidden layer; None: 4 d_model")
-    activation: str = param("relu", choices=("relu", "gelu", "swiglu"), search=("relu", "gelu", "swiglu"), help="what bends it")
-    norm_order: str = param("pre", choices=("pre", "post"), help="what is normalised: what enters a part, or the sum after it")
-    normalization: str = param("layer", choices=("layer", "batch", "rms"), help="how")
-    positions: str | None = param(
-        "sinusoidal", choices=("sinusoidal", "learned", "rotary", "alibi", "calendar", None),
-        search=("sinusoidal", "learned", "rotary", "alibi"), help="how rows and steps are told where they stand",
-    )  # fmt: skip
-    patch_length: int | str = param(
-        "auto", choices=("auto",), at_least=1, help="rows of a patch; 1: single rows; auto: 16, a quarter of short windows"
+    d_model: int = param(
+        default=64, at_least=1, search=(32, 64, 128),
+        help="numbers that stand for a patch of rows or a step",
     )
-    stride: int | None = param(None, at_least=1, help="rows from one patch to the next; None: half of patch_length")
-    dropout: float = param(0.0, at_least=0, below=1, low=0.0, high=0.5, help="share of the numbers hidden while training")
-    output: str = param(
-        "direct", choices=("direct", "autoregressive"), search=("direct", "autoregressive"), help="steps at once or in turn"
+    n_heads: int = param(
+        default=4, at_least=1, search=(2, 4, 8),
+        help="heads that share them out and look by themselves",
     )
-    teacher: str = param(
-        "constant", choices=("constant", "linear", "inverse_sigmoid", "free"), help="how long true values are fed in training"
+    n_layers: int = param(
+        default=2, at_least=1, low=1, high=3, help="layers of the encoder, and of the decoder",
+    )
+    encoder_layers: int | None = param(
+        default=None, at_least=1, help="layers of the encoder; None: n_layers",
+    )
+    decoder_layers: int | None = param(
+        default=None, at_least=1, help="layers of the decoder; None: n_layers",
+    )
+    feedforward: int | None = param(
+        default=None, at_least=1, help="width of each layer's hidden layer; None: 4 d_model",
+    )
+    activation: Literal["relu", "gelu", "swiglu"] = param(
+        default="relu", search=("relu", "gelu", "swiglu"), help="what bends it",
+    )
+    norm_order: Literal["pre", "post"] = param(
+        default="pre", help="what is normalised: what enters a part, or the sum after it",
+    )
+    normalization: Literal["layer", "batch", "rms"] = param(default="layer", help="how")
+    positions: Literal["sinusoidal", "learned", "rotary", "alibi", "calendar"] | None = param(
+        default="sinusoidal", search=("sinusoidal", "learned", "rotary", "alibi"),
+        help="how rows and steps are told where they stand",
+    )
+    patch_length: int | Literal["auto"] = param(
+        default="auto", at_least=1,
+        help="rows of a patch; 1: single rows; auto: 16, a quarter of short windows",
+    )
+    stride: int | None = param(
+        default=None, at_least=1,
+        help="rows from one patch to the next; None: half of patch_length",
+    )
+    dropout: float = param(
+        default=0.0, at_least=0, below=1, low=0.0, high=0.5,
+        help="share of the numbers hidden while training",
+    )
+    output: Literal["direct", "autoregressive"] = param(
+        default="direct", search=("direct", "autoregressive"), help="steps at once or in turn"
+    )
+    teacher: Literal["constant", "linear", "inverse_sigmoid", "free"] = param(
+        default="constant", help="how long true values are fed in training"
     )
 
     learning_example: ClassVar[dict[str, Any]] = {

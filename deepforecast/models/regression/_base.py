@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -32,7 +32,7 @@ from deepforecast.models.regression._differences import differences_of
 from deepforecast.models.regression._plan import Plan, check
 from deepforecast.models.regression._samples import Sample, Sampling
 
-STRATEGIES = ("recursive", "direct", "direct_multioutput", "blocks")
+Strategy = Literal["recursive", "direct", "direct_multioutput", "blocks"]
 SEASONLESS, MOST_LAGS = 3, 192  # in a search: lags where there is no season, and no more of them than so many
 
 
@@ -60,40 +60,67 @@ class Regressive(Forecaster):
     gives_several: ClassVar[bool] = False  # one regressor can give several steps at once
     gives_shares: ClassVar[bool] = False  # it can say what each feature adds
 
-    lags: int | list[int] | str | None = param(
-        "auto", choices=("auto", None), at_least=1, search=("auto", 7, 14, 28),
+    lags: int | list[int] | Literal["auto"] | None = param(
+        default="auto", at_least=1, search=("auto", 7, 14, 28),
         help="rows back whose values are features; 3: the last three",
     )  # fmt: skip
-    windows: list[str] | str | None = param(
-        "auto", choices=("auto", None), search=("auto", None),
+    windows: list[str] | Literal["auto"] | None = param(
+        default="auto", search=("auto", None),
         help="features of the past such as 'mean_28', 'std_28@7', 'ewm_0.3'",
     )  # fmt: skip
-    season_length: int | list[int] | str = param("auto", choices=("auto",), at_least=1, help="steps after which seasons repeat")
-    calendar: list[str] | str | None = param(
-        "auto", choices=("auto", None), search=("auto", None), help="features of the date; auto: by the frequency"
+    season_length: int | list[int] | Literal["auto"] = param(
+        default="auto", at_least=1, help="steps after which seasons repeat",
     )
-    holidays: str | None = param(None, help="country (or part of it: 'DE-BY') whose holidays are features")
-    fourier: int = param(0, at_least=0, help="pairs of sine and cosine for each season")
-    time_index: bool = param(False, help="whether the number of the row in time is a feature")
-    identity: bool = param(False, help="whether the series is a feature")
-    past_lags: int | list[int] = param(1, at_least=1, help="rows back of columns known up to now alone, before the first step")
-    future_rows: list[int] | None = param(None, help="rows around a step at which columns known ahead are read; None: its own")
-    strategy: str = param(
-        "recursive", choices=STRATEGIES, help="step after step, by a regressor for each step, by one for all, or in blocks"
+    calendar: list[str] | Literal["auto"] | None = param(
+        default="auto", search=("auto", None), help="features of the date; auto: by the frequency"
     )
-    block: int = param(7, at_least=1, help="steps in a block, for strategy='blocks'")
-    differences: list[int] | str | None = param(
-        "auto", choices=("auto", None), at_least=1, search=("auto", None),
+    holidays: str | None = param(
+        default=None, help="country (or part of it: 'DE-BY') whose holidays are features",
+    )
+    fourier: int = param(default=0, at_least=0, help="pairs of sine and cosine for each season")
+    time_index: bool = param(
+        default=False, help="whether the number of the row in time is a feature",
+    )
+    identity: bool = param(default=False, help="whether the series is a feature")
+    past_lags: int | list[int] = param(
+        default=1, at_least=1,
+        help="rows back of columns known up to now alone, before the first step",
+    )
+    future_rows: list[int] | None = param(
+        default=None,
+        help="rows around a step at which columns known ahead are read; None: its own",
+    )
+    strategy: Strategy = param(
+        default="recursive",
+        help="step after step, by a regressor for each step, by one for all, or in blocks",
+    )
+    block: int = param(default=7, at_least=1, help="steps in a block, for strategy='blocks'")
+    differences: list[int] | Literal["auto"] | None = param(
+        default="auto", at_least=1, search=("auto", None),
         help="lags at which the target is differenced; auto: as tests suggest, if rolling forecasts confirm it",
     )
-    power: str | None = param(None, choices=(None, "log", "box_cox"), help="power of the target that is learned")
-    detrend: bool = param(False, help="whether the straight line of each series is taken out")
-    scale: bool = param(True, help="whether each series is brought to the same spread")
-    bounds: tuple[float | None, float | None] | None = param(None, help="least and largest value of a forecast; (0, None)")
-    weight: str | None = param(None, help="declared column that says how much each row counts")
-    half_life: float | None = param(None, above=0, help="rows after which a row counts half; None: all the same")
-    quantiles: list[float] | None = param(None, above=0, below=1, help="quantiles that are learned too, for intervals")
-    per_series: bool = param(False, help="a regressor for each series instead of one for all")
+    power: Literal["log", "box_cox"] | None = param(
+        default=None, help="power of the target that is learned",
+    )
+    detrend: bool = param(
+        default=False, help="whether the straight line of each series is taken out",
+    )
+    scale: bool = param(default=True, help="whether each series is brought to the same spread")
+    bounds: tuple[float | None, float | None] | None = param(
+        default=None, help="least and largest value of a forecast; (0, None)",
+    )
+    weight: str | None = param(
+        default=None, help="declared column that says how much each row counts",
+    )
+    half_life: float | None = param(
+        default=None, above=0, help="rows after which a row counts half; None: all the same",
+    )
+    quantiles: list[float] | None = param(
+        default=None, above=0, below=1, help="quantiles that are learned too, for intervals",
+    )
+    per_series: bool = param(
+        default=False, help="a regressor for each series instead of one for all",
+    )
 
     warm_up_params: ClassVar[dict[str, Any]] = {}  # see evaluation.warm_up
     learning_example: ClassVar[dict[str, Any]] = {

@@ -41,14 +41,24 @@ class Boosted(Regressive):
         **Regressive.learning_example, "calendar": ["day_of_week"], "n_trees": 200, "learning_rate": 0.1
     }  # fmt: skip
 
-    n_trees: int = param(200, at_least=1, low=50, high=1000, log=True, help="trees; with early stopping, at most")
-    learning_rate: float = param(0.05, above=0, low=0.01, high=0.3, log=True, help="how much each tree counts")
-    early_stopping: int | None = param(None, at_least=1, help="trees without a gain on the last rows that end it")
-    validation: int | None = param(
-        None, at_least=1, help="how many last rows of a series these are; None: the horizon, or a tenth of the longest"
+    n_trees: int = param(
+        default=200, at_least=1, low=50, high=1000, log=True,
+        help="trees; with early stopping, at most",
     )
-    seed: int = param(0, at_least=0, help="of what is drawn")
-    options: dict[str, Any] | None = param(None, help="anything else the learner takes, by its own names")
+    learning_rate: float = param(
+        default=0.05, above=0, low=0.01, high=0.3, log=True, help="how much each tree counts",
+    )
+    early_stopping: int | None = param(
+        default=None, at_least=1, help="trees without a gain on the last rows that end it",
+    )
+    validation: int | None = param(
+        default=None, at_least=1,
+        help="how many last rows of a series these are; None: the horizon, or a tenth of the longest",
+    )
+    seed: int = param(default=0, at_least=0, help="of what is drawn")
+    options: dict[str, Any] | None = param(
+        default=None, help="anything else the learner takes, by its own names",
+    )
 
     coverage_slow: ClassVar[bool] = True
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -135,7 +135,11 @@ def _network_kept(one: Any, scales: dict[str, Any]) -> Layers:
 
 TREES: dict[str, Any] = {"kind": _trees.Trees, "adds_up": False, "takes_missing": True}
 
-NAMED: dict[str, Named] = {
+RegressorName = Literal[
+    "ridge", "linear", "lasso", "elastic_net", "quantile", "random_forest", "hist_gradient_boosting", "knn", "svr", "mlp"
+]  # fmt: skip
+
+NAMED: dict[RegressorName, Named] = {
     "ridge": Named(_linear("Ridge"), Line),
     "linear": Named(_linear("LinearRegression"), Line),
     "lasso": Named(_linear("Lasso", alpha=1e-3, max_iter=10_000), Line),

@@ -45,11 +45,21 @@ class CatBoost(Boosted):
     package: ClassVar[str | None] = "catboost"
     learning_example: ClassVar[dict[str, Any]] = {**Boosted.learning_example, "depth": 2, "penalty": 1.0}
 
-    n_trees: int = param(300, at_least=1, low=50, high=1000, log=True, help="trees; with early stopping, at most")
-    learning_rate: float = param(0.08, above=0, low=0.01, high=0.3, log=True, help="how much each tree counts")
-    depth: int = param(6, at_least=1, at_most=16, low=3, high=10, help="levels of a tree")
-    row_share: float = param(0.8, above=0, at_most=1, low=0.5, high=1.0, help="share of rows each tree is grown on")
-    penalty: float = param(3.0, at_least=0, low=0.5, high=10.0, help="of the squares of leaf values")
+    n_trees: int = param(
+        default=300, at_least=1, low=50, high=1000, log=True,
+        help="trees; with early stopping, at most",
+    )
+    learning_rate: float = param(
+        default=0.08, above=0, low=0.01, high=0.3, log=True, help="how much each tree counts",
+    )
+    depth: int = param(default=6, at_least=1, at_most=16, low=3, high=10, help="levels of a tree")
+    row_share: float = param(
+        default=0.8, above=0, at_most=1, low=0.5, high=1.0,
+        help="share of rows each tree is grown on",
+    )
+    penalty: float = param(
+        default=3.0, at_least=0, low=0.5, high=10.0, help="of the squares of leaf values",
+    )
 
     def _grown(self, sample: Sample, level: float | None) -> Any:
         catboost = imported("catboost", "CatBoost")

@@ -46,11 +46,23 @@ class LightGBM(Boosted):
         **Boosted.learning_example, "min_rows": 3, "n_leaves": 4, "row_share": 1.0, "column_share": 1.0
     }  # fmt: skip
 
-    n_leaves: int = param(31, at_least=2, low=7, high=127, log=True, help="leaves of a tree at most")
-    min_rows: int = param(20, at_least=1, low=5, high=100, log=True, help="rows in a leaf at least")
-    row_share: float = param(0.9, above=0, at_most=1, low=0.5, high=1.0, help="share of rows each tree is grown on")
-    column_share: float = param(0.9, above=0, at_most=1, low=0.5, high=1.0, help="share of columns each tree looks at")
-    penalty: float = param(0.0, at_least=0, low=0.0, high=10.0, help="of the squares of leaf values")
+    n_leaves: int = param(
+        default=31, at_least=2, low=7, high=127, log=True, help="leaves of a tree at most",
+    )
+    min_rows: int = param(
+        default=20, at_least=1, low=5, high=100, log=True, help="rows in a leaf at least",
+    )
+    row_share: float = param(
+        default=0.9, above=0, at_most=1, low=0.5, high=1.0,
+        help="share of rows each tree is grown on",
+    )
+    column_share: float = param(
+        default=0.9, above=0, at_most=1, low=0.5, high=1.0,
+        help="share of columns each tree looks at",
+    )
+    penalty: float = param(
+        default=0.0, at_least=0, low=0.0, high=10.0, help="of the squares of leaf values",
+    )
 
     def _grown(self, sample: Sample, level: float | None) -> Any:
         lightgbm = imported("lightgbm", "LightGBM")

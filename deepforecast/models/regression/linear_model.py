@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from deepforecast.core.foreign import Foreign
 from deepforecast.core.params import param
 from deepforecast.core.registry import register
 from deepforecast.data.frames import Floats
-from deepforecast.models.regression._base import Regressive
+from deepforecast.models.regression._base import Regressive, Strategy
 from deepforecast.models.regression._samples import Sample
 
 RIDGES = 10.0 ** np.arange(2, -8.5, -0.5)  # tried, the largest first
@@ -55,8 +55,11 @@ class LinearModel(Regressive):
         several = {"strategy": "direct_multioutput", "per_series": True, "calendar": None}
         return [{}, several, {"strategy": "blocks", "block": 2, "power": "log"}]
 
-    strategy: str = param("recursive", search=("recursive", "direct_multioutput"))
-    ridge: float | str = param("auto", choices=("auto",), at_least=0, low=1e-6, high=1.0, log=True, help="weight of the penalty on standardised features; auto: by AICc")  # noqa: E501
+    strategy: Strategy = param(default="recursive", search=("recursive", "direct_multioutput"))
+    ridge: float | Literal["auto"] = param(
+        default="auto", at_least=0, low=1e-6, high=1.0, log=True,
+        help="weight of the penalty on standardised features; auto: by AICc",
+    )
 
     def _train(self, sample: Sample, level: float | None) -> Any:
         weight = np.ones(len(sample)) if sample.weight is None else sample.weight

@@ -18,7 +18,7 @@ from deepforecast.errors import ParameterError
 from deepforecast.models.regression import _objects
 from deepforecast.models.regression._base import Regressive
 from deepforecast.models.regression._fitted import Line
-from deepforecast.models.regression._named import NAMED
+from deepforecast.models.regression._named import NAMED, RegressorName
 from deepforecast.models.regression._objects import Regressor, Whole
 from deepforecast.models.regression._options import handed_on
 from deepforecast.models.regression._samples import Sample
@@ -48,8 +48,12 @@ class Regression(Regressive):
 
     capabilities = replace(Regressive.capabilities, explains=True)
 
-    regressor: str | Regressor = param(positional=True, choices=tuple(NAMED), help="a name, or a regressor of your own")
-    options: dict[str, Any] | None = param(None, help="what the named regressor takes, by its own names")
+    regressor: RegressorName | Regressor = param(
+        kw_only=False, help="a name, or a regressor of your own",
+    )
+    options: dict[str, Any] | None = param(
+        default=None, help="what the named regressor takes, by its own names",
+    )
 
     number: ClassVar[type] = np.float64
     warm_up_params: ClassVar[dict[str, Any]] = {"regressor": "ridge", "options": None}

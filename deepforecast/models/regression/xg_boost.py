@@ -47,11 +47,21 @@ class XGBoost(Boosted):
         **Boosted.learning_example, "min_rows": 3, "depth": 2, "row_share": 1.0, "column_share": 1.0
     }  # fmt: skip
 
-    depth: int = param(6, at_least=1, low=3, high=10, help="levels of a tree at most")
-    row_share: float = param(0.9, above=0, at_most=1, low=0.5, high=1.0, help="share of rows each tree is grown on")
-    column_share: float = param(0.9, above=0, at_most=1, low=0.5, high=1.0, help="share of columns each tree looks at")
-    penalty: float = param(1.0, at_least=0, low=0.0, high=10.0, help="of the squares of leaf values")
-    min_rows: int = param(5, at_least=1, low=1, high=100, log=True, help="rows in a leaf at least")
+    depth: int = param(default=6, at_least=1, low=3, high=10, help="levels of a tree at most")
+    row_share: float = param(
+        default=0.9, above=0, at_most=1, low=0.5, high=1.0,
+        help="share of rows each tree is grown on",
+    )
+    column_share: float = param(
+        default=0.9, above=0, at_most=1, low=0.5, high=1.0,
+        help="share of columns each tree looks at",
+    )
+    penalty: float = param(
+        default=1.0, at_least=0, low=0.0, high=10.0, help="of the squares of leaf values",
+    )
+    min_rows: int = param(
+        default=5, at_least=1, low=1, high=100, log=True, help="rows in a leaf at least",
+    )
 
     def _grown(self, sample: Sample, level: float | None) -> Any:
         xgboost = imported("xgboost", "XGBoost")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -55,7 +55,9 @@ class ComplexSmoothing(Statistical):
     capabilities = Capabilities(distribution="analytic", missing=True, simulates=True, explains=True, scale_equivariant=True)
     seconds_per_value = 6e-7
 
-    season_length: int | str = param("auto", at_least=1, choices=("auto",), help="steps after which the season repeats")
+    season_length: int | Literal["auto"] = param(
+        default="auto", at_least=1, help="steps after which the season repeats",
+    )
 
     def _forms(self, counts: Ints, season: int) -> Any:
         """Which of FORMS each series, of so many values, may have (series, 4)."""

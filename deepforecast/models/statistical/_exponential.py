@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -58,11 +58,8 @@ class Exponential(Statistical):
     )
     seconds_per_value = 2e-7
 
-    box_cox: float | str | None = param(
-        None,
-        at_least=-1,
-        at_most=2,
-        choices=(None, "auto"),
+    box_cox: float | Literal["auto"] | None = param(
+        default=None, at_least=-1, at_most=2,
         help="power of a Box-Cox transformation, 0 for logarithms, below 0 forecasts may be infinite; auto: Guerrero's, 0 to 1;"
         " additive forms alone",
     )

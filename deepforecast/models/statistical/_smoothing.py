@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -21,14 +21,12 @@ from deepforecast.models.statistical._exponential import Exponential
 class Smoothing(Exponential):
     """One form. `_rates` are those given, None for those that are estimated."""
 
-    initial: str = param(
-        "estimated",
-        choices=("estimated", "simple"),
+    initial: Literal["estimated", "simple"] = param(
+        default="estimated",
         help="where the states begin; simple: first value, first difference, first season (R's initial='simple')",
     )
-    bounds: str = param(
-        "both",
-        choices=("usual", "admissible", "both"),
+    bounds: Literal["usual", "admissible", "both"] = param(
+        default="both",
         help="of the rates; usual: beta < alpha < 1, gamma < 1 - alpha, 0.8 < phi < 0.98; admissible: old errors are forgotten",
     )
 

@@ -101,7 +101,7 @@ class Task:
     def _model(self, number: int, y: Floats, x: Floats, exact: bool) -> Any:
         bounds = None if self.cycle_periods is None else tuple(self.cycle_periods[number])
         given = {**self.specification, "cycle_period_bounds": bounds}
-        return UnobservedComponents(y, exog=x if x.shape[1] else None, use_exact_diffuse=exact, **given)
+        return UnobservedComponents(horizon=y, exog=x if x.shape[1] else None, use_exact_diffuse=exact, **given)
 
     def _found(self, model: Any, held: Mapping[str, Floats] | None) -> Any:
         if held is not None:

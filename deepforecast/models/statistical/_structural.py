@@ -37,7 +37,7 @@ class Structural(Statistical):
         future=True, categorical=True, missing=True, distribution="analytic", simulates=True, explains=True, precision=1e-3
     )
 
-    iterations: int = param(200, at_least=1, help="most steps of statsmodels' optimiser")
+    iterations: int = param(default=200, at_least=1, help="most steps of statsmodels' optimiser")
 
     def summary(self, unique_id: Any = None) -> Any:
         """statsmodels' table of a series of the fit: estimates, their errors, tests of the residuals."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
@@ -76,10 +76,11 @@ class ThetaFamily(Statistical):
     seconds_per_value = 4e-7
     seasons_needed = 2  # for a series to be tested for a season
 
-    season_length: int | str = param("auto", at_least=1, choices=("auto",), help="steps after which the season repeats")
-    decomposition: str = param(
-        "auto",
-        choices=("auto", "multiplicative", "additive", "none"),
+    season_length: int | Literal["auto"] = param(
+        default="auto", at_least=1, help="steps after which the season repeats",
+    )
+    decomposition: Literal["auto", "multiplicative", "additive", "none"] = param(
+        default="auto",
         help="how a season that the 90 % test finds is taken out; auto: multiplicative where values and indices are positive",
     )
 
@@ -249,9 +250,8 @@ class Fiorucci(ThetaFamily):
 
     coverage_process: ClassVar[str] = "local_level"
 
-    objective: str = param(
-        "likelihood",
-        choices=("likelihood", "squares"),
+    objective: Literal["likelihood", "squares"] = param(
+        default="likelihood",
         help="squares: the sum of squared errors from the fourth row on; likelihood: of all rows, the first level unknown",
     )
 

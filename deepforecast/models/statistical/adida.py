@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 
 from deepforecast.core.params import param
@@ -33,9 +35,12 @@ class ADIDA(Blocked):
     0 2024-01-07    2.0
     """
 
-    block: int | str = param("auto", at_least=1, choices=("auto",), help="rows a block, or the mean wait for a demand")
+    block: int | Literal["auto"] = param(
+        default="auto", at_least=1, help="rows a block, or the mean wait for a demand",
+    )
     alpha: float | None = param(
-        None, above=0, at_most=1, low=0.02, high=0.7, log=True, help="smoothing parameter of the sums; searched if not given"
+        default=None, above=0, at_most=1, low=0.02, high=0.7, log=True,
+        help="smoothing parameter of the sums; searched if not given",
     )
 
     def _rows(self, panel: Panel) -> Ints:

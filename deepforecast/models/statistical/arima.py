@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -47,20 +47,25 @@ class ARIMA(ArimaFamily):
     """
 
     order: tuple[int | list[int], int, int | list[int]] = param(
-        (1, 1, 1), at_least=0, at_most=LONGEST, positional=True,
+        default=(1, 1, 1), at_least=0, at_most=LONGEST,
         search=((0, 1, 1), (1, 1, 0), (1, 1, 1), (2, 1, 1), (0, 1, 2), (2, 1, 2), (1, 0, 1)),
         help="autoregressive order, differences, moving average order; or lists of lags",
     )  # fmt: skip
     seasonal_order: tuple[int, int, int] = param(
-        (0, 0, 0), at_least=0, at_most=LONGEST, positional=True, search=((0, 0, 0), (0, 1, 1), (1, 0, 1)),
+        default=(0, 0, 0), at_least=0, at_most=LONGEST, search=((0, 0, 0), (0, 1, 1), (1, 0, 1)),
         help="the same over seasons",
     )  # fmt: skip
-    season_length: int | str = param("auto", at_least=1, choices=("auto",), help="steps after which the season repeats")
-    constant: bool | str = param(
-        "auto", choices=("auto",), help="a mean, or a drift where there is one difference; auto: a mean without differences"
+    season_length: int | Literal["auto"] = param(
+        default="auto", at_least=1, help="steps after which the season repeats",
     )
-    method: str = param("exact", choices=("exact", "conditional"), help="likelihood: exact, or given zeros before it")
-    engine: str = param("kernels", choices=("kernels", "statsmodels"), help="who estimates")
+    constant: bool | Literal["auto"] = param(
+        default="auto",
+        help="a mean, or a drift where there is one difference; auto: a mean without differences",
+    )
+    method: Literal["exact", "conditional"] = param(
+        default="exact", help="likelihood: exact, or given zeros before it",
+    )
+    engine: Literal["kernels", "statsmodels"] = param(default="kernels", help="who estimates")
 
     @classmethod
     def examples(cls) -> list[dict[str, Any]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -46,25 +46,52 @@ class AutoARIMA(ArimaFamily):
     ['(2,1,1)(0,1,0)[12]']
     """
 
-    season_length: int | list[int] | str = param(
-        "auto", at_least=1, choices=("auto",), positional=True, help="steps after which a season repeats, or several of them"
+    season_length: int | list[int] | Literal["auto"] = param(
+        default="auto", at_least=1, help="steps after which a season repeats, or several of them"
     )
-    d: int | None = param(None, at_least=0, at_most=3, help="differences; tested if not given")
-    seasonal_d: int | None = param(None, at_least=0, at_most=2, help="seasonal differences; by the strength of the season")
-    max_p: int = param(5, at_least=0, at_most=20, help="most autoregressive coefficients")
-    max_q: int = param(5, at_least=0, at_most=20, help="most moving average coefficients")
-    max_seasonal_p: int = param(2, at_least=0, at_most=5, help="most seasonal autoregressive coefficients")
-    max_seasonal_q: int = param(2, at_least=0, at_most=5, help="most seasonal moving average coefficients")
-    max_d: int = param(2, at_least=0, at_most=3, help="most differences by test")
-    max_seasonal_d: int = param(1, at_least=0, at_most=2, help="most seasonal differences by strength")
-    max_order: int = param(5, at_least=0, help="most coefficients together, in a search of all orders")
-    stepwise: bool = param(True, help="go from the best order to its neighbours; False: all orders")
-    constant: bool = param(True, help="look at orders with a mean, or a drift under one difference, too")
-    criterion: str = param("aicc", choices=("aicc", "aic", "bic"), search=("aicc", "bic"), help="what orders are compared by")
-    unit_root_test: str = param("kpss", choices=("kpss", "adf"), search=("kpss", "adf"), help="test for differences")
-    approximation: bool | str = param("auto", choices=("auto",), help="search by the conditional likelihood; auto: long series")
-    long_season: int = param(24, at_least=2, help="seasons of so many steps are Fourier terms")
-    max_waves: int = param(12, at_least=1, at_most=100, help="most Fourier waves of a long season")
+    d: int | None = param(
+        default=None, at_least=0, at_most=3, help="differences; tested if not given",
+    )
+    seasonal_d: int | None = param(
+        default=None, at_least=0, at_most=2,
+        help="seasonal differences; by the strength of the season",
+    )
+    max_p: int = param(default=5, at_least=0, at_most=20, help="most autoregressive coefficients")
+    max_q: int = param(default=5, at_least=0, at_most=20, help="most moving average coefficients")
+    max_seasonal_p: int = param(
+        default=2, at_least=0, at_most=5, help="most seasonal autoregressive coefficients",
+    )
+    max_seasonal_q: int = param(
+        default=2, at_least=0, at_most=5, help="most seasonal moving average coefficients",
+    )
+    max_d: int = param(default=2, at_least=0, at_most=3, help="most differences by test")
+    max_seasonal_d: int = param(
+        default=1, at_least=0, at_most=2, help="most seasonal differences by strength",
+    )
+    max_order: int = param(
+        default=5, at_least=0, help="most coefficients together, in a search of all orders",
+    )
+    stepwise: bool = param(
+        default=True, help="go from the best order to its neighbours; False: all orders",
+    )
+    constant: bool = param(
+        default=True, help="look at orders with a mean, or a drift under one difference, too",
+    )
+    criterion: Literal["aicc", "aic", "bic"] = param(
+        default="aicc", search=("aicc", "bic"), help="what orders are compared by",
+    )
+    unit_root_test: Literal["kpss", "adf"] = param(
+        default="kpss", search=("kpss", "adf"), help="test for differences",
+    )
+    approximation: bool | Literal["auto"] = param(
+        default="auto", help="search by the conditional likelihood; auto: long series",
+    )
+    long_season: int = param(
+        default=24, at_least=2, help="seasons of so many steps are Fourier terms",
+    )
+    max_waves: int = param(
+        default=12, at_least=1, at_most=100, help="most Fourier waves of a long season",
+    )
 
     coverage_slow: ClassVar[bool] = True
 

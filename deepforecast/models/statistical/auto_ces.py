@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -41,7 +41,9 @@ class AutoCES(ComplexSmoothing):
 
     coverage_process: ClassVar[str] = "local_level"
 
-    criterion: str = param("aicc", choices=("aicc", "aic", "bic"), help="what the form of a series is chosen by")
+    criterion: Literal["aicc", "aic", "bic"] = param(
+        default="aicc", help="what the form of a series is chosen by",
+    )
 
     def _fit(self, panel: Panel, monitor: Monitor) -> Learned:
         season = resolved_season(self.season_length, panel, self, "season_length")

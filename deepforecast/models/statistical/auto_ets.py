@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from deepforecast.models.baselines._base import resolved_season
 from deepforecast.models.statistical import _ets
 from deepforecast.models.statistical._exponential import Exponential
 
-ANY = ("auto", None, "additive", "multiplicative")
+Component = Literal["auto", "additive", "multiplicative"]
 
 
 @register
@@ -53,18 +53,21 @@ class AutoETS(Exponential):
     'ETS(M,A,M)'
     """
 
-    season_length: int | str = param(
-        "auto", at_least=1, choices=("auto",), positional=True, help="steps after which the season repeats"
+    season_length: int | Literal["auto"] = param(
+        default="auto", at_least=1, help="steps after which the season repeats"
     )
-    error: str = param("auto", choices=("auto", "additive", "multiplicative"), help="how errors enter; auto tries both")
-    trend: str | None = param("auto", choices=ANY, help="how the trend enters")
-    damped: bool | str = param("auto", choices=("auto", False, True), help="whether the trend dies away")
-    seasonal: str | None = param("auto", choices=ANY, help="how the season enters")
-    multiplicative_trend: bool = param(False, help="try trends that multiply, too")
-    criterion: str = param("aicc", choices=("aicc", "aic", "bic"), search=("aicc", "bic"), help="what the form is chosen by")
-    bounds: str = param(
-        "both",
-        choices=("usual", "admissible", "both"),
+    error: Literal["auto", "additive", "multiplicative"] = param(
+        default="auto", help="how errors enter; auto tries both",
+    )
+    trend: Component | None = param(default="auto", help="how the trend enters")
+    damped: bool | Literal["auto"] = param(default="auto", help="whether the trend dies away")
+    seasonal: Component | None = param(default="auto", help="how the season enters")
+    multiplicative_trend: bool = param(default=False, help="try trends that multiply, too")
+    criterion: Literal["aicc", "aic", "bic"] = param(
+        default="aicc", search=("aicc", "bic"), help="what the form is chosen by",
+    )
+    bounds: Literal["usual", "admissible", "both"] = param(
+        default="both",
         help="of the rates; usual: beta < alpha < 1, gamma < 1 - alpha, 0.8 < phi < 0.98; admissible: old errors are forgotten",
     )
 

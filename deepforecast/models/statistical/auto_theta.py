@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 
 from deepforecast.core.params import param
@@ -35,8 +37,8 @@ class AutoTheta(Fiorucci):
     1 2024-01-14       26.0
     """
 
-    criterion: str = param(
-        "variance", choices=("variance", "mse", "aicc"), search=("variance", "mse", "aicc"),
+    criterion: Literal["variance", "mse", "aicc"] = param(
+        default="variance", search=("variance", "mse", "aicc"),
         help="what the model of a series is chosen by",
     )  # fmt: skip
 

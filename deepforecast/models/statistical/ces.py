@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -39,7 +39,9 @@ class CES(ComplexSmoothing):
     1 2024-01-14  20.0
     """
 
-    season: str = param("none", choices=FORMS, search=FORMS, help="the form of the season")
+    season: Literal["none", "simple", "partial", "full"] = param(
+        default="none", search=FORMS, help="the form of the season",
+    )
 
     @staticmethod
     def examples() -> list[dict[str, Any]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -40,15 +40,11 @@ class Croston(Intermittent):
     1 2024-01-08      2.0            0.0            4.0
     """
 
-    variant: str = param(
-        "classic", choices=("classic", "sba", "optimized"), search=("classic", "sba", "optimized"), help="how it is smoothed"
+    variant: Literal["classic", "sba", "optimized"] = param(
+        default="classic", search=("classic", "sba", "optimized"), help="how it is smoothed"
     )
     alpha: float = param(
-        0.1,
-        above=0,
-        at_most=1,
-        low=0.05,
-        high=0.5,
+        default=0.1, above=0, at_most=1, low=0.05, high=0.5,
         when=lambda drawn: drawn["variant"] != "optimized",
         help="smoothing parameter of sizes and periods; not of variant='optimized', which finds its own",
     )

@@ -34,7 +34,9 @@ class DynamicTheta(Fiorucci):
     1 2024-01-14        25.825
     """
 
-    theta: float | None = param(None, at_least=1.0, help="curvature of the line that is smoothed; None: estimated")
+    theta: float | None = param(
+        default=None, at_least=1.0, help="curvature of the line that is smoothed; None: estimated",
+    )
 
     def _forms(self) -> tuple[Form, ...]:
         return (self._form(dynamic=True, theta=self.theta),)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from deepforecast.core.capabilities import Capabilities
 from deepforecast.core.params import param
@@ -17,7 +17,7 @@ from deepforecast.models.statistical import _ets
 from deepforecast.models.statistical._engine import by_statsmodels, without_regressors
 from deepforecast.models.statistical._smoothing import Smoothing
 
-PARTS = (None, "additive", "multiplicative")
+Component = Literal["additive", "multiplicative"]
 
 
 @register
@@ -48,19 +48,39 @@ class ETS(Smoothing):
     'ETS(M,A,M)'
     """
 
-    error: str = param(
-        "additive", choices=("additive", "multiplicative"), search=("additive", "multiplicative"), help="how errors enter"
+    error: Literal["additive", "multiplicative"] = param(
+        default="additive", search=("additive", "multiplicative"), help="how errors enter"
     )
-    trend: str | None = param("additive", choices=PARTS, search=(None, "additive"), help="how the trend enters")
-    damped: bool = param(False, help="let the trend die away")
-    seasonal: str | None = param(None, choices=PARTS, search=(None, "additive"), help="how the season enters")
-    season_length: int | str = param("auto", at_least=1, choices=("auto",), help="steps after which the season repeats")
-    unstable: bool = param(False, help="allow the forms that are numerically unstable")
-    alpha: float | None = param(None, at_least=0, at_most=1, help="how fast the level follows; estimated if not given")
-    beta: float | None = param(None, at_least=0, at_most=1, help="how fast the slope follows; estimated if not given")
-    gamma: float | None = param(None, at_least=0, at_most=1, help="how fast the season follows; estimated if not given")
-    phi: float | None = param(None, above=0, at_most=1, help="what is left of the trend after a step; estimated if not given")
-    engine: str = param("kernels", choices=("kernels", "statsmodels"), help="what estimates; forecasts are the same code")
+    trend: Component | None = param(
+        default="additive", search=(None, "additive"), help="how the trend enters",
+    )
+    damped: bool = param(default=False, help="let the trend die away")
+    seasonal: Component | None = param(
+        default=None, search=(None, "additive"), help="how the season enters",
+    )
+    season_length: int | Literal["auto"] = param(
+        default="auto", at_least=1, help="steps after which the season repeats",
+    )
+    unstable: bool = param(default=False, help="allow the forms that are numerically unstable")
+    alpha: float | None = param(
+        default=None, at_least=0, at_most=1,
+        help="how fast the level follows; estimated if not given",
+    )
+    beta: float | None = param(
+        default=None, at_least=0, at_most=1,
+        help="how fast the slope follows; estimated if not given",
+    )
+    gamma: float | None = param(
+        default=None, at_least=0, at_most=1,
+        help="how fast the season follows; estimated if not given",
+    )
+    phi: float | None = param(
+        default=None, above=0, at_most=1,
+        help="what is left of the trend after a step; estimated if not given",
+    )
+    engine: Literal["kernels", "statsmodels"] = param(
+        default="kernels", help="what estimates; forecasts are the same code",
+    )
 
     def _forms(self) -> list[Form]:
         parts = _ets.PARTS

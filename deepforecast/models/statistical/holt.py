@@ -35,11 +35,20 @@ class Holt(Smoothing):
     1 2024-01-10   9.0
     """
 
-    damped: bool = param(False, search=(False, True), help="let the slope die away")
-    exponential: bool = param(False, help="a trend that multiplies")
-    alpha: float | None = param(None, at_least=0, at_most=1, help="how fast the level follows; estimated if not given")
-    beta: float | None = param(None, at_least=0, at_most=1, help="how fast the slope follows; estimated if not given")
-    phi: float | None = param(None, above=0, at_most=1, help="what is left of the slope after a step; estimated if not given")
+    damped: bool = param(default=False, search=(False, True), help="let the slope die away")
+    exponential: bool = param(default=False, help="a trend that multiplies")
+    alpha: float | None = param(
+        default=None, at_least=0, at_most=1,
+        help="how fast the level follows; estimated if not given",
+    )
+    beta: float | None = param(
+        default=None, at_least=0, at_most=1,
+        help="how fast the slope follows; estimated if not given",
+    )
+    phi: float | None = param(
+        default=None, above=0, at_most=1,
+        help="what is left of the slope after a step; estimated if not given",
+    )
 
     def _forms(self) -> list[Form]:
         return [Form(0, 2 if self.exponential else 1, int(self.damped), 0)]

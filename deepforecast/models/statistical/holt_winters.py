@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from deepforecast.core.capabilities import Capabilities
 from deepforecast.core.params import param
@@ -38,17 +38,29 @@ class HoltWinters(Smoothing):
     (3, 3)
     """
 
-    season_length: int | str = param(
-        "auto", at_least=1, choices=("auto",), positional=True, help="steps after which the season repeats"
+    season_length: int | Literal["auto"] = param(
+        default="auto", at_least=1, help="steps after which the season repeats"
     )
-    seasonal: str = param(
-        "additive", choices=("additive", "multiplicative"), search=("additive", "multiplicative"), help="how the season enters"
+    seasonal: Literal["additive", "multiplicative"] = param(
+        default="additive", search=("additive", "multiplicative"), help="how the season enters"
     )
-    damped: bool = param(False, search=(False, True), help="let the slope die away")
-    alpha: float | None = param(None, at_least=0, at_most=1, help="how fast the level follows; estimated if not given")
-    beta: float | None = param(None, at_least=0, at_most=1, help="how fast the slope follows; estimated if not given")
-    gamma: float | None = param(None, at_least=0, at_most=1, help="how fast the season follows; estimated if not given")
-    phi: float | None = param(None, above=0, at_most=1, help="what is left of the slope after a step; estimated if not given")
+    damped: bool = param(default=False, search=(False, True), help="let the slope die away")
+    alpha: float | None = param(
+        default=None, at_least=0, at_most=1,
+        help="how fast the level follows; estimated if not given",
+    )
+    beta: float | None = param(
+        default=None, at_least=0, at_most=1,
+        help="how fast the slope follows; estimated if not given",
+    )
+    gamma: float | None = param(
+        default=None, at_least=0, at_most=1,
+        help="how fast the season follows; estimated if not given",
+    )
+    phi: float | None = param(
+        default=None, above=0, at_most=1,
+        help="what is left of the slope after a step; estimated if not given",
+    )
 
     def _forms(self) -> list[Form]:
         return [Form(0, 1, int(self.damped), PARTS[self.seasonal])]

@@ -32,9 +32,13 @@ class IMAPA(Blocked):
     0 2024-01-07  2.3125
     """
 
-    longest: int = param(50, at_least=1, help="most rows a block, where demands are further apart than that")
+    longest: int = param(
+        default=50, at_least=1,
+        help="most rows a block, where demands are further apart than that",
+    )
     alpha: float | None = param(
-        None, above=0, at_most=1, low=0.02, high=0.7, log=True, help="smoothing parameter of the sums; searched if not given"
+        default=None, above=0, at_most=1, low=0.02, high=0.7, log=True,
+        help="smoothing parameter of the sums; searched if not given",
     )
 
     def _rows(self, panel: Panel) -> Ints:

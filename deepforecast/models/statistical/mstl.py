@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -59,20 +59,28 @@ class MSTL(Statistical):
 
     coverage_process: ClassVar[str] = "decomposition"
 
-    season_length: int | list[int] | str = param(
-        "auto", at_least=1, choices=("auto",), help="steps after which a season repeats, or several of them"
+    season_length: int | list[int] | Literal["auto"] = param(
+        default="auto", at_least=1, help="steps after which a season repeats, or several of them"
     )
     trend_model: Forecaster | None = param(
-        None, help="the model of what remains without the seasons; AutoETS(season_length=1) if not given"
+        default=None,
+        help="the model of what remains without the seasons; AutoETS(season_length=1) if not given",
     )
     seasonal_window: int | list[int] | None = param(
-        None, at_least=3, help="cycles a season is smoothed over, odd, one or one for each; 11, 15, 19, ... if not given"
+        default=None, at_least=3,
+        help="cycles a season is smoothed over, odd, one or one for each; 11, 15, 19, ... if not given",
     )
     trend_window: int | list[int] | None = param(
-        None, at_least=3, help="rows the trend is smoothed over, odd, above the season, one or one for each"
+        default=None, at_least=3,
+        help="rows the trend is smoothed over, odd, above the season, one or one for each",
     )
-    seasonal_degree: int = param(0, choices=(0, 1), search=(0, 1), help="smooth seasons by constants or by lines")
-    robust: bool = param(False, search=(False, True), help="give outliers little weight in the decomposition")
+    seasonal_degree: Literal[0, 1] = param(
+        default=0, search=(0, 1), help="smooth seasons by constants or by lines",
+    )
+    robust: bool = param(
+        default=False, search=(False, True),
+        help="give outliers little weight in the decomposition",
+    )
 
     @classmethod
     def examples(cls) -> list[dict[str, Any]]:

@@ -34,7 +34,10 @@ class SES(Smoothing):
     1 2024-01-08  13.0
     """
 
-    alpha: float | None = param(None, at_least=0, at_most=1, help="how fast the level follows; estimated if not given")
+    alpha: float | None = param(
+        default=None, at_least=0, at_most=1,
+        help="how fast the level follows; estimated if not given",
+    )
 
     def _forms(self) -> list[Form]:
         return [Form(0, 0, 0, 0)]

@@ -39,7 +39,8 @@ class Theta(ThetaFamily):
     seasons_needed = 3  # as the organisers have it
 
     theta: float = param(
-        2.0, at_least=1.0, low=1.0, high=4.0, help="curvature of the line that is smoothed; 1 is exponential smoothing alone"
+        default=2.0, at_least=1.0, low=1.0, high=4.0,
+        help="curvature of the line that is smoothed; 1 is exponential smoothing alone",
     )
 
     def _forms(self) -> tuple[Form, ...]:

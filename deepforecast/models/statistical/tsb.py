@@ -39,10 +39,11 @@ class TSB(Intermittent):
     """
 
     alpha_size: float | None = param(
-        None, above=0, at_most=1, low=0.02, high=0.5, log=True, help="smoothing parameter of sizes; searched if not given"
+        default=None, above=0, at_most=1, low=0.02, high=0.5, log=True,
+        help="smoothing parameter of sizes; searched if not given",
     )
     alpha_probability: float | None = param(
-        None, above=0, at_most=1, low=0.02, high=0.5, log=True,
+        default=None, above=0, at_most=1, low=0.02, high=0.5, log=True,
         help="smoothing parameter of the probability of a demand; searched if not given",
     )  # fmt: skip
 

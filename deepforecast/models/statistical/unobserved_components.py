@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -19,11 +19,12 @@ from deepforecast.data.panel import Panel
 from deepforecast.errors import DataError, ParameterError, TrainingWarning, say, shown
 from deepforecast.models.statistical._structural import Structural
 
-LEVELS = (
+Level = Literal[
     "irregular", "fixed intercept", "deterministic constant", "local level", "random walk", "fixed slope",
     "deterministic trend", "local linear deterministic trend", "random walk with drift", "local linear trend", "smooth trend",
     "random trend",
-)  # fmt: skip
+]  # fmt: skip
+LEVELS: tuple[Level, ...] = get_args(Level)
 
 SHORTEST_PERIOD = 2  # time steps: any shorter one is observed as a longer one (aliasing)
 BUSINESS_CYCLE = (1.5, 12)  # years, as in statsmodels
@@ -52,25 +53,35 @@ class UnobservedComponents(Structural):
     ['level', 'season', 'trend']
     """
 
-    level: str = param("local linear trend", choices=LEVELS, search=LEVELS[3:], help="how level and trend move")
-    season_length: int | str = param(
-        "auto", at_least=1, choices=("auto",), help="steps after which the season of dummies repeats; 1 for none"
+    level: Level = param(
+        default="local linear trend", search=LEVELS[3:],
+        help="how level and trend move",
     )
-    stochastic_season: bool = param(True, search=(False, True), help="let the season of dummies change")
+    season_length: int | Literal["auto"] = param(
+        default="auto", at_least=1,
+        help="steps after which the season of dummies repeats; 1 for none",
+    )
+    stochastic_season: bool = param(
+        default=True, search=(False, True), help="let the season of dummies change",
+    )
     trigonometric: list[int] | None = param(
-        None, at_least=2, help="seasons made of waves, for long ones or several; season_length='auto' is then none"
+        default=None, at_least=2,
+        help="seasons made of waves, for long ones or several; season_length='auto' is then none",
     )
-    harmonics: int | None = param(None, at_least=1, help="most waves of a trigonometric season; half its length if not given")
-    cycle: bool = param(False, help="add a cycle of a length that is estimated")
-    cycle_period: tuple[float, float] | str = param(
-        "auto",
-        at_least=SHORTEST_PERIOD,
-        choices=("auto",),
+    harmonics: int | None = param(
+        default=None, at_least=1,
+        help="most waves of a trigonometric season; half its length if not given",
+    )
+    cycle: bool = param(default=False, help="add a cycle of a length that is estimated")
+    cycle_period: tuple[float, float] | Literal["auto"] = param(
+        default="auto", at_least=SHORTEST_PERIOD,
         help="shortest and longest period of the cycle in time steps; 'auto': 1.5 to 12 years, at most the history",
     )
-    stochastic_cycle: bool = param(False, help="let the cycle change")
-    damped_cycle: bool = param(False, help="let the cycle die away")
-    autoregressive: int | None = param(None, at_least=1, help="order of an autoregressive part")
+    stochastic_cycle: bool = param(default=False, help="let the cycle change")
+    damped_cycle: bool = param(default=False, help="let the cycle die away")
+    autoregressive: int | None = param(
+        default=None, at_least=1, help="order of an autoregressive part",
+    )
 
     @classmethod
     def examples(cls) -> list[dict[str, Any]]:

@@ -11,6 +11,7 @@ import numpy as np
 
 from deepforecast.core import params
 from deepforecast.core.forecaster import Forecaster
+from deepforecast.core.kinds import alternatives
 from deepforecast.errors import ParameterError, ParameterTypeError
 from deepforecast.testing import plain
 from deepforecast.testing.check import rule
@@ -145,7 +146,7 @@ def sampled_configurations_build(subject: Subject) -> None:
 def illegal(cls: type[Forecaster]) -> Iterator[tuple[str, Any]]:
     """Values just outside what each parameter declares, and of other types."""
     for name, one in params.declared(cls).items():
-        kinds = {typing.get_origin(kind) or kind for kind in typing.get_args(one.annotation) or (one.annotation,)}
+        kinds = {typing.get_origin(kind) or kind for kind in alternatives(one.annotation)}
         beyond = [bound + away for bound, away in ((one.at_least, -1), (one.at_most, 1)) if bound is not None]
         beyond += [bound for bound in (one.above, one.below) if bound is not None]
         if kinds & {int, float}:
@@ -158,7 +159,7 @@ def illegal(cls: type[Forecaster]) -> Iterator[tuple[str, Any]]:
             yield name, 2.5
         if kinds & {int, float} and bool not in kinds:
             yield name, True
-        if one.choices is not None and str in kinds:
+        if any(isinstance(choice, str) for choice in one.choices or ()):
             yield name, "no such choice"
-        if kinds <= PLAIN_KINDS:
+        if kinds <= PLAIN_KINDS | {typing.Literal}:
             yield name, object()

@@ -24,7 +24,7 @@ class PooledRegression(Forecaster):
         future=True, past=True, static=True, categorical=True, local=False, scale_equivariant=True, shift_equivariant=True
     )
 
-    lags: int = param(7, at_least=2, low=2, high=14, help="values that the next one is explained by")
+    lags: int = param(default=7, at_least=2, low=2, high=14, help="values that the next one is explained by")
 
     def _needs(self, panel: Panel) -> int:
         return self.lags + 1

@@ -40,20 +40,26 @@ def business() -> Forecaster:
 
 def months() -> Forecaster:
     frame = noisy(30, freq="ME", unit="s").astype({"unique_id": "category"})
-    return Conformal(SeasonalNaive(season_length=3), HORIZON, method="adaptive", rate=0.1, alias="Bänder").fit(frame)
+    return Conformal(SeasonalNaive(season_length=3), horizon=HORIZON, method="adaptive", rate=0.1, alias="Bänder").fit(frame)
 
 
 def numbered() -> Forecaster:
     frame = pd.DataFrame({"t": np.arange(100, 160, 5, dtype="int32"), "v": np.arange(12.0) ** 2})
-    return Drift(HORIZON).fit(frame, freq=5, columns={"time": "t", "target": "v"})
+    return Drift(horizon=HORIZON).fit(frame, freq=5, columns={"time": "t", "target": "v"})
 
 
 MODELS: dict[str, Callable[[], Forecaster]] = {
-    "naive_days": lambda: Naive(HORIZON).fit(noisy()),
-    "seasonal_naive_arrow": lambda: SeasonalNaive(HORIZON, 7).fit(pa.Table.from_pandas(noisy(), preserve_index=False)),
-    "seasonal_mean_weeks": lambda: SeasonalMean(HORIZON, 4, missing="ffill").fit(noisy(30, freq="W-WED").drop(index=[5, 40])),
-    "window_mean_hours": lambda: WindowMean(HORIZON, 6).fit(noisy(freq="h", tz="America/New_York", start="2024-03-08")),
-    "mean_pooled": lambda: Conformal(Mean(), HORIZON, pool=True, n_windows=5).fit(noisy(freq="QE-NOV")),
+    "naive_days": lambda: Naive(horizon=HORIZON).fit(noisy()),
+    "seasonal_naive_arrow": lambda: SeasonalNaive(horizon=HORIZON, season_length=7).fit(
+        pa.Table.from_pandas(noisy(), preserve_index=False)
+    ),
+    "seasonal_mean_weeks": lambda: SeasonalMean(horizon=HORIZON, season_length=4, missing="ffill").fit(
+        noisy(30, freq="W-WED").drop(index=[5, 40])
+    ),
+    "window_mean_hours": lambda: WindowMean(horizon=HORIZON, window=6).fit(
+        noisy(freq="h", tz="America/New_York", start="2024-03-08")
+    ),
+    "mean_pooled": lambda: Conformal(Mean(), horizon=HORIZON, pool=True, n_windows=5).fit(noisy(freq="QE-NOV")),
     "naive2_business_days": business,
     "conformal_months": months,
     "drift_numbered": numbered,

@@ -91,15 +91,15 @@ def test_the_points_are_those_of_the_model_and_the_option_is_the_wrapper(model: 
 def test_a_horizon_of_either_will_do() -> None:
     frame = noisy()
     want = Conformal(Naive(), horizon=3).fit(frame).predict(level=80)
-    same(Conformal(Naive(3)).fit(frame).predict(level=80), want)
-    same(Conformal(Naive(9), 3).fit(frame).predict(level=80), want)
-    same(Conformal(Naive(9)).fit(frame).predict(3).iloc[:, :3], want.iloc[:, :3])
+    same(Conformal(Naive(horizon=3)).fit(frame).predict(level=80), want)
+    same(Conformal(Naive(horizon=9), horizon=3).fit(frame).predict(level=80), want)
+    same(Conformal(Naive(horizon=9)).fit(frame).predict(3).iloc[:, :3], want.iloc[:, :3])
     for model in (Conformal(Naive()), Naive(intervals="conformal")):
         with pytest.raises(ParameterError, match=r"needs a horizon: \w+\(.*horizon=\.\.\.\)"):
             model.fit(frame)
     with pytest.raises(CapabilityError, match="calibrated for 3 steps; 4 were asked for"):
-        Conformal(Naive(3)).fit(frame).predict(4, level=80)
-    assert len(Conformal(Naive(3)).fit(frame).predict(5)) == 15
+        Conformal(Naive(horizon=3)).fit(frame).predict(4, level=80)
+    assert len(Conformal(Naive(horizon=3)).fit(frame).predict(5)) == 15
 
 
 def test_missing_values_are_the_models_business_unless_said() -> None:
@@ -132,8 +132,8 @@ def test_bands_stand_around_the_point_the_model_is_asked_for() -> None:
     frame = noisy()
     last = frame.groupby("unique_id").y.last().to_numpy()
     for model, away in ((Skewed(), 1), (Skewed(point="mean"), 4)):
-        told = Conformal(Skewed(), 2, point=model.point_kind)
-        for wrapped in (Conformal(model, 2), told, model.clone(horizon=2, intervals="conformal")):
+        told = Conformal(Skewed(), horizon=2, point=model.point_kind)
+        for wrapped in (Conformal(model, horizon=2), told, model.clone(horizon=2, intervals="conformal")):
             found = wrapped.fit(frame).predict(level=80)
             np.testing.assert_allclose(found[wrapped.name], np.repeat(last, 2) + away)
             errors = wrapped.state_.calibration.errors  # type: ignore[union-attr]
@@ -144,7 +144,7 @@ def test_bands_stand_around_the_point_the_model_is_asked_for() -> None:
 def test_a_model_without_a_distribution_gets_one() -> None:
     frame = noisy().assign(x=lambda one: one.y)
     columns, ahead = {"future": ["x"]}, noisy(3, 62).assign(x=lambda one: one.y)
-    model = Conformal(FutureRegression(), 2).fit(frame, columns=columns)
+    model = Conformal(FutureRegression(), horizon=2).fit(frame, columns=columns)
     found = model.predict(future=ahead.drop(columns="y"), level=90)
     assert model.capabilities.distribution == "analytic"
     assert FutureRegression.capabilities.distribution is None
@@ -154,7 +154,7 @@ def test_a_model_without_a_distribution_gets_one() -> None:
 
 def test_parameters_of_the_model_are_reached_and_its_object_is_left_alone() -> None:
     inner = WindowMean(window=5)
-    model = Conformal(inner, 3).fit(noisy())
+    model = Conformal(inner, horizon=3).fit(noisy())
     assert "state_" not in vars(inner)
     assert inner.horizon is None
     assert model.model is inner
@@ -170,7 +170,7 @@ def test_parameters_of_the_model_are_reached_and_its_object_is_left_alone() -> N
 def test_update_and_histories_move_the_points_and_keep_the_bands(options: Any) -> None:
     frame = noisy()
     row = frame.groupby("unique_id").cumcount()
-    model = Conformal(Naive(), 3, **options).fit(frame[row < 50])
+    model = Conformal(Naive(), horizon=3, **options).fit(frame[row < 50])
 
     def widths(found: pd.DataFrame) -> np.ndarray:
         return (found["Conformal-hi-80"] - found["Conformal-lo-80"]).to_numpy()
@@ -185,12 +185,12 @@ def test_update_and_histories_move_the_points_and_keep_the_bands(options: Any) -
     np.testing.assert_allclose(widths(model.predict(level=80)), widths(before))
     np.testing.assert_allclose(model.predict().Conformal, np.repeat(last, 3))
     model.fine_tune(frame)
-    same(model.predict(level=80), Conformal(Naive(), 3, **options).fit(frame).predict(level=80))
+    same(model.predict(level=80), Conformal(Naive(), horizon=3, **options).fit(frame).predict(level=80))
 
 
 def test_a_series_not_seen_is_calibrated_on_its_own_history_by_a_local_model() -> None:
     frame = noisy()
-    for model in (Conformal(Naive(), 3), Naive(3, intervals="conformal", alias="Conformal")):
+    for model in (Conformal(Naive(), horizon=3), Naive(horizon=3, intervals="conformal", alias="Conformal")):
         model.fit(frame[frame.unique_id != "s002"])
         with pytest.warns(DataWarning, match="series s002 was not there"):
             found = model.predict(frame=frame, level=80)
@@ -202,8 +202,8 @@ def test_a_series_not_seen_by_a_global_model_needs_pooled_bands() -> None:
     columns = {"past": ["x"]}
     known = frame[frame.unique_id != "s002"]
     with pytest.raises(CapabilityError, match=r"series s002 was not there in fit\. Fit with it, share errors"):
-        Conformal(PooledRegression(), 3).fit(known, columns=columns).predict(frame=frame)
-    found = Conformal(PooledRegression(), 3, pool=True).fit(known, columns=columns).predict(frame=frame, level=80)
+        Conformal(PooledRegression(), horizon=3).fit(known, columns=columns).predict(frame=frame)
+    found = Conformal(PooledRegression(), horizon=3, pool=True).fit(known, columns=columns).predict(frame=frame, level=80)
     assert len(found) == 9
     assert (found["Conformal-hi-80"] > found["Conformal-lo-80"]).all()
 
@@ -212,7 +212,7 @@ def test_pooled_bands_are_wide_where_the_series_is() -> None:
     frame = noisy()
     frame.loc[frame.unique_id == "s002", "y"] *= 100
     frame.loc[frame.unique_id == "s003", "y"] = 5.0
-    found = Conformal(Naive(), 3, pool=True).fit(frame).predict(level=80)
+    found = Conformal(Naive(), horizon=3, pool=True).fit(frame).predict(level=80)
     width = (found["Conformal-hi-80"] - found["Conformal-lo-80"]).to_numpy().reshape(3, 3)
     assert (width[1] > 50 * width[0]).all()
     assert (width[2] == 0).all()
@@ -221,7 +221,7 @@ def test_pooled_bands_are_wide_where_the_series_is() -> None:
 def test_pooled_bands_for_series_that_were_constant(tmp_path: Path) -> None:
     values = np.zeros((40, 12))
     values[:30, -1] = 1.0  # none had a scale before
-    model = Conformal(Naive(), 1, pool=True, n_windows=1).fit(panel_of(values), freq=1)
+    model = Conformal(Naive(), horizon=1, pool=True, n_windows=1).fit(panel_of(values), freq=1)
     model.save(tmp_path / "model")
     for one in (model, deepforecast.load(tmp_path / "model")):
         with pytest.raises(CapabilityError, match=r"there are 0\. Give more or longer series \(errors of those constant"):
@@ -238,18 +238,22 @@ def test_constant_series_do_not_narrow_pooled_intervals() -> None:
 @pytest.mark.parametrize("options", [{}, {"method": "adaptive"}, {"pool": True}], ids=str)
 def test_constant_has_zero_width_intervals(options: Any, value: float) -> None:
     frame = P(2, 40).assign(y=value)
-    found = Conformal(Naive(), 3, **options).fit(frame).predict(level=80)
+    found = Conformal(Naive(), horizon=3, **options).fit(frame).predict(level=80)
     assert (found[["Conformal", "Conformal-lo-80", "Conformal-hi-80"]] == value).all(axis=None)
 
 
 def test_adaptive_and_pooled_do_not_go_together() -> None:
     with pytest.raises(ParameterError, match=r"'adaptive' follows the misses of each series; pool=True is for method='split'"):
-        Conformal(Naive(), 3, method="adaptive", pool=True).fit(noisy())
+        Conformal(Naive(), horizon=3, method="adaptive", pool=True).fit(noisy())
 
 
 @pytest.mark.parametrize(
     "model",
-    [Conformal(Naive(), 3, method="adaptive", rate=0.2), Conformal(Naive(), 3, pool=True), Naive(3, intervals="conformal")],
+    [
+        Conformal(Naive(), horizon=3, method="adaptive", rate=0.2),
+        Conformal(Naive(), horizon=3, pool=True),
+        Naive(horizon=3, intervals="conformal"),
+    ],
     ids=repr,
 )
 def test_bands_survive_the_file(model: Forecaster, tmp_path: Path) -> None:
@@ -269,15 +273,15 @@ def test_in_a_backtest_with_a_gap_every_step_is_calibrated() -> None:
 
 def test_a_wrapper_of_a_wrapper() -> None:
     frame = noisy()
-    twice = Conformal(Conformal(Naive(alias="x")), 3).fit(frame).predict(level=80)
-    same(twice, Conformal(Naive(), 3).fit(frame).predict(level=80))
+    twice = Conformal(Conformal(Naive(alias="x")), horizon=3).fit(frame).predict(level=80)
+    same(twice, Conformal(Naive(), horizon=3).fit(frame).predict(level=80))
 
 
 class Seeded(Forecaster):
     """Points from a seed."""
 
     capabilities = Capabilities(simulates=True, explains=True)
-    seed: int = param(0)
+    seed: int = param(default=0)
 
     def _fit(self, panel: Panel, monitor: Any) -> Learned:
         return Learned({"level": np.zeros(len(panel))})
@@ -296,7 +300,7 @@ class Seeded(Forecaster):
 
 
 def test_what_else_the_model_can_do_is_passed_on() -> None:
-    model = Conformal(Seeded(seed=4), 2).fit(noisy())
+    model = Conformal(Seeded(seed=4), horizon=2).fit(noisy())
     assert (model.predict().Conformal == 4).all()
     with pytest.raises(CapabilityError, match="cannot simulate"):  # paths would not be those of the bands
         model.simulate(3, seed=7)
@@ -306,7 +310,7 @@ def test_what_else_the_model_can_do_is_passed_on() -> None:
 class Slow(Naive):
     """Naive that takes its time at every window."""
 
-    pause: float = param(1.0, help="seconds of a forecast")
+    pause: float = param(default=1.0, help="seconds of a forecast")
 
     def _forecast(self, *given: Any) -> Forecast:
         time.sleep(self.pause)

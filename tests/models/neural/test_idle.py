@@ -11,18 +11,18 @@ from deepforecast.errors import ParameterError
 from tests.models.neural.test_ahead import panel
 
 IDLE: dict[str, tuple[Any, str]] = {
-    "loss": (MLP(2, loss="mse"), "head='point'"),
-    "loss of a distribution": (MLP(2, head="normal", loss="owa"), "head='point'"),
-    "quantiles": (MLP(2, head="student_t", quantiles=[0.1]), "head='quantiles'"),
-    "max_steps": (MLP(2, max_steps=7, max_epochs=2), "beside max_epochs"),
-    "validate_every": (MLP(2, validate_every=5), "say validation="),
-    "checkpoint_every": (MLP(2, checkpoint_every=5), "checkpoint_dir="),
-    "scale_by": (MLP(2, scaler="none", scale_by="series"), "another scaler="),
-    "teacher": (LSTM(2, teacher="linear"), "output='autoregressive'"),
-    "decoder_layers": (LSTM(2, output="autoregressive", decoder_layers=2), "output='direct'"),
-    "decoder_size": (LSTM(2, output="autoregressive", decoder_size=8), "output='direct'"),
-    "residual": (LSTM(2, residual=True), "n_layers=2"),
-    "degree": (NBEATS(2, degree=3), "stacks="),
+    "loss": (MLP(horizon=2, loss="mse"), "head='point'"),
+    "loss of a distribution": (MLP(horizon=2, head="normal", loss="owa"), "head='point'"),
+    "quantiles": (MLP(horizon=2, head="student_t", quantiles=[0.1]), "head='quantiles'"),
+    "max_steps": (MLP(horizon=2, max_steps=7, max_epochs=2), "beside max_epochs"),
+    "validate_every": (MLP(horizon=2, validate_every=5), "say validation="),
+    "checkpoint_every": (MLP(horizon=2, checkpoint_every=5), "checkpoint_dir="),
+    "scale_by": (MLP(horizon=2, scaler="none", scale_by="series"), "another scaler="),
+    "teacher": (LSTM(horizon=2, teacher="linear"), "output='autoregressive'"),
+    "decoder_layers": (LSTM(horizon=2, output="autoregressive", decoder_layers=2), "output='direct'"),
+    "decoder_size": (LSTM(horizon=2, output="autoregressive", decoder_size=8), "output='direct'"),
+    "residual": (LSTM(horizon=2, residual=True), "n_layers=2"),
+    "degree": (NBEATS(horizon=2, degree=3), "stacks="),
 }
 
 
@@ -36,17 +36,19 @@ def test_an_idle_parameter_is_refused(name: str) -> None:
 @pytest.mark.parametrize("scaler", ["last", "level", "revin", "difference"])
 def test_scalers_of_a_window_scale_no_series(scaler: str) -> None:
     with pytest.raises(ParameterError, match=f"scaler='{scaler}' is of a window.*scale_by='panel'.*scaler='standard'"):
-        MLP(2, scaler=scaler, scale_by="panel").fit(panel(2, 60))
+        MLP(horizon=2, scaler=scaler, scale_by="panel").fit(panel(2, 60))
 
 
 @pytest.mark.parametrize(
     "model",
     [
-        MLP(2, head="point", loss="mse"), MLP(2, quantiles=[0.1]), MLP(2, max_epochs=1), MLP(2, validation=5, validate_every=1),
-        MLP(2, season_length=7), MLP(2, head="point", loss="mase", input_size=6, season_length=7),
-        LSTM(2, input_size=6, season_length=7), LSTM(2, output="autoregressive", teacher="linear"),
-        LSTM(2, n_layers=2, residual=True), NBEATS(2, stacks=["trend"], degree=3), MLP(2, input_size=6, season_length=1),
-        MLP(2, scaler="mean_abs", scale_by="series"), NBEATS(2, max_steps=3, loss="mae"),
+        MLP(horizon=2, head="point", loss="mse"), MLP(horizon=2, quantiles=[0.1]), MLP(horizon=2, max_epochs=1),
+        MLP(horizon=2, validation=5, validate_every=1),
+        MLP(horizon=2, season_length=7), MLP(horizon=2, head="point", loss="mase", input_size=6, season_length=7),
+        LSTM(horizon=2, input_size=6, season_length=7), LSTM(horizon=2, output="autoregressive", teacher="linear"),
+        LSTM(horizon=2, n_layers=2, residual=True), NBEATS(horizon=2, stacks=["trend"], degree=3),
+        MLP(horizon=2, input_size=6, season_length=1),
+        MLP(horizon=2, scaler="mean_abs", scale_by="series"), NBEATS(horizon=2, max_steps=3, loss="mae"),
     ],
     ids=repr,
 )  # fmt: skip
@@ -59,4 +61,4 @@ def test_one_that_has_an_effect_is_taken(model: Any) -> None:
 
 def test_a_list_of_no_quantiles_is_refused() -> None:
     with pytest.raises(ParameterError, match="this one is empty"):
-        MLP(2, quantiles=[]).fit(panel(2, 60))
+        MLP(horizon=2, quantiles=[]).fit(panel(2, 60))

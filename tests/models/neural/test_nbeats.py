@@ -13,11 +13,11 @@ from deepforecast.errors import ParameterError
 @pytest.mark.parametrize(("stacks", "said"), [(["trendy"], "got trendy"), (["trend", ""], "got"), ([], "got none")])
 def test_an_unknown_stack_is_refused(stacks: list[str], said: str) -> None:
     with pytest.raises(ParameterError, match=f"stacks is a list of generic, trend, season; {said}"):
-        NBEATS(3, stacks=stacks, max_steps=2).fit(generate(1, 40))
+        NBEATS(horizon=3, stacks=stacks, max_steps=2).fit(generate(1, 40))
 
 
 def test_a_stack_of_seasons_repeats_with_the_season() -> None:
-    model = NBEATS(9, stacks=["season"], season_length=4, hidden=[8], max_steps=2).fit(generate(1, 60))
+    model = NBEATS(horizon=9, stacks=["season"], season_length=4, hidden=[8], max_steps=2).fit(generate(1, 60))
     parts = model.explain()
     season = parts.loc[parts["component"] == "season", "value"].to_numpy()
     assert len(season) == 9

@@ -19,7 +19,7 @@ SMALL: dict[str, Any] = {"input_size": ROWS, "d_model": 16, "n_heads": 2, "n_lay
 
 
 def made(**given: Any) -> Transformer:
-    return Transformer(HORIZON, **{**SMALL, **given})
+    return Transformer(horizon=HORIZON, **{**SMALL, **given})
 
 
 def in_turn(**given: Any) -> Transformer:
@@ -62,7 +62,7 @@ def test_a_step_costs_the_same_whichever_it_is(drawn: int) -> None:
     frame, cost = panel(3, 60), []
     for horizon in (4, 8, 12):
         told = {"n_layers": 1, "max_steps": 1, "head": "quantiles" if drawn else "point", "output": "autoregressive"}
-        model = Transformer(horizon, **{**SMALL, **told}).fit(frame)
+        model = Transformer(horizon=horizon, **{**SMALL, **told}).fit(frame)
         with FlopCounterMode(display=False) as counted:
             _ = model.simulate(drawn) if drawn else model.predict()
         cost.append(counted.get_total_flops())

@@ -99,7 +99,7 @@ def test_the_median_of_quantiles_is_taken_apart() -> None:
 
 def test_what_cannot_be_taken_apart_is_refused() -> None:
     frame = walks(1, 60)
-    for model in (LinearModel(2, power="log"), GradientBoosting(2, n_trees=5), Regression("knn", horizon=2)):
+    for model in (LinearModel(horizon=2, power="log"), GradientBoosting(horizon=2, n_trees=5), Regression("knn", horizon=2)):
         with pytest.raises(CapabilityError, match="no components"):
             model.fit(frame).explain()
 

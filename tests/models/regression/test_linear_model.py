@@ -47,10 +47,10 @@ def test_the_penalty_is_small_where_features_say_all() -> None:
 
 def test_bounds_hold_and_change_nothing_inside() -> None:
     frame = walks(2, 60)
-    free = LinearModel(7, season_length=7).fit(frame).predict()["LinearModel"].to_numpy()
+    free = LinearModel(horizon=7, season_length=7).fit(frame).predict()["LinearModel"].to_numpy()
     low, high = np.quantile(free, [0.3, 0.7])
     for bounds in ((low, high), (low, None), (None, high)):
-        found = LinearModel(7, season_length=7, bounds=bounds).fit(frame).predict()["LinearModel"]
+        found = LinearModel(horizon=7, season_length=7, bounds=bounds).fit(frame).predict()["LinearModel"]
         np.testing.assert_array_equal(found, np.clip(free, *bounds))
 
 
@@ -64,7 +64,7 @@ def test_a_neighbour_of_a_step_has_its_effect(row: int) -> None:
     whole["y"] = 100 + 30 * moved.fillna(0.0) + 40 * whole["heat"]
     whole = whole.drop(columns="weather")
     late = whole["ds"] >= future["ds"].min()
-    model = LinearModel(4, future_rows=[row, 0], ridge=0.0, **PLAIN)
+    model = LinearModel(horizon=4, future_rows=[row, 0], ridge=0.0, **PLAIN)
     model.fit(whole[~late], columns={"future": ["promotion", "heat"]})
     seen = model.predict(future=whole[late].drop(columns="y"))
     wanted = whole[late]["y"].to_numpy()
@@ -87,22 +87,22 @@ def test_every_strategy_finds_the_week_in_every_way_for_all_and_for_each(strateg
     frame = walks(3, 100)
     early, late = frame.groupby("unique_id").head(93), frame.groupby("unique_id").tail(7)["y"].to_numpy()
     for per_series in (False, True):
-        model = LinearModel(7, season_length=7, per_series=per_series, **strategy, **way).fit(early)
+        model = LinearModel(horizon=7, season_length=7, per_series=per_series, **strategy, **way).fit(early)
         assert np.abs(model.predict()["LinearModel"].to_numpy() - late).mean() < 1.6  # noise alone: 0.8
         pd.testing.assert_frame_equal(model.predict(frame=early), model.predict())
 
 
 def test_one_for_each_is_what_each_gets_alone() -> None:
     frame = walks(3, 70)
-    together = LinearModel(5, season_length=7, per_series=True).fit(frame).predict()
+    together = LinearModel(horizon=5, season_length=7, per_series=True).fit(frame).predict()
     for name, part in frame.groupby("unique_id"):
-        alone = LinearModel(5, season_length=7, per_series=True).fit(part).predict()
+        alone = LinearModel(horizon=5, season_length=7, per_series=True).fit(part).predict()
         mine = together[together["unique_id"] == name]["LinearModel"]
         np.testing.assert_allclose(mine, alone["LinearModel"], rtol=1e-9)
-    assert not np.allclose(together["LinearModel"], LinearModel(5, season_length=7).fit(frame).predict()["LinearModel"])
+    assert not np.allclose(together["LinearModel"], LinearModel(horizon=5, season_length=7).fit(frame).predict()["LinearModel"])
 
 
-@pytest.mark.parametrize("model", [LinearModel(14), Regression("linear", 14)], ids=repr)
+@pytest.mark.parametrize("model", [LinearModel(horizon=14), Regression("linear", horizon=14)], ids=repr)
 @pytest.mark.parametrize("differences", [None, [1], [1, 1], [1, 1, 1]])
 def test_last_digits_of_windows_are_no_features(model: Any, differences: list[int] | None) -> None:
     """The mean over a whole season never varies but by rounding, which must not be taken for a signal."""
@@ -113,7 +113,7 @@ def test_last_digits_of_windows_are_no_features(model: Any, differences: list[in
     np.testing.assert_allclose(found, y[70:], rtol=1e-3)
 
 
-@pytest.mark.parametrize("model", [LinearModel(24), Regression("linear", 24)], ids=repr)
+@pytest.mark.parametrize("model", [LinearModel(horizon=24), Regression("linear", horizon=24)], ids=repr)
 @pytest.mark.parametrize(
     "given", [{}, {"per_series": True, "differences": [1]}, {"windows": ["mean_7", "std_7", "difference_1"]}], ids=str
 )

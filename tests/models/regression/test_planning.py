@@ -79,24 +79,36 @@ REFUSED: list[tuple[Forecaster, dict[str, Any], str]] = [
     (LinearModel(strategy="direct"), {}, r"strategy='direct' learns each step apart, .*Say LinearModel\(horizon=\.\.\.\)"),
     (LinearModel(), PAST, r"Columns known up to now alone \(promotion\) .*LinearModel needs a horizon .*Say LinearModel\(hor"),
     (
-        GradientBoosting(2, strategy="direct_multioutput"),
+        GradientBoosting(horizon=2, strategy="direct_multioutput"),
         {},
         r"'direct_multioutput' needs a regressor of several values; GradientBoosting gives one\. Say strategy='direct'",
     ),
-    (LinearModel(2, quantiles=[0.1]), {}, r"quantiles= needs a regressor that learns them; LinearModel .*'conformal'"),
-    (GradientBoosting(2, quantiles=[0.1]), {}, r"so strategy='direct'; got 'recursive': .*Say strategy='direct', or"),
-    (LinearModel(2, identity=True), {}, r"identity=True is for trees; LinearModel adds .*Say per_series=True, or give a categ"),
-    (LinearModel(2, bounds=(3.0, 3.0)), {}, r"bounds are a least value and a larger one, None for none; got \(3\.0, 3\.0\)"),
-    (LinearModel(2, lags=[1, 7], windows=["lag_7"]), {}, r"named once; lag_7 is there twice\. Leave one out"),
-    (LinearModel(2, windows=["mean_1000000@2"]), {}, r"look back 1,000,000 rows at most; mean_1000000@2 do not\. Say shorter"),
-    (LinearModel(2, windows=["mean"]), {}, r"A feature of the past is named like 'lag_7'.*got mean"),
-    (LinearModel(2, calendar=["easter"]), {}, r"calendar is a list of .*; easter is none of them"),
-    (LinearModel(2, windows=["std_1"]), {}, r"A feature of the past is named like .*got std_1"),
-    (LinearModel(2, calendar=["month", "month"]), {}, r"named once; month is there twice"),
-    (LinearModel(2, future_rows=[]), {}, r"future_rows are distinct .*got \[\]\. Say them like \[-1, 0, 1\]"),
-    (LinearModel(2, future_rows=[0, 0]), {}, r"future_rows are distinct whole numbers, .*got \[0, 0\]"),
-    (LinearModel(2, future_rows=[60]), {}, r"from -59 to 59 in series of 60 rows; got \[60\]"),
-    (Regression("ridge", 2, weight="shops"), PAST, r"weight= names a declared column .*; shops is none of promotion"),
+    (LinearModel(horizon=2, quantiles=[0.1]), {}, r"quantiles= needs a regressor that learns them; LinearModel .*'conformal'"),
+    (GradientBoosting(horizon=2, quantiles=[0.1]), {}, r"so strategy='direct'; got 'recursive': .*Say strategy='direct', or"),
+    (
+        LinearModel(horizon=2, identity=True),
+        {},
+        r"identity=True is for trees; LinearModel adds .*Say per_series=True, or give a categ",
+    ),
+    (
+        LinearModel(horizon=2, bounds=(3.0, 3.0)),
+        {},
+        r"bounds are a least value and a larger one, None for none; got \(3\.0, 3\.0\)",
+    ),
+    (LinearModel(horizon=2, lags=[1, 7], windows=["lag_7"]), {}, r"named once; lag_7 is there twice\. Leave one out"),
+    (
+        LinearModel(horizon=2, windows=["mean_1000000@2"]),
+        {},
+        r"look back 1,000,000 rows at most; mean_1000000@2 do not\. Say shorter",
+    ),
+    (LinearModel(horizon=2, windows=["mean"]), {}, r"A feature of the past is named like 'lag_7'.*got mean"),
+    (LinearModel(horizon=2, calendar=["easter"]), {}, r"calendar is a list of .*; easter is none of them"),
+    (LinearModel(horizon=2, windows=["std_1"]), {}, r"A feature of the past is named like .*got std_1"),
+    (LinearModel(horizon=2, calendar=["month", "month"]), {}, r"named once; month is there twice"),
+    (LinearModel(horizon=2, future_rows=[]), {}, r"future_rows are distinct .*got \[\]\. Say them like \[-1, 0, 1\]"),
+    (LinearModel(horizon=2, future_rows=[0, 0]), {}, r"future_rows are distinct whole numbers, .*got \[0, 0\]"),
+    (LinearModel(horizon=2, future_rows=[60]), {}, r"from -59 to 59 in series of 60 rows; got \[60\]"),
+    (Regression("ridge", horizon=2, weight="shops"), PAST, r"weight= names a declared column .*; shops is none of promotion"),
 ]
 
 
@@ -110,14 +122,14 @@ def test_what_does_not_go_together_is_refused_with_a_way_out(model: Forecaster, 
 def test_integer_time_tells_no_season() -> None:
     frame = pd.DataFrame({"ds": np.arange(40), "y": np.arange(40) % 5 + 0.5})
     with pytest.raises(ParameterError, match=r"Integer time tells no season; say LinearModel\(season_length="):
-        LinearModel(2).fit(frame)
-    found = LinearModel(5, season_length=5, lags=[5], windows=None, differences=None).fit(frame).predict()
+        LinearModel(horizon=2).fit(frame)
+    found = LinearModel(horizon=5, season_length=5, lags=[5], windows=None, differences=None).fit(frame).predict()
     np.testing.assert_allclose(found["LinearModel"], [0.5, 1.5, 2.5, 3.5, 4.5], atol=0.05)
 
 
 @pytest.mark.parametrize("given", [{"lags": [1, 500]}, {"windows": ["mean_500"]}, {"lags": [38], "strategy": "direct"}])
 def test_a_feature_asked_for_that_no_series_reaches_is_refused(given: dict[str, Any]) -> None:
-    model = LinearModel(3, **given)
+    model = LinearModel(horizon=3, **given)
     with pytest.raises(DataError, match=r"(lag|mean)_\d+ needs \d+ rows and the longest series has 40"):
         model.fit(P(2, 40))
     model.clone(lags="auto", windows="auto").fit(P(2, 40))

@@ -79,7 +79,7 @@ def test_the_newest_rows_rule_where_older_ones_are_forgotten() -> None:
     y = np.where(np.arange(120) < 60, 10.0, 30.0) + 0.1 * np.random.default_rng(0).normal(size=120)
     frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=120), "y": y})
     given = {**PLAIN, "calendar": ["day_of_week"]}
-    found = [LinearModel(2, half_life=life, **given).fit(frame).predict()["LinearModel"].mean() for life in (None, 5.0)]
+    found = [LinearModel(horizon=2, half_life=life, **given).fit(frame).predict()["LinearModel"].mean() for life in (None, 5.0)]
     np.testing.assert_allclose(found, [20, 30], atol=1.5)
 
 
@@ -89,12 +89,14 @@ def test_a_row_of_weight_zero_counts_for_nothing() -> None:
     wild = frame.assign(y=np.where(frame["counts"] == 0, 1e4, frame["y"]))
     columns = {"past": ["counts"]}
     given = {**PLAIN, "calendar": ["day_of_week"]}
-    found = [LinearModel(3, weight="counts", **given).fit(one, columns=columns).predict() for one in (frame, wild)]
+    found = [LinearModel(horizon=3, weight="counts", **given).fit(one, columns=columns).predict() for one in (frame, wild)]
     pd.testing.assert_frame_equal(*found)
 
 
 @pytest.mark.parametrize("unit", [1e-30, 1e30])
-@pytest.mark.parametrize("model", [GradientBoosting(2, n_trees=20, penalty=1.0), LightGBM(2, n_trees=20), XGBoost(2)])
+@pytest.mark.parametrize(
+    "model", [GradientBoosting(horizon=2, n_trees=20, penalty=1.0), LightGBM(horizon=2, n_trees=20), XGBoost(horizon=2)]
+)
 def test_weights_count_beside_each_other_whatever_their_unit(model: Any, unit: float) -> None:
     if model.package is not None:
         pytest.importorskip(model.package, reason="the package is not installed")

@@ -300,12 +300,12 @@ def test_what_is_no_order_is_told_by_rule_value_and_way_out(given, said):
 
 def test_an_order_in_the_place_of_the_horizon_is_told_its_name():
     with pytest.raises(ParameterError, match=r"horizon .*say order=\(1, 1, 1\)"):
-        ARIMA((1, 1, 1))
+        ARIMA(horizon=(1, 1, 1))
 
 
 def test_a_tuple_of_lags_is_a_list_of_them():
     frame = daily(np.random.default_rng(0).normal(size=60))
-    one, other = (ARIMA(3, (lags, 0, 1)).fit(frame).predict()["ARIMA"] for lags in ((1, 3), [3, 1]))
+    one, other = (ARIMA(horizon=3, order=(lags, 0, 1)).fit(frame).predict()["ARIMA"] for lags in ((1, 3), [3, 1]))
     np.testing.assert_array_equal(one, other)
 
 

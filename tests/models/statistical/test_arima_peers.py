@@ -105,7 +105,7 @@ def test_forecasts_from_equal_parameters_are_those_of_statsmodels(pool, order, s
     held = 0
     for y in [one for one in pool[group] if len(one) > 25][:: len(pool[group]) // 8]:
         frame = pd.DataFrame({"ds": np.arange(len(y)), "y": y})
-        model = ARIMA(12, order, seasonal, season_length=season, constant=False).fit(frame, freq=1)
+        model = ARIMA(horizon=12, order=order, seasonal_order=seasonal, season_length=season, constant=False).fit(frame, freq=1)
         coefficients = model.state_.learned["factors"][0]
         if nearest(coefficients[: order[0]]) > 0.999 or nearest(coefficients[sum(order[::2]) :][: seasonal[0]]) > 0.999:
             continue  # their covariance before the first row is wrong there, up to its fourth digit

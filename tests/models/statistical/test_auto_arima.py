@@ -192,7 +192,12 @@ def test_coverage_on_data_of_the_model(kind, rows, limit):
 
 @pytest.mark.parametrize(
     ("model", "moves"),
-    [(AutoARIMA(4), True), (ARIMA(4, (1, 1, 1)), True), (ARIMA(4, (0, 2, 1)), True), (ARIMA(4, (1, 0, 1)), False)],
+    [
+        (AutoARIMA(horizon=4), True),
+        (ARIMA(horizon=4, order=(1, 1, 1)), True),
+        (ARIMA(horizon=4, order=(0, 2, 1)), True),
+        (ARIMA(horizon=4, order=(1, 0, 1)), False),
+    ],
     ids=["auto", "differenced", "twice", "mean"],
 )
 def test_a_constant_that_moves_gets_bands_from_its_errors_since_and_a_level_that_follows(model, moves):

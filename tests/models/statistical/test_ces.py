@@ -47,7 +47,7 @@ def test_likelihood_is_no_lower_than_rs():
 
 def test_the_simple_form_finds_rs_parameters_and_forecasts():
     known = GOLDEN["ces_r"]["simple"]
-    model = CES(13, season="simple").fit(passengers())
+    model = CES(horizon=13, season="simple").fit(passengers())
     np.testing.assert_allclose(model.state_.learned["parameters"][0], known["parameters"], atol=2e-3)
     np.testing.assert_allclose(model.predict()["CES"], known["forecast"], rtol=1e-3)
 
@@ -56,8 +56,10 @@ def test_the_form_is_that_of_the_least_criterion():
     rng = np.random.default_rng(4)
     for number in range(6):
         y = 50 + np.cumsum(rng.normal(size=72)) + number * np.tile(rng.normal(size=4), 18)
-        chosen = AutoCES(8, season_length=4).fit(of_values(y))
-        fits = {form: CES(8, season=form, season_length="auto" if form == "none" else 4).fit(of_values(y)) for form in FORMS}
+        chosen = AutoCES(horizon=8, season_length=4).fit(of_values(y))
+        fits = {
+            form: CES(horizon=8, season=form, season_length="auto" if form == "none" else 4).fit(of_values(y)) for form in FORMS
+        }
         scores = [aicc(form, squares(fit), 72) for form, fit in fits.items()]
         best = FORMS[int(np.argmin(scores))]
         assert FORMS[chosen.state_.learned["form"][0]] == best
@@ -77,7 +79,7 @@ def test_bic_asks_more_of_parameters_than_aic():
 @pytest.mark.parametrize("form", FORMS)
 def test_fitted_values_are_forecasts_of_the_next_row(form):
     frame = passengers()
-    model = CES(1, season=form).fit(frame)
+    model = CES(horizon=1, season=form).fit(frame)
     values = model.fitted_values()["CES"].to_numpy()
     for row in (24, 50, 143):
         assert values[row] == pytest.approx(model.predict(frame=frame.head(row))["CES"][0], rel=1e-12)
@@ -86,20 +88,20 @@ def test_fitted_values_are_forecasts_of_the_next_row(form):
 def test_short_series_have_no_season_or_are_refused():
     y = 10 + np.tile([1.0, 2.0, 3.0, 4.0], 2)
     with pytest.warns(DataWarning, match="AutoCES: a season of 4 steps needs 10 values .* series s0 has fewer"):
-        found = AutoCES(4, season_length=4).fit(of_values(y[:7], "QS"))
+        found = AutoCES(horizon=4, season_length=4).fit(of_values(y[:7], "QS"))
     assert found.state_.learned["form"][0] == 0
     assert np.isfinite(found.predict()["AutoCES"]).all()
     with pytest.raises(DataError, match="s0"):
-        CES(4, season="full", season_length=4).fit(of_values(y[:7], "QS"))
+        CES(horizon=4, season="full", season_length=4).fit(of_values(y[:7], "QS"))
     with pytest.raises(DataError, match="s0"):
-        AutoCES(4, season_length=4).fit(of_values(y[:4], "QS"))
+        AutoCES(horizon=4, season_length=4).fit(of_values(y[:4], "QS"))
     with pytest.raises(ParameterError, match="season_length"):
-        CES(4, season="partial", season_length=1).fit(of_values(y, "QS"))
+        CES(horizon=4, season="partial", season_length=1).fit(of_values(y, "QS"))
 
 
 def test_a_season_without_noise_is_exact():
     y = np.tile([3.0, 8.0, 1.0, 5.0], 6)
-    found = AutoCES(8, season_length=4).fit(of_values(y, "QS")).predict(level=95)
+    found = AutoCES(horizon=8, season_length=4).fit(of_values(y, "QS")).predict(level=95)
     np.testing.assert_allclose(found["AutoCES"], np.tile(y[:4], 2), rtol=1e-9)
     np.testing.assert_allclose(found["AutoCES-hi-95"] - found["AutoCES-lo-95"], 0, atol=1e-9)
 
@@ -107,7 +109,7 @@ def test_a_season_without_noise_is_exact():
 @pytest.mark.parametrize("form", FORMS)
 def test_a_history_that_starts_elsewhere_is_begun_anew(form):
     frame = passengers()
-    model = CES(6, season=form).fit(frame)
+    model = CES(horizon=6, season=form).fit(frame)
     whole = model.predict()["CES"].to_numpy()
     np.testing.assert_array_equal(model.predict(frame=frame)["CES"].to_numpy(), whole)
     np.testing.assert_allclose(model.predict(frame=frame.tail(97))["CES"], whole, rtol=0.1)
@@ -119,7 +121,7 @@ def test_a_history_that_starts_elsewhere_is_begun_anew(form):
 def test_forecasts_far_ahead_are_finite():
     rng = np.random.default_rng(9)
     frame = pd.concat([of_values(y).assign(unique_id=f"s{n}") for n, y in enumerate(100 + rng.normal(size=(20, 60)).cumsum(1))])
-    found = AutoCES(500, season_length=12).fit(frame).predict(level=90)
+    found = AutoCES(horizon=500, season_length=12).fit(frame).predict(level=90)
     assert np.isfinite(found.drop(columns=["unique_id", "ds"])).all().all()
 
 
@@ -128,9 +130,9 @@ def test_missing_values_are_stepped_over():
     y = frame["y"].to_numpy(float).copy()
     y[[0, 40, 41, 90, 143]] = np.nan
     for form in FORMS:
-        whole = CES(12, season=form).fit(frame).predict()["CES"]
+        whole = CES(horizon=12, season=form).fit(frame).predict()["CES"]
         with pytest.warns(UserWarning, match="missing"):
-            found = CES(12, season=form).fit(frame.assign(y=y)).predict()["CES"]
+            found = CES(horizon=12, season=form).fit(frame.assign(y=y)).predict()["CES"]
         np.testing.assert_allclose(found, whole, rtol=0.1)
 
 
@@ -143,7 +145,7 @@ def test_coverage_of_random_walks_with_noise():
     season = 10 * np.sin(np.arange(212) * np.pi / 6)
     for values, length in ((walks, 1), (walks + season, 12)):
         given = frame.assign(y=values[:, :200].reshape(-1))
-        found = AutoCES(12, season_length=length).fit(given, freq=1).predict(level=[80, 95])
+        found = AutoCES(horizon=12, season_length=length).fit(given, freq=1).predict(level=[80, 95])
         for level, first, last in ((80, 2.9, 5.0), (95, 1.6, 5.0)):
             lower, upper = (found[f"AutoCES-{side}-{level}"].to_numpy().reshape(-1, 12) for side in ("lo", "hi"))
             inside = 100 * np.mean((values[:, 200:] >= lower) & (values[:, 200:] <= upper), axis=0)

@@ -9,12 +9,12 @@ import pytest
 from deepforecast import ETS, SES, AutoETS, Holt, HoltWinters
 
 MODELS = [
-    SES(6),
-    Holt(6, damped=True),
-    HoltWinters(6, season_length=4),
-    HoltWinters(6, season_length=4, seasonal="multiplicative"),
-    ETS(6, error="multiplicative", trend="multiplicative"),
-    AutoETS(6, season_length=4),
+    SES(horizon=6),
+    Holt(horizon=6, damped=True),
+    HoltWinters(horizon=6, season_length=4),
+    HoltWinters(horizon=6, season_length=4, seasonal="multiplicative"),
+    ETS(horizon=6, error="multiplicative", trend="multiplicative"),
+    AutoETS(horizon=6, season_length=4),
 ]
 
 

@@ -10,13 +10,13 @@ from deepforecast import ETS, SES, AutoETS, Holt, HoltWinters
 
 MOVES = np.array([0.0, 3.0, 2.0, 5.0, 4.0])
 MODELS = [
-    SES(3),
-    Holt(3, damped=True),
-    HoltWinters(3, season_length=4),
-    AutoETS(3, season_length=4),
-    ETS(3, error="multiplicative", trend="multiplicative"),
-    ETS(3, error="multiplicative", seasonal="multiplicative", season_length=4),
-    ETS(3, box_cox=0),
+    SES(horizon=3),
+    Holt(horizon=3, damped=True),
+    HoltWinters(horizon=3, season_length=4),
+    AutoETS(horizon=3, season_length=4),
+    ETS(horizon=3, error="multiplicative", trend="multiplicative"),
+    ETS(horizon=3, error="multiplicative", seasonal="multiplicative", season_length=4),
+    ETS(horizon=3, box_cox=0),
 ]
 by_name = pytest.mark.parametrize("model", MODELS, ids=repr)
 
@@ -57,7 +57,7 @@ def test_a_series_with_errors_keeps_its_sigma_beside_one_without(model):
     assert after[0] > 0
 
 
-@pytest.mark.parametrize("model", [Holt(3), AutoETS(3, season_length=4)], ids=repr)
+@pytest.mark.parametrize("model", [Holt(horizon=3), AutoETS(horizon=3, season_length=4)], ids=repr)
 def test_a_line_that_bends_gets_bands_too(model):
     line = np.arange(1.0, 31.0)
     fitted = model.clone().fit(of(line))

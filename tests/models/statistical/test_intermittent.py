@@ -16,12 +16,12 @@ from deepforecast.plotting import plot_residuals
 
 GOLDEN = json.loads((Path(__file__).parents[2] / "golden" / "intermittent.json").read_text("utf-8"))
 MODELS = {
-    "classic": Croston(1),
-    "sba": Croston(1, variant="sba"),
-    "optimized": Croston(1, variant="optimized"),
-    "tsb": TSB(1, alpha_size=0.2, alpha_probability=0.1),
-    "adida": ADIDA(1),
-    "imapa": IMAPA(1),
+    "classic": Croston(horizon=1),
+    "sba": Croston(horizon=1, variant="sba"),
+    "optimized": Croston(horizon=1, variant="optimized"),
+    "tsb": TSB(horizon=1, alpha_size=0.2, alpha_probability=0.1),
+    "adida": ADIDA(horizon=1),
+    "imapa": IMAPA(horizon=1),
 }
 EVERY = pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
 
@@ -81,7 +81,7 @@ def test_croston_is_its_published_formula() -> None:
     for alpha in (0.05, 0.3):
         plain = smoothed(sizes, alpha) / smoothed(waits, alpha)
         for variant, factor in (("classic", 1.0), ("sba", 1 - alpha / 2)):
-            found = Croston(1, variant=variant, alpha=alpha).fit(panel({"a": y})).predict()["Croston"][0]
+            found = Croston(horizon=1, variant=variant, alpha=alpha).fit(panel({"a": y})).predict()["Croston"][0]
             np.testing.assert_allclose(found, plain * factor, rtol=1e-12)
 
 
@@ -99,7 +99,7 @@ def test_optimized_croston_has_least_squares() -> None:
 
         return float(grid[np.argmin([squares(alpha) for alpha in grid])])
 
-    model = Croston(1, variant="optimized").fit(panel({"a": y}))
+    model = Croston(horizon=1, variant="optimized").fit(panel({"a": y}))
     np.testing.assert_allclose(model.state_.learned["alpha"][0], [best(part) for part in taken_apart(y)], atol=1e-4)
 
 
@@ -111,14 +111,14 @@ def test_tsb_is_its_published_formula() -> None:
             size = value if size == 0 else 0.2 * value + 0.8 * size
         if row:
             probability = 0.1 * (value != 0) + 0.9 * probability
-    found = TSB(1, alpha_size=0.2, alpha_probability=0.1).fit(panel({"a": y})).predict()["TSB"][0]
+    found = TSB(horizon=1, alpha_size=0.2, alpha_probability=0.1).fit(panel({"a": y})).predict()["TSB"][0]
     np.testing.assert_allclose(found, probability * size, rtol=1e-12)
 
 
 def test_tsb_falls_while_no_demand_comes_and_croston_stays() -> None:
     y = panel({"a": [*counts(), *np.zeros(50)]})
     before = y.head(200)
-    tsb, croston = TSB(1).fit(before), Croston(1).fit(before)
+    tsb, croston = TSB(horizon=1).fit(before), Croston(horizon=1).fit(before)
     first = tsb.predict()["TSB"][0], croston.predict()["Croston"][0]
     rest = y.tail(50)
     last = tsb.update(rest).predict()["TSB"][0], croston.update(rest).predict()["Croston"][0]
@@ -135,17 +135,17 @@ def test_blocks_are_the_published_ones() -> None:
         cut = y[len(y) % width :].reshape(-1, width).sum(axis=1)
         return smoothed(list(cut), 0.2) / width
 
-    adida = ADIDA(1, alpha=0.2).fit(panel({"a": y})).predict()["ADIDA"][0]
-    imapa = IMAPA(1, alpha=0.2).fit(panel({"a": y})).predict()["IMAPA"][0]
+    adida = ADIDA(horizon=1, alpha=0.2).fit(panel({"a": y})).predict()["ADIDA"][0]
+    imapa = IMAPA(horizon=1, alpha=0.2).fit(panel({"a": y})).predict()["IMAPA"][0]
     np.testing.assert_allclose(adida, blocks(width), rtol=1e-12)
     np.testing.assert_allclose(imapa, np.mean([blocks(one) for one in range(1, width + 1)]), rtol=1e-12)
-    five = ADIDA(1, alpha=0.2, block=5).fit(panel({"a": y})).predict()["ADIDA"][0]
+    five = ADIDA(horizon=1, alpha=0.2, block=5).fit(panel({"a": y})).predict()["ADIDA"][0]
     np.testing.assert_allclose(five, blocks(5), rtol=1e-12)
 
 
 def test_blocks_go_on_where_they_ended() -> None:
     y = panel({"a": counts(n=210)})
-    model = ADIDA(1, alpha=0.2, block=7).fit(y.head(196))
+    model = ADIDA(horizon=1, alpha=0.2, block=7).fit(y.head(196))
     first = model.predict()["ADIDA"][0]
     model.update(y.iloc[196:202])
     assert model.predict()["ADIDA"][0] == first  # six rows make no block
@@ -160,11 +160,11 @@ def test_a_block_with_missing_rows_counts_by_the_others() -> None:
     y = np.tile([0.0, 2.0, 4.0, 2.0], 10)
     holed = y.copy()
     holed[[5, 6, 20, 21, 22, 23]] = np.nan
-    for model in (ADIDA(1, block=4), ADIDA(1, block=4, alpha=0.3)):
+    for model in (ADIDA(horizon=1, block=4), ADIDA(horizon=1, block=4, alpha=0.3)):
         found = model.fit(panel({"a": np.where(np.arange(40) == 41, np.nan, y)})).predict()["ADIDA"][0]
         assert found == 2.0
     with pytest.warns(match="missing"):
-        through = ADIDA(1, block=4, alpha=1.0).fit(panel({"a": holed[:24]})).predict()["ADIDA"][0]
+        through = ADIDA(horizon=1, block=4, alpha=1.0).fit(panel({"a": holed[:24]})).predict()["ADIDA"][0]
     assert through == 2.0  # the last block holds nothing; the one before is whole
 
 
@@ -213,13 +213,13 @@ def test_bands_of_counts_are_counts_and_their_mean_is_the_forecast(model: Any) -
 
 def test_sizes_that_are_all_alike_leave_only_the_chance() -> None:
     y = np.where(np.arange(60) % 3 == 2, 4.0, 0.0)
-    fitted = Croston(1).fit(panel({"a": y}))
+    fitted = Croston(horizon=1).fit(panel({"a": y}))
     forecast = fitted.forecast_from(fitted.state_, 1, {})
     values, below = forecast.steps_of_chance  # type: ignore[attr-defined]
     np.testing.assert_allclose([values[0, 0], below[0, 0], fitted.predict()["Croston"][0]], [0, 2 / 3, 4 / 3], rtol=1e-12)
 
 
-@pytest.mark.parametrize("model", [Croston(28), TSB(28), ADIDA(28), IMAPA(28)], ids=repr)
+@pytest.mark.parametrize("model", [Croston(horizon=28), TSB(horizon=28), ADIDA(horizon=28), IMAPA(horizon=28)], ids=repr)
 def test_coverage_of_counts(model: Any) -> None:
     """Of values between atoms: nominal coverage lies between the shares inside without and with the bounds."""
     rng = np.random.default_rng(5)
@@ -246,7 +246,7 @@ def test_residual_diagnostics_and_their_picture(model: Any) -> None:
 
 
 def test_residual_diagnostics_say_where_there_is_too_little() -> None:
-    fitted = Croston(1).fit(panel({"a": counts(), "short": [1.0, 0.0]}), freq="D")
+    fitted = Croston(horizon=1).fit(panel({"a": counts(), "short": [1.0, 0.0]}), freq="D")
     with pytest.warns(match="too few residuals.*short"):
         found = fitted.residual_diagnostics()
     assert found["statistic"].isna().tolist() == 3 * [False] + 3 * [True]
@@ -329,6 +329,6 @@ def test_series_without_demand_beside_others(model: Any) -> None:
 def test_demand_whose_differences_are_too_large_for_numbers_is_refused() -> None:
     """Not cut to the largest number there is."""
     with np.errstate(over="ignore", invalid="ignore"):
-        fitted = Croston(1).fit(panel({"a": single({3: -1.7e308, 10: 1.7e308})}))
+        fitted = Croston(horizon=1).fit(panel({"a": single({3: -1.7e308, 10: 1.7e308})}))
         with pytest.raises(DataError, match="a"):
             fitted.predict()

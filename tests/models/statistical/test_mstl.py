@@ -129,7 +129,7 @@ def test_mstl_keeps_its_season_through_a_long_gap() -> None:
     held = pd.DataFrame({"unique_id": "a", "ds": stamps, "y": y})
     frame = held.head(96).assign(y=np.where(np.arange(96) < 60, y[:96], np.nan))
     with pytest.warns(match="missing"):
-        found = MSTL(12, season_length=12, trend_model=Naive()).fit(frame).predict()
+        found = MSTL(horizon=12, season_length=12, trend_model=Naive()).fit(frame).predict()
     np.testing.assert_allclose(found["MSTL"], y[96:], atol=1e-6)
 
 
@@ -178,7 +178,7 @@ def test_decompose_gives_back_the_library_it_was_given() -> None:
 @pytest.mark.parametrize("inner", [Naive(), Drift()], ids=repr)
 def test_forecasts_are_the_rest_plus_the_last_cycle_of_each_season(inner: Any) -> None:
     frame = hourly()
-    model = MSTL(200, season_length=[24, 168], trend_model=inner).fit(frame)
+    model = MSTL(horizon=200, season_length=[24, 168], trend_model=inner).fit(frame)
     parts = decompose(frame)
     rest = frame.assign(y=parts["trend"] + parts["remainder"])
     theirs = inner.clone().fit(rest).predict(200, level=80).iloc[:, 2:]
@@ -198,7 +198,7 @@ def test_forecasts_are_the_rest_plus_the_last_cycle_of_each_season(inner: Any) -
 
 def test_the_rest_is_autoets_without_a_season_if_nothing_is_said() -> None:
     frame = daily()
-    usual, said = MSTL(7), MSTL(7, trend_model=AutoETS(season_length=1))
+    usual, said = MSTL(horizon=7), MSTL(horizon=7, trend_model=AutoETS(season_length=1))
     pd.testing.assert_frame_equal(usual.fit(frame).predict(level=80), said.fit(frame).predict(level=80))
     values = usual.fitted_values()["MSTL"].to_numpy()
     assert np.isnan(values[:14]).all()
@@ -233,18 +233,18 @@ def test_what_is_left_over_of_white_noise_is_no_smaller_than_it() -> None:
 
 
 def test_auto_takes_the_seasons_of_the_frequency() -> None:
-    model = MSTL(3, trend_model=Naive()).fit(hourly())
+    model = MSTL(horizon=3, trend_model=Naive()).fit(hourly())
     assert sorted(name for name in model.state_.learned.by_series if name.startswith("season_")) == ["season_168", "season_24"]
-    weekly = MSTL(3, trend_model=Naive()).fit(daily())
+    weekly = MSTL(horizon=3, trend_model=Naive()).fit(daily())
     assert weekly.state_.learned["season_7"].shape == (1, 7)
     yearly = daily(30).assign(ds=pd.date_range("1990-01-01", periods=30, freq="YS"))
-    found = MSTL(3, trend_model=Naive()).fit(yearly).predict()["MSTL"]
+    found = MSTL(horizon=3, trend_model=Naive()).fit(yearly).predict()["MSTL"]
     assert (found == yearly["y"].iloc[-1]).all()
 
 
 def test_a_history_that_begins_with_the_known_rows_goes_on_and_others_are_decomposed() -> None:
     frame = daily(100)
-    model = MSTL(5, trend_model=Naive()).fit(frame.head(80))
+    model = MSTL(horizon=5, trend_model=Naive()).fit(frame.head(80))
     season = model.state_.learned["season_7"].copy()
     longer = model.predict(frame=frame)
     other = model.predict(frame=frame.tail(60))
@@ -252,7 +252,7 @@ def test_a_history_that_begins_with_the_known_rows_goes_on_and_others_are_decomp
     pd.testing.assert_frame_equal(model.predict(), longer, rtol=1e-12)
     np.testing.assert_array_equal(model.state_.learned["season_7"], np.roll(season, -20 % 7, axis=1))
     pd.testing.assert_frame_equal(model.predict(frame=frame), longer, rtol=1e-12)
-    pd.testing.assert_frame_equal(other, MSTL(5, trend_model=Naive()).fit(frame.tail(60)).predict())
+    pd.testing.assert_frame_equal(other, MSTL(horizon=5, trend_model=Naive()).fit(frame.tail(60)).predict())
     assert (other["MSTL"] - longer["MSTL"]).abs().max() > 1e-6
     changed = frame.assign(y=frame["y"].where(frame.index != 3, 0.0))
     assert (model.predict(frame=changed)["MSTL"] - longer["MSTL"]).abs().max() > 1e-6
@@ -262,39 +262,39 @@ def test_missing_values_reach_the_model_of_the_rest() -> None:
     frame = daily()
     holed = frame.assign(y=frame["y"].where(frame.index != 69))
     with pytest.warns(match="missing"):
-        found = MSTL(7, trend_model=Naive()).fit(holed)
+        found = MSTL(horizon=7, trend_model=Naive()).fit(holed)
     assert np.isnan(found.state_.learned.history.y[69])  # type: ignore[union-attr]
     assert found.state_.learned["rest.age"][0] == 1
 
 
 def test_series_too_short_for_a_season_are_refused_or_warned_of() -> None:
     with pytest.raises(DataError, match=r"14 values.*13"):
-        MSTL(3, trend_model=Naive()).fit(daily(13))
+        MSTL(horizon=3, trend_model=Naive()).fit(daily(13))
     with pytest.raises(DataError, match=r"336 values"):
-        MSTL(3, season_length=[24, 168], trend_model=Naive()).fit(hourly(1))
+        MSTL(horizon=3, season_length=[24, 168], trend_model=Naive()).fit(hourly(1))
     with pytest.warns(match="168 steps"):
-        found = MSTL(3, trend_model=Naive()).fit(hourly(1)).predict()
+        found = MSTL(horizon=3, trend_model=Naive()).fit(hourly(1)).predict()
     assert np.isfinite(found["MSTL"]).all()
 
 
 def test_a_model_of_the_rest_that_does_not_fit_is_refused() -> None:
     for inner in (Conformal(Naive(), horizon=3), Naive(intervals="conformal")):
         with pytest.raises(ParameterError, match="trend_model"):
-            MSTL(3, trend_model=inner).fit(daily())
+            MSTL(horizon=3, trend_model=inner).fit(daily())
 
     class Positive(Naive):
         capabilities = replace(Naive.capabilities, domain="positive")
 
     falling = daily().assign(y=lambda frame: 1.0 + 9 * (frame.index % 7 == 0) * np.linspace(1, 0, 70))
     with pytest.raises(DataError, match="Positive of what is left without the seasons takes positive values"):
-        MSTL(3, trend_model=Positive()).fit(falling)
+        MSTL(horizon=3, trend_model=Positive()).fit(falling)
     with pytest.raises(CapabilityError, match="fitted"):
-        MSTL(3, trend_model=SeasonalNaive(season_length=1)).fit(daily()).fitted_values()
+        MSTL(horizon=3, trend_model=SeasonalNaive(season_length=1)).fit(daily()).fitted_values()
 
 
 def test_air_passengers_are_forecast_well() -> None:
     frame = datasets.load("air_passengers")
-    found = MSTL(12, trend_model=Drift()).fit(frame.head(132)).predict()["MSTL"].to_numpy()
+    found = MSTL(horizon=12, trend_model=Drift()).fit(frame.head(132)).predict()["MSTL"].to_numpy()
     actual = frame["y"].tail(12).to_numpy()
     assert np.abs(found - actual).mean() < 0.7 * np.abs(frame["y"].iloc[120:132].to_numpy() - actual).mean()
 
@@ -324,7 +324,7 @@ def test_coverage_of_a_walk_with_a_season():
     y = np.cumsum(shocks, axis=1) + 5 * np.sin(np.arange(132) * np.pi / 6)
     ids, times = np.repeat(np.arange(2000), 120), np.tile(np.arange(120), 2000)
     frame = pd.DataFrame({"unique_id": ids, "ds": times, "y": y[:, :120].ravel()})
-    found = MSTL(12, season_length=12).fit(frame, freq=1).predict(level=[80, 95])
+    found = MSTL(horizon=12, season_length=12).fit(frame, freq=1).predict(level=[80, 95])
     for level, first, last in ((80, 4.0, 8.0), (95, 2.0, 5.0)):
         low, high = (found[f"MSTL-{side}-{level}"].to_numpy().reshape(-1, 12) for side in ("lo", "hi"))
         inside = 100 * np.mean((y[:, 120:] >= low) & (y[:, 120:] <= high), axis=0)

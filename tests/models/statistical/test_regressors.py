@@ -64,7 +64,12 @@ def beside(frame, **columns):
     return shops(pd.concat([pd.DataFrame({"id": one, "ds": stamps, **columns}) for one in frame["id"].unique()]))
 
 
-MODELS = [ARIMA(3, (1, 0, 0)), AutoARIMA(3, season_length=1), ETS(3, season_length=1), UnobservedComponents(3, season_length=1)]
+MODELS = [
+    ARIMA(horizon=3, order=(1, 0, 0)),
+    AutoARIMA(horizon=3, season_length=1),
+    ETS(horizon=3, season_length=1),
+    UnobservedComponents(horizon=3, season_length=1),
+]
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda one: one.name)
@@ -88,6 +93,6 @@ def test_a_category_that_stays_the_same_in_fit_is_said_too():
     frame.loc[frame["shop"] == "shut", "y"] = np.nan
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model = ARIMA(3, (1, 0, 0)).fit(frame, columns={"id": "id", "future": ["x", "shop"]})
+        model = ARIMA(horizon=3, order=(1, 0, 0)).fit(frame, columns={"id": "id", "future": ["x", "shop"]})
     with pytest.warns(DataWarning, match="shop of series"):
         model.predict(future=beside(frame, x=[0.0] * 3, shop="shut"))

@@ -61,7 +61,7 @@ def test_a_series_with_errors_keeps_its_sigma_beside_one_without(model):
 
 def test_a_line_that_bends_gets_bands_too():
     old, new, whole = both(np.arange(30.0), 29 + MOVES)
-    fitted = OptimizedTheta(3, season_length=1).fit(old)
+    fitted = OptimizedTheta(horizon=3, season_length=1).fit(old)
     assert (widths(fitted.predict(level=80), "OptimizedTheta") == 0).all()
     found = fitted.update(new).predict(level=80)
     assert (widths(found, "OptimizedTheta") > 2).all()
@@ -75,8 +75,8 @@ def test_another_constant_has_no_bands_either(model):
     assert (widths(found, model.name) == 0).all()
 
 
-SEASONAL = [CES(3, season_length=4, season=form) for form in ("simple", "partial", "full")]
-STEADY = [Theta(3, season_length=4, decomposition="multiplicative"), *SEASONAL, *MODELS]
+SEASONAL = [CES(horizon=3, season_length=4, season=form) for form in ("simple", "partial", "full")]
+STEADY = [Theta(horizon=3, season_length=4, decomposition="multiplicative"), *SEASONAL, *MODELS]
 
 
 def walks(model):
@@ -112,9 +112,9 @@ def test_bands_widen_over_missing_rows_at_the_end(model):
 @pytest.mark.filterwarnings("ignore::deepforecast.errors.DataWarning")
 def test_bands_after_two_years_without_values_are_those_of_as_many_steps():
     y = np.cumsum(np.random.default_rng(0).normal(size=96))
-    known = Theta(1, season_length=1, theta=1.0).fit(of(y))
+    known = Theta(horizon=1, season_length=1, theta=1.0).fit(of(y))
     holed = of(np.append(y, np.full(24, np.nan)))
-    fitted = Theta(1, season_length=1, theta=1.0).fit(holed)
+    fitted = Theta(horizon=1, season_length=1, theta=1.0).fit(holed)
     first, last = widths(known.predict(25, level=80), "Theta")[[0, -1]]
     assert last > 4 * first
     np.testing.assert_allclose(widths(fitted.predict(level=80), "Theta"), last, rtol=1e-6)

@@ -91,7 +91,7 @@ def _loss(model):
 def test_auto_theta_is_the_best_by_its_criterion(criterion):
     rng = np.random.default_rng(0)
     frame = of_values(*(np.cumsum(rng.normal(0.3, 1, 40)) + rng.normal(0, number, 40) + 50 for number in range(12)))
-    found = AutoTheta(6, criterion=criterion, season_length=1).fit(frame)
+    found = AutoTheta(horizon=6, criterion=criterion, season_length=1).fit(frame)
     learned = found.state_.learned
     scores, weights = [], []
     for model in (Theta, OptimizedTheta, DynamicTheta):
@@ -143,11 +143,11 @@ def test_seasons_that_are_not_taken_out_or_cannot_be():
     wave = np.tile([3.0, -3.0, 1.0, -1.0], 12) + np.random.default_rng(1).normal(0, 0.1, 48)
     frame = of_values(wave, 20 + wave, freq="QS")
     with pytest.raises(DataError, match="series s0"):
-        Theta(4, season_length=4, decomposition="multiplicative").fit(frame)
-    found = Theta(4, season_length=4).fit(frame).predict()["Theta"].to_numpy().reshape(2, 4)
+        Theta(horizon=4, season_length=4, decomposition="multiplicative").fit(frame)
+    found = Theta(horizon=4, season_length=4).fit(frame).predict()["Theta"].to_numpy().reshape(2, 4)
     np.testing.assert_allclose(found[0], [3, -3, 1, -1], atol=0.3)
     np.testing.assert_allclose(found[1] - found[0], 20, atol=0.3)
-    flat = Theta(4, decomposition="none").fit(frame).predict()["Theta"].to_numpy()
+    flat = Theta(horizon=4, decomposition="none").fit(frame).predict()["Theta"].to_numpy()
     assert np.ptp(flat.reshape(2, 4), axis=1).max() < 0.5
 
 
@@ -155,9 +155,9 @@ def test_a_season_with_missing_values():
     frame = passengers()
     y = frame["y"].to_numpy(float).copy()
     y[[3, 17, 18, 60, 140]] = np.nan
-    whole = AutoTheta(12).fit(frame).predict()["AutoTheta"]
+    whole = AutoTheta(horizon=12).fit(frame).predict()["AutoTheta"]
     with pytest.warns(UserWarning, match="missing"):
-        found = AutoTheta(12).fit(frame.assign(y=y)).predict()["AutoTheta"]
+        found = AutoTheta(horizon=12).fit(frame.assign(y=y)).predict()["AutoTheta"]
     np.testing.assert_allclose(found, whole, rtol=0.02)
 
 
@@ -170,16 +170,16 @@ def test_four_values_are_enough_three_are_refused(model):
 
 def test_bands_widen_as_of_a_walk_and_too_few_values_have_none():
     walk = of_values(100 + np.cumsum(np.random.default_rng(3).normal(size=300)))
-    found = OptimizedTheta(16, season_length=1).fit(walk).predict(level=[80, 95])
+    found = OptimizedTheta(horizon=16, season_length=1).fit(walk).predict(level=[80, 95])
     width = (found["OptimizedTheta-hi-95"] - found["OptimizedTheta-lo-95"]).to_numpy()
     assert width[15] / width[0] == pytest.approx(4, rel=0.1)
     assert (width > (found["OptimizedTheta-hi-80"] - found["OptimizedTheta-lo-80"]).to_numpy()).all()
     with pytest.raises(DataError, match="s0"):
-        OptimizedTheta(2, season_length=1).fit(of_values([3.0, 5.0, 4.0, 6.0])).predict(level=80)
+        OptimizedTheta(horizon=2, season_length=1).fit(of_values([3.0, 5.0, 4.0, 6.0])).predict(level=80)
 
 
 def test_bands_follow_a_multiplied_season():
-    found = Theta(12).fit(passengers()).predict(level=80)
+    found = Theta(horizon=12).fit(passengers()).predict(level=80)
     share = (found["Theta-hi-80"] - found["Theta"]) / found["Theta"]
     season = found["Theta"] / found["Theta"].mean()
     assert season.max() / season.min() > 1.4

@@ -71,7 +71,7 @@ def test_forecasts_equal_statsmodels(form: str) -> None:
     ours, given = FORMS[form]
     count = {"local level": 20, "cycle": 1}.get(form, 3)
     frame = monthly(count)
-    model = UnobservedComponents(18, **ours).fit(frame)
+    model = UnobservedComponents(horizon=18, **ours).fit(frame)
     found = model.predict(level=95)
     for number, (name, rows) in enumerate(frame.groupby("unique_id")):
         theirs = theirs_of(rows["y"].to_numpy(), given)
@@ -89,7 +89,7 @@ def test_a_column_known_ahead_enters_as_in_statsmodels() -> None:
     x = np.random.default_rng(1).normal(size=96)
     frame = frame.assign(y=frame["y"] + 3 * x, x=x)
     history, future = frame.head(90), frame.tail(6).drop(columns="y")
-    model = UnobservedComponents(6, level="local level").fit(history, columns={"future": ["x"]})
+    model = UnobservedComponents(horizon=6, level="local level").fit(history, columns={"future": ["x"]})
     theirs = theirs_of(history["y"].to_numpy(), {"level": "local level", "seasonal": 12}, exog=x[:90, None])
     wanted = theirs.get_forecast(6, exog=x[90:, None])
     found = model.predict(future=future, level=80)
@@ -108,7 +108,7 @@ def test_a_column_known_ahead_enters_as_in_statsmodels() -> None:
 def test_missing_values_are_filtered_through_as_in_statsmodels() -> None:
     frame = monthly(1)
     frame["y"] = frame["y"].where(~frame.index.isin([0, 1, 30, 31, 32, 89]))
-    found = UnobservedComponents(12).fit(frame).predict(level=80)
+    found = UnobservedComponents(horizon=12).fit(frame).predict(level=80)
     wanted = theirs_of(frame["y"].to_numpy(), {"level": "local linear trend", "seasonal": 12}).get_forecast(12)
     np.testing.assert_allclose(found["UnobservedComponents"], wanted.predicted_mean, rtol=1e-9)
     np.testing.assert_allclose(found.iloc[:, 3:], wanted.conf_int(alpha=0.2), rtol=1e-7)
@@ -119,7 +119,7 @@ def test_update_is_the_filter_of_statsmodels() -> None:
     early = frame[frame.groupby("unique_id").cumcount() < 90]
     late = frame[frame.groupby("unique_id").cumcount() >= 90].copy()
     late.loc[late.index[3], "y"] = np.nan
-    model = UnobservedComponents(6).fit(early)
+    model = UnobservedComponents(horizon=6).fit(early)
     with pytest.warns(match="missing"):
         found = model.clone().set_params(horizon=6).fit(early).update(late).predict()
     for number, name in enumerate(("s00", "s01")):
@@ -132,7 +132,7 @@ def test_update_is_the_filter_of_statsmodels() -> None:
 
 def test_fitted_values_are_those_of_statsmodels_once_states_are_known() -> None:
     frame = monthly(1)
-    model = UnobservedComponents(6).fit(frame)
+    model = UnobservedComponents(horizon=6).fit(frame)
     found = model.fitted_values()["UnobservedComponents"].to_numpy()
     theirs = Theirs(frame["y"].to_numpy(), level="local linear trend", seasonal=12, use_exact_diffuse=True)
     result = theirs.filter(model.state_.learned["params"][0])
@@ -144,7 +144,7 @@ def test_fitted_values_are_those_of_statsmodels_once_states_are_known() -> None:
 @pytest.mark.filterwarnings("ignore:.*stopped before a maximum")
 def test_components_add_up_and_are_those_that_were_asked_for() -> None:
     given = {"level": "local linear trend", "season_length": 4, "trigonometric": [12], "harmonics": 2, "cycle": True}
-    model = UnobservedComponents(8, autoregressive=1, iterations=5, **given).fit(monthly(2))  # type: ignore[arg-type]
+    model = UnobservedComponents(horizon=8, autoregressive=1, iterations=5, **given).fit(monthly(2))  # type: ignore[arg-type]
     parts = model.explain().pivot(index=["unique_id", "ds"], columns="component", values="value")
     assert set(parts.columns) == {"level", "trend", "season", "waves", "cycle", "autoregressive"}
     np.testing.assert_allclose(parts.sum(axis=1), model.predict()["UnobservedComponents"], rtol=1e-12)
@@ -158,7 +158,7 @@ def test_a_start_lost_in_rounding_is_made_approximately_diffuse() -> None:
     given = {"level": "local linear trend", "season_length": 4, "trigonometric": [12], "harmonics": 2, "cycle": True}
     given |= {"cycle_period": (3, 5)}
     frame = monthly(1)
-    model = UnobservedComponents(8, autoregressive=1, iterations=40, **given).fit(frame)  # type: ignore[arg-type]
+    model = UnobservedComponents(horizon=8, autoregressive=1, iterations=40, **given).fit(frame)  # type: ignore[arg-type]
     found = model.predict(level=80)
     assert not model.state_.learned["exact"][0]
     assert found["UnobservedComponents"].between(20, 80).all()
@@ -167,7 +167,7 @@ def test_a_start_lost_in_rounding_is_made_approximately_diffuse() -> None:
 
 
 def test_paths_are_spread_as_the_bands() -> None:
-    model = UnobservedComponents(6, season_length=1).fit(monthly(1))
+    model = UnobservedComponents(horizon=6, season_length=1).fit(monthly(1))
     paths = model.simulate(4000)["UnobservedComponents"].to_numpy().reshape(4000, 6)
     found = model.predict(level=80)
     inside = (paths > found.iloc[:, 3].to_numpy()) & (paths < found.iloc[:, 4].to_numpy())
@@ -179,7 +179,7 @@ def test_a_loaded_model_needs_no_statsmodels(tmp_path: Any) -> None:
     import sys
 
     frame = monthly(2)
-    model = UnobservedComponents(6).fit(frame)
+    model = UnobservedComponents(horizon=6).fit(frame)
     model.save(tmp_path / "model")
     code = (
         "import sys, deepforecast as d\n"
@@ -194,20 +194,20 @@ def test_a_loaded_model_needs_no_statsmodels(tmp_path: Any) -> None:
 
 
 def test_summary_is_that_of_statsmodels() -> None:
-    model = UnobservedComponents(6, season_length=1).fit(monthly(2))
+    model = UnobservedComponents(horizon=6, season_length=1).fit(monthly(2))
     said = str(model.summary("s01"))
     assert "sigma2.trend" in said
     assert "Ljung-Box" in said
     for wrong in (None, "s09"):
         with pytest.raises(ParameterError, match="s00"):
             model.summary(wrong)
-    assert "sigma2.level" in str(UnobservedComponents(6).fit(datasets.load("air_passengers").head(60)).summary())
+    assert "sigma2.level" in str(UnobservedComponents(horizon=6).fit(datasets.load("air_passengers").head(60)).summary())
 
 
 @pytest.mark.parametrize("value", [0.0, 7.0, -1e9])
 def test_constants_are_continued(value: float) -> None:
     frame = monthly(1).assign(y=value)
-    model = UnobservedComponents(6).fit(frame)
+    model = UnobservedComponents(horizon=6).fit(frame)
     found = model.predict(level=80)
     assert (found.iloc[:, 2:] == value).all(axis=None)
     assert (model.simulate(3)["UnobservedComponents"] == value).all()
@@ -217,18 +217,18 @@ def test_constants_are_continued(value: float) -> None:
 
 def test_short_series_is_refused() -> None:
     with pytest.raises(DataError, match=r"UnobservedComponents needs at least 16.*has 15"):
-        UnobservedComponents(3).fit(monthly(1, 15))
+        UnobservedComponents(horizon=3).fit(monthly(1, 15))
 
 
 def test_an_optimiser_that_found_no_maximum_is_said() -> None:
     with pytest.warns(TrainingWarning, match=r"before a maximum in series s00\. Set iterations above 1\."):
-        UnobservedComponents(3, iterations=1).fit(monthly(1))
+        UnobservedComponents(horizon=3, iterations=1).fit(monthly(1))
 
 
 def test_warning_of_a_failed_line_search_does_not_suggest_more_iterations(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_statsmodels, "_converged", lambda optimiser: False)
     with pytest.warns(TrainingWarning, match=r"a narrower cycle_period, damped_cycle=False, longer series\."):
-        UnobservedComponents(3, level="random walk", season_length=1, cycle=True, damped_cycle=True).fit(monthly(1))
+        UnobservedComponents(horizon=3, level="random walk", season_length=1, cycle=True, damped_cycle=True).fit(monthly(1))
 
 
 def unemployment() -> pd.DataFrame:
@@ -292,14 +292,14 @@ def ten_months(n: int) -> pd.DataFrame:
 def test_period_at_a_bound_is_warned_of() -> None:
     given: dict[str, Any] = {"cycle": True, "season_length": 1, "level": "local level"}
     with pytest.warns(TrainingWarning, match=r"cycle lies at a bound .* series b .*Set cycle_period=\(shortest,") as caught:
-        UnobservedComponents(10, **given).fit(ten_months(60))
+        UnobservedComponents(horizon=10, **given).fit(ten_months(60))
     assert len(caught) == 1
-    model = UnobservedComponents(10, **given, cycle_period=(5, 30)).fit(ten_months(60))  # without a warning
+    model = UnobservedComponents(horizon=10, **given, cycle_period=(5, 30)).fit(ten_months(60))  # without a warning
     assert 2 * np.pi / model.parameters()["frequency.cycle"].to_numpy() == pytest.approx([25, 10], rel=0.02)
     with pytest.warns(TrainingWarning, match=r"in series b \(the first: 11 time steps, bounds 11 and 13\)"):
-        UnobservedComponents(10, **given, cycle_period=(11, 13)).fit(ten_months(60))
+        UnobservedComponents(horizon=10, **given, cycle_period=(11, 13)).fit(ten_months(60))
     flat = pd.concat([ten_months(60).query("unique_id == 'a'"), ten_months(60).query("unique_id == 'b'").assign(y=1.0)])
-    UnobservedComponents(10, **given).fit(flat)
+    UnobservedComponents(horizon=10, **given).fit(flat)
 
 
 @pytest.mark.filterwarnings("ignore:.*lies at a bound of cycle_period")
@@ -336,7 +336,9 @@ def test_cycle_period_is_validated() -> None:
 
 def test_far_from_zero_a_series_is_forecast_as_near_it() -> None:
     frame = monthly(1)
-    near, far = (UnobservedComponents(6, season_length=1).fit(frame.assign(y=frame["y"] + level)) for level in (0.0, 1e12))
+    near, far = (
+        UnobservedComponents(horizon=6, season_length=1).fit(frame.assign(y=frame["y"] + level)) for level in (0.0, 1e12)
+    )
     found, expected = (model.predict(level=80).iloc[:, 2:].to_numpy() for model in (far, near))
     np.testing.assert_allclose(found - 1e12, expected, atol=0.01)
     np.testing.assert_allclose(far.predict(level=80, frame=frame.assign(y=frame["y"] + 1e12)).iloc[:, 2:], found, rtol=1e-15)
@@ -359,12 +361,12 @@ def test_a_series_that_statsmodels_cannot_take_is_named(monkeypatch: pytest.Monk
 
     monkeypatch.setattr(_statsmodels.Task, "_found", refuse)
     with pytest.raises(TrainingError, match=r"series s00, s01 \(LinAlgError: singular\)"):
-        UnobservedComponents(3).fit(monthly(2))
+        UnobservedComponents(horizon=3).fit(monthly(2))
 
 
 @pytest.mark.parametrize("harmonics", [1, 2])
 def test_waves_of_an_even_season(harmonics: int) -> None:
-    model = UnobservedComponents(8, level="local level", trigonometric=[4], harmonics=harmonics).fit(monthly(1))
+    model = UnobservedComponents(horizon=8, level="local level", trigonometric=[4], harmonics=harmonics).fit(monthly(1))
     parts = model.explain().pivot(index="ds", columns="component", values="value")
     assert set(parts.columns) == {"level", "trend", "waves"}
     assert (parts["trend"].abs() < 1e-9).all()
@@ -373,7 +375,9 @@ def test_waves_of_an_even_season(harmonics: int) -> None:
 @pytest.mark.parametrize("factor", [1e-9, 1e9])
 def test_values_out_of_the_ordinary_are_scaled(factor: float) -> None:
     frame = monthly(1)
-    plain, scaled = (UnobservedComponents(6, season_length=1).fit(frame.assign(y=frame["y"] * one)) for one in (1, factor))
+    plain, scaled = (
+        UnobservedComponents(horizon=6, season_length=1).fit(frame.assign(y=frame["y"] * one)) for one in (1, factor)
+    )
     ours, theirs = (model.predict(level=80).iloc[:, 2:].to_numpy() for model in (scaled, plain))
     np.testing.assert_allclose(ours / factor, theirs, rtol=1e-3)
     np.testing.assert_allclose(scaled.fitted_values().iloc[40:, -1] / factor, plain.fitted_values().iloc[40:, -1], rtol=1e-3)
@@ -388,7 +392,7 @@ def with_columns(**columns: Any) -> tuple[np.ndarray, np.ndarray]:
     x = rng.normal(size=100)
     frame = monthly(1, 100).assign(y=50 + np.cumsum(rng.normal(size=100)) / 2 + 3 * x + rng.normal(size=100))
     frame = frame.assign(**{name: one(x) for name, one in columns.items()})
-    model = UnobservedComponents(6, level="local level", season_length=1)
+    model = UnobservedComponents(horizon=6, level="local level", season_length=1)
     model.fit(frame.head(94), columns={"future": list(columns)}).update(frame.iloc[94:97])
     found = model.predict(3, future=frame.tail(3).drop(columns="y"), level=80)
     part = model.explain(3, future=frame.tail(3).drop(columns="y")).query("component == 'regressors'")["value"].to_numpy()
@@ -419,7 +423,7 @@ def test_columns_of_any_size_and_place_have_the_effect_of_ordinary_ones(columns:
 def test_a_constant_that_moves_is_a_random_walk(level: float) -> None:
     frame = monthly(1, 40)
     frame["y"] = level * np.append(np.ones(35), [1, 1.5, 0.5, 2, 3])
-    model = UnobservedComponents(3).fit(frame.head(35)).update(frame.iloc[35:37]).update(frame.tail(3))
+    model = UnobservedComponents(horizon=3).fit(frame.head(35)).update(frame.iloc[35:37]).update(frame.tail(3))
     found = model.predict(level=80)
     np.testing.assert_allclose(found["UnobservedComponents"], 3 * level)
     sigma = level * np.sqrt(np.mean(np.square([0.5, 1, 1.5, 1])))
@@ -433,7 +437,7 @@ def test_a_constant_that_moves_is_a_random_walk(level: float) -> None:
 def test_a_line_that_bends_gets_bands_too() -> None:
     frame = monthly(1, 40)
     frame["y"] = np.append(np.arange(35.0), [34, 37, 32, 39, 43])
-    model = UnobservedComponents(3, season_length=1).fit(frame.head(35))
+    model = UnobservedComponents(horizon=3, season_length=1).fit(frame.head(35))
     before = model.predict(level=80)
     assert (before.iloc[:, 4] - before.iloc[:, 3] < 1e-3).all()
     found = model.update(frame.tail(5)).predict(level=80)
@@ -443,7 +447,7 @@ def test_a_line_that_bends_gets_bands_too() -> None:
 def test_workers_give_the_same_bits() -> None:
     import joblib
 
-    frame, model = monthly(6), UnobservedComponents(6, season_length=1)
+    frame, model = monthly(6), UnobservedComponents(horizon=6, season_length=1)
     alone = model.clone().fit(frame).predict(level=80)
     with joblib.parallel_config(n_jobs=2):
         pd.testing.assert_frame_equal(model.clone().fit(frame).predict(level=80), alone, check_exact=True)
@@ -455,8 +459,8 @@ def test_neighbours_that_never_vary_change_no_bit() -> None:
     for number in range(8):
         y = np.zeros(72) if number == 7 else 100 + np.cumsum(rng.normal(0, 3, 72))
         parts.append(pd.DataFrame({"unique_id": f"{number}", "ds": pd.date_range("2015-01-01", periods=72, freq="MS"), "y": y}))
-    alone = UnobservedComponents(4).fit(pd.concat(parts[:7]))
-    beside = UnobservedComponents(4).fit(pd.concat(parts))
+    alone = UnobservedComponents(horizon=4).fit(pd.concat(parts[:7]))
+    beside = UnobservedComponents(horizon=4).fit(pd.concat(parts))
     assert all(held.flags.c_contiguous for held in alone.state_.learned.by_series.values())
     found = beside.predict(level=80)
     pd.testing.assert_frame_equal(found[found["unique_id"] != "7"], alone.predict(level=80), check_exact=True)
