@@ -55,8 +55,9 @@ def main() -> int:
         "",
         f"M5, store CA_1: {train['unique_id'].nunique():,} items, {len(train):,} days, {100 * (train['y'] == 0).mean():.0f} %",
         f"of them without a sale; {HORIZON} days ahead. CPU seconds on one thread, from frame to frame (`Naive` takes",
-        f"{ours(Naive(horizon=HORIZON), train, 'D', rounds)['seconds']:.3f}), medians of {rounds} runs. RMSSE: root of the mean "
-        "of squared errors over those of the naive forecast in the history. Equal: to 1e-6 (and the largest difference). Above:",
+        f"{ours(Naive(horizon=HORIZON), train, 'D', rounds)['seconds']:.3f}), medians of {rounds} runs. RMSSE: root of "
+        "the mean of squared errors over those of the naive forecast in the history. Equal: to 1e-6 (and the largest "
+        "difference). Above:",
         "share of the days above the upper bound, and at or above it; where bands are right, 2.5 and 10 % lie between.",
         "",
         "| model | ours | theirs | times | RMSSE | equal | above hi-95 | above hi-80 |",

@@ -82,7 +82,7 @@ def _name(kind: Any, interval: str) -> str:
         values = ", ".join(map(_literal, inner))
         return f"{{{values}}}" if len(inner) > 1 else values
     if origin in (int, float):
-        return origin.__name__ + interval
+        return str(origin.__name__) + interval
     if inner:
         members = dict.fromkeys(_name(member, "") for arg in inner if arg is not Ellipsis for member in alternatives(arg))
         return f"{origin.__name__.lower()} of {' or '.join(members)}{interval}"
