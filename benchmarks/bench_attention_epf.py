@@ -48,7 +48,7 @@ def main() -> int:
         for seed in range(given.seeds):
             start = time.process_time()
             told = {**SETTINGS[name], **({"max_steps": 3} if given.quick else {})}
-            model = getattr(deepforecast, name)(HORIZON, input_size=INPUT, seed=seed, **told)
+            model = getattr(deepforecast, name)(horizon=HORIZON, input_size=INPUT, seed=seed, **told)
             model.fit(frame[:TRAIN], columns={"future": KNOWN})
             seconds = time.process_time() - start
             before, errors = forecast_errors(model, frame[:TEST], TRAIN), forecast_errors(model, frame, TEST)

@@ -89,7 +89,7 @@ def run(name: str, data: Data, given: Any) -> list[str]:
     steps = {"max_steps": 50} if given.quick else {}
     found = {"SeasonalNaive": ours(SeasonalNaive(horizon=horizon, season_length=data.season), train, test, data, windows)}
     for kind in given.models:
-        model = getattr(deepforecast, kind)(horizon, **steps)
+        model = getattr(deepforecast, kind)(horizon=horizon, **steps)
         found[kind] = ours(model, train, test, data, windows)
         if not given.no_peer:
             told = {"model": kind, "horizon": horizon, "freq": data.freq, "future": list(data.future), "windows": windows}

@@ -69,7 +69,7 @@ def standardised() -> pd.DataFrame:
 def model(name: str, seed: int, quick: bool) -> Any:
     """Through the public API alone."""
     told = {**BOTH, **SETTINGS[name], **({"max_steps": 50} if quick else {})}
-    return getattr(deepforecast, name)(HORIZON, input_size=INPUT, seed=seed, **told)
+    return getattr(deepforecast, name)(horizon=HORIZON, input_size=INPUT, seed=seed, **told)
 
 
 def run(name: str, frame: pd.DataFrame, seed: int, quick: bool) -> tuple[float, ...]:

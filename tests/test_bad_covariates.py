@@ -29,7 +29,7 @@ def promoted(k: int = 3, n: int = 60) -> pd.DataFrame:
 
 def with_future(library: str = "pandas", h: int = 5) -> tuple[FutureRegression, pd.DataFrame]:
     """A fitted model and its future frame (in pandas)."""
-    model = FutureRegression(h).fit(converted(promoted(), library), columns={"future": ["promo"]})
+    model = FutureRegression(horizon=h).fit(converted(promoted(), library), columns={"future": ["promo"]})
     future = plain(model.future_frame())
     return model, future.assign(promo=(np.arange(len(future)) % 2).astype(float))
 
@@ -106,7 +106,7 @@ def test_target_column_in_future_is_ignored() -> None:
 def test_columns_ahead_without_a_role_are_said_once_but_those_said_in_fit() -> None:
     frame = promoted().assign(note=1)
     with heard() as said:
-        model = FutureRegression(5).fit(frame, columns={"future": "promo"})
+        model = FutureRegression(horizon=5).fit(frame, columns={"future": "promo"})
     assert [one.split(".")[0] for one in said] == ["Columns without a role are left out: note"]
     future = model.future_frame().assign(promo=1.0, note=1, y=0.0)
     wanted = model.predict(future=future)
@@ -118,7 +118,7 @@ def test_columns_ahead_without_a_role_are_said_once_but_those_said_in_fit() -> N
 def test_static_columns_beside_the_frame_without_a_role_are_said() -> None:
     beside = pd.DataFrame({"unique_id": ["s001", "s002"], "size": [1.0, 2.0], "colour": [3.0, 4.0]})
     with heard() as said:
-        PooledRegression(5).fit(P(2, 60), columns={"static": "size"}, static=beside)
+        PooledRegression(horizon=5).fit(P(2, 60), columns={"static": "size"}, static=beside)
     assert said == ["Columns without a role are left out: colour. Declare them in columns= or drop them."]
 
 
@@ -134,7 +134,7 @@ def test_future_for_a_model_without_covariates(subject: Subject) -> None:
 
 def test_constant_covariate() -> None:
     frame = promoted().assign(promo=1.0)
-    model = FutureRegression(5).fit(frame, columns={"future": "promo"})
+    model = FutureRegression(horizon=5).fit(frame, columns={"future": "promo"})
     found = model.predict(future=model.future_frame().assign(promo=1.0))
     np.testing.assert_allclose(found.FutureRegression, frame.groupby("unique_id").y.mean().repeat(5), rtol=1e-9)
     assert leak(Panel.from_frame(frame, columns={"future": "promo"})) == []
@@ -148,7 +148,7 @@ def test_covariate_that_leaks_the_target() -> None:
     columns = {"future": ["ahead", "honest", "itself"]}
     assert leak(Panel.from_frame(frame, columns=columns)) == ["ahead", "itself"]
     with heard() as said:
-        FutureRegression(5).set_params(missing="ffill").fit(frame, columns=columns)
+        FutureRegression(horizon=5).set_params(missing="ffill").fit(frame, columns=columns)
     assert len(said) == 1
     assert "ahead, itself" in said[0]
 
@@ -158,7 +158,7 @@ def test_category_unseen_in_fit(library: str) -> None:
     frame = promoted()
     frame["kind"] = pd.Categorical(np.where(frame.promo > 0, "sale", "none"))
     columns = {"future": ["kind"]}
-    model = FutureRegression(2).fit(converted(frame.drop(columns="promo"), library), columns=columns)
+    model = FutureRegression(horizon=2).fit(converted(frame.drop(columns="promo"), library), columns=columns)
     future = plain(model.future_frame())
     kinds = pd.Categorical(["sale", "flood", "none", "sale", "none", "sale"], categories=["flood", "unused", "sale", "none"])
     with heard() as said:
@@ -177,7 +177,7 @@ def test_category_unseen_in_fit(library: str) -> None:
 def test_missing_category_in_future_is_refused() -> None:
     frame = promoted()
     frame["kind"] = pd.Categorical(np.where(frame.promo > 0, "sale", "none"))
-    model = FutureRegression(2).fit(frame.drop(columns="promo"), columns={"future": "kind"})
+    model = FutureRegression(horizon=2).fit(frame.drop(columns="promo"), columns={"future": "kind"})
     future = model.future_frame().assign(kind=pd.Categorical(["sale", None, "none", "sale", "none", "sale"]))
     with pytest.raises(DataError, match=r"kind.*s001.*2024-03-02"):
         model.predict(future=future)
@@ -190,7 +190,7 @@ def test_global_model_with_every_role() -> None:
         {"unique_id": [f"s{i:03d}" for i in (6, 5, 4, 3, 2, 1, 9)], "size": np.array([6, 5, 4, 3, 2, 1, 9.0])}
     )
     columns = {"future": "promo", "past": "load", "static": "size"}
-    model = PooledRegression(4).fit(frame, columns=columns, static=static)
+    model = PooledRegression(horizon=4).fit(frame, columns=columns, static=static)
     future = model.future_frame().assign(promo=1.0)
     found = model.predict(future=future)
     np.testing.assert_allclose(found.PooledRegression, 107 + 10 * found.unique_id.str[1:].astype(int), rtol=1e-6)

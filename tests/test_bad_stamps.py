@@ -164,7 +164,7 @@ def test_mixed_time_zones() -> None:
 
 def test_future_without_time_zone() -> None:
     frame = D(tz="Europe/Berlin").assign(promo=1.0)
-    model = FutureRegression(5).fit(frame, columns={"future": "promo"})
+    model = FutureRegression(horizon=5).fit(frame, columns={"future": "promo"})
     future = model.future_frame().assign(promo=1.0)
     with pytest.raises(DataError, match=r"ds.*tz"):
         model.predict(future=future.assign(ds=future.ds.dt.tz_localize(None)))

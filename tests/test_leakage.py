@@ -169,7 +169,7 @@ STEPWISE = pytest.mark.parametrize(
 @STEPWISE
 def test_decoder_steps_do_not_see_later_targets(kind: type[Forecaster], told: dict[str, Any]) -> None:
     common = {"input_size": 14, "max_steps": 3, "batch_size": 16, "head": "point", "scaler": "none", "calendar": None}
-    model: Any = kind(H, **common, **told).fit(noisy())
+    model: Any = kind(horizon=H, **common, **told).fit(noisy())
     rows = torch.randn(4, 14, generator=torch.Generator().manual_seed(0))
     inputs = Inputs(rows, torch.ones_like(rows), *(rows.new_zeros(4, *shape) for shape in ((14, 0), (H, 0), (0,))))
     for step in range(H):
@@ -191,7 +191,7 @@ def test_validation_error_is_that_of_free_running_forecasts(kind: type[Forecaste
     common = {"input_size": 14, "max_steps": 4, "batch_size": 16, "head": "point", "scaler": "none", "decoding": "greedy"}
     frame = noisy()
     held = from_end(frame) < H
-    model: Any = kind(H, validation=H, validate_every=4, calendar=None, **common, **told).fit(frame)
+    model: Any = kind(horizon=H, validation=H, validate_every=4, calendar=None, **common, **told).fit(frame)
     found = model.predict(frame=frame[~held])[kind.__name__].to_numpy()
     reported = model.training_report_["validation"].dropna()
     assert len(reported) == 1

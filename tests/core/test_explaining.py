@@ -50,7 +50,7 @@ def history(freq: str = "D", **renamed: str) -> pd.DataFrame:
 
 @pytest.mark.parametrize("freq", ["D", "ME", "B"])
 def test_a_row_tells_who_looked_where_and_how_much(freq: str) -> None:
-    found = Looking(3).fit(history(freq)).explain()
+    found = Looking(horizon=3).fit(history(freq)).explain()
     assert list(found.columns) == ["unique_id", "ds", "cutoff", "step", "lag", "kind", "layer", "head", "weight"]
     days = pd.date_range("2024-01-31", periods=11, freq=freq)
     mine = found[(found.unique_id == "a") & (found.kind == "cross") & (found["head"] == 1)]
@@ -65,7 +65,7 @@ def test_a_row_tells_who_looked_where_and_how_much(freq: str) -> None:
 
 
 def test_what_lies_before_a_series_is_left_out() -> None:
-    found = Looking(3).fit(history()).explain()
+    found = Looking(horizon=3).fit(history()).explain()
     short = found[found.unique_id == "b"]
     start = history()[lambda one: one.unique_id == "b"].ds.min()
     assert short.lag.min() == start
@@ -77,22 +77,22 @@ def test_what_lies_before_a_series_is_left_out() -> None:
 
 
 def test_what_comes_in_comes_out() -> None:
-    found = Looking(2).fit(pl.from_pandas(history())).explain(3)
+    found = Looking(horizon=2).fit(pl.from_pandas(history())).explain(3)
     assert isinstance(found, pl.DataFrame)
     assert found.schema["lag"] == found.schema["ds"]
     columns = {"id": "shop", "time": "day"}
-    own = Looking(3).fit(history(unique_id="shop", ds="day"), columns=columns).explain()
+    own = Looking(horizon=3).fit(history(unique_id="shop", ds="day"), columns=columns).explain()
     assert list(own.columns[:2]) == ["shop", "day"]
     numbers = history().assign(ds=lambda one: one.groupby("unique_id").cumcount().astype("int32"))
-    counted = Looking(3).fit(numbers, freq=1).explain()
+    counted = Looking(horizon=3).fit(numbers, freq=1).explain()
     assert counted.lag.dtype == counted.cutoff.dtype == counted.ds.dtype == "int32"
     assert (counted.ds - counted.cutoff == counted.step).all()
-    alone = Looking(3).fit(history()[lambda one: one.unique_id == "a"].drop(columns="unique_id")).explain()
+    alone = Looking(horizon=3).fit(history()[lambda one: one.unique_id == "a"].drop(columns="unique_id")).explain()
     assert "unique_id" not in alone
 
 
 def test_a_frame_too_large_is_refused_with_the_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    model = Looking(3).fit(history())
+    model = Looking(horizon=3).fit(history())
     monkeypatch.setattr(explaining, "MOST_ROWS", 70)
     with pytest.raises(DataError, match=r"at most 70 rows; 80 is what Looking has for 2 series.*\(about 1 here\) by explain\("):
         model.explain()
@@ -101,7 +101,7 @@ def test_a_frame_too_large_is_refused_with_the_way_out(monkeypatch: pytest.Monke
 
 def test_columns_of_these_names_are_taken() -> None:
     with pytest.raises(ParameterError, match="lag would stand there twice"):
-        Looking(3).fit(history(unique_id="lag"), columns={"id": "lag"}).explain()
+        Looking(horizon=3).fit(history(unique_id="lag"), columns={"id": "lag"}).explain()
 
 
 def test_who_does_not_look_says_so() -> None:
@@ -109,4 +109,4 @@ def test_who_does_not_look_says_so() -> None:
         capabilities: Any = Capabilities()
 
     with pytest.raises(CapabilityError, match="Blind has no components to show, and no attention"):
-        Blind(2).fit(history()).explain()
+        Blind(horizon=2).fit(history()).explain()

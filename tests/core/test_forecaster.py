@@ -187,7 +187,7 @@ def test_a_change_of_what_is_said_at_predict_does_not() -> None:
 def test_future_covariate_equal_to_the_target_warns() -> None:
     frame = noisy().assign(x=lambda one: 2 * one.y)
     with pytest.warns(DataWarning, match="follow the target nearly exactly: x"):
-        FutureRegression(2).fit(frame, columns={"future": ["x"]})
+        FutureRegression(horizon=2).fit(frame, columns={"future": ["x"]})
 
 
 def test_a_hook_that_is_not_there_is_named() -> None:
@@ -196,7 +196,7 @@ def test_a_hook_that_is_not_there_is_named() -> None:
             return Learned({"last": panel.y[panel.indptr[1:] - 1]})
 
     with pytest.raises(CapabilityError, match=r"Half cannot do this: its class does not define _forecast"):
-        Half(2).fit(noisy()).predict()
+        Half(horizon=2).fit(noisy()).predict()
 
 
 def test_the_error_before_fit_travels() -> None:

@@ -230,7 +230,7 @@ def test_parameters_of_every_type(tmp_path: Path, registered: Any) -> None:
     assert isinstance(loaded.options["a"]["b"], tuple)
     assert type(loaded.horizon) is int
     same(loaded.predict(), model.predict())
-    assert isinstance(there_and_back(Parametric(2, lags=(1, 7)).fit(noisy()), tmp_path).lags, tuple)
+    assert isinstance(there_and_back(Parametric(horizon=2, lags=(1, 7)).fit(noisy()), tmp_path).lags, tuple)
 
 
 VALUES = [np.ones(3), {1, 2}, b"a", len, Naive, {1: 2}, {"a": object()}, float("nan"), 10**30]
@@ -239,7 +239,7 @@ VALUES = [np.ones(3), {1, 2}, b"a", len, Naive, {1: 2}, {"a": object()}, float("
 @pytest.mark.parametrize("value", VALUES, ids=lambda one: type(one).__name__)
 def test_a_parameter_that_has_no_place_in_a_file_is_refused_by_name(value: Any, tmp_path: Path, registered: Any) -> None:
     registered(Parametric)
-    model = Parametric(2, nested=[value]).fit(noisy())
+    model = Parametric(horizon=2, nested=[value]).fit(noisy())
     (tmp_path / "model").write_bytes(b"before")
     with pytest.raises(SaveError) as caught:
         model.save(tmp_path / "model")
@@ -249,7 +249,7 @@ def test_a_parameter_that_has_no_place_in_a_file_is_refused_by_name(value: Any, 
 
 
 def test_a_class_that_could_not_be_found_again_is_not_saved(tmp_path: Path, registered: Any) -> None:
-    for model in (Parametric(2), Conformal(Parametric(), horizon=2)):
+    for model in (Parametric(horizon=2), Conformal(Parametric(), horizon=2)):
         with pytest.raises(SaveError, match="Parametric could not be found again; decorate the class with @deepforecast"):
             model.fit(noisy()).save(tmp_path / "model")
 
@@ -325,7 +325,7 @@ def test_a_model_of_another_package_is_found_by_its_entry_point(
 
     point = EntryPoint("Elsewhere", f"{__name__}:Elsewhere", registry.GROUP)
     monkeypatch.setattr(registry, "entry_points", lambda group: [point])
-    model = Elsewhere(2).fit(noisy())
+    model = Elsewhere(horizon=2).fit(noisy())
     loaded = there_and_back(model, tmp_path)
     same(loaded.predict(), model.predict())
     weights = loaded.state_.learned["weights"]
@@ -351,7 +351,7 @@ class Drawing(Naive):
 @pytest.mark.parametrize("seed", [0, 7, None])
 def test_the_seed_stands_in_the_manifest_beside_versions_and_data(tmp_path: Path, registered: Any, seed: int | None) -> None:
     registered(Drawing)
-    model = Drawing(2, seed=seed).fit(noisy())
+    model = Drawing(horizon=2, seed=seed).fit(noisy())
     manifest, arrays = written(model, model.state_)
     assert manifest["seed"] == seed
     assert manifest["data"] == model.state_.data

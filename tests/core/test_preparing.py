@@ -63,9 +63,9 @@ def test_the_first_of_several_gaps_says_whose_it_is() -> None:
         capabilities = Capabilities()
 
     with pytest.raises(DataError, match=r"missing in 3 rows of series B, C, first at 2024-01-11 \(series B\) \("):
-        Whole(3).fit(holed)
+        Whole(horizon=3).fit(holed)
     with pytest.raises(DataError, match=r"missing in 2 rows of series B, first at 2024-01-11 \(rows absent"):
-        Whole(3).fit(frame.drop(index=[70, 71]))
+        Whole(horizon=3).fit(frame.drop(index=[70, 71]))
 
 
 def test_the_span_of_several_empty_series_says_whose_it_is() -> None:
@@ -131,7 +131,7 @@ def test_what_is_filled_with_zeros_has_zeros() -> None:
     assert prepared(Counts(missing="zero"), given.with_target(y)).y[5] == 0
 
 
-@pytest.mark.parametrize("model", [Ratios(3), Conformal(Ratios(3))], ids=["alone", "wrapped"])
+@pytest.mark.parametrize("model", [Ratios(horizon=3), Conformal(Ratios(horizon=3))], ids=["alone", "wrapped"])
 def test_complete_data_are_looked_at_too(model: Any) -> None:
     frame = joined(D("A"), D("B"))
     with pytest.raises(DataError, match=r"takes positive values; .* series B, first -1 at 2024-01-11"):
@@ -141,7 +141,7 @@ def test_complete_data_are_looked_at_too(model: Any) -> None:
 
 def test_histories_and_updates_are_looked_at_too() -> None:
     frame = joined(D("A"), D("B"))
-    model = Ratios(3).fit(frame)
+    model = Ratios(horizon=3).fit(frame)
     bad = frame.assign(y=frame.y.where(frame.index != 70, -1.0))
     with pytest.raises(DataError, match="series B, first -1 at 2024-01-11"):
         model.predict(frame=bad)

@@ -32,7 +32,7 @@ class Honest(WindowMean):
 
     @classmethod
     def made(cls, frame: Any) -> Forecaster:
-        return cls(3, window=4).fit(frame)
+        return cls(horizon=3, window=4).fit(frame)
 
     def _narrow(self, declared: Capabilities) -> Capabilities:
         return replace(declared, explains=True)

@@ -107,12 +107,12 @@ def test_missing_values_are_the_models_business_unless_said() -> None:
         capabilities = Capabilities()
 
     frame = noisy().drop(index=[20, 80])
-    want = Complete(3, 5, missing="ffill").fit(frame).predict()["Complete"]
-    for model in (Conformal(Complete(3, 5, missing="ffill")), Conformal(Complete(3, 5), missing="ffill")):
+    want = Complete(horizon=3, window=5, missing="ffill").fit(frame).predict()["Complete"]
+    for model in (Conformal(Complete(horizon=3, window=5, missing="ffill")), Conformal(Complete(horizon=3, window=5), missing="ffill")):
         assert (model.fit(frame).predict(level=80)["Conformal"] == want).all()
         assert (model.predict(frame=frame)["Conformal"] == want).all()
     with pytest.raises(ValueError, match="Conformal needs complete data"):
-        Conformal(Complete(3, 5)).fit(frame)
+        Conformal(Complete(horizon=3, window=5)).fit(frame)
 
 
 def test_bands_stand_around_the_point_the_model_is_asked_for() -> None:
@@ -317,7 +317,7 @@ class Slow(Naive):
         return super()._forecast(*given)
 
 
-CALIBRATED = [Conformal(Slow(), horizon=3), Conformal(Slow(), horizon=3, pool=True), Slow(3, intervals="conformal")]
+CALIBRATED = [Conformal(Slow(), horizon=3), Conformal(Slow(), horizon=3, pool=True), Slow(horizon=3, intervals="conformal")]
 
 
 @pytest.mark.parametrize("model", CALIBRATED)

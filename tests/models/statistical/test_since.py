@@ -10,7 +10,7 @@ import pytest
 
 from deepforecast import CES, AutoCES, AutoTheta, DynamicTheta, OptimizedTheta, Theta
 
-MODELS = [model(3, season_length=1) for model in (Theta, OptimizedTheta, DynamicTheta, AutoTheta, CES, AutoCES)]
+MODELS = [model(horizon=3, season_length=1) for model in (Theta, OptimizedTheta, DynamicTheta, AutoTheta, CES, AutoCES)]
 MOVES = np.array([0.0, 3.0, -2.0, 5.0, 4.0])
 by_name = pytest.mark.parametrize("model", MODELS, ids=lambda one: one.name)
 

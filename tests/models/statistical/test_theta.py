@@ -113,7 +113,7 @@ def test_auto_theta_is_the_best_by_its_criterion(criterion):
 @pytest.mark.parametrize("model", MODELS)
 def test_fitted_values_are_forecasts_of_the_next_row(model):
     frame = passengers()
-    fitted = model(1, season_length=12).fit(frame)
+    fitted = model(horizon=1, season_length=12).fit(frame)
     values = fitted.fitted_values()[model.__name__].to_numpy()
     for row in (1, 2, 50, 143):
         ahead = fitted.predict(frame=frame.head(row))[model.__name__][0] if row >= 4 else None
@@ -122,7 +122,7 @@ def test_fitted_values_are_forecasts_of_the_next_row(model):
 
 @pytest.mark.parametrize("model", MODELS)
 def test_parts_of_the_forecast(model):
-    fitted = model(12, season_length=12).fit(passengers())
+    fitted = model(horizon=12, season_length=12).fit(passengers())
     parts = fitted.explain().pivot(index="ds", columns="component", values="value")
     assert parts["level"].nunique() == 1
     assert (np.diff(parts["trend"]) > 0).all()
@@ -132,7 +132,7 @@ def test_parts_of_the_forecast(model):
 def test_a_history_that_starts_elsewhere_is_begun_anew():
     frame = passengers()
     for model in MODELS:
-        fitted = model(6, season_length=12).fit(frame)
+        fitted = model(horizon=6, season_length=12).fit(frame)
         whole = fitted.predict()[model.__name__].to_numpy()
         later = fitted.predict(frame=frame.tail(100))[model.__name__].to_numpy()
         np.testing.assert_allclose(later, whole, rtol=0.03)
@@ -164,8 +164,8 @@ def test_a_season_with_missing_values():
 @pytest.mark.parametrize("model", MODELS)
 def test_four_values_are_enough_three_are_refused(model):
     with pytest.raises(DataError, match="s0"):
-        model(2, season_length=1).fit(of_values([3.0, 4.0, 5.0]))
-    assert np.isfinite(model(2, season_length=1).fit(of_values([3.0, 5.0, 4.0, 6.0])).predict()[model.__name__]).all()
+        model(horizon=2, season_length=1).fit(of_values([3.0, 4.0, 5.0]))
+    assert np.isfinite(model(horizon=2, season_length=1).fit(of_values([3.0, 5.0, 4.0, 6.0])).predict()[model.__name__]).all()
 
 
 def test_bands_widen_as_of_a_walk_and_too_few_values_have_none():
@@ -193,7 +193,7 @@ def test_coverage_of_random_walks_with_drift(model):
     walks = 100 + np.cumsum(steps, axis=1)
     frame = pd.DataFrame({"unique_id": np.repeat(np.arange(2000), 200), "ds": np.tile(np.arange(200), 2000)})
     frame["y"] = walks[:, :200].reshape(-1)
-    found = model(12, season_length=1).fit(frame, freq=1).predict(level=[80, 95])
+    found = model(horizon=12, season_length=1).fit(frame, freq=1).predict(level=[80, 95])
     for level, first, last in ((80, 2.9, 5.0), (95, 1.6, 5.0)):
         lower, upper = (found[f"{model.__name__}-{side}-{level}"].to_numpy().reshape(-1, 12) for side in ("lo", "hi"))
         inside = 100 * np.mean((walks[:, 200:] >= lower) & (walks[:, 200:] <= upper), axis=0)
