@@ -181,9 +181,9 @@ def cost(frame: pd.DataFrame) -> dict[str, float]:
     count, length = frame["unique_id"].nunique(), len(frame) // frame["unique_id"].nunique()
     last = frame.groupby("unique_id").cumcount(ascending=False) < length // 10
     for name, part in {"whole": frame, "series": frame[frame["unique_id"] < count // 10], "length": frame[last]}.items():
-        model(horizon=10).fit(part).predict()
+        model(10).fit(part).predict()
         start = time.process_time()
-        model(horizon=10).fit(part).predict()
+        model(10).fit(part).predict()
         found[name] = time.process_time() - start
     return found
 

@@ -21,7 +21,7 @@ EPILOG = "examples:\n  deepforecast demo --output first-look"
 PANEL_MODELS = ("SeasonalNaive", "AutoETS", "LinearModel", "LSTM(batch_size=64, max_steps=100)")
 CALIBRATED = "Conformal(Naive2(), alias='Calibrated')"
 AIRLINE_MODELS = ("Naive", "Drift", "SeasonalNaive", "Naive2", "AutoETS", "AutoTheta", CALIBRATED)
-ATTENTION = "Seq2Seq(14, input_size=28, hidden_size=32, batch_size=64, max_steps=100)"
+ATTENTION = "Seq2Seq(horizon=14, input_size=28, hidden_size=32, batch_size=64, max_steps=100)"
 LEVELS = [80, 95]
 PANEL_SERIES, PANEL_DAYS = 12, 280
 TRIALS = 20

@@ -56,7 +56,7 @@ def test_what_a_model_prints_can_be_given_back() -> None:
         ("SeasonalNaive(__import__('os').system('x'))", "plain values or other models"),
         ("SeasonalNaive(7).fit(1)", "A model is written Name"),
         ("SeasonalNaive(**{'alias': 'x'})", "written one by one"),
-        ("SeasonalNaive(7, 8, 9)", "by position"),
+        ("SeasonalNaive(7, 8, 9)", "keyword arguments only"),
         ("Naive(" * 5000, "A model is written Name"),
         ("Conformal(Nave())", "No model is called 'Nave'"),
         ("Conformal", "Conformal needs model"),

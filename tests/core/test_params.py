@@ -316,7 +316,6 @@ def test_a_declaration_that_would_be_ignored_or_hide_something_is_refused() -> N
         (int, {"default": 3, "at_least": 2, "low": 1, "high": 5}, "got 1"),
         (int, {"default": 3, "at_most": 4, "low": 1, "high": 5}, "got 5"),
         (Literal["a", "b"], {"default": "a", "search": ("a", "c")}, "got 'c'"),
-        (str, {"default": "a", "choices": ("a", "b")}, "no option choices.*Literal"),
     ],
     ids=str,
 )
@@ -325,6 +324,11 @@ def test_an_unsound_declaration_is_refused_when_the_class_is_made(annotation: An
         type("Model", (Naive,), {"__annotations__": {"size": annotation}, "size": param(**said)})
     assert words in str(caught.value)
     assert "Model" in str(caught.value)
+
+
+def test_choices_belong_into_the_annotation() -> None:
+    with pytest.raises(ParameterTypeError, match="no option choices.*choices are `Literal` types in the annotation"):
+        param(default="a", choices=("a", "b"))
 
 
 # -- sampling -------------------------------------------------------------------------------------------------------------

@@ -108,7 +108,8 @@ def test_missing_values_are_the_models_business_unless_said() -> None:
 
     frame = noisy().drop(index=[20, 80])
     want = Complete(horizon=3, window=5, missing="ffill").fit(frame).predict()["Complete"]
-    for model in (Conformal(Complete(horizon=3, window=5, missing="ffill")), Conformal(Complete(horizon=3, window=5), missing="ffill")):
+    complete = Complete(horizon=3, window=5)
+    for model in (Conformal(complete.clone(missing="ffill")), Conformal(complete, missing="ffill")):
         assert (model.fit(frame).predict(level=80)["Conformal"] == want).all()
         assert (model.predict(frame=frame)["Conformal"] == want).all()
     with pytest.raises(ValueError, match="Conformal needs complete data"):
