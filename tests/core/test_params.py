@@ -327,7 +327,7 @@ def test_an_unsound_declaration_is_refused_when_the_class_is_made(annotation: An
 
 
 def test_choices_belong_into_the_annotation() -> None:
-    with pytest.raises(ParameterTypeError, match="no option choices.*choices are `Literal` types in the annotation"):
+    with pytest.raises(ParameterTypeError, match=r"no option choices.*choices are `Literal` types in the annotation"):
         param(default="a", choices=("a", "b"))
 
 
