@@ -95,7 +95,7 @@ def work_torch() -> float:
     with waiting_passively("torch"):
         import torch
     torch.manual_seed(0)
-    lstm, head = torch.nn.LSTM(1, 64, batch_first=True), torch.nn.Linear(64, 1)
+    lstm, head = torch.nn.LSTM(horizon=1, season_length=64, batch_first=True), torch.nn.Linear(64, 1)
     steps = torch.optim.Adam([*lstm.parameters(), *head.parameters()])
     rows = torch.randn(256, 96, 1)
     began = []

@@ -246,7 +246,7 @@ def fine_tuning() -> Arrays:
     from deepforecast import LSTM, LinearModel
 
     panel, arrays = data("daily"), Arrays()
-    for model in (LSTM(**RECURRENT, horizon=HORIZON), LinearModel(HORIZON)):
+    for model in (LSTM(**RECURRENT, horizon=HORIZON), LinearModel(horizon=HORIZON)):
         model.fit(panel.history)
         arrays |= numbers(
             model.name, model.fine_tune(panel.history.query("unique_id != 's2'")).predict()

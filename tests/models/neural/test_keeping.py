@@ -39,7 +39,7 @@ def test_equal_forecasts(file: tuple[MLP, Path]) -> None:
 
 
 def test_scalar_weights_are_saved(tmp_path: Path) -> None:
-    model = Seq2Seq(3, input_size=8, hidden_size=4, max_steps=1, start="learned", learned_temperature=True)
+    model = Seq2Seq(horizon=3, input_size=8, hidden_size=4, max_steps=1, start="learned", learned_temperature=True)
     model.fit(generate(2, 60)).save(tmp_path / "model")
     pd.testing.assert_frame_equal(load(tmp_path / "model").predict(), model.predict(), check_exact=True)
 
