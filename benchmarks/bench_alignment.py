@@ -3,7 +3,7 @@
     python benchmarks/bench_alignment.py [score ...] [--seeds 3] [--quick]
 
 Noise that comes again after 120 rows; 200 rows are looked at, 24 steps are forecast: of each step's value one row tells, and
-no other. Learned from 300 series, asked of 128 others. Rows and steps are told where they stand (positions=True). Each row
+no other. Learned from 300 series, asked of 128 others. Rows and steps are told where they stand (positional_encoding=True). Each row
 is encoded by itself (convolutions of one row), so that what stands in it is found in its own vector alone: recurrent layers
 hand it on to the rows after it, where attention finds it as well. Without attention the encoder is recurrent, as nothing else
 brings the rows to the decoder. The mass is the mean weight on the row that holds the answer, as `explain()` has it; the error
@@ -25,7 +25,7 @@ from beside_neural import write
 from deepforecast import Seq2Seq
 
 LAG, INPUT, HORIZON, LEARNED, ASKED = 120, 200, 24, 300, 128
-COMMON: dict[str, Any] = {"head": "point", "scaler": "standard", "positions": True, "hidden_size": 32, "batch_size": 32,
+COMMON: dict[str, Any] = {"head": "point", "scaler": "standard", "positional_encoding": True, "hidden_size": 32, "batch_size": 32,
                           "learning_rate": 5e-3}  # fmt: skip
 BY_ROW: dict[str, Any] = {"encoder": "convolutional", "kernel_size": 1}
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -34,8 +34,8 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "location": {"max_steps": 600},  # it may look at all rows but the answer: of values whose mean is 0 that tells as much
     "dot": {"max_steps": 800},
     "gaussian": {"max_steps": 600},
-    "scaled_dot": {"max_steps": 800, "learned_temperature": True},
-    "cosine": {"max_steps": 600, "learned_temperature": True},
+    "scaled_dot": {"max_steps": 800, "learned_scale": True},
+    "cosine": {"max_steps": 600, "learned_scale": True},
     "none": {"max_steps": 600},
 }
 LEAST = {"general": 0.9, "additive": 0.9, "dot": 0.8}

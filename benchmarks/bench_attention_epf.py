@@ -27,7 +27,7 @@ INPUT, HORIZON, TRAIN, TEST = 168, 24, 36_691, 41_933
 BOTH: dict[str, Any] = {"head": "point", "loss": "mse", "scaler": "standard", "batch_size": 128}
 SETTINGS: dict[str, dict[str, Any]] = {
     "Transformer": {**BOTH, "max_steps": 400, "dropout": 0.1},
-    "Seq2Seq": {**BOTH, "max_steps": 350, "dropout": 0.05, "teacher": "free", "decoding": "greedy"},
+    "Seq2Seq": {**BOTH, "max_steps": 350, "dropout": 0.05, "teacher_forcing": "free", "decoding": "greedy"},
 }
 
 

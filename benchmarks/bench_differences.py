@@ -23,7 +23,7 @@ import numpy as np
 import pandas as pd
 
 import deepforecast
-from deepforecast import Backtest, cross_validate, datasets
+from deepforecast import BacktestOptions, cross_validate, datasets
 from deepforecast.errors import DataError, DataWarning
 
 RESULTS = Path(__file__).resolve().parent / "results" / "differences.md"
@@ -80,10 +80,10 @@ TASKS: dict[str, Task] = {
 MODELS: dict[str, Callable[..., Any]] = {
     "LinearModel": deepforecast.LinearModel,
     "Regression('ridge')": lambda **given: deepforecast.Regression("ridge", **given),
-    "LightGBM": lambda **given: deepforecast.LightGBM(n_trees=100, learning_rate=0.1, **given),
-    "GradientBoosting": lambda **given: deepforecast.GradientBoosting(n_trees=100, learning_rate=0.1, **given),
-    "XGBoost": lambda **given: deepforecast.XGBoost(n_trees=100, learning_rate=0.1, **given),
-    "CatBoost": lambda **given: deepforecast.CatBoost(n_trees=100, learning_rate=0.1, **given),
+    "LightGBM": lambda **given: deepforecast.LightGBM(n_estimators=100, learning_rate=0.1, **given),
+    "GradientBoosting": lambda **given: deepforecast.GradientBoosting(n_estimators=100, learning_rate=0.1, **given),
+    "XGBoost": lambda **given: deepforecast.XGBoost(n_estimators=100, learning_rate=0.1, **given),
+    "CatBoost": lambda **given: deepforecast.CatBoost(n_estimators=100, learning_rate=0.1, **given),
 }
 
 
@@ -195,7 +195,7 @@ def run(name: str, task: Task, models: list[str], strategies: list[str], values:
             try:
                 forecasts = cross_validate(
                     fitted, frame, n_windows=task.n_windows, freq=task.freq, refit=False,
-                    columns={"future": list(task.future)}, options=Backtest(align="series"),
+                    columns={"future": list(task.future)}, options=BacktestOptions(align="series"),
                 )  # fmt: skip
             except DataError as error:
                 row[label] = None

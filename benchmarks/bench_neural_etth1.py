@@ -30,7 +30,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "NLinear": {"learning_rate": 5e-3, "batch_size": 224, "max_steps": 2000},
 }
 BOTH: dict[str, Any] = {"head": "point", "loss": "mse", "scaler": "none", "calendar": None, "weight_decay": 0.0,
-                        "validation": VALIDATION, "validate_every": 100}  # fmt: skip
+                        "validation_size": VALIDATION, "validate_every": 100}  # fmt: skip
 
 
 def main() -> int:

@@ -90,19 +90,19 @@ def changes(name: str) -> list[dict[str, Any]]:
     """What is tried: the parts of the recipe, each taken away or replaced."""
     horizon, _ = FREQUENCIES[name]
     usual = NBEATS(horizon=horizon)
-    other = "windows" if usual.draw == "series" else "series"
+    other = "windows" if usual.sample_by == "series" else "series"
     return [
         {},
-        {"draw": other},
-        {"recent": 2 * horizon},
+        {"sample_by": other},
+        {"recent_windows": 2 * horizon},
         {"scaler": "standard"},
         {"scaler": "mean_abs"},
         {"input_size": 2 * horizon},
         {"input_size": 3 * horizon},
         {"head": "point", "loss": "mae"},
         {"head": "point", "loss": "owa"},
-        {"schedule": "constant"},
-        {"average": 0.99},
+        {"lr_schedule": "constant"},
+        {"ema_decay": 0.99},
         {"learning_rate": 3e-3},
         {"weight_decay": 1e-2},
     ]

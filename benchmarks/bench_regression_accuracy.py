@@ -117,9 +117,9 @@ def settings(model: LightGBM, data: Data, horizon: int) -> dict[str, Any]:
         "freq": data.freq,
         "horizon": horizon,
         "lightgbm": {
-            "n_estimators": model.n_trees, "num_leaves": model.n_leaves, "learning_rate": model.learning_rate,
-            "min_child_samples": model.min_rows, "subsample": model.row_share, "subsample_freq": 1,
-            "colsample_bytree": model.column_share, "n_jobs": 2, "verbosity": -1, "random_state": 0,
+            "n_estimators": model.n_estimators, "num_leaves": model.num_leaves, "learning_rate": model.learning_rate,
+            "min_child_samples": model.min_child_samples, "subsample": model.subsample, "subsample_freq": 1,
+            "colsample_bytree": model.colsample_bytree, "n_jobs": 2, "verbosity": -1, "random_state": 0,
         },
     }  # fmt: skip
 

@@ -22,7 +22,7 @@ from beside_neural import Said, child, middle, peer, walks, write
 
 FEEDFORWARD = 256
 DROPOUT = (0.1, 0.0)
-SIZES: dict[str, Any] = {"d_model": 64, "n_heads": 4, "n_layers": 2, "feedforward": FEEDFORWARD, "input_size": INPUT}
+SIZES: dict[str, Any] = {"d_model": 64, "n_heads": 4, "n_layers": 2, "dim_feedforward": FEEDFORWARD, "input_size": INPUT}
 EACH: dict[str, dict[str, Any]] = {
     "rows": {"output": "autoregressive", "patch_length": 1},
     "patches, in turn": {"output": "autoregressive", "patch_length": 16},

@@ -22,7 +22,7 @@ os.environ.setdefault("NUMBA_NUM_THREADS", "1")
 
 import pandas as pd
 
-from deepforecast import LSTM, LightGBM, Study, Transformer, WindowMean, cross_validate, datasets, tune
+from deepforecast import LSTM, LightGBM, Transformer, TuningOptions, WindowMean, cross_validate, datasets, tune
 
 SMALL = {"learning_rate": {"low": 1e-4, "high": 1e-2, "log": True}, "dropout": (0.0, 0.3), "weight_decay": (0.0, 0.1)}
 TRIALS, STEPS = 30, 50
@@ -44,7 +44,7 @@ def small(*_: str) -> list[str]:
         for name, model, space, count in (
             ("LSTM", network, SMALL, 30), ("WindowMean", WindowMean(horizon=12), {"window": (2, 190)}, 100),
         ):  # fmt: skip
-            options = Study(n_windows=1, space=space, pruner=None)
+            options = TuningOptions(n_windows=1, space=space, pruner=None)
             tune(model, frame, n_trials=2, options=options)  # what is loaded and compiled is there now
             bare = timed(lambda m=model, c=count: [cross_validate(m, frame, n_windows=1) for _ in range(c)])
             study = str(Path(folder, f"{name}.log"))
@@ -65,7 +65,7 @@ def storages(*_: str) -> list[str]:
 
     commits: list[Any] = []
     event.listen(Engine, "commit", commits.append)
-    frame, options = datasets.generate(5, 120), Study(space={"window": (1, 60)})
+    frame, options = datasets.generate(5, 120), TuningOptions(space={"window": (1, 60)})
     lines = ["| storage | commits | s by the clock | s of the CPU |", "|---|---|---|---|"]
     with tempfile.TemporaryDirectory() as folder:
         for name in ("study.log", "study.db"):
@@ -81,11 +81,11 @@ def pruning(*seeds: str) -> list[str]:
     """The same search with and without early ends, by some seeds of the sampler."""
     frame = daily_cash()
     model = LSTM(horizon=28, **NETWORK)
-    tune(model, frame, n_trials=2, options=Study(n_windows=1))  # what is loaded and compiled is there now
+    tune(model, frame, n_trials=2, options=TuningOptions(n_windows=1))  # what is loaded and compiled is there now
     lines = ["| seed | all to their end | with early ends | worse by | CPU s | CPU s with early ends | of it | ended early |",
              "|---|---|---|---|---|---|---|---|"]  # fmt: skip
     for seed in map(int, seeds or "012"):
-        both = [Study(n_windows=1, pruner=one, trial_timeout=None, seed=seed) for one in (None, "median")]
+        both = [TuningOptions(n_windows=1, pruner=one, trial_timeout=None, seed=seed) for one in (None, "median")]
         full, early = (timed(lambda o=one: tune(model, frame, n_trials=40, options=o)) for one in both)
         best, found = full[2].best_value, early[2].best_value
         lines.append(
@@ -106,7 +106,7 @@ def tables(*wanted: str) -> list[str]:
                 continue
             frame = load()
             columns = {"future": [one for one in frame if one not in ("unique_id", "ds", "y")]}
-            options = Study(n_windows=windows, holdout=windows, trial_timeout=None)
+            options = TuningOptions(n_windows=windows, holdout=windows, trial_timeout=None)
             ready = model.clone(horizon=horizon)
             _, cpu, found = timed(
                 lambda m=ready, f=frame, c=columns, o=options: tune(m, f, n_trials=TRIALS, columns=c, options=o)

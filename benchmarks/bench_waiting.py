@@ -80,7 +80,7 @@ def work_lightgbm() -> float:
     y = np.random.default_rng(0).normal(size=(300, 300)).cumsum(axis=1)
     stamps = np.tile(pd.date_range("2020-01-01", periods=300), 300)
     frame = pd.DataFrame({"unique_id": np.repeat(np.arange(300), 300), "ds": stamps, "y": y.reshape(-1)})
-    model = LightGBM(horizon=24, n_trees=100).fit(frame[frame["unique_id"] < 3])
+    model = LightGBM(horizon=24, n_estimators=100).fit(frame[frame["unique_id"] < 3])
     start = time.perf_counter()
     model.fit(frame).predict()
     return time.perf_counter() - start

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import tqdm  # noqa: F401  # before any clock goes back: it keeps the clock that is there when it is imported
 
-from deepforecast import Backtest, Conformal, Naive, SeasonalNaive, compare, load
+from deepforecast import BacktestOptions, Conformal, Naive, SeasonalNaive, compare, load
 from deepforecast.core.parallel import map_chunks
 from deepforecast.testing.subject import Subject
 from tests.bad_input import ALL, made
@@ -71,7 +71,7 @@ def test_clock_set_back_during_a_comparison() -> None:
     begin, first, second = time.perf_counter(), time.time(), time.time()
     assert second < first
     models = [Naive(), SeasonalNaive(), Conformal(Naive()), Trainer(steps=4)]
-    board = compare(models, seasonal(12), horizon=4, n_windows=2, options=Backtest(progress=True))
+    board = compare(models, seasonal(12), horizon=4, n_windows=2, options=BacktestOptions(progress=True))
     whole = time.perf_counter() - begin
     assert board.failed == []
     told = board.table[["fit_seconds", "predict_seconds"]]

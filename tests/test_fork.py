@@ -39,7 +39,7 @@ MAKE = {
     "forest": lambda: d.Regression("random_forest", horizon=7),
     "neighbours": lambda: d.Regression("knn", horizon=7),
     "estimator": estimator, "NBEATS": NETWORK,
-    "Conformal": lambda: d.Conformal(d.LightGBM(horizon=7, n_trees=10), n_windows=2, pool=True),
+    "Conformal": lambda: d.Conformal(d.LightGBM(horizon=7, n_estimators=10), n_windows=2, pool=True),
 }
 
 def in_child(act):

@@ -12,7 +12,7 @@ import torch
 
 from deepforecast import (
     LSTM,
-    Backtest,
+    BacktestOptions,
     Conformal,
     Forecaster,
     Naive,
@@ -70,7 +70,9 @@ def changes(model: Forecaster) -> list[Callable[[pd.Series], Any]]:
 def test_cross_validate_equals_predict_on_the_rows_up_to_the_cutoff(subject: Subject) -> None:
     """A window is that of a frame whose rows after its cutoff are not there at all."""
     model, frame = made(subject, H), noisy()
-    found = cross_validate(model, frame, n_windows=WINDOWS, level=levels(model), options=Backtest(align="series"), refit=True)
+    found = cross_validate(
+        model, frame, n_windows=WINDOWS, level=levels(model), options=BacktestOptions(align="series"), refit=True
+    )
     for window in range(WINDOWS):
         history = frame[from_end(frame) >= H * (WINDOWS - window)]
         wanted = model.clone().fit(history).predict(level=levels(model))
@@ -90,7 +92,7 @@ def test_values_after_a_cutoff(subject: Subject) -> None:
     model, frame = made(subject, H), noisy()
     options: dict[str, Any] = {"n_windows": WINDOWS, "level": levels(model)}
     wanted = cross_validate(model, frame, **options)
-    board = compare([model, Naive(alias="beside")], frame, horizon=H, **options)
+    board = compare([model, Naive(alias="skip_hidden_sizes")], frame, horizon=H, **options)
     for number, change in enumerate(changes(model)):
         window = number % WINDOWS
         later = from_end(frame) < H * (WINDOWS - window)
@@ -99,7 +101,7 @@ def test_values_after_a_cutoff(subject: Subject) -> None:
         same(judged(found, window + 1), judged(wanted, window + 1))
         if window + 1 < WINDOWS and judged(found, WINDOWS).equals(judged(wanted, WINDOWS)):
             assert not follows(model, frame, other)  # or nothing would have been changed
-        again = compare([model, Naive(alias="beside")], other, horizon=H, **options)
+        again = compare([model, Naive(alias="skip_hidden_sizes")], other, horizon=H, **options)
         same(judged(again.forecasts, window + 1), judged(board.forecasts, window + 1))
 
 
@@ -157,9 +159,9 @@ def test_values_after_a_cutoff_fill_none_before_it(filling: str, change: Callabl
 STEPWISE = pytest.mark.parametrize(
     ("kind", "told"),
     [
-        (Seq2Seq, {"hidden_size": 8, "order": "bahdanau", "attention": "additive"}),
+        (Seq2Seq, {"hidden_size": 8, "decoder": "bahdanau", "attention": "additive"}),
         (Seq2Seq, {"hidden_size": 8, "input_feeding": True}),
-        (Transformer, {"d_model": 8, "n_heads": 2, "n_layers": 2, "output": "autoregressive", "positions": "alibi"}),
+        (Transformer, {"d_model": 8, "n_heads": 2, "n_layers": 2, "output": "autoregressive", "positional_encoding": "alibi"}),
         (LSTM, {"hidden_size": 8, "output": "autoregressive"}),
     ],
     ids=["bahdanau", "luong-fed", "transformer", "lstm"],

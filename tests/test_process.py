@@ -150,9 +150,9 @@ print(os.listdir("/proc/self/fd") == before)
 def test_workers_with_few_file_descriptors(tmp_path: Path) -> None:
     """Workers need pipes: they find them within 64 files."""
     code = FEW + """
-alone = cross_validate([Naive(), Drift()], frame, horizon=3, options=Backtest(workers=1))
+alone = cross_validate([Naive(), Drift()], frame, horizon=3, options=Backtest(n_jobs=1))
 for _ in range(3):
-    assert cross_validate([Naive(), Drift()], frame, horizon=3, options=Backtest(workers=2)).equals(alone)
+    assert cross_validate([Naive(), Drift()], frame, horizon=3, options=Backtest(n_jobs=2)).equals(alone)
 print("done")
 """
     assert run(code, str(tmp_path / "model")) == "done\n"
@@ -199,7 +199,7 @@ frame = days()
 models = [Naive(), SeasonalNaive(), Drift(), Conformal(Naive(), alias="Bands")]
 
 def work(workers=1):
-    options = Backtest(workers=workers)
+    options = Backtest(n_jobs=workers)
     fitted = [text(model.clone(horizon=3).fit(frame).predict(level=50)) for model in models]
     return fitted, text(cross_validate(models, frame, horizon=3, n_windows=2, level=50, options=options))
 
@@ -256,7 +256,7 @@ class Last(Forecaster):
     def _forecast(self, learned, steps, future):
         return PointForecast(np.repeat(learned["last"][:, None], steps, axis=1), self.name)
 
-found = cross_validate([Last(), Naive()], days(), horizon=3, options=Backtest(workers=2))
+found = cross_validate([Last(), Naive()], days(), horizon=3, options=Backtest(n_jobs=2))
 print(found["Last"].equals(found["Naive"].rename("Last")))
 """
 

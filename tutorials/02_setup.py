@@ -98,7 +98,7 @@ widths = [32, 256] if SHORT else [32, 128, 512, 1024]
 devices = ["cpu", "gpu"] if gpu else ["cpu"]
 figure, axes = plt.subplots(figsize=(7, 3.3), layout="constrained")
 for device in devices:
-    speeds = [1000 * seconds_per_step(hidden=[width, width], accelerator=device) for width in widths]
+    speeds = [1000 * seconds_per_step(hidden_sizes=[width, width], accelerator=device) for width in widths]
     axes.plot(widths, speeds, "o-", label=device)
 axes.set(xlabel="width of two hidden layers", ylabel="milliseconds a step", xscale="log", ylim=(0, None))
 axes.set_xticks(widths, [str(width) for width in widths], minor=False)
@@ -159,7 +159,7 @@ torch.set_num_threads(before)
 
 # %%
 passengers = datasets.load("air_passengers")
-small = MLP(horizon=12, input_size=24, hidden=[32], max_steps=STEPS, seed=1)
+small = MLP(horizon=12, input_size=24, hidden_sizes=[32], max_steps=STEPS, seed=1)
 first = small.fit(passengers).predict()["MLP"].to_numpy()
 again = small.clone().fit(passengers).predict()["MLP"].to_numpy()
 other = small.clone().set_params(seed=2).fit(passengers).predict()["MLP"].to_numpy()
@@ -225,10 +225,10 @@ except deepforecast.errors.DependencyError as error:
 
 # %%
 begun = time.perf_counter()
-MLP(horizon=12, input_size=24, hidden=[32], max_steps=1).fit(passengers)
+MLP(horizon=12, input_size=24, hidden_sizes=[32], max_steps=1).fit(passengers)
 setting_up = time.perf_counter() - begun
 begun = time.perf_counter()
-MLP(horizon=12, input_size=24, hidden=[32], max_steps=STEPS).fit(passengers)
+MLP(horizon=12, input_size=24, hidden_sizes=[32], max_steps=STEPS).fit(passengers)
 whole = time.perf_counter() - begun
 print(f"set-up is {100 * min(setting_up / whole, 1):.0f} % of a training of {STEPS} steps")
 

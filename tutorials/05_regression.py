@@ -71,7 +71,7 @@ print("beta:", beta.round(3))
 # chooses the weight of a ridge penalty. All this can be switched off.
 
 # %%
-plain = {"lags": lags, "windows": None, "calendar": None, "differences": None, "scale": False, "ridge": 0.0}
+plain = {"lags": lags, "lag_transforms": None, "calendar": None, "differences": None, "scale": False, "ridge": 0.0}
 model = LinearModel(**plain).fit(frame)
 np.testing.assert_allclose(model.predict(1)["LinearModel"], beta @ [1, y[-1], y[-2], y[-12]])
 print("one step ahead, by hand and by the library:", round(model.predict(1)["LinearModel"].item(), 4))
@@ -163,9 +163,9 @@ yearly = {"differences": [12]}
 models = [
     LinearModel(lags=24, alias="linear, recursive", **yearly),
     LinearModel(lags=24, strategy="direct", alias="linear, direct", **yearly),
-    LightGBM(lags=24, n_trees=TREES, alias="trees, recursive", **yearly),
-    LightGBM(lags=24, n_trees=TREES, strategy="direct", alias="trees, direct", **yearly),
-    LightGBM(n_trees=TREES, alias="trees, the library's features", **yearly),
+    LightGBM(lags=24, n_estimators=TREES, alias="trees, recursive", **yearly),
+    LightGBM(lags=24, n_estimators=TREES, strategy="direct", alias="trees, direct", **yearly),
+    LightGBM(n_estimators=TREES, alias="trees, the library's features", **yearly),
     SeasonalNaive(),
 ]
 folds = cross_validate(models, frame, horizon=horizon, n_windows=4 if SHORT else 20, refit=False)
@@ -223,7 +223,7 @@ board = compare(
     [
         LinearModel(alias="linear, one for all"),
         LinearModel(per_series=True, alias="linear, one for each"),
-        LightGBM(n_trees=TREES, alias="trees, one for all"),
+        LightGBM(n_estimators=TREES, alias="trees, one for all"),
         AutoETS(),
         Naive(),
     ],
@@ -287,7 +287,7 @@ print(explained.round(3).to_string())
 made = datasets.load("generated", split="train")
 rest = datasets.load("generated", split="test")
 roles = {"future": ["price", "holiday", "promotion"], "past": ["visits", "stock"], "static": ["size", "region"]}
-trees = LightGBM(horizon=14, differences=None, n_trees=TREES).fit(made, columns=roles)
+trees = LightGBM(horizon=14, differences=None, n_estimators=TREES).fit(made, columns=roles)
 future = rest[["unique_id", "ds", *roles["future"]]]
 parts = trees.explain(14, future=future).pivot(index=["unique_id", "ds"], columns="component", values="value")
 forecast = trees.predict(future=future)
@@ -380,7 +380,7 @@ print("Shapley values by all subsets:", shapley.round(3))
 # %%
 blocks = [
     LinearModel(lags=24, alias="recursive"),
-    LinearModel(lags=24, strategy="blocks", block=3, alias="blocks of 3"),
+    LinearModel(lags=24, strategy="blocks", block_size=3, alias="blocks of 3"),
     LinearModel(lags=24, strategy="direct", alias="direct"),
 ]
 result = cross_validate(blocks, frame, horizon=horizon, n_windows=4 if SHORT else 20, refit=False)

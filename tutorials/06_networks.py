@@ -57,7 +57,7 @@ print(f"{len(y)} months give {len(windows)} windows of {L} + {H}")
 # Is this really all? We train the library's MLP, take its numbers out, and compute the forecast with numpy.
 
 # %%
-model = MLP(horizon=H, input_size=L, hidden=[32], head="point", loss="mse", calendar=None, max_steps=STEPS).fit(frame)
+model = MLP(horizon=H, input_size=L, hidden_sizes=[32], head="point", loss="mse", calendar=None, max_steps=STEPS).fit(frame)
 W1, b1, W2, b2 = (value.numpy().astype(float) for value in model.network_.state_dict().values())
 print("shapes:", W1.shape, b1.shape, W2.shape, b2.shape)
 
@@ -151,7 +151,14 @@ assert SHORT or curves[-1, 2] > 1.05 * curves[best, 2]
 
 # %%
 careful = MLP(
-    horizon=H, input_size=L, hidden=[64], validation=72, validate_every=20, patience=4, max_steps=STEPS, schedule="constant"
+    horizon=H,
+    input_size=L,
+    hidden_sizes=[64],
+    validation_size=72,
+    validate_every=20,
+    patience=4,
+    max_steps=STEPS,
+    lr_schedule="constant",
 ).fit(frame)
 print("stopped:", careful.stopped_ or "at the last step")
 plot_training(careful.training_report_)
@@ -166,8 +173,8 @@ plot_training(careful.training_report_)
 economy = datasets.load("macrodata_panel")
 print(economy.groupby("unique_id")["y"].mean().sort_values().round(1).to_dict())
 both = [
-    MLP(scaler="none", hidden=[64], input_size=16, max_steps=STEPS, alias="as they are"),
-    MLP(scaler="standard", hidden=[64], input_size=16, max_steps=STEPS, alias="scaled"),
+    MLP(scaler="none", hidden_sizes=[64], input_size=16, max_steps=STEPS, alias="as they are"),
+    MLP(scaler="standard", hidden_sizes=[64], input_size=16, max_steps=STEPS, alias="scaled"),
 ]
 scales = compare([*both, SeasonalNaive()], economy, horizon=8, n_windows=2)
 print(scales.table[["model", "mase"]].round(2).to_string(index=False))
@@ -227,7 +234,7 @@ np.testing.assert_allclose(list(lowest.values()), [values.mean(), np.median(valu
 # default, `head="quantiles"`. Therefore `level=` just works.
 
 # %%
-probable = MLP(horizon=H, input_size=48, hidden=[64]).fit(frame)
+probable = MLP(horizon=H, input_size=48, hidden_sizes=[64]).fit(frame)
 plot(frame, probable.predict(level=[50, 80, 95]), max_history=72)
 
 # %% [markdown]
@@ -244,7 +251,7 @@ plot(frame, probable.predict(level=[50, 80, 95]), max_history=72)
 
 # %%
 nbeats = NBEATS(
-    horizon=24, stacks=["trend", "season"], hidden=[64, 64], input_size=72, max_steps=STEPS, batch_size=128
+    horizon=24, stacks=["trend", "season"], hidden_sizes=[64, 64], input_size=72, max_steps=STEPS, batch_size=128
 ).fit(datasets.load("air_passengers"))
 parts = nbeats.explain()
 total = parts.groupby("ds")["value"].sum().to_numpy()
@@ -268,9 +275,9 @@ board = compare(
     [
         SeasonalNaive(),
         AutoETS(),
-        MLP(hidden=[64], input_size=36),
-        MLP(hidden=[64], input_size=36, max_steps=STEPS, alias="MLP, long"),
-        NBEATS(hidden=[64, 64], input_size=36),
+        MLP(hidden_sizes=[64], input_size=36),
+        MLP(hidden_sizes=[64], input_size=36, max_steps=STEPS, alias="MLP, long"),
+        NBEATS(hidden_sizes=[64, 64], input_size=36),
     ],
     passengers,
     horizon=12,
@@ -317,7 +324,7 @@ with torch.no_grad():
 # %%
 train_frame, truth = frame.iloc[:-H], y[-H:]
 runs = [
-    MLP(horizon=H, input_size=48, hidden=[64], max_steps=STEPS, seed=seed).fit(train_frame).predict()["MLP"].to_numpy()
+    MLP(horizon=H, input_size=48, hidden_sizes=[64], max_steps=STEPS, seed=seed).fit(train_frame).predict()["MLP"].to_numpy()
     for seed in range(2 if SHORT else 5)
 ]
 each = [np.abs(run - truth).mean() for run in runs]
@@ -336,7 +343,7 @@ assert together <= np.mean(each)
 from deepforecast.errors import TrainingError
 
 for rate in (0.003, 0.03, 0.3):
-    hasty = MLP(horizon=H, input_size=L, hidden=[64], head="point", loss="mse", learning_rate=rate, max_steps=STEPS)
+    hasty = MLP(horizon=H, input_size=L, hidden_sizes=[64], head="point", loss="mse", learning_rate=rate, max_steps=STEPS)
     try:
         report = hasty.fit(frame).training_report_
         print(f"learning rate {rate}: loss of the last ten steps {report['loss'].tail(10).mean():.2f}")
@@ -353,7 +360,7 @@ for rate in (0.003, 0.03, 0.3):
 sales = datasets.generate(10, 300, freq="D", recipe=datasets.Recipe(intermittent=0.6, trend=0.0, seasons=()), seed=3)
 means = {}
 for name in ("mse", "mae"):
-    fitted = MLP(horizon=7, input_size=28, hidden=[32], head="point", loss=name, max_steps=STEPS).fit(sales)
+    fitted = MLP(horizon=7, input_size=28, hidden_sizes=[32], head="point", loss=name, max_steps=STEPS).fit(sales)
     means[name] = fitted.predict()["MLP"].mean()
 print({name: round(float(value), 1) for name, value in means.items()}, "mean demand:", round(sales["y"].mean(), 1))
 assert sales["y"].median() == 0

@@ -270,7 +270,14 @@ passengers = datasets.load("air_passengers")
 y = passengers["y"].to_numpy()
 L, H, season = 36, 12, 12
 small = LSTM(
-    horizon=H, input_size=L, hidden_size=8, head="point", calendar=None, beside=None, decoder_layers=0, max_steps=STEPS
+    horizon=H,
+    input_size=L,
+    hidden_size=8,
+    head="point",
+    calendar=None,
+    skip_hidden_sizes=None,
+    decoder_layers=0,
+    max_steps=STEPS,
 ).fit(passengers)
 weight = {name: value.double() for name, value in small.network_.state_dict().items()}
 

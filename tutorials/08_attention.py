@@ -264,13 +264,13 @@ training = copies(200, 2 * INPUT, LAG, seed=0)
 history, truth = split(copies(16, INPUT + HORIZON, LAG, seed=1), INPUT)
 
 common = {
-    **{"horizon": HORIZON, "input_size": INPUT, "head": "point", "scaler": "none", "positions": True},
+    **{"horizon": HORIZON, "input_size": INPUT, "head": "point", "scaler": "none", "positional_encoding": True},
     **{"encoder": "convolutional", "kernel_size": 1, "hidden_size": 32},
     **{"batch_size": 64, "learning_rate": 1e-2, "max_steps": 30 if SHORT else 300},
 }
 explained, rows = {}, []
 for name in SCORES:
-    model = Seq2Seq(**common, attention=name, learned_temperature=name in ("cosine", "scaled_dot")).fit(training)
+    model = Seq2Seq(**common, attention=name, learned_scale=name in ("cosine", "scaled_dot")).fit(training)
     error = np.abs(model.predict(frame=history)["Seq2Seq"].to_numpy() - truth["y"].to_numpy()).mean()
     explained[name] = looked = model.explain(frame=history)
     mass = looked.loc[looked["ds"] - looked["lag"] == LAG, "weight"].mean()

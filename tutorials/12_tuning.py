@@ -23,7 +23,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 
-from deepforecast import GRU, LightGBM, LinearModel, Naive, Study, cross_validate, datasets, plot, score, tune
+from deepforecast import GRU, LightGBM, LinearModel, Naive, TuningOptions, cross_validate, datasets, plot, score, tune
 
 SHORT = os.environ.get("DEEPFORECAST_SHORT") == "1"  # a quick run, as in the tests: less training
 TREES = 20 if SHORT else 100
@@ -58,7 +58,7 @@ plot(frame[frame["unique_id"].isin(some)])
 # %%
 generator = np.random.default_rng(0)
 rates = np.exp(generator.uniform(np.log(0.01), np.log(0.3), 3 if SHORT else 6))
-model = LightGBM(horizon=5, n_trees=TREES)
+model = LightGBM(horizon=5, n_estimators=TREES)
 models = [model.clone(learning_rate=float(rate), alias=f"rate {rate:.4f}") for rate in rates]
 folds = cross_validate([model.clone(alias="as it is"), *models], frame, n_windows=1)
 print(score(folds, metrics=["mase"], train=frame).sort_values("mase").round(3).to_string(index=False))
@@ -97,9 +97,9 @@ print("best of 30 equals:", lowest[counts == 30].round(2).item(), "sigma better 
 
 # %%
 trials = 8 if SHORT else 25
-found = tune(model, frame, n_trials=trials, options=Study(n_windows=2, step_size=2, holdout=1))
+found = tune(model, frame, n_trials=trials, options=TuningOptions(n_windows=2, step_size=2, holdout=1))
 print(found.best_params)
-columns = ["number", "state", "mase", "learning_rate", "n_leaves", "lags", "start"]
+columns = ["number", "state", "mase", "learning_rate", "num_leaves", "lags", "start"]
 print(found.trials[columns].head(6).round(3).to_string(index=False))
 
 # %% [markdown]
@@ -184,7 +184,7 @@ assert 0.01 <= next_rate <= 0.3
 assert ratio.max() > 1
 
 # %% [markdown]
-# Other samplers: `Study(sampler="random")`, `"grid"`, `"sobol"` (points that fill the space evenly), `"gp"` (a Gaussian
+# Other samplers: `TuningOptions(sampler="random")`, `"grid"`, `"sobol"` (points that fill the space evenly), `"gp"` (a Gaussian
 # process, good with few and dear trials), `"cma"`.
 #
 # ## Ranges of your own
@@ -200,7 +200,7 @@ space = {
     "input_size": [5, 10, 20],
 }
 try:
-    tune(GRU(horizon=5), frame, n_trials=2, options=Study(space={"seed": (0, 99)}))
+    tune(GRU(horizon=5), frame, n_trials=2, options=TuningOptions(space={"seed": (0, 99)}))
 except ValueError as error:
     print(error)
 
@@ -208,11 +208,11 @@ except ValueError as error:
 def tied(trial):
     """Fewer leaves for trees that learn fast."""
     rate = trial.suggest_float("learning_rate", 0.01, 0.3, log=True)
-    return {"learning_rate": rate, "n_leaves": trial.suggest_int("n_leaves", 4, 8 if rate > 0.1 else 32)}
+    return {"learning_rate": rate, "num_leaves": trial.suggest_int("num_leaves", 4, 8 if rate > 0.1 else 32)}
 
 
-small = tune(model, frame, n_trials=4, options=Study(n_windows=1, space=tied))
-print(small.trials[["mase", "learning_rate", "n_leaves"]].round(3).to_string(index=False))
+small = tune(model, frame, n_trials=4, options=TuningOptions(n_windows=1, space=tied))
+print(small.trials[["mase", "learning_rate", "num_leaves"]].round(3).to_string(index=False))
 
 # %% [markdown]
 # ## Ending bad trials early
@@ -225,7 +225,7 @@ print(small.trials[["mase", "learning_rate", "n_leaves"]].round(3).to_string(ind
 
 # %%
 network = GRU(horizon=5, max_steps=STEPS, hidden_size=16, batch_size=32)
-pruned = tune(network, frame, n_trials=8 if SHORT else 20, options=Study(n_windows=1, holdout=1, space=space))
+pruned = tune(network, frame, n_trials=8 if SHORT else 20, options=TuningOptions(n_windows=1, holdout=1, space=space))
 print(pruned.trials["state"].value_counts().to_dict())
 print(pruned.trials[["number", "state", "mase", "learning_rate", "steps"]].head(10).round(4).to_string(index=False))
 
@@ -265,9 +265,9 @@ print(pruned.holdout.drop(columns="error").round(3).to_string(index=False))
 # %%
 with tempfile.TemporaryDirectory() as folder:
     journal = Path(folder, "study.log")
-    options = Study(n_windows=1)
+    options = TuningOptions(n_windows=1)
     before = tune(LinearModel(horizon=5), frame, n_trials=6, storage=journal, options=options)
-    after = tune(LinearModel(horizon=5), frame, n_trials=12, storage=journal, options=Study(n_windows=1, n_jobs=2))
+    after = tune(LinearModel(horizon=5), frame, n_trials=12, storage=journal, options=TuningOptions(n_windows=1, n_jobs=2))
     print(len(before.trials), "trials, then", len(after.trials))
     assert before.trials["mase"].equals(after.trials["mase"][:6])
     assert len(after.trials) == 12
@@ -298,7 +298,7 @@ both = tune(
     horizon=5,
     n_trials=8 if SHORT else 20,
     metric=["mase", "seconds"],
-    options=Study(n_windows=1),
+    options=TuningOptions(n_windows=1),
 )
 print(both.pareto[["model", "mase", "seconds"]].round(3).to_string(index=False))
 
@@ -331,7 +331,7 @@ plot(frame[frame["unique_id"].isin(some)], forecast[forecast["unique_id"].isin(s
 #
 # 1. How much better does the best of 30 equally good configurations look if each is scored on four windows instead of one?
 #    Argue first, then simulate. (The errors of windows are independent here; in truth they are not.)
-# 2. Tune `LinearModel` with three seeds of the sampler, `Study(seed=0)`, `1` and `2`. Do the best configurations agree? Do
+# 2. Tune `LinearModel` with three seeds of the sampler, `TuningOptions(seed=0)`, `1` and `2`. Do the best configurations agree? Do
 #    their scores?
 # 3. Score the best five configurations on the hidden window, not only the winner. Is the winner of the search
 #    also the best on the hidden window?
@@ -353,7 +353,8 @@ np.testing.assert_allclose(four, one_window / 2, rtol=0.05)
 
 # %%
 results = [
-    tune(LinearModel(horizon=5), frame, n_trials=12, options=Study(n_windows=1, seed=seed, pruner=None)) for seed in range(3)
+    tune(LinearModel(horizon=5), frame, n_trials=12, options=TuningOptions(n_windows=1, seed=seed, pruner=None))
+    for seed in range(3)
 ]
 drawn = {name: {str(result.best_params.get(name)) for result in results} for name in results[0].best_params}
 print("scores", [round(result.best_value, 4) for result in results])
@@ -372,7 +373,7 @@ assert spread < np.ptp(results[0].trials["mase"])
 last = frame.groupby("unique_id").tail(5)
 earlier = frame.drop(last.index)
 candidates = [
-    LightGBM(horizon=5, n_trees=TREES, alias=f"place {place + 1}").set_params(**params)
+    LightGBM(horizon=5, n_estimators=TREES, alias=f"place {place + 1}").set_params(**params)
     for place, params in enumerate(found.best_configurations(5))
 ]
 folds = cross_validate([model.clone(alias="as it is"), *candidates], frame, n_windows=1)
@@ -385,7 +386,7 @@ print((1 - hidden / hidden["as it is"]).round(3).to_string())
 #
 # ## Reference
 #
-# - `tune`, `Study`, `TuningResult`
+# - `tune`, `TuningOptions`, `TuningResult`
 # - `cross_validate`, `score`, `plot`, `deepforecast tune`
 #
 # Bergstra et al. 2011, "Algorithms for Hyper-Parameter Optimization" (TPE). Akiba et al. 2019, "Optuna: A Next-generation

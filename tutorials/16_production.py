@@ -90,7 +90,7 @@ except errors.ModelFileError as error:
 # **global** model, one for all series, forecasts series it has never seen, too:
 
 # %%
-network = MLP(horizon=4, input_size=16, hidden=[64]).fit(known)
+network = MLP(horizon=4, input_size=16, hidden_sizes=[64]).fit(known)
 visitor = datasets.load("danish_data")[["unique_id", "ds", "y"]].assign(unique_id="Danish money")
 print(network.predict(frame=visitor).round({"MLP": 3}).to_string(index=False))
 

@@ -85,7 +85,11 @@ def write(plan: Plan) -> None:
         if old != new and (plan.root / old).exists():
             (plan.root / new).parent.mkdir(parents=True, exist_ok=True)
             subprocess.run(["git", "mv", old, new], cwd=plan.root, check=True)
-    paths = [str(plan.root / plan.moved_paths.get(name, name)) for path in written if (name := path.relative_to(plan.root).as_posix())]
+    paths = [
+        str(plan.root / plan.moved_paths.get(name, name))
+        for path in written
+        if (name := path.relative_to(plan.root).as_posix())
+    ]
     python = [path for path in paths if path.endswith((".py", ".pyi"))]
     generator = plan.new_module("deepforecast.testing.index")
     if "deepforecast.testing.index" in plan.modules:
@@ -96,7 +100,9 @@ def write(plan: Plan) -> None:
     ruff = [sys.executable, "-m", "ruff", "check", "--quiet"]
     if importlib.util.find_spec("ruff") and python:
         subprocess.run([*ruff, "--select", "I", "--fix", *python], cwd=plan.root)
-        too_long = subprocess.run([*ruff, "--select", "E501", "--output-format", "concise", *python], cwd=plan.root, capture_output=True, text=True)
+        too_long = subprocess.run(
+            [*ruff, "--select", "E501", "--output-format", "concise", *python], cwd=plan.root, capture_output=True, text=True
+        )
         plan.by_hand["Lines that are too long now"] += too_long.stdout.splitlines()
 
 

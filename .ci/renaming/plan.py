@@ -144,7 +144,9 @@ class Plan:
             self.local_names.setdefault(owner, {})[old] = new
 
     def _binds(self, module: str, owner: Scope, name: str) -> bool:
-        found = (each for source in self.modules[module] for each in source.references if each.kind == "name" and each.name == name)
+        found = (
+            each for source in self.modules[module] for each in source.references if each.kind == "name" and each.name == name
+        )
         return any(owner in each.scope.chain and (bound := each.scope.resolve(name)) and owner in bound.chain for each in found)
 
     def _parameter(self, key: str, module: str, qualname: str, old: str, new: str) -> None:
@@ -251,7 +253,12 @@ class Plan:
         """What a name at the top of a module becomes there."""
         if (module, name) in self.globals:
             return self.globals[module, name]
-        news = {self.imported(origin, name) for s in self.modules.get(module, ()) for origin in s.scope.names.get(name, ()) if origin}
+        news = {
+            self.imported(origin, name)
+            for s in self.modules.get(module, ())
+            for origin in s.scope.names.get(name, ())
+            if origin
+        }
         if len(news) > 1:
             self.errors.append(f"{module}: {name} is imported from several modules and becomes {' and '.join(sorted(news))}")
         return news.pop() if news else name
@@ -266,7 +273,12 @@ class Plan:
         return self.new_global(module, original)
 
     def _names(self, module: str) -> set[str]:
-        return {n for source in self.modules[module] for n, o in source.scope.names.items() if (module, n) not in o and o != [("", "")]}
+        return {
+            n
+            for source in self.modules[module]
+            for n, o in source.scope.names.items()
+            if (module, n) not in o and o != [("", "")]
+        }
 
     def new_module(self, module: str) -> str:
         """The full name of a module; those below a renamed package follow."""

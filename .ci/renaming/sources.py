@@ -182,7 +182,9 @@ class _Visitor:
         for node in nodes:
             self.visit(node, scope)
 
-    def add(self, kind: str, name: str, start: int, scope: Scope, node: ast.AST, call: ast.Call | ast.MatchClass | None = None) -> None:
+    def add(
+        self, kind: str, name: str, start: int, scope: Scope, node: ast.AST, call: ast.Call | ast.MatchClass | None = None
+    ) -> None:
         self.source.references.append(Reference(kind, name, start, scope, node, call))
 
     def search(self, pattern: str, start: int) -> int:

@@ -92,10 +92,10 @@ def _add_windows(parser: Parser) -> None:
 
 def _options(values: argparse.Namespace) -> Any:
     """The rarer options; no progress bar among machine-readable output."""
-    from deepforecast import Backtest
+    from deepforecast import BacktestOptions
 
     progress = False if values.json else None
-    return Backtest(values.gap, values.size, values.align, values.workers, values.seed, progress)
+    return BacktestOptions(values.gap, values.size, values.align, values.workers, values.seed, progress)
 
 
 def _filling(model: Any, missing: str) -> Any:

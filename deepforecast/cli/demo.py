@@ -143,11 +143,11 @@ def _best(board: Any) -> str:
 
 
 def _board(names: Sequence[str], frame: Any, horizon: int, n_windows: int) -> Any:
-    from deepforecast import Backtest, compare
+    from deepforecast import BacktestOptions, compare
     from deepforecast.cli.model_names import build
 
     models = [build(name) for name in names]
-    quiet = Backtest(progress=False)
+    quiet = BacktestOptions(progress=False)
     return compare(models, frame, horizon=horizon, n_windows=n_windows, level=LEVELS, options=quiet)
 
 
@@ -166,11 +166,13 @@ def _table(board: Any) -> str:
 
 
 def _tune(steps: Steps, airline: Any) -> None:
-    from deepforecast import LinearModel, Study, tune
+    from deepforecast import LinearModel, TuningOptions, tune
     from deepforecast.cli.table import short
 
-    space = {"power": [None, "log"], "lags": ["auto", 12, 24], "windows": ["auto", None], "fourier": (0, 4)}
-    found = tune(LinearModel(horizon=12), airline, n_trials=TRIALS, options=Study(space=space, holdout=1, progress=False))
+    space = {"transform": [None, "log"], "lags": ["auto", 12, 24], "lag_transforms": ["auto", None], "fourier": (0, 4)}
+    found = tune(
+        LinearModel(horizon=12), airline, n_trials=TRIALS, options=TuningOptions(space=space, holdout=1, progress=False)
+    )
     table: Any = found.holdout
     usual, best = table.iloc[0], table.iloc[1]
     counts = found.trials["state"].value_counts().to_dict()

@@ -150,12 +150,12 @@ def _numbers(found: Any) -> Any:
 
 def _options(values: argparse.Namespace) -> Any:
     from deepforecast.cli.backtesting import refit_of
-    from deepforecast.tuning.study import Study
+    from deepforecast.tuning.study import TuningOptions
 
-    return Study(
+    return TuningOptions(
         space=None if values.space is None else space_of(values.space), n_windows=values.windows, holdout=values.holdout,
         refit=refit_of(values.refit), n_seeds=values.seeds, sampler=values.sampler,
-        pruner=None if values.pruner == "none" else values.pruner, seed=values.seed, n_jobs=values.jobs, apart=values.apart,
+        pruner=None if values.pruner == "none" else values.pruner, seed=values.seed, n_jobs=values.jobs, separate_studies=values.apart,
         trial_timeout="auto" if values.trial_timeout is None else values.trial_timeout,
         progress=False if values.json else None,
     )  # fmt: skip

@@ -18,7 +18,7 @@ ALIGNMENTS = ("auto", "series", "calendar")
 
 
 @dataclass(frozen=True)
-class Backtest:
+class BacktestOptions:
     """The rarer options of a backtest.
 
     gap: rows left out between a cutoff and the first step judged. size: rows a window learns from (None: all before the
@@ -32,29 +32,29 @@ class Backtest:
     """
 
     gap: int = 0
-    size: int | None = None
+    train_size: int | None = None
     align: Literal["auto", "series", "calendar"] = "auto"
-    workers: int | None = None
+    n_jobs: int | None = None
     seed: int | None = None
     progress: bool | None = None
 
     def __post_init__(self) -> None:
         whole_number(self.gap, "gap", least=0)
-        if self.size is not None:
-            whole_number(self.size, "size")
+        if self.train_size is not None:
+            whole_number(self.train_size, "train_size")
         if self.align not in ALIGNMENTS:
             raise ParameterError(f"align is 'auto', 'series' or 'calendar'; got {shown(self.align)}.")
-        if self.workers not in (None, -1):
-            whole_number(self.workers, "workers")
+        if self.n_jobs not in (None, -1):
+            whole_number(self.n_jobs, "n_jobs")
         if self.seed is not None:
             whole_number(self.seed, "seed", least=0)
         if self.progress not in (None, True, False):
             raise ParameterTypeError(f"progress is True, False or None; got {shown(self.progress)}.")
 
 
-def checked_options(options: Any) -> Backtest:
-    """The options as they are given, if they are a `Backtest`."""
-    if not isinstance(options, Backtest):
+def checked_options(options: Any) -> BacktestOptions:
+    """The options as they are given, if they are a `BacktestOptions`."""
+    if not isinstance(options, BacktestOptions):
         found = f"{shown(options)} ({type(options).__name__})"
         raise ParameterTypeError(f"options is a Backtest object, e.g. Backtest(gap=1); got {found}.")
     return options
@@ -83,11 +83,11 @@ def checked_models(models: Any, horizon: int | None) -> list[Forecaster]:
     return [model.clone(horizon=said.copy().pop()) for model in given]
 
 
-def planned(models: Sequence[Forecaster], panel: Panel, n_windows: Any, step_size: Any, options: Backtest) -> Plan:
+def planned(models: Sequence[Forecaster], panel: Panel, n_windows: Any, step_size: Any, options: BacktestOptions) -> Plan:
     """The checked plan of a backtest of models that agree on the horizon."""
     horizon = int(models[0].horizon or 0)
     step = horizon if step_size is None else whole_number(step_size, "step_size")
-    size = None if options.size is None else int(options.size)
+    size = None if options.train_size is None else int(options.train_size)
     whole = bool(panel.series.columns.future)  # a model that does without what is known ahead is judged on the same rows
     align = aligned(models, panel) if options.align == "auto" else options.align
     return Plan(horizon, whole_number(n_windows, "n_windows"), step, int(options.gap), size, align, whole=whole)
@@ -113,4 +113,4 @@ def seeded(model: Forecaster, seed: int | None) -> Forecaster:
     return model.clone().set_params(**{name: seed for name in model.get_params() if name.rpartition("__")[2] == "seed"})
 
 
-USUAL = Backtest()
+USUAL = BacktestOptions()

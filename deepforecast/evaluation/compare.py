@@ -24,7 +24,7 @@ from deepforecast.data.cutoffs import Plan
 from deepforecast.data.frames import Floats, Frame
 from deepforecast.data.panel import Panel
 from deepforecast.errors import CalibrationError, DataError, TrainingError, say, shown
-from deepforecast.evaluation.backtesting import USUAL, Backtest, checked_models, checked_options, planned, seeded
+from deepforecast.evaluation.backtesting import USUAL, BacktestOptions, checked_models, checked_options, planned, seeded
 from deepforecast.evaluation.criteria import Criteria, check_names, settled
 from deepforecast.evaluation.cross_validation import Rows, backtest, several, side_by_side
 from deepforecast.evaluation.estimate import Seconds, announce, seconds_to_run
@@ -82,7 +82,7 @@ def compare(
     freq: Any = None,
     columns: Columns | Mapping[str, Any] | None = None,
     static: Frame | None = None,
-    options: Backtest = USUAL,
+    options: BacktestOptions = USUAL,
 ) -> Leaderboard:
     """Rank models by rolling cross-validation; the first of `metrics` decides (default: MASE, or MAE where no season is known).
 
@@ -100,7 +100,7 @@ def compare(
 
     Kernels are compiled and libraries imported before anything is timed, by fits on a few made-up values. Before a
     run of half a minute and more a line in the terminal estimates it, by trials on a few series.
-    `options=Backtest(workers=2)` runs models side by side, each on one thread in a process of its own: it pays for
+    `options=Backtest(n_jobs=2)` runs models side by side, each on one thread in a process of its own: it pays for
     several long models that use one core, not for those whose kernels use all cores already (AutoETS, AutoARIMA and
     the other classical ones), nor for short runs, which wait for the processes to start.
 
@@ -188,13 +188,13 @@ def _run_with_possible_levels(
     return found
 
 
-def _estimate(options: Backtest, models: Sequence[Forecaster], *arguments: Any) -> Seconds | None:
+def _estimate(options: BacktestOptions, models: Sequence[Forecaster], *arguments: Any) -> Seconds | None:
     """`seconds_to_run`, in a worker process where models run in some: a model that kills its process kills no other."""
     if not several(options, len(models)):
         return seconds_to_run(models, *arguments, workers=1)
     return map_items(
-        lambda _: seconds_to_run(models, *arguments, workers=options.workers),
-        ["the estimate"], on_lost=lambda *_: None, workers=options.workers, progress=False, label="models on trial",
+        lambda _: seconds_to_run(models, *arguments, workers=options.n_jobs),
+        ["the estimate"], on_lost=lambda *_: None, workers=options.n_jobs, progress=False, label="models on trial",
     )[0]  # fmt: skip
 
 
@@ -257,14 +257,19 @@ def _judged(rows: Rows, panel: Panel) -> dict[str, Any]:
 
 
 def _settings(
-    models: Sequence[Forecaster], panel: Panel, plan: Plan, criteria: Criteria, options: Backtest, levels: Sequence[float]
+    models: Sequence[Forecaster],
+    panel: Panel,
+    plan: Plan,
+    criteria: Criteria,
+    options: BacktestOptions,
+    levels: Sequence[float],
 ) -> dict[str, Any]:
     """All that was set, and where it ran."""
     names = panel.series.columns
     return {
         "horizon": plan.horizon, "n_windows": plan.n_windows, "freq": panel.calendar.freq,
         "rows": len(panel.y),
-        "gap": plan.gap, "size": plan.size, "align": plan.align, "seed": options.seed, "workers": options.workers,
+        "gap": plan.gap, "train_size": plan.size, "align": plan.align, "seed": options.seed, "n_jobs": options.n_jobs,
         "season_length": criteria.season, "metrics": [one.column for one in criteria.asked],
         "columns": {"id": names.id, "time": names.time, "target": names.target},
         "conformal": [model.name for model in models if levels and _as_run(model, levels).calibrates],

@@ -22,7 +22,7 @@ from deepforecast.data.forecast_names import SAMPLE, STEP
 from deepforecast.data.frames import Floats, Frame, Ints
 from deepforecast.data.panel import Panel
 from deepforecast.errors import TrainingError, say, some
-from deepforecast.evaluation.backtesting import USUAL, Backtest, checked_models, checked_options, planned, seeded
+from deepforecast.evaluation.backtesting import USUAL, BacktestOptions, checked_models, checked_options, planned, seeded
 from deepforecast.evaluation.forecast_columns import refuse_lookalikes
 from deepforecast.evaluation.hearing import Said, heard, say_together
 
@@ -41,7 +41,7 @@ def cross_validate(
     freq: Any = None,
     columns: Columns | Mapping[str, Any] | None = None,
     static: Frame | None = None,
-    options: Backtest = USUAL,
+    options: BacktestOptions = USUAL,
 ) -> Frame:
     """Forecast `n_windows` stretches of the past, each from the rows before it only: `unique_id, ds, cutoff, y, <model>...`.
 
@@ -115,7 +115,7 @@ def side_by_side(
     work: Callable[[int, Tick], T],
     names: Sequence[str],
     n_windows: int,
-    options: Backtest,
+    options: BacktestOptions,
     on_lost: Callable[[int, TrainingError], T],
 ) -> list[T]:
     """`work(0, tick)`, `work(1, tick)` ... for models of these names, here or on `options.workers` processes (one thread each).
@@ -141,7 +141,7 @@ def side_by_side(
     found: list[list[tuple[T, Said]]]
     if several(options, count):
         bar = options.progress
-        found = map_items(chunk, names, on_lost=lost, workers=options.workers, progress=bar, label="models")
+        found = map_items(chunk, names, on_lost=lost, workers=options.n_jobs, progress=bar, label="models")
     else:
         with counting(count * n_windows, "windows", options.progress) as tick:
             found = [chunk(slice(count), tick)]
@@ -162,9 +162,9 @@ class Counted:
         self.tick(count)
 
 
-def several(options: Backtest, count: int) -> bool:
+def several(options: BacktestOptions, count: int) -> bool:
     """Whether so many models go to workers."""
-    return count > 1 and options.workers != 1 and (options.workers is not None or configured())
+    return count > 1 and options.n_jobs != 1 and (options.n_jobs is not None or configured())
 
 
 @dataclass

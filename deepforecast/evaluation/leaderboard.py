@@ -41,7 +41,7 @@ class Leaderboard:
     criteria: Mapping[str, Criterion]
 
     @property
-    def best(self) -> str:
+    def best_name(self) -> str:
         """The name of the best model."""
         return str(self.table["model"].iloc[0])
 

@@ -25,7 +25,7 @@ HORIZONS = 3  # of history before the first window
 
 def forecasts(board: Leaderboard) -> str:
     """A plot of all windows for each of the sampled series."""
-    metric, best = board.metrics[0], board.best
+    metric, best = board.metrics[0], board.best_name
     said = f'<p class="quiet">All windows of {escape(name(best))}; a dashed line stands at each cutoff.</p>'
     plots = []
     for place, (what, key, value) in enumerate(_sampled(board)):
@@ -36,7 +36,7 @@ def forecasts(board: Leaderboard) -> str:
 
 def _sampled(board: Leaderboard) -> list[tuple[str, Any, float]]:
     """What stands over the plot, id and score of the best, the median and the worst series; all of them if there are few."""
-    own = board.by_series[board.by_series["model"] == board.best]
+    own = board.by_series[board.by_series["model"] == board.best_name]
     values = own[board.metrics[0]].to_numpy(dtype=np.float64)
     distance = board.criteria[board.metrics[0]].distance(values)
     order = np.argsort(distance, kind="stable")[: int(np.isfinite(distance).sum())]

@@ -29,8 +29,8 @@ def title(board: Leaderboard) -> str:
     """Who is best, in three words."""
     good = board.table[board.table["error"] == ""]
     if len(good) > 1 and _score(board, 0) == _score(board, 1):
-        return f"{name(board.best)} and {name(good['model'].iloc[1])} are level"
-    return f"{name(board.best)} leads" if len(board.table) > 1 else name(board.best)
+        return f"{name(board.best_name)} and {name(good['model'].iloc[1])} are level"
+    return f"{name(board.best_name)} leads" if len(board.table) > 1 else name(board.best_name)
 
 
 def verdict(board: Leaderboard) -> str:
@@ -51,7 +51,7 @@ def verdict(board: Leaderboard) -> str:
 def _against_next(board: Leaderboard, next_row: Any) -> str:
     """The difference between the first and the second, in a sentence."""
     pair = board.significance
-    pair = pair[(pair["model"] == board.best) & (pair["against"] == next_row["model"])].iloc[0]
+    pair = pair[(pair["model"] == board.best_name) & (pair["against"] == next_row["model"])].iloc[0]
     series, wins, p_value = int(pair["series"]), float(pair["wins"]), float(pair["p_value"])
     second = f"{name(next_row['model'])} ({number(next_row[board.criteria[board.metrics[0]].judged_by])})"
     if not series:

@@ -10,15 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 from deepforecast.core.forecaster import Forecaster
 from deepforecast.errors import ParameterError, ParameterTypeError, TrainingError, TrainingWarning, say, shown
-from deepforecast.tuning.study import Study
+from deepforecast.tuning.study import TuningOptions
 
 if TYPE_CHECKING:
     from deepforecast.tuning.result import TuningResult
 
-Search = Callable[[Forecaster, int, float, Study], "TuningResult"]
+Search = Callable[[Forecaster, int, float, TuningOptions], "TuningResult"]
 
 
-def searched_apart(models: Sequence[Forecaster], total: int, until: float, options: Study, search: Search) -> TuningResult:
+def searched_apart(
+    models: Sequence[Forecaster], total: int, until: float, options: TuningOptions, search: Search
+) -> TuningResult:
     """Every model's study, with an equal share of the trials, or one trial where there is nothing to search; the result of the
     best, which holds the others. `search(model, trials, until, options)` runs one."""
     from deepforecast.tuning.ranges import ranges_for
@@ -32,7 +34,7 @@ def searched_apart(models: Sequence[Forecaster], total: int, until: float, optio
     parts = iter(_parts(total - several.count(False), several.count(True)))
     found, failed = list["TuningResult"](), None
     for number, (model, space) in enumerate(zip(models, spaces, strict=True)):
-        own = replace(options, space=space, start=_of(model, options.start))
+        own = replace(options, space=space, initial_params=_of(model, options.initial_params))
         left = until - time.monotonic()
         share = until if left == math.inf else time.monotonic() + max(left, 0.0) / (len(models) - number)
         try:

@@ -29,12 +29,12 @@ from deepforecast.tuning.running import Runner
 from deepforecast.tuning.sampling import pruner_for, sampler_for
 from deepforecast.tuning.space import Configuration
 from deepforecast.tuning.storage import lost, opened, place_of, quiet
-from deepforecast.tuning.study import Study
+from deepforecast.tuning.study import TuningOptions
 from deepforecast.tuning.workers import Job, side_by_side
 
 
 def conducted(
-    objective: Objective, panel: Panel, starts: Sequence[Configuration], options: Study, total: int, until: float,
+    objective: Objective, panel: Panel, starts: Sequence[Configuration], options: TuningOptions, total: int, until: float,
     storage: Any, name: str,
 ) -> TuningResult:  # fmt: skip
     """Search until the study has so many trials or time is over."""
@@ -134,7 +134,7 @@ def _best_so_far(settings: Mapping[str, Any]) -> str:
 
 
 @contextmanager
-def _kept(storage: Any, options: Study) -> Iterator[Any]:
+def _kept(storage: Any, options: TuningOptions) -> Iterator[Any]:
     """Where the study is kept while it runs: several processes need a file, which is removed if nobody asked for it."""
     if storage is not None or options.n_jobs == 1:
         yield storage
@@ -176,7 +176,7 @@ def _bar(runner: Runner, result: TuningResult) -> Iterator[Callable[[], None]]:
         yield tick
 
 
-def _announce(objective: Objective, options: Study, total: int) -> None:
+def _announce(objective: Objective, options: TuningOptions, total: int) -> None:
     """A line on stderr before a long search: in a terminal or a notebook, or where progress is asked for."""
     wanted = options.progress if options.progress is not None else is_watched(sys.stderr)
     if not wanted or sys.stderr is None or options.n_jobs > 1:  # a model that kills its process would kill this one
@@ -198,7 +198,7 @@ def _long(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
-def _refuse_memory(storage: Any, options: Study) -> None:
+def _refuse_memory(storage: Any, options: TuningOptions) -> None:
     if options.n_jobs > 1 and isinstance(storage, optuna.storages.InMemoryStorage):
         raise ParameterError(
             f"n_jobs={options.n_jobs} shares a study between processes; an InMemoryStorage is in one. Leave storage= out, or "
@@ -206,7 +206,7 @@ def _refuse_memory(storage: Any, options: Study) -> None:
         )
 
 
-def _refuse_pickles(storage: Any, options: Study) -> None:
+def _refuse_pickles(storage: Any, options: TuningOptions) -> None:
     """CMA-ES is kept by Optuna as a pickle, and who reads one from a file of somebody else's runs what it says."""
     named = options.sampler == "cma" or type(options.sampler).__name__ == "CmaEsSampler"
     if named and storage is not None:
@@ -216,6 +216,6 @@ def _refuse_pickles(storage: Any, options: Study) -> None:
         )
 
 
-def _say_what_is_ignored(objective: Objective, options: Study) -> None:
+def _say_what_is_ignored(objective: Objective, options: TuningOptions) -> None:
     if len(objective.objectives) > 1 and options.pruner is not None and options.pruner != "median":
         say("Trials with several objectives are not ended early: there is no order between them. pruner= has no effect.")

@@ -66,7 +66,7 @@ class TuningResult:
     @property
     def trials(self) -> pd.DataFrame:
         """A row a trial: number, state, model, a column for each objective, each parameter (a choice that is no number by its
-        text, as `None`), `seconds`, `steps` (how far it came, in hundredths of a window), `start` (what it began from, if it
+        text, as `None`), `seconds`, `steps` (how far it came, in hundredths of a window), `initial_params` (what it began from, if it
         was not drawn), `attempt`, `copy_of` and `reason`."""
         import pandas as pd
 
@@ -105,7 +105,7 @@ class TuningResult:
 
         Only complete trials count: the scores of pruned and failed ones are not of all windows. A parameter that not all of
         these have (of one of several models, or one that depends on another) cannot be compared with the others: it is at the
-        end, with importance NaN. To rank the parameters of each of several models, search them with `Study(apart=True)`: the
+        end, with importance NaN. To rank the parameters of each of several models, search them with `Study(separate_studies=True)`: the
         result and its `others` have an importance each. Below 20 trials the order can be wrong.
 
         Parameters

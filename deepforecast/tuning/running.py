@@ -23,7 +23,7 @@ from deepforecast.tuning.objective import Found, Objective, Pruned, reason, refu
 from deepforecast.tuning.sampling import sampler_for
 from deepforecast.tuning.space import Configuration, read
 from deepforecast.tuning.storage import quiet
-from deepforecast.tuning.study import Study
+from deepforecast.tuning.study import TuningOptions
 
 TIMES, LEAST = 20.0, 60.0  # of the first trial, and seconds at least: how long a trial may take if nobody says
 GONE = 0.05  # seconds before the end of the search from which no trial is begun
@@ -40,7 +40,7 @@ class Runner:
 
     study: optuna.Study
     objective: Objective
-    options: Study
+    options: TuningOptions
     n_trials: int
     until: float = math.inf
     parent: int | None = None
@@ -70,7 +70,7 @@ class Runner:
     def _over(self) -> bool:
         if self._full or time.monotonic() > self.until - GONE or (self.parent is not None and os.getppid() != self.parent):
             return True
-        survival.bury(self.study, self.options.retries, self.options.grace)
+        survival.bury(self.study, self.options.retries, self.options.heartbeat_timeout)
         begun = len(survival.counted(self.study, self.options.retries))
         if begun >= self.n_trials:
             return True

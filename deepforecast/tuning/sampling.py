@@ -14,7 +14,7 @@ from deepforecast.core.monitor import FOLD
 from deepforecast.errors import DependencyError
 from deepforecast.tuning.space import Space
 from deepforecast.tuning.storage import quiet
-from deepforecast.tuning.study import Study
+from deepforecast.tuning.study import TuningOptions
 from deepforecast.tuning.survival import GIVEN
 
 STARTUP = 10  # random trials before a sampler learns from them
@@ -24,7 +24,7 @@ SHARES = {FOLD // 8: 2 / 3, FOLD // 4: 1 / 2, FOLD // 2: 1 / 3}
 more it tells. At the end of a window, which may be an odd one: half."""
 
 
-def sampler_for(options: Study, space: Space, number: int, several: bool) -> Any:
+def sampler_for(options: TuningOptions, space: Space, number: int, several: bool) -> Any:
     """The sampler for the trial of a number: another stream for each, so that two processes do not draw the same."""
     name, seed = options.sampler, options.seed
     if not isinstance(name, str):
@@ -47,7 +47,7 @@ def sampler_for(options: Study, space: Space, number: int, several: bool) -> Any
         return samplers.TPESampler(seed=mixed, n_startup_trials=STARTUP, multivariate=True, group=True)
 
 
-def pruner_for(options: Study, length: int, several: bool) -> Any:
+def pruner_for(options: TuningOptions, length: int, several: bool) -> Any:
     """The pruner; with several objectives none, which Optuna cannot prune by."""
     name = options.pruner
     if name is None or several:

@@ -8,14 +8,14 @@ from typing import Any
 
 from deepforecast.data.whole import whole_number
 from deepforecast.errors import ParameterError, ParameterTypeError, shown
-from deepforecast.evaluation.backtesting import USUAL, Backtest, checked_options
+from deepforecast.evaluation.backtesting import USUAL, BacktestOptions, checked_options
 
 SAMPLERS = ("tpe", "gp", "cma", "random", "grid", "sobol")
 PRUNERS = ("median", "hyperband", "wilcoxon")
 
 
 @dataclass(frozen=True)
-class Study:
+class TuningOptions:
     """The rarer options of `tune`.
 
     space: what is searched in place of the declared ranges: a dict of parameter -> range, which is a tuple of two numbers, a
@@ -43,11 +43,11 @@ class Study:
     """
 
     space: Mapping[str, Any] | Callable[[Any], Mapping[str, Any]] | None = None
-    start: Any = ()
+    initial_params: Any = ()
     n_windows: int = 3
     step_size: int | None = None
     refit: Any = "auto"
-    backtest: Backtest = field(default=USUAL)
+    backtest: BacktestOptions = field(default=USUAL)
     holdout: int = 0
     n_seeds: int = 1
     sampler: Any = "tpe"
@@ -56,8 +56,8 @@ class Study:
     n_jobs: int = 1
     trial_timeout: float | str | None = "auto"
     retries: int = 1
-    grace: float = 3600.0
-    apart: bool = False
+    heartbeat_timeout: float = 3600.0
+    separate_studies: bool = False
     progress: bool | None = None
 
     def __post_init__(self) -> None:
@@ -65,7 +65,7 @@ class Study:
             whole_number(getattr(self, name), name, least=least)
         checked_options(self.backtest)
         _seconds(self.trial_timeout, "trial_timeout", ("auto", None))
-        _seconds(self.grace, "grace", ())
+        _seconds(self.heartbeat_timeout, "heartbeat_timeout", ())
         _named(self.sampler, "sampler", SAMPLERS, ["sample_independent"])
         if self.pruner is not None:
             _named(self.pruner, "pruner", PRUNERS, ["prune"])
@@ -80,9 +80,9 @@ class Study:
             raise ParameterTypeError(f"progress is True, False or None; got {shown(self.progress)}.")
 
 
-def checked_study(options: Any) -> Study:
-    """The options as they are given, if they are a `Study`."""
-    if not isinstance(options, Study):
+def checked_study(options: Any) -> TuningOptions:
+    """The options as they are given, if they are a `TuningOptions`."""
+    if not isinstance(options, TuningOptions):
         found = f"{shown(options)} ({type(options).__name__})"
         raise ParameterTypeError(f"options is a Study object, e.g. Study(n_windows=2); got {found}.")
     return options
@@ -107,5 +107,5 @@ def _named(value: Any, name: str, names: Sequence[str], methods: Sequence[str]) 
         raise ParameterTypeError(f"{name} is one of {known} or an object of Optuna's; got {shown(value)}.")
 
 
-PLAIN = Study()
+PLAIN = TuningOptions()
 """The usual options."""

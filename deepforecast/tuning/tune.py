@@ -19,7 +19,7 @@ from deepforecast.data.panel import Panel
 from deepforecast.data.whole import whole_number
 from deepforecast.errors import ParameterError, ParameterTypeError, say, shown, some
 from deepforecast.evaluation.backtesting import checked_models, planned
-from deepforecast.tuning.study import PLAIN, Study, checked_study
+from deepforecast.tuning.study import PLAIN, TuningOptions, checked_study
 
 if TYPE_CHECKING:
     from deepforecast.tuning.objective import Objective
@@ -42,7 +42,7 @@ def tune(
     freq: Any = None,
     columns: Columns | Mapping[str, Any] | None = None,
     static: Frame | None = None,
-    options: Study = PLAIN,
+    options: TuningOptions = PLAIN,
 ) -> TuningResult:
     """Search for the configuration whose forecasts at rolling cutoffs are best: `result.best_model.fit(frame)` uses it.
 
@@ -59,7 +59,7 @@ def tune(
 
     `metric`: a name, function or `Metric`, as in `compare` (default: MASE, or MAE where no season is known), or several of
     them, "seconds" too: then `result.pareto` has the trials that none beats in all. Nothing is learned from rows that are
-    judged; still the best of many trials looks better than it is, and `Study(holdout=1)` tells by how much.
+    judged; still the best of many trials looks better than it is, and `TuningOptions(holdout=1)` tells by how much.
 
     >>> from deepforecast import WindowMean, datasets, tune
     >>> found = tune(WindowMean(horizon=12), datasets.load("air_passengers"), n_trials=8)
@@ -72,10 +72,10 @@ def tune(
     _refuse_name(study_name)
     panel = Panel.from_frame(frame, columns=columns, freq=freq, static=static)
     say_undeclared(panel.undeclared)
-    if options.apart and len(given) > 1:
+    if options.separate_studies and len(given) > 1:
         from deepforecast.tuning.apart import searched_apart
 
-        def search(one: Forecaster, part: int, share: float, own: Study) -> TuningResult:
+        def search(one: Forecaster, part: int, share: float, own: TuningOptions) -> TuningResult:
             title = f"{study_name or 'apart'}-{one.name}-h{one.own_horizon}"
             return _searched([one], panel, part, share, metric, storage, title, own)
 
@@ -84,7 +84,14 @@ def tune(
 
 
 def _searched(
-    models: Sequence[Forecaster], panel: Panel, total: int, until: float, metric: Any, storage: Any, name: Any, options: Study
+    models: Sequence[Forecaster],
+    panel: Panel,
+    total: int,
+    until: float,
+    metric: Any,
+    storage: Any,
+    name: Any,
+    options: TuningOptions,
 ) -> TuningResult:
     """One study."""
     from deepforecast.tuning.conducting import conducted
@@ -94,9 +101,9 @@ def _searched(
     plan = planned(models, panel, options.n_windows, options.step_size, options.backtest)
     searched = _before_holdout(panel, plan, options.holdout)
     rows = int(windows(searched, plan)[0].cut.max())
-    space = space_for(models, options.space, seasons(panel.calendar.frequency), rows, options.apart)
+    space = space_for(models, options.space, seasons(panel.calendar.frequency), rows, options.separate_studies)
     objective = objective_for(space, searched, plan, metric, options)
-    starts = starts_of(space, options.start)
+    starts = starts_of(space, options.initial_params)
     name = name or "-".join(space.names) + f"-h{plan.horizon}"
     result = conducted(objective, searched, starts, options, total, until, storage, name)
     if not options.holdout:
@@ -105,7 +112,7 @@ def _searched(
     return replace(result, holdout=held_out(result, last))
 
 
-def objective_for(space: Space, panel: Panel, plan: Plan, metric: Any, options: Study) -> Objective:
+def objective_for(space: Space, panel: Panel, plan: Plan, metric: Any, options: TuningOptions) -> Objective:
     """What a configuration is worth on these windows of a panel."""
     from deepforecast.tuning.objective import SECONDS, Objective
     from deepforecast.tuning.scoring import Scorer, metrics_of

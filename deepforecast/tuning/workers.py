@@ -20,7 +20,7 @@ from deepforecast.errors import ParameterError, TrainingError, shown
 from deepforecast.tuning import survival
 from deepforecast.tuning.objective import Objective
 from deepforecast.tuning.storage import opened, quiet, said
-from deepforecast.tuning.study import Study
+from deepforecast.tuning.study import TuningOptions
 
 LOOK = 0.3  # seconds between two looks at how far the workers are
 MOMENT = 2.0  # seconds that workers have to end by themselves
@@ -35,7 +35,7 @@ class Job:
     storage: Any
     name: str
     objective: Objective
-    options: Study
+    options: TuningOptions
     n_trials: int
     until: float
 
@@ -85,7 +85,7 @@ def side_by_side(job: Job, study: optuna.Study, n_jobs: int, tick: Callable[[], 
             worker.pool.shutdown(wait=False, kill_workers=True)
         with quiet():
             time.sleep(LOOK)
-            survival.bury(study, job.options.retries, job.options.grace)
+            survival.bury(study, job.options.retries, job.options.heartbeat_timeout)
         raise
 
 
@@ -142,7 +142,7 @@ class Crew:
         if not isinstance(error, BrokenProcessPool | ShutdownExecutorError):  # the second of those that are dismissed
             raise error
         with quiet():
-            survival.bury(self.study, self.job.options.retries, self.job.options.grace)
+            survival.bury(self.study, self.job.options.retries, self.job.options.heartbeat_timeout)
         begun = len(self._counting())
         self.deaths = self.deaths + 1 if begun == self.ended else 0
         self.ended = begun

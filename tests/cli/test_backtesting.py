@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from deepforecast import Backtest, Naive2, SeasonalNaive, cross_validate
+from deepforecast import BacktestOptions, Naive2, SeasonalNaive, cross_validate
 from deepforecast.evaluation.backtesting import ALIGNMENTS
 
 
@@ -51,7 +51,7 @@ def test_cutoffs_are_aligned_as_the_option_says(run, folder: Path, align: str) -
     (folder / "gaps.csv").write_text("unique_id,ds,y\n" + "\n".join(lines) + "\n")
     found = forecasts(run, "--model", "SeasonalNaive", "--align", align)
     frame = pd.read_csv(folder / "gaps.csv", parse_dates=["ds"])
-    expected = cross_validate(SeasonalNaive(), frame, horizon=3, n_windows=2, options=Backtest(align=align))
+    expected = cross_validate(SeasonalNaive(), frame, horizon=3, n_windows=2, options=BacktestOptions(align=align))
     assert found["cutoff"].tolist() == expected["cutoff"].astype(str).tolist()
 
 

@@ -24,8 +24,8 @@ def test_capitals_and_dashes_do_not_matter(name: str) -> None:
         ("WindowMean:window=28,intervals=conformal", WindowMean(window=28, intervals="conformal")),
         ("Conformal:model=Naive,n_windows=5", Conformal(Naive(), n_windows=5)),
         (
-            "Conformal:model=SeasonalNaive(season_length=7, alias='x'),rate=0.1",
-            Conformal(SeasonalNaive(season_length=7, alias="x"), rate=0.1),
+            "Conformal:model=SeasonalNaive(season_length=7, alias='x'),adaptation_rate=0.1",
+            Conformal(SeasonalNaive(season_length=7, alias="x"), adaptation_rate=0.1),
         ),
         ("Conformal(Naive(), method='adaptive')", Conformal(Naive(), method="adaptive")),
         ("conformal(model=naive, method=adaptive)", Conformal(Naive(), method="adaptive")),

@@ -40,7 +40,7 @@ def wording(*options: str) -> Wording:
         ("another alias=, or point='mean' there", f"another --alias ...{FIT}, or --point mean{FIT} there"),
         ("wrap it: Conformal(model).", "wrap it: --model Conformal --set model=NAME (in deepforecast fit)."),
         ("it needs a horizon: Conformal(model, horizon=...).", "it needs a horizon: --horizon STEPS."),
-        ("(Conformal(model, rate=0.1, or pool=True))",
+        ("(Conformal(model, adaptation_rate=0.1, or pool=True))",
          "(--model Conformal --set model=NAME with --rate 0.1, or --pool (in deepforecast fit))"),
         ("e.g. predict(level=[80, 95]).", "e.g. --level 80 95."),
         ("Save one first: model.save(path).", "Save one first: deepforecast fit with --save FILE."),
@@ -53,7 +53,7 @@ def wording(*options: str) -> Wording:
         ("it needs a horizon: Naive(horizon=...).", "it needs a horizon: --horizon STEPS."),
         ("pool=True is for all, pool=False for each", "--pool is for all, --no-pool for each"),
         ("is in the frame or in static=; add it", "is in the frame or in --static-data; add it"),
-        ("Run with workers=1 to see", "Run with --workers 1 to see"),
+        ("Run with n_jobs=1 to see", "Run with --workers 1 to see"),
     ],
 )
 def test_ways_out_are_options(said: str, worded: str) -> None:

@@ -126,7 +126,7 @@ def test_gaps_of_exponential_smoothing_are_bounded_by_the_work_of_the_form(form:
         {"strategy": "direct", "differences": [7, 1]},
         {"strategy": "direct_multioutput", "differences": [1]},
         {"strategy": "blocks", "differences": [7], "fourier": 2, "season_length": 7},
-        {"per_series": True, "differences": [7], "detrend": True, "power": "log"},
+        {"per_series": True, "differences": [7], "detrend": True, "transform": "log"},
     ],
 )
 def test_plans_of_every_strategy_fit_their_arrays(parameters: dict[str, Any], tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ IDLE = {
     "AutoARIMA max_seasonal_d": (AutoARIMA(seasonal_d=1, max_seasonal_d=2), "seasonal_d=1"),
     "AutoARIMA max_order": (AutoARIMA(max_order=3), "stepwise=False"),
     "AutoARIMA seasonal_d": (AutoARIMA(season_length=1, seasonal_d=1), "season_length"),
-    "CES season_length": (CES(season_length=4), "season='full'"),
+    "CES season_length": (CES(season_length=4), "seasonal='full'"),
     "Croston alpha": (Croston(variant="optimized", alpha=0.3), "variant='classic'"),
     "Theta season_length": (Theta(decomposition="none", season_length=4), "decomposition='auto'"),
     "Theta decomposition": (Theta(decomposition="additive", season_length=1), "season_length"),

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from deepforecast import Backtest, Conformal, Drift, Mean, Naive, Naive2, SeasonalNaive, compare, cross_validate, score
+from deepforecast import BacktestOptions, Conformal, Drift, Mean, Naive, Naive2, SeasonalNaive, compare, cross_validate, score
 from deepforecast.core import threads
 from deepforecast.core.parallel import map_chunks
 from deepforecast.core.state import Learned
@@ -54,7 +54,7 @@ def test_numbers_are_those_of_score_on_cross_validate() -> None:
     assert (found.table["rmse-low"] < found.table["rmse"]).all()
     assert (found.table["rmse-high"] > found.table["rmse"]).all()
     assert found.table["rmse"].is_monotonic_increasing
-    assert found.best == found.table["model"].iloc[0]
+    assert found.best_name == found.table["model"].iloc[0]
 
 
 def test_every_series_counts_once_unlike_in_a_pooled_rmse() -> None:
@@ -94,7 +94,7 @@ def test_all_failing_is_an_error_chained_with_the_first(workers: int) -> None:
     models = [LastValue(how="wordless", alias="A"), LastValue(how="memory", alias="B")]
     said = r"No model could be compared.*one that runs\. A failed: Wordless.*B failed: MemoryError"
     with pytest.raises(TrainingError, match=said) as caught:
-        board(*models, options=Backtest(workers=workers))
+        board(*models, options=BacktestOptions(n_jobs=workers))
     if workers == 1:
         assert isinstance(caught.value.__cause__, Wordless)
     else:
@@ -109,7 +109,7 @@ def test_an_interrupt_is_no_failure(series: int) -> None:
 
 def test_two_workers_find_what_one_finds() -> None:
     models = [Naive(), SeasonalNaive(), LastValue(how="wordless", alias="W"), LastValue(how="fit", alias="F"), Naive2()]
-    one, two = (board(*models, level=[50, 80], options=Backtest(workers=workers)) for workers in (1, 2))
+    one, two = (board(*models, level=[50, 80], options=BacktestOptions(n_jobs=workers)) for workers in (1, 2))
     same(one.table.drop(columns=TIMES), two.table.drop(columns=TIMES))
     same(one.by_series, two.by_series)
     same(one.forecasts, two.forecasts)
@@ -122,7 +122,7 @@ def test_two_workers_find_what_one_finds() -> None:
 def test_model_that_kills_its_worker_is_a_failed_row(series: int) -> None:
     models, frame = [Naive(), LastValue(how="exit", alias="Dying"), SeasonalNaive()], FRAME[: 48 * series]
     alone = board(Naive(), SeasonalNaive(), frame=frame)
-    found = board(*models, frame=frame, options=Backtest(workers=2))
+    found = board(*models, frame=frame, options=BacktestOptions(n_jobs=2))
     assert found.failed == ["Dying"]
     assert "Dying: its worker process ended with exit status 3." in found.table["error"].iloc[-1]
     same(found.table.iloc[:2].drop(columns=TIMES), alone.table.drop(columns=TIMES))
@@ -132,7 +132,7 @@ def test_model_that_kills_its_worker_is_a_failed_row(series: int) -> None:
 @pytest.mark.slow
 def test_board_without_a_model_that_survives_its_worker_is_an_error() -> None:
     with pytest.raises(TrainingError, match=r"No model could be compared.*A: its .* exit status 3.*B: its .* exit status 3"):
-        board(*(LastValue(how="exit", alias=alias) for alias in "AB"), frame=FRAME[:48], options=Backtest(workers=2))
+        board(*(LastValue(how="exit", alias=alias) for alias in "AB"), frame=FRAME[:48], options=BacktestOptions(n_jobs=2))
 
 
 def test_bands_of_a_model_without_a_distribution_are_conformal() -> None:
@@ -251,7 +251,7 @@ def test_a_model_of_all_series_is_compared_on_the_same_cutoffs_for_all() -> None
 def test_series_no_window_judges_do_not_count_as_compared() -> None:
     old = FRAME[(FRAME["unique_id"] != "s2") | (FRAME["ds"] < "2018-01-01")]
     with pytest.warns(DataWarning, match="No window judges some series: s2"):
-        found = board(Naive(), Drift(), frame=old, options=Backtest(align="calendar"))
+        found = board(Naive(), Drift(), frame=old, options=BacktestOptions(align="calendar"))
     assert found.settings["series"] == 11
     assert "11 series" in str(found)
     assert "No window judges these series: s2." in str(found)
@@ -259,7 +259,7 @@ def test_series_no_window_judges_do_not_count_as_compared() -> None:
 
 def test_a_new_series_fails_no_model_where_windows_may_leave_it_out() -> None:
     new = FRAME[(FRAME["unique_id"] != "s2") | (FRAME["ds"] >= "2017-09-01")]
-    found = board(Naive(), SeasonalNaive(), frame=new, options=Backtest(align="calendar"))
+    found = board(Naive(), SeasonalNaive(), frame=new, options=BacktestOptions(align="calendar"))
     assert not found.failed
     assert len(found.forecasts) == 96 - 4
 
@@ -303,7 +303,7 @@ def test_a_model_of_many_threads_has_one_beside_other_models_and_all_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    together = board(Spread(), Naive(), options=Backtest(workers=2), frame=FRAME[:192])
+    together = board(Spread(), Naive(), options=BacktestOptions(n_jobs=2), frame=FRAME[:192])
     assert set(together.forecasts["Spread"]) == {101}
     every = threads.available_cpus()
     assert set(board(Spread(), frame=FRAME[:192]).forecasts["Spread"]) == {100 * min(every, 4) + every}
@@ -379,7 +379,7 @@ def test_missing_values_are_said_once_for_all_models(workers: int) -> None:
     frame.loc[5, "y"] = np.nan
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        board(Naive(), Mean(), SeasonalNaive(), frame=frame, options=Backtest(workers=workers))
+        board(Naive(), Mean(), SeasonalNaive(), frame=frame, options=BacktestOptions(n_jobs=workers))
     (one,) = caught
     assert str(one.message).startswith("Naive forecasts through missing values: column y is missing in 1 rows of series s0")
     assert str(one.message).endswith(" The same holds for Mean, SeasonalNaive.")

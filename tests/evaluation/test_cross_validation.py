@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from deepforecast import (
-    Backtest,
+    BacktestOptions,
     Conformal,
     Drift,
     Forecaster,
@@ -66,7 +66,9 @@ class Points(Forecaster):
 def test_the_frame_is_that_of_a_plain_loop() -> None:
     frame = noisy()
     model = SeasonalNaive(season_length=7)
-    found = cross_validate(model, frame, horizon=4, n_windows=3, step_size=2, level=[80], options=Backtest(gap=1, size=20))
+    found = cross_validate(
+        model, frame, horizon=4, n_windows=3, step_size=2, level=[80], options=BacktestOptions(gap=1, train_size=20)
+    )
     parts = []
     for _, one in frame.groupby("unique_id"):
         for cut in (40 - 5 - 4, 40 - 5 - 2, 40 - 5):
@@ -183,7 +185,7 @@ def test_message_of_too_many_windows_names_series_and_required_length() -> None:
     with pytest.raises(ParameterError, match=r"n_windows=3 .* needs 7 values to learn from and 15 rows after that; .* short"):
         cross_validate([Naive(), SeasonalNaive(season_length=7)], frame, horizon=5, n_windows=3)
     with pytest.raises(ParameterError, match=r"n_windows=2 .* needs 7 values to learn from .* series short has 16 rows"):
-        cross_validate(Conformal(Naive()), frame, horizon=5, n_windows=2, options=Backtest(gap=1))
+        cross_validate(Conformal(Naive()), frame, horizon=5, n_windows=2, options=BacktestOptions(gap=1))
 
 
 def test_every_series_is_in_every_window_by_its_own_end() -> None:
@@ -195,7 +197,7 @@ def test_every_series_is_in_every_window_by_its_own_end() -> None:
 def test_by_calendar_no_series_is_seen_past_a_cutoff_and_none_goes_silently() -> None:
     frame = ragged()
     with pytest.warns(DataWarning, match=r"No window judges some series: D end before its first step") as said:
-        found = cross_validate(WindowMean(window=5), frame, horizon=3, n_windows=4, options=Backtest(align="calendar"))
+        found = cross_validate(WindowMean(window=5), frame, horizon=3, n_windows=4, options=BacktestOptions(align="calendar"))
     assert len(said) == 1
     latest = pd.Timestamp("2024-02-29")
     cutoffs = [latest - pd.Timedelta(days=3 * one) for one in (4, 3, 2, 1)]
@@ -206,16 +208,16 @@ def test_by_calendar_no_series_is_seen_past_a_cutoff_and_none_goes_silently() ->
     assert windows["B"] == cutoffs[:1]  # it ends on the 19th
     assert len(found[(found.unique_id == "B")]) == 2
     new = joined(D("A", 60), D("new", 6, start="2024-02-24"))
-    found = cross_validate(WindowMean(window=3), new, horizon=1, n_windows=4, options=Backtest(align="calendar"))
+    found = cross_validate(WindowMean(window=3), new, horizon=1, n_windows=4, options=BacktestOptions(align="calendar"))
     assert found.groupby("unique_id").cutoff.nunique().to_dict() == {"A": 4, "new": 3}
     with pytest.warns(DataWarning, match="No window judges some series: new"):
-        cross_validate([Naive(), WindowMean(window=6)], new, horizon=1, n_windows=4, options=Backtest(align="calendar"))
+        cross_validate([Naive(), WindowMean(window=6)], new, horizon=1, n_windows=4, options=BacktestOptions(align="calendar"))
 
 
 def test_a_window_wants_what_is_known_ahead_of_all_its_steps() -> None:
     frame = ragged().assign(promo=lambda one: (np.arange(len(one)) % 3 == 0).astype(float))
     columns = {"future": ["promo"]}
-    said_so: dict[str, Any] = {"horizon": 3, "n_windows": 4, "columns": columns, "options": Backtest(align="calendar")}
+    said_so: dict[str, Any] = {"horizon": 3, "n_windows": 4, "columns": columns, "options": BacktestOptions(align="calendar")}
     with pytest.warns(DataWarning, match="No window judges some series: B, D"):
         found = cross_validate(FutureRegression(), frame, **said_so)
     assert found.groupby("unique_id").size().to_dict() == {"A": 12, "C": 12}
@@ -232,7 +234,7 @@ def test_values_after_a_cutoff_do_not_change_the_forecast(how: str, align: str) 
     bands = [Conformal(WindowMean(window=5)), Conformal(Naive(), alias="A", method="adaptive")]
     bands += [Conformal(Naive(), alias="P", pool=True)]
     models = [Naive(), SeasonalNaive(season_length=7), WindowMean(window=5), Mean(), Drift(), *bands]
-    frame, options = noisy(), Backtest(align=align)  # type: ignore[arg-type]
+    frame, options = noisy(), BacktestOptions(align=align)  # type: ignore[arg-type]
     before = cross_validate(models, frame, horizon=3, n_windows=3, level=75, options=options)
     cutoff = before.cutoff.unique()[1]
     later = frame.ds > cutoff
@@ -278,10 +280,10 @@ def test_global_models_cut_series_of_different_ends_at_one_time(model: Forecaste
     cutoff = before.cutoff.min()
     assert before[before.unique_id == "B"].cutoff.unique().tolist() == [cutoff]
     later = frame.assign(y=frame.y.where(frame.ds <= cutoff, 1e4))
-    after = cross_validate([Naive(), model], later, **told, options=Backtest(align="calendar"))
+    after = cross_validate([Naive(), model], later, **told, options=BacktestOptions(align="calendar"))
     names = [name for name in before if name != "y"]
     same(before[names][before.cutoff == cutoff], after[names][after.cutoff == cutoff])
-    own = cross_validate(model, frame, **told, options=Backtest(align="series"))
+    own = cross_validate(model, frame, **told, options=BacktestOptions(align="series"))
     assert own.groupby("unique_id").cutoff.nunique().tolist() == [3, 3]
 
 
@@ -289,11 +291,13 @@ def test_alignment_is_each_series_own_where_nothing_can_leak() -> None:
     frame = joined(D("A", 60), D("B", 52))
     own = cross_validate([Naive(), Mean()], frame, horizon=3)  # local models
     assert own.groupby("unique_id").cutoff.nunique().tolist() == [3, 3]
-    found, by_series = (cross_validate(Pooled(), noisy(), horizon=3, options=Backtest(align=one)) for one in ("auto", "series"))
+    found, by_series = (
+        cross_validate(Pooled(), noisy(), horizon=3, options=BacktestOptions(align=one)) for one in ("auto", "series")
+    )
     same(found, by_series)
 
 
-@pytest.mark.parametrize("wrong", [{"gap": 1}, None, Backtest, "calendar"], ids=str)
+@pytest.mark.parametrize("wrong", [{"gap": 1}, None, BacktestOptions, "calendar"], ids=str)
 def test_options_are_a_backtest(wrong: Any) -> None:
     for call in (cross_validate, compare):
         with pytest.raises(ParameterTypeError, match=r"options is a Backtest object, e\.g\. Backtest\(gap=1\); got"):
@@ -410,21 +414,21 @@ def test_refit() -> None:
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"gap": -1}, {"gap": 1.5}, {"gap": True}, {"size": 0}, {"size": "9"}, {"align": "end"}, {"workers": 0}, {"workers": -2},
-        {"workers": 1.5}, {"seed": -1}, {"seed": 1.5}, {"progress": "yes"},
+        {"gap": -1}, {"gap": 1.5}, {"gap": True}, {"train_size": 0}, {"train_size": "9"}, {"align": "end"}, {"n_jobs": 0}, {"n_jobs": -2},
+        {"n_jobs": 1.5}, {"seed": -1}, {"seed": 1.5}, {"progress": "yes"},
     ],
     ids=str,
 )  # fmt: skip
 def test_options_are_checked_where_they_are_given(wrong: dict[str, Any]) -> None:
     with pytest.raises(ParameterError, match=f"^{next(iter(wrong))} is "):
-        Backtest(**wrong)
+        BacktestOptions(**wrong)
 
 
 @pytest.mark.filterwarnings("ignore:.*lie far outside the history:UserWarning")
 def test_seeds_reach_every_model_that_has_one() -> None:
     frame = noisy()
     models = [Points(), Points(alias="B", seed=5), Naive(), Conformal(Points(), alias="C")]
-    found = cross_validate(models, frame, horizon=2, options=Backtest(seed=3))
+    found = cross_validate(models, frame, horizon=2, options=BacktestOptions(seed=3))
     assert (found.Points == found.B).all()
     assert (found.Points == found.C).all()
     assert (found.Points != cross_validate(models, frame, horizon=2).Points).all()
@@ -439,7 +443,7 @@ def test_two_workers_give_the_bits_of_one() -> None:
     with pytest.warns(DataWarning) as said:
         one = cross_validate(models, frame, horizon=3, level=80)
     with pytest.warns(DataWarning) as again:
-        two = cross_validate(models, frame, horizon=3, level=80, options=Backtest(workers=2))
+        two = cross_validate(models, frame, horizon=3, level=80, options=BacktestOptions(n_jobs=2))
     same(one, two)
     assert [str(each.message) for each in said] == [str(each.message) for each in again]
     assert len(said) == 1
@@ -482,13 +486,13 @@ def test_functions_of_the_evaluation_reach_the_processes_of_any_backend() -> Non
     wanted = cross_validate(models, frame, horizon=2)
     for backend in ("loky", "multiprocessing"):
         with joblib.parallel_config(backend=backend):
-            same(cross_validate(models, frame, horizon=2, options=Backtest(workers=2)), wanted)
+            same(cross_validate(models, frame, horizon=2, options=BacktestOptions(n_jobs=2)), wanted)
 
 
 @pytest.mark.slow
 def test_model_that_kills_its_worker_is_an_error() -> None:
     with pytest.raises(TrainingError, match=r"^LastValue: its worker process ended with exit status 3\."):
-        cross_validate([Naive(), LastValue(how="exit")], noisy(), horizon=2, options=Backtest(workers=2))
+        cross_validate([Naive(), LastValue(how="exit")], noisy(), horizon=2, options=BacktestOptions(n_jobs=2))
 
 
 @pytest.mark.parametrize("workers", [None, 2])
@@ -497,13 +501,13 @@ def test_a_bar_counts_windows_in_one_process_and_models_in_several(
 ) -> None:
     frame, models = P(3, 60), [Naive(), LastValue(pause=0.1)]
     screen = opened(monkeypatch)
-    cross_validate(models, frame, horizon=2, options=Backtest(workers=workers))
+    cross_validate(models, frame, horizon=2, options=BacktestOptions(n_jobs=workers))
     said = screen.getvalue()
     assert ("models: 100%" if workers else "windows: 100%") in said
     assert ("2/2 [" if workers else "4/6 [") in said
     assert "<00:0" in said
     screen = opened(monkeypatch)
-    cross_validate(models, frame, horizon=2, options=Backtest(workers=workers, progress=False))
+    cross_validate(models, frame, horizon=2, options=BacktestOptions(n_jobs=workers, progress=False))
     assert screen.getvalue() == ""
 
 
@@ -511,7 +515,7 @@ def test_no_bar_outside_a_terminal_unless_asked_for(capsys: pytest.CaptureFixtur
     frame = P(2, 30)
     cross_validate([Naive(), LastValue(pause=0.3)], frame, horizon=2)
     assert capsys.readouterr() == ("", "")
-    cross_validate(Naive(), frame, horizon=2, options=Backtest(progress=True))
+    cross_validate(Naive(), frame, horizon=2, options=BacktestOptions(progress=True))
     said = capsys.readouterr()
     assert said.out == ""
     assert "windows: 100%" in said.err

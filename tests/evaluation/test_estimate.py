@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from deepforecast import Backtest, Naive, compare, param
+from deepforecast import BacktestOptions, Naive, compare, param
 from deepforecast.core import threads
 from deepforecast.core.parallel import map_chunks
 from deepforecast.data.cutoffs import Plan
@@ -164,7 +164,7 @@ def test_a_long_run_is_announced_where_progress_is_asked_for(
 ) -> None:
     for progress, said in ((True, "compare: 1 models, 2 windows, 12 series: about 3 min\n"), (None, ""), (False, "")):
         monkeypatch.setattr(sys.modules[compare.__module__], "seconds_to_run", lambda *_, **__: exactly(200.0))
-        compare([Naive()], FRAME, horizon=4, n_windows=2, options=Backtest(progress=progress))
+        compare([Naive()], FRAME, horizon=4, n_windows=2, options=BacktestOptions(progress=progress))
         found = capsys.readouterr()
         assert found.out == ""
         assert found.err.partition("windows:")[0].strip("\r") == said
@@ -177,7 +177,7 @@ def test_time_is_told_in_the_unit_that_suits(seconds: float, told: str, capsys: 
 
 
 def test_a_short_run_is_not_announced(capsys: pytest.CaptureFixture[str]) -> None:
-    board = compare([Naive()], FRAME, horizon=4, n_windows=2, options=Backtest(progress=True))
+    board = compare([Naive()], FRAME, horizon=4, n_windows=2, options=BacktestOptions(progress=True))
     assert "compare:" not in capsys.readouterr().err
     assert board.settings["estimate_seconds"] < 30
 

@@ -146,7 +146,7 @@ def test_plots_put_the_best_on_top(usual: Leaderboard) -> None:
     away = usual.table.iloc[:3].set_index("model")["coverage-80-distance"]
     assert order("coverage-80") == away.sort_values().index.tolist()
     figure = usual.plot("mase", backend="plotly")
-    assert figure.layout.yaxis.ticktext[-1].startswith(usual.best)
+    assert figure.layout.yaxis.ticktext[-1].startswith(usual.best_name)
     with pytest.raises(ParameterError, match=r"got mse\. There are: mase, rmsse"):
         usual.plot("mse")
 
@@ -268,7 +268,7 @@ def test_a_metric_that_is_best_high_is_ranked_and_drawn_so() -> None:
     assert found.table["rank"].tolist() == mae.table["rank"].tolist()
     assert found.table["closeness"].tolist() == pytest.approx((-mae.table["mae"]).tolist())
     ticks = found.plot().axes[0].get_yticklabels()
-    assert ticks[-1].get_text().startswith(found.best)
+    assert ticks[-1].get_text().startswith(found.best_name)
 
 
 def test_as_many_levels_as_anybody_wants() -> None:
@@ -301,7 +301,7 @@ class Wild(LastValue):
 def test_series_too_high_and_too_low_do_not_cancel() -> None:
     found = compare([Wild(), Naive()], up_and_down(1.0), horizon=4, n_windows=2, metrics=["bias", "mae"])
     assert dict(zip(found.table["model"], found.table["bias"], strict=True)) == {"Naive": -2.5, "Wild": 0}
-    assert found.best == "Naive"
+    assert found.best_name == "Naive"
     assert found.table["rank"].tolist() == [1.0, 2.0]
     assert found.table["bias-distance"].tolist() == pytest.approx(found.table["mae"].tolist())
     said = str(found).replace("\n  ", " ")

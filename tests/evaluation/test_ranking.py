@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from deepforecast import Backtest, Conformal, LinearModel, Naive, SeasonalNaive, compare
+from deepforecast import BacktestOptions, Conformal, LinearModel, Naive, SeasonalNaive, compare
 from deepforecast.errors import DataError, DataWarning
 from deepforecast.evaluation.leaderboard import Leaderboard
 
@@ -87,7 +87,7 @@ def test_series_too_short_for_the_model_are_not_tried_again(backtests: list[str]
 
 
 def test_series_too_short_for_any_calibration_are_ranked() -> None:
-    options = {"horizon": 10, "n_windows": 1, "level": 80, "metrics": "mae", "options": Backtest(align="series")}
+    options = {"horizon": 10, "n_windows": 1, "level": 80, "metrics": "mae", "options": BacktestOptions(align="series")}
     found, messages = board([Naive(), LinearModel()], monthly(22), **options)
     assert rows(found)["LinearModel"]["error"] == ""
     assert len(messages) == 1
@@ -109,7 +109,7 @@ def backtests(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_a_failure_of_another_kind_stays_one(backtests: list[str]) -> None:
-    found, _ = board([Naive(), LinearModel(windows=["mean_500"])], monthly())
+    found, _ = board([Naive(), LinearModel(lag_transforms=["mean_500"])], monthly())
     assert backtests == ["Naive", "LinearModel"]
     assert "mean_500 needs" in rows(found)["LinearModel"]["error"]
     assert np.isnan(rows(found)["LinearModel"]["mase"])

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from deepforecast import Backtest, Drift, Mean, Naive, SeasonalNaive, WindowMean, compare
+from deepforecast import BacktestOptions, Drift, Mean, Naive, SeasonalNaive, WindowMean, compare
 from deepforecast.errors import DataWarning, ParameterTypeError, SaveError
 from deepforecast.evaluation.leaderboard import Leaderboard
 from deepforecast.evaluation.metrics import Metric
@@ -87,7 +87,7 @@ def reading(found: Leaderboard) -> Page:
 
 @pytest.fixture(scope="module")
 def usual() -> Leaderboard:
-    return board(Naive(), SeasonalNaive(), Mean(), LastValue(how="fit"), level=[50, 80], options=Backtest(seed=7))
+    return board(Naive(), SeasonalNaive(), Mean(), LastValue(how="fit"), level=[50, 80], options=BacktestOptions(seed=7))
 
 
 @pytest.fixture(scope="module")
@@ -267,12 +267,12 @@ def test_the_same_board_is_the_same_page(usual: Leaderboard, tmp_path: Path) -> 
 def test_reports_of_equal_runs_differ_in_times_and_date_only(usual: Leaderboard, how: str) -> None:
     frame = FRAME.sample(frac=1, random_state=0) if how == "shuffled" else FRAME
     models = [Naive(), SeasonalNaive(), Mean(), LastValue(how="fit")]
-    options = Backtest(seed=7, workers=2 if how == "on workers" else None)
+    options = BacktestOptions(seed=7, n_jobs=2 if how == "on workers" else None)
     again = board(*models, frame=frame, level=[50, 80], options=options)
 
     def timeless(found: Leaderboard) -> str:
         table = found.table.assign(fit_seconds=1.0, predict_seconds=1.0, peak_mb=1.0)
-        gone = dict.fromkeys(("made", "seconds", "estimate_seconds", "workers"), "")
+        gone = dict.fromkeys(("made", "seconds", "estimate_seconds", "n_jobs"), "")
         return page(replace(found, table=table, settings={**found.settings, **gone}))
 
     assert timeless(usual) == timeless(again)

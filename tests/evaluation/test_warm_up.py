@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from numba.core import event
 
-from deepforecast import MLP, AutoETS, Backtest, Conformal, Naive, Study, compare, param, tune
+from deepforecast import MLP, AutoETS, BacktestOptions, Conformal, Naive, TuningOptions, compare, param, tune
 from deepforecast.benchmark import job
 from deepforecast.benchmark.data import prepare
 from deepforecast.benchmark.suite import Entry, Suite, Task
@@ -163,7 +163,7 @@ def test_failed_warm_up_fails_no_model(caplog: pytest.LogCaptureFixture) -> None
 @pytest.mark.slow
 def test_each_worker_process_warms_up_its_models(tmp_path: Path) -> None:
     models = [Compiling(alias=alias, log=str(tmp_path / alias)) for alias in "AB"]
-    compare(models, FRAME[:48], horizon=3, n_windows=2, options=Backtest(workers=2))
+    compare(models, FRAME[:48], horizon=3, n_windows=2, options=BacktestOptions(n_jobs=2))
     for alias in "AB":
         lines = (tmp_path / alias).read_text().splitlines()
         assert str(os.getpid()) not in {line.split()[0] for line in lines}
@@ -173,7 +173,7 @@ def test_each_worker_process_warms_up_its_models(tmp_path: Path) -> None:
 def test_trials_of_tune_are_timed_without_compilation(tmp_path: Path) -> None:
     log = tmp_path / "log"
     model = Compiling(horizon=3, log=str(log))
-    tune(model, FRAME, n_trials=2, options=Study(n_windows=2, space={"pause": [0.0, 1e-6]}))
+    tune(model, FRAME, n_trials=2, options=TuningOptions(n_windows=2, space={"pause": [0.0, 1e-6]}))
     means = [fit.mean() for fit in values(log)]
     assert means[0] < 50
     assert min(means[2:]) > 50
@@ -191,7 +191,9 @@ def test_every_model_can_be_warmed_up(name: str, caplog: pytest.LogCaptureFixtur
 
 
 def test_warm_up_of_a_network_runs_nothing_of_the_users() -> None:
-    model = MLP(horizon=3, max_epochs=5, validation=3, patience=2, trainer={"callbacks": [object()]}, checkpoint_dir="folder")
+    model = MLP(
+        horizon=3, max_epochs=5, validation_size=3, patience=2, trainer={"callbacks": [object()]}, checkpoint_dir="folder"
+    )
     (cheap,) = module._cheap_models(Conformal(model))
     assert (cheap.max_steps, cheap.trainer, cheap.checkpoint_dir) == (1, None, None)
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 NET: dict[str, Any] = {"input_size": 14, "max_steps": 4, "batch_size": 16, "seed": 3}
-RECURRENT = {**NET, "hidden_size": 8, "decoder_size": 8, "beside": [8]}
+RECURRENT = {**NET, "hidden_size": 8, "decoder_size": 8, "skip_hidden_sizes": [8]}
 ATTENTION = {**NET, "hidden_size": 8}
 TRANSFORMER = {**NET, "d_model": 8, "n_heads": 2, "n_layers": 1}
-TREES: dict[str, Any] = {"n_trees": 6, "min_rows": 3}
+TREES: dict[str, Any] = {"n_estimators": 6, "min_child_samples": 3}
 HEADS = (
     *("point", "normal", "student_t", "laplace", "lognormal", "negative_binomial", "poisson"),
     *("zero_inflated", "tweedie", "mixture", "implicit_quantile", "bins"),
@@ -39,7 +39,7 @@ CONFIGURATIONS = {
             hidden_size=8,
             head=head,
             output="autoregressive",
-            teacher="linear",
+            teacher_forcing="linear",
         )
         for head in HEADS
         if head not in ("implicit_quantile", "zero_inflated", "tweedie")
@@ -49,7 +49,7 @@ CONFIGURATIONS = {
         for loss in ("mse", "huber", "mase", "smape", "owa")
     },
     **{
-        f"MLP scaled by {scaler}": case("MLP", "daily", NET, hidden=[8], scaler=scaler)
+        f"MLP scaled by {scaler}": case("MLP", "daily", NET, hidden_sizes=[8], scaler=scaler)
         for scaler in (
             "robust",
             "min_max",
@@ -62,26 +62,26 @@ CONFIGURATIONS = {
         )
     },
     "MLP scaled by series": case(
-        "MLP", "covariates", NET, hidden=[8], scale_by="series", activation="gelu"
+        "MLP", "covariates", NET, hidden_sizes=[8], scaler_scope="series", activation="gelu"
     ),
     "MLP scaled by panel": case(
-        "MLP", "covariates", NET, hidden=[8, 8], scale_by="panel", activation="silu"
+        "MLP", "covariates", NET, hidden_sizes=[8, 8], scaler_scope="panel", activation="silu"
     ),
     "MLP bounded": case(
-        "MLP", "counts", NET, hidden=[8], bounds=(0, None), calendar=None, draw="series"
+        "MLP", "counts", NET, hidden_sizes=[8], bounds=(0, None), calendar=None, sample_by="series"
     ),
-    "MLP quantiles": case("MLP", "daily", NET, hidden=[8], quantiles=[0.1, 0.5, 0.9], point="mean"),
+    "MLP quantiles": case("MLP", "daily", NET, hidden_sizes=[8], quantiles=[0.1, 0.5, 0.9], point="mean"),
     "MLP validated": case(
-        "MLP", "daily", NET, hidden=[8], validation=3, validate_every=1, patience=2, max_steps=8
+        "MLP", "daily", NET, hidden_sizes=[8], validation_size=3, validate_every=1, patience=2, max_steps=8
     ),
     "MLP epochs": case(
-        "MLP", "daily", NET, hidden=[8], max_steps="auto", max_epochs=2, schedule="cosine"
+        "MLP", "daily", NET, hidden_sizes=[8], max_steps="auto", max_epochs=2, lr_schedule="cosine"
     ),
     "MLP averaged": case(
-        "MLP", "daily", NET, hidden=[8], average=0.5, accumulate=2, clip_value=0.1, grad_clip=None
+        "MLP", "daily", NET, hidden_sizes=[8], ema_decay=0.5, accumulate_grad_batches=2, clip_value=0.1, gradient_clip_val=None
     ),
     "MLP constant rate": case(
-        "MLP", "daily", NET, hidden=[8], schedule="constant", weight_decay=0.1, recent=9
+        "MLP", "daily", NET, hidden_sizes=[8], lr_schedule="constant", weight_decay=0.1, recent_windows=9
     ),
     "LSTM two layers": case(
         "LSTM",
@@ -94,10 +94,10 @@ CONFIGURATIONS = {
         bidirectional=True,
     ),
     "GRU rms": case(
-        "GRU", "daily", RECURRENT, n_layers=2, normalization="rms", beside=None, decoder_layers=2
+        "GRU", "daily", RECURRENT, n_layers=2, normalization="rms", skip_hidden_sizes=None, decoder_layers=2
     ),
     "RNN batch": case(
-        "RNN", "daily", RECURRENT, normalization="batch", nonlinearity="relu", decoder_layers=0
+        "RNN", "daily", RECURRENT, normalization="batch", activation="relu", decoder_layers=0
     ),
     "LSTM bins by beam": case(
         "LSTM",
@@ -127,25 +127,25 @@ CONFIGURATIONS = {
         head="normal",
         output="autoregressive",
         decoding="greedy",
-        teacher="free",
+        teacher_forcing="free",
     ),
     **{
         f"Seq2Seq {score} attention": case("Seq2Seq", "covariates", ATTENTION, attention=score)
         for score in ("additive", "dot", "scaled_dot", "location", "cosine", "gaussian")
     },
     "Seq2Seq without attention": case(
-        "Seq2Seq", "daily", ATTENTION, attention=None, teacher="inverse_sigmoid"
+        "Seq2Seq", "daily", ATTENTION, attention=None, teacher_forcing="inverse_sigmoid"
     ),
     "Seq2Seq convolutional": case(
-        "Seq2Seq", "daily", ATTENTION, encoder="convolutional", positions=True
+        "Seq2Seq", "daily", ATTENTION, encoder="convolutional", positional_encoding=True
     ),
     "Seq2Seq input feeding": case(
-        "Seq2Seq", "daily", ATTENTION, input_feeding=True, separate=True, start="learned"
+        "Seq2Seq", "daily", ATTENTION, input_feeding=True, separate_values=True, start_value="learned"
     ),
     "Seq2Seq local": case(
-        "Seq2Seq", "daily", ATTENTION, window=3, learned_temperature=True, self_attention=True
+        "Seq2Seq", "daily", ATTENTION, attention_window=3, learned_scale=True, self_attention=True
     ),
-    "Seq2Seq hard": case("Seq2Seq", "daily", ATTENTION, hard=True, head="student_t", cell="gru"),
+    "Seq2Seq hard": case("Seq2Seq", "daily", ATTENTION, hard_attention=True, head="student_t", cell="gru"),
     "Seq2Seq two layers": case(
         "Seq2Seq",
         "covariates",
@@ -160,7 +160,7 @@ CONFIGURATIONS = {
         f"Transformer {positions} positions, {output}": case(
             *("Transformer", "covariates" if output == "direct" else "daily"),
             TRANSFORMER,
-            positions=positions,
+            positional_encoding=positions,
             output=output,
             patch_length=1,
         )
@@ -183,7 +183,7 @@ CONFIGURATIONS = {
         TRANSFORMER,
         normalization="batch",
         dropout=0.1,
-        feedforward=12,
+        dim_feedforward=12,
         encoder_layers=2,
         head="mixture",
     ),
@@ -192,18 +192,18 @@ CONFIGURATIONS = {
         "daily",
         TRANSFORMER,
         output="autoregressive",
-        teacher="linear",
+        teacher_forcing="linear",
         decoder_layers=2,
         head="normal",
     ),
     "NBEATS interpretable": case(
-        "NBEATS", "daily", NET, stacks=["trend", "season"], blocks=2, hidden=[8, 8], degree=3
+        "NBEATS", "daily", NET, stacks=["trend", "season"], blocks=2, hidden_sizes=[8, 8], degree=3
     ),
-    "NBEATS generic": case("NBEATS", "covariates", NET, blocks=2, hidden=[8], head="normal"),
-    "DLinear kernel": case("DLinear", "covariates", NET, kernel=5, head="laplace"),
+    "NBEATS generic": case("NBEATS", "covariates", NET, blocks=2, hidden_sizes=[8], head="normal"),
+    "DLinear kernel": case("DLinear", "covariates", NET, moving_average=5, head="laplace"),
     "NLinear point": case("NLinear", "covariates", NET, head="point", loss="mse"),
     "NeuralProphet networks": case(
-        "NeuralProphet", "covariates", NET, hidden=[8], growth="linear", events="EVENTS"
+        "NeuralProphet", "covariates", NET, hidden_sizes=[8], growth="linear", events="EVENTS"
     ),
     "NeuralProphet trend only": case(
         "NeuralProphet", "daily", NET, input_size=0, head="normal", n_changepoints=3
@@ -219,14 +219,14 @@ CONFIGURATIONS = {
     **{
         f"{model} features": case(
             *(model, "covariates"),
-            TREES if model != "CatBoost" else {"n_trees": 6},
+            TREES if model != "CatBoost" else {"n_estimators": 6},
             lags=[1, 2, 7],
-            windows=["mean_7", "std_7@2", "ewm_0.3"],
+            lag_transforms=["mean_7", "std_7@2", "ewm_0.3"],
             fourier=2,
             time_index=True,
-            identity=True,
+            series_id=True,
             past_lags=[1, 2],
-            future_rows=[-1, 0, 1],
+            future_lags=[-1, 0, 1],
         )
         for model in ("LightGBM", "XGBoost", "CatBoost")
     },
@@ -234,11 +234,11 @@ CONFIGURATIONS = {
         "LightGBM",
         "daily",
         TREES,
-        early_stopping=2,
-        validation=6,
-        row_share=0.8,
-        column_share=0.7,
-        penalty=0.5,
+        early_stopping_rounds=2,
+        validation_size=6,
+        subsample=0.8,
+        colsample_bytree=0.7,
+        reg_lambda=0.5,
         half_life=20.0,
     ),
     "LightGBM quantiles": case(
@@ -247,8 +247,8 @@ CONFIGURATIONS = {
     "LightGBM counts": case(
         "LightGBM", "counts", TREES, bounds=(0, None), differences=None, scale=False
     ),
-    "LightGBM log": case("LightGBM", "daily", TREES, power="log", detrend=True),
-    "LinearModel Box-Cox": case("LinearModel", "monthly", power="box_cox", fourier=2, ridge=0.5),
+    "LightGBM log": case("LightGBM", "daily", TREES, transform="log", detrend=True),
+    "LinearModel Box-Cox": case("LinearModel", "monthly", transform="box_cox", fourier=2, ridge=0.5),
     "LinearModel differences": case("LinearModel", "daily", differences=[1, 7], holidays="DE"),
     "LinearModel by series": case(
         "LinearModel", "covariates", per_series=True, detrend=True, calendar=None
@@ -275,7 +275,7 @@ CONFIGURATIONS = {
         for season in (None, "additive", "multiplicative")
         if (error, season) != ("additive", "multiplicative")
     },
-    "ETS Box-Cox": case("ETS", "monthly", box_cox="auto", seasonal="additive", bounds="admissible"),
+    "ETS Box-Cox": case("ETS", "monthly", box_cox="auto", seasonal="additive", parameter_bounds="admissible"),
     "ETS simple start": case(
         "ETS", "monthly", initial="simple", seasonal="additive", alpha=0.2, gamma=0.1
     ),
@@ -298,7 +298,7 @@ CONFIGURATIONS = {
     "AutoARIMA seasonal": case("AutoARIMA", "monthly", max_p=2, max_q=2, criterion="bic"),
     "AutoARIMA regressors": case("AutoARIMA", "covariates", season_length=1, max_p=2, max_q=1),
     "UnobservedComponents season": case(
-        "UnobservedComponents", "monthly", level="local level", iterations=20
+        "UnobservedComponents", "monthly", level="local level", max_iter=20
     ),
     "UnobservedComponents waves": case(
         "UnobservedComponents",
@@ -307,13 +307,13 @@ CONFIGURATIONS = {
         trigonometric=[7],
         harmonics=2,
         autoregressive=1,
-        iterations=20,
+        max_iter=20,
     ),
     "MSTL regressors": case("MSTL", "covariates", season_length=7, seasonal_degree=1),
     "Croston sba": case("Croston", "counts", variant="sba"),
     "Croston optimized": case("Croston", "counts", variant="optimized"),
     "TSB counts": case("TSB", "counts", alpha_size=0.2, alpha_probability=0.1),
-    "ADIDA block": case("ADIDA", "counts", block=3),
+    "ADIDA block": case("ADIDA", "counts", aggregation=3),
     "IMAPA counts": case("IMAPA", "counts"),
     "Theta three": case("Theta", "monthly", theta=3.0, decomposition="additive"),
     "AutoTheta monthly": case("AutoTheta", "monthly", objective="squares", criterion="aicc"),
@@ -336,7 +336,7 @@ CONFIGURATIONS = {
     ),
     "Prophet hourly": case("Prophet", "hourly", n_changepoints=3),
     "LightGBM hourly": case("LightGBM", "hourly", TREES),
-    "MLP hourly": case("MLP", "hourly", NET, hidden=[8]),
+    "MLP hourly": case("MLP", "hourly", NET, hidden_sizes=[8]),
     "AutoETS hourly": case("AutoETS", "hourly"),
     "SeasonalNaive conformal": case("SeasonalNaive", "daily", intervals="conformal"),
     "LinearModel conformal": case("LinearModel", "covariates", intervals="conformal"),
@@ -344,9 +344,9 @@ CONFIGURATIONS = {
         "LightGBM", "daily", TREES, intervals="conformal", strategy="direct"
     ),
     "AutoETS conformal": case("AutoETS", "missing", intervals="conformal", season_length=4),
-    "MLP conformal": case("MLP", "daily", NET, hidden=[8], intervals="conformal"),
+    "MLP conformal": case("MLP", "daily", NET, hidden_sizes=[8], intervals="conformal"),
     "Conformal adaptive": case(
-        "Conformal", "daily", model=("Drift", {}), method="adaptive", rate=0.1
+        "Conformal", "daily", model=("Drift", {}), method="adaptive", adaptation_rate=0.1
     ),
     "Conformal regression": case(
         "Conformal", "covariates", model=("LinearModel", {}), n_windows=4, pool=True

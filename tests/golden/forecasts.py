@@ -232,7 +232,7 @@ def search() -> Arrays:
     """Trials of two short searches."""
     from deepforecast import MLP, LinearModel, tune
 
-    models = {"regression": LinearModel(), "network": MLP(**{**NET, "hidden": [8]})}
+    models = {"regression": LinearModel(), "network": MLP(**{**NET, "hidden_sizes": [8]})}
     panel, arrays = data("daily"), Arrays()
     for label, model in models.items():
         result = tune(model, panel.history, horizon=HORIZON, n_trials=3)

@@ -96,15 +96,15 @@ def test_every_call_gives_the_same_bits_under_the_callers_defaults(
     ("kind", "given"),
     [
         (LSTM, {"head": "bins", "output": "autoregressive", "decoding": "greedy"}),
-        (MLP, {"head": "student_t", "scale_by": "series", "scaler": "robust", "hidden": [8]}),
+        (MLP, {"head": "student_t", "scaler_scope": "series", "scaler": "robust", "hidden_sizes": [8]}),
         (
             MLP,
             {
                 "head": "laplace",
-                "average": 0.9,
-                "validation": 10,
+                "ema_decay": 0.9,
+                "validation_size": 10,
                 "learning_rate": "find",
-                "hidden": [8],
+                "hidden_sizes": [8],
             },
         ),
         (DLinear, {"scaler": "level", "trainer": {"log_every_n_steps": 1}}),
@@ -144,7 +144,7 @@ def test_a_users_own_trainer_under_the_callers_defaults() -> None:
     import pytorch_lightning as pl
 
     def trained() -> Any:
-        model = DLinear(**SMALL, validation=10)
+        model = DLinear(**SMALL, validation_size=10)
         module, data = model.lightning_module(FRAME), model.datamodule(FRAME)
         trainer = pl.Trainer(max_steps=3, accelerator="cpu", logger=False, enable_checkpointing=False,
                              enable_progress_bar=False, enable_model_summary=False)  # fmt: skip

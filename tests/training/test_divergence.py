@@ -66,7 +66,7 @@ def test_a_loss_that_is_not_finite_at_the_last_step_is_an_error(
 def test_any_number_of_losses_that_recover_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
     break_losses(monkeypatch, {55, 155, 255, 355, 455, 515})
     with pytest.warns(TrainingWarning, match=r"^60 of 600 training steps were undone"):
-        model = MLP(**SMALL, hidden=[8], max_steps=600).fit(FRAME)
+        model = MLP(**SMALL, hidden_sizes=[8], max_steps=600).fit(FRAME)
     assert np.isfinite(model.predict().MLP).all()
 
 
@@ -76,7 +76,7 @@ def test_steps_lost_to_losses_that_recover_are_warned_of_once(
 ) -> None:
     break_losses(monkeypatch, {26, 47})
     with pytest.warns(TrainingWarning, match=r"^20 of 60 training steps.* at 0.25 times") as warned:
-        model = make(max_steps=60, schedule="constant", warmup=0.0).fit(FRAME)
+        model = make(max_steps=60, lr_schedule="constant", warmup=0.0).fit(FRAME)
     assert len(warned) == 1
     report = model.training_report_
     np.testing.assert_allclose(report.rate / report.rate[0], [1.0] * 30 + [0.5] * 20 + [0.25] * 10)
@@ -97,9 +97,9 @@ def test_a_first_loss_that_is_not_finite_is_an_error_that_names_the_scaler(
 def test_a_network_whose_every_step_was_undone_is_an_error() -> None:
     """The loss is finite, but so large from the first steps on that no trained weights are left."""
     given: dict[str, Any] = {
-        "schedule": "constant",
+        "lr_schedule": "constant",
         "warmup": 0.0,
-        "grad_clip": None,
+        "gradient_clip_val": None,
         "head": "point",
         "loss": "mse",
     }
@@ -127,10 +127,10 @@ def test_ctrl_c_keeps_the_last_good_weights(monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setattr(Guard, "stepped", interrupt)
     with pytest.warns(TrainingWarning) as warned:
-        model = lstm(max_steps=60, schedule="constant", warmup=0.0).fit(FRAME)
+        model = lstm(max_steps=60, lr_schedule="constant", warmup=0.0).fit(FRAME)
     assert [str(one.message).partition(" ")[0] for one in warned] == ["Training", "6"]
     monkeypatch.undo()
-    assert same(model, lstm(max_steps=10, schedule="constant", warmup=0.0).fit(FRAME))
+    assert same(model, lstm(max_steps=10, lr_schedule="constant", warmup=0.0).fit(FRAME))
 
 
 def test_fine_tuning_that_diverges_leaves_the_model_as_it_was(
@@ -178,7 +178,7 @@ def test_a_diverged_network_is_a_failed_row_and_a_failed_trial(
     )
     break_losses(monkeypatch, range(15, 21))  # the second trial of one window of 10 steps
     with pytest.warns(TrainingWarning, match="1 of 3 trials failed, the first: TrainingError"):
-        found = tune(MLP(**{**SMALL, "max_steps": 10}, hidden=[8]), FRAME, n_trials=3)
+        found = tune(MLP(**{**SMALL, "max_steps": 10}, hidden_sizes=[8]), FRAME, n_trials=3)
     trials = pd.DataFrame(found.trials)
     assert trials.state.value_counts().to_dict() == {"complete": 2, "failed": 1}
 

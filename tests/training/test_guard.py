@@ -39,10 +39,10 @@ def held_out(model: Any, frame: pd.DataFrame) -> float:
 # -- the best weights -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("given", [{}, {"average": 0.9}], ids=["plain", "average"])
+@pytest.mark.parametrize("given", [{}, {"ema_decay": 0.9}], ids=["plain", "ema_decay"])
 def test_the_best_weights_on_validation_are_kept_where_the_last_are_worse(given: dict[str, Any]) -> None:
-    model = MLP(**SMALL, hidden=[32], max_steps=60, learning_rate=0.02, schedule="constant", validation=12,
-                validate_every=5, recent=20, **given)  # fmt: skip
+    model = MLP(**SMALL, hidden_sizes=[32], max_steps=60, learning_rate=0.02, lr_schedule="constant", validation_size=12,
+                validate_every=5, recent_windows=20, **given)  # fmt: skip
     report = model.fit(noise()).training_report_
     kept, values = report[report.kept], report.validation.dropna()
     assert values.iloc[-1] > 1.05 * values.min()
@@ -57,15 +57,15 @@ def test_validation_rows_are_the_last_and_not_learned_from() -> None:
     changed = FRAME.copy()
     ends = changed.groupby("unique_id").cumcount(ascending=False) < 10
     changed.loc[ends, "y"] *= 3
-    one, other = (lstm(validation=10, validate_every=100).fit(frame) for frame in (FRAME, changed))
+    one, other = (lstm(validation_size=10, validate_every=100).fit(frame) for frame in (FRAME, changed))
     assert one.training_report_.loss.equals(other.training_report_.loss)
     assert same(one, other)
     assert one.training_report_.validation.iloc[-1] != other.training_report_.validation.iloc[-1]
 
 
 def test_patience_ends_after_so_many_looks_without_a_better_one() -> None:
-    model = MLP(**SMALL, hidden=[32], max_steps=400, learning_rate=0.02, schedule="constant", validation=12, validate_every=5,
-                patience=3, recent=20)  # fmt: skip
+    model = MLP(**SMALL, hidden_sizes=[32], max_steps=400, learning_rate=0.02, lr_schedule="constant", validation_size=12, validate_every=5,
+                patience=3, recent_windows=20)  # fmt: skip
     report = model.fit(noise()).training_report_
     assert model.stopped_ == "no better on validation"
     assert len(report) < 400
@@ -76,12 +76,12 @@ def test_patience_ends_after_so_many_looks_without_a_better_one() -> None:
 def test_a_loss_that_is_no_number_on_validation_is_not_the_best(monkeypatch: pytest.MonkeyPatch) -> None:
     values: Iterator[float] = iter([math.nan, 2.0, 1.0, 3.0])
     monkeypatch.setattr(room, "held_out_loss", lambda *_: next(values))
-    report = lstm(max_steps=20, validation=10, validate_every=5).fit(FRAME).training_report_
+    report = lstm(max_steps=20, validation_size=10, validate_every=5).fit(FRAME).training_report_
     assert report.step[report.kept].tolist() == [15]
 
 
 @pytest.mark.parametrize(
-    ("given", "said"), [({"patience": 3}, "Say validation= too"), ({"validation": 89}, "89 of at most 90")]
+    ("given", "said"), [({"patience": 3}, "Say validation_size= too"), ({"validation_size": 89}, "89 of at most 90")]
 )
 def test_validation_that_cannot_be(given: dict[str, Any], said: str) -> None:
     with pytest.raises(ParameterError, match=said):
@@ -93,14 +93,14 @@ def test_validation_that_cannot_be(given: dict[str, Any], said: str) -> None:
 
 def test_the_average_is_that_of_the_weights_after_each_step() -> None:
     """By hand: from fits that end after 1, 2, ... steps of the same schedule."""
-    given: dict[str, Any] = {**SMALL, "head": "point", "schedule": "constant", "warmup": 0.0}
+    given: dict[str, Any] = {**SMALL, "head": "point", "lr_schedule": "constant", "warmup": 0.0}
     path = [weights(DLinear(**given, max_steps=steps).fit(FRAME)) for steps in range(1, 5)]
     begin = weights(DLinear(**given, max_steps=1, learning_rate=1e-30).fit(FRAME))
     mean = begin
     for done, now in enumerate(path, start=1):
         decay = min(0.25, (done + 1) / (done + 10))
         mean = {name: decay * mean[name] + (1 - decay) * now[name] for name in mean}
-    found = weights(DLinear(**given, max_steps=4, average=0.25).fit(FRAME))
+    found = weights(DLinear(**given, max_steps=4, ema_decay=0.25).fit(FRAME))
     for name, value in found.items():
         np.testing.assert_allclose(value, mean[name], rtol=1e-4, atol=1e-6)
     assert max(np.abs(found[name] - path[-1][name]).max() for name in found) > 1e-4
@@ -127,7 +127,13 @@ def test_learning_rate_much_too_large(kind: Any, rate: float) -> None:
 
 
 def test_a_loss_that_blows_up_goes_back_to_the_last_good_weights_at_half_the_rate() -> None:
-    given: dict[str, Any] = {"schedule": "constant", "warmup": 0.0, "grad_clip": None, "head": "point", "loss": "mse"}
+    given: dict[str, Any] = {
+        "lr_schedule": "constant",
+        "warmup": 0.0,
+        "gradient_clip_val": None,
+        "head": "point",
+        "loss": "mse",
+    }
     with pytest.warns(TrainingWarning, match=r"40 of 100 training steps were undone.* at 0.0625 times") as warned:
         report = lstm(**given, learning_rate=0.5, max_steps=100).fit(FRAME).training_report_
     assert len(warned) == 1
@@ -154,7 +160,7 @@ def test_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_told_to_stop_with_the_best_so_far() -> None:
     seen: list[tuple[float, int]] = []
     monitor = Monitor(lambda value, step: seen.append((value, step)), stop_when=stopping(13))
-    model = watched(lstm(validation=10, validate_every=5), monitor)
+    model = watched(lstm(validation_size=10, validate_every=5), monitor)
     assert model.stopped_ == "told to stop"
     assert len(model.training_report_) == 13
     assert [step for _, step in seen] == [5, 10]
@@ -170,7 +176,7 @@ def test_epochs_are_passes_over_all_windows() -> None:
 
 
 def test_report_of_a_run() -> None:
-    model = lstm(validation=10, validate_every=10, accumulate=2, max_steps=25).fit(FRAME)
+    model = lstm(validation_size=10, validate_every=10, accumulate_grad_batches=2, max_steps=25).fit(FRAME)
     report = model.training_report_
     assert report.columns.tolist() == ["step", "loss", "rate", "gradient_norm", "seconds", "validation", "kept"]
     assert report.step.tolist() == list(range(1, 26))
@@ -185,7 +191,7 @@ def test_rows_held_out_of_short_series_are_no_targets() -> None:
     """Where a series is hardly longer than the horizon, its windows reach into the rows held out: as nothing known."""
     frame = generate(3, 20, seed=1)
     moved = frame.assign(y=frame.y + 500.0 * (frame.groupby("unique_id").cumcount() >= 14))
-    given = {"horizon": 14, "hidden": [8], "max_steps": 5, "validation": 6, "batch_size": 32}
+    given = {"horizon": 14, "hidden_sizes": [8], "max_steps": 5, "validation_size": 6, "batch_size": 32}
     one, other = (MLP(**given).fit(each).training_report_.loss for each in (frame, moved))
     np.testing.assert_array_equal(one, other)
 
@@ -196,7 +202,7 @@ def test_other_series_are_no_targets_of_a_short_one() -> None:
     found = []
     for level in (0.0, 1e6):
         frame = pd.concat([short, long.assign(unique_id="zz" + long.unique_id, y=long.y + level)], ignore_index=True)
-        model = MLP(horizon=14, input_size=3, validation=2, hidden=[8], max_steps=5, batch_size=32)
+        model = MLP(horizon=14, input_size=3, validation_size=2, hidden_sizes=[8], max_steps=5, batch_size=32)
         found.append(model.fit(frame).training_report_)
     np.testing.assert_allclose(found[0].loss, found[1].loss, rtol=1e-4)
     np.testing.assert_allclose(found[0].validation, found[1].validation, rtol=1e-4)

@@ -25,7 +25,7 @@ SMALL: dict[str, Any] = {"horizon": 4, "input_size": 12, "batch_size": 8}
 
 
 def test_batches_whose_gradients_make_one_step_are_one_batch_as_large_as_all() -> None:
-    parts = DLinear(**{**SMALL, "batch_size": 4}, accumulate=4, max_steps=20).fit(FRAME)
+    parts = DLinear(**{**SMALL, "batch_size": 4}, accumulate_grad_batches=4, max_steps=20).fit(FRAME)
     whole = DLinear(**{**SMALL, "batch_size": 16}, max_steps=20).fit(FRAME)
     assert nearly(parts, whole) < 1e-5
     np.testing.assert_allclose(parts.training_report_.loss, whole.training_report_.loss, rtol=1e-5)
@@ -34,7 +34,7 @@ def test_batches_whose_gradients_make_one_step_are_one_batch_as_large_as_all() -
 
 def test_a_step_is_adamw_by_hand() -> None:
     """One step of plain torch on the same batch, with clipped gradients and decay of matrices alone."""
-    model = DLinear(**SMALL, head="point", max_steps=1, learning_rate=0.01, weight_decay=0.1, grad_clip=0.05).fit(FRAME)
+    model = DLinear(**SMALL, head="point", max_steps=1, learning_rate=0.01, weight_decay=0.1, gradient_clip_val=0.05).fit(FRAME)
     fresh = DLinear(**SMALL, head="point", max_steps=1, learning_rate=1e-30).fit(FRAME)
     assert all(one.grad is None for one in model.network_.parameters()), "gradients are not kept"
     batch, network = next(iter(model.datamodule(FRAME).train)), fresh.network_
@@ -70,7 +70,7 @@ def test_gradients_are_cut_by_norm_and_by_value_and_their_norm_before_is_told() 
 
 @pytest.mark.parametrize("schedule", ["one_cycle", "cosine", "constant"])
 def test_rates_rise_then_fall_as_the_schedule_says(schedule: str) -> None:
-    report = DLinear(**SMALL, schedule=schedule, max_steps=40, learning_rate=0.1).fit(FRAME).training_report_
+    report = DLinear(**SMALL, lr_schedule=schedule, max_steps=40, learning_rate=0.1).fit(FRAME).training_report_
     assert report.rate.iloc[:4].tolist() == pytest.approx([0.025, 0.05, 0.075, 0.1])
     after = report.rate.iloc[4:]
     if schedule == "constant":
@@ -94,7 +94,7 @@ def test_no_step_has_a_rate_of_zero(warmup: float) -> None:
 
 def test_the_rate_is_found_on_a_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    given: dict[str, Any] = {**SMALL, "batch_size": 32, "hidden": [16], "max_steps": 60}
+    given: dict[str, Any] = {**SMALL, "batch_size": 32, "hidden_sizes": [16], "max_steps": 60}
     found, again = (MLP(**given, learning_rate="find").fit(FRAME) for _ in range(2))
     largest = float(found.training_report_.rate.max())
     assert 1e-4 < largest < 0.2
@@ -112,7 +112,7 @@ def test_the_rate_is_found_on_a_copy(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 @pytest.mark.parametrize("kind", [DLinear, LSTM])
 def test_mixed_precision_learns_as_well(kind: Any) -> None:
-    given = {**SMALL, "max_steps": 30, "learning_rate": 0.003, "validation": 10}
+    given = {**SMALL, "max_steps": 30, "learning_rate": 0.003, "validation_size": 10}
     mixed, plain = kind(**given, precision="bf16-mixed").fit(FRAME), kind(**given).fit(FRAME)
     assert not same(mixed, plain), "arithmetic is another"
     assert all(value.dtype == np.float32 for value in weights(mixed).values())
@@ -189,7 +189,7 @@ def test_a_fit_hands_on_what_does_not_fit_batch_by_batch(monkeypatch: pytest.Mon
 def test_a_trainer_of_ones_own_trains_the_models_network(tmp_path: Path) -> None:
     import pytorch_lightning as pl
 
-    given = {**SMALL, "head": "point", "max_steps": 30, "learning_rate": 0.02, "validation": 10, "schedule": "constant"}
+    given = {**SMALL, "head": "point", "max_steps": 30, "learning_rate": 0.02, "validation_size": 10, "lr_schedule": "constant"}
     model = DLinear(**given)
     module, data = model.lightning_module(FRAME), model.datamodule(FRAME)
     before = weights(model)
@@ -235,7 +235,7 @@ def test_epochs_of_ones_own_trainer_are_passes_over_the_windows() -> None:
 @pytest.mark.parametrize(
     ("model", "several"),
     [(LSTM(horizon=24, input_size=96), True), (LSTM(horizon=24, input_size=96, hidden_size=32), False),
-     (DLinear(horizon=24, input_size=96), False), (MLP(horizon=24, input_size=96, hidden=[64]), False)],
+     (DLinear(horizon=24, input_size=96), False), (MLP(horizon=24, input_size=96, hidden_sizes=[64]), False)],
     ids=["LSTM 64", "LSTM 32", "DLinear", "MLP 64"],
 )  # fmt: skip
 def test_threads_follow_from_sizes(model: Any, several: bool, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -58,11 +58,11 @@ def trainer_of(folder: Path, **given: Any) -> Any:
 
 @pytest.mark.filterwarnings("ignore::FutureWarning")
 def test_a_users_own_trainer_logs_loss_validation_and_hyperparameters(tmp_path: Path) -> None:
-    model = DLinear(**SMALL, max_steps=5, validation=10, quantiles=[0.1, 0.5])
+    model = DLinear(**SMALL, max_steps=5, validation_size=10, quantiles=[0.1, 0.5])
     module, data = model.lightning_module(FRAME), model.datamodule(FRAME)
     logger, found = collecting()
     trainer_of(tmp_path, max_epochs=1, logger=logger).fit(module, datamodule=data)
-    fit = DLinear(**SMALL, max_steps=5, validation=10, quantiles=[0.1, 0.5]).fit(FRAME)
+    fit = DLinear(**SMALL, max_steps=5, validation_size=10, quantiles=[0.1, 0.5]).fit(FRAME)
     np.testing.assert_allclose(found.metrics["loss"], fit.training_report_.loss, rtol=1e-5)
     assert len(found.metrics["validation"]) == 1
     assert found.hyperparameters == [dict(module.hparams)]

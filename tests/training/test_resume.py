@@ -21,11 +21,16 @@ from tests.training.runs import FRAME, cut, lstm, same, weights
 ROOT = Path(__file__).resolve().parents[2]
 RUNS: dict[str, dict[str, Any]] = {
     "dropout and schedule": {},
-    "average": {"average": 0.9},
-    "accumulated": {"accumulate": 3},
-    "validated": {"validation": 10, "validate_every": 5},
+    "ema_decay": {"ema_decay": 0.9},
+    "accumulated": {"accumulate_grad_batches": 3},
+    "validated": {"validation_size": 10, "validate_every": 5},
     "all of it": {
-        "average": 0.8, "accumulate": 2, "validation": 10, "validate_every": 7, "schedule": "cosine", "normalization": "batch"
+        "ema_decay": 0.8,
+        "accumulate_grad_batches": 2,
+        "validation_size": 10,
+        "validate_every": 7,
+        "lr_schedule": "cosine",
+        "normalization": "batch",
     },
     "scheduled sampling": {"output": "autoregressive", "teacher": "linear", "decoder_size": 64},
 }
@@ -59,7 +64,7 @@ def test_resumed_run_gives_the_bits_of_an_uninterrupted_one(name: str, tmp_path:
 
 def test_resumed_run_with_early_stopping(tmp_path: Path) -> None:
     """Patience goes on where it was; a run that has stopped stays so."""
-    given = {"validation": 10, "validate_every": 3, "patience": 3, "learning_rate": 0.3, "max_steps": 200}
+    given = {"validation_size": 10, "validate_every": 3, "patience": 3, "learning_rate": 0.3, "max_steps": 200}
     whole = lstm(**given).fit(FRAME)
     assert whole.stopped_ == "no better on validation"
     steps = len(whole.training_report_)
@@ -75,7 +80,14 @@ def test_resumed_run_with_early_stopping(tmp_path: Path) -> None:
 
 def test_a_rate_that_was_halved_stays_so(tmp_path: Path) -> None:
     """After a loss that blew up, the run goes on as one without a cut."""
-    given = {"learning_rate": 0.5, "schedule": "constant", "max_steps": 50, "grad_clip": None, "head": "point", "loss": "mse"}
+    given = {
+        "learning_rate": 0.5,
+        "lr_schedule": "constant",
+        "max_steps": 50,
+        "gradient_clip_val": None,
+        "head": "point",
+        "loss": "mse",
+    }
     folders = [str(tmp_path / name) for name in ("whole", "cut")]
     with pytest.warns(TrainingWarning, match="^40 of 50 training steps were undone"):
         whole = lstm(**given, checkpoint_dir=folders[0], checkpoint_every=5).fit(FRAME)
@@ -153,7 +165,7 @@ import os, signal, sys, time, pathlib, random
 from tests.training.runs import FRAME, lstm, same
 cuts = 0
 for seed in range(int(sys.argv[2])):
-    given = dict(max_steps=600, seed=seed, validation=10, validate_every=50, patience=50, batch_size=4)
+    given = dict(max_steps=600, seed=seed, validation_size=10, validate_every=50, patience=50, batch_size=4)
     folder = pathlib.Path(sys.argv[1]) / str(seed)
     model = lstm(**given, checkpoint_dir=str(folder), checkpoint_every=int(sys.argv[3]))
     whole = lstm(**given).fit(FRAME)

@@ -11,7 +11,7 @@ from tests.training.runs import FRAME
 
 
 def test_validation_looks_at_all_windows_of_few_and_at_as_many_of_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    model = DLinear(horizon=4, input_size=12, max_steps=1, validation=20).fit(FRAME)
+    model = DLinear(horizon=4, input_size=12, max_steps=1, validation_size=20).fit(FRAME)
     every = model.datamodule(FRAME).validation
     count = 3 * (20 - 4 + 1)
     assert every.numbers.tolist() == list(range(count))

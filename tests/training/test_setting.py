@@ -60,7 +60,13 @@ def test_one_by_one_or_in_groups_the_same_bits() -> None:
         def on_train_batch_end(self, *_: Any) -> None:
             Count.seen += 1
 
-    given: dict[str, Any] = {"accumulate": 2, "average": 0.9, "validation": 10, "validate_every": 7, "max_steps": 22}
+    given: dict[str, Any] = {
+        "accumulate_grad_batches": 2,
+        "ema_decay": 0.9,
+        "validation_size": 10,
+        "validate_every": 7,
+        "max_steps": 22,
+    }
     plain, seen = lstm(**given).fit(FRAME), lstm(**given, trainer={"callbacks": [Count()]}).fit(FRAME)
     assert Count.seen == 44
     assert same(plain, seen)
@@ -111,7 +117,7 @@ def test_training_leaves_global_state_unchanged(tmp_path: Path, monkeypatch: pyt
     lstm(max_steps=2).fit(FRAME)
     torch.rand(3)
     before = state()
-    lstm(max_steps=12, validation=10, learning_rate="find").fit(FRAME)
+    lstm(max_steps=12, validation_size=10, learning_rate="find").fit(FRAME)
     assert state() == before
     with torch.no_grad():
         lstm(max_steps=2).fit(FRAME)
@@ -200,11 +206,11 @@ def pressing(*steps: int) -> Monitor:
 def test_ctrl_c_keeps_what_was_learned_and_says_so_once() -> None:
     before = signal.getsignal(signal.SIGINT)
     with pytest.warns(TrainingWarning, match="interrupted at step 13 of 30; what it had learned is kept") as said:
-        model = watched(lstm(schedule="constant", warmup=0.0), pressing(12))
+        model = watched(lstm(lr_schedule="constant", warmup=0.0), pressing(12))
     assert len(said) == 1
     assert signal.getsignal(signal.SIGINT) is before
     assert model.stopped_ == "interrupted"
-    assert same(model, lstm(schedule="constant", warmup=0.0, max_steps=13).fit(FRAME))
+    assert same(model, lstm(lr_schedule="constant", warmup=0.0, max_steps=13).fit(FRAME))
     assert np.isfinite(model.predict().LSTM).all()
 
 
@@ -325,7 +331,7 @@ def test_callbacks_and_loggers_of_pytorch_lightning_are_used(tmp_path: Path) -> 
 
     logger = CSVLogger(str(tmp_path), flush_logs_every_n_steps=1)
     saved = ModelCheckpoint(dirpath=tmp_path / "saved", every_n_train_steps=4)
-    model = lstm(max_steps=12, validation=10, validate_every=6, trainer={
+    model = lstm(max_steps=12, validation_size=10, validate_every=6, trainer={
         "callbacks": [saved, LearningRateMonitor()], "logger": logger, "log_every_n_steps": 1})  # fmt: skip
     report = model.fit(FRAME).training_report_
     assert list((tmp_path / "saved").iterdir())
@@ -349,7 +355,7 @@ def test_those_of_the_package_lightning_are_refused(monkeypatch: pytest.MonkeyPa
         lstm(trainer={"callbacks": [3]}).fit(FRAME)
 
 
-@pytest.mark.parametrize(("name", "ours"), [("EarlyStopping", "patience="), ("EMAWeightAveraging", "average=")])
+@pytest.mark.parametrize(("name", "ours"), [("EarlyStopping", "patience="), ("EMAWeightAveraging", "ema_decay=")])
 def test_callbacks_that_a_fit_has_parameters_for_are_refused(name: str, ours: str) -> None:
     import pytorch_lightning as pl
 
@@ -360,8 +366,8 @@ def test_callbacks_that_a_fit_has_parameters_for_are_refused(name: str, ours: st
 
 @pytest.mark.parametrize(
     ("name", "ours"),
-    [("max_epochs", "max_epochs"), ("max_time", "time_limit"), ("gradient_clip_val", "grad_clip"), ("precision", "precision"),
-     ("accumulate_grad_batches", "accumulate"), ("enable_progress_bar", "progress"), ("val_check_interval", "validate_every")],
+    [("max_epochs", "max_epochs"), ("max_time", "time_limit"), ("gradient_clip_val", "gradient_clip_val"), ("precision", "precision"),
+     ("accumulate_grad_batches", "accumulate_grad_batches"), ("enable_progress_bar", "progress"), ("val_check_interval", "validate_every")],
 )  # fmt: skip
 def test_what_has_a_parameter_of_its_own_is_refused_by_its_name(name: str, ours: str) -> None:
     with pytest.raises(ParameterError, match=f"{name} has one: say {ours}="):

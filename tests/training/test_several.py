@@ -15,7 +15,7 @@ from deepforecast.errors import ParameterError
 from tests.training.runs import FRAME
 from tests.training.test_setting import ROOT
 
-SMALL = "horizon=3, hidden=[8], input_size=8, max_steps=20"
+SMALL = "horizon=3, hidden_sizes=[8], input_size=8, max_steps=20"
 TOLD = """
 import os, sys
 from deepforecast import MLP
@@ -29,9 +29,9 @@ def told(what, model):
 FITS = f"""{TOLD}
 given = dict({SMALL}, accelerator="cpu")
 told("first", MLP(**given, devices=2, checkpoint_dir=sys.argv[1], checkpoint_every=10).fit(FRAME))
-told("second", MLP(**given, devices=2, seed=1, validation=10, validate_every=4, time_limit=100.0).fit(FRAME))
+told("second", MLP(**given, devices=2, seed=1, validation_size=10, validate_every=4, time_limit=100.0).fit(FRAME))
 told("first", MLP(**given).fit(FRAME))
-told("second", MLP(**given, seed=1, validation=10, validate_every=4).fit(FRAME))
+told("second", MLP(**given, seed=1, validation_size=10, validate_every=4).fit(FRAME))
 """
 OWN = f"""{TOLD}
 import warnings
@@ -80,4 +80,6 @@ def test_a_trainer_of_the_users_on_two_processes(tmp_path: Path) -> None:
 
 def test_processes_that_bring_nothing_back_are_refused() -> None:
     with pytest.raises(ParameterError, match="strategy='ddp_spawn' trains in processes of which nothing but weights comes"):
-        MLP(horizon=3, hidden=[8], input_size=8, max_steps=2, devices=2, accelerator="cpu", strategy="ddp_spawn").fit(FRAME)
+        MLP(horizon=3, hidden_sizes=[8], input_size=8, max_steps=2, devices=2, accelerator="cpu", strategy="ddp_spawn").fit(
+            FRAME
+        )

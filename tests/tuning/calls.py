@@ -10,7 +10,7 @@ import warnings
 import numpy as np
 import pandas as pd
 
-from deepforecast import Study, tune
+from deepforecast import TuningOptions, tune
 from tests.tuning.bent import Bent
 
 
@@ -22,7 +22,7 @@ def walk() -> pd.DataFrame:
 
 def call(storage: str | None, n_trials: int, fault: str = "", n_jobs: int = 1, metric=None, **said):
     """The call that all make."""
-    options = Study(n_windows=2, pruner=None, n_jobs=n_jobs, space={"away": (-4.0, 4.0)}, **said)
+    options = TuningOptions(n_windows=2, pruner=None, n_jobs=n_jobs, space={"away": (-4.0, 4.0)}, **said)
     kept = {"storage": storage, "study_name": "raced"}
     return tune(Bent(fault=fault), walk(), horizon=3, n_trials=n_trials, metric=metric, options=options, **kept)
 

@@ -19,7 +19,7 @@ from sqlalchemy import event
 from sqlalchemy.engine import Engine
 from sqlalchemy.pool import NullPool, Pool, QueuePool
 
-from deepforecast import Study, tune
+from deepforecast import TuningOptions, tune
 from deepforecast.tuning import database
 from deepforecast.tuning.database import Database
 from deepforecast.tuning.result import TuningResult
@@ -28,7 +28,7 @@ from deepforecast.tuning.study import PLAIN
 from tests.tuning.bent import Bent
 
 
-def searched(frame: pd.DataFrame, n_trials: int, storage: Path, options: Study = PLAIN) -> TuningResult:
+def searched(frame: pd.DataFrame, n_trials: int, storage: Path, options: TuningOptions = PLAIN) -> TuningResult:
     return tune(Bent(), frame, n_trials=n_trials, horizon=3, storage=storage, options=options)
 
 
@@ -54,7 +54,7 @@ def writes() -> Iterator[list[str]]:
 
 
 def test_trial_takes_three_transactions(frame: pd.DataFrame, tmp_path: Path, writes: list[str]) -> None:
-    options = Study(n_windows=3)
+    options = TuningOptions(n_windows=3)
     searched(frame, 1, storage=tmp_path / "study.db", options=options)
     writes.clear()
     found = searched(frame, 13, storage=tmp_path / "study.db", options=options)
@@ -73,7 +73,7 @@ def test_search_leaves_no_connection_open(
     gc.collect()
     before = len(os.listdir("/proc/self/fd"))
     for number in range(3):
-        results.append(searched(frame, 3, storage=tmp_path / f"{number}.db", options=Study(holdout=1)))
+        results.append(searched(frame, 3, storage=tmp_path / f"{number}.db", options=TuningOptions(holdout=1)))
         assert len(results[-1].trials) == 3
     assert len(os.listdir("/proc/self/fd")) == before
 

@@ -14,7 +14,19 @@ from optuna.storages import RDBStorage
 from optuna.trial import TrialState
 from sqlalchemy.exc import OperationalError
 
-from deepforecast import LSTM, MLP, Backtest, LinearModel, SeasonalNaive, Study, WindowMean, compare, datasets, param, tune
+from deepforecast import (
+    LSTM,
+    MLP,
+    BacktestOptions,
+    LinearModel,
+    SeasonalNaive,
+    TuningOptions,
+    WindowMean,
+    compare,
+    datasets,
+    param,
+    tune,
+)
 from deepforecast.core import rolling
 from deepforecast.errors import (
     CapabilityError,
@@ -37,13 +49,13 @@ STATES = ["complete", "pruned", "failed"]
 
 
 def searched(model, frame, n_trials=12, **said):
-    options = said.pop("options", Study(n_windows=2, pruner=None))
+    options = said.pop("options", TuningOptions(n_windows=2, pruner=None))
     return tune(model, frame, n_trials=n_trials, horizon=said.pop("horizon", 3), options=options, **said)
 
 
 def test_the_first_trial_is_the_model_as_it_is_and_scores_what_compare_says(frame):
     model = Bent(away=2.0, horizon=3)
-    found = searched(model, frame, metric="mae", options=Study(n_windows=3, space={"away": (-4.0, 4.0)}))
+    found = searched(model, frame, metric="mae", options=TuningOptions(n_windows=3, space={"away": (-4.0, 4.0)}))
     board = compare([model], frame, n_windows=3, metrics="mae")
     first = found.trials.iloc[0]
     assert (first["start"], first["state"]) == ("default", "complete")
@@ -68,9 +80,9 @@ def test_the_trials_frame_has_every_trial(frame):
 def test_a_parameter_has_its_column_whatever_it_is_called(frame):
     found = searched(LinearModel(), frame, 8)
     assert found.trials.columns.is_unique
-    assert set(found.trials["windows"]) == {"auto", "None"}  # one of its parameters: a choice of None is no missing value
-    assert found.trials.loc[0, ["lags", "windows", "strategy"]].tolist() == ["auto", "auto", "recursive"]
-    assert [one for one in found.plot("parallel").data[0]["dimensions"] if one["label"] == "windows"]
+    assert set(found.trials["lag_transforms"]) == {"auto", "None"}  # one of its parameters: a choice of None is no missing value
+    assert found.trials.loc[0, ["lags", "lag_transforms", "strategy"]].tolist() == ["auto", "auto", "recursive"]
+    assert [one for one in found.plot("parallel").data[0]["dimensions"] if one["label"] == "lag_transforms"]
     own = searched(Timed(), frame, 3)
     assert own.trials.columns.is_unique
     assert own.trials["Timed.seconds"].tolist()[0] == 1.0
@@ -83,7 +95,7 @@ class Timed(Bent):
 
 
 def test_the_same_seed_searches_the_same(frame):
-    one, same, other = (searched(Bent(), frame, options=Study(seed=seed, n_windows=2)) for seed in (3, 3, 4))
+    one, same, other = (searched(Bent(), frame, options=TuningOptions(seed=seed, n_windows=2)) for seed in (3, 3, 4))
     columns = [name for name in one.trials if name != "seconds"]
     pd.testing.assert_frame_equal(one.trials[columns], same.trials[columns])
     assert one.trials["away"].tolist() != other.trials["away"].tolist()
@@ -92,7 +104,7 @@ def test_the_same_seed_searches_the_same(frame):
 def test_nothing_after_the_windows_is_seen_and_nothing_held_out(frame):
     changed = frame.copy()
     changed.loc[changed.groupby("unique_id").cumcount() >= 54, "y"] *= -37  # the two windows held out
-    options = Study(n_windows=2, holdout=2)
+    options = TuningOptions(n_windows=2, holdout=2)
     one, other = searched(Bent(), frame, options=options), searched(Bent(), changed, options=options)
     columns = [name for name in one.trials if name != "seconds"]
     pd.testing.assert_frame_equal(one.trials[columns], other.trials[columns])
@@ -101,7 +113,9 @@ def test_nothing_after_the_windows_is_seen_and_nothing_held_out(frame):
 
 
 def test_what_is_held_out_is_scored_apart(frame):
-    found = searched(Bent(away=3.0), frame, metric="mae", options=Study(n_windows=2, holdout=1, space={"away": (-4.0, 4.0)}))
+    found = searched(
+        Bent(away=3.0), frame, metric="mae", options=TuningOptions(n_windows=2, holdout=1, space={"away": (-4.0, 4.0)})
+    )
     board = compare([Bent(away=3.0), found.best_model.clone(alias="best")], frame, horizon=3, n_windows=1, metrics="mae")
     expected = board.table.set_index("model")["mae"]
     assert found.holdout["held_out"].tolist() == [expected["Bent"], expected["best"]]
@@ -119,15 +133,15 @@ def test_several_models_are_searched_as_one(frame):
 
 
 def test_several_models_are_searched_apart(frame):
-    found = searched([Bent(away=3.0), WindowMean()], frame, 9, options=Study(n_windows=2, apart=True))
+    found = searched([Bent(away=3.0), WindowMean()], frame, 9, options=TuningOptions(n_windows=2, separate_studies=True))
     assert found.trials["model"].value_counts().to_dict() == {"Bent": 5, "WindowMean": 4}
     assert found.best_value == found.trials["mase"].min()
     assert found.plot().data[0].x.tolist() == sorted({*found.plot().data[0].x})  # one study after the other
     with pytest.raises(ParameterError, match="shared by 2 models"):
-        searched([Bent(), WindowMean()], frame, 1, options=Study(n_windows=2, apart=True))
+        searched([Bent(), WindowMean()], frame, 1, options=TuningOptions(n_windows=2, separate_studies=True))
 
 
-APART = Study(n_windows=1, pruner=None, apart=True)
+APART = TuningOptions(n_windows=1, pruner=None, separate_studies=True)
 
 
 def test_a_model_with_nothing_to_search_has_one_trial_apart(frame):
@@ -137,11 +151,11 @@ def test_a_model_with_nothing_to_search_has_one_trial_apart(frame):
 
 def test_what_is_searched_apart_knows_its_models(frame):
     start = [{"model": "Bent", "away": 0.0}, searched(WindowMean(), frame, 4)]
-    found = searched([Bent(), WindowMean()], frame, 8, options=replace(APART, start=start))
+    found = searched([Bent(), WindowMean()], frame, 8, options=replace(APART, initial_params=start))
     begun = found.trials[found.trials["start"] != ""].groupby("model")["start"].agg(list).to_dict()
     assert begun["Bent"] == ["default", "start 1"]
     assert begun["WindowMean"][:2] == ["default", "start 1"]
-    for wrong in ({"space": {"Bnet": {"away": (0.0, 1.0)}}}, {"space": {"away": (0.0, 1.0)}}, {"start": {"away": 0.0}}):
+    for wrong in ({"space": {"Bnet": {"away": (0.0, 1.0)}}}, {"space": {"away": (0.0, 1.0)}}, {"initial_params": {"away": 0.0}}):
         with pytest.raises(ParameterError, match="With several models"):
             searched([Bent(), WindowMean()], frame, 8, options=replace(APART, **wrong))
 
@@ -163,7 +177,9 @@ def test_ctrl_c_ends_all_studies(frame, fault):
 
 
 def test_accuracy_against_seconds(frame):
-    found = searched(Bent(), frame, 10, metric=["mae", "seconds"], options=Study(n_windows=1, space={"kind": ["a", "b"]}))
+    found = searched(
+        Bent(), frame, 10, metric=["mae", "seconds"], options=TuningOptions(n_windows=1, space={"kind": ["a", "b"]})
+    )
     assert found.trials["copy_of"].notna().any()
     front = found.pareto
     assert front["mae"].is_monotonic_increasing
@@ -180,14 +196,16 @@ def test_what_is_loaded_and_compiled_first_is_no_trials_time(frame, tmp_path):
 
     mark = tmp_path / "marks"
     model = Loading(fault=f"slow-once:{mark}")
-    found = searched(model, frame, 3, metric="mae", options=Study(n_windows=1))
+    found = searched(model, frame, 3, metric="mae", options=TuningOptions(n_windows=1))
     assert mark.exists()
     assert (found.trials["seconds"] < 0.9).all()
 
 
 def test_several_seeds_make_one_trial(frame):
-    found = searched(Bent(away=0.0), frame, 2, metric="mae", options=Study(n_windows=2, n_seeds=3, space={"width": [8, 9]}))
-    each = [searched(Bent(away=0.0, seed=seed), frame, 1, metric="mae", options=Study(n_windows=2, space={"width": [8]}))
+    found = searched(
+        Bent(away=0.0), frame, 2, metric="mae", options=TuningOptions(n_windows=2, n_seeds=3, space={"width": [8, 9]})
+    )
+    each = [searched(Bent(away=0.0, seed=seed), frame, 1, metric="mae", options=TuningOptions(n_windows=2, space={"width": [8]}))
             for seed in range(3)]  # fmt: skip
     assert found.trials["mae"][0] == pytest.approx(np.mean([one.best_value for one in each]))
     assert found.best_model.seed == 0
@@ -195,7 +213,7 @@ def test_several_seeds_make_one_trial(frame):
 
 def test_metrics_of_intervals_and_quantiles(frame):
     for metric in ("winkler-80", "coverage-90", "weighted_quantile_loss"):
-        found = searched(SeasonalNaive(), frame, 2, metric=metric, options=Study(n_windows=1, space={"season_length": [1, 7]}))
+        found = searched(SeasonalNaive(), frame, 2, metric=metric, options=TuningOptions(n_windows=1, space={"season_length": [1, 7]}))
         assert np.isfinite(found.best_value)
 
 
@@ -209,7 +227,7 @@ def test_own_metrics_and_libraries(frame):
 
 def test_known_configurations_come_first(frame):
     before = searched(Bent(), frame, 8)
-    found = searched(Bent(), frame, 5, options=Study(n_windows=2, start=[{"away": 0.25, "kind": "b"}, before]))
+    found = searched(Bent(), frame, 5, options=TuningOptions(n_windows=2, initial_params=[{"away": 0.25, "kind": "b"}, before]))
     assert found.trials["start"].tolist()[:4] == ["default", "start 1", "start 2", "start 3"]
     assert found.trials["away"].tolist()[:3] == [1.0, 0.25, before.best_params["away"]]
     assert found.best_value <= before.best_value
@@ -217,7 +235,7 @@ def test_known_configurations_come_first(frame):
 
 def test_the_same_configuration_is_not_tried_twice(frame, tmp_path):
     mark = tmp_path / "marks"
-    found = searched(Bent(mark=str(mark)), frame, 20, options=Study(n_windows=1, space={"kind": ["a", "b"]}))
+    found = searched(Bent(mark=str(mark)), frame, 20, options=TuningOptions(n_windows=1, space={"kind": ["a", "b"]}))
     assert len(mark.read_text().splitlines()) == 2
     assert found.trials["copy_of"].notna().sum() == 18
     assert set(found.trials["state"]) == {"complete"}
@@ -225,7 +243,7 @@ def test_the_same_configuration_is_not_tried_twice(frame, tmp_path):
 
 def test_a_grid_ends_when_all_is_tried(frame):
     space = {"away": [0.0, 1.0, 2.0], "kind": ["a", "b"]}
-    found = searched(Bent(), frame, 50, options=Study(n_windows=1, space=space, sampler="grid"))
+    found = searched(Bent(), frame, 50, options=TuningOptions(n_windows=1, space=space, sampler="grid"))
     assert len(found.trials.drop_duplicates(["away", "kind"])) == 6
     assert len(found.trials) <= 8
     assert found.best_value == found.trials["mase"].min()
@@ -233,21 +251,21 @@ def test_a_grid_ends_when_all_is_tried(frame):
 
 
 def test_a_grid_of_one_beside_what_is_given(frame):
-    found = searched(Bent(), frame, 9, options=Study(n_windows=1, space={"width": [9]}, sampler="grid", start={"away": 2.0}))
+    found = searched(Bent(), frame, 9, options=TuningOptions(n_windows=1, space={"width": [9]}, sampler="grid", initial_params={"away": 2.0}))
     assert found.trials["width"].tolist() == [8, 8, 9]
     assert set(found.trials["state"]) == {"complete"}
 
 
 @pytest.mark.parametrize("sampler", ["tpe", "random", "sobol", "gp", optuna.samplers.RandomSampler(seed=1)])
 def test_samplers(frame, sampler):
-    found = searched(Bent(), frame, 13, options=Study(n_windows=1, sampler=sampler))
+    found = searched(Bent(), frame, 13, options=TuningOptions(n_windows=1, sampler=sampler))
     assert len(found.trials) == 13
     assert found.trials["away"].nunique() > 8
 
 
 @pytest.mark.parametrize("sampler", ["gp", "sobol", "cma"])
 def test_a_model_that_lies_in_no_range_keeps_no_sampler_from_its_work(frame, sampler):
-    options = Study(n_windows=1, sampler=sampler, space={"away": (-4.0, 4.0)})
+    options = TuningOptions(n_windows=1, sampler=sampler, space={"away": (-4.0, 4.0)})
     found = searched(Bent(away=9.0), frame, 13, options=options)
     assert found.trials["away"].is_unique
     own = sampler_for(options, found.space, 99, False)
@@ -259,7 +277,7 @@ def test_a_model_that_lies_in_no_range_keeps_no_sampler_from_its_work(frame, sam
 
 
 def test_points_of_a_sequence_are_spread_evenly_and_go_on_on_resume(frame, tmp_path):
-    said = {"options": Study(n_windows=1, sampler="sobol", space={"away": (-4.0, 4.0), "kind": ["a", "b"]})}
+    said = {"options": TuningOptions(n_windows=1, sampler="sobol", space={"away": (-4.0, 4.0), "kind": ["a", "b"]})}
     searched(Bent(away=9.0), frame, 7, storage=tmp_path / "study.log", **said)
     parts = searched(Bent(away=9.0), frame, 34, storage=tmp_path / "study.log", **said)
     whole = searched(Bent(away=9.0), frame, 34, **said)
@@ -272,23 +290,23 @@ def test_points_of_a_sequence_are_spread_evenly_and_go_on_on_resume(frame, tmp_p
 def test_a_sampler_that_needs_a_package_says_so(frame, monkeypatch):
     monkeypatch.setattr(sampling, "find_spec", lambda name: None)
     with pytest.raises(DependencyError, match="pip install cmaes"):
-        searched(Bent(), frame, 3, options=Study(sampler="cma"))
+        searched(Bent(), frame, 3, options=TuningOptions(sampler="cma"))
 
 
 def test_a_sampler_that_would_read_pickles_takes_no_storage(frame, tmp_path):
     with pytest.raises(ParameterError, match="pickle"):
-        searched(Bent(), frame, 3, storage=tmp_path / "study.log", options=Study(sampler="cma"))
+        searched(Bent(), frame, 3, storage=tmp_path / "study.log", options=TuningOptions(sampler="cma"))
     assert not (tmp_path / "study.log").exists()
 
 
 def test_cma(frame):
     space = {"away": (-4.0, 4.0), "inner": (0.0, 1.0)}
-    found = searched(Bent(), frame, 12, options=Study(n_windows=1, sampler="cma", space=space))
+    found = searched(Bent(), frame, 12, options=TuningOptions(n_windows=1, sampler="cma", space=space))
     assert found.trials["away"].nunique() > 9
 
 
 def test_a_bar_shows_the_best_so_far(frame, capfd):
-    searched(Bent(), frame, 6, options=Study(n_windows=1, progress=True))
+    searched(Bent(), frame, 6, options=TuningOptions(n_windows=1, progress=True))
     said = capfd.readouterr().err
     assert "trials: 100%" in said
     assert "best 0." in said or "best 1." in said
@@ -299,7 +317,7 @@ def test_a_bar_shows_the_best_so_far(frame, capfd):
 
 def test_bad_trials_of_any_family_end_early(frame, tmp_path):
     mark = tmp_path / "marks"
-    options = Study(n_windows=4, space={"away": (-4.0, 4.0)})
+    options = TuningOptions(n_windows=4, space={"away": (-4.0, 4.0)})
     found = searched(Bent(away=0.5, mark=str(mark)), frame, 30, options=options)
     ended = found.trials[found.trials["state"] == "pruned"]
     assert len(ended) > 5
@@ -313,7 +331,7 @@ def test_bad_trials_of_any_family_end_early(frame, tmp_path):
 def test_no_trial_is_ended_when_all_is_fitted(frame):
     space = {"lags": [1, 2, 3, 5, 7, 9], "ridge": {"low": 1e-6, "high": 1e6, "log": True}}
     once, often = (
-        searched(LinearModel(), frame, 20, options=Study(n_windows=4, space=space, refit=refit)) for refit in ("auto", 2)
+        searched(LinearModel(), frame, 20, options=TuningOptions(n_windows=4, space=space, refit=refit)) for refit in ("auto", 2)
     )
     assert set(once.trials["state"]) == {"complete"}
     assert set(often.trials.loc[often.trials["state"] == "pruned", "steps"]) <= {100, 200}
@@ -323,7 +341,7 @@ def test_no_trial_is_ended_when_all_is_fitted(frame):
 def test_networks_end_early_within_a_window_by_their_forecasts():
     frame = datasets.generate(4, 90, seed=2)
     small = LSTM(horizon=7, hidden_size=4, decoder_size=8, max_steps=40, input_size=14, n_layers=2, dropout=0.3)
-    options = Study(n_windows=1, space={"learning_rate": {"low": 1e-6, "high": 3e-2, "log": True}}, pruner="median")
+    options = TuningOptions(n_windows=1, space={"learning_rate": {"low": 1e-6, "high": 3e-2, "log": True}}, pruner="median")
     found = tune(small, frame, n_trials=14, options=options)
     ended = found.trials[found.trials["state"] == "pruned"]
     assert len(ended) > 0
@@ -346,8 +364,8 @@ def test_a_look_is_at_some_of_many_series_and_what_it_ends_is_not_forecast(monke
     monkeypatch.setattr(objective, "forecast_at", seen)
     monkeypatch.setattr(rolling, "forecast_at", lambda *given: ended.append(given) or kept(*given))
     frame = datasets.generate(50, 60, seed=2)
-    small = MLP(horizon=5, hidden=[4], max_steps=40, input_size=10, batch_size=8)
-    options = Study(n_windows=1, space={"learning_rate": {"low": 1e-7, "high": 1e-2, "log": True}})
+    small = MLP(horizon=5, hidden_sizes=[4], max_steps=40, input_size=10, batch_size=8)
+    options = TuningOptions(n_windows=1, space={"learning_rate": {"low": 1e-7, "high": 1e-2, "log": True}})
     found = tune(small, frame, n_trials=9, options=options)
     counts = found.trials["state"].value_counts()
     assert {len(one) for one in looked} == {32}
@@ -361,9 +379,9 @@ def test_a_look_at_few_series_is_at_several_windows_of_the_fit(monkeypatch):
     kept = objective.forecast_at
     monkeypatch.setattr(objective, "forecast_at", lambda *given: looked.append(given[2].number) or kept(*given))
     frame = datasets.generate(2, 120, seed=2)
-    small = MLP(horizon=5, hidden=[4], max_steps=40, input_size=10, batch_size=8)
+    small = MLP(horizon=5, hidden_sizes=[4], max_steps=40, input_size=10, batch_size=8)
     space = {"learning_rate": {"low": 1e-7, "high": 1e-2, "log": True}}
-    once, often = (Study(n_windows=6, space=space, refit=refit) for refit in ("auto", 3))
+    once, often = (TuningOptions(n_windows=6, space=space, refit=refit) for refit in ("auto", 3))
     first = tune(small, frame, n_trials=1, options=once).trials["mase"][0]
     assert looked == [0, 1, 2, 3, 4, 5] * (len(looked) // 6) != []
     assert first == compare([small], frame, n_windows=6).table["mase"][0]
@@ -397,20 +415,20 @@ def test_the_space_knows_the_season_and_the_length_of_the_data(frame):
 
 def test_what_was_given_is_never_ended_early(frame):
     starts = [{"away": 3.0 + place / 20} for place in range(15)]
-    options = Study(n_windows=3, start=starts, space={"away": (-4.0, 4.0)})
+    options = TuningOptions(n_windows=3, initial_params=starts, space={"away": (-4.0, 4.0)})
     found = searched(Bent(away=0.0), frame, 16, options=options)
     assert set(found.trials["state"]) == {"complete"}
 
 
 def test_the_frame_is_left_as_it_was(frame):
     before = frame.copy()
-    searched(Bent(), frame, 2, options=Study(n_windows=2, holdout=1))
+    searched(Bent(), frame, 2, options=TuningOptions(n_windows=2, holdout=1))
     pd.testing.assert_frame_equal(frame, before)
 
 
 @pytest.mark.parametrize("pruner", ["hyperband", "wilcoxon", optuna.pruners.PercentilePruner(20.0, n_startup_trials=2)])
 def test_pruners(frame, pruner):
-    options = Study(n_windows=6, space={"away": (-4.0, 4.0)}, pruner=pruner)
+    options = TuningOptions(n_windows=6, space={"away": (-4.0, 4.0)}, pruner=pruner)
     found = searched(Bent(away=0.0), frame, 25, options=options)
     ended = found.trials[found.trials["state"] == "pruned"]
     assert len(ended) > 2
@@ -421,7 +439,7 @@ def test_pruners(frame, pruner):
 
 def test_with_several_objectives_none_ends_early_and_it_is_said(frame):
     with pytest.warns(UserWarning, match="not ended early"):
-        found = searched(Bent(), frame, 9, metric=["mae", "rmse"], options=Study(n_windows=2, pruner="hyperband"))
+        found = searched(Bent(), frame, 9, metric=["mae", "rmse"], options=TuningOptions(n_windows=2, pruner="hyperband"))
     assert set(found.trials["state"]) == {"complete"}
 
 
@@ -453,7 +471,7 @@ def test_a_score_that_is_no_number_is_a_failure(frame):
         away = forecast[0] - lasts.get(tuple(actual), 0.0)
         return float("nan") if away > 0 else float(np.abs(actual - forecast).mean())
 
-    options = Study(n_windows=1, pruner=None, space={"away": (-4.0, 4.0)})
+    options = TuningOptions(n_windows=1, pruner=None, space={"away": (-4.0, 4.0)})
     with pytest.warns(TrainingWarning, match="trials failed"):
         found = searched(Bent(away=-2.0), frame, 12, metric=odd, options=options)
     assert found.trials["reason"].str.contains("A trial has a score").sum() == (found.trials["state"] == "failed").sum() > 0
@@ -475,7 +493,7 @@ def test_if_every_trial_fails_the_last_cause_is_chained(frame):
 
 def test_a_trial_that_takes_too_long_is_ended(frame, monkeypatch):
     stopped(monkeypatch)
-    options = Study(n_windows=3, trial_timeout=0.8, pruner=None)
+    options = TuningOptions(n_windows=3, trial_timeout=0.8, pruner=None)
     found = searched(Bent(fault="some-sleep:0.5"), frame, 5, options=options)
     slow = found.trials[found.trials["away"] < 0]
     assert len(slow) > 0
@@ -486,7 +504,7 @@ def test_a_trial_that_takes_too_long_is_ended(frame, monkeypatch):
 
 def test_a_timeout_gives_what_there_is_and_the_next_call_goes_on(frame, tmp_path, monkeypatch):
     stopped(monkeypatch)
-    said = {"storage": tmp_path / "study.log", "options": Study(n_windows=1, pruner=None)}
+    said = {"storage": tmp_path / "study.log", "options": TuningOptions(n_windows=1, pruner=None)}
     model = Bent(fault="sleep:0.05")
     with pytest.warns(TrainingWarning, match="timeout"):
         found = searched(model, frame, 60, timeout=1.5, **said)
@@ -497,7 +515,7 @@ def test_a_timeout_gives_what_there_is_and_the_next_call_goes_on(frame, tmp_path
 
 
 def test_ctrl_c_gives_what_there_is_and_the_next_call_goes_on(frame, tmp_path):
-    said = {"storage": str(tmp_path / "study.log"), "options": Study(n_windows=1, pruner=None)}
+    said = {"storage": str(tmp_path / "study.log"), "options": TuningOptions(n_windows=1, pruner=None)}
     with pytest.warns(TrainingWarning, match="interrupted after"):
         found = searched(Bent(fault="some-interrupt"), frame, 20, **said)
     assert set(found.trials["state"]) == {"complete"}
@@ -525,11 +543,11 @@ def test_the_same_line_resumes_to_the_total(frame, tmp_path):
         ({"frame": 1}, r"other data: values \w+, not values \w+\. Say"),
         ({"columns": {"future": ["sale"]}}, r"other data: columns .*future=\('sale',\)"),
         ({"horizon": 4}, "other windows: horizon 3.*not horizon 4"),
-        ({"options": Study(n_windows=2, holdout=1)}, "other windows: holdout 0, not holdout 1"),
+        ({"options": TuningOptions(n_windows=2, holdout=1)}, "other windows: holdout 0, not holdout 1"),
         ({"metric": "rmse"}, "other metrics.*mase.*rmse"),
-        ({"options": Study(n_windows=3, pruner=None)}, "other windows.*2.*3"),
-        ({"options": Study(n_windows=2, space={"away": (0.0, 1.0)})}, "other ranges"),
-        ({"options": Study(n_windows=2, n_seeds=2)}, "other seeds"),
+        ({"options": TuningOptions(n_windows=3, pruner=None)}, "other windows.*2.*3"),
+        ({"options": TuningOptions(n_windows=2, space={"away": (0.0, 1.0)})}, "other ranges"),
+        ({"options": TuningOptions(n_windows=2, n_seeds=2)}, "other seeds"),
         ({"model": Bent(away=2.0)}, "other models"),
     ],
 )
@@ -555,7 +573,7 @@ def test_a_storage_that_goes_away_is_said_with_the_best_so_far(frame, tmp_path):
 
     calls = [False, *[True] * 30]
     with pytest.raises(SaveError, match=r"can no longer be read or written.*Best so far"):
-        searched(Bent(), frame, 20, metric=vanishing, storage=path, options=Study(n_windows=1, pruner=None))
+        searched(Bent(), frame, 20, metric=vanishing, storage=path, options=TuningOptions(n_windows=1, pruner=None))
     assert not path.exists()
 
 
@@ -585,7 +603,7 @@ def test_a_storage_that_refuses_writes_is_said_and_the_same_call_goes_on(frame, 
 
     denied.times = []
     calls = [*[True] * 30, False, *[True] * 12]
-    said = {"metric": closing, "storage": tmp_path / name, "options": Study(n_windows=1, pruner=None)}
+    said = {"metric": closing, "storage": tmp_path / name, "options": TuningOptions(n_windows=1, pruner=None)}
     lost = r"(?i)\(OperationalError: .*read-only.*Best so far: \d"
     with monkeypatch.context() as broken, pytest.raises(SaveError, match=lost):
         searched(Bent(), frame, 12, **said)
@@ -609,7 +627,7 @@ def test_a_journal_that_others_change_is_said(frame, tmp_path, change):
     calls = [*[True] * 30, False, *[True] * 12]
     words = "something else was written" if change == "written" else "it was emptied"
     with pytest.raises(SaveError, match=words + r".*Best so far: \d"):
-        searched(Bent(), frame, 20, metric=changing, storage=path, options=Study(n_windows=1, pruner=None))
+        searched(Bent(), frame, 20, metric=changing, storage=path, options=TuningOptions(n_windows=1, pruner=None))
 
 
 def test_a_sampler_that_fails_is_not_taken_for_the_storage(frame):
@@ -618,7 +636,7 @@ def test_a_sampler_that_fails_is_not_taken_for_the_storage(frame):
             raise RuntimeError("it does not draw")
 
     with pytest.raises(TrainingError, match=r"sampler.*RuntimeError: it does not draw"):
-        searched(Bent(), frame, 3, options=Study(n_windows=1, sampler=Odd()))
+        searched(Bent(), frame, 3, options=TuningOptions(n_windows=1, sampler=Odd()))
 
 
 def test_a_search_inside_another_of_the_same_name_is_none_of_its_business(frame, tmp_path):
@@ -638,7 +656,7 @@ def test_a_search_inside_another_of_the_same_name_is_none_of_its_business(frame,
 
 def test_covariates_that_some_models_cannot_use(frame):
     given = frame.assign(price=np.arange(len(frame), dtype=float))
-    models = [Bent(), LinearModel(lags=3, windows=None)]
+    models = [Bent(), LinearModel(lags=3, lag_transforms=None)]
     assert len(searched(models, given, 4, columns={"future": ["price"]}).trials) == 4
     with pytest.raises((CapabilityError, TrainingError), match="price"):
         searched(Bent(), given, 4, columns={"future": ["price"]})
@@ -648,7 +666,7 @@ def test_covariates_that_some_models_cannot_use(frame):
 
 
 def test_what_mattered(frame):
-    found = searched(Bent(), frame, 30, options=Study(n_windows=1, pruner=None, sampler="random"))
+    found = searched(Bent(), frame, 30, options=TuningOptions(n_windows=1, pruner=None, sampler="random"))
     for by in ("fanova", "mean_decrease_impurity"):
         table = found.importance(by)
         assert table["parameter"][0] == "away"
@@ -661,13 +679,13 @@ def test_what_mattered(frame):
 
 def test_what_is_given_outside_its_range_leaves_no_parameter_out(frame):
     space = {"away": (-2.0, 2.0), "inner": (0.0, 1.0)}
-    found = searched(Bent(away=3.0), frame, 20, options=Study(n_windows=1, pruner=None, space=space, sampler="random"))
+    found = searched(Bent(away=3.0), frame, 20, options=TuningOptions(n_windows=1, pruner=None, space=space, sampler="random"))
     assert set(found.importance()["parameter"]) == {"away", "inner"}
     assert found.importance()["parameter"][0] == "away"
 
 
 def test_pictures_keep_the_order_of_numbers(frame):
-    options = Study(n_windows=1, pruner=None, space={"lags": ["auto", 28, 7, 14]}, sampler="grid")
+    options = TuningOptions(n_windows=1, pruner=None, space={"lags": ["auto", 28, 7, 14]}, sampler="grid")
     found = searched(LinearModel(), frame, 6, options=options)
     assert found.plot("slices").layout.xaxis.categoryarray == ("7", "14", "28", "auto")
     assert found.plot("parallel").data[0]["dimensions"][1]["ticktext"] == ("7", "14", "28", "auto")
@@ -676,7 +694,7 @@ def test_pictures_keep_the_order_of_numbers(frame):
 
 
 def test_pictures(frame):
-    found = searched(Bent(), frame, 15, options=Study(n_windows=3, pruner=None))
+    found = searched(Bent(), frame, 15, options=TuningOptions(n_windows=3, pruner=None))
     for kind in ("history", "importance", "slices", "parallel"):
         figure = found.plot(kind)
         assert json.loads(figure.to_json())["data"]
@@ -703,13 +721,13 @@ def test_a_result_is_saved_and_gone_on_from(frame, tmp_path):
 
 
 def test_the_repr_says_what_came_of_it(frame):
-    text = repr(searched(Bent(away=3.0), frame, 3, options=Study(n_windows=1, space={"away": (-1.0, 1.0)})))
+    text = repr(searched(Bent(away=3.0), frame, 3, options=TuningOptions(n_windows=1, space={"away": (-1.0, 1.0)})))
     assert text.startswith("TuningResult(Bent-h3: 3 trials (3 complete); best mase ")
     assert text.endswith("Its gain on data that were not searched is not known. Set options=Study(holdout=1) to measure it.")
 
 
 def test_print_states_the_gain_on_held_out_data(frame, capsys):
-    found = searched(Bent(away=3.0), frame, 10, options=Study(n_windows=1, holdout=2, space={"away": (-1.0, 1.0)}))
+    found = searched(Bent(away=3.0), frame, 10, options=TuningOptions(n_windows=1, holdout=2, space={"away": (-1.0, 1.0)}))
     default, best = found.holdout["held_out"]
     print(found)
     assert capsys.readouterr().out.splitlines()[1] == (
@@ -723,7 +741,7 @@ def test_print_states_the_gain_on_held_out_data(frame, capsys):
 
 
 def test_print_says_that_the_default_configuration_is_the_best(frame):
-    found = searched(Bent(away=0.0), frame, 1, options=Study(n_windows=1, holdout=1))
+    found = searched(Bent(away=0.0), frame, 1, options=TuningOptions(n_windows=1, holdout=1))
     score = found.holdout["held_out"][1]
     text = f"The best configuration is the default one. On held-out data its mase is {score:.4g}."
     assert repr(found).splitlines()[1] == text
@@ -733,7 +751,7 @@ def test_print_says_that_the_default_configuration_is_the_best(frame):
 
 def test_models_searched_apart_have_an_importance_each(frame):
     space = {name: {"away": (-1.0, 1.0), "width": (1, 64)} for name in ("Bent", "B")}
-    options = Study(n_windows=1, apart=True, pruner=None, space=space)
+    options = TuningOptions(n_windows=1, separate_studies=True, pruner=None, space=space)
     found = searched([Bent(away=3.0), Bent(away=2.0, alias="B")], frame, 24, options=options)
     for one in (found, *found.others):
         assert one.importance()["importance"].sum() == pytest.approx(1)
@@ -753,11 +771,11 @@ def test_models_searched_apart_have_an_importance_each(frame):
         ({"metric": "mse2"}, ParameterError, "mse2"),
         ({"metric": "seconds"}, ParameterError, "beside 'seconds'"),
         ({"metric": ["mase", "rmse", "mase"]}, ParameterError, "mase is there twice"),
-        ({"storage": optuna.storages.InMemoryStorage(), "options": Study(n_jobs=2)}, ParameterError, "n_jobs=2 shares"),
-        ({"options": Study(space={"horizon": (1, 5)})}, ParameterError, "horizon is what is asked for"),
-        ({"options": Study(space={"alias": ["a", "b"]})}, ParameterError, "alias changes no forecast"),
-        ({"options": Study(start={"seed": 3})}, ParameterError, "start holds what may be tuned; the seed"),
-        ({"options": Study(space={"away": (-1e308, 1e308)})}, ParameterError, "away"),
+        ({"storage": optuna.storages.InMemoryStorage(), "options": TuningOptions(n_jobs=2)}, ParameterError, "n_jobs=2 shares"),
+        ({"options": TuningOptions(space={"horizon": (1, 5)})}, ParameterError, "horizon is what is asked for"),
+        ({"options": TuningOptions(space={"alias": ["a", "b"]})}, ParameterError, "alias changes no forecast"),
+        ({"options": TuningOptions(initial_params={"seed": 3})}, ParameterError, "start holds what may be tuned; the seed"),
+        ({"options": TuningOptions(space={"away": (-1e308, 1e308)})}, ParameterError, "away"),
         ({"metric": "crps_from_samples"}, ParameterError, "sample paths"),
         ({"storage": "sqlite:////no/such/dir/x.db"}, ParameterError, "no/such/dir"),
         ({"storage": "foo://x"}, ParameterError, "foo://x"),
@@ -767,11 +785,11 @@ def test_models_searched_apart_have_an_importance_each(frame):
         ({"study_name": ""}, ParameterError, "study_name"),
         ({"study_name": "x" * 501}, ParameterError, "1 to 500"),
         ({"options": {"n_windows": 2}}, ParameterTypeError, "Study"),
-        ({"options": Study(n_windows=40)}, ParameterError, "n_windows=40"),
-        ({"options": Study(holdout=40)}, ParameterError, "n_windows=40"),
-        ({"options": Study(start=[{"away": "x"}])}, ParameterTypeError, "away"),
-        ({"options": Study(start=[3])}, ParameterTypeError, "start"),
-        ({"options": Study(refit="often")}, ParameterError, "refit"),
+        ({"options": TuningOptions(n_windows=40)}, ParameterError, "n_windows=40"),
+        ({"options": TuningOptions(holdout=40)}, ParameterError, "n_windows=40"),
+        ({"options": TuningOptions(initial_params=[{"away": "x"}])}, ParameterTypeError, "away"),
+        ({"options": TuningOptions(initial_params=[3])}, ParameterTypeError, "start"),
+        ({"options": TuningOptions(refit="often")}, ParameterError, "refit"),
         ({"horizon": 0}, ParameterError, "horizon"),
     ],
 )  # fmt: skip
@@ -787,14 +805,14 @@ def test_what_is_refused_before_any_trial(frame, tmp_path, said, kind, words):
     [
         ({"n_windows": 0}, "n_windows"), ({"holdout": -1}, "holdout"), ({"n_seeds": 0}, "n_seeds"), ({"n_jobs": 0}, "n_jobs"),
         ({"sampler": "bayes"}, "sampler"), ({"sampler": optuna.samplers.TPESampler}, "sampler"), ({"pruner": "asha"}, "pruner"),
-        ({"trial_timeout": -1}, "trial_timeout"), ({"trial_timeout": "long"}, "trial_timeout"), ({"grace": None}, "grace"),
+        ({"trial_timeout": -1}, "trial_timeout"), ({"trial_timeout": "long"}, "trial_timeout"), ({"heartbeat_timeout": None}, "heartbeat_timeout"),
         ({"space": 3}, "space"), ({"pruner": "wilcoxon"}, "wilcoxon"), ({"progress": "bar"}, "progress"),
-        ({"seed": -1}, "seed"), ({"backtest": {}}, "Backtest"),
+        ({"seed": -1}, "seed"), ({"backtest": {}}, "BacktestOptions"),
     ],
 )  # fmt: skip
 def test_options_are_checked(said, words):
     with pytest.raises(ParameterError, match=words):
-        Study(**said)
+        TuningOptions(**said)
 
 
 def test_models_and_frames_are_checked(frame):
@@ -829,6 +847,6 @@ def test_a_study_of_somebody_else_is_refused(frame, tmp_path):
 
 def test_gaps_and_alignment_are_those_of_a_backtest(frame):
     short = frame[(frame["unique_id"] != "C") | (frame["ds"] < "2024-02-20")]
-    options = Study(n_windows=2, backtest=Backtest(gap=2, align="calendar"))
+    options = TuningOptions(n_windows=2, backtest=BacktestOptions(gap=2, align="calendar"))
     with pytest.warns(UserWarning, match="No window judges"):
         assert len(searched(Bent(), short, 3, options=options).trials) == 3

@@ -44,7 +44,7 @@ def ahead(model: Prophet, learned: Learned, steps: int, future: Mapping[str, Cov
     def folded(values: Floats) -> Floats:
         return np.asarray(values.reshape(-1, steps))
 
-    return AdditiveForecast(mean, folded(noise), folded(change), folded(count), model.noise == "student", low, high)
+    return AdditiveForecast(mean, folded(noise), folded(change), folded(count), model.errors == "student", low, high)
 
 
 def components(model: Prophet, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> dict[str, Floats]:
@@ -82,7 +82,7 @@ def paths(
         draws = _draws(learned.take(np.array([one])), seed, (known + DRAWS * reach, samples))[0]
         own, when = draws[known:].reshape(reach, DRAWS, samples), slice(age[one], reach)
         line, noise = _changed(learned, one, reach, own)[when], own[when, 0]
-        if model.noise == "student":
+        if model.errors == "student":
             noise = _student(noise)
         moved = laid.moved[rows, None] * line
         if model.growth == "logistic":

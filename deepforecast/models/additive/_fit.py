@@ -86,6 +86,6 @@ def _cost(model: Prophet, work: Work, numbers: list[int]) -> float:
     rows = int(work.panel.lengths[numbers[0]])
     columns = 2 + model.most_changes + sum(one.columns for one in work.parts)
     multiply = any(one.multiplies for one in work.parts)
-    plain = not multiply and model.noise == "normal" and model.growth != "logistic"
+    plain = not multiply and model.errors == "normal" and model.growth != "logistic"
     each = 0.0 if plain else TURNS * len(numbers)
     return rows * columns**2 * SECONDS * (1.0 + each) + 1e-4 * len(numbers)

@@ -45,7 +45,7 @@ def moments_of(model: NeuralProphet, panel: Panel) -> Moments:
     if span <= 0:
         raise DataError(f"{model.name} needs values at 2 stamps at least, to tell how long a history is. Give longer series.")
     parts = tuple(_settled(one, panel) for one in planned(model, panel) if holds(one, clock, stamps.per_day))
-    left = len(panel) * (model.validation or 0)
+    left = len(panel) * (model.validation_size or 0)
     changes = _changes(model, panel, clock, stamps.per_day)
     return Moments(parts, model.country, start, span, tuple(map(float, changes)), max(int(there.sum()) - left, 1))
 
@@ -108,7 +108,7 @@ def planned_network(model: NeuralProphet, channels: Channels | None) -> Additive
     series = sum(channels.counts[name] for name in channels.static_codes[:1]) if model.local else 0
     return Additive(
         known, channels.ahead, None if model.growth == "flat" else moments.changes,
-        tuple(_terms(model, channels, moments, codes)), model.input_size != 0, tuple(lagged), tuple(model.hidden), series,
+        tuple(_terms(model, channels, moments, codes)), model.input_size != 0, tuple(lagged), tuple(model.hidden_sizes), series,
         "trend" in model.local, moments.values, float(model.changepoint_prior_scale), model.lag_prior_scale, LAGS,
     )  # fmt: skip
 

@@ -27,7 +27,7 @@ def factor(model: Prophet, design: Design, y: Floats, cap: Floats, x: Floats, de
     free, features = (1 if model.growth == "flat" else 2), len(design.on)
     along, fitted = _tangents(model, design, cap, x, free, features)
     left = (y - fitted) / deviation
-    weight = 4.0 / (3.0 + left * left) if model.noise == "student" else np.ones(len(y))
+    weight = 4.0 / (3.0 + left * left) if model.errors == "student" else np.ones(len(y))
     prior = np.concatenate([design.precision, np.full(len(design.changes), 0.5 / model.changepoint_prior_scale**2)])
     products = (along * weight[:, None]).T @ along
     products[np.diag_indices_from(products)] += deviation**2 * prior

@@ -68,7 +68,7 @@ def _found(
     trend = [ones] if model.growth == "flat" else [design.time[:, None], ones]
     whole = np.concatenate([*trend, design.features, design.hinges], axis=1)
     prior = Prior(design.precision, 1.0 / model.changepoint_prior_scale)
-    plain = design.straight and model.noise == "normal" and model.growth != "logistic"
+    plain = design.straight and model.errors == "normal" and model.growth != "logistic"
     values = np.stack([y if model.growth != "logistic" else _unbent(y, cap) for y, cap in series])
     x, deviations, objectives = straight(values, whole, prior, len(trend) - 1)
     if plain:
@@ -87,7 +87,7 @@ def _bent(
     from deepforecast.kernels.curved import Rows, curved
 
     hinges, cap = np.ascontiguousarray(design.hinges), np.ascontiguousarray(cap)
-    freedom = FREEDOM if model.noise == "student" else 0.0
+    freedom = FREEDOM if model.errors == "student" else 0.0
     rows = Rows(y, design.time, cap, hinges, design.features, design.multiply, GROWTHS[model.growth], freedom)
     prior = Prior(design.precision, 1.0 / model.changepoint_prior_scale)
     return min((curved(rows, prior, one) for one in _starts(model, design, y, cap, near, before)), key=itemgetter(2))

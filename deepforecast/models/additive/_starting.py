@@ -28,7 +28,7 @@ def begin(
     """Coefficients of trend and of all parts of time that always hold; rows held out are not looked at."""
     from deepforecast.kernels.additive import Prior, straight
 
-    moments, seen = channels.moments, _Seen.of(panel, scale, model.validation or 0)
+    moments, seen = channels.moments, _Seen.of(panel, scale, model.validation_size or 0)
     if moments is None or len(seen.positions) < 2:
         return
     few = seen.some(model.seed)

@@ -78,7 +78,7 @@ class NeuralProphet(AdditiveForecaster, NeuralForecaster):
         default="auto", at_least=0,
         help="rows up to the cutoff that lags are taken from; 0: no lags",
     )
-    hidden: Sequence[int] = param(
+    hidden_sizes: Sequence[int] = param(
         default=(), at_least=1, when=_looks_back,
         help="widths of hidden layers behind lags; (): linear",
     )
@@ -87,7 +87,7 @@ class NeuralProphet(AdditiveForecaster, NeuralForecaster):
         help="how large weights of lags may be (Laplace: most are small); None: any",
     )  # fmt: skip
     scaler: Literal["standard", "robust", "min_max", "mean_abs", "none"] = param(default="standard")
-    scale_by: Literal["series", "panel"] = param(default="series")
+    scaler_scope: Literal["series", "panel"] = param(default="series")
     calendar: None = param(default=None, help="none: seasons are declared")
     head: LocationHead = param(default="quantiles")
     max_steps: int | Literal["auto"] = param(
@@ -102,7 +102,7 @@ class NeuralProphet(AdditiveForecaster, NeuralForecaster):
         small = {"max_steps": 12, "batch_size": 32}
         return [
             {"input_size": 14, **small},
-            {"input_size": 7, "hidden": [8], "local": ["trend", "seasons"], "lag_prior_scale": 0.1, **small},
+            {"input_size": 7, "hidden_sizes": [8], "local": ["trend", "seasons"], "lag_prior_scale": 0.1, **small},
             {"input_size": 0, "seasonality_mode": "multiplicative", "head": "normal", "learning_rate": 1e-3, **small},
         ]
 
@@ -138,7 +138,7 @@ class NeuralProphet(AdditiveForecaster, NeuralForecaster):
     def _idle(self) -> Iterator[tuple[str, str]]:
         if self.input_size == 0:
             why = "with input_size=0, which looks at no lags: leave it out, or say input_size="
-            yield from (("hidden", why), ("lag_prior_scale", why))
+            yield from (("hidden_sizes", why), ("lag_prior_scale", why))
         if self.growth == "flat":
             why = "with growth='flat': leave it out, or say growth='linear'"
             yield from ((name, why) for name in (*PLACED, "changepoints", "changepoint_prior_scale"))

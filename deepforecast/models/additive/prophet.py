@@ -65,7 +65,7 @@ class Prophet(AdditiveForecaster):
     floor: float | str | None = param(
         default=None, help="the least there can be: a number, or a column known ahead",
     )
-    noise: Literal["normal", "student"] = param(
+    errors: Literal["normal", "student"] = param(
         default="normal", search=("normal", "student"),
         help="errors: 'student' for some that are far out (Student's t, 3 degrees of freedom)",
     )
@@ -82,7 +82,7 @@ class Prophet(AdditiveForecaster):
         return [
             {},
             {"seasonality_mode": "multiplicative", "n_changepoints": 5, "uncertainty": "laplace"},
-            {"growth": "flat", "noise": "student"},
+            {"growth": "flat", "errors": "student"},
         ]
 
     @property

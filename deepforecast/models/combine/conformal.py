@@ -59,7 +59,7 @@ class Conformal(Forecaster):
         default=None, at_least=1,
         help="most windows a series; up to 100 (pool: 1000 in all) if not given",
     )
-    rate: float = param(
+    adaptation_rate: float = param(
         default=0.05, above=0, at_most=1, help="how fast the adaptive miss rate moves",
     )
     pool: bool = param(default=False, help="share scaled errors among all series")
@@ -99,7 +99,7 @@ class Conformal(Forecaster):
             raise ParameterError("Conformal calibrates every step, so it needs a horizon: Conformal(model, horizon=...).")
         if not self.pool:
             found = own_errors(self._inner(), panel, self.own_horizon, self.n_windows)
-            return replace(found, method=self.method, rate=self.rate)
+            return replace(found, method=self.method, rate=self.adaptation_rate)
         if self.method != "split":
             raise ParameterError(f"method={self.method!r} follows the misses of each series; pool=True is for method='split'.")
         return pooled_errors(self._inner(), panel, self.own_horizon, self.n_windows)

@@ -71,7 +71,7 @@ class NeuralForecaster(Forecaster):
     scaler: Scaler = param(
         default="standard", help="how each window is brought to a common scale",
     )
-    scale_by: Literal["window", "series", "panel"] = param(
+    scaler_scope: Literal["window", "series", "panel"] = param(
         default="window", help="of what a scale is",
     )
     season_length: int | Literal["auto"] = param(
@@ -94,11 +94,11 @@ class NeuralForecaster(Forecaster):
     batch_size: int | Literal["auto"] = param(
         default="auto", group="training", at_least=1, help="windows of a step; auto: 32 to 256",
     )
-    draw: Literal["windows", "series"] = param(
+    sample_by: Literal["windows", "series"] = param(
         default="windows", group="training",
         help="whether windows or series are drawn with equal chances",
     )
-    recent: int | None = param(
+    recent_windows: int | None = param(
         default=None, group="training", at_least=1,
         help="only so many of the last windows of each series are learned from",
     )
@@ -106,7 +106,7 @@ class NeuralForecaster(Forecaster):
         default=3e-3, group="training", above=0, low=1e-4, high=1e-2, log=True,
         help="largest rate; find: by a range test",
     )
-    schedule: Literal["one_cycle", "cosine", "constant"] = param(
+    lr_schedule: Literal["one_cycle", "cosine", "constant"] = param(
         default="one_cycle", group="training", help="how the rate changes",
     )
     warmup: float = param(
@@ -116,20 +116,20 @@ class NeuralForecaster(Forecaster):
     weight_decay: float = param(
         default=1e-4, group="training", at_least=0, help="decay of the weights, decoupled (AdamW)",
     )
-    grad_clip: float | None = param(
+    gradient_clip_val: float | None = param(
         default=1.0, group="training", above=0, help="largest norm of a gradient; None: any",
     )
     clip_value: float | None = param(
         default=None, group="training", above=0, help="largest value in a gradient",
     )
-    accumulate: int = param(
+    accumulate_grad_batches: int = param(
         default=1, group="training", at_least=1, help="batches whose gradients make one step",
     )
-    average: float = param(
+    ema_decay: float = param(
         default=0.0, group="training", at_least=0, below=1,
         help="decay of an average of the weights that is kept instead of the last",
     )
-    validation: int | None = param(
+    validation_size: int | None = param(
         default=None, group="training", at_least=1,
         help="last rows of each series that the best weights are chosen by",
     )
@@ -181,12 +181,12 @@ class NeuralForecaster(Forecaster):
     keeps_scale: ClassVar[bool] = False  # whether the scale of a series is learned of it and stays, whatever its values become
 
     warm_up_params: ClassVar[dict[str, Any]] = {
-        "max_steps": 1, "max_epochs": None, "validation": None, "validate_every": 50, "patience": None, "time_limit": None,
+        "max_steps": 1, "max_epochs": None, "validation_size": None, "validate_every": 50, "patience": None, "time_limit": None,
         "learning_rate": 1e-3, "devices": 1, "strategy": "auto", "compile": False, "progress": False,
         "checkpoint_dir": None, "checkpoint_every": 100, "trainer": None,
     }  # fmt: skip  # see evaluation.warm_up
     learning_example: ClassVar[dict[str, Any]] = {
-        "max_steps": 300, "learning_rate": 1e-2, "scaler": "standard", "scale_by": "panel", "input_size": 6
+        "max_steps": 300, "learning_rate": 1e-2, "scaler": "standard", "scaler_scope": "panel", "input_size": 6
     }  # fmt: skip
     coverage_process: ClassVar[str] = "seasonal_noise"
     coverage_example: ClassVar[dict[str, Any]] = {"max_steps": 200, "learning_rate": 1e-2, "batch_size": 64}
@@ -211,7 +211,7 @@ class NeuralForecaster(Forecaster):
 
     @property
     def training_report_(self) -> Frame:
-        """A row a step: `step`, `loss`, `rate`, `gradient_norm`, `seconds` (not of a loaded model), `validation`, and
+        """A row a step: `step`, `loss`, `rate`, `gradient_norm`, `seconds` (not of a loaded model), `validation_size`, and
         whether its weights were `kept`."""
         state = self.fitted()
         return frames.build(state.series.library, _making.report(state.learned["record"]))
@@ -225,7 +225,7 @@ class NeuralForecaster(Forecaster):
         """The LightningModule around a new network for this frame, for a Trainer of your own: what it learns, this model knows.
         `fit`: what `fit` takes. Its schedule spans the steps of the Trainer.
 
-        It logs `loss` and, for the observations held out by `validation`, `validation`, and hands the
+        It logs `loss` and, for the observations held out by `validation_size`, `validation_size`, and hands the
         model's parameters to loggers. `data = model.datamodule(frame)` has the batches; afterwards
         `model.predict()` works as after `fit`.
         """

@@ -68,7 +68,7 @@ def write(model: NeuralForecaster, path: Any) -> None:
             "head='quantiles', 'normal', 'laplace', 'lognormal' or 'point'."
         )
     onnx = _library()
-    inputs = _inputs(channels, model.scale_by != "window")
+    inputs = _inputs(channels, model.scaler_scope != "window")
     whole = _Whole(deepcopy(network), channels, _forecast.limits(model), model.point_kind, tuple(inputs)).eval()
     outputs = ["points", "quantiles"] if network.head.distribution else ["points"]
     program = _exported(whole, inputs, outputs)

@@ -22,9 +22,9 @@ def refuse(model: NeuralForecaster) -> None:
     """What is idle, and scalers that do not go with what they are to scale."""
     refuse_idle(model, _idle(model))
     refuse_idle(model, model._idle())
-    if model.scaler in OF_WINDOWS and model.scale_by != "window":
+    if model.scaler in OF_WINDOWS and model.scaler_scope != "window":
         raise ParameterError(
-            f"{model.name}: scaler={model.scaler!r} is of a window, and scale_by={model.scale_by!r} asks for one of the whole. "
+            f"{model.name}: scaler={model.scaler!r} is of a window, and scaler_scope={model.scaler_scope!r} asks for one of the whole. "
             "Say scaler='standard', 'robust', 'min_max' or 'mean_abs' too, or leave out scale_by."
         )
 
@@ -36,9 +36,9 @@ def _idle(model: NeuralForecaster) -> Iterator[tuple[str, str]]:
         yield "quantiles", f"with head={model.head!r}: leave it out (predict takes quantiles=), or say head='quantiles'"
     if model.max_epochs is not None:
         yield "max_steps", "beside max_epochs: leave one of the two out"
-    if model.validation is None:
-        yield "validate_every", "without rows held out: leave it out, or say validation="
+    if model.validation_size is None:
+        yield "validate_every", "without rows held out: leave it out, or say validation_size="
     if model.checkpoint_dir is None:
         yield "checkpoint_every", "without a folder: leave it out, or say checkpoint_dir="
     if model.scaler == "none":
-        yield "scale_by", "with scaler='none': leave it out, or say another scaler="
+        yield "scaler_scope", "with scaler='none': leave it out, or say another scaler="

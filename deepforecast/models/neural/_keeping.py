@@ -56,7 +56,7 @@ def revived(model: NeuralForecaster, learned: Learned) -> Learned:
     _whole(shared["season"], "season", 1, max(ROOM, channels.input_size))
     _tails(learned, channels)
     _record(shared["record"])
-    _scale(shared.get("scale"), model.scale_by)
+    _scale(shared.get("scale"), model.scaler_scope)
     _ties(shared.get("ties"), channels.horizon)
     network = _network(model, channels, shared["season"], weights)
     return replace(learned, shared={**shared, "network": network})

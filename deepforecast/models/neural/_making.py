@@ -66,7 +66,7 @@ def _learned(model: NeuralForecaster, panel: Panel, monitor: Monitor, before: Le
     if before is None:
         model._start(network, panel, channels, scales)
     shared = {"channels": channels.written(), "season": season}
-    if model.scale_by == "panel":
+    if model.scaler_scope == "panel":
         shared["scale"] = [float(one[0]) for one in scales]
 
     def so_far() -> tuple[Panel, Learned]:
@@ -98,7 +98,7 @@ def fresh(model: NeuralForecaster, channels: Channels, season: int) -> ForecastN
             len(channels.numbers) + channels.clock_width + sum(map(embedding_width, temporal)), known,
             len(channels.static) + sum(map(embedding_width, static)), season, head.location, channels.circles, channels,
         )  # fmt: skip
-        scaler = model.scaler + ("/series" if model.scale_by != "window" else "")
+        scaler = model.scaler + ("/series" if model.scaler_scope != "window" else "")
         return ForecastNetwork(
             sizes, model._body(sizes), head, scaler=scaler, temporal=temporal, static=static,
             codes_ahead=channels.ahead_codes,
@@ -112,12 +112,12 @@ def options(model: NeuralForecaster, windows_there: int, rate: float = 1.0) -> O
     batch = batch_size(model, windows_there)
     steps = usual_steps(windows_there, batch, model.most_steps) if isinstance(model.max_steps, str) else model.max_steps
     if model.max_epochs is not None:
-        steps = max(-(-windows_there // (batch * model.accumulate)), 1) * model.max_epochs
-    same = ("weight_decay", "schedule", "warmup", "grad_clip", "clip_value", "accumulate", "average",
+        steps = max(-(-windows_there // (batch * model.accumulate_grad_batches)), 1) * model.max_epochs
+    same = ("weight_decay", "lr_schedule", "warmup", "gradient_clip_val", "clip_value", "accumulate_grad_batches", "ema_decay",
             "validate_every", "patience", "time_limit", "seed", "precision", "accelerator", "devices", "strategy", "compile",
             "progress", "checkpoint_dir", "checkpoint_every")  # fmt: skip
     return Options(
-        max_steps=steps, batch_size=batch, share=rate, evenly=model.draw == "series",
+        max_steps=steps, batch_size=batch, share=rate, evenly=model.sample_by == "series",
         learning_rate=0.0 if isinstance(model.learning_rate, str) else model.learning_rate * rate,
         teacher=getattr(model, "teacher", "constant"), trainer=model.trainer or {},
         hyperparameters=hyperparameters(model),
@@ -196,11 +196,18 @@ def batches(
     rows = replace(rows, place=scales[0][:, None], spread=scales[1][:, None])
     held = Windows.of(rows)
     size, horizon, out = channels.input_size, channels.horizon, _held_out(model, panel)
-    there = windows.places(panel, size, horizon, out, model.recent)
+    there = windows.places(panel, size, horizon, out, model.recent_windows)
     if not len(there.order):
         refuse_short(model, panel, 2)
     steps = Steps(
-        held, rows, there, batch_size(model, len(there)), model.seed, model.draw == "series", 1, parts=model.accumulate
+        held,
+        rows,
+        there,
+        batch_size(model, len(there)),
+        model.seed,
+        model.sample_by == "series",
+        1,
+        parts=model.accumulate_grad_batches,
     )
     if not out:
         return steps, None
@@ -250,16 +257,16 @@ def _ratio(panel: Panel, channels: Channels) -> float:
 
 def _held_out(model: NeuralForecaster, panel: Panel) -> int:
     """Rows of each series that are not learned from: with patience= at least so many that there is something to wait for."""
-    if model.validation is None:
+    if model.validation_size is None:
         if model.patience is not None:
-            raise ParameterError("patience= waits for a better loss on rows held out, and there are none. Say validation= too.")
+            raise ParameterError("patience= waits for a better loss on rows held out, and there are none. Say validation_size= too.")
         return 0
     longest = int(panel.lengths.max())
-    if longest < model.validation + 2:
+    if longest < model.validation_size + 2:
         raise ParameterError(
-            f"validation= leaves rows to learn from; {model.validation} of at most {longest} in a series are too many."
+            f"validation_size= leaves rows to learn from; {model.validation_size} of at most {longest} in a series are too many."
         )
-    return model.validation
+    return model.validation_size
 
 
 def _plain(record: Any, passes: float = 0.0) -> dict[str, Any]:

@@ -25,7 +25,7 @@ def module(model: NeuralForecaster, panel: Panel) -> Any:
         from deepforecast.training.lightning import Training
 
     network, channels = model.network_, _standing.channels_of(model.fitted().learned)
-    there = windows.places(panel, channels.input_size, channels.horizon, model.validation or 0, model.recent)
+    there = windows.places(panel, channels.input_size, channels.horizon, model.validation_size or 0, model.recent_windows)
 
     @torch_defaults()
     def ended() -> None:
@@ -65,5 +65,5 @@ def datamodule(model: NeuralForecaster, frame: Frame, static: Frame | None) -> A
     channels = _standing.channels_of(state.learned)
     scales = _standing.known_scales(model, state.standing, panel)
     train, validation = _making.batches(model, model._beside(panel, state.standing), channels, scales)
-    train.end, train.parts = _making.options(model, len(train.places)).max_steps * model.accumulate, 1
+    train.end, train.parts = _making.options(model, len(train.places)).max_steps * model.accumulate_grad_batches, 1
     return Data(train, validation)

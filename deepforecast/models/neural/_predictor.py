@@ -108,7 +108,7 @@ class Predictor:
         known = self.learned.shared.get("scale")
         if known is not None:
             return place + known[0], spread * known[1]
-        if self.model.scale_by == "series":
+        if self.model.scaler_scope == "series":
             for number, one in enumerate(whole):
                 place[number], spread[number] = _standing.scale_of(one, self.model.scaler)
         return place, spread

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 class RecurrentForecaster(StepwiseForecaster):
     """Recurrent layers over the window. With output="direct" all steps are read off their states at once, and a perceptron
-    that sees the window itself and the last state is added (states alone forget its values: `beside`); with "autoregressive"
+    that sees the window itself and the last state is added (states alone forget its values: `skip_hidden_sizes`); with "autoregressive"
     a second stack goes on from there, told the value before at each step: the true one in training (teacher forcing, less and
-    less of it by `teacher`), its own draws in forecasts."""
+    less of it by `teacher_forcing`), its own draws in forecasts."""
 
     cell: ClassVar[str]
 
@@ -41,12 +41,12 @@ class RecurrentForecaster(StepwiseForecaster):
     output: Literal["direct", "autoregressive"] = param(
         default="direct", search=("direct", "autoregressive"), help="steps at once or in turn"
     )
-    teacher: Literal["constant", "linear", "inverse_sigmoid", "free"] = param(
+    teacher_forcing: Literal["constant", "linear", "inverse_sigmoid", "free"] = param(
         default="constant", help="how long true values are fed in training"
     )
     decoder_layers: int = param(default=1, at_least=0, help="hidden layers of the direct output")
     decoder_size: int = param(default=64, at_least=1, help="their width")
-    beside: Sequence[int] | None = param(
+    skip_hidden_sizes: Sequence[int] | None = param(
         default=(256, 256), at_least=1, search=(None, (128,), (256, 256)),
         when=lambda drawn: drawn["output"] == "direct",
         help="widths of a perceptron over the window and the last state, added to the direct output; None: none",
@@ -61,10 +61,10 @@ class RecurrentForecaster(StepwiseForecaster):
     def examples(cls) -> list[dict[str, Any]]:
         """Small networks for the contract checks."""
         small: dict[str, Any] = {
-            "input_size": 14, "max_steps": 10, "batch_size": 32, "hidden_size": 8, "decoder_size": 16, "beside": [16]
+            "input_size": 14, "max_steps": 10, "batch_size": 32, "hidden_size": 8, "decoder_size": 16, "skip_hidden_sizes": [16]
         }  # fmt: skip
         in_turn = {**small, "output": "autoregressive", "head": "student_t"}
-        del in_turn["decoder_size"], in_turn["beside"]
+        del in_turn["decoder_size"], in_turn["skip_hidden_sizes"]
         return {"lstm": [small, in_turn], "gru": [small], "rnn": [in_turn]}[cls.cell]
 
     @property
@@ -74,9 +74,9 @@ class RecurrentForecaster(StepwiseForecaster):
 
     def _idle(self) -> Iterator[tuple[str, str]]:
         if self.output == "direct":
-            yield "teacher", "where all steps come at once: leave it out, or say output='autoregressive'"
+            yield "teacher_forcing", "where all steps come at once: leave it out, or say output='autoregressive'"
         else:
-            for name in ("decoder_layers", "decoder_size", "beside"):
+            for name in ("decoder_layers", "decoder_size", "skip_hidden_sizes"):
                 yield name, "where steps are taken in turn: leave it out, or say output='direct'"
         if self.n_layers == 1:
             yield "residual", "on a single layer: leave it out, or say n_layers=2"
@@ -92,4 +92,4 @@ class RecurrentForecaster(StepwiseForecaster):
         )  # fmt: skip
         if self.output == "autoregressive":
             return RecurrentStepwise(sizes, options)
-        return RecurrentDirect(sizes, options, sizes.season, self.decoder_layers, self.decoder_size, self.beside)
+        return RecurrentDirect(sizes, options, sizes.season, self.decoder_layers, self.decoder_size, self.skip_hidden_sizes)

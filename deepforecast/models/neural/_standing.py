@@ -111,11 +111,11 @@ def numbers_in(known: Learned, panel: Panel) -> Ints:
 def scales(panel: Panel, model: NeuralForecaster) -> tuple[Floats, Floats]:
     """Place and spread of each series as a whole, or of all of them together."""
     place, spread = np.zeros(len(panel)), np.ones(len(panel))
-    if model.scale_by == "window":
+    if model.scaler_scope == "window":
         return place, spread
-    ends = panel.indptr if model.scale_by == "series" else np.array([0, len(panel.y)])
+    ends = panel.indptr if model.scaler_scope == "series" else np.array([0, len(panel.y)])
     for one, (begin, end) in enumerate(pairwise(ends)):
-        where = one if model.scale_by == "series" else slice(None)
+        where = one if model.scaler_scope == "series" else slice(None)
         place[where], spread[where] = scale_of(panel.y[begin:end], model.scaler)
     return place, spread
 

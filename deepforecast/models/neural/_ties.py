@@ -48,7 +48,7 @@ def tied(model: NeuralForecaster, learned: Learned, panel: Panel) -> Learned:
 def _errors(model: NeuralForecaster, learned: Learned, panel: Panel) -> Floats:
     """Errors in units of the spread forecast, (windows, horizon), NaN where nothing was seen."""
     network, channels = learned.shared["network"], channels_of(learned)
-    there = windows.places(panel, channels.input_size, channels.horizon, model.validation or 0, model.recent)
+    there = windows.places(panel, channels.input_size, channels.horizon, model.validation_size or 0, model.recent_windows)
     few = len(there) <= WINDOWS
     series, cutoff = there.at(np.arange(len(there))) if few else there.draw(model.seed, DRAW, WINDOWS, False)
     some, number = np.unique(series, return_inverse=True)

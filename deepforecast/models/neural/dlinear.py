@@ -31,7 +31,7 @@ class DLinear(NeuralForecaster):
     by_heart: ClassVar[bool] = False
     adds_parts: ClassVar[bool] = True
 
-    kernel: int = param(
+    moving_average: int = param(
         default=25, at_least=1, low=5, high=51,
         help="rows of the moving average that is the trend",
     )
@@ -39,4 +39,4 @@ class DLinear(NeuralForecaster):
     def _body(self, sizes: Sizes) -> DLinearBody:
         from deepforecast.nn.linear import DLinearBody
 
-        return DLinearBody(sizes, self.kernel)
+        return DLinearBody(sizes, self.moving_average)

@@ -22,11 +22,11 @@ class MLP(NeuralForecaster):
     hourly 64 % (benchmarks/bench_coverage.py).
 
     >>> from deepforecast.datasets import generate
-    >>> MLP(horizon=7, hidden=[32], max_steps=20).fit(generate(2, 100)).predict().shape
+    >>> MLP(horizon=7, hidden_sizes=[32], max_steps=20).fit(generate(2, 100)).predict().shape
     (14, 3)
     """
 
-    hidden: Sequence[int] = param(
+    hidden_sizes: Sequence[int] = param(
         default=(512, 512, 512), at_least=1, search=((128, 128), (256, 256, 256), (512, 512, 512)),
         help="widths of the hidden layers",
     )
@@ -44,4 +44,4 @@ class MLP(NeuralForecaster):
     def _body(self, sizes: Sizes) -> MLPBody:
         from deepforecast.nn.perceptron import MLPBody
 
-        return MLPBody(sizes, self.hidden, self.dropout, self.activation, self.normalization)
+        return MLPBody(sizes, self.hidden_sizes, self.dropout, self.activation, self.normalization)

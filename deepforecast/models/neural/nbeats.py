@@ -28,7 +28,7 @@ class NBEATS(NeuralForecaster):
     hourly 64 % (benchmarks/bench_coverage.py).
 
     >>> from deepforecast.datasets import generate
-    >>> NBEATS(horizon=7, hidden=[32, 32], max_steps=20).fit(generate(2, 100)).predict().shape
+    >>> NBEATS(horizon=7, hidden_sizes=[32, 32], max_steps=20).fit(generate(2, 100)).predict().shape
     (14, 3)
     """
 
@@ -43,12 +43,12 @@ class NBEATS(NeuralForecaster):
         help="kinds of stacks, in order: generic, trend, season",
     )
     blocks: int = param(default=3, at_least=1, low=1, high=6, help="blocks of each stack")
-    hidden: Sequence[int] = param(
+    hidden_sizes: Sequence[int] = param(
         default=(256, 256, 256), at_least=1, help="widths of a block's hidden layers",
     )
     degree: int = param(default=2, at_least=0, help="of the polynomials of a trend stack")
     scaler: Scaler = param(default="level")
-    draw: Literal["windows", "series"] = param(default="series")
+    sample_by: Literal["windows", "series"] = param(default="series")
     learning_rate: float | Literal["find"] = param(default=1.5e-3)
     dropout: float = param(
         default=0.0, at_least=0, below=1, low=0.0, high=0.3,
@@ -67,4 +67,4 @@ class NBEATS(NeuralForecaster):
             found = shown(unknown[0]) if unknown else "none"
             raise ParameterError(f"stacks is a list of {', '.join(KINDS)}; got {found}. Say stacks=['trend', 'season'].")
         period = sizes.season if sizes.season > 1 else None
-        return NBEATSBody(sizes, self.stacks, self.blocks, self.hidden, self.degree, period, self.dropout)
+        return NBEATSBody(sizes, self.stacks, self.blocks, self.hidden_sizes, self.degree, period, self.dropout)

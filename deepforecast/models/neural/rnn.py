@@ -26,4 +26,4 @@ class RNN(RecurrentForecaster):
 
     cell: ClassVar[str] = "rnn"
 
-    nonlinearity: Literal["tanh", "relu"] = param(default="tanh", help="what bends the sum")
+    activation: Literal["tanh", "relu"] = param(default="tanh", help="what bends the sum")

@@ -81,33 +81,33 @@ class Seq2Seq(StepwiseForecaster):
         default=0.0, at_least=0, below=1, low=0.0, high=0.5,
         help="share of the numbers hidden while training",
     )
-    order: Literal["bahdanau", "luong"] = param(
+    decoder: Literal["bahdanau", "luong"] = param(
         default="luong", help="whether it looks back before it takes a step, or after it"
     )
     input_feeding: bool = param(
-        default=False, help="with order='luong': whether what came of a look enters the next step",
+        default=False, help="with decoder='luong': whether what came of a look enters the next step",
     )
-    start: Literal["last", "learned"] = param(
+    start_value: Literal["last", "learned"] = param(
         default="last", help="value before the first step: the last one, or a learned one",
     )
-    teacher: Literal["constant", "linear", "inverse_sigmoid", "free"] = param(
+    teacher_forcing: Literal["constant", "linear", "inverse_sigmoid", "free"] = param(
         default="constant", help="how long true values are fed in training"
     )
-    positions: bool = param(default=False, help="whether rows and steps are told where they stand")
-    separate: bool = param(
+    positional_encoding: bool = param(default=False, help="whether rows and steps are told where they stand")
+    separate_values: bool = param(
         default=False, help="whether keys and values are maps of their own of what was read",
     )
     self_attention: bool = param(
         default=False, help="whether the rows look at each other first: softmax(x xT) x",
     )
-    learned_temperature: bool = param(
+    learned_scale: bool = param(
         default=False, help="whether a learned number multiplies the score",
     )
-    window: int | None = param(
+    attention_window: int | None = param(
         default=None, at_least=1,
         help="rows on either side of one that a step chooses; None: all are looked at",
     )
-    hard: bool = param(default=False, help="whether a step looks at one row alone")
+    hard_attention: bool = param(default=False, help="whether a step looks at one row alone")
     scaler: Scaler = param(default="last")
 
     learning_example: ClassVar[dict[str, Any]] = {
@@ -118,7 +118,7 @@ class Seq2Seq(StepwiseForecaster):
     def examples(cls) -> list[dict[str, Any]]:
         """Small networks for the contract checks."""
         small: dict[str, Any] = {"input_size": 14, "max_steps": 10, "batch_size": 32, "hidden_size": 8}
-        return [small, {**small, "attention": "additive", "order": "bahdanau", "cell": "gru", "head": "student_t"}]
+        return [small, {**small, "attention": "additive", "decoder": "bahdanau", "cell": "gru", "head": "student_t"}]
 
     @property
     def attends(self) -> bool:
@@ -132,19 +132,19 @@ class Seq2Seq(StepwiseForecaster):
 
         layers = RecurrentOptions(self.cell, self.hidden_size, self.n_layers, self.bidirectional, self.dropout)
         attention = self.attention and AttentionOptions(
-            self.attention, self.separate, self.learned_temperature, self.window, self.hard
+            self.attention, self.separate_values, self.learned_scale, self.attention_window, self.hard_attention
         )
         return Seq2SeqBody(sizes, Seq2SeqOptions(
-            layers, attention or None, self.kernel_size if self.encoder == "convolutional" else None, self.order,
-            self.input_feeding, self.start, self.positions, self.self_attention,
+            layers, attention or None, self.kernel_size if self.encoder == "convolutional" else None, self.decoder,
+            self.input_feeding, self.start_value, self.positional_encoding, self.self_attention,
         ))  # fmt: skip
 
     def _idle(self) -> Iterator[tuple[str, str]]:
         if self.attention is None:
-            for name in ("order", "input_feeding", "separate", "self_attention", "learned_temperature", "window", "hard"):
+            for name in ("decoder", "input_feeding", "separate_values", "self_attention", "learned_scale", "attention_window", "hard_attention"):
                 yield name, "where nothing is looked back at: leave it out, or say attention='general'"
-        if self.order == "bahdanau":
-            yield "input_feeding", "with order='bahdanau', where each look enters its step: leave it out, or say order='luong'"
+        if self.decoder == "bahdanau":
+            yield "input_feeding", "with decoder='bahdanau', where each look enters its step: leave it out, or say decoder='luong'"
         if self.encoder == "convolutional":
             yield "bidirectional", "on convolutions, which look both ways: leave it out, or say encoder='recurrent'"
         else:

@@ -51,7 +51,7 @@ class Transformer(StepwiseForecaster):
     decoder_layers: int | None = param(
         default=None, at_least=1, help="layers of the decoder; None: n_layers",
     )
-    feedforward: int | None = param(
+    dim_feedforward: int | None = param(
         default=None, at_least=1, help="width of each layer's hidden layer; None: 4 d_model",
     )
     activation: Literal["relu", "gelu", "swiglu"] = param(
@@ -61,7 +61,7 @@ class Transformer(StepwiseForecaster):
         default="pre", help="what is normalised: what enters a part, or the sum after it",
     )
     normalization: Literal["layer", "batch", "rms"] = param(default="layer", help="how")
-    positions: Literal["sinusoidal", "learned", "rotary", "alibi", "calendar"] | None = param(
+    positional_encoding: Literal["sinusoidal", "learned", "rotary", "alibi", "calendar"] | None = param(
         default="sinusoidal", search=("sinusoidal", "learned", "rotary", "alibi"),
         help="how rows and steps are told where they stand",
     )
@@ -80,20 +80,20 @@ class Transformer(StepwiseForecaster):
     output: Literal["direct", "autoregressive"] = param(
         default="direct", search=("direct", "autoregressive"), help="steps at once or in turn"
     )
-    teacher: Literal["constant", "linear", "inverse_sigmoid", "free"] = param(
+    teacher_forcing: Literal["constant", "linear", "inverse_sigmoid", "free"] = param(
         default="constant", help="how long true values are fed in training"
     )
 
     learning_example: ClassVar[dict[str, Any]] = {
         **StepwiseForecaster.learning_example, "max_steps": 250, "d_model": 32, "n_heads": 2, "n_layers": 1, "batch_size": 64,
-        "patch_length": 6, "positions": "learned", "head": "quantiles",
+        "patch_length": 6, "positional_encoding": "learned", "head": "quantiles",
     }  # fmt: skip
 
     @classmethod
     def examples(cls) -> list[dict[str, Any]]:
         """Small networks for the contract checks."""
         small: dict[str, Any] = {"input_size": 14, "max_steps": 10, "batch_size": 32, "d_model": 8, "n_heads": 2, "n_layers": 1}
-        in_turn = {**small, "output": "autoregressive", "head": "student_t", "patch_length": 1, "positions": "rotary"}
+        in_turn = {**small, "output": "autoregressive", "head": "student_t", "patch_length": 1, "positional_encoding": "rotary"}
         return [small, in_turn]
 
     @property
@@ -124,11 +124,11 @@ class Transformer(StepwiseForecaster):
                 f"patch_length={usual(rows)}, or a larger input_size."
             )
         layer = LayerOptions(
-            self.d_model, self.n_heads, self.feedforward or 4 * self.d_model, self.activation, self.norm_order,
+            self.d_model, self.n_heads, self.dim_feedforward or 4 * self.d_model, self.activation, self.norm_order,
             self.normalization, self.dropout,
         )  # fmt: skip
         return TransformerOptions(
-            layer, self.encoder_layers or self.n_layers, self.decoder_layers or self.n_layers, self.positions, length,
+            layer, self.encoder_layers or self.n_layers, self.decoder_layers or self.n_layers, self.positional_encoding, length,
             self.stride or max(length // 2, 1),
         )  # fmt: skip
 
@@ -139,4 +139,4 @@ class Transformer(StepwiseForecaster):
         if self.patch_length == 1:
             yield "stride", "on patches of one row: leave it out, or say patch_length=16"
         if not self.in_turn:
-            yield "teacher", "where no step is told the value before it: leave it out, or say output='autoregressive'"
+            yield "teacher_forcing", "where no step is told the value before it: leave it out, or say output='autoregressive'"

@@ -45,7 +45,7 @@ class Made:
     spread: float
 
 
-class Regressive(Forecaster):
+class RegressionForecaster(Forecaster):
     """A regressor on features of the past, of the calendar, and of columns known ahead; one for all series unless
     `per_series`."""
 
@@ -64,7 +64,7 @@ class Regressive(Forecaster):
         default="auto", at_least=1, search=("auto", 7, 14, 28),
         help="rows back whose values are features; 3: the last three",
     )  # fmt: skip
-    windows: list[str] | Literal["auto"] | None = param(
+    lag_transforms: list[str] | Literal["auto"] | None = param(
         default="auto", search=("auto", None),
         help="features of the past such as 'mean_28', 'std_28@7', 'ewm_0.3'",
     )  # fmt: skip
@@ -81,12 +81,12 @@ class Regressive(Forecaster):
     time_index: bool = param(
         default=False, help="whether the number of the row in time is a feature",
     )
-    identity: bool = param(default=False, help="whether the series is a feature")
+    series_id: bool = param(default=False, help="whether the series is a feature")
     past_lags: int | list[int] = param(
         default=1, at_least=1,
         help="rows back of columns known up to now alone, before the first step",
     )
-    future_rows: list[int] | None = param(
+    future_lags: list[int] | None = param(
         default=None,
         help="rows around a step at which columns known ahead are read; None: its own",
     )
@@ -94,12 +94,12 @@ class Regressive(Forecaster):
         default="recursive",
         help="step after step, by a regressor for each step, by one for all, or in blocks",
     )
-    block: int = param(default=7, at_least=1, help="steps in a block, for strategy='blocks'")
+    block_size: int = param(default=7, at_least=1, help="steps in a block, for strategy='blocks'")
     differences: list[int] | Literal["auto"] | None = param(
         default="auto", at_least=1, search=("auto", None),
         help="lags at which the target is differenced; auto: as tests suggest, if rolling forecasts confirm it",
     )
-    power: Literal["log", "box_cox"] | None = param(
+    transform: Literal["log", "box_cox"] | None = param(
         default=None, help="power of the target that is learned",
     )
     detrend: bool = param(
@@ -109,7 +109,7 @@ class Regressive(Forecaster):
     bounds: tuple[float | None, float | None] | None = param(
         default=None, help="least and largest value of a forecast; (0, None)",
     )
-    weight: str | None = param(
+    weight_column: str | None = param(
         default=None, help="declared column that says how much each row counts",
     )
     half_life: float | None = param(
@@ -124,7 +124,7 @@ class Regressive(Forecaster):
 
     warm_up_params: ClassVar[dict[str, Any]] = {}  # see evaluation.warm_up
     learning_example: ClassVar[dict[str, Any]] = {
-        "lags": None, "windows": None, "differences": None, "scale": False, "strategy": "direct"
+        "lags": None, "lag_transforms": None, "differences": None, "scale": False, "strategy": "direct"
     }  # fmt: skip
     coverage_process: ClassVar[str] = "trend_and_season"
 
@@ -164,10 +164,10 @@ class Regressive(Forecaster):
         if self.quantiles:
             able = replace(able, distribution="quantiles", learns_distribution=True)
         explained = not self.quantiles or 0.5 in self.quantiles or self.point == "mean"
-        able = replace(able, explains=self.gives_shares and self.power is None and explained)
-        if self.power or self.bounds:
-            able = replace(able, shift_equivariant=False, scale_equivariant=self.power == "log")
-        if self.power:
+        able = replace(able, explains=self.gives_shares and self.transform is None and explained)
+        if self.transform or self.bounds:
+            able = replace(able, shift_equivariant=False, scale_equivariant=self.transform == "log")
+        if self.transform:
             able = replace(able, domain="positive")
         if not self.scale:
             able = replace(able, scale_equivariant=False, shift_equivariant=False)
@@ -184,7 +184,7 @@ class Regressive(Forecaster):
             refuse_short(self, panel, needed, "values")
         _, scales = plan.target.learn(panel, self.name)
         every = {**panel.covariates, **panel.static}
-        units = {} if self.per_series else _units.of({name: one for name, one in every.items() if name != self.weight})
+        units = {} if self.per_series else _units.of({name: one for name, one in every.items() if name != self.weight_column})
         panel = _counted(panel, units)
         owners = np.arange(len(panel), dtype=np.float64)
         held = _held.begun(plan, self._without_weights(panel), scales, panel.start, owners)
@@ -245,7 +245,7 @@ class Regressive(Forecaster):
         return QuantileForecast(mean, levels, np.stack(bands, axis=-1), self.name)
 
     def _ahead_of(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> Ahead:
-        known = _units.applied({name: one for name, one in future.items() if name != self.weight}, learned["units"])
+        known = _units.applied({name: one for name, one in future.items() if name != self.weight_column}, learned["units"])
         return Ahead(Plan.read(learned["plan"]), learned, steps, known)
 
     @one_thread_if_forked()
@@ -263,14 +263,14 @@ class Regressive(Forecaster):
 
     def _spread(self, learned: Learned) -> Floats | None:
         """The deviation of one step's errors on the scale that is learned, where its power bends them."""
-        if self.power is None:
+        if self.transform is None:
             return None
         made = learned["regressors"]
         return np.array([one.spread for one in made]) if self.per_series else np.full(len(learned["began"]), made.spread)
 
     def _weights(self, panel: Panel) -> Floats | None:
         """How much each observation counts."""
-        return _samples.weights(panel, self.weight, self.half_life)
+        return _samples.weights(panel, self.weight_column, self.half_life)
 
     def _bounded(self, found: Floats) -> Floats:
         low, high = self.bounds or (None, None)
@@ -282,15 +282,15 @@ class Regressive(Forecaster):
 
     def _without_weights(self, panel: Panel) -> Panel:
         """The panel without the column of weights, which is no feature."""
-        if self.weight is None:
+        if self.weight_column is None:
             return panel
-        if self.weight not in panel.covariates:
+        if self.weight_column not in panel.covariates:
             declared = some(list(panel.covariates)) or "them"
             raise ParameterError(
-                f"weight= names a declared column of the frame; {self.weight} is none of {declared}. "
-                f"Say columns={{'past': ['{self.weight}']}}."
+                f"weight_column= names a declared column of the frame; {self.weight_column} is none of {declared}. "
+                f"Say columns={{'past': ['{self.weight_column}']}}."
             )
-        return replace(panel, covariates={name: one for name, one in panel.covariates.items() if name != self.weight})
+        return replace(panel, covariates={name: one for name, one in panel.covariates.items() if name != self.weight_column})
 
     def _kept(self, learned: Learned, foreign: Foreign) -> Learned:
         made = learned["regressors"]

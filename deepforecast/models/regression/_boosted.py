@@ -17,41 +17,41 @@ from deepforecast.core.params import param
 from deepforecast.core.threads import allowed_threads, forked, waiting_passively
 from deepforecast.data.frames import Floats
 from deepforecast.errors import DataError, DependencyError, ParameterError, some
-from deepforecast.models.regression._base import Regressive
+from deepforecast.models.regression._base import RegressionForecaster
 from deepforecast.models.regression._options import handed_on
 from deepforecast.models.regression._samples import Sample
 
 
-class Boosted(Regressive):
+class Boosted(RegressionForecaster):
     """Trees that each learn what those before left over. Categories and missing values are the trees' own.
 
-    With `early_stopping` the last rows of each series are not learned from: trees are added until that many of them in a row
+    With `early_stopping_rounds` the last rows of each series are not learned from: trees are added until that many of them in a row
     have not made the forecasts of these rows better, and those up to the best are kept.
     """
 
-    capabilities = replace(Regressive.capabilities, sign_equivariant=False)
+    capabilities = replace(RegressionForecaster.capabilities, sign_equivariant=False)
     takes_missing: ClassVar[bool] = True
     gives_quantiles: ClassVar[bool] = True
 
     thread_options: ClassVar[tuple[str, ...]] = ()  # names in `options` for the number of threads
     package: ClassVar[str | None] = None  # what it needs that does not come with the library
     small: ClassVar[dict[str, Any]] = {}  # what lets trees grow on a few rows
-    warm_up_params: ClassVar[dict[str, Any]] = {"n_trees": 1, "early_stopping": None, "validation": None}
+    warm_up_params: ClassVar[dict[str, Any]] = {"n_estimators": 1, "early_stopping_rounds": None, "validation_size": None}
     learning_example: ClassVar[dict[str, Any]] = {
-        **Regressive.learning_example, "calendar": ["day_of_week"], "n_trees": 200, "learning_rate": 0.1
+        **RegressionForecaster.learning_example, "calendar": ["day_of_week"], "n_estimators": 200, "learning_rate": 0.1
     }  # fmt: skip
 
-    n_trees: int = param(
+    n_estimators: int = param(
         default=200, at_least=1, low=50, high=1000, log=True,
         help="trees; with early stopping, at most",
     )
     learning_rate: float = param(
         default=0.05, above=0, low=0.01, high=0.3, log=True, help="how much each tree counts",
     )
-    early_stopping: int | None = param(
+    early_stopping_rounds: int | None = param(
         default=None, at_least=1, help="trees without a gain on the last rows that end it",
     )
-    validation: int | None = param(
+    validation_size: int | None = param(
         default=None, at_least=1,
         help="how many last rows of a series these are; None: the horizon, or a tenth of the longest",
     )
@@ -65,13 +65,13 @@ class Boosted(Regressive):
     @property
     def coverage_example(self) -> dict[str, Any]:
         """What to change where the coverage of its intervals is measured: as many trees as can learn a season."""
-        return {**super().coverage_example, "n_trees": 50, "learning_rate": 0.2}
+        return {**super().coverage_example, "n_estimators": 50, "learning_rate": 0.2}
 
     @classmethod
     def examples(cls) -> list[dict[str, Any]]:
         """What the contract checks try: few small trees."""
-        few = {"n_trees": 10, **cls.small}
-        return [few, {**few, "n_trees": 3, "strategy": "direct", "quantiles": [0.05, 0.5, 0.95]}]
+        few = {"n_estimators": 10, **cls.small}
+        return [few, {**few, "n_estimators": 3, "strategy": "direct", "quantiles": [0.05, 0.5, 0.95]}]
 
     def _train(self, sample: Sample, level: float | None) -> Any:
         with handed_on(self.options, type(self).__name__):
@@ -83,15 +83,15 @@ class Boosted(Regressive):
 
     def _parted(self, sample: Sample) -> tuple[Sample, Sample | None]:
         """What is learned from, and what tells when to stop."""
-        if self.early_stopping is None:
+        if self.early_stopping_rounds is None:
             return sample, None
-        last = self.validation or max(self.own_horizon or 1, int(sample.ends.max() + 1) // 10)
+        last = self.validation_size or max(self.own_horizon or 1, int(sample.ends.max() + 1) // 10)
         before, late = sample.parted(last)
         if not len(before) or not len(late):
-            what = f"the last {last} rows of each series" + ("" if self.validation else " (the horizon, or a tenth)")
+            what = f"the last {last} rows of each series" + ("" if self.validation_size else " (the horizon, or a tenth)")
             raise DataError(
-                f"early_stopping= looks at {what} and learns from those before; of {len(sample)} rows that leaves "
-                f"{len(before)} to learn from and {len(late)} to look at. Say a smaller validation= or early_stopping=None, or "
+                f"early_stopping_rounds= looks at {what} and learns from those before; of {len(sample)} rows that leaves "
+                f"{len(before)} to learn from and {len(late)} to look at. Say a smaller validation_size= or early_stopping_rounds=None, or "
                 "give longer series."
             )
         return before, late

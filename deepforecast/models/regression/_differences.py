@@ -21,7 +21,7 @@ from deepforecast.models.regression import _planning, _units
 from deepforecast.models.regression._samples import Sampling
 
 if TYPE_CHECKING:
-    from deepforecast.models.regression._base import Regressive
+    from deepforecast.models.regression._base import RegressionForecaster
 
 TESTED = 100  # series that are tested for unit roots and seasons
 LATEST = 400  # of each, so many of its last values
@@ -39,7 +39,7 @@ TOO_SHORT = "The series are too short to compare differences of the target."
 Differences = tuple[int, ...]
 
 
-def differences_of(model: Regressive, panel: Panel) -> Differences:
+def differences_of(model: RegressionForecaster, panel: Panel) -> Differences:
     """The differences that a model is given, or with "auto" those that tests suggest and rolling forecasts confirm."""
     if model.differences is None:
         return ()
@@ -52,7 +52,7 @@ def differences_of(model: Regressive, panel: Panel) -> Differences:
     return suggested if suggested and _confirmed(model, panel, suggested, seasons) else ()
 
 
-def _confirmed(model: Regressive, panel: Panel, suggested: Differences, seasons: tuple[int, ...]) -> bool:
+def _confirmed(model: RegressionForecaster, panel: Panel, suggested: Differences, seasons: tuple[int, ...]) -> bool:
     """Whether forecasts at the horizon have clearly less error with these differences: the more clearly the fewer series there
     are, and of few after most of several fits and more error after none, for what suits one stretch of a series often does not
     suit the next."""
@@ -81,7 +81,7 @@ def _sample(panel: Panel) -> Panel:
     return late.take(long).between(first[long], late.lengths[long])
 
 
-def _saved(model: Regressive, panel: Panel, differences: Differences, horizon: int, learned: float) -> float:
+def _saved(model: RegressionForecaster, panel: Panel, differences: Differences, horizon: int, learned: float) -> float:
     """The share of the error that differences save in three of four windows after this share of the history, which the models
     learn from; errors of a series are counted in its mean absolute change from step to step."""
     length = int(panel.lengths.min())
@@ -101,7 +101,7 @@ def _saved(model: Regressive, panel: Panel, differences: Differences, horizon: i
     return float(np.quantile(1 - left[whole > 0] / whole[whole > 0], 0.25)) if whole.any() else 0.0
 
 
-def _rolling_errors(model: Regressive, panel: Panel, horizon: int, rows: int) -> Floats:
+def _rolling_errors(model: RegressionForecaster, panel: Panel, horizon: int, rows: int) -> Floats:
     """Mean absolute errors (windows, series) over the last rows, of a model that is fitted before the first window."""
     spare = rows - horizon
     n_windows = min(N_WINDOWS, spare // max(horizon // 2, 1) + 1)
@@ -112,7 +112,7 @@ def _rolling_errors(model: Regressive, panel: Panel, horizon: int, rows: int) ->
 
 
 @one_thread_if_forked()
-def _direct_errors(model: Regressive, panel: Panel, horizon: int, rows: int) -> Floats:
+def _direct_errors(model: RegressionForecaster, panel: Panel, horizon: int, rows: int) -> Floats:
     """The same where each step has its own regressor: of the middle and the last step, for every origin in the windows."""
     plan = _planning.planned(model, panel, differences_of(model, panel))
     _, scales = plan.target.learn(panel, model.name)

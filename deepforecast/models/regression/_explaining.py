@@ -16,12 +16,12 @@ from deepforecast.models.regression._ahead import Ahead
 from deepforecast.models.regression._plan import Plan
 
 if TYPE_CHECKING:
-    from deepforecast.models.regression._base import Regressive
+    from deepforecast.models.regression._base import RegressionForecaster
 
 NEAR = 1e-3  # how far shares may be from what they are shares of: some learners add in float32
 
 
-def components(model: Regressive, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> dict[str, Floats]:
+def components(model: RegressionForecaster, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> dict[str, Floats]:
     """What each feature adds (series, steps), and the rest: "base" (level, trend and what differences go on from) and, where
     there are bounds, what they cut off."""
     ahead = model._ahead_of(learned, steps, future)
@@ -38,12 +38,12 @@ def components(model: Regressive, learned: Learned, steps: int, future: Mapping[
     return parts if model.bounds is None else {**parts, _free("bounds", parts): total - whole}
 
 
-def columns(model: Regressive, learned: Learned) -> tuple[list[str], Ints]:
+def columns(model: RegressionForecaster, learned: Learned) -> tuple[list[str], Ints]:
     """The names of features, and which of them each column of a regressor is: one of all steps of a block sees columns known
     ahead once for each."""
     plan, roles = Plan.read(learned["plan"]), _held.standing(learned).columns
     held = {name: Covariate(np.empty(0), None if one is None else tuple(one)) for name, one in learned["categories"].items()}
-    future = {name: one for name, one in held.items() if name in roles.future and name != model.weight}
+    future = {name: one for name, one in held.items() if name in roles.future and name != model.weight_column}
     static = {name: one for name, one in held.items() if name in roles.static}
     names = plan.design.names(future, static)
     every = np.arange(len(names))
@@ -66,7 +66,7 @@ def _free(name: str, taken: Mapping[str, Any]) -> str:
     return name if name not in taken else _free(f"{name}_", taken)
 
 
-def _walked(model: Regressive, ahead: Ahead, place: int) -> tuple[Floats, Floats]:
+def _walked(model: RegressionForecaster, ahead: Ahead, place: int) -> tuple[Floats, Floats]:
     """The forecast on the scale that is learned, and the shares of it."""
     made = ahead.learned["regressors"]
     parts = [(ahead.only(one), each) for one, each in enumerate(made)] if model.per_series else [(ahead, made)]
@@ -78,7 +78,7 @@ def _walked(model: Regressive, ahead: Ahead, place: int) -> tuple[Floats, Floats
 class _Heard:
     """Stands in for what a regressor says of rows, and keeps what each column adds to it."""
 
-    def __init__(self, model: Regressive) -> None:
+    def __init__(self, model: RegressionForecaster) -> None:
         self._model = model
         self._parts: list[Floats] = []
 

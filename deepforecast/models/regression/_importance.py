@@ -15,12 +15,12 @@ from deepforecast.models.regression._plan import Plan
 from deepforecast.models.regression._samples import Sample, Sampling
 
 if TYPE_CHECKING:
-    from deepforecast.models.regression._base import Regressive
+    from deepforecast.models.regression._base import RegressionForecaster
 
 MOST = 5_000  # rows that are shuffled
 
 
-def importances(model: Regressive, state: State, frame: Frame | None, static: Frame | None) -> dict[str, Any]:
+def importances(model: RegressionForecaster, state: State, frame: Frame | None, static: Frame | None) -> dict[str, Any]:
     """Features and their shares of all importance, the largest first; the mean over the regressors there are."""
     learned = state.standing
     names, owner = _explaining.columns(model, learned)
@@ -36,7 +36,7 @@ def importances(model: Regressive, state: State, frame: Frame | None, static: Fr
     return {"feature": np.array(names, dtype=object)[order], "importance": whole[order]}
 
 
-def _said(model: Regressive, regressor: Any) -> Floats:
+def _said(model: RegressionForecaster, regressor: Any) -> Floats:
     found = model._gains(regressor)
     if found is None:
         raise CapabilityError(
@@ -45,7 +45,7 @@ def _said(model: Regressive, regressor: Any) -> Floats:
     return found
 
 
-def _shuffled(model: Regressive, state: State, frame: Frame, static: Frame | None, owner: Any) -> list[Floats]:
+def _shuffled(model: RegressionForecaster, state: State, frame: Frame, static: Frame | None, owner: Any) -> list[Floats]:
     """What the squared errors grow by where one feature after the other is shuffled among the rows of a frame."""
     panel, rows = looked_at(model, state, frame, static)
     learned = state.standing if not model.per_series else state.standing.take(rows)
@@ -64,7 +64,7 @@ def _shuffled(model: Regressive, state: State, frame: Frame, static: Frame | Non
     return found
 
 
-def _losses(model: Regressive, regressor: Any, sample: Sample, owner: Any) -> Floats:
+def _losses(model: RegressionForecaster, regressor: Any, sample: Sample, owner: Any) -> Floats:
     random = np.random.default_rng(0)
     sample = sample.take(np.sort(random.permutation(len(sample))[:MOST]))
     order, found = random.permutation(len(sample)), np.zeros(len(owner))

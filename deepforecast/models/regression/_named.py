@@ -46,7 +46,7 @@ def fitted(estimator: Any, rows: Any, target: Any, weight: Any) -> Any:
         key = f"{name}__sample_weight"
     if weight is not None and not has_fit_parameter(inner, "sample_weight"):
         raise ParameterError(
-            f"weight= and half_life= need a regressor whose fit takes sample_weight; that of {type(inner).__name__} does not. "
+            f"weight_column= and half_life= need a regressor whose fit takes sample_weight; that of {type(inner).__name__} does not. "
             "Leave them out, or take another regressor."
         )
     with warnings.catch_warnings():
@@ -95,7 +95,7 @@ def _boosting(sample: Sample, level: float | None, options: Options) -> Fitted:
     from deepforecast.models.regression.gradient_boosting import GradientBoosting
 
     rest = {name: value for name, value in options.items() if name != "max_iter"}
-    own: dict[str, Any] = {"n_trees": options.get("max_iter", 200), "options": rest}
+    own: dict[str, Any] = {"n_estimators": options.get("max_iter", 200), "options": rest}
     found: Fitted = GradientBoosting(**own)._train(sample, level)
     return found
 

@@ -18,10 +18,10 @@ from deepforecast.models.regression._targets import Target
 ALWAYS = 10_000  # rows that lags are chosen for where a series may not know of others
 
 if TYPE_CHECKING:
-    from deepforecast.models.regression._base import Regressive
+    from deepforecast.models.regression._base import RegressionForecaster
 
 
-def planned(model: Regressive, panel: Panel, differences: tuple[int, ...]) -> Plan:
+def planned(model: RegressionForecaster, panel: Panel, differences: tuple[int, ...]) -> Plan:
     """The plan for a panel, without its column of weights, and these differences of the target."""
     _refuse_combinations(model, panel)
     periods = seasons_of(model, panel)
@@ -32,7 +32,7 @@ def planned(model: Regressive, panel: Panel, differences: tuple[int, ...]) -> Pl
     left = max(length - sum(differences), 1)
     past = _past(model, periods, left)
     _refuse_far(model, panel, past, sum(differences) + steps - 1)
-    target = Target(model.power, model.detrend, differences, model.scale)
+    target = Target(model.transform, model.detrend, differences, model.scale)
     design = Design(
         past,
         _columns(model, panel, steps),
@@ -41,7 +41,7 @@ def planned(model: Regressive, panel: Panel, differences: tuple[int, ...]) -> Pl
         calendar_features.checked_country(model.holidays, panel.calendar),
         tuple((season, min(model.fourier, season // 2)) for season in periods if season > 1 and model.fourier),
         model.time_index,
-        model.identity,
+        model.series_id,
         model.adds_up,
         0 if model.per_series else int(panel.start.min()) // panel.calendar.step,
     )
@@ -49,14 +49,14 @@ def planned(model: Regressive, panel: Panel, differences: tuple[int, ...]) -> Pl
     return Plan(design, target, steps, model.strategy == "direct_multioutput", season)
 
 
-def _refuse_combinations(model: Regressive, panel: Panel) -> None:
+def _refuse_combinations(model: RegressionForecaster, panel: Panel) -> None:
     name, columns = model.name, panel.series.columns
     if model.strategy in ("direct", "direct_multioutput") and model.own_horizon is None:
         raise ParameterError(
             f"strategy={model.strategy!r} learns each step apart, so {name} needs to know how many before it is fitted. Say "
             f"{type(model).__name__}(horizon=...)."
         )
-    if set(columns.past) - {model.weight} and model.own_horizon is None:
+    if set(columns.past) - {model.weight_column} and model.own_horizon is None:
         raise ParameterError(
             f"Columns known up to now alone ({some(columns.past)}) are read from before the first step, so {name} needs a "
             f"horizon before it is fitted. Say {type(model).__name__}(horizon=...)."
@@ -74,9 +74,9 @@ def _refuse_combinations(model: Regressive, panel: Panel) -> None:
             f"quantiles= are those of each step from its origin, so strategy='direct'; got {model.strategy!r}: one step after "
             "the other, bands would not widen. Say strategy='direct', or intervals='conformal' in place of quantiles=."
         )
-    if model.identity and model.adds_up:
+    if model.series_id and model.adds_up:
         raise ParameterError(
-            f"identity=True is for trees; {name} adds its features up. Say per_series=True, or give a categorical static "
+            f"series_id=True is for trees; {name} adds its features up. Say per_series=True, or give a categorical static "
             "column."
         )
     low, high = model.bounds or (None, None)
@@ -84,13 +84,13 @@ def _refuse_combinations(model: Regressive, panel: Panel) -> None:
         raise ParameterError(f"bounds are a least value and a larger one, None for none; got {shown(model.bounds)}.")
 
 
-def _block(model: Regressive) -> int:
+def _block(model: RegressionForecaster) -> int:
     if model.strategy in ("direct", "direct_multioutput"):
         return int(model.own_horizon or 1)
-    return model.block if model.strategy == "blocks" else 1
+    return model.block_size if model.strategy == "blocks" else 1
 
 
-def seasons_of(model: Regressive, panel: Panel) -> tuple[int, ...]:
+def seasons_of(model: RegressionForecaster, panel: Panel) -> tuple[int, ...]:
     """The seasonal periods that a model is given, or those of the frequency."""
     if model.season_length == "auto":
         if not panel.calendar.frequency.base:
@@ -100,9 +100,9 @@ def seasons_of(model: Regressive, panel: Panel) -> tuple[int, ...]:
     return tuple(sorted({int(one) for one in (given if isinstance(given, list) else [given])}))
 
 
-def _past(model: Regressive, periods: tuple[int, ...], length: int) -> tuple[Lagged, ...]:
+def _past(model: RegressionForecaster, periods: tuple[int, ...], length: int) -> tuple[Lagged, ...]:
     lags: Any = usual_lags(periods, length) if model.lags == "auto" else model.lags or []
-    windows = usual_windows(periods, length) if model.windows == "auto" else model.windows or []
+    windows = usual_windows(periods, length) if model.lag_transforms == "auto" else model.lag_transforms or []
     found = (*(lags_of(lags) if lags else ()), *(lagged(one) for one in windows))
     if len(set(found)) < len(found):
         twice = some([str(one) for place, one in enumerate(found) if one in found[:place]])
@@ -113,26 +113,26 @@ def _past(model: Regressive, periods: tuple[int, ...], length: int) -> tuple[Lag
     return found
 
 
-def _refuse_far(model: Regressive, panel: Panel, past: tuple[Lagged, ...], further: int) -> None:
+def _refuse_far(model: RegressionForecaster, panel: Panel, past: tuple[Lagged, ...], further: int) -> None:
     """A feature asked for by name is known somewhere; those chosen by "auto" suit the series."""
     rows = int(panel.lengths.min() if model.per_series else panel.lengths.max())
     asked = {"lag"} if model.lags != "auto" else set()
-    asked |= {one.kind for one in past} - {"lag"} if model.windows != "auto" else set()
+    asked |= {one.kind for one in past} - {"lag"} if model.lag_transforms != "auto" else set()
     far = [one for one in past if one.kind in asked and one.reach + further >= rows]
     if far:
         whose = "shortest" if model.per_series else "longest"
         raise DataError(
             f"Features look back no further than series reach; {some([str(one) for one in far])} needs "
-            f"{far[0].reach + further + 1} rows and the {whose} series has {rows}. Say fewer lags= or windows=, or give longer "
+            f"{far[0].reach + further + 1} rows and the {whose} series has {rows}. Say fewer lags= or lag_transforms=, or give longer "
             "series."
         )
 
 
-def _future_rows(model: Regressive, panel: Panel) -> tuple[int, ...]:
+def _future_rows(model: RegressionForecaster, panel: Panel) -> tuple[int, ...]:
     """The rows around a step at which columns known ahead are read."""
-    if model.future_rows is None:
+    if model.future_lags is None:
         return (0,)
-    rows, most = tuple(model.future_rows), int(panel.lengths.max()) - 1
+    rows, most = tuple(model.future_lags), int(panel.lengths.max()) - 1
     if not rows or len(set(rows)) < len(rows) or max(map(abs, rows)) > most:
         raise ParameterError(
             f"future_rows are distinct whole numbers, at least one, from -{most} to {most} in series of {most + 1} rows; got "
@@ -141,8 +141,8 @@ def _future_rows(model: Regressive, panel: Panel) -> tuple[int, ...]:
     return rows
 
 
-def _columns(model: Regressive, panel: Panel, steps: int) -> dict[str, tuple[Lagged, ...]]:
+def _columns(model: RegressionForecaster, panel: Panel, steps: int) -> dict[str, tuple[Lagged, ...]]:
     """Lags of columns known up to now alone: a regressor called again and again sees what was there before the first."""
     lags = lags_of(model.past_lags)
     further = 0 if model.strategy in ("direct", "direct_multioutput") else int(model.own_horizon or 1) - 1
-    return {name: later(lags, further) for name in panel.series.columns.past if name != model.weight}
+    return {name: later(lags, further) for name in panel.series.columns.past if name != model.weight_column}

@@ -27,14 +27,14 @@ class CatBoost(Boosted):
 
     Categories and missing values are the trees' own. Trees cannot extrapolate: `differences` of the target or `detrend=True`
     let forecasts follow a trend. `explain` gives the exact Shapley values of the trees.
-    With `early_stopping` the trees up to the best are kept.
+    With `early_stopping_rounds` the trees up to the best are kept.
     Reference: Prokhorenkova et al. (2018), CatBoost: unbiased boosting with categorical features.
 
     Measured coverage of 80 % intervals with intervals='conformal': M1 monthly 89 %, NN5 daily 85 %,
     EPF Nord Pool hourly 66 % (benchmarks/bench_coverage.py).
 
     >>> from deepforecast import datasets
-    >>> model = CatBoost(horizon=3, n_trees=50).fit(datasets.load("air_passengers"))  # doctest: +SKIP
+    >>> model = CatBoost(horizon=3, n_estimators=50).fit(datasets.load("air_passengers"))  # doctest: +SKIP
     >>> model.predict()["CatBoost"].round(-1).tolist()  # doctest: +SKIP
     [450.0, 420.0, 460.0]
     """
@@ -43,21 +43,21 @@ class CatBoost(Boosted):
     gives_shares: ClassVar[bool] = True
     thread_options: ClassVar[tuple[str, ...]] = ("thread_count",)
     package: ClassVar[str | None] = "catboost"
-    learning_example: ClassVar[dict[str, Any]] = {**Boosted.learning_example, "depth": 2, "penalty": 1.0}
+    learning_example: ClassVar[dict[str, Any]] = {**Boosted.learning_example, "max_depth": 2, "reg_lambda": 1.0}
 
-    n_trees: int = param(
+    n_estimators: int = param(
         default=300, at_least=1, low=50, high=1000, log=True,
         help="trees; with early stopping, at most",
     )
     learning_rate: float = param(
         default=0.08, above=0, low=0.01, high=0.3, log=True, help="how much each tree counts",
     )
-    depth: int = param(default=6, at_least=1, at_most=16, low=3, high=10, help="levels of a tree")
-    row_share: float = param(
+    max_depth: int = param(default=6, at_least=1, at_most=16, low=3, high=10, help="levels of a tree")
+    subsample: float = param(
         default=0.8, above=0, at_most=1, low=0.5, high=1.0,
         help="share of rows each tree is grown on",
     )
-    penalty: float = param(
+    reg_lambda: float = param(
         default=3.0, at_least=0, low=0.5, high=10.0, help="of the squares of leaf values",
     )
 
@@ -68,23 +68,23 @@ class CatBoost(Boosted):
             return {"constant": _typical(before, level), "columns": before.rows.shape[1]}
         model, watched = catboost.CatBoost(self._options(level, len(before))), None if late is None else _known(late, before)
         if watched is not None and len(watched):
-            more = {"eval_set": _pool(watched), "early_stopping_rounds": self.early_stopping, "use_best_model": True}
+            more = {"eval_set": _pool(watched), "early_stopping_rounds": self.early_stopping_rounds, "use_best_model": True}
             return {"model": _timeless(model.fit(_pool(before), **more)), "categories": sample.categories}
         return {"model": _timeless(model.fit(_pool(before))), "categories": sample.categories}
 
     def _options(self, level: float | None, rows: int) -> dict[str, Any]:
-        drawn = {"bootstrap_type": "Bernoulli", "subsample": self.row_share}
+        drawn = {"bootstrap_type": "Bernoulli", "subsample": self.subsample}
         return {
-            "iterations": self.n_trees,
+            "iterations": self.n_estimators,
             "learning_rate": self.learning_rate,
-            "depth": self.depth,
-            "l2_leaf_reg": self.penalty,
+            "depth": self.max_depth,
+            "l2_leaf_reg": self.reg_lambda,
             "random_seed": self.seed,
             "loss_function": "RMSE" if level is None else f"Quantile:alpha={level!r}",
             "thread_count": self._threads(),
             "allow_writing_files": False,
             "logging_level": "Silent",
-            **(drawn if self.row_share < 1 and rows >= FEW and "bootstrap_type" not in (self.options or {}) else WHOLE),
+            **(drawn if self.subsample < 1 and rows >= FEW and "bootstrap_type" not in (self.options or {}) else WHOLE),
             **self._other_options(),
         }
 

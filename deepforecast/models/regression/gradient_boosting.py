@@ -27,32 +27,37 @@ class GradientBoosting(Boosted):
 
     It needs no further package. Categories (up to 255 of a column; more are numbers to it) and missing values are the trees'
     own. Trees cannot extrapolate: `differences` of the target or `detrend=True` let forecasts follow a trend. With
-    `early_stopping` the trees up to the best are kept. The trees are held as arrays of our own.
+    `early_stopping_rounds` the trees up to the best are kept. The trees are held as arrays of our own.
     Reference: Friedman (2001), Greedy Function Approximation: A Gradient Boosting Machine.
 
     Measured coverage of 80 % intervals with intervals='conformal': M1 monthly 89 %, NN5 daily 86 %,
     EPF Nord Pool hourly 66 % (benchmarks/bench_coverage.py).
 
     >>> from deepforecast import datasets
-    >>> model = GradientBoosting(horizon=3, n_trees=50, learning_rate=0.1).fit(datasets.load("air_passengers"))
+    >>> model = GradientBoosting(horizon=3, n_estimators=50, learning_rate=0.1).fit(datasets.load("air_passengers"))
     >>> model.predict()["GradientBoosting"].round(-1).tolist()
     [460.0, 430.0, 470.0]
     """
 
-    small: ClassVar[dict[str, Any]] = {"min_rows": 3}
-    learning_example: ClassVar[dict[str, Any]] = {**Boosted.learning_example, "min_rows": 3, "n_leaves": 4, "column_share": 1.0}
+    small: ClassVar[dict[str, Any]] = {"min_child_samples": 3}
+    learning_example: ClassVar[dict[str, Any]] = {
+        **Boosted.learning_example,
+        "min_child_samples": 3,
+        "num_leaves": 4,
+        "colsample_bytree": 1.0,
+    }
 
-    n_leaves: int = param(
+    num_leaves: int = param(
         default=31, at_least=2, low=7, high=127, log=True, help="leaves of a tree at most",
     )
-    min_rows: int = param(
+    min_child_samples: int = param(
         default=20, at_least=1, low=5, high=100, log=True, help="rows in a leaf at least",
     )
-    column_share: float = param(
+    colsample_bytree: float = param(
         default=0.9, above=0, at_most=1, low=0.5, high=1.0,
         help="share of columns each split looks at",
     )
-    penalty: float = param(
+    reg_lambda: float = param(
         default=0.0, at_least=0, low=0.0, high=10.0, help="of the squares of leaf values",
     )
 
@@ -62,7 +67,7 @@ class GradientBoosting(Boosted):
         model = self._learner(level, categories)
         columns = before.rows.shape[1]
         if late is None:
-            return _trees.of_boosting(_fitted(model.set_params(max_iter=self.n_trees), before), categories, columns)
+            return _trees.of_boosting(_fitted(model.set_params(max_iter=self.n_estimators), before), categories, columns)
         return self._stopped(model, before, late, level, categories)
 
     def _learner(self, level: float | None, categories: list[int]) -> Any:
@@ -71,10 +76,10 @@ class GradientBoosting(Boosted):
         aim = {} if level is None else {"loss": "quantile", "quantile": level}
         given = {
             "learning_rate": self.learning_rate,
-            "max_leaf_nodes": self.n_leaves,
-            "min_samples_leaf": self.min_rows,
-            "max_features": self.column_share,
-            "l2_regularization": self.penalty,
+            "max_leaf_nodes": self.num_leaves,
+            "min_samples_leaf": self.min_child_samples,
+            "max_features": self.colsample_bytree,
+            "l2_regularization": self.reg_lambda,
             "categorical_features": categories or None,
             "random_state": self.seed,
             "early_stopping": False,
@@ -83,12 +88,12 @@ class GradientBoosting(Boosted):
 
     def _stopped(self, model: Any, before: Sample, late: Sample, level: float | None, categories: list[int]) -> Trees:
         """Some trees at a time, until so many in a row have not made the last rows better; those up to the best."""
-        rounds, losses = int(self.early_stopping or 1), list[float]()
+        rounds, losses = int(self.early_stopping_rounds or 1), list[float]()
         found = np.zeros(len(late))
         model.set_params(warm_start=True)
-        while len(losses) < self.n_trees and len(losses) - int(np.argmin(losses or [0])) <= rounds:
+        while len(losses) < self.n_estimators and len(losses) - int(np.argmin(losses or [0])) <= rounds:
             known = len(losses)
-            _fitted(model.set_params(max_iter=min(known + rounds, self.n_trees)), before)
+            _fitted(model.set_params(max_iter=min(known + rounds, self.n_estimators)), before)
             trees = _trees.of_boosting(model, categories, before.rows.shape[1])
             for tree in range(known, len(trees.first) - 1):
                 found += (0.0 if tree else trees.base) + trees.each(tree, late.rows)

@@ -23,14 +23,14 @@ class LightGBM(Boosted):
 
     Categories and missing values are the trees' own. Trees cannot extrapolate: `differences` of the target or `detrend=True`
     let forecasts follow a trend. `explain` gives the exact Shapley values of the trees.
-    With `early_stopping` the trees up to the best are kept.
+    With `early_stopping_rounds` the trees up to the best are kept.
     Reference: Ke et al. (2017), LightGBM: A Highly Efficient Gradient Boosting Decision Tree.
 
     Measured coverage of 80 % intervals with intervals='conformal': M1 monthly 89 %, NN5 daily 86 %,
     EPF Nord Pool hourly 64 % (benchmarks/bench_coverage.py).
 
     >>> from deepforecast import datasets
-    >>> model = LightGBM(horizon=3, n_trees=50, learning_rate=0.1).fit(datasets.load("air_passengers"))
+    >>> model = LightGBM(horizon=3, n_estimators=50, learning_rate=0.1).fit(datasets.load("air_passengers"))
     >>> model.predict()["LightGBM"].round(-1).tolist()
     [460.0, 430.0, 470.0]
     """
@@ -41,26 +41,26 @@ class LightGBM(Boosted):
         "num_threads", "num_thread", "nthread", "nthreads", "n_jobs"
     )  # fmt: skip
     package: ClassVar[str | None] = "lightgbm"
-    small: ClassVar[dict[str, Any]] = {"min_rows": 3}
+    small: ClassVar[dict[str, Any]] = {"min_child_samples": 3}
     learning_example: ClassVar[dict[str, Any]] = {
-        **Boosted.learning_example, "min_rows": 3, "n_leaves": 4, "row_share": 1.0, "column_share": 1.0
+        **Boosted.learning_example, "min_child_samples": 3, "num_leaves": 4, "subsample": 1.0, "colsample_bytree": 1.0
     }  # fmt: skip
 
-    n_leaves: int = param(
+    num_leaves: int = param(
         default=31, at_least=2, low=7, high=127, log=True, help="leaves of a tree at most",
     )
-    min_rows: int = param(
+    min_child_samples: int = param(
         default=20, at_least=1, low=5, high=100, log=True, help="rows in a leaf at least",
     )
-    row_share: float = param(
+    subsample: float = param(
         default=0.9, above=0, at_most=1, low=0.5, high=1.0,
         help="share of rows each tree is grown on",
     )
-    column_share: float = param(
+    colsample_bytree: float = param(
         default=0.9, above=0, at_most=1, low=0.5, high=1.0,
         help="share of columns each tree looks at",
     )
-    penalty: float = param(
+    reg_lambda: float = param(
         default=0.0, at_least=0, low=0.0, high=10.0, help="of the squares of leaf values",
     )
 
@@ -74,22 +74,22 @@ class LightGBM(Boosted):
             aliases = lightgbm.basic._ConfigAliases._get_all_param_aliases()
             self._refuse_unknown({"seed", *aliases, *(one for several in aliases.values() for one in several)})
         if late is None:
-            return lightgbm.train(options, data, num_boost_round=self.n_trees)
+            return lightgbm.train(options, data, num_boost_round=self.n_estimators)
         watched = data.create_valid(late.rows, late.target, weight=late.weight)
-        stop = lightgbm.early_stopping(self.early_stopping, first_metric_only=True, verbose=False)
-        grown = lightgbm.train(options, data, num_boost_round=self.n_trees, valid_sets=[watched], callbacks=[stop])
+        stop = lightgbm.early_stopping(self.early_stopping_rounds, first_metric_only=True, verbose=False)
+        grown = lightgbm.train(options, data, num_boost_round=self.n_estimators, valid_sets=[watched], callbacks=[stop])
         return lightgbm.Booster(model_str=grown.model_to_string(num_iteration=grown.best_iteration))
 
     def _options(self, level: float | None) -> dict[str, Any]:
         aim = {"objective": "regression"} if level is None else {"objective": "quantile", "alpha": level}
         return {
             "learning_rate": self.learning_rate,
-            "num_leaves": self.n_leaves,
-            "min_data_in_leaf": self.min_rows,
-            "bagging_fraction": self.row_share,
-            "bagging_freq": 1 if self.row_share < 1 else 0,
-            "feature_fraction": self.column_share,
-            "lambda_l2": self.penalty,
+            "num_leaves": self.num_leaves,
+            "min_data_in_leaf": self.min_child_samples,
+            "bagging_fraction": self.subsample,
+            "bagging_freq": 1 if self.subsample < 1 else 0,
+            "feature_fraction": self.colsample_bytree,
+            "lambda_l2": self.reg_lambda,
             "seed": self.seed,
             "deterministic": True,
             "force_row_wise": True,

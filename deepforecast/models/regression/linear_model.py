@@ -12,7 +12,7 @@ from deepforecast.core.foreign import Foreign
 from deepforecast.core.params import param
 from deepforecast.core.registry import register
 from deepforecast.data.frames import Floats
-from deepforecast.models.regression._base import Regressive, Strategy
+from deepforecast.models.regression._base import RegressionForecaster, Strategy
 from deepforecast.models.regression._samples import Sample
 
 RIDGES = 10.0 ** np.arange(2, -8.5, -0.5)  # tried, the largest first
@@ -20,7 +20,7 @@ EXACT = 1e-12  # share of the target's variance below which all is explained: wh
 
 
 @register
-class LinearModel(Regressive):
+class LinearModel(RegressionForecaster):
     """Ridge regression on lags, windows, the calendar and covariates; one for all series, exact and fast.
 
     Features are centred and brought to unit spread; `ridge` is what is added to the diagonal of their correlations, so that it
@@ -33,12 +33,12 @@ class LinearModel(Regressive):
     EPF Nord Pool hourly 69 % (benchmarks/bench_coverage.py).
 
     >>> from deepforecast import datasets
-    >>> model = LinearModel(horizon=3, power="log").fit(datasets.load("air_passengers"))
+    >>> model = LinearModel(horizon=3, transform="log").fit(datasets.load("air_passengers"))
     >>> model.predict()["LinearModel"].round(0).tolist()
     [459.0, 425.0, 473.0]
     """
 
-    capabilities = replace(Regressive.capabilities, explains=True)
+    capabilities = replace(RegressionForecaster.capabilities, explains=True)
     number: ClassVar[type] = np.float64
     adds_up: ClassVar[bool] = True
     gives_several: ClassVar[bool] = True
@@ -53,7 +53,7 @@ class LinearModel(Regressive):
     def examples(cls) -> list[dict[str, Any]]:
         """What the contract checks try: every strategy, one for all and one for each."""
         several = {"strategy": "direct_multioutput", "per_series": True, "calendar": None}
-        return [{}, several, {"strategy": "blocks", "block": 2, "power": "log"}]
+        return [{}, several, {"strategy": "blocks", "block_size": 2, "transform": "log"}]
 
     strategy: Strategy = param(default="recursive", search=("recursive", "direct_multioutput"))
     ridge: float | Literal["auto"] = param(

@@ -16,7 +16,7 @@ from deepforecast.data.frames import Floats
 from deepforecast.data.panel import Panel
 from deepforecast.errors import ParameterError
 from deepforecast.models.regression import _objects
-from deepforecast.models.regression._base import Regressive
+from deepforecast.models.regression._base import RegressionForecaster
 from deepforecast.models.regression._fitted import Line
 from deepforecast.models.regression._named import NAMED, RegressorName
 from deepforecast.models.regression._objects import Regressor, Whole
@@ -25,7 +25,7 @@ from deepforecast.models.regression._samples import Sample
 
 
 @register
-class Regression(Regressive):
+class Regression(RegressionForecaster):
     """A regressor by name, or your own, on lags, windows, the calendar and covariates; one model for all series.
 
     By name: "linear", "ridge", "lasso", "elastic_net", "quantile" (linear, for quantiles too), "random_forest",
@@ -40,13 +40,13 @@ class Regression(Regressive):
 
     >>> from sklearn.linear_model import LinearRegression
     >>> from deepforecast import datasets
-    >>> plain = {"windows": None, "calendar": None, "differences": None}
+    >>> plain = {"lag_transforms": None, "calendar": None, "differences": None}
     >>> model = Regression(LinearRegression(), horizon=3, lags=[1, 12], **plain)
     >>> model.fit(datasets.load("air_passengers")).predict()["Regression"].round(0).tolist()
     [457.0, 437.0, 460.0]
     """
 
-    capabilities = replace(Regressive.capabilities, explains=True)
+    capabilities = replace(RegressionForecaster.capabilities, explains=True)
 
     regressor: RegressorName | Regressor = param(
         kw_only=False, help="a name, or a regressor of your own",

@@ -26,7 +26,7 @@ class XGBoost(Boosted):
 
     Categories and missing values are the trees' own. Trees cannot extrapolate: `differences` of the target or `detrend=True`
     let forecasts follow a trend. `explain` gives the exact Shapley values of the trees.
-    With `early_stopping` the trees up to the best are kept. `options={"device": "cuda"}` grows them on a GPU.
+    With `early_stopping_rounds` the trees up to the best are kept. `options={"device": "cuda"}` grows them on a GPU.
     Reference: Chen & Guestrin (2016), XGBoost: A Scalable Tree Boosting System.
 
     Measured coverage of 80 % intervals with intervals='conformal': M1 monthly 89 %, NN5 daily 86 %,
@@ -42,24 +42,24 @@ class XGBoost(Boosted):
     gives_shares: ClassVar[bool] = True
     thread_options: ClassVar[tuple[str, ...]] = ("nthread", "n_jobs")
     package: ClassVar[str | None] = "xgboost"
-    small: ClassVar[dict[str, Any]] = {"min_rows": 1}
+    small: ClassVar[dict[str, Any]] = {"min_child_samples": 1}
     learning_example: ClassVar[dict[str, Any]] = {
-        **Boosted.learning_example, "min_rows": 3, "depth": 2, "row_share": 1.0, "column_share": 1.0
+        **Boosted.learning_example, "min_child_samples": 3, "max_depth": 2, "subsample": 1.0, "colsample_bytree": 1.0
     }  # fmt: skip
 
-    depth: int = param(default=6, at_least=1, low=3, high=10, help="levels of a tree at most")
-    row_share: float = param(
+    max_depth: int = param(default=6, at_least=1, low=3, high=10, help="levels of a tree at most")
+    subsample: float = param(
         default=0.9, above=0, at_most=1, low=0.5, high=1.0,
         help="share of rows each tree is grown on",
     )
-    column_share: float = param(
+    colsample_bytree: float = param(
         default=0.9, above=0, at_most=1, low=0.5, high=1.0,
         help="share of columns each tree looks at",
     )
-    penalty: float = param(
+    reg_lambda: float = param(
         default=1.0, at_least=0, low=0.0, high=10.0, help="of the squares of leaf values",
     )
-    min_rows: int = param(
+    min_child_samples: int = param(
         default=5, at_least=1, low=1, high=100, log=True, help="rows in a leaf at least",
     )
 
@@ -72,20 +72,20 @@ class XGBoost(Boosted):
             said = xgboost.train(options, data, 1, verbose_eval=False).save_config()
             self._refuse_unknown({"verbosity", "eval_metric", *re.findall(r'"(\w+)":', said)})
         if late is None:
-            return xgboost.train(options, data, self.n_trees, verbose_eval=False)
+            return xgboost.train(options, data, self.n_estimators, verbose_eval=False)
         watched = [(_table(late.rows, kinds, late), "late")]
-        stop = xgboost.callback.EarlyStopping(rounds=self.early_stopping, save_best=True)
-        return xgboost.train(options, data, self.n_trees, evals=watched, callbacks=[stop], verbose_eval=False)
+        stop = xgboost.callback.EarlyStopping(rounds=self.early_stopping_rounds, save_best=True)
+        return xgboost.train(options, data, self.n_estimators, evals=watched, callbacks=[stop], verbose_eval=False)
 
     def _options(self, level: float | None) -> dict[str, Any]:
         quantile = {"objective": "reg:quantileerror", "quantile_alpha": level}
         return {
             "learning_rate": self.learning_rate,
-            "max_depth": self.depth,
-            "min_child_weight": self.min_rows,
-            "subsample": self.row_share,
-            "colsample_bytree": self.column_share,
-            "lambda": self.penalty,
+            "max_depth": self.max_depth,
+            "min_child_weight": self.min_child_samples,
+            "subsample": self.subsample,
+            "colsample_bytree": self.colsample_bytree,
+            "lambda": self.reg_lambda,
             "seed": self.seed,
             "tree_method": "hist",
             "nthread": self._threads(),

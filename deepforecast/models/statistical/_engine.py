@@ -29,7 +29,7 @@ def by_statsmodels(model: Smoothing, panel: Panel, y: Floats, season: int, forms
     from deepforecast.kernels.ets.fitting import Fits
     from deepforecast.models.statistical._ets_statsmodels import estimated
 
-    if any(model._settings_given()) or model.bounds == "admissible":
+    if any(model._settings_given()) or model.parameter_bounds == "admissible":
         raise ParameterError(f"{model.name}: engine='statsmodels' estimates all rates and states, in the usual bounds.")
     size, width = (len(panel), 1), 2 + season
     found = Fits(np.ones((*size, 4)), np.zeros((*size, width)), np.zeros((*size, 0)), np.full(size, -np.inf), np.zeros(size))

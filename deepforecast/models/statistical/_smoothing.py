@@ -25,7 +25,7 @@ class Smoothing(Exponential):
         default="estimated",
         help="where the states begin; simple: first value, first difference, first season (R's initial='simple')",
     )
-    bounds: Literal["usual", "admissible", "both"] = param(
+    parameter_bounds: Literal["usual", "admissible", "both"] = param(
         default="both",
         help="of the rates; usual: beta < alpha < 1, gamma < 1 - alpha, 0.8 < phi < 0.98; admissible: old errors are forgotten",
     )
@@ -39,7 +39,7 @@ class Smoothing(Exponential):
 
     def _settings(self, panel: Panel, y: Floats, season: int, forms: list[Form]) -> dict[str, Any]:
         fixed = [np.nan if rate is None else float(rate) for rate in self._rates()]
-        found: dict[str, Any] = {"thorough": True, "tolerance": 1e-9, "bounds": self.bounds, "fixed": tuple(fixed)}
+        found: dict[str, Any] = {"thorough": True, "tolerance": 1e-9, "bounds": self.parameter_bounds, "fixed": tuple(fixed)}
         if self.initial == "simple":
             found["states"] = simple_states(y, panel.indptr, season, forms[0].trend == 2)
         return found

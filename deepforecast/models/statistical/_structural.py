@@ -37,7 +37,7 @@ class Structural(Statistical):
         future=True, categorical=True, missing=True, distribution="analytic", simulates=True, explains=True, precision=1e-3
     )
 
-    iterations: int = param(default=200, at_least=1, help="most steps of statsmodels' optimiser")
+    max_iter: int = param(default=200, at_least=1, help="most steps of statsmodels' optimiser")
 
     def summary(self, unique_id: Any = None) -> Any:
         """statsmodels' table of a series of the fit: estimates, their errors, tests of the residuals."""
@@ -62,7 +62,7 @@ class Structural(Statistical):
 
         held = {name: panel.covariates[name] for name in panel.series.columns.future}
         x = design(held) if held else np.empty((len(panel.y), 0))
-        return Task(panel.y, panel.indptr, x, self._specification(panel), self.iterations, self._cycle_periods(panel))
+        return Task(panel.y, panel.indptr, x, self._specification(panel), self.max_iter, self._cycle_periods(panel))
 
     def _fit(self, panel: Panel, monitor: Monitor) -> Learned:
         task = self._task(panel)
@@ -72,7 +72,7 @@ class Structural(Statistical):
         stopped = np.flatnonzero(~learned["converged"])
         if len(stopped):
             out_of_iterations = all(bool(found[number]["out_of_iterations"]) for number in stopped)
-            hint = f"Set iterations above {self.iterations}" if out_of_iterations else f"Use {some(self._simpler())}"
+            hint = f"Set iterations above {self.max_iter}" if out_of_iterations else f"Use {some(self._simpler())}"
             labels = panel.series.labels(stopped)
             say(
                 f"{self.name}: statsmodels' optimiser stopped before a maximum in series {labels}. {hint}.",

@@ -35,7 +35,7 @@ class ADIDA(Blocked):
     0 2024-01-07    2.0
     """
 
-    block: int | Literal["auto"] = param(
+    aggregation: int | Literal["auto"] = param(
         default="auto", at_least=1, help="rows a block, or the mean wait for a demand",
     )
     alpha: float | None = param(
@@ -44,7 +44,7 @@ class ADIDA(Blocked):
     )
 
     def _rows(self, panel: Panel) -> Ints:
-        found = mean_interval(panel) if self.block == "auto" else np.full(len(panel), self.block)
+        found = mean_interval(panel) if self.aggregation == "auto" else np.full(len(panel), self.aggregation)
         return found.astype(np.int64)[:, None]
 
     def _smoothing(self) -> tuple[float, float]:

@@ -30,7 +30,7 @@ class AutoARIMA(ArimaFamily):
 
     Seasonal differences by the strength of the season, others by repeated unit-root tests, then a stepwise search over the
     rest with exact likelihoods (`stepwise=False`: all orders up to `max_order` coefficients). Columns known ahead are
-    regressors. A season of `long_season` steps or more, and any second season, is a sum of waves whose number AICc chooses,
+    regressors. A season of `fourier_from` steps or more, and any second season, is a sum of waves whose number AICc chooses,
     with ARIMA errors: hourly data take well under a second. A season of which a series has less than two cycles is left out
     there and said. Orders with a root within 1 % of the unit circle, of seasonal polynomials counted in seasons, are passed
     over. Bands as in `ARIMA`; they take the order chosen as known, and are narrow for it: on monthly series of M4 those of 95 %
@@ -86,10 +86,10 @@ class AutoARIMA(ArimaFamily):
     approximation: bool | Literal["auto"] = param(
         default="auto", help="search by the conditional likelihood; auto: long series",
     )
-    long_season: int = param(
+    fourier_from: int = param(
         default=24, at_least=2, help="seasons of so many steps are Fourier terms",
     )
-    max_waves: int = param(
+    max_harmonics: int = param(
         default=12, at_least=1, at_most=100, help="most Fourier waves of a long season",
     )
 
@@ -98,7 +98,7 @@ class AutoARIMA(ArimaFamily):
     @classmethod
     def examples(cls) -> list[dict[str, Any]]:
         """With which parameters the contract is checked."""
-        return [{"season_length": 7}, {"season_length": [3, 7], "long_season": 5, "stepwise": False, "max_order": 2}]
+        return [{"season_length": 7}, {"season_length": [3, 7], "fourier_from": 5, "stepwise": False, "max_order": 2}]
 
     def _idle(self) -> Iterator[tuple[str, str]]:
         if self.d is not None:
@@ -109,7 +109,7 @@ class AutoARIMA(ArimaFamily):
         if self.stepwise:
             yield "max_order", "in a stepwise search. Say stepwise=False, or bound each with max_p, max_q and so on"
         if self.season_length == NO_SEASON:
-            for name in ("seasonal_d", "max_seasonal_p", "max_seasonal_q", "max_seasonal_d", "long_season", "max_waves"):
+            for name in ("seasonal_d", "max_seasonal_p", "max_seasonal_q", "max_seasonal_d", "fourier_from", "max_harmonics"):
                 yield name, "without a season. Give a season_length above 1, or leave it out"
 
     def _needs(self, panel: Panel) -> int:
@@ -122,11 +122,11 @@ class AutoARIMA(ArimaFamily):
 
     def _short_season(self, panel: Panel) -> int:
         lengths = self._lengths(panel)
-        return lengths[0] if lengths and lengths[0] < self.long_season else 1
+        return lengths[0] if lengths and lengths[0] < self.fourier_from else 1
 
     def _waves(self, panel: Panel) -> list[tuple[int, int]]:
         short = self._short_season(panel)
-        return [(length, min(length // 2, self.max_waves)) for length in self._lengths(panel) if length != short]
+        return [(length, min(length // 2, self.max_harmonics)) for length in self._lengths(panel) if length != short]
 
     def _widths(self, panel: Panel) -> tuple[int, int]:
         season = self._short_season(panel)

@@ -66,7 +66,7 @@ class AutoETS(Exponential):
     criterion: Literal["aicc", "aic", "bic"] = param(
         default="aicc", search=("aicc", "bic"), help="what the form is chosen by",
     )
-    bounds: Literal["usual", "admissible", "both"] = param(
+    parameter_bounds: Literal["usual", "admissible", "both"] = param(
         default="both",
         help="of the rates; usual: beta < alpha < 1, gamma < 1 - alpha, 0.8 < phi < 0.98; admissible: old errors are forgotten",
     )
@@ -108,7 +108,7 @@ class AutoETS(Exponential):
         matrix = self._regressors(panel)[0]
         counts = np.maximum(_ets.observed(y, matrix, panel.indptr), 1)[:, None]
         each = np.array([_ets.parameters_of(form, season) + matrix.shape[1] for form in forms], np.float64)[None, :]
-        return {"bounds": self.bounds, "penalties": _ets.criteria(np.zeros(1), each, counts)[self.criterion]}
+        return {"bounds": self.parameter_bounds, "penalties": _ets.criteria(np.zeros(1), each, counts)[self.criterion]}
 
     def _scores(self, fits: Any, counts: Floats, parameters: Floats) -> Floats:
         found = _ets.criteria(fits.log_likelihood, parameters, counts)[self.criterion]

@@ -19,7 +19,7 @@ from deepforecast.models.statistical._ces import FORMS, SHORTEST, ComplexSmoothi
 class CES(ComplexSmoothing):
     """Complex exponential smoothing: level and error are one complex number, so that level and trend need not be told apart.
 
-    `season`: "none"; "simple", where a value follows that of a season before; "partial", with an additive season; "full", with
+    `seasonal`: "none"; "simple", where a value follows that of a season before; "partial", with an additive season; "full", with
     a complex one, additive or multiplicative as the data have it. Parameters minimise the sum of squared errors after
     backcasting (forth, back and forth again), inside the region of stability.
     Interval: from the linear state space form. Missing values are stepped over (an error of 0); bands of the steps after such
@@ -33,45 +33,45 @@ class CES(ComplexSmoothing):
 
     >>> import pandas as pd
     >>> frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=12), "y": 6 * [10.0, 20.0]})
-    >>> CES(season="simple", horizon=2, season_length=2).fit(frame).predict().round({"CES": 3})
+    >>> CES(seasonal="simple", horizon=2, season_length=2).fit(frame).predict().round({"CES": 3})
               ds   CES
     0 2024-01-13  10.0
     1 2024-01-14  20.0
     """
 
-    season: Literal["none", "simple", "partial", "full"] = param(
+    seasonal: Literal["none", "simple", "partial", "full"] = param(
         default="none", search=FORMS, help="the form of the season",
     )
 
     @staticmethod
     def examples() -> list[dict[str, Any]]:
         """What the contract is checked with."""
-        return [{"season": season} for season in FORMS]
+        return [{"seasonal": season} for season in FORMS]
 
     @property
     def coverage_process(self) -> str:
         """The process that its intervals are checked on."""
-        return "local_level" if self.season == "none" else "seasonal_local_level"
+        return "local_level" if self.seasonal == "none" else "seasonal_local_level"
 
     def _idle(self) -> Iterator[tuple[str, str]]:
-        if self.season == "none":
-            yield "season_length", "with season='none'. Say season='full' (or 'simple', 'partial'), or leave it out"
+        if self.seasonal == "none":
+            yield "season_length", "with seasonal='none'. Say seasonal='full' (or 'simple', 'partial'), or leave it out"
 
     def _season(self, panel: Panel) -> int:
-        return 1 if self.season == "none" else super()._season(panel)
+        return 1 if self.seasonal == "none" else super()._season(panel)
 
     def _needs(self, panel: Panel) -> int:
-        if self.season == "none":
+        if self.seasonal == "none":
             return SHORTEST
         length = self._season(panel)
         if length == 1:
             raise ParameterError(
-                f"{self.name}: season={self.season!r} needs a season_length of 2 or more; it is 1. Say season='none'."
+                f"{self.name}: seasonal={self.seasonal!r} needs a season_length of 2 or more; it is 1. Say seasonal='none'."
             )
         return max(SHORTEST, 2 * length)
 
     def _forms(self, counts: Ints, season: int) -> Any:
-        return np.tile(np.array(FORMS) == self.season, (len(counts), 1))
+        return np.tile(np.array(FORMS) == self.seasonal, (len(counts), 1))
 
     def _score(self, fit: Floats, number: Floats, count: Floats) -> Floats:
         return fit

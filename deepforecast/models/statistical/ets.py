@@ -25,7 +25,7 @@ class ETS(Smoothing):
     """Exponential smoothing in state-space form, ETS(error, trend, season), by maximum likelihood with all first states.
 
     Every form of the taxonomy; those that are numerically unstable (additive errors with a multiplicative part, or a trend that
-    multiplies with a season that is added), which R refuses too, with `unstable=True`. Multiplicative parts need positive
+    multiplies with a season that is added), which R refuses too, with `allow_unstable=True`. Multiplicative parts need positive
     values. Columns known ahead enter linearly: y = m + x'b + e, or (m + x'b)(1 + e); a missing value is stepped over (an error
     of 0). Where errors or a season multiply, no forecast is below 0. A form that multiplies and fails a series - no parameters
     are likely, errors are as large as the mean, or forecasts leave all values, or the last two seasons, far behind, as after an
@@ -61,7 +61,7 @@ class ETS(Smoothing):
     season_length: int | Literal["auto"] = param(
         default="auto", at_least=1, help="steps after which the season repeats",
     )
-    unstable: bool = param(default=False, help="allow the forms that are numerically unstable")
+    allow_unstable: bool = param(default=False, help="allow the forms that are numerically unstable")
     alpha: float | None = param(
         default=None, at_least=0, at_most=1,
         help="how fast the level follows; estimated if not given",
@@ -87,10 +87,10 @@ class ETS(Smoothing):
         form = Form(parts[self.error] - 1, parts[self.trend], int(self.damped), parts[self.seasonal])
         if form.damped and not form.trend:
             raise ParameterError(f"{self.name}: what is damped is the trend; trend is None. Say damped=False, or give a trend.")
-        if not form.stable and not self.unstable:
+        if not form.stable and not self.allow_unstable:
             raise ParameterError(
                 f"{self.name}: {form} is numerically unstable (its variance is infinite, or states pass through 0). Choose "
-                "multiplicative errors with multiplicative parts, or say unstable=True."
+                "multiplicative errors with multiplicative parts, or say allow_unstable=True."
             )
         return [form]
 

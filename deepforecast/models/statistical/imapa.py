@@ -32,7 +32,7 @@ class IMAPA(Blocked):
     0 2024-01-07  2.3125
     """
 
-    longest: int = param(
+    max_block: int = param(
         default=50, at_least=1,
         help="most rows a block, where demands are further apart than that",
     )
@@ -42,8 +42,8 @@ class IMAPA(Blocked):
     )
 
     def _rows(self, panel: Panel) -> Ints:
-        most = np.minimum(mean_interval(panel), self.longest)[:, None]
-        every = np.arange(1, self.longest + 1)
+        most = np.minimum(mean_interval(panel), self.max_block)[:, None]
+        every = np.arange(1, self.max_block + 1)
         return np.where(every <= most, every, 0).astype(np.int64)
 
     def _smoothing(self) -> tuple[float, float]:

@@ -48,10 +48,10 @@ def filling_never_looks_ahead(subject: Subject) -> None:
 @rule()
 def cross_validation_never_looks_ahead(subject: Subject) -> None:
     """The forecasts of cross_validate at a cutoff are equal to the bit if the rows after its window are deleted."""
-    from deepforecast.evaluation.backtesting import Backtest
+    from deepforecast.evaluation.backtesting import BacktestOptions
     from deepforecast.evaluation.cross_validation import cross_validate
 
-    short, own_ends = worlds.split(HORIZON)[0], Backtest(align="series")
+    short, own_ends = worlds.split(HORIZON)[0], BacktestOptions(align="series")
     whole = cross_validate(subject.make(), worlds.daily(), n_windows=2, level=subject.levels, options=own_ends)
     wanted = cross_validate(subject.make(), short, n_windows=1, level=subject.levels, options=own_ends)
     first = whole[whole["cutoff"] == whole.groupby("unique_id")["cutoff"].transform("min")].reset_index(drop=True)

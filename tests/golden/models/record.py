@@ -40,7 +40,9 @@ def business() -> Forecaster:
 
 def months() -> Forecaster:
     frame = noisy(30, freq="ME", unit="s").astype({"unique_id": "category"})
-    return Conformal(SeasonalNaive(season_length=3), horizon=HORIZON, method="adaptive", rate=0.1, alias="Bänder").fit(frame)
+    return Conformal(
+        SeasonalNaive(season_length=3), horizon=HORIZON, method="adaptive", adaptation_rate=0.1, alias="Bänder"
+    ).fit(frame)
 
 
 def numbered() -> Forecaster:

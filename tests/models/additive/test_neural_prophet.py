@@ -83,7 +83,7 @@ def test_it_starts_from_the_likeliest_straight_components() -> None:
 
 def test_rows_held_out_are_not_started_from() -> None:
     y = np.concatenate([10 + 0.1 * noise(100), 30 + 0.1 * noise(20)])
-    model = NeuralProphet(horizon=5, input_size=0, max_steps=1, learning_rate=1e-9, validation=20, growth="flat", **OFF)
+    model = NeuralProphet(horizon=5, input_size=0, max_steps=1, learning_rate=1e-9, validation_size=20, growth="flat", **OFF)
     assert model.fit(daily(y)).predict()["NeuralProphet"].max() == pytest.approx(10.0, abs=0.2)
 
 
@@ -215,8 +215,8 @@ def test_a_constant_series_and_a_level_far_from_zero() -> None:
 
 def test_what_has_no_effect_or_no_place_is_refused() -> None:
     frame = daily(noise(60))
-    with pytest.raises(ParameterError, match=r"hidden=.* has no effect with input_size=0"):
-        NeuralProphet(horizon=3, input_size=0, hidden=[4], **FAST).fit(frame)
+    with pytest.raises(ParameterError, match=r"hidden_sizes=.* has no effect with input_size=0"):
+        NeuralProphet(horizon=3, input_size=0, hidden_sizes=[4], **FAST).fit(frame)
     with pytest.raises(ParameterError, match=r"changepoint_range=0\.9 has no effect with growth='flat'"):
         NeuralProphet(horizon=3, growth="flat", changepoint_range=0.9, **FAST).fit(frame)
     with pytest.raises(CapabilityError, match="load"):

@@ -333,7 +333,7 @@ def test_outliers_move_little_with_students_noise() -> None:
     wild = y.copy()
     wild[150:156] += 100
     wanted = Prophet(horizon=10, **OFF).fit(daily(y)).predict()["Prophet"]
-    models = (Prophet(horizon=10, noise=kind, **OFF) for kind in ("normal", "student"))
+    models = (Prophet(horizon=10, errors=kind, **OFF) for kind in ("normal", "student"))
     plain, robust = (model.fit(daily(wild)).predict()["Prophet"] for model in models)
     assert np.abs(robust - wanted).max() < 1.0
     assert np.abs(plain - wanted).max() > 5.0
@@ -425,8 +425,8 @@ def test_a_condition_is_a_flag() -> None:
         {"growth": "logistic", "cap": 90.0, "floor": 5.0, "seasonality_mode": "multiplicative"},
         {"growth": "logistic", "cap": 90.0, "scaling": "minmax", "uncertainty": "laplace"},
         {"scaling": "minmax", "seasonality_mode": "multiplicative"},
-        {"changepoints": [], "noise": "student"},
-        {"growth": "flat", "cap": 60.0, "uncertainty": "laplace", "noise": "student"},
+        {"changepoints": [], "errors": "student"},
+        {"growth": "flat", "cap": 60.0, "uncertainty": "laplace", "errors": "student"},
     ],
 )
 def test_components_bands_and_paths_belong_together(parameters: dict[str, Any]) -> None:

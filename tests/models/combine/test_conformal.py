@@ -251,7 +251,7 @@ def test_adaptive_and_pooled_do_not_go_together() -> None:
 @pytest.mark.parametrize(
     "model",
     [
-        Conformal(Naive(), horizon=3, method="adaptive", rate=0.2),
+        Conformal(Naive(), horizon=3, method="adaptive", adaptation_rate=0.2),
         Conformal(Naive(), horizon=3, pool=True),
         Naive(horizon=3, intervals="conformal"),
     ],
@@ -266,7 +266,11 @@ def test_bands_survive_the_file(model: Forecaster, tmp_path: Path) -> None:
 
 def test_in_a_backtest_with_a_gap_every_step_is_calibrated() -> None:
     found = deepforecast.cross_validate(
-        [Conformal(Naive()), Naive(intervals="conformal")], noisy(), horizon=2, level=80, options=deepforecast.Backtest(gap=2)
+        [Conformal(Naive()), Naive(intervals="conformal")],
+        noisy(),
+        horizon=2,
+        level=80,
+        options=deepforecast.BacktestOptions(gap=2),
     )
     for end in ("", "-lo-80", "-hi-80"):
         assert (found[f"Conformal{end}"] == found[f"Naive{end}"]).all()

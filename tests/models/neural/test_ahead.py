@@ -27,7 +27,7 @@ def panel(series: int, rows: int, seed: int = 0) -> pd.DataFrame:
 
 
 def fitted(name: str, **rest: Any) -> Any:
-    sizes: dict[str, dict[str, Any]] = {"MLP": {"hidden": [32, 32]}, "LSTM": {"hidden_size": 16, "decoder_size": 16}}
+    sizes: dict[str, dict[str, Any]] = {"MLP": {"hidden_sizes": [32, 32]}, "LSTM": {"hidden_size": 16, "decoder_size": 16}}
     small = sizes.get(name, {})
     if rest.get("output") == "autoregressive":
         del small["decoder_size"]
@@ -82,7 +82,9 @@ def test_beyond_the_horizon_a_point_is_fed_its_own_points() -> None:
 def test_beyond_the_horizon_columns_known_ahead_count() -> None:
     frame = panel(2, 120).assign(promo=lambda one: np.arange(len(one)) % 5 == 0).astype({"promo": float})
     given = {"columns": {"future": ["promo"]}}
-    model = deepforecast.MLP(horizon=HORIZON, input_size=ROWS, hidden=[16], head="point", max_steps=30, learning_rate=1e-2)
+    model = deepforecast.MLP(
+        horizon=HORIZON, input_size=ROWS, hidden_sizes=[16], head="point", max_steps=30, learning_rate=1e-2
+    )
     model.fit(frame, **given)
     ahead = model.future_frame(2 * HORIZON).assign(promo=0.0)
     late = ahead.assign(promo=(ahead.groupby("unique_id").cumcount() == 2 * HORIZON - 1).astype(float))
@@ -157,7 +159,7 @@ def test_threads_are_as_they_were() -> None:
 def test_paths_of_some_series_after_the_other_are_those_of_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     from deepforecast.models.neural import _ahead
 
-    model = deepforecast.MLP(horizon=4, input_size=8, hidden=[8], max_steps=3).fit(panel(10, 40))
+    model = deepforecast.MLP(horizon=4, input_size=8, hidden_sizes=[8], max_steps=3).fit(panel(10, 40))
     whole = model.predict(11, level=80), model.simulate(3, 11, seed=2)
     monkeypatch.setattr(_ahead, "HELD", 1)
     groups: list[int] = []

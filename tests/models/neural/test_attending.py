@@ -19,7 +19,7 @@ from tests.models.neural.test_decoding import inputs_of
 ROWS = 16
 KEYS = ["unique_id", "ds", "cutoff", "step", "kind", "layer", "head"]
 MODELS: dict[str, dict[str, Any]] = {
-    "Seq2Seq": {"hidden_size": 8}, "Seq2Seq-self": {"hidden_size": 8, "attention": "additive", "order": "bahdanau",
+    "Seq2Seq": {"hidden_size": 8}, "Seq2Seq-self": {"hidden_size": 8, "attention": "additive", "decoder": "bahdanau",
                                                     "self_attention": True},
     "Transformer": {"d_model": 8, "n_heads": 2, "n_layers": 2, "patch_length": 4, "stride": 2},
     "Transformer-in-turn": {"d_model": 8, "n_heads": 2, "n_layers": 2, "patch_length": 1, "output": "autoregressive"},

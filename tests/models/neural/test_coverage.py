@@ -13,10 +13,10 @@ from deepforecast.datasets import Recipe, generate
 
 HORIZON, LEVELS, POINTS = 7, (50, 80, 95), 4.0
 MODELS: dict[str, Any] = {
-    "quantiles": MLP(horizon=HORIZON, hidden=[64, 64]),
+    "quantiles": MLP(horizon=HORIZON, hidden_sizes=[64, 64]),
     "quantiles of recurrent layers": LSTM(horizon=HORIZON, hidden_size=32, decoder_size=32),
     "paths": LSTM(horizon=HORIZON, hidden_size=16, output="autoregressive", head="student_t"),
-    "conformal": MLP(horizon=HORIZON, hidden=[64, 64], head="point", intervals="conformal"),
+    "conformal": MLP(horizon=HORIZON, hidden_sizes=[64, 64], head="point", intervals="conformal"),
 }
 
 

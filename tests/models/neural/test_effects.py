@@ -17,7 +17,7 @@ HORIZON, STEP = 3, 1
 IN_TIME = ("price", "holiday", "promotion", "visits", "stock")
 FIXED = ("size", "region")
 MODELS = [MLP, LSTM]
-SMALL: dict[type, dict[str, Any]] = {MLP: {"hidden": [64]}, LSTM: {"hidden_size": 32, "decoder_size": 32}}
+SMALL: dict[type, dict[str, Any]] = {MLP: {"hidden_sizes": [64]}, LSTM: {"hidden_size": 32, "decoder_size": 32}}
 
 
 def network(kind: Any, **given: Any) -> Any:
@@ -39,7 +39,7 @@ def learned(kind: Any, names: tuple[str, ...]) -> tuple[Any, pd.DataFrame, pd.Da
     frame = generate(80 if fixed else 24, 50 if fixed else 120, seed=3, recipe=recipe)
     ahead = frame.groupby("unique_id").cumcount(ascending=False) < HORIZON
     history, future = (frame[one].reset_index(drop=True) for one in (~ahead, ahead))
-    model = network(kind, calendar=None, scaler="standard", scale_by="panel" if fixed else "window")
+    model = network(kind, calendar=None, scaler="standard", scaler_scope="panel" if fixed else "window")
     return model.fit(history, columns=recipe.columns), history, future.drop(columns="y")
 
 
@@ -91,7 +91,7 @@ def of_sundays(kind: Any) -> Any:
         pd.DataFrame({"unique_id": f"s{one}", "ds": days, "y": 50 + 10.0 * (days.day_of_week == 6) + rng.normal(size=rows)})
         for one in range(8)
     ]
-    model = network(kind, input_size=3, calendar=["day_of_week"], scaler="standard", scale_by="panel")
+    model = network(kind, input_size=3, calendar=["day_of_week"], scaler="standard", scaler_scope="panel")
     return model.fit(pd.concat(parts, ignore_index=True))
 
 

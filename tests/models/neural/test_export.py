@@ -47,7 +47,7 @@ def test_steps_taken_in_turn_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("head", ["normal", "laplace", "lognormal"])
 def test_distributions_whose_quantiles_are_moved_and_stretched(head: str, tmp_path: Path) -> None:
     frame = panel(3, 60).assign(y=lambda one: one.y - one.y.min() + 1)
-    model = MLP(horizon=HORIZON, input_size=ROWS, hidden=[8], max_steps=3, head=head, calendar=None).fit(frame)
+    model = MLP(horizon=HORIZON, input_size=ROWS, hidden_sizes=[8], max_steps=3, head=head, calendar=None).fit(frame)
     (points, quantiles), said = exported(model, tmp_path, {"y": frame.y.to_numpy().reshape(3, 60)[:, -ROWS:]})
     found = model.predict(quantiles=said["quantiles"])
     np.testing.assert_allclose(points.reshape(-1), found["MLP"], atol=1e-4)
@@ -57,7 +57,7 @@ def test_distributions_whose_quantiles_are_moved_and_stretched(head: str, tmp_pa
 @pytest.mark.parametrize("head", ["student_t", "mixture", "poisson", "bins", "implicit_quantile", "tweedie"])
 def test_distributions_whose_quantiles_no_operator_gives_are_refused(head: str, tmp_path: Path) -> None:
     frame = panel(2, 60).assign(y=lambda one: one.y.abs().round())
-    model = MLP(horizon=4, input_size=8, hidden=[4], max_steps=1, head=head).fit(frame)
+    model = MLP(horizon=4, input_size=8, hidden_sizes=[4], max_steps=1, head=head).fit(frame)
     with pytest.raises(CapabilityError, match=f"those of head='{head}' they cannot. Fit with head='quantiles', 'normal'"):
         model.export_onnx(tmp_path / "net.onnx")
 
@@ -74,7 +74,7 @@ def test_columns_of_every_kind(kind: Any, tmp_path: Path) -> None:
     whole = generate(3, 60 + HORIZON, seed=2, recipe=recipe)
     later = whole.groupby("unique_id").cumcount(ascending=False) < HORIZON
     history, ahead = whole[~later], whole[later]
-    model = kind(horizon=HORIZON, input_size=ROWS, max_steps=20, scaler="standard", scale_by="series", bounds=(60, 140))
+    model = kind(horizon=HORIZON, input_size=ROWS, max_steps=20, scaler="standard", scaler_scope="series", bounds=(60, 140))
     model.fit(history, columns=recipe.columns)
     window = history.groupby("unique_id").tail(ROWS)
     y, region = history.y.to_numpy().reshape(3, 60), sorted(history.region.astype(str).unique())

@@ -31,7 +31,9 @@ def test_bounds_hold_steps_taken_in_turn() -> None:
 
 
 def test_the_parts_of_a_bounded_forecast_add_up_to_it() -> None:
-    model = NBEATS(horizon=6, input_size=24, stacks=["trend", "season"], hidden=[8], max_steps=3, head="point", bounds=(0, 1))
+    model = NBEATS(
+        horizon=6, input_size=24, stacks=["trend", "season"], hidden_sizes=[8], max_steps=3, head="point", bounds=(0, 1)
+    )
     model.fit(panel(3, 60))
     parts = model.explain().pivot_table(index=["unique_id", "ds"], columns="component", values="value")
     np.testing.assert_allclose(parts.sum(axis=1), model.predict()["NBEATS"], atol=1e-4)

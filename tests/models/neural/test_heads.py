@@ -29,7 +29,9 @@ def demand() -> pd.DataFrame:
 @cache
 def fitted(name: str, **said: Any) -> Any:
     frame = demand() if name != "lognormal" else demand().assign(y=lambda one: one.y + 1)
-    return MLP(horizon=4, input_size=12, hidden=[16], **{"max_steps": 60, "batch_size": 128, **said}, head=name).fit(frame)
+    return MLP(horizon=4, input_size=12, hidden_sizes=[16], **{"max_steps": 60, "batch_size": 128, **said}, head=name).fit(
+        frame
+    )
 
 
 def test_every_head_is_known_to_the_models() -> None:

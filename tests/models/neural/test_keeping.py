@@ -39,7 +39,7 @@ def test_equal_forecasts(file: tuple[MLP, Path]) -> None:
 
 
 def test_scalar_weights_are_saved(tmp_path: Path) -> None:
-    model = Seq2Seq(horizon=3, input_size=8, hidden_size=4, max_steps=1, start="learned", learned_temperature=True)
+    model = Seq2Seq(horizon=3, input_size=8, hidden_size=4, max_steps=1, start_value="learned", learned_scale=True)
     model.fit(generate(2, 60)).save(tmp_path / "model")
     pd.testing.assert_frame_equal(load(tmp_path / "model").predict(), model.predict(), check_exact=True)
 
@@ -78,7 +78,7 @@ for path in sys.argv[1:]:
 def test_a_loaded_network_needs_no_lightning(tmp_path: Path) -> None:
     frame, paths = generate(2, 60), []
     given: dict[str, Any] = {"horizon": 3, "input_size": 8, "max_steps": 1}
-    models = [DLinear(**given), LSTM(**given, hidden_size=4), MLP(**given, hidden=[4]), NBEATS(**given, hidden=[4])]
+    models = [DLinear(**given), LSTM(**given, hidden_size=4), MLP(**given, hidden_sizes=[4]), NBEATS(**given, hidden_sizes=[4])]
     for one in models:
         paths.append(str(tmp_path / type(one).__name__))
         one.fit(frame).save(paths[-1])
@@ -145,7 +145,7 @@ def season(value: Any) -> Callable[[Any, Any], None]:
         channel("ahead", HUGE), channel("clock", {"list": ["second"]}), channel("counts", {"tree": {"x": HUGE}}),
         channel("centre", 3), channel("more", 3),
         weight(lambda one: one[:-1]), weight(lambda one: one.astype(np.float64)), weight(no_number), lost, added,
-        parameter("hidden", {"list": [HUGE, HUGE], "tuple": False}), parameter("hidden", {"list": [8] * 50, "tuple": False}),
+        parameter("hidden_sizes", {"list": [HUGE, HUGE], "tuple": False}), parameter("hidden_sizes", {"list": [8] * 50, "tuple": False}),
         record("kept", HUGE), record("kept", "3"), record("why", 3), record("loss", {"list": []}),
         *(season(one) for one in (HUGE, -1, "7")),
     ],
@@ -239,9 +239,9 @@ def test_weights_that_are_others_are_refused(
 HOSTILE: dict[str, list[tuple[str, Any]]] = {
     "LSTM": [("hidden_size", HUGE), ("n_layers", HUGE), ("decoder_size", HUGE), ("decoder_layers", HUGE), ("hidden_size", 17),
              ("n_layers", 3), ("head", "bins"), ("scaler", "revin"), ("bidirectional", True)],
-    "NBEATS": [("blocks", HUGE), ("degree", HUGE), ("hidden", {"list": [HUGE], "tuple": False}),
+    "NBEATS": [("blocks", HUGE), ("degree", HUGE), ("hidden_sizes", {"list": [HUGE], "tuple": False}),
                ("stacks", {"list": ["trend"] * 10**5, "tuple": False}), ("blocks", 2), ("head", "mixture")],
-    "DLinear": [("kernel", HUGE), ("scaler", "level"), ("quantiles", {"list": [0.1], "tuple": False})],
+    "DLinear": [("moving_average", HUGE), ("scaler", "level"), ("quantiles", {"list": [0.1], "tuple": False})],
 }  # fmt: skip
 
 
@@ -249,7 +249,7 @@ HOSTILE: dict[str, list[tuple[str, Any]]] = {
 def test_parameters_that_are_others_take_no_memory_and_are_refused(name: str, tmp_path: Path) -> None:
     import tracemalloc
 
-    model = fitted(name, hidden=[8], blocks=1) if name == "NBEATS" else fitted(name)
+    model = fitted(name, hidden_sizes=[8], blocks=1) if name == "NBEATS" else fitted(name)
     model.save(tmp_path / "model.dfc")
     for parameter_name, value in HOSTILE[name]:
         manifest, arrays = bundle.read(tmp_path / "model.dfc")

@@ -17,7 +17,7 @@ def test_an_unknown_stack_is_refused(stacks: list[str], said: str) -> None:
 
 
 def test_a_stack_of_seasons_repeats_with_the_season() -> None:
-    model = NBEATS(horizon=9, stacks=["season"], season_length=4, hidden=[8], max_steps=2).fit(generate(1, 60))
+    model = NBEATS(horizon=9, stacks=["season"], season_length=4, hidden_sizes=[8], max_steps=2).fit(generate(1, 60))
     parts = model.explain()
     season = parts.loc[parts["component"] == "season", "value"].to_numpy()
     assert len(season) == 9

@@ -84,7 +84,7 @@ def test_paths_hang_together_as_after_a_fit() -> None:
 
 def test_a_frame_is_read_with_the_columns_and_categories_of_the_fit() -> None:
     frame = promoted(["none", "half", "full"])
-    model = MLP(**SMALL, hidden=[8], max_steps=2).fit(frame, columns=COLUMNS)
+    model = MLP(**SMALL, hidden_sizes=[8], max_steps=2).fit(frame, columns=COLUMNS)
     before, after = (next(iter(model.datamodule(one).train)) for one in (frame, promoted(["full", "none", "half"])))
     assert before.future_codes.tolist() == after.future_codes.tolist()
     with pytest.raises(DataError, match="promo"):
@@ -100,7 +100,7 @@ def test_what_is_missing_is_filled_as_in_a_fit() -> None:
 
 
 def test_a_scale_of_all_series_stays_that_of_the_fit() -> None:
-    model = DLinear(**SMALL, max_steps=2, scale_by="panel").fit(FRAME)
+    model = DLinear(**SMALL, max_steps=2, scaler_scope="panel").fit(FRAME)
     place, spread = model.state_.learned["scale"]
     batch = next(iter(model.datamodule(FRAME.assign(y=FRAME.y * 100)).train))
     assert set(batch.place.flatten().tolist()) == {place}

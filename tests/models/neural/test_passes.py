@@ -13,7 +13,7 @@ from deepforecast.datasets import generate
 from deepforecast.errors import TrainingWarning
 from deepforecast.models.neural._making import options, usual_steps
 
-FEW: dict[str, Any] = {"input_size": 8, "hidden": [8]}
+FEW: dict[str, Any] = {"input_size": 8, "hidden_sizes": [8]}
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,9 @@ from deepforecast.errors import CapabilityError, DataError, ParameterError
 from tests.models.neural.test_ahead import HORIZON, fitted, panel
 
 
-@pytest.mark.parametrize("rest", [{}, {"scale_by": "series"}, {"scale_by": "panel"}, {"head": "student_t"}, {"bounds": (0, 1)}])
+@pytest.mark.parametrize(
+    "rest", [{}, {"scaler_scope": "series"}, {"scaler_scope": "panel"}, {"head": "student_t"}, {"bounds": (0, 1)}]
+)
 def test_it_says_what_predict_says(rest: dict[str, object]) -> None:
     model, frame = fitted("MLP", **rest), panel(3, 40)
     said = model.predict(frame=frame, quantiles=[0.1, 0.9])
@@ -46,7 +48,7 @@ def test_columns_and_categories() -> None:
     frame = frame.assign(ahead=random.normal(size=160), seen=random.normal(size=160), kind=kinds)
     static = pd.DataFrame({"unique_id": ["s0000", "s0001"], "size": [1.0, 2.0]})
     columns = {"future": ["ahead", "kind"], "past": ["seen"], "static": ["size"]}
-    model = MLP(horizon=HORIZON, input_size=12, hidden=[8], max_steps=20, calendar=None)
+    model = MLP(horizon=HORIZON, input_size=12, hidden_sizes=[8], max_steps=20, calendar=None)
     model.fit(frame, columns=columns, static=static)
     ahead = model.future_frame().assign(ahead=random.normal(size=2 * HORIZON))
     ahead["kind"] = pd.Categorical(["b"] * len(ahead), ["a", "b"])
@@ -98,7 +100,7 @@ def test_what_it_cannot_do_is_said() -> None:
         model.predictor()("text", at="2021-01-01")
     with pytest.raises(DataError, match="not empty"):
         model.predictor()(np.empty((0, 4)), at="2021-01-01")
-    calibrated = MLP(horizon=2, input_size=4, hidden=[4], max_steps=2, intervals="conformal").fit(panel(1, 60))
+    calibrated = MLP(horizon=2, input_size=4, hidden_sizes=[4], max_steps=2, intervals="conformal").fit(panel(1, 60))
     with pytest.raises(CapabilityError, match="calibrated bands"):
         calibrated.predictor([0.1])
 

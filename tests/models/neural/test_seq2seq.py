@@ -27,7 +27,7 @@ def test_message_of_an_unknown_attention_score_lists_the_scores() -> None:
 
 @pytest.mark.parametrize("attention", [None, *SCORES])
 def test_every_score_fits(attention: str | None) -> None:
-    found = Seq2Seq(**SMALL, attention=attention, order="luong").fit(generate(2, 60)).predict(level=80)
+    found = Seq2Seq(**SMALL, attention=attention, decoder="luong").fit(generate(2, 60)).predict(level=80)
     assert np.isfinite(found.iloc[:, 2:].to_numpy()).all()
 
 
@@ -63,10 +63,10 @@ def test_a_score_that_says_numbers_of_other_pairs_is_named() -> None:
 
 
 @pytest.mark.parametrize("given", [
-    {"attention": None, "hard": True}, {"attention": None, "window": 3}, {"attention": None, "order": "bahdanau"},
-    {"attention": None, "separate": True}, {"attention": None, "learned_temperature": True},
+    {"attention": None, "hard_attention": True}, {"attention": None, "attention_window": 3}, {"attention": None, "decoder": "bahdanau"},
+    {"attention": None, "separate_values": True}, {"attention": None, "learned_scale": True},
     {"attention": None, "self_attention": True}, {"attention": None, "input_feeding": True},
-    {"order": "bahdanau", "input_feeding": True}, {"encoder": "convolutional", "bidirectional": True}, {"kernel_size": 5},
+    {"decoder": "bahdanau", "input_feeding": True}, {"encoder": "convolutional", "bidirectional": True}, {"kernel_size": 5},
 ], ids=str)  # fmt: skip
 def test_what_can_have_no_effect_is_refused_with_the_way_out(given: dict[str, Any]) -> None:
     with pytest.raises(ParameterError, match=r"has no effect .* leave it out, or say"):
@@ -74,9 +74,9 @@ def test_what_can_have_no_effect_is_refused_with_the_way_out(given: dict[str, An
 
 
 @pytest.mark.parametrize("given", [
-    {"teacher": "linear", "order": "bahdanau"}, {"teacher": "inverse_sigmoid", "input_feeding": True}, {"teacher": "free"},
-    {"start": "learned"}, {"encoder": "convolutional", "kernel_size": 2, "n_layers": 2}, {"cell": "rnn", "bidirectional": True},
-    {"window": 2, "hard": True}, {"separate": True, "self_attention": True, "learned_temperature": True}, {"positions": True},
+    {"teacher_forcing": "linear", "decoder": "bahdanau"}, {"teacher_forcing": "inverse_sigmoid", "input_feeding": True}, {"teacher_forcing": "free"},
+    {"start_value": "learned"}, {"encoder": "convolutional", "kernel_size": 2, "n_layers": 2}, {"cell": "rnn", "bidirectional": True},
+    {"attention_window": 2, "hard_attention": True}, {"separate_values": True, "self_attention": True, "learned_scale": True}, {"positional_encoding": True},
 ], ids=str)  # fmt: skip
 def test_every_option_changes_the_forecast(given: dict[str, Any]) -> None:
     frame = generate(2, 60)
@@ -96,7 +96,7 @@ def copies(series: int, length: int, lag: int, seed: int) -> pd.DataFrame:
 def test_it_looks_where_the_answer_is() -> None:
     """A mask that hides the answer, a score that does not see it or values of other rows leave it guessing."""
     model = Seq2Seq(
-        horizon=4, input_size=24, head="point", scaler="standard", positions=True, hidden_size=32, encoder="convolutional",
+        horizon=4, input_size=24, head="point", scaler="standard", positional_encoding=True, hidden_size=32, encoder="convolutional",
         kernel_size=1, max_steps=250, batch_size=32, learning_rate=1e-2,
     )  # fmt: skip
     model.fit(copies(200, 60, 18, seed=0))

@@ -30,7 +30,9 @@ def wandering() -> pd.DataFrame:
 
 @pytest.fixture(scope="module")
 def learned(wandering: pd.DataFrame) -> MLP:
-    model = MLP(horizon=STEPS, input_size=8, hidden=[16], max_steps=250, learning_rate=5e-3, scaler="none", season_length=1)
+    model = MLP(
+        horizon=STEPS, input_size=8, hidden_sizes=[16], max_steps=250, learning_rate=5e-3, scaler="none", season_length=1
+    )
     return model.fit(wandering)
 
 
@@ -72,7 +74,7 @@ def test_ties_cost_little_and_are_the_same_again(learned: MLP, wandering: pd.Dat
 
 
 def test_where_no_paths_are_made_of_them_no_ties_are_learned(wandering: pd.DataFrame) -> None:
-    small, held = MLP(horizon=3, hidden=[4], max_steps=2, input_size=6), Panel.from_frame(wandering)
+    small, held = MLP(horizon=3, hidden_sizes=[4], max_steps=2, input_size=6), Panel.from_frame(wandering)
     assert "ties" in small._fit(held, SILENT).shared
     assert "ties" not in small._fit(held, SILENT.fold(0)).shared  # which is judged by its forecasts, and forgotten
     assert "ties" not in fitted("MLP", head="point").state_.learned.shared

@@ -34,7 +34,7 @@ COLUMNS = {"future": ["price", "promo"], "past": ["visits"], "static": ["size"]}
 
 @pytest.fixture(scope="module")
 def model() -> Any:
-    return MLP(horizon=2, input_size=ROWS, hidden=[4], max_steps=1, calendar=None).fit(mixed(), columns=COLUMNS)
+    return MLP(horizon=2, input_size=ROWS, hidden_sizes=[4], max_steps=1, calendar=None).fit(mixed(), columns=COLUMNS)
 
 
 def test_the_last_rows_of_every_column_short_series_padded(model: Any) -> None:
@@ -52,7 +52,7 @@ def test_the_last_rows_of_every_column_short_series_padded(model: Any) -> None:
 def test_further_rows_move_them_and_those_before_stay_where_there_are_few(model: Any) -> None:
     whole = mixed()
     last = whole.groupby("unique_id").cumcount(ascending=False) < 1
-    before = MLP(horizon=2, input_size=ROWS, hidden=[4], max_steps=1, calendar=None).fit(whole[~last], columns=COLUMNS)
+    before = MLP(horizon=2, input_size=ROWS, hidden_sizes=[4], max_steps=1, calendar=None).fit(whole[~last], columns=COLUMNS)
     held = before.state_.learned.by_series["tail"].copy()
     before.update(whole[last])
     for name, wanted in model.state_.learned.by_series.items():
@@ -72,7 +72,7 @@ def test_the_columns_of_the_fit_are_read_once(model: Any) -> None:
     assert channels_of(learned).numbers == ("price", "visits")
 
 
-@pytest.mark.parametrize(("scale_by", "places"), [("window", [0.0, 0.0]), ("series", [4.5, 1.0]), ("panel", [])])
+@pytest.mark.parametrize(("scaler_scope", "places"), [("window", [0.0, 0.0]), ("series", [4.5, 1.0]), ("panel", [])])
 def test_scales_of_series_and_of_all_together(scale_by: str, places: list[float]) -> None:
     days = pd.date_range("2024-01-01", periods=10, freq="D")
     frame = pd.concat([
@@ -81,7 +81,7 @@ def test_scales_of_series_and_of_all_together(scale_by: str, places: list[float]
         pd.DataFrame({"unique_id": "b", "ds": days[3:4], "y": [1.0]}),
     ])  # fmt: skip
     own = Panel.from_frame(frame)
-    place, spread = _standing.scales(own, MLP(scale_by=scale_by))
+    place, spread = _standing.scales(own, MLP(scaler_scope=scale_by))
     if scale_by == "panel":
         places = [np.nanmean(frame.y)] * 2
     np.testing.assert_allclose(place, places)
@@ -90,7 +90,9 @@ def test_scales_of_series_and_of_all_together(scale_by: str, places: list[float]
 
 
 def test_a_scale_of_the_panel_is_that_of_the_fit_for_other_histories() -> None:
-    model = MLP(horizon=2, input_size=ROWS, hidden=[4], max_steps=1, calendar=None, scale_by="panel").fit(panel(2, 30))
+    model = MLP(horizon=2, input_size=ROWS, hidden_sizes=[4], max_steps=1, calendar=None, scaler_scope="panel").fit(
+        panel(2, 30)
+    )
     other = Panel.from_frame(panel(3, 12, seed=3).assign(y=lambda one: 1000 * one.y))
     found = _standing.begun(model, model.state_.learned, other)
     assert found["place"].tolist() == [model.state_.learned.shared["scale"][0]] * 3
@@ -101,7 +103,7 @@ def test_a_scale_of_the_panel_is_that_of_the_fit_for_other_histories() -> None:
 def test_a_series_of_which_nothing_is_seen_is_refused_and_not_zero() -> None:
     frame = panel(2, 40)
     lost = frame.assign(y=frame.y.where((frame.unique_id == "s0000") | (frame.groupby("unique_id").cumcount() < 35)))
-    model = MLP(horizon=2, input_size=ROWS, hidden=[4], max_steps=1).fit(frame)
+    model = MLP(horizon=2, input_size=ROWS, hidden_sizes=[4], max_steps=1).fit(frame)
     for act in (
         lambda: model.predict(frame=lost), lambda: model.simulate(2, frame=lost), lambda: model.clone().fit(lost).predict()
     ):  # fmt: skip

@@ -72,7 +72,7 @@ def test_a_step_costs_the_same_whichever_it_is(drawn: int) -> None:
 @pytest.mark.parametrize("positions", ["sinusoidal", "learned", "rotary", "alibi", None])
 def test_forecasts_are_those_computed_anew_at_every_step(positions: str | None) -> None:
     frame = panel(3, 100)
-    model = in_turn(head="point", positions=positions, patch_length=4, max_steps=40, learning_rate=1e-2).fit(frame)
+    model = in_turn(head="point", positional_encoding=positions, patch_length=4, max_steps=40, learning_rate=1e-2).fit(frame)
     found = model.predict()["Transformer"].to_numpy().reshape(3, -1)
     network, y = model.network_, frame["y"].to_numpy().reshape(3, -1)[:, -ROWS:]
     place, spread = y.mean(axis=1, keepdims=True), y.std(axis=1, keepdims=True)
@@ -102,7 +102,7 @@ def test_no_step_is_taught_by_what_comes_at_it() -> None:
 @pytest.mark.parametrize("positions", ["sinusoidal", "alibi"])
 def test_what_stands_before_a_series_begins_is_not_seen(output: str, positions: str) -> None:
     frame = panel(2, 60).assign(heat=lambda one: np.sin(np.arange(len(one))))
-    told = {"head": "point", "output": output, "positions": positions, "patch_length": 1, "max_steps": 30}
+    told = {"head": "point", "output": output, "positional_encoding": positions, "patch_length": 1, "max_steps": 30}
     model = made(**told).fit(frame, columns={"past": ["heat"]})
     late = frame.groupby("unique_id").tail(ROWS).reset_index(drop=True)
     late.loc[late.groupby("unique_id").cumcount() < 10, "y"] = np.nan
@@ -134,22 +134,22 @@ def test_where_it_looked_adds_up_and_is_never_ahead(output: str) -> None:
 
 def test_the_calendar_is_a_place_too() -> None:
     frame = panel(2, 100)
-    model = made(positions="calendar", calendar=["day_of_week"], head="point").fit(frame)
+    model = made(positional_encoding="calendar", calendar=["day_of_week"], head="point").fit(frame)
     moved = frame.assign(ds=frame["ds"] + pd.Timedelta(days=3))
     assert (model.predict(frame=moved)["Transformer"] != model.predict(frame=frame)["Transformer"]).all()
     with pytest.raises(ParameterError, match="Say calendar="):
-        made(positions="calendar").fit(frame)
+        made(positional_encoding="calendar").fit(frame)
 
 
 @pytest.mark.parametrize(
     ("given", "said"),
     [
         ({"n_heads": 3}, r"16 numbers do not go into 3 heads\. Say n_heads=2 or d_model=15"),
-        ({"d_model": 6, "positions": "rotary"}, r"d_model=6 with n_heads=2 leaves each head 3\. Say d_model=4"),
+        ({"d_model": 6, "positional_encoding": "rotary"}, r"d_model=6 with n_heads=2 leaves each head 3\. Say d_model=4"),
         ({"patch_length": 25}, r"patch_length=25 and input_size=24\. Say patch_length=6"),
         ({"patch_length": 4, "stride": 5}, r"stride=5 and patch_length=4\. Say stride=4"),
         ({"patch_length": 1, "stride": 2}, "stride=2 has no effect on patches of one row: leave it out"),
-        ({"teacher": "free"}, "teacher=free has no effect .*: leave it out, or say output='autoregressive'"),
+        ({"teacher_forcing": "free"}, "teacher_forcing=free has no effect .*: leave it out, or say output='autoregressive'"),
         ({"encoder_layers": 1, "decoder_layers": 1, "n_layers": 3}, "n_layers=3 has no effect where .* leave it out"),
     ],
 )
@@ -160,7 +160,7 @@ def test_what_does_not_go_together_is_refused(given: dict[str, Any], said: str) 
 
 def test_layers_are_as_many_as_are_asked_for() -> None:
     frame = panel(1, 60)
-    body = made(encoder_layers=3, n_layers=1, feedforward=5, stride=2, patch_length=4).fit(frame).network_.body
+    body = made(encoder_layers=3, n_layers=1, dim_feedforward=5, stride=2, patch_length=4).fit(frame).network_.body
     assert (len(body.reader.encoder.layers), len(body.decoder.layers)) == (3, 1)
     assert body.reader.encoder.layers[0].feedforward.into.out_features == 5
     assert body.reader.patches.count == 12
@@ -169,7 +169,7 @@ def test_layers_are_as_many_as_are_asked_for() -> None:
 def test_a_fit_of_every_sort_goes_on_and_back() -> None:
     """Scheduled sampling, dropout, each normalisation: two fits are the same, and dropout makes another one."""
     frame = panel(2, 60)
-    for given in ({"teacher": "linear"}, {"normalization": "batch", "norm_order": "post"}, {"normalization": "rms"}):
+    for given in ({"teacher_forcing": "linear"}, {"normalization": "batch", "norm_order": "post"}, {"normalization": "rms"}):
         one, two = (in_turn(dropout=0.2, head="point", **given).fit(frame).predict() for _ in range(2))
         pd.testing.assert_frame_equal(one, two, check_exact=True)
         assert (in_turn(head="point", **given).fit(frame).predict()["Transformer"] != one["Transformer"]).all()

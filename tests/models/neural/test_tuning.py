@@ -15,7 +15,7 @@ def weights(model: MLP) -> dict[str, torch.Tensor]:
     return {name: value.clone() for name, value in model.network_.state_dict().items()}
 
 
-@pytest.mark.parametrize("rest", [{}, {"average": 0.9}, {"normalization": "batch"}])
+@pytest.mark.parametrize("rest", [{}, {"ema_decay": 0.9}, {"normalization": "batch"}])
 def test_frozen_parts_stay_to_the_bit(rest: dict[str, object]) -> None:
     model = fitted("MLP", **rest)
     before = weights(model)
@@ -33,7 +33,7 @@ def test_frozen_parts_stay_to_the_bit(rest: dict[str, object]) -> None:
 
 def test_steps_and_rate_of_going_on_may_be_said() -> None:
     frame = panel(4, 120, seed=9)
-    model = MLP(horizon=6, input_size=24, hidden=[8], max_epochs=1, schedule="constant", warmup=0.0).fit(panel(4, 120))
+    model = MLP(horizon=6, input_size=24, hidden_sizes=[8], max_epochs=1, lr_schedule="constant", warmup=0.0).fit(panel(4, 120))
     model.fine_tune(frame, max_steps=3, learning_rate=0.02)
     assert model.training_report_.rate.tolist() == [0.02] * 3
     model.fine_tune(frame, max_steps=2)
@@ -80,6 +80,8 @@ def test_going_on_at_a_rate_that_is_found_takes_a_tenth_of_it(monkeypatch: pytes
 
     monkeypatch.setattr(loop, "found_rate", lambda *_: 0.02)
     frame = generate(2, 60, seed=1)
-    model = MLP(horizon=4, input_size=8, hidden=[8], max_steps=5, schedule="constant", warmup=0.0, learning_rate="find")
+    model = MLP(
+        horizon=4, input_size=8, hidden_sizes=[8], max_steps=5, lr_schedule="constant", warmup=0.0, learning_rate="find"
+    )
     assert model.fit(frame).training_report_.rate.tolist() == [0.02] * 5
     assert model.fine_tune(frame).training_report_.rate.iloc[-1] == pytest.approx(0.002)

@@ -20,7 +20,7 @@ from deepforecast.models.regression._boosted import Boosted, lossy
 from tests.models.regression.promoted import PLAIN, PROMOTION, WEATHER, sales, walks
 
 NAMES = {"GradientBoosting": GradientBoosting, "LightGBM": LightGBM, "XGBoost": XGBoost, "CatBoost": CatBoost}
-SMALL = {"n_trees": 60, "learning_rate": 0.2}
+SMALL = {"n_estimators": 60, "learning_rate": 0.2}
 
 
 @pytest.fixture(params=NAMES)
@@ -32,7 +32,7 @@ def boosted(request: pytest.FixtureRequest) -> Any:
 
 
 def small(cls: type[Boosted], **given: Any) -> Boosted:
-    rows = {} if cls is CatBoost else {"min_rows": 5}
+    rows = {} if cls is CatBoost else {"min_child_samples": 5}
     return cls(**{"horizon": 4, **SMALL, **rows, **given})
 
 
@@ -64,7 +64,7 @@ def test_a_category_that_no_threshold_tells_apart_is_found(boosted: Any) -> None
     frame["kind"] = pd.Categorical([f"k{code:02d}" for code in codes])
     future = pd.DataFrame({"ds": pd.date_range("2023-10-28", periods=4), "kind": ["k04", "k05", "k18", "k19"]})
     future["kind"] = pd.Categorical(future["kind"], categories=frame["kind"].cat.categories)
-    model = small(boosted, n_trees=8, learning_rate=0.5, **PLAIN).fit(frame, columns={"future": ["kind"]})
+    model = small(boosted, n_estimators=8, learning_rate=0.5, **PLAIN).fit(frame, columns={"future": ["kind"]})
     found = model.predict(future=future)[model.name].to_numpy()
     assert (found[[0, 2]] < 3).all()
     assert (found[[1, 3]] > 7).all()
@@ -84,10 +84,13 @@ def test_a_row_of_weight_zero_counts_for_nothing(boosted: Any) -> None:
     history["counts"] = np.where(history.index % 5 == 0, 0.0, 1.0 + history.index % 3)
     roles = {"future": ["promotion", "weather"], "past": ["counts"]}
     wild = history.assign(y=np.where(history["counts"] == 0, 1e4, history["y"]))
-    found = [small(boosted, weight="counts", **PLAIN).fit(one, columns=roles).predict(future=future) for one in (history, wild)]
+    found = [
+        small(boosted, weight_column="counts", **PLAIN).fit(one, columns=roles).predict(future=future)
+        for one in (history, wild)
+    ]
     pd.testing.assert_frame_equal(*found)
     other = history.assign(counts=1.0)
-    heavy = small(boosted, weight="counts", **PLAIN).fit(other, columns=roles).predict(future=future)
+    heavy = small(boosted, weight_column="counts", **PLAIN).fit(other, columns=roles).predict(future=future)
     assert not heavy.equals(found[0])
 
 
@@ -95,8 +98,8 @@ def test_quantiles_rise_and_cover(boosted: Any) -> None:
     """Nothing but the day of the week is known, and noise of deviation 1 is left: 80 % lie in a band 2.56 wide."""
     frame = walks(6, 150)
     late = frame.groupby("unique_id").cumcount(ascending=False) < 3
-    known = {"lags": None, "windows": None, "differences": None, "calendar": ["day_of_week"]}
-    shape = {"depth": 2} if boosted in (CatBoost, XGBoost) else {"n_leaves": 7, "min_rows": 20}
+    known = {"lags": None, "lag_transforms": None, "differences": None, "calendar": ["day_of_week"]}
+    shape = {"max_depth": 2} if boosted in (CatBoost, XGBoost) else {"num_leaves": 7, "min_child_samples": 20}
     given = {**known, **shape, "quantiles": [0.1, 0.5, 0.9], "strategy": "direct", "horizon": 3}
     model = small(boosted, **given).fit(frame[~late])
     found = model.predict(level=80)
@@ -110,7 +113,7 @@ def test_quantiles_rise_and_cover(boosted: Any) -> None:
 
 def test_the_same_seed_gives_the_same_bits_and_another_does_not(boosted: Any) -> None:
     frame = walks(2, 80)
-    more = {"row_share" if boosted is CatBoost else "column_share": 0.6}
+    more = {"subsample" if boosted is CatBoost else "colsample_bytree": 0.6}
     first, again, other = (small(boosted, seed=seed, **more).fit(frame).predict() for seed in (1, 1, 2))
     pd.testing.assert_frame_equal(first, again)
     assert not first.equals(other)
@@ -126,8 +129,8 @@ def test_one_thread_gives_the_same_forecast(boosted: Any) -> None:
 
 def test_early_stopping_ends_before_the_last_tree_and_keeps_the_best(boosted: Any) -> None:
     frame = walks(4, 100)
-    given: dict[str, Any] = {"differences": None, "early_stopping": 10, "validation": 15, "learning_rate": 0.3}
-    model = small(boosted, n_trees=400, **given).fit(frame)
+    given: dict[str, Any] = {"differences": None, "early_stopping_rounds": 10, "validation_size": 15, "learning_rate": 0.3}
+    model = small(boosted, n_estimators=400, **given).fit(frame)
     kept = trees(model)
     assert 0 < kept < 400
 
@@ -138,7 +141,7 @@ def test_early_stopping_ends_before_the_last_tree_and_keeps_the_best(boosted: An
 
     def late(count: int) -> float:
         """The squared errors on the last rows of so many trees that learned the rows before."""
-        other = small(boosted, n_trees=count, **{**given, "early_stopping": None, "validation": None})
+        other = small(boosted, n_estimators=count, **{**given, "early_stopping_rounds": None, "validation_size": None})
         return lossy(last.target, other._values(other._train(before, None), last.rows), None, None)
 
     losses = {count: late(count) for count in (max(kept - 4, 1), max(kept - 1, 1), kept, kept + 1, kept + 4, kept + 9)}
@@ -148,8 +151,8 @@ def test_early_stopping_ends_before_the_last_tree_and_keeps_the_best(boosted: An
 
 def test_early_stopping_refuses_series_too_short_for_it(boosted: Any) -> None:
     frame = walks(2, 20)
-    with pytest.raises(DataError, match="validation="):
-        small(boosted, lags=2, windows=None, differences=None, early_stopping=5, validation=30).fit(frame)
+    with pytest.raises(DataError, match="validation_size="):
+        small(boosted, lags=2, lag_transforms=None, differences=None, early_stopping_rounds=5, validation_size=30).fit(frame)
 
 
 def test_written_and_revived_it_says_the_same_to_the_bit(boosted: Any) -> None:
@@ -176,7 +179,7 @@ def test_what_cannot_be_told_apart_is_forecast_as_it_was(boosted: Any) -> None:
 
 def test_few_rows_are_enough(boosted: Any) -> None:
     frame = walks(1, 14)
-    assert np.isfinite(small(boosted, lags=1, windows=None, differences=None).fit(frame).predict().iloc[:, -1]).all()
+    assert np.isfinite(small(boosted, lags=1, lag_transforms=None, differences=None).fit(frame).predict().iloc[:, -1]).all()
 
 
 def test_options_of_the_learner_are_handed_on(boosted: Any) -> None:

@@ -18,7 +18,7 @@ def test_importance_and_shares_stand_in_the_order_of_the_columns() -> None:
     rows = random.normal(size=(300, 3))
     rows[:, 1] = random.integers(0, 3, 300)
     target = 40.0 * (rows[:, 1] == 1) + rows[:, 0]
-    model = CatBoost(n_trees=40, learning_rate=0.2)
+    model = CatBoost(n_estimators=40, learning_rate=0.2)
     regressor = model._train(Sample(rows, target, None, ["a", "kind", "b"], [1], *np.zeros((2, 300), dtype=np.int64)), None)
     assert model._gains(regressor).argmax() == 1
     shares = model._shares(regressor, rows)
@@ -27,7 +27,7 @@ def test_importance_and_shares_stand_in_the_order_of_the_columns() -> None:
 
 
 def test_what_never_varies_is_forecast_without_trees() -> None:
-    model, rows = CatBoost(n_trees=5), np.ones((20, 2))
+    model, rows = CatBoost(n_estimators=5), np.ones((20, 2))
     sample = Sample(rows, np.arange(20.0), None, ["a", "b"], [], *np.zeros((2, 20), dtype=np.int64))
     mean, high = model._train(sample, None), model._train(sample, 0.9)
     assert model._values(mean, rows[:3]).tolist() == [9.5] * 3
@@ -48,5 +48,5 @@ def test_rows_that_lack_what_never_lacked_before_do_not_say_when_to_stop() -> No
 def test_the_same_trees_make_the_same_bytes_whenever_they_are_grown() -> None:
     rows = np.random.default_rng(0).normal(size=(60, 2))
     sample = Sample(rows, rows[:, 0], None, ["a", "b"], [], *np.zeros((2, 60), dtype=np.int64))
-    made = [CatBoost(n_trees=5)._written(CatBoost(n_trees=5)._train(sample, None), Foreign()) for _ in range(2)]
+    made = [CatBoost(n_estimators=5)._written(CatBoost(n_estimators=5)._train(sample, None), Foreign()) for _ in range(2)]
     np.testing.assert_array_equal(made[0]["trees"], made[1]["trees"])

@@ -16,7 +16,7 @@ from deepforecast.models.regression import _differences
 from deepforecast.models.regression._differences import differences_of
 
 H = 10
-LAGS: dict[str, Any] = {"windows": None, "calendar": None, "season_length": 7}
+LAGS: dict[str, Any] = {"lag_transforms": None, "calendar": None, "season_length": 7}
 
 
 def frame_of(y: np.ndarray, start: str = "2024-01-01") -> pd.DataFrame:
@@ -45,15 +45,17 @@ def test_auto_takes_no_differences_of_series_with_a_fixed_mean(strategy: str) ->
 @pytest.mark.parametrize("strategy", ["recursive", "direct", "blocks"])
 def test_auto_takes_differences_of_series_with_a_trend_for_trees(strategy: str) -> None:
     trend = NOISE + 0.5 * np.arange(300)
-    assert chosen(trend, GradientBoosting, n_trees=20, strategy=strategy) == (1,)
+    assert chosen(trend, GradientBoosting, n_estimators=20, strategy=strategy) == (1,)
     grows = np.tile(np.random.default_rng(4).normal(0, 30, 7), 43)[:300] + 2.0 * np.arange(300) + NOISE
-    assert chosen(grows, GradientBoosting, n_trees=20, lags=1, windows=None, calendar=None, strategy=strategy) == (7,)
+    assert chosen(grows, GradientBoosting, n_estimators=20, lags=1, lag_transforms=None, calendar=None, strategy=strategy) == (
+        7,
+    )
 
 
 def test_auto_takes_no_differences_of_seldom_demand() -> None:
     demand = np.random.default_rng(2).poisson(0.3, (5, 200)).astype(float)
     assert chosen(demand) == ()
-    assert chosen(demand, GradientBoosting, n_trees=20) == ()
+    assert chosen(demand, GradientBoosting, n_estimators=20) == ()
 
 
 def test_auto_takes_no_differences_where_they_suit_one_stretch_of_a_series_alone() -> None:
@@ -176,7 +178,7 @@ def test_errors_of_direct_steps_are_those_of_regressors_fitted_before_the_window
 def test_auto_suits_series_that_begin_with_missing_values(strategy: str) -> None:
     walks = np.random.default_rng(6).normal(1, 1, size=(3, 300)).cumsum(axis=1)
     walks[0, :220] = np.nan
-    model = GradientBoosting(horizon=H, n_trees=5, strategy=strategy).fit(frame_of(walks))
+    model = GradientBoosting(horizon=H, n_estimators=5, strategy=strategy).fit(frame_of(walks))
     assert np.isfinite(model.predict()["GradientBoosting"]).all()
 
 
@@ -203,7 +205,9 @@ def test_auto_does_not_move_with_a_change_of_units() -> None:
 @pytest.mark.parametrize("differences", [[1], [7]])
 def test_a_step_of_a_block_is_the_last_observed_value_and_its_own_change(strategy: str, differences: list[int]) -> None:
     """The regressors of the steps before do not count: errors cannot add up."""
-    model = LinearModel(horizon=H, strategy=strategy, block=H, differences=differences, scale=False, lags=2, ridge=0.0, **LAGS)
+    model = LinearModel(
+        horizon=H, strategy=strategy, block_size=H, differences=differences, scale=False, lags=2, ridge=0.0, **LAGS
+    )
     history = WALK[0, :60]
     found = model.fit(frame_of(history)).predict()["LinearModel"].to_numpy()
     (lag,) = differences
@@ -236,7 +240,7 @@ def test_a_forecast_of_a_direct_step_does_not_depend_on_the_steps_before(differe
 
 def test_quantiles_of_differences_cover_as_often_as_they_say() -> None:
     walks = np.random.default_rng(3).normal(size=(60, 140)).cumsum(axis=1)
-    model = GradientBoosting(horizon=8, strategy="direct", quantiles=[0.1, 0.9], differences=[1], n_trees=30, **LAGS)
+    model = GradientBoosting(horizon=8, strategy="direct", quantiles=[0.1, 0.9], differences=[1], n_estimators=30, **LAGS)
     found = model.fit(frame_of(walks[:, :132])).predict(level=80)
     low, high = (found[f"GradientBoosting-{side}-80"].to_numpy().reshape(60, 8) for side in ("lo", "hi"))
     covered = (low <= walks[:, 132:]) & (walks[:, 132:] <= high)
@@ -248,7 +252,9 @@ def test_direct_steps_learn_over_missing_values() -> None:
     """A missing value costs the rows that start or end there, not all whose steps pass over it."""
     trend = 3.0 * np.arange(120.0)
     trend[10:110:3] = np.nan
-    model = GradientBoosting(horizon=6, strategy="direct", differences=[1], n_trees=50, min_rows=3, lags=1, **LAGS)
+    model = GradientBoosting(
+        horizon=6, strategy="direct", differences=[1], n_estimators=50, min_child_samples=3, lags=1, **LAGS
+    )
     with pytest.warns(UserWarning, match="missing"):
         model.fit(frame_of(trend))
     np.testing.assert_allclose(model.predict()["GradientBoosting"], 3.0 * np.arange(120, 126), rtol=0.02)

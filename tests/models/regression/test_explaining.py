@@ -17,9 +17,9 @@ ROLES = {"future": ["promotion", "weather"]}
 WITH_SHARES = {
     "LinearModel": lambda **given: LinearModel(**given),
     "ridge": lambda **given: Regression("ridge", **given),
-    "LightGBM": lambda **given: LightGBM(n_trees=60, learning_rate=0.2, min_rows=5, **given),
-    "XGBoost": lambda **given: XGBoost(n_trees=60, learning_rate=0.2, **given),
-    "CatBoost": lambda **given: CatBoost(n_trees=60, learning_rate=0.2, **given),
+    "LightGBM": lambda **given: LightGBM(n_estimators=60, learning_rate=0.2, min_child_samples=5, **given),
+    "XGBoost": lambda **given: XGBoost(n_estimators=60, learning_rate=0.2, **given),
+    "CatBoost": lambda **given: CatBoost(n_estimators=60, learning_rate=0.2, **given),
 }
 
 
@@ -44,7 +44,7 @@ def parts(model: Any, **given: Any) -> pd.DataFrame:
         {"differences": None, "detrend": True},
         {"differences": None, "strategy": "direct"},
         {"differences": [7, 1], "strategy": "direct"},
-        {"strategy": "blocks", "block": 3, "differences": [1]},
+        {"strategy": "blocks", "block_size": 3, "differences": [1]},
         {"per_series": True},
         {"bounds": (None, 105.0)},
     ],
@@ -90,7 +90,7 @@ def test_a_line_for_all_steps_counts_every_step_s_columns() -> None:
 
 def test_the_median_of_quantiles_is_taken_apart() -> None:
     pytest.importorskip("lightgbm", reason="the package lightgbm is not installed")
-    given: dict[str, Any] = {"horizon": 3, "n_trees": 20, "strategy": "direct"}
+    given: dict[str, Any] = {"horizon": 3, "n_estimators": 20, "strategy": "direct"}
     model = LightGBM(quantiles=[0.1, 0.5, 0.9], **given).fit(walks(2, 60))
     np.testing.assert_allclose(parts(model).sum(axis=1), model.predict()["LightGBM"], rtol=1e-10)
     assert not LightGBM(quantiles=[0.1, 0.9], **given).capabilities.explains
@@ -99,14 +99,20 @@ def test_the_median_of_quantiles_is_taken_apart() -> None:
 
 def test_what_cannot_be_taken_apart_is_refused() -> None:
     frame = walks(1, 60)
-    for model in (LinearModel(horizon=2, power="log"), GradientBoosting(horizon=2, n_trees=5), Regression("knn", horizon=2)):
+    for model in (
+        LinearModel(horizon=2, transform="log"),
+        GradientBoosting(horizon=2, n_estimators=5),
+        Regression("knn", horizon=2),
+    ):
         with pytest.raises(CapabilityError, match="no components"):
             model.fit(frame).explain()
 
 
 def test_a_learner_told_another_scale_says_so() -> None:
     pytest.importorskip("lightgbm", reason="the package lightgbm is not installed")
-    model = LightGBM(horizon=2, n_trees=20, options={"objective": "poisson"}, differences=None, scale=False).fit(walks(2, 60))
+    model = LightGBM(horizon=2, n_estimators=20, options={"objective": "poisson"}, differences=None, scale=False).fit(
+        walks(2, 60)
+    )
     with pytest.raises(CapabilityError, match="objective"):
         model.explain()
 

@@ -16,5 +16,5 @@ def test_a_column_of_more_categories_than_it_tells_apart_is_one_of_numbers() -> 
     frame["shop"] = pd.Categorical([f"k{code:03d}" for code in codes])
     future = pd.DataFrame({"ds": pd.date_range("2023-04-15", periods=2), "shop": ["k000", "k299"]})
     future["shop"] = pd.Categorical(future["shop"], categories=frame["shop"].cat.categories)
-    model = GradientBoosting(horizon=2, n_trees=30, learning_rate=0.3, **PLAIN).fit(frame, columns={"future": ["shop"]})
+    model = GradientBoosting(horizon=2, n_estimators=30, learning_rate=0.3, **PLAIN).fit(frame, columns={"future": ["shop"]})
     np.testing.assert_allclose(model.predict(future=future)["GradientBoosting"], [0, 10], atol=0.1)

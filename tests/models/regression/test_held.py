@@ -12,7 +12,7 @@ from deepforecast import GradientBoosting, LinearModel
 from deepforecast.errors import DataWarning
 from tests.models.regression.promoted import walks
 
-MODELS = [LinearModel(horizon=7), GradientBoosting(horizon=7, n_trees=20, min_rows=3)]
+MODELS = [LinearModel(horizon=7), GradientBoosting(horizon=7, n_estimators=20, min_child_samples=3)]
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda one: one.name)
@@ -29,7 +29,7 @@ def test_a_series_that_begins_to_vary_after_the_fit_is_forecast_by_what_it_is_no
     frame = walks(3, 60)
     late = frame.groupby("unique_id").cumcount() >= 40
     frame.loc[(frame["unique_id"] == "s1") & ~late, "y"] = 60.0
-    model = LinearModel(horizon=7, differences=None, lags=7, windows=None).fit(frame[~late])
+    model = LinearModel(horizon=7, differences=None, lags=7, lag_transforms=None).fit(frame[~late])
     found = model.predict(frame=frame).query("unique_id == 's1'")["LinearModel"].to_numpy()
     model.update(frame[late])
     after = model.predict().query("unique_id == 's1'")["LinearModel"].to_numpy()
@@ -41,7 +41,7 @@ def test_a_series_that_begins_to_vary_after_the_fit_is_forecast_by_what_it_is_no
 @pytest.mark.parametrize("missing", [1, 3, 10])
 def test_seasons_go_on_where_the_last_values_lack(given: dict[str, Any], missing: int) -> None:
     frame = walks(3, 90)
-    model = GradientBoosting(horizon=7, n_trees=40, min_rows=3, **given)
+    model = GradientBoosting(horizon=7, n_estimators=40, min_child_samples=3, **given)
     whole = model.fit(frame).predict()["GradientBoosting"].to_numpy()
     frame.loc[frame.groupby("unique_id").cumcount(ascending=False) < missing, "y"] = np.nan
     with pytest.warns(DataWarning, match="missing in"):
@@ -53,7 +53,7 @@ def test_histories_in_parts_end_where_whole_ones_end() -> None:
     frame = walks(3, 90)
     frame.loc[frame.groupby("unique_id").cumcount().isin([60, 61, 75, 84, 85, 86, 87, 88, 89]), "y"] = np.nan
     early = frame[frame.groupby("unique_id").cumcount() < 65]
-    model = GradientBoosting(horizon=7, n_trees=10, min_rows=3, differences=[7, 1])
+    model = GradientBoosting(horizon=7, n_estimators=10, min_child_samples=3, differences=[7, 1])
     with pytest.warns(DataWarning):
         model.fit(early)
     with pytest.warns(DataWarning):

@@ -17,10 +17,10 @@ MODELS = {
     "LinearModel": lambda **given: LinearModel(**given),
     "lasso": lambda **given: Regression("lasso", **given),
     "random_forest": lambda **given: Regression("random_forest", options={"n_estimators": 20}, **given),
-    "GradientBoosting": lambda **given: GradientBoosting(n_trees=30, min_rows=5, **given),
-    "LightGBM": lambda **given: LightGBM(n_trees=30, min_rows=5, **given),
-    "XGBoost": lambda **given: XGBoost(n_trees=30, **given),
-    "CatBoost": lambda **given: CatBoost(n_trees=30, **given),
+    "GradientBoosting": lambda **given: GradientBoosting(n_estimators=30, min_child_samples=5, **given),
+    "LightGBM": lambda **given: LightGBM(n_estimators=30, min_child_samples=5, **given),
+    "XGBoost": lambda **given: XGBoost(n_estimators=30, **given),
+    "CatBoost": lambda **given: CatBoost(n_estimators=30, **given),
 }
 
 
@@ -55,7 +55,7 @@ def test_steps_at_once_count_a_column_for_all_of_them() -> None:
 
 def test_a_regressor_that_says_nothing_is_asked_by_shuffling() -> None:
     history, _ = sales(2, 80)
-    model = Regression("knn", horizon=2, lags=1, windows=None, calendar=None, differences=None)
+    model = Regression("knn", horizon=2, lags=1, lag_transforms=None, calendar=None, differences=None)
     model.fit(history, columns={"future": ["promotion", "weather"]})
     with pytest.raises(CapabilityError, match=r"importance\(frame=...\)"):
         model.importance()

@@ -64,7 +64,7 @@ def test_a_neighbour_of_a_step_has_its_effect(row: int) -> None:
     whole["y"] = 100 + 30 * moved.fillna(0.0) + 40 * whole["heat"]
     whole = whole.drop(columns="weather")
     late = whole["ds"] >= future["ds"].min()
-    model = LinearModel(horizon=4, future_rows=[row, 0], ridge=0.0, **PLAIN)
+    model = LinearModel(horizon=4, future_lags=[row, 0], ridge=0.0, **PLAIN)
     model.fit(whole[~late], columns={"future": ["promotion", "heat"]})
     seen = model.predict(future=whole[late].drop(columns="y"))
     wanted = whole[late]["y"].to_numpy()
@@ -77,9 +77,9 @@ STRATEGIES: list[dict[str, Any]] = [
     {"strategy": "recursive"},
     {"strategy": "direct"},
     {"strategy": "direct_multioutput"},
-    {"strategy": "blocks", "block": 3},
+    {"strategy": "blocks", "block_size": 3},
 ]
-WAYS: list[dict[str, Any]] = [{}, {"differences": [7]}, {"power": "log", "detrend": True}, {"scale": False, "fourier": 2}]
+WAYS: list[dict[str, Any]] = [{}, {"differences": [7]}, {"transform": "log", "detrend": True}, {"scale": False, "fourier": 2}]
 
 
 @pytest.mark.parametrize(("strategy", "way"), [*product(STRATEGIES, WAYS)], ids=str)
@@ -115,7 +115,7 @@ def test_last_digits_of_windows_are_no_features(model: Any, differences: list[in
 
 @pytest.mark.parametrize("model", [LinearModel(horizon=24), Regression("linear", horizon=24)], ids=repr)
 @pytest.mark.parametrize(
-    "given", [{}, {"per_series": True, "differences": [1]}, {"windows": ["mean_7", "std_7", "difference_1"]}], ids=str
+    "given", [{}, {"per_series": True, "differences": [1]}, {"lag_transforms": ["mean_7", "std_7", "difference_1"]}], ids=str
 )
 def test_forecasts_of_a_clean_series_go_on_as_it_does(model: Any, given: dict[str, Any]) -> None:
     """Windows of a season hardly vary there: brought to unit spread they would make forecasts among their values explode."""

@@ -17,7 +17,7 @@ MODELS: list[Forecaster] = [
     LinearModel(horizon=7),
     LinearModel(horizon=7, strategy="direct", differences=None),
     LinearModel(horizon=7, strategy="direct_multioutput", differences=[7]),
-    LinearModel(horizon=7, per_series=True, strategy="blocks", block=3),
+    LinearModel(horizon=7, per_series=True, strategy="blocks", block_size=3),
     Regression("ridge", horizon=7),
     Regression("knn", horizon=7),
 ]
@@ -53,13 +53,13 @@ def test_imputed_values_are_no_targets() -> None:
     y[20:80:3] = np.nan
     frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=90), "y": y})
     model = LinearModel(
-        horizon=3, season_length=1, lags=None, windows=None, calendar=None, time_index=True, differences=None, ridge=0.0
+        horizon=3, season_length=1, lags=None, lag_transforms=None, calendar=None, time_index=True, differences=None, ridge=0.0
     )
     found = model.fit(frame).predict()["LinearModel"]
     np.testing.assert_allclose(found, 5.0 + 2.0 * np.arange(90, 93), rtol=1e-9)
 
 
-@pytest.mark.parametrize("given", [{}, {"lags": 1, "windows": None}, {"windows": ["expanding_mean"]}], ids=str)
+@pytest.mark.parametrize("given", [{}, {"lags": 1, "lag_transforms": None}, {"lag_transforms": ["expanding_mean"]}], ids=str)
 def test_histories_in_parts_end_where_whole_ones_end(given: dict[str, Any]) -> None:
     frame = with_missing(walks(3, 90), last=4)
     early = frame[frame.groupby("unique_id").cumcount() < 70]

@@ -21,12 +21,12 @@ from tests.models.regression.promoted import sales, walks
 
 PLANS: list[dict[str, Any]] = [
     {},
-    {"lags": [1, 28], "windows": ["ewm_0.1234567", "quantile_9_0.123456789", "expanding_std@3", "max_3x4@9"]},
-    {"lags": None, "windows": None, "calendar": None, "differences": None},
+    {"lags": [1, 28], "lag_transforms": ["ewm_0.1234567", "quantile_9_0.123456789", "expanding_std@3", "max_3x4@9"]},
+    {"lags": None, "lag_transforms": None, "calendar": None, "differences": None},
     {"strategy": "direct", "horizon": 5, "past_lags": [1, 3]},
-    {"strategy": "blocks", "block": 3, "differences": [7, 1], "power": "log", "detrend": True, "scale": False},
+    {"strategy": "blocks", "block_size": 3, "differences": [7, 1], "transform": "log", "detrend": True, "scale": False},
     {"strategy": "direct_multioutput", "horizon": 4, "season_length": [7, 30], "fourier": 2, "time_index": True},
-    {"future_rows": [-1, 0, 2], "calendar": ["week", "month_end"], "holidays": "DE", "per_series": True},
+    {"future_lags": [-1, 0, 2], "calendar": ["week", "month_end"], "holidays": "DE", "per_series": True},
 ]
 
 
@@ -41,7 +41,7 @@ def test_a_plan_comes_back_from_plain_values(given: dict[str, Any]) -> None:
     plan = planned(LinearModel(**{"horizon": 3, **given}), panel)
     assert Plan.read(plan.written()) == plan
     assert Plan.read(json.loads(json.dumps(plan.written()))) == plan
-    assert (planned(GradientBoosting(horizon=3, identity=True), panel)).design.identity
+    assert (planned(GradientBoosting(horizon=3, series_id=True), panel)).design.identity
 
 
 def plan_of(frame: pd.DataFrame, model: Any = LinearModel, **given: Any) -> Plan:
@@ -86,29 +86,33 @@ REFUSED: list[tuple[Forecaster, dict[str, Any], str]] = [
     (LinearModel(horizon=2, quantiles=[0.1]), {}, r"quantiles= needs a regressor that learns them; LinearModel .*'conformal'"),
     (GradientBoosting(horizon=2, quantiles=[0.1]), {}, r"so strategy='direct'; got 'recursive': .*Say strategy='direct', or"),
     (
-        LinearModel(horizon=2, identity=True),
+        LinearModel(horizon=2, series_id=True),
         {},
-        r"identity=True is for trees; LinearModel adds .*Say per_series=True, or give a categ",
+        r"series_id=True is for trees; LinearModel adds .*Say per_series=True, or give a categ",
     ),
     (
         LinearModel(horizon=2, bounds=(3.0, 3.0)),
         {},
         r"bounds are a least value and a larger one, None for none; got \(3\.0, 3\.0\)",
     ),
-    (LinearModel(horizon=2, lags=[1, 7], windows=["lag_7"]), {}, r"named once; lag_7 is there twice\. Leave one out"),
+    (LinearModel(horizon=2, lags=[1, 7], lag_transforms=["lag_7"]), {}, r"named once; lag_7 is there twice\. Leave one out"),
     (
-        LinearModel(horizon=2, windows=["mean_1000000@2"]),
+        LinearModel(horizon=2, lag_transforms=["mean_1000000@2"]),
         {},
         r"look back 1,000,000 rows at most; mean_1000000@2 do not\. Say shorter",
     ),
-    (LinearModel(horizon=2, windows=["mean"]), {}, r"A feature of the past is named like 'lag_7'.*got mean"),
+    (LinearModel(horizon=2, lag_transforms=["mean"]), {}, r"A feature of the past is named like 'lag_7'.*got mean"),
     (LinearModel(horizon=2, calendar=["easter"]), {}, r"calendar is a list of .*; easter is none of them"),
-    (LinearModel(horizon=2, windows=["std_1"]), {}, r"A feature of the past is named like .*got std_1"),
+    (LinearModel(horizon=2, lag_transforms=["std_1"]), {}, r"A feature of the past is named like .*got std_1"),
     (LinearModel(horizon=2, calendar=["month", "month"]), {}, r"named once; month is there twice"),
-    (LinearModel(horizon=2, future_rows=[]), {}, r"future_rows are distinct .*got \[\]\. Say them like \[-1, 0, 1\]"),
-    (LinearModel(horizon=2, future_rows=[0, 0]), {}, r"future_rows are distinct whole numbers, .*got \[0, 0\]"),
-    (LinearModel(horizon=2, future_rows=[60]), {}, r"from -59 to 59 in series of 60 rows; got \[60\]"),
-    (Regression("ridge", horizon=2, weight="shops"), PAST, r"weight= names a declared column .*; shops is none of promotion"),
+    (LinearModel(horizon=2, future_lags=[]), {}, r"future_rows are distinct .*got \[\]\. Say them like \[-1, 0, 1\]"),
+    (LinearModel(horizon=2, future_lags=[0, 0]), {}, r"future_rows are distinct whole numbers, .*got \[0, 0\]"),
+    (LinearModel(horizon=2, future_lags=[60]), {}, r"from -59 to 59 in series of 60 rows; got \[60\]"),
+    (
+        Regression("ridge", horizon=2, weight_column="shops"),
+        PAST,
+        r"weight_column= names a declared column .*; shops is none of promotion",
+    ),
 ]
 
 
@@ -123,11 +127,11 @@ def test_integer_time_tells_no_season() -> None:
     frame = pd.DataFrame({"ds": np.arange(40), "y": np.arange(40) % 5 + 0.5})
     with pytest.raises(ParameterError, match=r"Integer time tells no season; say LinearModel\(season_length="):
         LinearModel(horizon=2).fit(frame)
-    found = LinearModel(horizon=5, season_length=5, lags=[5], windows=None, differences=None).fit(frame).predict()
+    found = LinearModel(horizon=5, season_length=5, lags=[5], lag_transforms=None, differences=None).fit(frame).predict()
     np.testing.assert_allclose(found["LinearModel"], [0.5, 1.5, 2.5, 3.5, 4.5], atol=0.05)
 
 
-@pytest.mark.parametrize("given", [{"lags": [1, 500]}, {"windows": ["mean_500"]}, {"lags": [38], "strategy": "direct"}])
+@pytest.mark.parametrize("given", [{"lags": [1, 500]}, {"lag_transforms": ["mean_500"]}, {"lags": [38], "strategy": "direct"}])
 def test_a_feature_asked_for_that_no_series_reaches_is_refused(given: dict[str, Any]) -> None:
     model = LinearModel(horizon=3, **given)
     with pytest.raises(DataError, match=r"(lag|mean)_\d+ needs \d+ rows and the longest series has 40"):

@@ -75,7 +75,7 @@ def test_what_is_kept_says_the_same_after_it_was_written_to_the_bit(name: str) -
 def test_arrays_say_what_the_estimator_says(name: str, theirs: Any) -> None:
     """The same estimator in a pipeline that scales features and target."""
     scaled = TransformedTargetRegressor(make_pipeline(StandardScaler(), theirs), transformer=StandardScaler())
-    given: dict[str, Any] = {"lags": 7, "windows": None, "calendar": None, "season_length": 7, "horizon": 4}
+    given: dict[str, Any] = {"lags": 7, "lag_transforms": None, "calendar": None, "season_length": 7, "horizon": 4}
     ours = Regression(name, options={"max_iter": 30} if name == "mlp" else None, **given).fit(walks(2, 60))
     found = Regression(scaled, **given).fit(walks(2, 60))
     np.testing.assert_allclose(ours.predict()["Regression"], found.predict()["Regression"], rtol=1e-5)
@@ -91,7 +91,7 @@ def test_several_steps_at_once(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name, one in NAMED.items() if one.gives_quantiles])
 def test_quantiles_rise(name: str) -> None:
-    model = quick(name, strategy="direct", quantiles=[0.1, 0.5, 0.9], lags=None, windows=None, differences=None)
+    model = quick(name, strategy="direct", quantiles=[0.1, 0.5, 0.9], lags=None, lag_transforms=None, differences=None)
     found = model.fit(walks(3, 60)).predict(level=80)
     width = found["Regression-hi-80"] - found["Regression-lo-80"]
     assert (width > 0.5).all()
@@ -105,7 +105,9 @@ def test_a_row_of_weight_zero_counts_for_nothing(name: str) -> None:
     history["counts"] = np.where(history.index % 5 == 0, 0.0, 1.0 + history.index % 3)
     wild = history.assign(y=np.where(history["counts"] == 0, 1e4, history["y"]))
     roles = {**ROLES, "past": ["counts"]}
-    found = [quick(name, weight="counts", **PLAIN).fit(one, columns=roles).predict(future=future) for one in (history, wild)]
+    found = [
+        quick(name, weight_column="counts", **PLAIN).fit(one, columns=roles).predict(future=future) for one in (history, wild)
+    ]
     pd.testing.assert_frame_equal(*found)
 
 
@@ -235,7 +237,7 @@ def test_what_ones_own_regressor_cannot_learn_is_said_with_the_way_out() -> None
 def test_a_feature_that_no_row_has_is_none_to_ones_own_trees() -> None:
     history = walks(2, 60)
     history.loc[history.groupby("unique_id").cumcount() % 3 == 0, "y"] = np.nan
-    model = Regression(HistGradientBoostingRegressor(max_iter=5), horizon=2, lags=[1, 3], windows=None, differences=[2])
+    model = Regression(HistGradientBoostingRegressor(max_iter=5), horizon=2, lags=[1, 3], lag_transforms=None, differences=[2])
     with pytest.warns(DataWarning):
         model.fit(history)
 

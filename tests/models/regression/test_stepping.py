@@ -63,21 +63,27 @@ def by_hand(model: LinearModel, frame: pd.DataFrame) -> np.ndarray:
     return np.stack(found, axis=1)
 
 
-@pytest.mark.parametrize("strategy", [{"strategy": "recursive"}, {"strategy": "direct"}, {"strategy": "blocks", "block": 3}])
+@pytest.mark.parametrize(
+    "strategy", [{"strategy": "recursive"}, {"strategy": "direct"}, {"strategy": "blocks", "block_size": 3}]
+)
 @pytest.mark.parametrize("feature", FEATURES)
 def test_a_step_sees_what_a_table_built_anew_holds(feature: str, strategy: dict[str, Any]) -> None:
     frame = walks()
-    model = LinearModel(horizon=H, lags=[1, 2, 7], windows=[feature], differences=None, calendar=["day_of_week"], **strategy)
+    model = LinearModel(
+        horizon=H, lags=[1, 2, 7], lag_transforms=[feature], differences=None, calendar=["day_of_week"], **strategy
+    )
     found = model.fit(frame).predict()["LinearModel"].to_numpy().reshape(3, H)
     np.testing.assert_allclose(found, by_hand(model, frame), rtol=1e-6)
 
 
-@pytest.mark.parametrize("strategy", [{"strategy": "recursive"}, {"strategy": "blocks", "block": 3}, {"strategy": "direct"}])
+@pytest.mark.parametrize(
+    "strategy", [{"strategy": "recursive"}, {"strategy": "blocks", "block_size": 3}, {"strategy": "direct"}]
+)
 @pytest.mark.parametrize("feature", FEATURES)
 def test_an_update_is_a_longer_history(feature: str, strategy: dict[str, Any]) -> None:
     frame = walks()
     late = frame.groupby("unique_id").cumcount(ascending=False) < 5
-    model = LinearModel(horizon=H, lags=[1, 2, 7], windows=[feature], differences=[1], **strategy).fit(frame[~late])
+    model = LinearModel(horizon=H, lags=[1, 2, 7], lag_transforms=[feature], differences=[1], **strategy).fit(frame[~late])
     wanted = model.predict(frame=frame)["LinearModel"]
     first = frame[late].groupby("unique_id").head(2)
     model.update(first).update(frame[late].drop(first.index))
@@ -92,7 +98,7 @@ def test_the_line_of_a_perfect_recursion_goes_on(strategy: str) -> None:
         y.append(1.6 * y[-1] - 0.8 * y[-2] + 0.3)
     frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=n), "y": y[:n]})
     model = LinearModel(
-        horizon=H, lags=2, windows=None, calendar=None, differences=None, scale=False, ridge=0.0, strategy=strategy, block=3
+        horizon=H, lags=2, lag_transforms=None, calendar=None, differences=None, scale=False, ridge=0.0, strategy=strategy, block_size=3
     )
     np.testing.assert_allclose(model.fit(frame).predict()["LinearModel"], y[n:], atol=1e-6)
 

@@ -36,7 +36,7 @@ def used(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
 
 def every_call(**given: Any) -> None:
-    model = LightGBM(horizon=3, n_trees=3, **given).fit(FRAME)
+    model = LightGBM(horizon=3, n_estimators=3, **given).fit(FRAME)
     model.predict()
     model.explain()
 

@@ -22,14 +22,14 @@ ROLES = {"future": ["promotion", "weather"]}
 @pytest.fixture(scope="module")
 def text() -> str:
     pytest.importorskip("lightgbm", reason="the package lightgbm is not installed")
-    model = LightGBM(horizon=3, n_trees=5, n_leaves=5, min_rows=5).fit(sales(2, 60)[0], columns=ROLES)
+    model = LightGBM(horizon=3, n_estimators=5, num_leaves=5, min_child_samples=5).fit(sales(2, 60)[0], columns=ROLES)
     return plain(model.state_.learned["regressors"].models[0][0].model_to_string())
 
 
 @pytest.fixture(scope="module")
 def raw() -> bytes:
     pytest.importorskip("xgboost", reason="the package xgboost is not installed")
-    model = XGBoost(horizon=3, n_trees=5, depth=3).fit(sales(2, 60)[0], columns=ROLES)
+    model = XGBoost(horizon=3, n_estimators=5, max_depth=3).fit(sales(2, 60)[0], columns=ROLES)
     return bytes(model._written(model.state_.learned["regressors"].models[0][0], Foreign())["trees"])
 
 
@@ -43,11 +43,11 @@ def test_whole_trees_pass(text: str, raw: bytes) -> None:
 POISSON = {"options": {"objective": "poisson"}, "differences": None, "scale": False}
 
 
-@pytest.mark.parametrize("given", [{"min_rows": 5000}, POISSON], ids=["no split", "poisson"])
+@pytest.mark.parametrize("given", [{"min_child_samples": 5000}, POISSON], ids=["no split", "poisson"])
 def test_what_is_left_of_the_text_forecasts_the_same(given: dict[str, Any]) -> None:
     lightgbm = pytest.importorskip("lightgbm", reason="the package lightgbm is not installed")
     history = sales(2, 60)[0]
-    booster = LightGBM(horizon=3, n_trees=8, **given).fit(history, columns=ROLES).state_.learned["regressors"].models[0][0]
+    booster = LightGBM(horizon=3, n_estimators=8, **given).fit(history, columns=ROLES).state_.learned["regressors"].models[0][0]
     rows = np.random.default_rng(0).normal(size=(50, booster.num_feature()))
     kept = plain(booster.model_to_string())
     assert "num_threads" not in kept  # nothing of the machine

@@ -16,9 +16,9 @@ from tests.models.regression.promoted import PLAIN, sales
 
 MODELS = [
     LinearModel(horizon=4, **PLAIN),
-    GradientBoosting(horizon=4, n_trees=20, learning_rate=0.3, **PLAIN),
-    LightGBM(horizon=4, n_trees=20, learning_rate=0.3, **PLAIN),
-    XGBoost(horizon=4, n_trees=20, learning_rate=0.3, **PLAIN),
+    GradientBoosting(horizon=4, n_estimators=20, learning_rate=0.3, **PLAIN),
+    LightGBM(horizon=4, n_estimators=20, learning_rate=0.3, **PLAIN),
+    XGBoost(horizon=4, n_estimators=20, learning_rate=0.3, **PLAIN),
 ]
 PLACES = [(1e9, 1e-1), (-3e12, 1.0), (0.0, 1e300), (0.0, 1e-300), (1e8, 1e-3)]
 
@@ -57,6 +57,6 @@ def test_the_number_of_a_row_counts_from_the_begin_of_the_fit() -> None:
     frame = pd.DataFrame({"ds": stamps, "y": np.where(np.arange(200) < 190, 0.0, 50.0)})
     late = pd.DataFrame({"ds": stamps[:60], "y": 0.0})
     given = {**PLAIN, "time_index": True, "season_length": 60}
-    model = GradientBoosting(horizon=4, n_trees=40, min_rows=1, learning_rate=0.3, **given).fit(frame)
+    model = GradientBoosting(horizon=4, n_estimators=40, min_child_samples=1, learning_rate=0.3, **given).fit(frame)
     np.testing.assert_allclose(model.predict()["GradientBoosting"], 50, atol=1)
     np.testing.assert_allclose(model.predict(frame=late)["GradientBoosting"], 0, atol=1)

@@ -14,7 +14,7 @@ from deepforecast.errors import DataError, ParameterError
 from deepforecast.models.regression import _samples
 from tests.models.regression.promoted import PLAIN, walks
 
-GIVEN: dict[str, Any] = {"season_length": 7, "weight": "counts"}
+GIVEN: dict[str, Any] = {"season_length": 7, "weight_column": "counts"}
 
 
 def weighted(rows: int = 60) -> pd.DataFrame:
@@ -37,7 +37,7 @@ def test_known_ahead_or_not_it_gives_the_same() -> None:
 def test_rows_around_a_step_leave_it_out_too() -> None:
     frame = weighted()
     early = frame.groupby("unique_id").head(55)
-    model = LinearModel(horizon=3, future_rows=[-1, 0], **GIVEN).fit(early, columns={"future": ["counts"]})
+    model = LinearModel(horizon=3, future_lags=[-1, 0], **GIVEN).fit(early, columns={"future": ["counts"]})
     model.update(frame.groupby("unique_id").tail(5))
     assert np.isfinite(model.predict(future=model.future_frame().assign(counts=1.0))["LinearModel"]).all()
 
@@ -49,8 +49,8 @@ def test_a_model_that_goes_step_by_step_needs_no_horizon_for_it() -> None:
 
 def test_what_is_no_weight_is_refused() -> None:
     frame = weighted()
-    with pytest.raises(ParameterError, match="weight= names a declared column"):
-        LinearModel(horizon=2, season_length=7, weight="else").fit(frame, columns={"past": ["counts"]})
+    with pytest.raises(ParameterError, match="weight_column= names a declared column"):
+        LinearModel(horizon=2, season_length=7, weight_column="else").fit(frame, columns={"past": ["counts"]})
     for wrong in (-1.0, np.nan):
         bad = frame.assign(counts=frame["counts"].where(frame.index != 7, wrong))
         with pytest.raises(DataError, match=r"counts.*s0|missing"):
@@ -89,13 +89,16 @@ def test_a_row_of_weight_zero_counts_for_nothing() -> None:
     wild = frame.assign(y=np.where(frame["counts"] == 0, 1e4, frame["y"]))
     columns = {"past": ["counts"]}
     given = {**PLAIN, "calendar": ["day_of_week"]}
-    found = [LinearModel(horizon=3, weight="counts", **given).fit(one, columns=columns).predict() for one in (frame, wild)]
+    found = [
+        LinearModel(horizon=3, weight_column="counts", **given).fit(one, columns=columns).predict() for one in (frame, wild)
+    ]
     pd.testing.assert_frame_equal(*found)
 
 
 @pytest.mark.parametrize("unit", [1e-30, 1e30])
 @pytest.mark.parametrize(
-    "model", [GradientBoosting(horizon=2, n_trees=20, penalty=1.0), LightGBM(horizon=2, n_trees=20), XGBoost(horizon=2)]
+    "model",
+    [GradientBoosting(horizon=2, n_estimators=20, reg_lambda=1.0), LightGBM(horizon=2, n_estimators=20), XGBoost(horizon=2)],
 )
 def test_weights_count_beside_each_other_whatever_their_unit(model: Any, unit: float) -> None:
     if model.package is not None:

@@ -36,18 +36,18 @@ def aicc(form, total, count):
 
 @pytest.mark.parametrize("form", FORMS)
 def test_aicc_is_no_higher_than_statsforecasts(form):
-    model = CES(season=form).fit(passengers())
+    model = CES(seasonal=form).fit(passengers())
     assert aicc(form, squares(model), 144) <= GOLDEN["ces_statsforecast"][form] + 1e-6
 
 
 def test_likelihood_is_no_lower_than_rs():
-    model = CES(season="partial").fit(passengers().head(132))
+    model = CES(seasonal="partial").fit(passengers().head(132))
     assert -66 * (np.log(2 * np.pi * squares(model) / 132) + 1) >= GOLDEN["ces_vignette"]["loglik"]
 
 
 def test_the_simple_form_finds_rs_parameters_and_forecasts():
     known = GOLDEN["ces_r"]["simple"]
-    model = CES(horizon=13, season="simple").fit(passengers())
+    model = CES(horizon=13, seasonal="simple").fit(passengers())
     np.testing.assert_allclose(model.state_.learned["parameters"][0], known["parameters"], atol=2e-3)
     np.testing.assert_allclose(model.predict()["CES"], known["forecast"], rtol=1e-3)
 
@@ -58,7 +58,8 @@ def test_the_form_is_that_of_the_least_criterion():
         y = 50 + np.cumsum(rng.normal(size=72)) + number * np.tile(rng.normal(size=4), 18)
         chosen = AutoCES(horizon=8, season_length=4).fit(of_values(y))
         fits = {
-            form: CES(horizon=8, season=form, season_length="auto" if form == "none" else 4).fit(of_values(y)) for form in FORMS
+            form: CES(horizon=8, seasonal=form, season_length="auto" if form == "none" else 4).fit(of_values(y))
+            for form in FORMS
         }
         scores = [aicc(form, squares(fit), 72) for form, fit in fits.items()]
         best = FORMS[int(np.argmin(scores))]
@@ -79,7 +80,7 @@ def test_bic_asks_more_of_parameters_than_aic():
 @pytest.mark.parametrize("form", FORMS)
 def test_fitted_values_are_forecasts_of_the_next_row(form):
     frame = passengers()
-    model = CES(horizon=1, season=form).fit(frame)
+    model = CES(horizon=1, seasonal=form).fit(frame)
     values = model.fitted_values()["CES"].to_numpy()
     for row in (24, 50, 143):
         assert values[row] == pytest.approx(model.predict(frame=frame.head(row))["CES"][0], rel=1e-12)
@@ -92,11 +93,11 @@ def test_short_series_have_no_season_or_are_refused():
     assert found.state_.learned["form"][0] == 0
     assert np.isfinite(found.predict()["AutoCES"]).all()
     with pytest.raises(DataError, match="s0"):
-        CES(horizon=4, season="full", season_length=4).fit(of_values(y[:7], "QS"))
+        CES(horizon=4, seasonal="full", season_length=4).fit(of_values(y[:7], "QS"))
     with pytest.raises(DataError, match="s0"):
         AutoCES(horizon=4, season_length=4).fit(of_values(y[:4], "QS"))
     with pytest.raises(ParameterError, match="season_length"):
-        CES(horizon=4, season="partial", season_length=1).fit(of_values(y, "QS"))
+        CES(horizon=4, seasonal="partial", season_length=1).fit(of_values(y, "QS"))
 
 
 def test_a_season_without_noise_is_exact():
@@ -109,7 +110,7 @@ def test_a_season_without_noise_is_exact():
 @pytest.mark.parametrize("form", FORMS)
 def test_a_history_that_starts_elsewhere_is_begun_anew(form):
     frame = passengers()
-    model = CES(horizon=6, season=form).fit(frame)
+    model = CES(horizon=6, seasonal=form).fit(frame)
     whole = model.predict()["CES"].to_numpy()
     np.testing.assert_array_equal(model.predict(frame=frame)["CES"].to_numpy(), whole)
     np.testing.assert_allclose(model.predict(frame=frame.tail(97))["CES"], whole, rtol=0.1)
@@ -130,9 +131,9 @@ def test_missing_values_are_stepped_over():
     y = frame["y"].to_numpy(float).copy()
     y[[0, 40, 41, 90, 143]] = np.nan
     for form in FORMS:
-        whole = CES(horizon=12, season=form).fit(frame).predict()["CES"]
+        whole = CES(horizon=12, seasonal=form).fit(frame).predict()["CES"]
         with pytest.warns(UserWarning, match="missing"):
-            found = CES(horizon=12, season=form).fit(frame.assign(y=y)).predict()["CES"]
+            found = CES(horizon=12, seasonal=form).fit(frame.assign(y=y)).predict()["CES"]
         np.testing.assert_allclose(found, whole, rtol=0.1)
 
 

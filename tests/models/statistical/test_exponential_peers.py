@@ -27,7 +27,7 @@ FORMS = [Form(e, t, d, s) for e, t, d, s in product((0, 1), (0, 1, 2), (0, 1), (
 def model_of(form, **given):
     return ETS(
         error=WORDS[form.error + 1], trend=WORDS[form.trend], damped=bool(form.damped), seasonal=WORDS[form.season],
-        season_length=SEASON if form.season else "auto", unstable=True, bounds="usual", **given,
+        season_length=SEASON if form.season else "auto", allow_unstable=True, parameter_bounds="usual", **given,
     )  # fmt: skip
 
 

@@ -17,8 +17,8 @@ PRODUCTS = [
     {"error": "multiplicative", "trend": "additive"},
     {"error": "multiplicative", "trend": "multiplicative", "seasonal": "multiplicative"},
     {"error": "multiplicative", "trend": "additive", "seasonal": "multiplicative"},
-    {"trend": "multiplicative", "unstable": True},
-    {"trend": "additive", "seasonal": "multiplicative", "unstable": True},
+    {"trend": "multiplicative", "allow_unstable": True},
+    {"trend": "additive", "seasonal": "multiplicative", "allow_unstable": True},
 ]
 
 

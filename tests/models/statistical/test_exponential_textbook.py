@@ -53,6 +53,6 @@ def test_a_damped_trend_with_given_rates():
 
 
 def test_a_season_that_multiplies():
-    found = forecast(HoltWinters(seasonal="multiplicative", bounds="usual"), TOURISTS, 4, freq="QS")
+    found = forecast(HoltWinters(seasonal="multiplicative", parameter_bounds="usual"), TOURISTS, 4, freq="QS")
     np.testing.assert_allclose(found, [61.3083, 37.3730, 46.9652, 51.5578], atol=2e-3)
 

@@ -50,7 +50,7 @@ def test_complex_smoothing_is_off_by_what_its_shocks_do(form):
     rng = np.random.default_rng(1)
     y = 30 + np.resize([0.0, 4.0, 7.0, 2.0], 60) + rng.normal(size=60)
     frame = pd.DataFrame({"ds": pd.date_range("2010-01-01", periods=60, freq="QS"), "y": y})
-    learned = CES(season=form).fit(frame).state_.learned
+    learned = CES(seasonal=form).fit(frame).state_.learned
     response = ces.impulse_response(learned["form"], learned["parameters"], 4, 8)[0]
     seen = np.array([True] * 3 + [False] * 7 + [True])
     found = spread_after_holes(seen, np.array([0, 11]), _states(learned, 4))

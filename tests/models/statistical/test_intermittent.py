@@ -139,13 +139,13 @@ def test_blocks_are_the_published_ones() -> None:
     imapa = IMAPA(horizon=1, alpha=0.2).fit(panel({"a": y})).predict()["IMAPA"][0]
     np.testing.assert_allclose(adida, blocks(width), rtol=1e-12)
     np.testing.assert_allclose(imapa, np.mean([blocks(one) for one in range(1, width + 1)]), rtol=1e-12)
-    five = ADIDA(horizon=1, alpha=0.2, block=5).fit(panel({"a": y})).predict()["ADIDA"][0]
+    five = ADIDA(horizon=1, alpha=0.2, aggregation=5).fit(panel({"a": y})).predict()["ADIDA"][0]
     np.testing.assert_allclose(five, blocks(5), rtol=1e-12)
 
 
 def test_blocks_go_on_where_they_ended() -> None:
     y = panel({"a": counts(n=210)})
-    model = ADIDA(horizon=1, alpha=0.2, block=7).fit(y.head(196))
+    model = ADIDA(horizon=1, alpha=0.2, aggregation=7).fit(y.head(196))
     first = model.predict()["ADIDA"][0]
     model.update(y.iloc[196:202])
     assert model.predict()["ADIDA"][0] == first  # six rows make no block
@@ -160,11 +160,11 @@ def test_a_block_with_missing_rows_counts_by_the_others() -> None:
     y = np.tile([0.0, 2.0, 4.0, 2.0], 10)
     holed = y.copy()
     holed[[5, 6, 20, 21, 22, 23]] = np.nan
-    for model in (ADIDA(horizon=1, block=4), ADIDA(horizon=1, block=4, alpha=0.3)):
+    for model in (ADIDA(horizon=1, aggregation=4), ADIDA(horizon=1, aggregation=4, alpha=0.3)):
         found = model.fit(panel({"a": np.where(np.arange(40) == 41, np.nan, y)})).predict()["ADIDA"][0]
         assert found == 2.0
     with pytest.warns(match="missing"):
-        through = ADIDA(horizon=1, block=4, alpha=1.0).fit(panel({"a": holed[:24]})).predict()["ADIDA"][0]
+        through = ADIDA(horizon=1, aggregation=4, alpha=1.0).fit(panel({"a": holed[:24]})).predict()["ADIDA"][0]
     assert through == 2.0  # the last block holds nothing; the one before is whole
 
 

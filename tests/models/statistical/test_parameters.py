@@ -91,7 +91,9 @@ def test_theta_models() -> None:
     assert slope["slope"] == pytest.approx(2.0)
 
 
-@pytest.mark.parametrize("model", [CES(), Croston(variant="optimized"), TSB(), ADIDA(), IMAPA(longest=3)], ids=lambda m: m.name)
+@pytest.mark.parametrize(
+    "model", [CES(), Croston(variant="optimized"), TSB(), ADIDA(), IMAPA(max_block=3)], ids=lambda m: m.name
+)
 def test_the_others_have_a_row_a_series_too(model) -> None:
     demand = frame().drop(columns=["shop", "price"]).assign(y=lambda one: one["y"].where(one.index % 4 == 0, 0.0))
     found = model.fit(demand).parameters()

@@ -75,7 +75,7 @@ def test_another_constant_has_no_bands_either(model):
     assert (widths(found, model.name) == 0).all()
 
 
-SEASONAL = [CES(horizon=3, season_length=4, season=form) for form in ("simple", "partial", "full")]
+SEASONAL = [CES(horizon=3, season_length=4, seasonal=form) for form in ("simple", "partial", "full")]
 STEADY = [Theta(horizon=3, season_length=4, decomposition="multiplicative"), *SEASONAL, *MODELS]
 
 

@@ -144,7 +144,7 @@ def test_fitted_values_are_those_of_statsmodels_once_states_are_known() -> None:
 @pytest.mark.filterwarnings("ignore:.*stopped before a maximum")
 def test_components_add_up_and_are_those_that_were_asked_for() -> None:
     given = {"level": "local linear trend", "season_length": 4, "trigonometric": [12], "harmonics": 2, "cycle": True}
-    model = UnobservedComponents(horizon=8, autoregressive=1, iterations=5, **given).fit(monthly(2))  # type: ignore[arg-type]
+    model = UnobservedComponents(horizon=8, autoregressive=1, max_iter=5, **given).fit(monthly(2))  # type: ignore[arg-type]
     parts = model.explain().pivot(index=["unique_id", "ds"], columns="component", values="value")
     assert set(parts.columns) == {"level", "trend", "season", "waves", "cycle", "autoregressive"}
     np.testing.assert_allclose(parts.sum(axis=1), model.predict()["UnobservedComponents"], rtol=1e-12)
@@ -158,7 +158,7 @@ def test_a_start_lost_in_rounding_is_made_approximately_diffuse() -> None:
     given = {"level": "local linear trend", "season_length": 4, "trigonometric": [12], "harmonics": 2, "cycle": True}
     given |= {"cycle_period": (3, 5)}
     frame = monthly(1)
-    model = UnobservedComponents(horizon=8, autoregressive=1, iterations=40, **given).fit(frame)  # type: ignore[arg-type]
+    model = UnobservedComponents(horizon=8, autoregressive=1, max_iter=40, **given).fit(frame)  # type: ignore[arg-type]
     found = model.predict(level=80)
     assert not model.state_.learned["exact"][0]
     assert found["UnobservedComponents"].between(20, 80).all()
@@ -222,7 +222,7 @@ def test_short_series_is_refused() -> None:
 
 def test_an_optimiser_that_found_no_maximum_is_said() -> None:
     with pytest.warns(TrainingWarning, match=r"before a maximum in series s00\. Set iterations above 1\."):
-        UnobservedComponents(horizon=3, iterations=1).fit(monthly(1))
+        UnobservedComponents(horizon=3, max_iter=1).fit(monthly(1))
 
 
 def test_warning_of_a_failed_line_search_does_not_suggest_more_iterations(monkeypatch: pytest.MonkeyPatch) -> None:
