@@ -178,7 +178,8 @@ def main() -> int:
     ).returncode:
         print(f"golden: {name} has no {SCRIPT}; comparing with the stored summary alone")
         return subprocess.run(
-            [sys.executable, "-m", "tests.golden.forecasts", "--check"], cwd=ROOT
+            [sys.executable, "-m", "tests.golden.forecasts", "--check", "--only", options.only],
+            cwd=ROOT,
         ).returncode
     with tempfile.TemporaryDirectory(prefix="golden-") as folder:
         sides = [Path(folder, side) for side in ("new", "base")]
