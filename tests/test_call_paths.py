@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from typing import Any
 
@@ -43,12 +44,14 @@ def panel(n_series: int = 3, length: int = 200) -> pd.DataFrame:
 
 
 @pytest.mark.parametrize("call", CALLS)
-def test_functions_and_files_of_a_call(call: str) -> None:
+def test_functions_and_files_of_a_call(call: str, monkeypatch: pytest.MonkeyPatch) -> None:
     name, parameters, most_functions, most_files = CALLS[call]
     model, new, frame = (
         *(getattr(deepforecast, name)(horizon=7, **parameters) for _ in range(2)),
         panel(),
     )
+    if name != "LightGBM":  # once loaded, its threads are limited in the fit of any model
+        monkeypatch.delitem(sys.modules, "lightgbm.basic", raising=False)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model.fit(frame).predict()  # imports and compilation are not on the path

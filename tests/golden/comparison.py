@@ -1,6 +1,6 @@
 """Compare forecasts of the working tree bit for bit with those of another commit (`make golden`).
 
-The other commit is checked out into a temporary folder, where its own `forecasts.py` runs with its
+The other commit is unpacked into a temporary folder, where its own `forecasts.py` runs with its
 own package, so a renamed parameter is no difference. If it has no such script, the working tree is
 compared with the stored summary alone.
 """
@@ -14,6 +14,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tarfile
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -117,19 +118,24 @@ def run(root: Path, folder: Path, only: str = "") -> tuple[dict[str, dict[str, n
 
 
 @contextmanager
-def worktree(commit: str) -> Iterator[Path]:
-    """A checkout of a commit, removed afterwards, with kernels compiled from the same sources."""
+def checkout(commit: str) -> Iterator[Path]:
+    """Package and tests of a commit in a temporary folder, with kernels of the same sources."""
     with tempfile.TemporaryDirectory(prefix="golden-") as folder:
-        root = Path(folder, "base")
-        try:
-            git("worktree", "add", "--detach", "--quiet", str(root), commit)
-            for source in (STORE, ROOT / KERNELS):
-                copy_compiled(source, root / KERNELS)
-            yield root
-            shutil.rmtree(STORE, ignore_errors=True)
-            copy_compiled(root / KERNELS, STORE)
-        finally:
-            git("worktree", "remove", "--force", str(root))
+        root = Path(folder)
+        with (
+            subprocess.Popen(
+                ["git", "archive", commit, "deepforecast", "tests"],
+                cwd=ROOT,
+                stdout=subprocess.PIPE,
+            ) as archive,
+            tarfile.open(fileobj=archive.stdout, mode="r|") as files,
+        ):
+            files.extractall(root, filter="data")
+        for source in (STORE, ROOT / KERNELS):
+            copy_compiled(source, root / KERNELS)
+        yield root
+        shutil.rmtree(STORE, ignore_errors=True)
+        copy_compiled(root / KERNELS, STORE)
 
 
 def copy_compiled(source: Path, target: Path) -> None:
@@ -148,7 +154,7 @@ def git(*arguments: str) -> str:
 
 
 def stop(number: int, frame: object) -> None:
-    """Let a signal end the program the way Ctrl-C does, so that the worktree is removed."""
+    """Let a signal end the program the way Ctrl-C does, so that temporary folders are removed."""
     raise KeyboardInterrupt
 
 
@@ -186,7 +192,7 @@ def main() -> int:
         for side in sides:
             side.mkdir()
         new, new_seconds = run(ROOT, sides[0], options.only)
-        with worktree(commit) as root:
+        with checkout(commit) as root:
             base, base_seconds = run(root, sides[1], options.only)
     print(f"golden: working tree, {len(new)} cases in {new_seconds:.0f} s")
     print(f"golden: {name}, {len(base)} cases in {base_seconds:.0f} s")
@@ -215,4 +221,4 @@ if __name__ == "__main__":
     try:
         sys.exit(main())
     except KeyboardInterrupt:
-        sys.exit("golden: interrupted; the worktree is removed")
+        sys.exit("golden: interrupted")
