@@ -77,10 +77,9 @@ def test_it_is_found_by_its_entry_point(found: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("rule", [check.name for check in testing.checks()])
 def test_it_keeps(found: dict[str, Any], rule: str) -> None:
+    """The rule, unless it does not apply: which do not is the next test."""
     ((_, _, outcome, reason),) = [row for row in found["rows"] if row[1] == rule]
-    if outcome == "skipped":
-        pytest.skip(reason)
-    assert outcome == "passed", reason
+    assert outcome in ("passed", "skipped"), reason
 
 
 def test_it_is_skipped_for_what_it_cannot_do_only(found: dict[str, Any]) -> None:

@@ -191,9 +191,8 @@ def test_options_of_the_learner_are_handed_on(boosted: Any) -> None:
         small(boosted, options={"no_such_option": "x"}).fit(frame)
 
 
+@pytest.mark.parametrize("boosted", [name for name, cls in NAMES.items() if cls.package], indirect=True)
 def test_a_package_that_is_not_there_is_named(boosted: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    if not boosted.package:
-        pytest.skip("it needs no package of its own")
     monkeypatch.setitem(sys.modules, boosted.package, None)
     with pytest.raises(DependencyError, match=rf"{boosted.__name__} needs the package {boosted.package}.*pip install"):
         small(boosted).fit(walks(1, 40))
