@@ -14,7 +14,7 @@ import pytest
 from deepforecast import Naive
 from deepforecast.errors import DataError, ParameterError
 from deepforecast.testing.subject import Subject
-from tests.bad_input import ALL, KINDS, forecast, k7, made, refused, sn
+from tests.bad_input import KINDS, forecast, k7, made, refused, sn
 from tests.frames import LIBRARIES, D, P, converted, joined, plain, same
 from tests.helpers_models import FutureRegression
 
@@ -215,7 +215,7 @@ def test_every_second_day_with_daily_freq(subject: Subject) -> None:
     refused(made(subject), D("A", 60, "2D"), "freq", "'2D'", "A", freq="D")
 
 
-@ALL
+@KINDS
 def test_gap(subject: Subject) -> None:
     k7(subject, D().drop(index=30), 5, "A", "2024-01-31", "y")
 
@@ -232,7 +232,7 @@ def test_gap_in_one_series_of_many(subject: Subject) -> None:
     )
 
 
-@ALL
+@KINDS
 def test_gap_before_the_last_row(subject: Subject) -> None:
     k7(subject, D().drop(index=58), 5, "A", "2024-02-28")
 

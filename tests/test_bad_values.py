@@ -58,7 +58,7 @@ def test_infinite_value(subject: Subject, value: float, library: str) -> None:
     refused(made(subject), converted(frame, library), "y", "A", "2024-01-08")
 
 
-@ALL
+@KINDS
 def test_pandas_na(subject: Subject) -> None:
     frame = D()
     frame.loc[20, "y"] = np.nan

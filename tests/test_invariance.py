@@ -1,4 +1,7 @@
-"""Invariances of every model: what must not change a forecast, and how its intervals are nested."""
+"""I1 to I4, I8, I9, I11, C6: what may not change a forecast, and how its bands lie.
+
+Order, units and dtypes (I1, I9) are settled before a model sees the data: one of each kind; rules of the contract try every one.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ import pytest
 
 from deepforecast import Forecaster
 from deepforecast.testing.subject import Subject
-from tests.bad_input import ALL, LOCAL, WITH_BANDS, made, undated, within
+from tests.bad_input import ALL, KINDS, LOCAL, WITH_BANDS, made, undated, within
 from tests.frames import D, P, joined, same
 
 H = 5
@@ -38,7 +41,7 @@ def of(found: pd.DataFrame, name: Any) -> np.ndarray:
     return numbers(found[found["unique_id"] == name])
 
 
-@ALL
+@KINDS
 def test_row_order(subject: Subject) -> None:
     frame = noisy()
     wanted = forecast(subject, frame)
@@ -84,7 +87,7 @@ def test_time_shift(subject: Subject, freq: str, start: str, later: str) -> None
     np.testing.assert_allclose(numbers(found[0]), numbers(found[1]), rtol=0.01 if in_days and freq == "MS" else 0)
 
 
-@ALL
+@KINDS
 def test_unit_of_ds_dtype_of_y_and_type_of_the_ids(subject: Subject) -> None:
     frame = noisy()
     wanted = numbers(forecast(subject, frame))

@@ -16,7 +16,7 @@ from deepforecast import BacktestOptions, Conformal, Drift, Forecaster, Naive, S
 from deepforecast.core.parallel import map_chunks
 from deepforecast.core.threads import limited
 from deepforecast.testing.subject import Subject
-from tests.bad_input import ALL, LOCAL, made
+from tests.bad_input import ALL, KINDS, LOCAL, made
 from tests.frames import P, converted, plain, same
 
 H = 5
@@ -47,7 +47,7 @@ def test_forecasts_are_the_same_on_any_number_of_workers(subject: Subject) -> No
         same(found, wanted)
 
 
-@ALL
+@KINDS
 def test_chunks_that_split_a_series_are_one_frame(subject: Subject) -> None:
     """Chunks of a table as partitions of a file give them, their ends inside series, in any order."""
     model, frame = made(subject), noisy()
