@@ -12,9 +12,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from plan import Plan, Table  # noqa: E402
-from sources import Source, read_project  # noqa: E402
-from types_of import Types  # noqa: E402
+import mutants
+from plan import Plan, Table
+from sources import Source, read_project
+from types_of import Types
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -32,8 +33,10 @@ def main(arguments: list[str] | None = None) -> int:
     plan.read_names()
     plan.follow_fixtures()
     plan.edit()
+    mutants.follow(plan)
     plan.edit_texts()
     plan.check()
+    mutants.check(plan)
     for error in dict.fromkeys(plan.errors):
         print(f"error: {error}", file=sys.stderr)
     if plan.errors:
@@ -94,14 +97,19 @@ def write(plan: Plan) -> None:
     generator = plan.new_module("deepforecast.testing.index")
     if "deepforecast.testing.index" in plan.modules:
         environment = os.environ | {"PYTHONPATH": str(plan.root)}
-        done = subprocess.run([sys.executable, "-m", generator], cwd=plan.root, env=environment, capture_output=True, text=True)
+        done = subprocess.run(
+            [sys.executable, "-m", generator], cwd=plan.root, env=environment, capture_output=True, text=True
+        )
         if done.returncode:
             plan.by_hand[f"python -m {generator} failed"].append(done.stderr.strip()[-500:])
     ruff = [sys.executable, "-m", "ruff", "check", "--quiet"]
     if importlib.util.find_spec("ruff") and python:
         subprocess.run([*ruff, "--select", "I", "--fix", *python], cwd=plan.root)
         too_long = subprocess.run(
-            [*ruff, "--select", "E501", "--output-format", "concise", *python], cwd=plan.root, capture_output=True, text=True
+            [*ruff, "--select", "E501", "--output-format", "concise", *python],
+            cwd=plan.root,
+            capture_output=True,
+            text=True,
         )
         plan.by_hand["Lines that are too long now"] += too_long.stdout.splitlines()
 

@@ -12,11 +12,22 @@ from typing import Any
 
 import yaml
 from mypy import nodes, types
-from sources import FUNCTIONS, Function, Reference, Scope, Source, Text, arguments, from_module
-from types_of import Types, definition_of, instance_of, span_of
+from sources import FUNCTIONS, Reference, Scope, Source, Text, arguments, from_module, module_of
+from types_of import UNTYPED, Types, definition_of, instance_of, span_of
 
 FORWARDING = {"partial", "submit", "map", "run", "apply", "delayed", "replace", "given", "example"}
-LIBRARIES = ("builtins", "pathlib", "datetime", "collections", "numpy", "pandas", "torch", "torch.nn", "narwhals", "polars")
+LIBRARIES = (
+    "builtins",
+    "pathlib",
+    "datetime",
+    "collections",
+    "numpy",
+    "pandas",
+    "torch",
+    "torch.nn",
+    "narwhals",
+    "polars",
+)
 SECTIONS = ("modules", "symbols", "parameters", "locals")
 Names = dict[str, str]
 
@@ -36,7 +47,7 @@ class Table:
 
     def add(self, path: Path) -> None:
         """Add the entries of a file."""
-        content = yaml.load(path.read_text("utf-8"), _Loader) or {}  # noqa: S506 (a subclass of SafeLoader)
+        content = _Loader(path.read_text("utf-8")).get_single_data() or {}
         for section, entries in content.items():
             if section not in SECTIONS:
                 self.errors.append(f"{path.name}: a section must be one of {', '.join(SECTIONS)}; got {section}")
@@ -86,6 +97,7 @@ class Plan:
         self.argument_names: dict[Scope, Names] = {}  # function -> its own arguments
         self.member_keys: list[tuple[str, str, str]] = []
         self._foreign: set[str] | None = None
+        self._passed: dict[tuple[Scope, str], set[str | None]] = {}
         self._words: dict[Text, set[str]] = {}
         self._families: dict[tuple[str, str], set[str]] = {}
         self._spans: dict[Source, list[tuple[int, int, Scope]]] = {}
@@ -145,15 +157,24 @@ class Plan:
 
     def _binds(self, module: str, owner: Scope, name: str) -> bool:
         found = (
-            each for source in self.modules[module] for each in source.references if each.kind == "name" and each.name == name
+            each
+            for source in self.modules[module]
+            for each in source.references
+            if each.kind == "name" and each.name == name
         )
-        return any(owner in each.scope.chain and (bound := each.scope.resolve(name)) and owner in bound.chain for each in found)
+        return any(
+            owner in each.scope.chain and (bound := each.scope.resolve(name)) and owner in bound.chain for each in found
+        )
 
     def _parameter(self, key: str, module: str, qualname: str, old: str, new: str) -> None:
         functions = self.scopes(module, qualname, "functions")
         classes = self.scopes(module, qualname, "classes")
         if classes:
-            functions = [scope for scope in self.scopes(module, f"{qualname}.__init__", "functions") if old in argument_names(scope)]
+            functions = [
+                scope
+                for scope in self.scopes(module, f"{qualname}.__init__", "functions")
+                if old in argument_names(scope)
+            ]
             if not functions or any(old in scope.names for scope in classes):
                 self.member_keys.append((module, f"{qualname}.{old}", new))
         elif not functions:
@@ -166,7 +187,9 @@ class Plan:
     def wanted(self) -> dict[Source, set[tuple[int, int, int, int]]]:
         """The expressions whose types are needed."""
         attributes = {qualname.rpartition(".")[2] for _, qualname, _ in self.member_keys}
-        keywords = attributes | {old for names in [*self.local_names.values(), *self.argument_names.values()] for old in names}
+        keywords = attributes | {
+            old for names in [*self.local_names.values(), *self.argument_names.values()] for old in names
+        }
         spans: dict[Source, set[tuple[int, int, int, int]]] = {source: set() for source in self.sources}
         for source in self.sources:
             for each in source.references:
@@ -174,7 +197,7 @@ class Plan:
                     spans[source].add(span_of(each.node.value))
             for call, _ in source.calls:
                 names = {keyword.arg for keyword in call.keywords}
-                if names & keywords:
+                if names & keywords or None in names:
                     for node in [call.func, *call.args[:1]]:
                         spans[source].add(span_of(node))
                         if isinstance(node, ast.Attribute):
@@ -183,6 +206,8 @@ class Plan:
                             spans[source] |= {span_of(argument) for argument in node.args}
                 if len(call.args) > 1 and isinstance(call.args[1], ast.Constant) and call.args[1].value in attributes:
                     spans[source].add(span_of(call.args[0]))
+                if call.args and isinstance(call.args[0], ast.Constant) and isinstance(call.func, ast.Attribute):
+                    spans[source].add(span_of(call.func.value))
         return spans
 
     def read_members(self, types_: Types) -> None:
@@ -196,11 +221,13 @@ class Plan:
             if isinstance(scope.node, ast.ClassDef)
         }
         self.infos = list(types_.infos.values())
-        self.info_of = {scope: types_.infos[place] for place, scope in self.class_scopes.items() if place in types_.infos}
+        self.info_of = {
+            scope: types_.infos[place] for place, scope in self.class_scopes.items() if place in types_.infos
+        }
         definers: dict[str, list[nodes.TypeInfo]] = defaultdict(list)
-        for info in self.infos:
-            for name in info.names:
-                definers[name].append(info)
+        for each in self.infos:
+            for name in each.names:
+                definers[name].append(each)
         self.definers = definers
         for module, qualname, new in self.member_keys:
             owner, _, name = qualname.rpartition(".")
@@ -230,14 +257,20 @@ class Plan:
         for each in list(family):
             if each.is_protocol:
                 required = set(each.protocol_members)
-                family |= {other for other in self.definers[name] if required <= {n for base in other.mro for n in base.names}}
+                family |= {
+                    other for other in self.definers[name] if required <= {n for base in other.mro for n in base.names}
+                }
         for each in family:
             if each not in self.infos:
                 self.errors.append(f"symbols: {key}: {each.fullname}, of another package, defines {name}")
             elif self.members[name].setdefault(each, new) != new:
-                self.errors.append(f"symbols: {key}: {each.fullname}.{name} becomes {new} and {self.members[name][each]}")
+                self.errors.append(
+                    f"symbols: {key}: {each.fullname}.{name} becomes {new} and {self.members[name][each]}"
+                )
             elif each is not info:
-                self.by_hand["Renamed too, as it is the same attribute"].append(f"{each.fullname}.{name} -> {new} (as {key})")
+                self.by_hand["Renamed too, as it is the same attribute"].append(
+                    f"{each.fullname}.{name} -> {new} (as {key})"
+                )
 
     def _check_members(self) -> None:
         for name, family in self.members.items():
@@ -245,7 +278,9 @@ class Plan:
                 relatives = {*info.mro, *(other for other in self.infos if info in other.mro)}
                 for other in relatives:
                     if new in other.names and other not in self.members.get(new, {}):
-                        self.errors.append(f"symbols: {info.fullname}.{name} cannot become {new}: {other.fullname} has it")
+                        self.errors.append(
+                            f"symbols: {info.fullname}.{name} cannot become {new}: {other.fullname} has it"
+                        )
 
     # -- what a name refers to --------------------------------------------------------------------------------------------
 
@@ -260,7 +295,9 @@ class Plan:
             if origin
         }
         if len(news) > 1:
-            self.errors.append(f"{module}: {name} is imported from several modules and becomes {' and '.join(sorted(news))}")
+            self.errors.append(
+                f"{module}: {name} is imported from several modules and becomes {' and '.join(sorted(news))}"
+            )
         return news.pop() if news else name
 
     def imported(self, origin: tuple[str, str], name: str) -> str:
@@ -389,10 +426,15 @@ class Plan:
             source.replace(each.start, each.name, new)
         elif each.name in self.members and not (owner is not None and owner[0].partition(".")[0] not in self.packages):
             news, remark = self.member_of(source, each.node.value, each.scope, each.name)
-            if len(news) == 1 and (new := news.pop()) is not None:
-                source.replace(each.start, each.name, new)
+            if len(news) == 1 and (renamed := news.pop()) is not None:
+                source.replace(each.start, each.name, renamed)
                 if remark:
-                    self.note("Renamed where no type is known: no other class has such an attribute", source, each.start, f"{each.name} -> {new}")
+                    self.note(
+                        "Renamed where no type is known: no other class has such an attribute",
+                        source,
+                        each.start,
+                        f"{each.name} -> {renamed}",
+                    )
             elif remark:
                 self.note("Decide by hand: attributes", source, each.start, f"{each.name}: {remark}")
 
@@ -404,16 +446,26 @@ class Plan:
         target = self.entity(source, node, scope)
         if target is not None and (classes := self.scopes(*target, "classes")):
             return {self.new_member(self.info_of.get(each), name) for each in classes}, ""
-        kinds = [kind for kind in self.types.of(source, node) if not isinstance(kind, types.CallableType) or kind.is_type_obj()]
+        if isinstance(node, ast.Name) and node.id in UNTYPED:  # imported where it is needed
+            return {None}, ""
+        kinds = [
+            kind
+            for kind in self.types.of(source, node)
+            if not isinstance(kind, types.CallableType) or kind.is_type_obj()
+        ]
         infos = [instance_of(kind) for kind in kinds]
         if kinds and all(infos):
             news = {self.new_member(info, name) for info in infos}
             if len(news) > 1:
                 return news, "its classes differ"
-            if news == {None} and any(info is not None and info.fallback_to_any and not info.get(name) for info in infos):
+            if news == {None} and any(
+                info is not None and info.fallback_to_any and not info.get(name) for info in infos
+            ):
                 return news, "a base class is unknown"
             return news, ""
-        others = [info for info in self.definers[name] if info.module_name == source.module or not _is_test(info.module_name)]
+        others = [
+            info for info in self.definers[name] if info.module_name == source.module or not _is_test(info.module_name)
+        ]
         news = {self.new_member(info, name) for info in others}
         if not kinds or news == {None}:
             return {None}, ""
@@ -424,7 +476,9 @@ class Plan:
     def _near(self, source: Source, info: nodes.TypeInfo) -> bool:
         """Whether a file may well handle objects of a class: it is beside it, or speaks of it."""
         room = info.module_name.rpartition(".")[0]
-        return source.module.startswith((f"{room}.", f"tests.{room.partition('.')[2]}.")) or self.speaks_of(source, info.module_name, info.name)
+        return source.module.startswith((f"{room}.", f"tests.{room.partition('.')[2]}.")) or self.speaks_of(
+            source, info.module_name, info.name
+        )
 
     def speaks_of(self, text: Text, module: str, name: str) -> bool:
         """Whether the module, or the class or function (or one derived from it), is named in a text."""
@@ -470,9 +524,10 @@ class Plan:
             if scopes or classes:
                 return [*scopes, *classes]
         if isinstance(node, ast.Name) and (bound := scope.resolve(node.id)) and bound.kind != "module":
-            found = [each for each in source.functions.get(f"{bound.qualname}.{node.id}".strip("."), ()) if each.parent is bound]
-            if found:
-                return [*found]
+            functions = source.functions.get(f"{bound.qualname}.{node.id}".strip("."), ())
+            nested = [each for each in functions if each.parent is bound]
+            if nested:
+                return [*nested]
         if isinstance(node, ast.Attribute):
             methods = self._methods(source, node, scope)
             if methods is not None:
@@ -508,7 +563,9 @@ class Plan:
             return [next((each for base in bases if (each := self._own_method(base, node.attr))), None)]
         target = self.entity(source, node.value, scope)
         classes = self.scopes(*target, "classes") if target else []
-        infos = [self.info_of.get(each) for each in classes] or [instance_of(kind) for kind in self.types.of(source, node.value)]
+        infos = [self.info_of.get(each) for each in classes] or [
+            instance_of(kind) for kind in self.types.of(source, node.value)
+        ]
         if not infos or not all(infos):
             return None
         found = [self._method(info, node.attr) for info in infos if info is not None]
@@ -531,32 +588,90 @@ class Plan:
         if not affected:
             return
         targets = self.targets(source, call.func, each.scope)
-        called = call.func.attr if isinstance(call.func, ast.Attribute) else call.func.id if isinstance(call.func, ast.Name) else ""
+        called = (
+            call.func.attr
+            if isinstance(call.func, ast.Attribute)
+            else call.func.id
+            if isinstance(call.func, ast.Name)
+            else ""
+        )
         news: set[str | None] = set()
         open_ended = targets is None
         for target in targets or ():
             if isinstance(target, nodes.TypeInfo):
                 maker = self._method(target, "__init__")
-                if maker is not None and maker.chain[-1].node is not None and name in argument_names(maker) and not self._is_stub(maker):
+                if (
+                    maker is not None
+                    and maker.chain[-1].node is not None
+                    and name in argument_names(maker)
+                    and not self._is_stub(maker)
+                ):
                     news.add(self.new_argument(maker, name))
                 else:
                     news.add(self.new_member(target, name))
             elif target is not None and name in argument_names(target):
                 news.add(self.new_argument(target, name))
-            elif target is None or takes_any_keyword(target):
+            elif target is None:
                 open_ended = True
+            elif takes_any_keyword(target):
+                passed = self.passed_on(target, name)
+                news |= passed
+                open_ended = open_ended or not passed
         if open_ended and not news - {None}:
             certain = self._forwarded(source, each, call, called)
             if certain is not None:
                 news |= {certain}
             elif targets is None:
                 news |= self._by_name(source, each, called)
-            elif targets != [None]:
+            elif (targets != [None] and not self._declared(source, call, name) and self._spoken_of(source, name)) or (
+                targets == [None] and called in ("dict", "update", "SimpleNamespace") and self._spoken_of(source, name)
+            ):
                 self.note("Decide by hand: keywords that are passed on", source, each.start, name)
         if len(news) == 1 and (new := news.pop()) is not None:
             source.replace(each.start, name, new)
         elif len(news) > 1:
             self.note("Decide by hand: keywords", source, each.start, f"{name}: what is called differs")
+
+    def passed_on(self, scope: Scope, name: str, depth: int = 0) -> set[str | None]:
+        """What a keyword becomes where a function passes its **kwargs on; nothing if that is not known."""
+        assert isinstance(scope.node, FUNCTIONS)
+        key = (scope, name)
+        if key in self._passed or scope.node.args.kwarg is None or depth > 4:
+            return self._passed.get(key, set())
+        self._passed[key] = set()
+        source = self.source_with(scope)
+        rest = scope.node.args.kwarg.arg
+        news: set[str | None] = set()
+        if source is None:
+            return news
+        for call, inner in source.calls:
+            if scope in inner.chain and any(k.arg is None and rest in _names_in(k.value) for k in call.keywords):
+                for target in self.targets(source, call.func, inner) or ():
+                    if isinstance(target, nodes.TypeInfo):
+                        maker = self._method(target, "__init__")
+                        takes = maker is not None and name in argument_names(maker) and not self._is_stub(maker)
+                        news.add(self.new_argument(maker, name) if maker and takes else self.new_member(target, name))
+                    elif target is not None and name in argument_names(target):
+                        news.add(self.new_argument(target, name))
+                    elif target is not None and takes_any_keyword(target):
+                        news |= self.passed_on(target, name, depth + 1)
+        self._passed[key] = news
+        return news
+
+    def source_with(self, scope: Scope) -> Source | None:
+        """The source of a scope."""
+        return next((source for source in self.sources if source.scope is scope.chain[-1]), None)
+
+    def source_of(self, module: str) -> Source | None:
+        """The source of a module; its file of Python, not of types."""
+        return next((source for source in self.modules.get(module, ()) if source.path.suffix == ".py"), None)
+
+    def _declared(self, source: Source, call: ast.Call, name: str) -> bool:
+        """Whether the receiver of the call has an attribute of that name, which then is the one that stays."""
+        if not isinstance(call.func, ast.Attribute):
+            return False
+        infos = [instance_of(kind) for kind in self.types.of(source, call.func.value)]
+        return bool(infos) and all(info is not None and info.get(name) for info in infos)
 
     def _is_stub(self, scope: Scope) -> bool:
         return any(scope in found for s in self.sources if s.path.suffix == ".pyi" for found in s.functions.values())
@@ -578,7 +693,9 @@ class Plan:
     def _forwarded(self, source: Source, each: Reference, call: ast.Call, called: str) -> str | None:
         """The new keyword where a function or object is the first argument, or the receiver takes any keyword."""
         if isinstance(call.func, ast.Attribute):
-            news = {self.new_member(i, each.name) for k in self.types.of(source, call.func.value) if (i := instance_of(k))}
+            news = {
+                self.new_member(i, each.name) for k in self.types.of(source, call.func.value) if (i := instance_of(k))
+            }
             if len(news) == 1 and None not in news:
                 return news.pop()
         if called not in FORWARDING or not call.args:
@@ -604,9 +721,18 @@ class Plan:
         news = {self.new_argument(scope, each.name) for scope in candidates}
         if len(news) == 1 and None not in news:
             (new,) = news
-            self.note("Renamed by the name of what is called, whose type is not known", source, each.start, f"{each.name} -> {new}")
+            self.note(
+                "Renamed by the name of what is called, whose type is not known",
+                source,
+                each.start,
+                f"{each.name} -> {new}",
+            )
             return news
-        if news - {None} or not called or (isinstance(each.call.func, ast.Name) and not candidates):
+        if (
+            news - {None}
+            or not called
+            or (isinstance(each.call, ast.Call) and isinstance(each.call.func, ast.Name) and not candidates)
+        ):
             self.note("Decide by hand: keywords", source, each.start, f"{each.name}: what is called is not known")
         return set()
 
@@ -648,11 +774,12 @@ class Plan:
     def follow_fixtures(self) -> None:
         """An argument of a test follows the fixture of its name; a parametrized one is renamed in `parametrize` too."""
         fixtures: dict[str, list[Source]] = defaultdict(list)
-        for source, scope in self._functions():
-            if "fixture" in _decorators(source, scope.node):
+        functions = list(self._functions())
+        for source, scope, decorators in functions:
+            if "fixture" in decorators:
                 fixtures[scope.qualname].append(source)
-        for source, scope in self._functions():
-            if not (scope.node.name.startswith("test") or "fixture" in _decorators(source, scope.node)):
+        for source, scope, decorators in functions:
+            if not (scope.qualname.rpartition(".")[2].startswith("test") or "fixture" in decorators):
                 continue
             parametrized = self._parametrized(source, scope)
             for name in argument_names(scope) - set(parametrized):
@@ -661,15 +788,23 @@ class Plan:
                 fixture_new = self.globals.get((home.module, name)) if home else None
                 own_new = self.new_argument(scope, name)
                 if home is not None and own_new is not None and own_new != fixture_new:
-                    self.errors.append(f"{source.module}:{scope.qualname}: {name} is a fixture of {home.module}: rename that one")
+                    self.errors.append(
+                        f"{source.module}:{scope.qualname}: {name} is a fixture of {home.module}: rename that one"
+                    )
                 elif fixture_new is not None and own_new is None:
                     self.local_names.setdefault(scope, {})[name] = fixture_new
             for name, places in parametrized.items():
-                for start in places if (new := self.new_argument(scope, name)) else ():
-                    source.replace(start, name, new)
+                new = self.new_argument(scope, name)
+                for start in places if new else ():
+                    source.replace(start, name, new or name)
 
-    def _functions(self) -> list[tuple[Source, Scope]]:
-        return [(s, f) for s in self.sources if s.host is None and _is_test(s.module) for fs in s.functions.values() for f in fs]
+    def _functions(self) -> Iterable[tuple[Source, Scope, str]]:
+        """The tests, fixtures and other functions in files of tests, with their decorators."""
+        for source in self.sources:
+            if source.host is None and _is_test(source.module):
+                for scope in (each for found in source.functions.values() for each in found):
+                    decorators = getattr(scope.node, "decorator_list", [])
+                    yield source, scope, " ".join(ast.unparse(each) for each in decorators)
 
     def _parametrized(self, source: Source, scope: Scope) -> dict[str, list[int]]:
         """The names that `parametrize` gives to a test, and where they stand."""
@@ -706,7 +841,14 @@ class Plan:
         elif kind == "slot":
             new = self.new_member(self.info_of.get(scope), name) or name
         elif use and kind == "lazy":
-            module = next((m for m in (use[1], f"{source.module}.{use[1]}", f"{source.module.partition('.')[0]}.{use[1]}") if m in self.modules), "")
+            module = next(
+                (
+                    m
+                    for m in (use[1], f"{source.module}.{use[1]}", f"{source.module.partition('.')[0]}.{use[1]}")
+                    if m in self.modules
+                ),
+                "",
+            )
             new = self.new_global(module, name) if module else name
         elif use and kind == "attribute":
             target = self.entity(source, use[1], scope)
@@ -714,9 +856,14 @@ class Plan:
                 new = self.new_global(target[0], name)
             elif name in self.members:
                 news, remark = self.member_of(source, use[1], scope, name)
-                new = next(iter(news)) if len(news) == 1 and None not in news else name
+                new = (len(news) == 1 and news.pop()) or name
                 if remark:
-                    self.note("Decide by hand: names of attributes in strings", source, source.start(node), f"{name}: {remark}")
+                    self.note(
+                        "Decide by hand: names of attributes in strings",
+                        source,
+                        source.start(node),
+                        f"{name}: {remark}",
+                    )
         if new != name:
             source.replace(source.text.index(name, source.start(node)), name, new)
         elif kind != "attribute" and self._spoken_of(source, name):
@@ -738,7 +885,10 @@ class Plan:
 
         for node in ast.walk(source.tree):
             if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
-                names = {getattr(each, "id", "") for each in (node.targets if isinstance(node, ast.Assign) else [node.target])}
+                names = {
+                    getattr(each, "id", "")
+                    for each in (node.targets if isinstance(node, ast.Assign) else [node.target])
+                }
                 if "__all__" in names:
                     note(node.value, "export")
                 if names & {"__slots__", "__match_args__"}:
@@ -755,11 +905,23 @@ class Plan:
                 called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
                 if called == "cast" and node.args:
                     note(node.args[0], "type")
+                if called in ("TypeVar", "ParamSpec", "NewType", "NamedTuple", "namedtuple") and node.args:
+                    note(node.args[0], "export")
                 for keyword in node.keywords if called == "TypeVar" else ():
                     note(keyword.value, "type")
+                if (
+                    called in ("register_buffer", "register_parameter")
+                    and node.args
+                    and isinstance(node.func, ast.Attribute)
+                ):
+                    note(node.args[0], "attribute", node.func.value)
                 if called in ("getattr", "setattr", "hasattr", "delattr", "object") and len(node.args) > 1:
                     note(node.args[1], "attribute", node.args[0])
-        for node in [each for each in ast.walk(source.tree) if isinstance(each, ast.Subscript) and ast.unparse(each.value).endswith("Literal")]:
+        for node in [
+            each
+            for each in ast.walk(source.tree)
+            if isinstance(each, ast.Subscript) and ast.unparse(each.value).endswith("Literal")
+        ]:
             for each in ast.walk(node.slice):
                 found.pop(id(each), None)
         self._uses[source] = found
@@ -781,7 +943,9 @@ class Plan:
 
     def edit_texts(self) -> None:
         """Names of modules with dots, paths of files and names between backticks, in comments, strings and other files."""
-        moved = {self.path_of(old): self.path_of(self.new_module(old)) for old in self.modules if self.new_module(old) != old}
+        moved = {
+            self.path_of(old): self.path_of(self.new_module(old)) for old in self.modules if self.new_module(old) != old
+        }
         self.moved_paths = {old: new for old, new in moved.items() if old is not None and new is not None}
         for text in self.texts:
             self._mentions(text, 0, text.text)
@@ -798,7 +962,9 @@ class Plan:
 
     def _note_text(self, heading: str, text: Text, start: int, remark: str) -> None:
         line = text.line_of(start)
-        self.by_hand[heading].append(f"{text.path.relative_to(self.root)}:{line}: {text.lines[line - 1].strip()[:160]}    [{remark}]")
+        self.by_hand[heading].append(
+            f"{text.path.relative_to(self.root)}:{line}: {text.lines[line - 1].strip()[:160]}    [{remark}]"
+        )
 
     def path_of(self, module: str) -> str | None:
         """The path of a module, from the top of the project."""
@@ -816,10 +982,23 @@ class Plan:
     def _mentions(self, text: Text, first: int, piece: str) -> None:
         """Names with dots, and paths."""
         for match in self._dotted.finditer(piece):
-            new = self._new_dotted(match.group())
+            new = self.new_qualname(match.group())
             self._replace_mention(text, first + match.start(), match.group(), new)
         for match in self._path.finditer(piece):
-            self._replace_mention(text, first + match.start(), match.group(), self.moved_paths.get(match.group(), match.group()))
+            self._replace_mention(
+                text, first + match.start(1), match.group(1), self.moved_paths.get(match.group(1), match.group(1))
+            )
+            module = module_of(match.group(1))
+            start = match.end(1)
+            outer = ""
+            for name in (match.group(2) or "").split("::")[1:]:
+                start += 2
+                scopes = self.scopes(module, outer, "classes") if outer else []
+                new = (self.new_member(self.info_of.get(scopes[0]), name) if scopes else None) or (
+                    name if outer else self.new_global(module, name)
+                )
+                self._replace_mention(text, first + start, name, new)
+                start, outer = start + len(name), name
 
     def _replace_mention(self, text: Text, start: int, old: str, new: str) -> None:
         if old != new and not any(start <= place < start + len(old) for place in text.edits):
@@ -833,7 +1012,7 @@ class Plan:
             alternatives = [rf"{re.escape(top)}(?:\.\w+)+(?::[A-Za-z_][\w.]*)?" for top in sorted(tops)]
             quoted = [rf"(?<=[\"'`]){re.escape(name)}(?=[\"'`])" for name in sorted(short)]
             self._dotted_pattern = re.compile(r"(?<![\w./-])(?:" + "|".join([*alternatives, *quoted]) + ")")
-            self._path = re.compile(r"(?<![\w.-])(?:[\w-]+/)+[\w-]+\.py\b")
+            self._path = re.compile(r"(?<![\w.-])((?:[\w-]+/)+[\w-]+\.py)\b((?:::\w+)*)")
             self._short = short
         return self._dotted_pattern
 
@@ -842,7 +1021,8 @@ class Plan:
         """The first part of a dotted name."""
         return module.partition(".")[0]
 
-    def _new_dotted(self, dotted: str) -> str:
+    def new_qualname(self, dotted: str) -> str:
+        """What a name with dots, and perhaps a colon after the module, becomes."""
         if dotted in self._short:
             top = next(old.partition(".")[0] for old in self.table.modules if old.partition(".")[2] == dotted)
             new = self.new_module(f"{top}.{dotted}")
@@ -869,7 +1049,9 @@ class Plan:
                 news.append(name)
         separator = ":" if colon else "."
         before = len(names) - len([n for n in tail.split(".") if n])
-        return ".".join([self.new_module(module), *news[:before]]) + (separator + ".".join(news[before:]) if colon else "")
+        return ".".join([self.new_module(module), *news[:before]]) + (
+            separator + ".".join(news[before:]) if colon else ""
+        )
 
     def _backticks(self, source: Source, first: int, piece: str, line: int) -> None:
         """Names between backticks, as they are to be understood at this line."""
@@ -888,20 +1070,33 @@ class Plan:
                 owner = self.canonical(source.module, name)
                 classes = self.scopes(*owner, "classes")
                 attribute = match.group(2)[1:].partition(".")[0]
-                info = self.info_of.get(classes[0]) if classes else self.info_of.get(members[0]) if members and name == "self" else None
+                info = (
+                    self.info_of.get(classes[0])
+                    if classes
+                    else self.info_of.get(members[0])
+                    if members and name == "self"
+                    else None
+                )
                 place = start + len(name) + 1
                 self._replace_mention(source, place, attribute, self.new_member(info, attribute) or attribute)
         if piece[:1] != "#":
             for match in re.finditer(r"\b(\w+)=|`(\w+)`", piece):
                 name = match.group(1) or match.group(2)
                 start = first + match.start()
-                if name in self.parameters and self._spoken_of(source, name) and not any(start <= place <= start + 1 for place in source.edits):
+                if (
+                    name in self.parameters
+                    and self._spoken_of(source, name)
+                    and not any(start <= place <= start + 1 for place in source.edits)
+                ):
                     self.note("Decide by hand: parameters named in text", source, start, name)
 
     def _innermost(self, source: Source, line: int) -> Scope:
         if source not in self._spans:
             scopes = [s for group in (source.classes, source.functions) for found in group.values() for s in found]
-            self._spans[source] = sorted(((s.node.lineno, s.node.end_lineno, s) for s in scopes), key=lambda span: span[1] - span[0])
+            spans = [
+                (getattr(scope.node, "lineno", 0), getattr(scope.node, "end_lineno", 0), scope) for scope in scopes
+            ]
+            self._spans[source] = sorted(spans, key=lambda span: span[1] - span[0])
         return next((scope for first, last, scope in self._spans[source] if first <= line <= last), source.scope)
 
     # -- what would go wrong ----------------------------------------------------------------------------------------------
@@ -941,12 +1136,20 @@ class Plan:
                     if old.name == new.name:
                         self.errors.append(f"{owner}: {old.name}, used in {text!r}, would no longer mean the same")
                     else:
-                        self.errors.append(f"{owner}: {old.name} cannot become {new.name}, which has another meaning there: {text!r}")
+                        self.errors.append(
+                            f"{owner}: {old.name} cannot become {new.name}, which has another meaning there: {text!r}"
+                        )
 
 
 def argument_names(scope: Scope) -> set[str]:
     """Names of the arguments of a function."""
-    return {arg.arg for arg in arguments(scope.node.args)} if isinstance(scope.node, (*FUNCTIONS, ast.Lambda)) else set()
+    return (
+        {arg.arg for arg in arguments(scope.node.args)} if isinstance(scope.node, (*FUNCTIONS, ast.Lambda)) else set()
+    )
+
+
+def _names_in(node: ast.expr) -> set[str]:
+    return {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
 
 
 def takes_any_keyword(scope: Scope) -> bool:
@@ -963,10 +1166,6 @@ def _prefixes(dotted: str) -> Iterable[str]:
 
 def _is_test(module: str) -> bool:
     return module.partition(".")[0] == "tests"
-
-
-def _decorators(source: Source, node: Function) -> str:
-    return " ".join(ast.unparse(each) for each in node.decorator_list)
 
 
 def _sees(source: Source, home: Source) -> bool:

@@ -183,7 +183,13 @@ class _Visitor:
             self.visit(node, scope)
 
     def add(
-        self, kind: str, name: str, start: int, scope: Scope, node: ast.AST, call: ast.Call | ast.MatchClass | None = None
+        self,
+        kind: str,
+        name: str,
+        start: int,
+        scope: Scope,
+        node: ast.AST,
+        call: ast.Call | ast.MatchClass | None = None,
     ) -> None:
         self.source.references.append(Reference(kind, name, start, scope, node, call))
 
@@ -290,7 +296,9 @@ class _Visitor:
             self.visit(node.pattern, scope)
         if node.name is not None:
             scope.bind(node.name)
-            self.add("name", node.name, self.source.at(node.end_lineno, node.end_col_offset) - len(node.name), scope, node)
+            self.add(
+                "name", node.name, self.source.at(node.end_lineno, node.end_col_offset) - len(node.name), scope, node
+            )
 
     visit_MatchStar = visit_MatchAs
 
@@ -325,7 +333,10 @@ class _Visitor:
     def visit_Import(self, node: ast.Import, scope: Scope) -> None:
         self.source.imports.append((node, scope))
         for alias in node.names:
-            scope.bind(alias.asname or alias.name.partition(".")[0], (alias.name if alias.asname else alias.name.partition(".")[0], ""))
+            scope.bind(
+                alias.asname or alias.name.partition(".")[0],
+                (alias.name if alias.asname else alias.name.partition(".")[0], ""),
+            )
 
     def visit_ImportFrom(self, node: ast.ImportFrom, scope: Scope) -> None:
         self.source.imports.append((node, scope))
@@ -359,7 +370,12 @@ def read_project(root: Path) -> tuple[list[Source], list[Text]]:
     texts: list[Text] = []
     for name in sorted(filter(None, listed.split("\0"))):
         path = root / name
-        if not path.is_file() or path.is_symlink() or name.startswith(".ci/") or path.suffix not in (".py", ".pyi", *TEXTS):
+        if (
+            not path.is_file()
+            or path.is_symlink()
+            or name.startswith(".ci/")
+            or path.suffix not in (".py", ".pyi", *TEXTS)
+        ):
             continue
         text = path.read_bytes().decode()
         if path.suffix in (".py", ".pyi"):
@@ -379,7 +395,9 @@ def in_docstrings(source: Source) -> Iterator[Source]:
         if not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) or not node.body:
             continue
         text = node.body[0]
-        if not (isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant) and isinstance(text.value.value, str)):
+        if not (
+            isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant) and isinstance(text.value.value, str)
+        ):
             continue
         lines = [""] * (text.end_lineno or 0)
         shifts = {}
@@ -388,7 +406,11 @@ def in_docstrings(source: Source) -> Iterator[Source]:
                 lines[line - 1] = source.lines[line - 1][match.end() :]
                 shifts[line] = match.end()
         if shifts and 1 not in shifts:
-            lines[0] = f"from {source.module} import {', '.join(names)}" if names and source.module.replace(".", "").isidentifier() else ""
+            lines[0] = (
+                f"from {source.module} import {', '.join(names)}"
+                if names and source.module.replace(".", "").isidentifier()
+                else ""
+            )
             number += 1
             yield from _example(source, "\n".join(lines), f"{source.module}__example{number}", shifts)
 
@@ -404,7 +426,7 @@ def in_page(page: Text) -> Iterator[Source]:
             lines[number] = line
     if any(lines):
         module = "page_" + re.sub(r"\W", "_", page.path.as_posix())
-        yield from _example(page, "\n".join(lines), module, {line: 0 for line in range(1, len(lines) + 1)})
+        yield from _example(page, "\n".join(lines), module, dict.fromkeys(range(1, len(lines) + 1), 0))
 
 
 def _example(host: Text, text: str, module: str, shifts: dict[int, int]) -> Iterator[Source]:

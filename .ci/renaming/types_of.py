@@ -15,10 +15,22 @@ from mypy.modulefinder import BuildSource
 from mypy.options import Options
 from sources import SEARCH_PATHS, Source
 
-UNTYPED = (  # too large to follow, or without annotations: their values are Any
-    "joblib threadpoolctl plotly scipy sklearn statsmodels tqdm pyarrow pandas safetensors numba skops onnx onnxruntime "
-    "onnxscript yaml rdata matplotlib lightgbm xgboost catboost optuna hypothesis pytorch_lightning torchmetrics"
-).split()
+UNTYPED = (  # without annotations, or too large to follow: their values are Any
+    *(
+        "joblib",
+        "threadpoolctl",
+        "plotly",
+        "scipy",
+        "sklearn",
+        "statsmodels",
+        "tqdm",
+        "pyarrow",
+        "pandas",
+        "safetensors",
+    ),
+    *("numba", "skops", "onnx", "onnxruntime", "onnxscript", "yaml", "rdata", "matplotlib", "lightgbm", "xgboost"),
+    *("catboost", "optuna", "hypothesis", "pytorch_lightning", "torchmetrics"),
+)
 Span = tuple[int, int, int, int]
 
 
@@ -95,7 +107,7 @@ def instance_of(kind: types.ProperType) -> nodes.TypeInfo | None:
         return kind.fallback.type
     if isinstance(kind, types.TypeType):
         inner = next(iter(_flat(kind.item)), None)
-        return inner and instance_of(inner)
+        return None if inner is None else instance_of(inner)
     if isinstance(kind, types.FunctionLike) and kind.is_type_obj():
         return kind.type_object()
     return None
