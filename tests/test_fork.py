@@ -27,7 +27,7 @@ import deepforecast as d
 from deepforecast.datasets import generate
 LIMIT, ACTS = int(sys.argv[2]), sys.argv[3].split(",")
 frame, many = generate(6, 300), generate(1500, 120)
-TREES, NETWORK = {"n_trees": 10}, {"input_size": 96, "max_steps": 2}
+TREES, NETWORK = {"n_estimators": 10}, {"input_size": 96, "max_steps": 2}
 
 def estimator():
     from sklearn.ensemble import HistGradientBoostingRegressor

@@ -229,7 +229,7 @@ for room in sys.argv[1:]:
         if isinstance(value, types.ModuleType):
             print(room, name, value)
     if room == "evaluation":
-        own = ("Backtest", "compare", "cross_validate", "score")
+        own = ("BacktestOptions", "compare", "cross_validate", "score")
         print([name for name in own if names[name] is getattr(deepforecast, name)])
 """
 
@@ -237,7 +237,7 @@ for room in sys.argv[1:]:
 def test_a_star_import_of_a_room_gives_functions_and_replaces_none_by_a_module() -> None:
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run([sys.executable, "-c", STAR, *STARRED], env=env, capture_output=True, text=True, timeout=240)
-    assert done.stdout.splitlines() == ["['Backtest', 'compare', 'cross_validate', 'score']"], done.stdout + done.stderr
+    assert done.stdout.splitlines() == ["['BacktestOptions', 'compare', 'cross_validate', 'score']"], done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("home", [None, "/dev/null/nowhere"], ids=["HOME unset", "HOME not writable"])

@@ -149,7 +149,7 @@ torch.set_num_threads(before)
 # Small products are over before a second thread has begun. Large ones can gain, unless the CPUs are busy with something else:
 # then threads wait for each other, and lose. So a network of the library trains on one thread while it is small,
 # and on all CPUs when it is large; you need not say so. The rule for your own programs: **either many processes with one thread
-# each, or one process with many threads.** `compare(..., options=Backtest(workers=2))` and `tune(..., options=Study(n_jobs=2))`
+# each, or one process with many threads.** `compare(..., options=BacktestOptions(n_jobs=2))` and `tune(..., options=Study(n_jobs=2))`
 # make processes, and give each one thread by themselves.
 
 # %% [markdown]
@@ -247,4 +247,4 @@ assert rate > 1000
 # ## Reference
 #
 # - `deepforecast doctor`, `deepforecast demo`, `deepforecast models`
-# - `MLP`, `AutoETS`, `SeasonalNaive`, `Backtest`, `Study`, `errors.DependencyError`
+# - `MLP`, `AutoETS`, `SeasonalNaive`, `BacktestOptions`, `TuningOptions`, `errors.DependencyError`

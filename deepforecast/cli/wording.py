@@ -26,12 +26,12 @@ PHRASES = (
     (r"\bscore\(board\.forecasts, metrics='(\w+)', train=frame, reference='(\w+)'\)",
      r"deepforecast cross-validate with --metrics \1 --reference \2"),
     (r"^(n_windows|step_size)(?= is at least)", r"\1="),
-    (r"\boptions=Study\(space=\{[^}]*\}\)", "--space FILE"),
+    (r"\boptions=TuningOptions\(space=\{[^}]*\}\)", "--space FILE"),
     (r"\bmodel\.save\(path\)", "deepforecast fit with --save FILE"),
     (r"\bmodel\.future_frame\(horizon\)", "--future-template FILE"),
     (r"\ba model whose capabilities\.(future|past|static) is true", r"one of deepforecast models with \1 covariates"),
     (r"\ba model whose capabilities\.(\w+) is '?(\w+)'?", r"one whose \1 is \2 in deepforecast models --json"),
-    (rf"\b(?:predict|options=(?:Backtest|Study))\(([a-z_]+=(?:{VALUE}))\)", r"\1"),
+    (rf"\b(?:predict|options=(?:BacktestOptions|TuningOptions))\(([a-z_]+=(?:{VALUE}))\)", r"\1"),
     (r"\b[A-Z]\w*\(([a-z_]+=\.\.\.)\)", r"\1"),
 )  # fmt: skip
 WRAPPED = re.compile(r"\b([A-Z]\w*)\(model((?:, (?:or )?[a-z_]+=[^,()]+)*)\)")  # as `Conformal(model, pool=True)`

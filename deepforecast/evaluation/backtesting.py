@@ -56,7 +56,7 @@ def checked_options(options: Any) -> BacktestOptions:
     """The options as they are given, if they are a `BacktestOptions`."""
     if not isinstance(options, BacktestOptions):
         found = f"{shown(options)} ({type(options).__name__})"
-        raise ParameterTypeError(f"options is a Backtest object, e.g. Backtest(gap=1); got {found}.")
+        raise ParameterTypeError(f"options is a BacktestOptions object, e.g. BacktestOptions(gap=1); got {found}.")
     return options
 
 
@@ -101,7 +101,7 @@ def aligned(models: Sequence[Forecaster], panel: Panel) -> str:
     say(
         f"Series end at different times and {some(mixing)} learns from all of them at once, so cutoffs are counted from the "
         "latest end: no forecast sees a row after its cutoff, and series that end early are in fewer windows. To choose: "
-        "options=Backtest(align='calendar') does the same in silence, align='series' counts from the end of each series."
+        "options=BacktestOptions(align='calendar') does the same in silence, align='series' counts from the end of each series."
     )
     return "calendar"
 

@@ -100,7 +100,7 @@ def compare(
 
     Kernels are compiled and libraries imported before anything is timed, by fits on a few made-up values. Before a
     run of half a minute and more a line in the terminal estimates it, by trials on a few series.
-    `options=Backtest(n_jobs=2)` runs models side by side, each on one thread in a process of its own: it pays for
+    `options=BacktestOptions(n_jobs=2)` runs models side by side, each on one thread in a process of its own: it pays for
     several long models that use one core, not for those whose kernels use all cores already (AutoETS, AutoARIMA and
     the other classical ones), nor for short runs, which wait for the processes to start.
 

@@ -105,7 +105,7 @@ class TuningResult:
 
         Only complete trials count: the scores of pruned and failed ones are not of all windows. A parameter that not all of
         these have (of one of several models, or one that depends on another) cannot be compared with the others: it is at the
-        end, with importance NaN. To rank the parameters of each of several models, search them with `Study(separate_studies=True)`: the
+        end, with importance NaN. To rank the parameters of each of several models, search them with `TuningOptions(separate_studies=True)`: the
         result and its `others` have an importance each. Below 20 trials the order can be wrong.
 
         Parameters
@@ -210,7 +210,7 @@ class TuningResult:
                 return text
             return f"{text} On held-out data its {self.objectives[0]} is {self.holdout['held_out'].iloc[1]:.4g}."
         if self.holdout is None:
-            return "Its gain on data that were not searched is not known. Set options=Study(holdout=1) to measure it."
+            return "Its gain on data that were not searched is not known. Set options=TuningOptions(holdout=1) to measure it."
         default, best = (self.holdout.iloc[row] for row in (0, 1))
         failed = default["error"] or best["error"]
         if failed:

@@ -172,7 +172,7 @@ class Chosen:
 def space_for(
     models: Sequence[Forecaster], given: Any, seasons: tuple[int, ...] = (), rows: int = 0, empty: bool = False
 ) -> Space:
-    """The space of a search; `given` as in `Study.space`, `seasons` and `rows` (to learn from, 0: unknown) of the data.
+    """The space of a search; `given` as in `TuningOptions.space`, `seasons` and `rows` (to learn from, 0: unknown) of the data.
     `empty`: whether one model may have nothing that is searched."""
     several = len(models) > 1
     if several:
@@ -182,7 +182,7 @@ def space_for(
     if not several and not empty and not callable(ranges[0]) and not ranges[0]:
         raise ParameterError(
             f"{models[0].name} declares no parameter that a search varies, or all are fixed by what you said of it. Name "
-            "some: options=Study(space={'parameter': (low, high)})."
+            "some: options=TuningOptions(space={'parameter': (low, high)})."
         )
     return Space(tuple(models), ranges)
 

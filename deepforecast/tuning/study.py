@@ -84,7 +84,7 @@ def checked_study(options: Any) -> TuningOptions:
     """The options as they are given, if they are a `TuningOptions`."""
     if not isinstance(options, TuningOptions):
         found = f"{shown(options)} ({type(options).__name__})"
-        raise ParameterTypeError(f"options is a Study object, e.g. Study(n_windows=2); got {found}.")
+        raise ParameterTypeError(f"options is a TuningOptions object, e.g. TuningOptions(n_windows=2); got {found}.")
     return options
 
 

@@ -47,7 +47,7 @@ def tune(
     """Search for the configuration whose forecasts at rolling cutoffs are best: `result.best_model.fit(frame)` uses it.
 
     What is searched are the ranges that the model declares, but for parameters that you set on it;
-    `options=Study(space=...)` says others. The first trial is the model as it is, and is never ended early, so the
+    `options=TuningOptions(space=...)` says others. The first trial is the model as it is, and is never ended early, so the
     best is at least as good. Several models are searched in one study: which one is a parameter.
 
     `n_trials` counts all trials of the study, those of earlier and of other processes included: with `storage` (a path: a

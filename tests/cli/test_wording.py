@@ -28,7 +28,7 @@ def wording(*options: str) -> Wording:
     [
         ("Say missing='interpolate', 'ffill' or 'zero': filled", "Say --missing interpolate, ffill or zero: filled"),
         ('or missing="interpolate".', "or --missing interpolate."),
-        ("options=Backtest(align='calendar') does, align='series' too", "--align calendar does, --align series too"),
+        ("options=BacktestOptions(align='calendar') does, align='series' too", "--align calendar does, --align series too"),
         ("Declare them in columns= or drop them.", "Declare them in --future, --past and --static or drop them."),
         ("e.g. columns={'id': 'shop'}, or drop", "e.g. --id shop, or drop"),
         ("e.g. freq='D' (check(frame, freq='D') shows", "e.g. --freq D (deepforecast check with --freq D shows"),
@@ -65,7 +65,7 @@ def test_ways_out_are_options(said: str, worded: str) -> None:
     "said",
     [
         "Naive(horizon=3, pool=True) was fitted", "Conformal(model=Naive(), pool=True)", "Say season_length=7",
-        "needs future= with x", "series horizon=x", "a pool=x b", "Backtest(gap=1)", "columns=", "columns=['a']",
+        "needs future= with x", "series horizon=x", "a pool=x b", "BacktestOptions(gap=1)", "columns=", "columns=['a']",
         "x.pool=True", "-horizon=3", "model.future_frame(horizon) gives", "later n_windows is at least 1",
     ],
 )  # fmt: skip

@@ -36,7 +36,7 @@ def test_every_public_function_of_a_room_has_its_place(room: str, prefix: str) -
 def test_a_public_name_without_a_place_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reference, "GROUPS", tuple(group for group in reference.GROUPS if group.path != "tuning"))
     assert reference.unplaced() == ["TuningOptions", "TuningResult", "tune"]
-    with pytest.raises(BuildError, match="Study, TuningResult, tune"):
+    with pytest.raises(BuildError, match="TuningOptions, TuningResult, tune"):
         reference.pages()
 
 
@@ -112,7 +112,7 @@ def wide(frame: list[int], *rest: int, horizon: int | None = None, level: object
 
 def test_a_signature_is_cut_where_it_is_long() -> None:
     assert docstrings.signature("bare", bare) == "bare(value: int) -> None"
-    assert "options: Backtest = Backtest()," in docstrings.signature("compare", deepforecast.compare)
+    assert "options: BacktestOptions = BacktestOptions()," in docstrings.signature("compare", deepforecast.compare)
     assert docstrings.signature("wide", wide).splitlines()[:3] == ["wide(", "    frame: list[int],", "    *rest: int,"]
 
 

@@ -274,7 +274,7 @@ class Pooled(PooledRegression):
 def test_global_models_cut_series_of_different_ends_at_one_time(model: Forecaster) -> None:
     frame = joined(noisy(1, 60), D("B", 52))
     told: dict[str, Any] = {"horizon": 3, "n_windows": 3, "level": 80 if model.capabilities.distribution else None}
-    with pytest.warns(DataWarning, match=r"Pooled learns from all of them .*Backtest\(align='calendar'\)") as said:
+    with pytest.warns(DataWarning, match=r"Pooled learns from all of them .*BacktestOptions\(align='calendar'\)") as said:
         before = cross_validate([Naive(), model], frame, **told)
     assert len(said) == 1
     cutoff = before.cutoff.min()
@@ -300,7 +300,7 @@ def test_alignment_is_each_series_own_where_nothing_can_leak() -> None:
 @pytest.mark.parametrize("wrong", [{"gap": 1}, None, BacktestOptions, "calendar"], ids=str)
 def test_options_are_a_backtest(wrong: Any) -> None:
     for call in (cross_validate, compare):
-        with pytest.raises(ParameterTypeError, match=r"options is a Backtest object, e\.g\. Backtest\(gap=1\); got"):
+        with pytest.raises(ParameterTypeError, match=r"options is a BacktestOptions object, e\.g\. Backtest\(gap=1\); got"):
             call([Naive()], noisy(), horizon=3, options=wrong)
 
 

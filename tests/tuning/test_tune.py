@@ -723,7 +723,7 @@ def test_a_result_is_saved_and_gone_on_from(frame, tmp_path):
 def test_the_repr_says_what_came_of_it(frame):
     text = repr(searched(Bent(away=3.0), frame, 3, options=TuningOptions(n_windows=1, space={"away": (-1.0, 1.0)})))
     assert text.startswith("TuningResult(Bent-h3: 3 trials (3 complete); best mase ")
-    assert text.endswith("Its gain on data that were not searched is not known. Set options=Study(holdout=1) to measure it.")
+    assert text.endswith("Its gain on data that were not searched is not known. Set options=TuningOptions(holdout=1) to measure it.")
 
 
 def test_print_states_the_gain_on_held_out_data(frame, capsys):
@@ -784,7 +784,7 @@ def test_models_searched_apart_have_an_importance_each(frame):
         ({"storage": "/tmp"}, ParameterError, "folder"),
         ({"study_name": ""}, ParameterError, "study_name"),
         ({"study_name": "x" * 501}, ParameterError, "1 to 500"),
-        ({"options": {"n_windows": 2}}, ParameterTypeError, "Study"),
+        ({"options": {"n_windows": 2}}, ParameterTypeError, "TuningOptions"),
         ({"options": TuningOptions(n_windows=40)}, ParameterError, "n_windows=40"),
         ({"options": TuningOptions(holdout=40)}, ParameterError, "n_windows=40"),
         ({"options": TuningOptions(initial_params=[{"away": "x"}])}, ParameterTypeError, "away"),

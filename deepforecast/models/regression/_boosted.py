@@ -1,6 +1,6 @@
 """What the boosted trees share: how many, how fast, when to stop, and where the library behind them comes from.
 
-Boosted     n_trees, learning_rate, early stopping on the last rows of each series
+Boosted     n_estimators, learning_rate, early stopping on the last rows of each series
 """
 
 from __future__ import annotations
