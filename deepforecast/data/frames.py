@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deepforecast.data.native import Table, plain, unwrapped
-from deepforecast.data.native import wrapped as wrapped
+from deepforecast.data.native import wrapped  # noqa: F401
 from deepforecast.data.times import TEXT_TIME as TEXT_TIME
 from deepforecast.data.times import TimeType as TimeType
 from deepforecast.data.times import integer_dtype as integer_dtype
-from deepforecast.data.times import stamps as stamps
+from deepforecast.data.times import stamps  # noqa: F401
 from deepforecast.data.times import time_series as time_series
 from deepforecast.data.times import time_values as time_values
 from deepforecast.errors import DataError, shown, some
