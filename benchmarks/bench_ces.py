@@ -17,7 +17,7 @@ import numpy as np
 from beside_smoothing import HORIZON, NEEDED, SEASON, beside
 
 from deepforecast import AutoCES
-from deepforecast.models.statistical._ces import PARAMETERS
+from deepforecast.models.statistical._complex_smoothing import PARAMETERS
 
 MODELS = {"AutoCES": AutoCES(horizon=HORIZON, season_length=SEASON)}
 

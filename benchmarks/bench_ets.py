@@ -25,8 +25,8 @@ from beside_smoothing import HORIZON, LENGTHS, SEASON, monthly
 from beside_statsforecast import HERE, PEER, machine, peer_python
 
 from deepforecast import AutoETS, score
-from deepforecast.kernels.ets.filtering import follow, model
-from deepforecast.models.statistical._ets import criteria
+from deepforecast.kernels.ets.filter import filter_series, model_arrays
+from deepforecast.models.statistical._form_selection import information_criteria
 
 NEEDED = 100  # times faster
 NUMBERS, STRETCHES = (250, 500, 1000, 2000), (60, 120, 240, 480, 960)
@@ -119,14 +119,14 @@ def peers(
 def aicc(found: dict[str, Any], train: pd.DataFrame, lengths: np.ndarray) -> np.ndarray:
     """From parameters and first states, for both alike."""
     y, indptr = train["y"].to_numpy(np.float64), np.concatenate([[0], np.cumsum(lengths)])
-    begin = model(found["form"], found["rates"], found["states"], np.zeros(len(lengths)))
-    mean, _ = follow(begin, y, np.zeros(len(y)), indptr)
+    begin = model_arrays(found["form"], found["rates"], found["states"], np.zeros(len(lengths)))
+    mean, _ = filter_series(begin, y, np.zeros(len(y)), indptr)
     product = np.repeat(found["form"][:, 0] == 1, lengths)
     errors = np.where(product, (y - mean) / mean, y - mean)
     squares = np.add.reduceat(errors**2, indptr[:-1])
     logs = np.add.reduceat(np.where(product, np.log(np.abs(mean)), 0.0), indptr[:-1])
     likelihood = -0.5 * lengths * (np.log(2 * np.pi * squares / lengths) + 1.0) - logs
-    return criteria(likelihood, found["parameters"], lengths.astype(np.float64))["aicc"]
+    return information_criteria(likelihood, found["parameters"], lengths.astype(np.float64))["aicc"]
 
 
 def growth() -> list[str]:

@@ -19,9 +19,9 @@ from bench_ets import peers
 from beside_statsforecast import machine
 
 from deepforecast import AutoETS, datasets
-from deepforecast.kernels.ets.fitting import Fits, Settings, fit
+from deepforecast.kernels.ets.estimation import Fits, Settings, fit
 from deepforecast.kernels.ets.forms import Form
-from deepforecast.models.statistical._ets import criteria, parameters_of
+from deepforecast.models.statistical._form_selection import count_parameters, information_criteria
 
 SETS = {"m1_quarterly": (4, 8), "m1_monthly": (12, 18), "m4_quarterly": (4, 8), "m4_monthly": (12, 18)}
 FORMS = AutoETS()._forms()
@@ -80,8 +80,8 @@ def excess(frame: pd.DataFrame, season: int) -> np.ndarray:
     """The AICc of each series' choice less the least of all candidates fitted alone."""
     lengths = frame.groupby("unique_id").size().to_numpy()
     y, indptr = frame["y"].to_numpy(), np.concatenate([[0], np.cumsum(lengths)])
-    parameters = np.array([[parameters_of(form, season) for form in FORMS]], np.float64)
-    penalties = criteria(np.zeros(1), parameters, lengths[:, None].astype(np.float64))["aicc"]
+    parameters = np.array([[count_parameters(form, season) for form in FORMS]], np.float64)
+    penalties = information_criteria(np.zeros(1), parameters, lengths[:, None].astype(np.float64))["aicc"]
     chosen = aicc(fit(y, indptr, season, FORMS, settings=Settings(penalties=penalties)), lengths, season, FORMS)
     thorough = Settings(thorough=True, tolerance=1e-9)
     alone = [aicc(fit(y, indptr, season, [form], settings=thorough), lengths, season, [form]) for form in FORMS]
@@ -90,8 +90,8 @@ def excess(frame: pd.DataFrame, season: int) -> np.ndarray:
 
 def aicc(fits: Fits, lengths: np.ndarray, season: int, forms: list[Form]) -> np.ndarray:
     """(series, forms)."""
-    parameters = np.array([[parameters_of(form, season) for form in forms]], np.float64)
-    return criteria(fits.log_likelihood, parameters, lengths[:, None].astype(np.float64))["aicc"]
+    parameters = np.array([[count_parameters(form, season) for form in forms]], np.float64)
+    return information_criteria(fits.log_likelihood, parameters, lengths[:, None].astype(np.float64))["aicc"]
 
 
 def ours(frame: pd.DataFrame, season: int, horizon: int) -> float:

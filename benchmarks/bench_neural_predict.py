@@ -79,15 +79,15 @@ def bare(model: Any, series: int) -> Callable[[], Any]:
     """The body of the network alone on prebuilt inputs: every core for many, one thread for one."""
     import torch
 
-    from deepforecast.core.threads import limited
-    from deepforecast.models.neural._ahead import Ahead
+    from deepforecast.core.threads import limit_threads
+    from deepforecast.models.neural._predict import HorizonForecaster
     from deepforecast.nn.batch import Inputs
 
     network = model.network_
-    ahead = Ahead("", model.state_.standing, HORIZON, {})
+    ahead = HorizonForecaster("", model.state_.standing, HORIZON, {})
     with torch.inference_mode():
         inputs = [
-            network.inputs(ahead._batch(ahead.tail[begin : begin + 512], np.arange(begin, min(begin + 512, series)), 0))[0]
+            network.inputs(ahead._make_batch(ahead.recent_values[begin : begin + 512], np.arange(begin, min(begin + 512, series)), 0))[0]
             for begin in range(0, series, 512)
         ]
 
@@ -97,7 +97,7 @@ def bare(model: Any, series: int) -> Callable[[], Any]:
                 network.features(one)
 
     def crowd() -> None:
-        with limited(os.cpu_count() or 1):
+        with limit_threads(os.cpu_count() or 1):
             forward()
 
     if series > 1:

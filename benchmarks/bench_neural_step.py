@@ -104,7 +104,7 @@ def trained(name: str, frame: Any, steps: int, called: bool = False) -> Said:
     model.clone(max_steps=1).fit(frame[frame["unique_id"] < 2])  # imported before
     seen.clear()
     begin = (time.perf_counter(), time.process_time())
-    model.__dict__["state_"] = model._learn(Panel.from_frame(before), Monitor(stop_when=None if called else now))  # as fit does
+    model.__dict__["state_"] = model._fit_panel(Panel.from_frame(before), Monitor(stop_when=None if called else now))  # as fit does
     return {**told_of(seen, begin), "mase": mase(frame, held, model.predict()[name].to_numpy())}
 
 
@@ -137,17 +137,17 @@ def plain(series: int, length: int, steps: int, networks: list[str]) -> Said:
 
 def kept(series: int, length: int, steps: int, networks: list[str]) -> Said:
     """The same with buffers kept and the threads that ours uses."""
-    from deepforecast.core.threads import allowed_threads, keep_buffers, limited, waiting_passively
-    from deepforecast.training.policy import WORTH
+    from deepforecast.core.threads import allowed_threads, keep_buffers, limit_threads, passive_waiting
+    from deepforecast.training.hardware import MIN_PARALLEL_WORK
 
-    with waiting_passively("torch"):
+    with passive_waiting("torch"):
         import torch
     frame = walks(series, length)
     found = {}
     for name in networks:
         body, batches = prebuilt(name, frame)
         work = sum(one.numel() for one in body.parameters()) * BATCH * (INPUT if name == "LSTM" else 1)
-        with keep_buffers(), limited(allowed_threads() if work >= WORTH else 1):
+        with keep_buffers(), limit_threads(allowed_threads() if work >= MIN_PARALLEL_WORK else 1):
             found[name] = looped(body, batches, steps, torch.optim.AdamW(body.parameters(), lr=1e-3))
     return found
 

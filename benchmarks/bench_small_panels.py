@@ -3,7 +3,7 @@
     python benchmarks/bench_small_panels.py [MODEL ...] [--quick]
 
 AirPassengers, 1, 10 and 60 drawn series of M1 monthly, 10 of its quarterly ones, 3 of NN5; the last horizon and, by
-the defaults, of the one before it, on whose like the 8 passes of `models.neural._making` were chosen. MASE by the season,
+the defaults, of the one before it, on whose like the 8 passes of `models.neural._fit` were chosen. MASE by the season,
 interval score at 80 % by the same scale (smaller is better), coverage, CPU seconds of a fit and its forecast. Needs
 DEEPFORECAST_DATA.
 """

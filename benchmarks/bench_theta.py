@@ -17,7 +17,7 @@ import numpy as np
 from beside_smoothing import HORIZON, NEEDED, SEASON, beside
 
 from deepforecast import AutoTheta
-from deepforecast.models.statistical import _theta
+from deepforecast.models.statistical import _line_smoothing
 
 MODELS = {
     "AutoTheta": AutoTheta(horizon=HORIZON, season_length=SEASON),
@@ -51,10 +51,10 @@ def losses(model: Any) -> np.ndarray:
     """Of each series, the logarithm of the sum of squared errors from the fourth of the adjusted values, over their mean."""
     learned = model.state_.learned
     panel, known = learned.history, learned.by_series
-    x = _theta._without_season(panel, known)
+    x = _line_smoothing._deseasonalize(panel, known)
     centre = np.repeat(known["centre"], panel.lengths)
     names = ("start", "alpha", "weight", "dynamic")
-    fitted, _ = _theta._kernel().filtered(x - centre, panel.indptr, *(known[name] for name in names))
+    fitted, _ = _line_smoothing._kernel().filtered(x - centre, panel.indptr, *(known[name] for name in names))
     errors, begin = np.square(x - centre - fitted), panel.indptr[:-1]
     errors[np.add.outer(begin, np.arange(3)).reshape(-1)] = 0.0
     return np.asarray(np.log(np.add.reduceat(errors, begin) * panel.lengths / np.add.reduceat(np.abs(x), begin)))

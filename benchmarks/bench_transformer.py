@@ -155,7 +155,7 @@ def each_step(network: Any) -> Said:
             state = network.start(inputs)
             for step in range(HORIZON):
                 begin = time.process_time()
-                _, state = network.step(state, rows[:, -1], inputs.ahead[:, step], step)
+                _, state = network.step(state, rows[:, -1], inputs.future_features[:, step], step)
                 least[step] = min(least[step], 1e3 * (time.process_time() - begin))
     return {"second_step": least[1], "last_step": least[-1]}
 

@@ -88,11 +88,11 @@ def work_lightgbm() -> float:
 
 def work_torch() -> float:
     """Twenty steps of an LSTM of 64 on 256 windows of 96 rows, after three others."""
-    from deepforecast.core.threads import waiting_passively
+    from deepforecast.core.threads import passive_waiting
 
     if os.environ.get("FIRST"):
         import torch
-    with waiting_passively("torch"):
+    with passive_waiting("torch"):
         import torch
     torch.manual_seed(0)
     lstm, head = torch.nn.LSTM(horizon=1, season_length=64, batch_first=True), torch.nn.Linear(64, 1)

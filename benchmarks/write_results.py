@@ -16,7 +16,7 @@ from deepforecast.benchmark.folder import suite_of_run
 from deepforecast.benchmark.rows import OURS, Row, read
 from deepforecast.benchmark.suite import Suite
 from deepforecast.benchmark.summary import fallen, over_seeds, owa, slopes, summarise
-from deepforecast.errors import many
+from deepforecast.errors import pluralize
 
 RESULTS = Path(__file__).parent / "results"
 # Of the published figures those of a model that is here too, and how near the two have to be (DLinear and NLinear: a share).
@@ -68,7 +68,7 @@ def left_out(rows: list[Row]) -> list[str]:
     if len({tuple(row.cut) for row in rows}) == 1:
         return list(rows[0].cut)
     counts = Counter(tuple(row.cut) for row in rows)
-    return [f"{many(count, 'job')} of a call of ({', '.join(cut)})" for cut, count in counts.items()]
+    return [f"{pluralize(count, 'job')} of a call of ({', '.join(cut)})" for cut, count in counts.items()]
 
 
 def leaderboard(rows: list[Row], metric: str | None, reference: str) -> list[str]:

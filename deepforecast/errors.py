@@ -30,7 +30,7 @@ class DeepForecastError(Exception):
     """Root of all errors raised on purpose. Whatever names they carry, no control character of these reaches a terminal."""
 
     def __str__(self) -> str:
-        return escaped(super().__str__())
+        return escape_control_characters(super().__str__())
 
 
 class DataError(DeepForecastError, ValueError):
@@ -73,14 +73,14 @@ class DependencyError(DeepForecastError, ImportError):
     """An optional package is needed for what was asked."""
 
 
-def missing_extra(what: str, extra: str) -> DependencyError:
+def missing_extra_error(feature: str, extra: str) -> DependencyError:
     """The error to raise where an optional package of the same name as its extra is not installed.
 
-    >>> print(missing_extra("backend='plotly'", "plotly"))
+    >>> print(missing_extra_error("backend='plotly'", "plotly"))
     backend='plotly' needs the package plotly (extra plotly), which is not installed. Run: pip install plotly
     """
     return DependencyError(
-        f"{what} needs the package {extra} (extra {extra}), which is not installed. Run: pip install {extra}"
+        f"{feature} needs the package {extra} (extra {extra}), which is not installed. Run: pip install {extra}"
     )
 
 
@@ -92,90 +92,90 @@ class TrainingWarning(UserWarning):
     """Something happened while fitting that the user should know of."""
 
 
-def not_fitted(name: str, why: str = "") -> NotFittedError:
+def not_fitted_error(name: str, reason: str = "") -> NotFittedError:
     """The error to raise before fit: scikit-learn's too, where that is loaded (or nobody can be catching its class)."""
-    kind: type[NotFittedError] = NotFittedError
+    error_class: type[NotFittedError] = NotFittedError
     sklearn = sys.modules.get("sklearn.exceptions")
     if sklearn is not None:
-        plain = {"__module__": __name__, "__reduce__": lambda error: (NotFittedError, error.args)}  # for pickle
-        kind = type("NotFittedError", (NotFittedError, sklearn.NotFittedError), plain)
-    what = f"{name} has not been fitted" + (f": {why.rstrip('.')}" if why else "")
-    return kind(f"{what}. Call fit(frame) first (again after set_params changed what a fit depends on).")
+        namespace = {"__module__": __name__, "__reduce__": lambda error: (NotFittedError, error.args)}  # for pickle
+        error_class = type("NotFittedError", (NotFittedError, sklearn.NotFittedError), namespace)
+    message = f"{name} has not been fitted" + (f": {reason.rstrip('.')}" if reason else "")
+    return error_class(f"{message}. Call fit(frame) first (again after set_params changed what a fit depends on).")
 
 
-Kept = dict[object, tuple[str, type[UserWarning]]]  # what was said, by where and of what
-_kept: ContextVar[Kept | None] = ContextVar("kept", default=None)
+CollectedWarnings = dict[object, tuple[str, type[UserWarning]]]  # what was said, by where and of what
+_collector: ContextVar[CollectedWarnings | None] = ContextVar("kept", default=None)
 _PACKAGE = str(Path(__file__).parent) + os.sep
 
 
-def say(message: str, category: type[UserWarning] = DataWarning) -> None:
-    """Warn, pointing at the caller's own line; inside `quietly()` or `keeping(...)` nothing is said."""
-    kept, speaker = _kept.get(), sys._getframe(1)
-    if kept is not None:
-        kept[speaker.f_code, speaker.f_lineno, message.partition(":")[0]] = (message, category)
+def warn(message: str, category: type[UserWarning] = DataWarning) -> None:
+    """Warn, pointing at the caller's own line; inside `suppress_warnings()` or `collect_warnings(...)` nothing is said."""
+    collected, caller = _collector.get(), sys._getframe(1)
+    if collected is not None:
+        collected[caller.f_code, caller.f_lineno, message.partition(":")[0]] = (message, category)
         return
-    message, level, frame = escaped(message), 1, sys._getframe(0)
+    message, level, frame = escape_control_characters(message), 1, sys._getframe(0)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         level, frame = level + 1, frame.f_back
     warnings.warn(message, category, stacklevel=level)
 
 
 @contextmanager
-def quietly() -> Iterator[None]:
-    """Keep `say` silent, for work that repeats what has been said or will be."""
-    with keeping({}):
+def suppress_warnings() -> Iterator[None]:
+    """Keep `warn` silent, for work that repeats what has been said or will be."""
+    with collect_warnings({}):
         yield
 
 
 @contextmanager
-def keeping(kept: Kept) -> Iterator[None]:
-    """Keep what `say` is given for later, for work done many times over: of the same thing said again only the last."""
-    token = _kept.set(kept)
+def collect_warnings(collected: CollectedWarnings) -> Iterator[None]:
+    """Keep what `warn` is given for later, for work done many times over: of the same thing said again only the last."""
+    token = _collector.set(collected)
     try:
         yield
     finally:
-        _kept.reset(token)
+        _collector.reset(token)
 
 
-def say_kept(kept: Kept) -> None:
-    """Say what was kept; inside of another `keeping(...)` it is kept there, as if it had been said in place."""
-    outer = _kept.get()
+def emit_warnings(collected: CollectedWarnings) -> None:
+    """Say what was kept; inside of another `collect_warnings(...)` it is kept there, as if it had been said in place."""
+    outer = _collector.get()
     if outer is not None:
-        outer.update(kept)
+        outer.update(collected)
         return
-    for message, category in kept.values():
-        say(message, category)
+    for message, category in collected.values():
+        warn(message, category)
 
 
-def shown(value: object, longest: int = 80) -> str:
+def format_value(value: object, max_length: int = 80) -> str:
     """`value` as it may appear in a message: escaped (no control characters reach a terminal) and cut."""
-    text = escaped((value if isinstance(value, str) else ascii(value))[: longest + 1])
-    return text if len(text) <= longest else text[: longest - 1] + "…"
+    text = escape_control_characters((value if isinstance(value, str) else ascii(value))[: max_length + 1])
+    return text if len(text) <= max_length else text[: max_length - 1] + "…"
 
 
-def escaped(text: str) -> str:
+def escape_control_characters(text: str) -> str:
     """`text` with its control characters written out."""
     return text if text.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
-def some(values: Sequence[object] | Iterable[object], count: int | None = None, most: int = 5) -> str:
+def format_list(values: Sequence[object] | Iterable[object], count: int | None = None, max_shown: int = 5) -> str:
     """The first few of `values`, and how many there are in all if not all are shown.
 
-    >>> some(["s1", "s2"])
+    >>> format_list(["s1", "s2"])
     's1, s2'
-    >>> some([f"s{i}" for i in range(9)])
+    >>> format_list([f"s{i}" for i in range(9)])
     's0, s1, s2, s3, s4 … (9 in all)'
     """
     values = list(values)
     count = len(values) if count is None else count
-    text = ", ".join(shown(value) for value in values[:most])
-    return text if count <= most else f"{text} … ({count} in all)"
+    text = ", ".join(format_value(value) for value in values[:max_shown])
+    return text if count <= max_shown else f"{text} … ({count} in all)"
 
 
-def many(count: int, what: str) -> str:
+def pluralize(count: int, noun: str) -> str:
     """So many of something.
 
-    >>> many(1, "task"), many(2000, "row")
+    >>> pluralize(1, "task"), pluralize(2000, "row")
     ('1 task', '2,000 rows')
     """
-    return f"{count:,} {what}{'s' * (count != 1)}"
+    return f"{count:,} {noun}{'s' * (count != 1)}"

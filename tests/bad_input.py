@@ -13,7 +13,7 @@ import pytest
 from deepforecast import SeasonalNaive
 from deepforecast.core import params
 from deepforecast.core.forecaster import Forecaster
-from deepforecast.core.kinds import alternatives
+from deepforecast.core.type_checks import union_members
 from deepforecast.errors import DataError, DataWarning
 from deepforecast.testing.expect import heard
 from deepforecast.testing.subject import Subject, subjects
@@ -71,13 +71,13 @@ def weekly(model: Forecaster) -> Forecaster:
     """The model with a week where it would look for a season, and so the models in it."""
     changed: dict[str, Any] = {}
     idle = {name for name, _ in model._idle()} if hasattr(model, "_idle") else set()
-    for name, one in params.declared(type(model)).items():
+    for name, one in params.declared_params(type(model)).items():
         value = getattr(model, name)
         if name in idle:
             continue
         if isinstance(value, Forecaster):
             changed[name] = weekly(value)
-        elif value == "auto" and one.at_least == 1 and int in alternatives(one.annotation):
+        elif value == "auto" and one.at_least == 1 and int in union_members(one.annotation):
             changed[name] = 7
     return model.clone(**changed)
 
@@ -85,7 +85,7 @@ def weekly(model: Forecaster) -> Forecaster:
 def undated(model: Forecaster) -> Forecaster:
     """The model, and the models in it, without features of the date: on other days these are others."""
     changed: dict[str, Any] = dict(getattr(type(model), "dateless", {}))
-    for name in params.declared(type(model)):
+    for name in params.declared_params(type(model)):
         value = getattr(model, name)
         if isinstance(value, Forecaster):
             changed[name] = undated(value)

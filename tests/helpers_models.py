@@ -10,7 +10,7 @@ import numpy as np
 from deepforecast.core.capabilities import Capabilities
 from deepforecast.core.forecast import Forecast, PointForecast
 from deepforecast.core.forecaster import Forecaster
-from deepforecast.core.state import Learned
+from deepforecast.core.state import LearnedState
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.panel import Panel
 
@@ -38,15 +38,15 @@ class FutureRegression(Forecaster):
 
     capabilities = Capabilities(future=True, categorical=True, missing=True, local=True)
 
-    def _fit(self, panel: Panel, monitor: Any) -> Learned:
+    def _fit(self, panel: Panel, monitor: Any) -> LearnedState:
         x = design(panel.covariates)
         rows = [slice(a, b) for a, b in zip(panel.indptr[:-1], panel.indptr[1:], strict=True)]
-        return Learned({"weights": np.stack([least_squares(x[row], panel.y[row]) for row in rows])})
+        return LearnedState({"weights": np.stack([least_squares(x[row], panel.y[row]) for row in rows])})
 
-    def _advance(self, learned: Learned, panel: Panel, fresh: bool) -> Learned:
+    def _advance(self, learned: LearnedState, panel: Panel, fresh: bool) -> LearnedState:
         return learned
 
-    def _forecast(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> Forecast:
+    def _forecast(self, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> Forecast:
         x = design(future)
         weights = learned["weights"]
         return PointForecast(weights[:, :1] + np.einsum("nsf,nf->ns", x, weights[:, 1:]), self.name)
@@ -57,24 +57,24 @@ class PooledRegression(Forecaster):
 
     capabilities = Capabilities(future=True, past=True, static=True, categorical=True, missing=True, local=False)
 
-    def _fit(self, panel: Panel, monitor: Any) -> Learned:
+    def _fit(self, panel: Panel, monitor: Any) -> LearnedState:
         rows = np.repeat(np.arange(len(panel)), panel.lengths)
         static = {name: one.take(rows) for name, one in panel.static.items()}
         past = {name: panel.covariates[name] for name in panel.series.columns.past}
         future = {name: panel.covariates[name] for name in panel.series.columns.future}
         weights = least_squares(design({**future, **past, **static}), panel.y)
-        return Learned({"fixed": self._fixed(panel, past)}, {"weights": weights})
+        return LearnedState({"fixed": self._fixed(panel, past)}, {"weights": weights})
 
     def _fixed(self, panel: Panel, past: Mapping[str, Covariate]) -> np.ndarray:
         last = {name: one.take(panel.indptr[1:] - 1) for name, one in past.items()}
         fixed = {**last, **panel.static}
         return design(fixed) if fixed else np.zeros((len(panel), 0))
 
-    def _advance(self, learned: Learned, panel: Panel, fresh: bool) -> Learned:
+    def _advance(self, learned: LearnedState, panel: Panel, fresh: bool) -> LearnedState:
         past = {name: panel.covariates[name] for name in panel.series.columns.past}
-        return Learned({"fixed": self._fixed(panel, past)}, learned.shared)
+        return LearnedState({"fixed": self._fixed(panel, past)}, learned.shared)
 
-    def _forecast(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> Forecast:
+    def _forecast(self, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> Forecast:
         fixed = np.repeat(learned["fixed"][:, None, :], steps, axis=1)
         x = np.concatenate([design(future), fixed], axis=-1) if future else fixed
         return PointForecast(learned["weights"][0] + x @ learned["weights"][1:], self.name)

@@ -21,6 +21,6 @@ def opened(monkeypatch: pytest.MonkeyPatch, later: float = 0.0) -> Screen:
     """Make standard error a terminal, with bars after `later` seconds; in the test itself, for pytest sets it anew before."""
     screen = Screen()
     monkeypatch.setattr(sys, "stderr", screen)
-    monkeypatch.setattr(progress, "LATER", later)
-    monkeypatch.setattr(progress, "BEAT", 0.05)
+    monkeypatch.setattr(progress, "BAR_DELAY", later)
+    monkeypatch.setattr(progress, "REDRAW_SECONDS", 0.05)
     return screen

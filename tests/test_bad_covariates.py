@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from deepforecast.data.leaks import leak
 from deepforecast.data.panel import Panel
+from deepforecast.data.target_leakage import leaking_columns
 from deepforecast.errors import DataError
 from deepforecast.testing.expect import heard
 from deepforecast.testing.subject import Subject
@@ -137,7 +137,7 @@ def test_constant_covariate() -> None:
     model = FutureRegression(horizon=5).fit(frame, columns={"future": "promo"})
     found = model.predict(future=model.future_frame().assign(promo=1.0))
     np.testing.assert_allclose(found.FutureRegression, frame.groupby("unique_id").y.mean().repeat(5), rtol=1e-9)
-    assert leak(Panel.from_frame(frame, columns={"future": "promo"})) == []
+    assert leaking_columns(Panel.from_frame(frame, columns={"future": "promo"})) == []
 
 
 def test_covariate_that_leaks_the_target() -> None:
@@ -146,7 +146,7 @@ def test_covariate_that_leaks_the_target() -> None:
     frame["itself"] = 3 - 2 * frame.y
     frame["honest"] = np.random.default_rng(1).normal(size=len(frame))
     columns = {"future": ["ahead", "honest", "itself"]}
-    assert leak(Panel.from_frame(frame, columns=columns)) == ["ahead", "itself"]
+    assert leaking_columns(Panel.from_frame(frame, columns=columns)) == ["ahead", "itself"]
     with heard() as said:
         FutureRegression(horizon=5).set_params(missing="ffill").fit(frame, columns=columns)
     assert len(said) == 1

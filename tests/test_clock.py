@@ -84,7 +84,7 @@ def test_clock_set_back_during_a_comparison() -> None:
 
 @pytest.mark.usefixtures("backwards")
 def test_progress_bar_with_a_clock_set_back(capsys: pytest.CaptureFixture[str]) -> None:
-    assert map_chunks(lambda part: part.start, 20, workers=2, cost=1.0, progress=True) == list(range(20))
+    assert map_chunks(lambda part: part.start, 20, n_jobs=2, cost=1.0, progress=True) == list(range(20))
     assert "20/20" in capsys.readouterr().err
 
 

@@ -6,7 +6,18 @@ import warnings
 import pytest
 
 from deepforecast import errors
-from deepforecast.errors import DataError, DataWarning, TrainingWarning, escaped, keeping, quietly, say, say_kept, shown, some
+from deepforecast.errors import (
+    DataError,
+    DataWarning,
+    TrainingWarning,
+    collect_warnings,
+    emit_warnings,
+    escape_control_characters,
+    format_list,
+    format_value,
+    suppress_warnings,
+    warn,
+)
 
 ANSI = "\x1b[2J\x1b]0;owned\x07\r\n\u202e"
 BUILTINS = {
@@ -33,16 +44,16 @@ def test_control_characters_in_messages_are_escaped(name: str) -> None:
 
 
 def test_what_is_shown_of_a_value() -> None:
-    assert shown("日本\n\x1b") == r"日本\n\x1b"
-    assert shown(["\x1b", "日"]) == r"['\x1b', '\u65e5']"
-    assert shown("a" * 200) == "a" * 79 + "…"
-    assert len(shown(list(range(10**6)))) == 80
-    assert escaped("a b") == "a b"
-    assert some(range(7), most=2) == "0, 1 … (7 in all)"
+    assert format_value("日本\n\x1b") == r"日本\n\x1b"
+    assert format_value(["\x1b", "日"]) == r"['\x1b', '\u65e5']"
+    assert format_value("a" * 200) == "a" * 79 + "…"
+    assert len(format_value(list(range(10**6)))) == 80
+    assert escape_control_characters("a b") == "a b"
+    assert format_list(range(7), max_shown=2) == "0, 1 … (7 in all)"
 
 
 def speak(message: str) -> None:
-    say(message)
+    warn(message)
 
 
 def test_a_warning_points_at_the_line_outside_of_the_package() -> None:
@@ -55,9 +66,9 @@ def test_a_warning_points_at_the_line_outside_of_the_package() -> None:
 def test_nothing_is_said_quietly() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        with quietly():
+        with suppress_warnings():
             speak("no")
-            with quietly():
+            with suppress_warnings():
                 speak("no")
             speak("no")
     with pytest.warns(DataWarning, match="yes"):
@@ -65,33 +76,33 @@ def test_nothing_is_said_quietly() -> None:
 
 
 def test_what_is_kept_is_said_once_of_each_thing_and_the_last_time() -> None:
-    kept: errors.Kept = {}
+    kept: errors.CollectedWarnings = {}
     for window in range(3):
-        with keeping(kept):
+        with collect_warnings(kept):
             speak(f"Column a: {window}")
             speak(f"Column b: {window}")
-            say(f"Training: {window}", TrainingWarning)
+            warn(f"Training: {window}", TrainingWarning)
     with pytest.warns((DataWarning, TrainingWarning)) as said:
-        say_kept(kept)
+        emit_warnings(kept)
     assert [(str(one.message), one.category) for one in said] == [
         ("Column a: 2", DataWarning), ("Column b: 2", DataWarning), ("Training: 2", TrainingWarning),
     ]  # fmt: skip
 
 
 def test_what_is_kept_and_said_while_another_keeps_is_the_same_thing() -> None:
-    kept: errors.Kept = {}
+    kept: errors.CollectedWarnings = {}
     for window in range(4):
-        inner: errors.Kept = {}
-        with keeping(kept):
-            with keeping(inner if window % 2 else kept):
+        inner: errors.CollectedWarnings = {}
+        with collect_warnings(kept):
+            with collect_warnings(inner if window % 2 else kept):
                 speak(f"Column a: {window}")
-            say_kept(inner)
+            emit_warnings(inner)
     assert [message for message, _ in kept.values()] == ["Column a: 3"]
 
 
 def test_keeping_ends_with_its_block_whatever_happens_in_it() -> None:
     def fails() -> None:
-        with keeping({}):
+        with collect_warnings({}):
             raise DataError("in the middle")
 
     with pytest.raises(DataError):

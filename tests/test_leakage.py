@@ -176,7 +176,7 @@ def test_decoder_steps_do_not_see_later_targets(kind: type[Forecaster], told: di
     inputs = Inputs(rows, torch.ones_like(rows), *(rows.new_zeros(4, *shape) for shape in ((14, 0), (H, 0), (0,))))
     for step in range(H):
         before = torch.zeros(4, H).requires_grad_()
-        model.network_.body.teach(inputs, before)[:, step].sum().backward()
+        model.network_.body.forward_teacher_forced(inputs, before)[:, step].sum().backward()
         assert (before.grad[:, step + 1 :] == 0).all()
         assert (before.grad[:, : step + 1] != 0).any()
     if kind is Transformer:

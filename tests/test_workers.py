@@ -14,7 +14,7 @@ from joblib import parallel_config
 
 from deepforecast import BacktestOptions, Conformal, Drift, Forecaster, Naive, SeasonalNaive, compare, cross_validate
 from deepforecast.core.parallel import map_chunks
-from deepforecast.core.threads import limited
+from deepforecast.core.threads import limit_threads
 from deepforecast.testing.subject import Subject
 from tests.bad_input import ALL, KINDS, LOCAL, made
 from tests.frames import P, converted, plain, same
@@ -42,7 +42,7 @@ def test_forecasts_are_the_same_on_any_number_of_workers(subject: Subject) -> No
         return model.clone().fit(own).predict(level=levels(model))
 
     for workers in (1, 2, 4):
-        found = pd.concat(map_chunks(work, len(ids), workers=workers, cost=0.5), ignore_index=True)
+        found = pd.concat(map_chunks(work, len(ids), n_jobs=workers, cost=0.5), ignore_index=True)
         assert len(found) == len(ids) * H
         same(found, wanted)
 
@@ -88,7 +88,7 @@ def test_number_of_library_threads_changes_nothing(subject: Subject) -> None:
     model, frame = made(subject), noisy()
     found = []
     for number in (1, 2, 4):
-        with limited(number):
+        with limit_threads(number):
             found.append(model.clone().fit(frame).predict(level=levels(model)))
     for one in found[1:]:
         if model.capabilities.local:

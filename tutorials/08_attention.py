@@ -22,7 +22,7 @@ import torch
 
 from deepforecast import SeasonalNaive, Seq2Seq, Transformer, compare, datasets
 from deepforecast.evaluation.faithfulness import faithfulness
-from deepforecast.nn.attention import attend, hardened, masked_softmax
+from deepforecast.nn.attention import attend, harden_weights, masked_softmax
 from deepforecast.nn.multihead import CrossAttention
 from deepforecast.nn.scores import SCORES, Score, additive, cosine, dot, gaussian, general, location, scaled_dot, score
 from deepforecast.plotting import plot_attention
@@ -391,7 +391,7 @@ class Looking(torch.nn.Module):
     def forward(self, y: torch.Tensor, kept: list[torch.Tensor] | None = None) -> torch.Tensor:
         value, place = self.rows(y[..., None]), waves[:ROWS].expand(len(y), -1, -1)
         heads = [one.unflatten(-1, (self.n_heads, -1)).transpose(1, 2) for one in (self.keys(place), value)]
-        found: torch.Tensor = self.out(self.cross(waves[ROWS:].expand(len(y), -1, -1), *heads, kept=kept))[..., 0]
+        found: torch.Tensor = self.out(self.cross(waves[ROWS:].expand(len(y), -1, -1), *heads, attention_maps=kept))[..., 0]
         return found
 
 
@@ -518,7 +518,7 @@ assert SHORT or tried["most"].item() > tried["random"].item()
 # ## Exercises
 #
 # 1. Mean pooling and max pooling are attention with scores that nobody learned. Which scores? Check with `masked_softmax`
-#    and `hardened`.
+#    and `harden_weights`.
 # 2. TF-IDF is attention with a static score. Write the weights of a word in a text as a softmax. What is the query?
 # 3. Add a score of your own: $-\lVert q - k \rVert_1$. Does it find the answer of the task above?
 # 4. Divide the scores of the task by a **temperature** of 0.1, 1 and 10. What happens to the weights, and what in the
@@ -534,7 +534,7 @@ assert SHORT or tried["most"].item() > tried["random"].item()
 # %%
 rows = torch.tensor([[[1.0, 3.0, 2.0, 7.0, 0.0]]])  # scores and values (1, 1, 5)
 mean_pool = masked_softmax(torch.zeros_like(rows)) @ rows.transpose(1, 2)
-max_pool = hardened(masked_softmax(rows)) @ rows.transpose(1, 2)
+max_pool = harden_weights(masked_softmax(rows)) @ rows.transpose(1, 2)
 soft_pool = masked_softmax(rows) @ rows.transpose(1, 2)
 print(f"mean {float(mean_pool):.2f}, max {float(max_pool):.2f}, soft {float(soft_pool):.2f}")
 np.testing.assert_allclose(float(mean_pool), rows.mean())
@@ -588,7 +588,7 @@ del SCORES["manhattan"]
 dots = torch.from_numpy(by_hand["dot"])
 for temperature in (0.1, 1.0, 10.0):
     print(f"temperature {temperature:4.1f}", masked_softmax(dots / temperature).numpy().round(2))
-np.testing.assert_allclose(masked_softmax(dots / 1e-3), hardened(masked_softmax(dots)), atol=1e-6)
+np.testing.assert_allclose(masked_softmax(dots / 1e-3), harden_weights(masked_softmax(dots)), atol=1e-6)
 np.testing.assert_allclose(masked_softmax(dots / 1e6), np.full(5, 1 / 5), atol=1e-5)
 
 # %% [markdown]

@@ -22,10 +22,10 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from deepforecast import SeasonalNaive, Transformer, compare, datasets, plot
-from deepforecast.nn.multihead import Look, Memory, SelfAttention
+from deepforecast.nn.multihead import AttentionMask, KeyValueProjection, SelfAttention
 from deepforecast.nn.normalization import normalization
-from deepforecast.nn.positions import waves
-from deepforecast.nn.transformer import At, Decoder, Encoder, LayerOptions
+from deepforecast.nn.positions import sinusoidal_encoding
+from deepforecast.nn.transformer import Decoder, DecodingPosition, Encoder, LayerOptions
 
 SHORT = os.environ.get("DEEPFORECAST_SHORT") == "1"  # a quick run, as in the tests: less training
 
@@ -51,7 +51,7 @@ t = np.arange(60)
 speed = 10000.0 ** (-2 * np.arange(WIDTH // 2) / WIDTH)
 p = np.zeros((60, WIDTH))
 p[:, 0::2], p[:, 1::2] = np.sin(t[:, None] * speed), np.cos(t[:, None] * speed)
-np.testing.assert_allclose(p, waves(torch.from_numpy(t).double(), WIDTH).numpy(), atol=1e-12)
+np.testing.assert_allclose(p, sinusoidal_encoding(torch.from_numpy(t).double(), WIDTH).numpy(), atol=1e-12)
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 3), layout="constrained")
 left.imshow(p.T, cmap="RdBu", aspect="auto", interpolation="nearest")
@@ -113,10 +113,10 @@ print("heads by hand are the library's; shuffled rows give shuffled results")
 later = torch.ones(STEPS, STEPS, dtype=torch.bool).triu(1)
 steps = torch.randn(3, STEPS, WIDTH, generator=drawn)
 kept = []
-equal(among_themselves(part, steps, later), part(steps, Look(causal=True), kept))
+equal(among_themselves(part, steps, later), part(steps, AttentionMask(causal=True), kept))
 
 told = steps.clone().requires_grad_()
-part(told, Look(causal=True))[:, 2].sum().backward()
+part(told, AttentionMask(causal=True))[:, 2].sum().backward()
 moved = told.grad.abs().sum((0, 2))
 print("what moves the third step:", (moved > 0).int().tolist())
 assert (moved[3:] == 0).all()
@@ -166,7 +166,7 @@ assert (batch_norm(beside)[0] - batch_norm(rows)[0]).abs().max() > 1
 def pushes(order, depth=12):
     with torch.random.fork_rng():
         torch.manual_seed(0)
-        stack = Encoder(LayerOptions(WIDTH, HEADS, 4 * WIDTH, order=order), depth)
+        stack = Encoder(LayerOptions(WIDTH, HEADS, 4 * WIDTH, norm_order=order), depth)
     many = torch.randn(16, 20, WIDTH, generator=torch.Generator().manual_seed(1))
     (stack(many) * torch.randn(many.shape, generator=torch.Generator().manual_seed(2))).sum().backward()
     return [float(layer.feedforward.out.weight.grad.norm()) for layer in stack.layers]
@@ -220,14 +220,14 @@ def my_decoder(decoder, x, keys_and_values, hidden):
 
 with torch.random.fork_rng():
     torch.manual_seed(0)
-    options = LayerOptions(WIDTH, HEADS, 4 * WIDTH, activation="relu", order="pre")
-    encoder, decoder, memory = Encoder(options, LAYERS), Decoder(options, LAYERS), Memory(WIDTH, HEADS, LAYERS)
+    options = LayerOptions(WIDTH, HEADS, 4 * WIDTH, activation="relu", norm_order="pre")
+    encoder, decoder, memory = Encoder(options, LAYERS), Decoder(options, LAYERS), KeyValueProjection(WIDTH, HEADS, LAYERS)
 
 encoded = my_encoder(encoder, rows)
 equal(encoded, encoder(rows))
-keys_and_values = memory.into(encoded).chunk(2 * LAYERS, dim=-1)  # of all layers in one product
+keys_and_values = memory.in_proj(encoded).chunk(2 * LAYERS, dim=-1)  # of all layers in one product
 mine = my_decoder(decoder, steps, keys_and_values, later)
-equal(mine, decoder(steps, memory(encoder(rows)), (Look(causal=True), Look())))
+equal(mine, decoder(steps, memory(encoder(rows)), (AttentionMask(causal=True), AttentionMask())))
 print("20 lines by hand are the library's encoder and decoder (which a test holds to torch.nn.Transformer)")
 
 # %% [markdown]
@@ -247,10 +247,10 @@ with torch.no_grad():
     caches = [rows.new_empty(3, 2, HEADS, 0, WIDTH // HEADS)] * LAYERS
     for number in range(STEPS_LONG):
         with FlopCounterMode(display=False) as counted:
-            whole = decoder(steps[:, : number + 1], read, (Look(causal=True), Look()))[:, -1]
+            whole = decoder(steps[:, : number + 1], read, (AttentionMask(causal=True), AttentionMask()))[:, -1]
         anew.append(counted.get_total_flops())
         with FlopCounterMode(display=False) as counted:
-            one, caches = decoder.step(steps[:, number], caches, read, At(number, STEPS_LONG), (Look(), Look()))
+            one, caches = decoder.step(steps[:, number], caches, read, DecodingPosition(number, STEPS_LONG), (AttentionMask(), AttentionMask()))
         with_cache.append(counted.get_total_flops())
         equal(one, whole)
 
@@ -422,8 +422,8 @@ plot(sea, tested, models=["1 row a token", "SeasonalNaive"], level=80, max_histo
 
 # %%
 with torch.no_grad():
-    straight = decoder(steps, memory(encoder(rows)), (Look(causal=True), Look()))
-    turned = decoder(steps, memory(encoder(rows[:, shuffled])), (Look(causal=True), Look()))
+    straight = decoder(steps, memory(encoder(rows)), (AttentionMask(causal=True), AttentionMask()))
+    turned = decoder(steps, memory(encoder(rows[:, shuffled])), (AttentionMask(causal=True), AttentionMask()))
 equal(turned, straight)
 
 # %% [markdown]
@@ -434,9 +434,9 @@ equal(turned, straight)
 # %%
 single = SelfAttention(WIDTH, 1)
 with torch.no_grad():
-    single.into.weight.copy_(torch.eye(WIDTH).repeat(3, 1))
-    single.out.weight.copy_(torch.eye(WIDTH))
-    single.out.bias.zero_()
+    single.in_proj.weight.copy_(torch.eye(WIDTH).repeat(3, 1))
+    single.out_proj.weight.copy_(torch.eye(WIDTH))
+    single.out_proj.bias.zero_()
     equal((rows @ rows.transpose(1, 2) / np.sqrt(WIDTH)).softmax(-1) @ rows, single(rows))
 
 # %% [markdown]

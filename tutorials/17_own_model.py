@@ -36,9 +36,9 @@ from deepforecast import (
     tune,
 )
 from deepforecast.core.forecast import NormalForecast
-from deepforecast.core.state import Learned
+from deepforecast.core.state import LearnedState
 from deepforecast.models.neural.mlp import MLP
-from deepforecast.nn.body import Direct
+from deepforecast.nn.body import DirectBody
 
 SHORT = os.environ.get("DEEPFORECAST_SHORT") == "1"  # a quick run, as in the tests: less training
 STEPS = 30 if SHORT else 300
@@ -59,7 +59,7 @@ STEPS = 30 if SHORT else 300
 # - **parameters**, each declared once by `param` with its default, its range and a few words of help. The constructor, its
 #   checks, `repr`, saving, the command line and the search of `tune` follow from that.
 # - **capabilities**: what it can do. Here: positive values only, scale carries over, each series apart, an own distribution.
-# - `_fit(panel, monitor)` learns and returns `Learned`: arrays, one row a series. The **panel** holds the values of all
+# - `_fit(panel, monitor)` learns and returns `LearnedState`: arrays, one row a series. The **panel** holds the values of all
 #   series one after the other in `y`; series $i$ is `y[indptr[i]:indptr[i + 1]]`.
 # - `_advance(learned, panel, fresh)` brings what was learned to the end of other rows: whole histories if `fresh`, else rows
 #   that follow. Parameters stay.
@@ -75,7 +75,7 @@ class GrowingSeason(Forecaster):
 
     capabilities = Capabilities(local=True, scale_equivariant=True, domain="positive", distribution="analytic")
 
-    def _needs(self, panel):
+    def _min_observations(self, panel):
         return 3 * self.season
 
     def _fit(self, panel, monitor):
@@ -83,14 +83,14 @@ class GrowingSeason(Forecaster):
         rows = [panel.y[begin:end] for begin, end in zip(panel.indptr[:-1], panel.indptr[1:], strict=True)]
         years = np.stack([y[-2 * m :] for y in rows])
         spread = [np.std(np.log(y[m:] / y[:-m])) for y in rows]  # of the growth over a year, in shares
-        return Learned({"years": years, "spread": np.array(spread)})
+        return LearnedState({"years": years, "spread": np.array(spread)})
 
     def _advance(self, learned, panel, fresh):
         m, years = self.season, learned["years"].copy()
         for i, (begin, end) in enumerate(zip(panel.indptr[:-1], panel.indptr[1:], strict=True)):
             y = panel.y[begin:end]
             years[i] = (y if fresh else np.append(years[i], y))[-2 * m :]
-        return Learned({"years": years, "spread": learned["spread"]})
+        return LearnedState({"years": years, "spread": learned["spread"]})
 
     def _forecast(self, learned, steps, future):
         m, years = self.season, learned["years"]
@@ -198,7 +198,7 @@ assert broken.of("failed")
 # $$\hat y_{h} = \sum_{j} a_{hj} \, x_j, \qquad a_h = \operatorname{softmax}(s_h).$$
 
 # %%
-class AverageBody(Direct):
+class AverageBody(DirectBody):
     """For each step ahead a softmax over the window."""
 
     def __init__(self, sizes):
@@ -250,7 +250,7 @@ plot(elnino, average.predict(), max_history=60)
 #
 # ## Exercises
 #
-# 1. Write `LastWeekday`: the mean of the last $k$ values of the same place in the season. Which `Learned` array does it need?
+# 1. Write `LastWeekday`: the mean of the last $k$ values of the same place in the season. Which `LearnedState` array does it need?
 # 2. Add `explain` to `GrowingSeason`. Which hook, and what must the parts add up to?
 # 3. Break `_advance`: forget the rows that follow. Which rule notices?
 
@@ -268,18 +268,18 @@ class LastPlaces(Forecaster):
 
     capabilities = Capabilities(local=True, scale_equivariant=True, shift_equivariant=True)
 
-    def _needs(self, panel):
+    def _min_observations(self, panel):
         return self.season * self.turns
 
     def _fit(self, panel, monitor):
         ends = panel.indptr[1:]
-        return Learned({"last": np.stack([panel.y[end - self.season * self.turns : end] for end in ends])})
+        return LearnedState({"last": np.stack([panel.y[end - self.season * self.turns : end] for end in ends])})
 
     def _advance(self, learned, panel, fresh):
         size, last = self.season * self.turns, learned["last"].copy()
         for i, (begin, end) in enumerate(zip(panel.indptr[:-1], panel.indptr[1:], strict=True)):
             last[i] = (panel.y[begin:end] if fresh else np.append(last[i], panel.y[begin:end]))[-size:]
-        return Learned({"last": last})
+        return LearnedState({"last": last})
 
     def _forecast(self, learned, steps, future):
         from deepforecast.core.forecast import PointForecast

@@ -16,9 +16,9 @@ from deepforecast.benchmark.data import Prepared, arranged, limited, rows_of
 from deepforecast.benchmark.job import build, season_told
 from deepforecast.benchmark.suite import Entry, Suite, Task
 from deepforecast.core.forecaster import Forecaster
-from deepforecast.core.progress import counting
+from deepforecast.core.progress import progress_bar
 from deepforecast.data.frames import Floats
-from deepforecast.errors import shown
+from deepforecast.errors import format_value
 from deepforecast.evaluation.compare import Run, run, told
 from deepforecast.evaluation.cross_validation import Rows
 
@@ -46,7 +46,7 @@ class Finding:
 def audit(suite: Suite, *, windows: int = WINDOWS, series: int = SERIES, progress: Progress = None) -> list[Finding]:
     """Audit every model of a suite on every task, cut to a few series and the last windows."""
     found = []
-    with counting(sum(len(_ours(suite, task)) for task in suite.tasks), "audits", progress) as tick:
+    with progress_bar(sum(len(_ours(suite, task)) for task in suite.tasks), "audits", progress) as tick:
         for task in suite.tasks:
             short = shortened(task, windows, series)
             frame = rows_of(short)
@@ -140,7 +140,7 @@ def _compared(finding: Finding, wanted: Run, found: Run, own: Any, window: int) 
             furthest = max(furthest, float(np.nanmax(np.abs(one - other)[~same], initial=0.0)))
     if not moved.any():
         return replace(finding, rows=finding.rows + len(moved))
-    words = f"window {window + 1}: {int(moved.sum())} of {len(moved)} forecasts moved, by up to {shown(f'{furthest:.3g}')}"
+    words = f"window {window + 1}: {int(moved.sum())} of {len(moved)} forecasts moved, by up to {format_value(f'{furthest:.3g}')}"
     return replace(
         finding, verdict="leak", window=window + 1, moved=int(moved.sum()), rows=len(moved), furthest=furthest, told=words
     )

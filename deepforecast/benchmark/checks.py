@@ -11,9 +11,9 @@ from deepforecast import datasets
 from deepforecast.benchmark.data import horizon_of, window_count
 from deepforecast.benchmark.suite import Entry, Suite, Task, entries, is_model
 from deepforecast.core import registry
-from deepforecast.core.params import declared
-from deepforecast.data.whole import whole_number
-from deepforecast.errors import DeepForecastError, ParameterError, many, shown, some
+from deepforecast.core.params import declared_params
+from deepforecast.data.integers import validate_integer
+from deepforecast.errors import DeepForecastError, ParameterError, format_list, format_value, pluralize
 from deepforecast.evaluation.metrics import get
 
 OUTSIDE = {
@@ -29,7 +29,7 @@ def refuse_unknown(suite: Suite, where: str) -> None:
     refuse_files(own, where)
     _refuse_model(suite.reference, f"{where}: reference", {entry.name for entry in own})
     for task in suite.tasks:
-        told = f"{where}: {shown(task.name)}"
+        told = f"{where}: {format_value(task.name)}"
         _refuse_files_of(task.parameters, told)
         try:
             _known_data(task)
@@ -54,7 +54,7 @@ def refuse_unknown_models(models: Iterable[Entry], where: str) -> None:
 def refuse_files(models: Iterable[Entry], where: str) -> None:
     """Refuse parameters by which a model, one within it or a peer's would write files of its own."""
     for entry in models:
-        _refuse_files_of(entry.parameters, f"{where}: {shown(entry.name)}")
+        _refuse_files_of(entry.parameters, f"{where}: {format_value(entry.name)}")
 
 
 def _refuse_files_of(parameters: Mapping[str, Any], where: str) -> None:
@@ -73,7 +73,7 @@ def refuse_idle_parameters(suite: Suite) -> None:
     """Refuse what a task tells all its models and none of them declares. Imports the models."""
     for task in suite.tasks:
         try:
-            known = {name for entry in suite.entries(task) if not entry.peer for name in declared(registry.get(entry.model))}
+            known = {name for entry in suite.entries(task) if not entry.peer for name in declared_params(registry.get(entry.model))}
         except DeepForecastError:  # a model that cannot be imported: its jobs will tell
             continue
         idle = [name for name in task.parameters if name not in known]
@@ -99,8 +99,8 @@ def _near(name: str, known: Iterable[str]) -> str:
     """A name nobody has, and those that look like it."""
     by_lower = {one.lower(): one for one in known}
     near = [by_lower[one] for one in difflib.get_close_matches(name.lower(), by_lower, n=3, cutoff=0.5)]
-    hint = f"; did you mean {' or '.join(near)}?" if near else f". There is {some(sorted(known), most=100)}."
-    return shown(name) + hint
+    hint = f"; did you mean {' or '.join(near)}?" if near else f". There is {format_list(sorted(known), max_shown=100)}."
+    return format_value(name) + hint
 
 
 def _known_data(task: Task) -> None:
@@ -125,13 +125,13 @@ def _refuse_too_long(task: Task) -> None:
     needed = horizon + (count - 1) * (task.windows.step or horizon) + learned
     if task.generate is not None:
         usual = inspect.signature(datasets.generate).parameters["length"].default
-        most = whole_number(task.generate.get("length", usual), "generate: length")
+        most = validate_integer(task.generate.get("length", usual), "generate: length")
     else:
         card = datasets.card(task.dataset)
         most = card.rows - card.series + 1
     most = most if task.part is None or task.part.last is None else min(most, task.part.last)
     if needed > most:
         raise ParameterError(
-            f"{many(count, 'window')} of horizon {horizon} and {many(learned, 'row')} to learn from are {many(needed, 'row')}, "
+            f"{pluralize(count, 'window')} of horizon {horizon} and {pluralize(learned, 'row')} to learn from are {pluralize(needed, 'row')}, "
             f"and no series has more than {most:,}. Give a shorter horizon{' or fewer windows' if count > 1 else ''}."
         )

@@ -10,8 +10,8 @@ from typing import Any
 from deepforecast.benchmark.checks import entries_of, refuse_files, refuse_unknown_models
 from deepforecast.benchmark.data import limited, window_count
 from deepforecast.benchmark.suite import Entry, Suite, Task, entries
-from deepforecast.data.whole import whole_number
-from deepforecast.errors import ParameterError, shown, some
+from deepforecast.data.integers import validate_integer
+from deepforecast.errors import ParameterError, format_list, format_value
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,12 +33,12 @@ class Cut:
         for name in ("models", "peers", "tasks", "seeds"):
             given = getattr(self, name)
             if given is not None and (isinstance(given, str) or not list(given)):
-                raise ParameterError(f"{name} is a list with at least one of them; got {shown(given)}.")
+                raise ParameterError(f"{name} is a list with at least one of them; got {format_value(given)}.")
         for name in ("series", "windows"):
             if getattr(self, name) is not None:
-                whole_number(getattr(self, name), name)
+                validate_integer(getattr(self, name), name)
         if self.time_limit is not None and not self.time_limit > 0:
-            raise ParameterError(f"time_limit is a number of seconds above 0; got {shown(self.time_limit)}.")
+            raise ParameterError(f"time_limit is a number of seconds above 0; got {format_value(self.time_limit)}.")
 
 
 WHOLE = Cut()
@@ -58,7 +58,7 @@ def adjusted(suite: Suite, cut: Cut) -> Suite:
         said.append(f"tasks {', '.join(cut.tasks)} alone")
     if cut.seeds is not None and tuple(cut.seeds) != suite.seeds:
         said.append(f"seeds {', '.join(map(str, cut.seeds))} of {', '.join(map(str, suite.seeds))}")
-        suite = replace(suite, seeds=tuple(whole_number(one, "a seed", least=0) for one in cut.seeds))
+        suite = replace(suite, seeds=tuple(validate_integer(one, "a seed", minimum=0) for one in cut.seeds))
     tasks = []
     for task in suite.tasks:
         short, words = limited(task, cut.series)
@@ -92,8 +92,8 @@ def _of_peers(suite: Suite, names: Sequence[str]) -> tuple[Suite, str]:
     known = {one.peer for one in every.values()} | set(every)
     unknown = [name for name in names if name not in known]
     if unknown:
-        there = some(sorted(known), most=30) or "none"
-        raise ParameterError(f"Suite {suite.suite} has the peers {there}; got {some(unknown)}.")
+        there = format_list(sorted(known), max_shown=30) or "none"
+        raise ParameterError(f"Suite {suite.suite} has the peers {there}; got {format_list(unknown)}.")
 
     def kept(own: Sequence[Entry]) -> tuple[Entry, ...]:
         return tuple(one for one in own if one.name in names or one.peer in names)
@@ -106,8 +106,8 @@ def _of_peers(suite: Suite, names: Sequence[str]) -> tuple[Suite, str]:
 def _of_tasks(suite: Suite, patterns: Sequence[str]) -> Suite:
     for pattern in patterns:
         if not any(fnmatchcase(task.name, pattern) for task in suite.tasks):
-            there = some([task.name for task in suite.tasks], most=30)
-            raise ParameterError(f"No task of suite {suite.suite} fits {shown(pattern)}. There is {there}.")
+            there = format_list([task.name for task in suite.tasks], max_shown=30)
+            raise ParameterError(f"No task of suite {suite.suite} fits {format_value(pattern)}. There is {there}.")
     return replace(suite, tasks=tuple(task for task in suite.tasks if any(fnmatchcase(task.name, one) for one in patterns)))
 
 

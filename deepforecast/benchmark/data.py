@@ -10,10 +10,10 @@ import numpy as np
 
 from deepforecast import datasets
 from deepforecast.benchmark.suite import METRICS, Scaling, Slice, Task
-from deepforecast.data.cutoffs import Plan
-from deepforecast.data.cutoffs import windows as windows_of
 from deepforecast.data.panel import Panel
-from deepforecast.errors import DataError, ParameterError, some
+from deepforecast.data.splits import BacktestPlan
+from deepforecast.data.splits import backtest_windows as windows_of
+from deepforecast.errors import DataError, ParameterError, format_list
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,7 +28,7 @@ class Prepared:
     task: Task
     history: pd.DataFrame
     panel: Panel
-    plan: Plan
+    plan: BacktestPlan
     season: int | None
     levels: tuple[float, ...]
     metrics: tuple[str, ...]
@@ -80,7 +80,7 @@ def arranged(task: Task, frame: pd.DataFrame) -> Prepared:
         frame = scaled(frame, task.scaling, horizon + (count - 1) * step, task.name)
     freq = card.frequency if card else task.generate.get("freq", "D") if task.generate else None
     panel = Panel.from_frame(frame, freq=freq, columns={"id": "unique_id", "time": "ds", "target": "y", **roles})
-    plan = Plan(horizon, count, step, size=windows.size, whole=bool(roles["future"]))
+    plan = BacktestPlan(horizon, count, step, train_size=windows.size, full_windows=bool(roles["future"]))
     try:
         windows_of(panel, plan)
     except ParameterError as error:  # no model could do it: said here, of the task
@@ -112,7 +112,7 @@ def sliced(frame: pd.DataFrame, part: Slice, name: str) -> pd.DataFrame:
     if part.ids:
         wanted = [one for one in part.ids if one in set(ids)]
         if len(wanted) < len(part.ids):
-            lacking = some([one for one in part.ids if one not in wanted])
+            lacking = format_list([one for one in part.ids if one not in wanted])
             raise ParameterError(f"{name}: slice.ids are ids of its series; there is no {lacking}.")
         ids = ids[ids.isin(wanted)]
     if part.series is not None and part.series < len(ids):
@@ -179,7 +179,7 @@ def _roles(task: Task) -> dict[str, tuple[str, ...]]:
     if isinstance(task.columns, Mapping):
         unknown = [role for role in task.columns if role not in ROLES]
         if unknown:
-            raise ParameterError(f"{task.name}: columns has the roles {', '.join(ROLES)}; got {some(unknown)}.")
+            raise ParameterError(f"{task.name}: columns has the roles {', '.join(ROLES)}; got {format_list(unknown)}.")
         said = {role: task.columns.get(role) or () for role in ROLES}
         return {role: (names,) if isinstance(names, str) else tuple(names) for role, names in said.items()}
     if task.columns == "none" or not task.dataset:

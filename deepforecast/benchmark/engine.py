@@ -19,9 +19,9 @@ from deepforecast.benchmark.folder import append, settle, written_to
 from deepforecast.benchmark.peer import Places
 from deepforecast.benchmark.rows import Row, read
 from deepforecast.benchmark.suite import Suite, load
-from deepforecast.core.progress import counting
-from deepforecast.data.whole import whole_number
-from deepforecast.errors import DataError, DependencyError, ParameterError, shown
+from deepforecast.core.progress import progress_bar
+from deepforecast.data.integers import validate_integer
+from deepforecast.errors import DataError, DependencyError, ParameterError, format_value
 from deepforecast.evaluation.surroundings import surroundings
 
 AGAIN = ("lost", "not run")  # statuses that a later call may better
@@ -42,7 +42,7 @@ class Run:
     rehearse: bool = True
 
     def __post_init__(self) -> None:
-        whole_number(self.jobs, "jobs")
+        validate_integer(self.jobs, "jobs")
 
 
 USUAL = Run()
@@ -72,7 +72,7 @@ def run(
             around = _around(options.jobs)
             if todo and options.rehearse:
                 around["machine"]["rehearsal"] = f"{server.rehearse(todo, options.progress):.1f} s before the first job"
-            with counting(len(todo), "jobs", options.progress) as tick:
+            with progress_bar(len(todo), "jobs", options.progress) as tick:
                 for row in server.rows(todo, options.jobs):
                     row = replace(row, versions={**around["versions"], **row.versions}, machine=around["machine"])
                     append(results, row)
@@ -121,7 +121,7 @@ class Client:
     def rehearse(self, names: Sequence[str], progress: bool | None) -> float:
         """Have each model of these jobs fitted once on a few rows, so that no job compiles or imports; seconds it took."""
         self._say({"rehearse": list(names)})
-        with counting(self._answer()["models"], "models compiled and imported", progress) as tick:
+        with progress_bar(self._answer()["models"], "models compiled and imported", progress) as tick:
             while "seconds" not in (said := self._answer()):
                 tick(1)
         return float(said["seconds"])
@@ -158,7 +158,7 @@ class Client:
         self.process.wait(10)
         self.words.seek(0)
         last = [line for line in self.words.read()[-4000:].decode("utf-8", "replace").splitlines() if line.strip()]
-        told = shown(last[-1], 500) if last else "nothing"
+        told = format_value(last[-1], 500) if last else "nothing"
         return DataError(f"The benchmark's server ended by itself; it last said: {told}. The same call goes on from here.")
 
 

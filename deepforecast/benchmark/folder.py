@@ -12,7 +12,7 @@ from typing import Any
 from deepforecast.benchmark.reading import text_to_mapping
 from deepforecast.benchmark.rows import FORECASTS, HISTORY, PEERS, RESULTS, SERIES, SUITE, Row
 from deepforecast.benchmark.suite import Suite, Task, suite_of_mapping
-from deepforecast.errors import DataError, ParameterError, SaveError, shown
+from deepforecast.errors import DataError, ParameterError, SaveError, format_value
 from deepforecast.io.atomic import replace_file
 
 
@@ -20,7 +20,7 @@ def suite_of_run(folder: str | Path) -> Suite:
     """The suite as it was run."""
     path = Path(folder, SUITE)
     if not path.is_file():
-        raise DataError(f"A run is a folder with a file {SUITE}; {shown(str(folder))} has none.")
+        raise DataError(f"A run is a folder with a file {SUITE}; {format_value(str(folder))} has none.")
     return suite_of_mapping(text_to_mapping(path.read_text("utf-8"), SUITE))
 
 
@@ -34,21 +34,21 @@ def settle(folder: Path, suite: Suite) -> None:
     try:
         replace_file(folder / SUITE, [text.encode()])
     except OSError as error:
-        raise SaveError(f"A run is written to a folder; {shown(str(folder))} cannot be: {error.strerror}.") from error
+        raise SaveError(f"A run is written to a folder; {format_value(str(folder))} cannot be: {error.strerror}.") from error
 
 
 def joined(before: Suite, now: Suite, folder: Path) -> Suite:
     """The suite of a folder after another call: what each call cut out of it is there once either has run it."""
-    way_out = f"A folder holds the run of one suite; give {shown(now.suite)} another folder, or remove {shown(str(folder))}."
+    way_out = f"A folder holds the run of one suite; give {format_value(now.suite)} another folder, or remove {format_value(str(folder))}."
     if before.suite != now.suite:
-        raise ParameterError(f"{shown(str(folder))} holds a run of suite {shown(before.suite)}. {way_out}")
+        raise ParameterError(f"{format_value(str(folder))} holds a run of suite {format_value(before.suite)}. {way_out}")
     tasks = {task.name: task for task in before.tasks}
     for task in now.tasks:
         was, asked = _asked(tasks.get(task.name, task)), _asked(task)
         other = next((name for name in asked if asked[name] != was[name]), None)
         if other:
-            told = f"{other} of {shown(task.name)} was {shown(was[other])} and is {shown(asked[other])}"
-            raise ParameterError(f"{shown(str(folder))} holds a run of another suite {shown(before.suite)}: {told}. {way_out}")
+            told = f"{other} of {format_value(task.name)} was {format_value(was[other])} and is {format_value(asked[other])}"
+            raise ParameterError(f"{format_value(str(folder))} holds a run of another suite {format_value(before.suite)}: {told}. {way_out}")
         tasks[task.name] = task
     models = None
     if before.models is not None and now.models is not None:
@@ -93,12 +93,12 @@ def written_to(folder: Path) -> Iterator[Any]:
                 left.unlink()
         results = open(folder / RESULTS, "ab+")  # noqa: SIM115
     except OSError as error:
-        raise SaveError(f"A run is written to a folder; {shown(str(folder))} cannot be: {error.strerror}.") from error
+        raise SaveError(f"A run is written to a folder; {format_value(str(folder))} cannot be: {error.strerror}.") from error
     with results:
         try:
             fcntl.flock(results, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            raise SaveError(f"A folder holds one run at a time; another process is writing to {shown(str(folder))}.") from error
+            raise SaveError(f"A folder holds one run at a time; another process is writing to {format_value(str(folder))}.") from error
         results.seek(0)
         whole = results.read().rfind(b"\n") + 1
         results.truncate(whole)

@@ -21,8 +21,8 @@ from deepforecast.benchmark.rows import FORECASTS, SERIES, Row
 from deepforecast.benchmark.suite import Entry, Suite, Task, is_model
 from deepforecast.core import registry
 from deepforecast.core.forecaster import Forecaster
-from deepforecast.core.params import declared
-from deepforecast.errors import DataWarning, DependencyError, TrainingWarning, shown
+from deepforecast.core.params import declared_params
+from deepforecast.errors import DataWarning, DependencyError, TrainingWarning, format_value
 from deepforecast.evaluation.compare import Run, checked, run, told
 from deepforecast.evaluation.cross_validation import Rows
 from deepforecast.evaluation.metrics import get
@@ -96,7 +96,7 @@ def is_seeded(entry: Entry) -> bool:
 def build(entry: Entry, task: Task, season: int | None = None) -> Forecaster:
     """The model of an entry, with the season and what the task gives to every model that declares it and has a use for it."""
     cls = registry.get(entry.model)
-    known = declared(cls)
+    known = declared_params(cls)
     told: dict[str, Any] = {} if season is None else {"season_length": season}
     told = {name: value for name, value in {**told, **task.parameters}.items() if name in known}
     own = {name: _nested(value) for name, value in entry.parameters.items()}
@@ -123,7 +123,7 @@ def run_job(suite: Suite, prepared: Prepared, job: Job, folder: Path | None) -> 
         model = build(entry, prepared.task, season_told(prepared)).clone(horizon=prepared.plan.horizon)
     except Exception as error:  # a model that cannot be made is a row like any other
         return replace(row, status="failed", error=told(error)[:LONGEST])
-    row = replace(row, parameters=shown(repr(model), 1000))
+    row = replace(row, parameters=format_value(repr(model), 1000))
     warm_up(model, prepared.panel, prepared.levels)  # not only in `run`: what compiles in the block below runs twice
     with _noted() as said, _compiling() as compiled:
         found = run(model, prepared.panel, prepared.plan, prepared.refit, prepared.levels, seed=job.seed)
@@ -221,7 +221,7 @@ def _noted() -> Iterator[list[str]]:
         warnings.simplefilter("always")
         yield said
     for one in caught:
-        text = shown(str(one.message), 300)
+        text = format_value(str(one.message), 300)
         if issubclass(one.category, DataWarning | TrainingWarning) and text not in said and len(said) < MOST_SAID:
             said.append(text)
 

@@ -31,7 +31,7 @@ from deepforecast.benchmark.job import LONGEST, Job, judged, start, write_parque
 from deepforecast.benchmark.rows import PEERS, Row
 from deepforecast.benchmark.suite import Entry, Suite
 from deepforecast.core.threads import allowed_threads
-from deepforecast.errors import DataError, shown, some
+from deepforecast.errors import DataError, format_list, format_value
 from deepforecast.evaluation.compare import Run
 from deepforecast.evaluation.cross_validation import Rows
 
@@ -78,7 +78,7 @@ def run_peer(suite: Suite, prepared: Prepared, job: Job, folder: Path, places: P
     lacking = places.lacking(entry.peer)
     if lacking:
         return replace(row, status="not run", error=lacking)
-    row = replace(row, parameters=shown(f"{entry.model} {json.dumps(dict(entry.parameters), default=str)}", 1000))
+    row = replace(row, parameters=format_value(f"{entry.model} {json.dumps(dict(entry.parameters), default=str)}", 1000))
     desk = folder / PEERS / job.name
     shutil.rmtree(desk, ignore_errors=True)
     desk.mkdir(parents=True)
@@ -89,17 +89,17 @@ def run_peer(suite: Suite, prepared: Prepared, job: Job, folder: Path, places: P
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, env=alone, check=False)
     if done.returncode:
         words = [line for line in done.stderr.splitlines() if line.strip()]
-        told = shown(words[-1], LONGEST) if words else "it said nothing"
+        told = format_value(words[-1], LONGEST) if words else "it said nothing"
         return replace(row, status="failed", error=f"{entry.peer} ended with exit code {done.returncode}: {told}")
     try:
         columns, timing = taken_over(desk, entry.name, asked, prepared)
     except (DataError, OSError, ValueError, KeyError) as error:
-        return replace(row, status="failed", error=shown(f"{entry.peer}: {type(error).__name__}: {error}", LONGEST))
+        return replace(row, status="failed", error=format_value(f"{entry.peer}: {type(error).__name__}: {error}", LONGEST))
     row = replace(
         row, fit_seconds=timing.get("fit_seconds"), predict_seconds=timing.get("predict_seconds"),
         fit_cpu=timing.get("fit_cpu"), predict_cpu=timing.get("predict_cpu"), peak_mb=timing.get("peak_memory_mb"),
         versions={str(key): str(value) for key, value in (timing.get("versions") or {}).items()},
-        said=tuple(shown(str(timing["note"]), 300) for _ in range(1) if timing.get("note")),
+        said=tuple(format_value(str(timing["note"]), 300) for _ in range(1) if timing.get("note")),
     )  # fmt: skip
     return judged(row, Run(entry.name, columns), prepared, suite.sample, folder)
 
@@ -122,7 +122,7 @@ def hand_over(desk: Path, entry: Entry, prepared: Prepared, seed: int, limit: fl
         "name": entry.name, "model": entry.model, "parameters": dict(entry.parameters), "horizon": prepared.plan.horizon,
         "freq": _freq(prepared), "season_length": prepared.season, "level": list(prepared.levels),
         "columns": {role: list(names) for role, names in prepared.columns.items()},
-        "refit": 1 if refit == "auto" else int(refit), "windows": prepared.plan.n_windows, "size": prepared.plan.size,
+        "refit": 1 if refit == "auto" else int(refit), "windows": prepared.plan.n_windows, "size": prepared.plan.train_size,
         "seed": seed, "time_limit": limit, "threads": allowed_threads(),
     }  # fmt: skip
     (desk / "job.json").write_text(json.dumps(said, indent=1), "utf-8")
@@ -135,7 +135,7 @@ def asked_rows(prepared: Prepared) -> pd.DataFrame:
 
     rows = Rows.of(prepared.panel, prepared.plan)
     series = prepared.panel.series
-    ids = np.asarray(pd.Series(series.own_ids).astype(str))[rows.series]
+    ids = np.asarray(pd.Series(series.native_ids).astype(str))[rows.series]
     return pd.DataFrame({"unique_id": ids, "cutoff": series.time_column(rows.cutoff), "ds": series.time_column(rows.position)})
 
 
@@ -150,7 +150,7 @@ def taken_over(desk: Path, name: str, asked: pd.DataFrame, prepared: Prepared) -
     wanted = [name, *(f"{name}-{end}-{level:g}" for level in prepared.levels for end in ("lo", "hi"))]
     lacking = [column for column in (*KEYS, *wanted[:1]) if column not in found]
     if lacking:
-        raise DataError(f"forecasts.parquet has the columns {some(KEYS)}, {name}; it lacks {some(lacking)}.")
+        raise DataError(f"forecasts.parquet has the columns {format_list(KEYS)}, {name}; it lacks {format_list(lacking)}.")
     wanted = [column for column in wanted if column in found]
     found = found.astype({"unique_id": str, "ds": asked["ds"].dtype, "cutoff": asked["cutoff"].dtype})
     if found.duplicated(KEYS).any():

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, fields
 from typing import Any, TypeVar
 
-from deepforecast.errors import ParameterError, shown, some
+from deepforecast.errors import ParameterError, format_list, format_value
 
 T = TypeVar("T")
 WORDS = {int: "a whole number", float: "a number", str: "text", bool: "true or false", list: "a list", dict: "a mapping"}
@@ -27,7 +27,7 @@ def text_to_mapping(text: str, where: str, lines: str = "suite, tasks, ...") -> 
         twice = [key for at, key in enumerate(keys) if key in keys[:at]]
         if twice:
             line = node.start_mark.line + 1
-            raise ParameterError(f"{where}: a key is given once; {some(twice)} stands twice in the mapping of line {line}.")
+            raise ParameterError(f"{where}: a key is given once; {format_list(twice)} stands twice in the mapping of line {line}.")
         return {key: loader.construct_object(value, deep=True) for key, (_, value) in zip(keys, node.value, strict=True)}
 
     Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, mapping)
@@ -40,29 +40,29 @@ def text_to_mapping(text: str, where: str, lines: str = "suite, tasks, ...") -> 
     except (yaml.YAMLError, ValueError, TypeError, RecursionError) as error:
         if isinstance(error, ParameterError):
             raise
-        told = shown(" ".join(str(error).split()), 300)
+        told = format_value(" ".join(str(error).split()), 300)
         raise ParameterError(f"{where} is a YAML file; it could not be read: {told}.") from error
     if not isinstance(found, Mapping):
-        raise ParameterError(f"{where} is a mapping of keys to values ({lines}); it holds {shown(found)}.")
+        raise ParameterError(f"{where} is a mapping of keys to values ({lines}); it holds {format_value(found)}.")
     return found
 
 
 def made(cls: type[T], given: Any, where: str) -> T:
     """A dataclass from a mapping; `where` is how messages name it, such as `tasks[2]`."""
     if not isinstance(given, Mapping):
-        raise ParameterError(f"{where} is a mapping; got {shown(given)} ({type(given).__name__}).")
+        raise ParameterError(f"{where} is a mapping; got {format_value(given)} ({type(given).__name__}).")
     kinds = typing.get_type_hints(cls)
     known = {one.name: one for one in fields(cls)}  # type: ignore[arg-type]  # a dataclass
     for key, value in given.items():
         if key not in known:
             near = difflib.get_close_matches(str(key), known, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"there is {some(known, most=30)}."
-            raise ParameterError(f"{where} has no key {shown(key)}; {hint}")
+            hint = f"did you mean {near[0]}?" if near else f"there is {format_list(known, max_shown=30)}."
+            raise ParameterError(f"{where} has no key {format_value(key)}; {hint}")
         if not is_of(value, kinds[key]):
-            raise ParameterError(f"{where}.{key} is {word(kinds[key])}; got {shown(value)} ({type(value).__name__}).")
+            raise ParameterError(f"{where}.{key} is {word(kinds[key])}; got {format_value(value)} ({type(value).__name__}).")
     lacking = [n for n, one in known.items() if n not in given and one.default is MISSING and one.default_factory is MISSING]
     if lacking:
-        raise ParameterError(f"{where} needs {some(lacking)}.")
+        raise ParameterError(f"{where} needs {format_list(lacking)}.")
     try:
         return cls(**{str(key): _plain(value, kinds[key]) for key, value in given.items()})
     except ParameterError as error:

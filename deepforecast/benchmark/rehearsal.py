@@ -18,8 +18,8 @@ from typing import NoReturn
 from deepforecast.benchmark.guard import Guard, kill
 from deepforecast.benchmark.suite import Entry, Task
 from deepforecast.core import registry
-from deepforecast.core.params import declared
-from deepforecast.core.threads import as_worker, waiting_passively
+from deepforecast.core.params import declared_params
+from deepforecast.core.threads import as_worker, passive_waiting
 
 LOG = logging.getLogger(__name__)
 NETWORKS = "networks"
@@ -60,7 +60,7 @@ def rehearse(models: Iterable[tuple[Entry, float]], guard: Guard) -> Iterator[tu
                     break
                 names |= dict.fromkeys(found)
                 well.append(entry)
-    with waiting_passively():
+    with passive_waiting():
         for name in names:
             try:
                 importlib.import_module(name)
@@ -135,7 +135,7 @@ def _once(entry: Entry) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             prepared = prepare(Task(task="rehearsal", generate={"n_series": 2, "length": 90}, horizon=7, level=(80.0,)))
-            known = declared(registry.get(entry.model))
+            known = declared_params(registry.get(entry.model))
             given = {name: value for name, value in SHORT.items() if name in known}
             own = {name: value for name, value in entry.parameters.items() if name != "max_steps"}
             model = build(replace(entry, parameters=own), Task(dataset="-", parameters=given)).clone(horizon=7)

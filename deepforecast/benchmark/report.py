@@ -18,7 +18,7 @@ from deepforecast.benchmark.folder import suite_of_run
 from deepforecast.benchmark.rows import Row, read
 from deepforecast.benchmark.suite import Suite
 from deepforecast.benchmark.summary import Summary, judged_by, summarise
-from deepforecast.errors import many, shown, some
+from deepforecast.errors import format_list, format_value, pluralize
 from deepforecast.evaluation import page as pages
 from deepforecast.evaluation.page import definitions
 from deepforecast.evaluation.report_sections import told_setting
@@ -65,9 +65,9 @@ def page(run: Told) -> str:
 
 def verdict(run: Told) -> str:
     """Who leads, and by how much."""
-    one, reference = run.summary, shown(run.suite.reference, 40)
+    one, reference = run.summary, format_value(run.suite.reference, 40)
     row = one.table.iloc[0]
-    said = f"{shown(row['model'], 60)} leads by {shown(one.metric, 40)}"
+    said = f"{format_value(row['model'], 60)} leads by {format_value(one.metric, 40)}"
     if one.skill is not None and row["model"] != run.suite.reference:
         less = "less" if row["skill"] >= 0 else "more"
         said += f": {percent(abs(row['skill']))} {less} {judged_by(one.metric)} than {reference}"
@@ -84,9 +84,9 @@ def verdict(run: Told) -> str:
 def counted(run: Told) -> str:
     """How much was run."""
     one, bad = run.summary, sum(row.status != "ok" for row in run.rows)
-    cut = f" Cut: {some(run.suite.cut, most=20)}." if run.suite.cut else ""
+    cut = f" Cut: {format_list(run.suite.cut, max_shown=20)}." if run.suite.cut else ""
     what = f"{run.suite.what}. " if run.suite.what else ""
-    counts = f"{many(len(one.models), 'model')}, {many(len(one.tasks), 'task')}, {many(len(run.rows), 'job')}"
+    counts = f"{pluralize(len(one.models), 'model')}, {pluralize(len(one.tasks), 'task')}, {pluralize(len(run.rows), 'job')}"
     jobs = f"{counts}, {bad or 'none'} of them without a result."
     return f"{what[:1].upper()}{what[1:]}{jobs}{cut}"
 
@@ -96,15 +96,15 @@ def settings(run: Told) -> str:
     held = _said(run.suite.to_mapping())
     tasks = {one.pop("task", None) or one["dataset"]: one for one in held.pop("tasks")}
     plain = [(key.replace("_", " "), told_setting(value)) for key, value in held.items()]
-    each = [(shown(name, 80), told_setting(one)) for name, one in tasks.items()]
+    each = [(format_value(name, 80), told_setting(one)) for name, one in tasks.items()]
     models = {row.model: row.parameters for row in run.rows if row.parameters}
-    around = {key: shown(value, 200) for row in run.rows for key, value in {**row.versions, **row.machine}.items()}
+    around = {key: format_value(value, 200) for row in run.rows for key, value in {**row.versions, **row.machine}.items()}
     return (
         definitions(plain)
         + "<h3>Tasks</h3>" + definitions(each)
-        + "<h3>Models</h3>" + definitions([(shown(key, 80), told_setting(value)) for key, value in models.items()])
-        + "<h3>Versions and machine</h3>" + definitions([(shown(key, 80), value) for key, value in around.items()])
-        + f'<p class="quiet">Run by: deepforecast benchmark {escape(shown(run.suite.suite, 60))}</p>'
+        + "<h3>Models</h3>" + definitions([(format_value(key, 80), told_setting(value)) for key, value in models.items()])
+        + "<h3>Versions and machine</h3>" + definitions([(format_value(key, 80), value) for key, value in around.items()])
+        + f'<p class="quiet">Run by: deepforecast benchmark {escape(format_value(run.suite.suite, 60))}</p>'
     )  # fmt: skip
 
 

@@ -8,9 +8,9 @@ import numpy as np
 
 from deepforecast.benchmark.rows import Row
 from deepforecast.benchmark.summary import by_series, distance, judged_by
-from deepforecast.data.forecast_names import number_text
+from deepforecast.data.forecast_names import format_number
 from deepforecast.data.frames import Floats
-from deepforecast.errors import DataError, shown
+from deepforecast.errors import DataError, format_value
 from deepforecast.evaluation.critical import Comparison, friedman
 from deepforecast.evaluation.report_figures import LABEL, calibration, figure, untitled
 from deepforecast.evaluation.verdict import number
@@ -39,7 +39,7 @@ def cost(run: Told) -> str:
     what = judged_by(one.metric)
     own = one.metric if what == "error" else "distance"  # the words above the plot say from where
     label = f"{own} over that of {run.suite.reference}" if relative else "pairings lost"
-    names = [short(shown(name, 60), LABEL) for name in table["model"]]
+    names = [short(format_value(name, 60), LABEL) for name in table["model"]]
     held = pd.DataFrame({"model": names, "metric": short(label), "value": worth, "seconds": spent})
     drawn = untitled(plot_pareto(held, backend="svg"))
     said = (
@@ -67,7 +67,7 @@ def diagram(names: list[str], one: Comparison) -> Any:
     """The best on top; the bars stand to the right of the dots."""
     order = np.argsort(one.rank, kind="stable")[::-1]
     height = {int(model): float(at) for at, model in enumerate(order)}
-    labels = tuple(f"{short(shown(names[model], 60))}   {short_number(float(one.rank[model]))}" for model in order)
+    labels = tuple(f"{short(format_value(names[model], 60))}   {short_number(float(one.rank[model]))}" for model in order)
     told = tuple(f"{names[model]}: mean rank {one.rank[model]:.3f}" for model in order)
     marks: list[Mark] = [Dots(one.rank[order], np.arange(len(order), dtype=np.float64), COLORS[0], size=8.0, names=told)]
     step = 0.05 * max(float(np.ptp(one.rank)), 1.0)
@@ -104,7 +104,7 @@ def _comparison(run: Told) -> tuple[list[str], Comparison, str] | None:
 def _shares(rows: list[Row], model: str, levels: list[float]) -> Floats:
     """Of a model the mean share inside at each level; its ends, as of tasks that are not alike, are missing."""
     found = np.full((3, len(levels)), np.nan)
-    for place, key in enumerate(f"{COVERAGE}{number_text(level)}" for level in levels):
+    for place, key in enumerate(f"{COVERAGE}{format_number(level)}" for level in levels):
         held = [row.metrics[key] for row in rows if row.model == model and key in row.metrics and row.status == "ok"]
         found[0, place] = np.mean(held) if held else np.nan
     return found

@@ -9,7 +9,7 @@ import numpy as np
 
 from deepforecast.benchmark.rows import Row, part
 from deepforecast.benchmark.summary import distance
-from deepforecast.errors import shown
+from deepforecast.errors import format_value
 from deepforecast.evaluation.report_figures import figure
 from deepforecast.evaluation.report_forecasts import HORIZONS
 from deepforecast.evaluation.verdict import number
@@ -33,7 +33,7 @@ def forecasts(run: Told) -> str:
             continue
         best = min(rows, key=lambda row: float(distance(metric, np.array([row.metrics[metric]]))[0]))
         plots = "".join(_plots(run, best, f"forecast-{place}"))
-        title = escape(f"{shown(task, 80)}: {shown(best.model, 60)}")
+        title = escape(f"{format_value(task, 80)}: {format_value(best.model, 60)}")
         parts.append(f"<details{'' if parts else ' open'}><summary>{title}</summary>{plots}</details>")
     most = f" Of {len(run.summary.tasks)} tasks the first {MOST_TASKS}." if len(run.summary.tasks) > MOST_TASKS else ""
     said = f"Of the series whose forecasts were kept; a dashed line stands at each cutoff, {MOST_WINDOWS} at most.{most}"
@@ -54,7 +54,7 @@ def _plots(run: Told, row: Row, anchor: str) -> list[str]:
             max_history=HORIZONS * int(own.groupby("cutoff").size().max()),
             backend="svg",
         )
-        told = f"{what}{shown(key, 60)}, {shown(run.summary.metric, 40)} {number(float(scores.get(key, np.nan)))}"
+        told = f"{what}{format_value(key, 60)}, {format_value(run.summary.metric, 40)} {number(float(scores.get(key, np.nan)))}"
         found.append(f"<h3>{escape(told)}</h3>" + figure(f"{anchor}-{place}", drawn))
     return found
 

@@ -10,7 +10,7 @@ import numpy as np
 from deepforecast.benchmark.anchors import Anchor, anchors
 from deepforecast.benchmark.rows import OURS, Row
 from deepforecast.benchmark.summary import distance, fallen, judged_by, over_seeds, slopes
-from deepforecast.errors import many, shown
+from deepforecast.errors import format_value, pluralize
 from deepforecast.evaluation.html_table import MOST_PAIRED, cell, first_of, head, named, smallest, table, words
 from deepforecast.evaluation.page import definitions
 from deepforecast.evaluation.skill import pairwise_win_rates
@@ -35,11 +35,11 @@ def leaderboard(run: Told) -> str:
         cells = [_summary_cell(one.table.iloc[at], name, best.get(name, [False] * (at + 1))[at]) for name in shown_columns]
         ran = "measured here" if any(one.status == "ok" for one in run.rows if one.model == row.model) else "without a result"
         peer = "" if row.library == OURS else f"{row.library}, {ran}"
-        rows.append(f"<tr>{named('row', shown(row.model, 60), peer)}{''.join(cells)}</tr>")
+        rows.append(f"<tr>{named('row', format_value(row.model, 60), peer)}{''.join(cells)}</tr>")
     heads = [head("model"), *(head(_NUMBERS[name][0], _NUMBERS[name][1]) for name in shown_columns)]
-    reference = escape(shown(run.suite.reference, 40))
+    reference = escape(format_value(run.suite.reference, 40))
     note = (
-        f'<p class="quiet">By {escape(shown(one.metric, 40))}. Skill: 1 less the geometric mean over tasks of the '
+        f'<p class="quiet">By {escape(format_value(one.metric, 40))}. Skill: 1 less the geometric mean over tasks of the '
         f"{judged_by(one.metric)} over that of {reference}. Wins: the share of all pairings with another model on a task. "
         "Below them 95 % bootstrap intervals over tasks. Rank: the mean place, among models that have every task. Seconds are "
         "summed over the tasks that a model has.</p>"
@@ -54,7 +54,7 @@ def pairs(run: Told) -> str:
     if len(order) < 2 or len(one.tasks) < FEWEST:
         return ""
     rates = pairwise_win_rates(distance(one.metric, one.values)[order])
-    names = [shown(one.models[at], 60) for at in order]
+    names = [format_value(one.models[at], 60) for at in order]
     rows = []
     for row, name in enumerate(names):
         cells = "".join(_pair(rates, row, column) for column in range(len(names)))
@@ -72,7 +72,7 @@ def tasks(run: Told) -> str:
     held = [(task, body) for task, body in held if body]
     parts = []
     for place, (task, body) in enumerate(held):
-        title = escape(shown(task, 80))
+        title = escape(format_value(task, 80))
         if len(held) > OPEN and place:
             parts.append(f"<details><summary>{title}</summary>{body}</details>")
         else:
@@ -93,7 +93,7 @@ def growth(run: Told) -> str:
     wide = found.pivot_table(index="model", columns=["size", "cost"], values="slope", sort=False)
     labels = [f"{cost.replace('_', ' ')} by {size}" for size, cost in wide.columns]
     rows = [
-        f"<tr>{named('row', shown(model, 60))}{''.join(cell(value, number(value, 2)) for value in values)}</tr>"
+        f"<tr>{named('row', format_value(model, 60))}{''.join(cell(value, number(value, 2)) for value in values)}</tr>"
         for model, values in zip(wide.index, wide.to_numpy(), strict=True)
     ]
     note = '<p class="quiet">Slope of log cost on log size: 1 grows in proportion, 2 with the square, 0 not at all.</p>'
@@ -102,12 +102,12 @@ def growth(run: Told) -> str:
 
 def failures(run: Told) -> str:
     """Jobs without a result, covariates not used, and warnings."""
-    bad = [(who, f"{row.status}: {shown(row.error, 1000)}") for who, row in fallen(run.rows)]
+    bad = [(who, f"{row.status}: {format_value(row.error, 1000)}") for who, row in fallen(run.rows)]
     text = definitions(bad) if bad else "<p>Every job has a result.</p>"
     unused = sorted({(row.model, ", ".join(row.unused)) for row in run.rows if row.unused})
     if unused:
         text += "<h3>Covariates that models could not use</h3>" + definitions(unused)
-    said = sorted({(row.model, shown(one, 300)) for row in run.rows for one in row.said})
+    said = sorted({(row.model, format_value(one, 300)) for row in run.rows for one in row.said})
     if said:
         text += f"<details><summary>Warnings ({len(said)})</summary>{definitions(said)}</details>"
     return text
@@ -160,12 +160,12 @@ def _task(run: Told, task: str) -> str:
     for at in order:
         own = [row for row in rows if row.model == models[at] and row.status == "ok"]
         cells = [_mean(means[name], models[at], name, best[name][at]) for name in metrics]
-        lines.append(f"<tr>{named('row', shown(models[at], 60))}{''.join(cells)}{_seconds(own)}</tr>")
+        lines.append(f"<tr>{named('row', format_value(models[at], 60))}{''.join(cells)}{_seconds(own)}</tr>")
     lines += [_published(one, metrics) for one in _anchors(rows[0], metrics)]
-    said = [f"horizon {rows[0].horizon}", many(rows[0].windows or 0, "window")]
+    said = [f"horizon {rows[0].horizon}", pluralize(rows[0].windows or 0, "window")]
     said += [f"{rows[0].series:,} series"] if rows[0].series else []
-    note = f'<p class="quiet">{escape(", ".join(said))}; sorted by {escape(shown(metrics[0], 40))}.</p>'
-    return note + table([head("model"), *(head(shown(name, 40)) for name in metrics), head("seconds")], lines)
+    note = f'<p class="quiet">{escape(", ".join(said))}; sorted by {escape(format_value(metrics[0], 40))}.</p>'
+    return note + table([head("model"), *(head(format_value(name, 40)) for name in metrics), head("seconds")], lines)
 
 
 def _ordered(run: Told, task: str, there: set[str]) -> list[str]:
@@ -204,5 +204,5 @@ def _published(found: tuple[str, dict[str, Anchor]], metrics: list[str]) -> str:
     model, held = found
     one = next(iter(held.values()))
     cells = [cell(held[name].value, number(held[name].value)) if name in held else cell(float("nan"), "–") for name in metrics]
-    title = escape(shown(f"{one.protocol}. {one.source}", 300))
-    return f'<tr class="failed" title="{title}">{named("row", shown(model, 60), "published")}{"".join(cells)}{words("")}</tr>'
+    title = escape(format_value(f"{one.protocol}. {one.source}", 300))
+    return f'<tr class="failed" title="{title}">{named("row", format_value(model, 60), "published")}{"".join(cells)}{words("")}</tr>'

@@ -22,7 +22,7 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from deepforecast.errors import DataError, say, shown
+from deepforecast.errors import DataError, format_value, warn
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -113,9 +113,9 @@ def read(folder: str | Path) -> list[Row]:
     try:
         lines = path.read_bytes().split(b"\n")
     except FileNotFoundError as error:
-        raise DataError(f"A run is a folder with a file {RESULTS}; {shown(str(folder))} has none.") from error
+        raise DataError(f"A run is a folder with a file {RESULTS}; {format_value(str(folder))} has none.") from error
     if lines[-1]:
-        say(f"The last line of {path} was never finished (the run was stopped while it was written) and is left out.")
+        warn(f"The last line of {path} was never finished (the run was stopped while it was written) and is left out.")
     found: dict[str, Row] = {}
     for number, line in enumerate(lines[:-1]):
         row = _row(line, number + 1, path)
@@ -147,7 +147,7 @@ def part(folder: str | Path, row: Row, kind: str) -> pd.DataFrame:
 
     if kind not in row.files:
         has = ", ".join(row.files) or "none"
-        raise DataError(f"A row names its files; that of {shown(row.job)} has no {shown(kind)} (it has: {has}).")
+        raise DataError(f"A row names its files; that of {format_value(row.job)} has no {format_value(kind)} (it has: {has}).")
     return pd.read_parquet(Path(folder, row.files[kind]))
 
 
@@ -155,7 +155,7 @@ def _row(line: bytes, number: int, path: Path) -> Row:
     try:
         row = Row.of(json.loads(line))
     except (ValueError, TypeError, AttributeError) as error:
-        raise DataError(f"{path}: each line is a row of a run; line {number} is not ({shown(str(error))}).") from error
+        raise DataError(f"{path}: each line is a row of a run; line {number} is not ({format_value(str(error))}).") from error
     if row.status not in STATUSES:
-        raise DataError(f"{path}: the status of a row is one of {', '.join(STATUSES)}; line {number} has {shown(row.status)}.")
+        raise DataError(f"{path}: the status of a row is one of {', '.join(STATUSES)}; line {number} has {format_value(row.status)}.")
     return row

@@ -31,7 +31,7 @@ from deepforecast.benchmark.energy import Meter
 from deepforecast.benchmark.guard import Guard, kill
 from deepforecast.benchmark.rows import HISTORY, Row
 from deepforecast.benchmark.suite import Entry
-from deepforecast.errors import shown
+from deepforecast.errors import format_value
 
 LOOK = 0.1  # seconds between two looks at the clock and the memory of the jobs
 
@@ -123,7 +123,7 @@ class Server:
             return Row(
                 suite=self.suite.suite, task=task.name, dataset=task.dataset or "generated", model=entry.name, seed=job.seed,
                 job=job.name, settings=job.settings, library=entry.peer or "deepforecast", status="failed",
-                error=shown(f"data: {told(prepared)}", 2000), cut=self.suite.cut,
+                error=format_value(f"data: {told(prepared)}", 2000), cut=self.suite.cut,
             )  # fmt: skip
         row = start(self.suite, prepared, job)
         row = replace(row, files={"history": f"{HISTORY}/{file_name(task.name)}.parquet"})
@@ -294,7 +294,7 @@ def _why(one: Running, status: int) -> str:
     one.words.seek(0)
     words = [line for line in one.words.read()[-4000:].decode("utf-8", "replace").splitlines() if line.strip()]
     how = f"signal {os.WTERMSIG(status)}" if os.WIFSIGNALED(status) else f"exit code {os.WEXITSTATUS(status)}"
-    return f"its process ended with {how}; it last said: {shown(words[-1], 500) if words else 'nothing'}"
+    return f"its process ended with {how}; it last said: {format_value(words[-1], 500) if words else 'nothing'}"
 
 
 def _held_mb(pid: int) -> float:

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from deepforecast.benchmark.reading import made, text_to_mapping
-from deepforecast.errors import ParameterError, shown, some
+from deepforecast.errors import ParameterError, format_list, format_value
 
 BUILT_IN = Path(__file__).parent / "suites"
 OTHERS = Path(__file__).resolve().parents[2] / "benchmarks" / "suites"  # of a checkout
@@ -43,7 +43,7 @@ class Windows:
         for name in ("count", "test", "step", "size"):
             _at_least(name, getattr(self, name), 1)
         if isinstance(self.refit, str) and self.refit != "auto":
-            raise ParameterError(f"refit is auto, true, false or a number of windows; got {shown(self.refit)}.")
+            raise ParameterError(f"refit is auto, true, false or a number of windows; got {format_value(self.refit)}.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +72,7 @@ class Scaling:
     def __post_init__(self) -> None:
         _at_least("rows", self.rows, 2)
         if self.kind != "standard":
-            raise ParameterError(f"kind is standard; got {shown(self.kind)}.")
+            raise ParameterError(f"kind is standard; got {format_value(self.kind)}.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,10 +108,10 @@ class Task:
         for name in ("horizon", "season_length"):
             _at_least(name, getattr(self, name), 1)
         if isinstance(self.columns, str) and self.columns not in ("card", "none"):
-            raise ParameterError(f"columns is card, none or a mapping of roles; got {shown(self.columns)}.")
+            raise ParameterError(f"columns is card, none or a mapping of roles; got {format_value(self.columns)}.")
         wrong = [one for one in self.level if not 0 < one < 100]
         if wrong:
-            raise ParameterError(f"level holds numbers in (0, 100); got {some(wrong)}.")
+            raise ParameterError(f"level holds numbers in (0, 100); got {format_list(wrong)}.")
 
     @property
     def name(self) -> str:
@@ -170,12 +170,12 @@ def find(name: str) -> Path:
     path = Path(name)
     if path.suffix in (".yaml", ".yml"):
         if not path.is_file():
-            raise ParameterError(f"A suite is a name or the path of a YAML file; there is no file {shown(name)}.")
+            raise ParameterError(f"A suite is a name or the path of a YAML file; there is no file {format_value(name)}.")
         return path
     known = known_suites()
     if name not in known:
-        there = some(known, most=30)
-        raise ParameterError(f"There is no suite {shown(name)}. There is {there}; or give the path of a YAML file.")
+        there = format_list(known, max_shown=30)
+        raise ParameterError(f"There is no suite {format_value(name)}. There is {there}; or give the path of a YAML file.")
     return known[name]
 
 
@@ -208,9 +208,9 @@ def read(given: Mapping[str, Any], where: str) -> Suite:
     rest = dict(given)
     defaults, tasks = rest.pop("defaults", {}), rest.pop("tasks", None)
     if not isinstance(tasks, list | tuple) or not tasks:
-        raise ParameterError(f"{where}: tasks is a list of at least one task; got {shown(tasks)}.")
+        raise ParameterError(f"{where}: tasks is a list of at least one task; got {format_value(tasks)}.")
     if not isinstance(defaults, Mapping):
-        raise ParameterError(f"{where}: defaults is a mapping, keys as in a task; got {shown(defaults)}.")
+        raise ParameterError(f"{where}: defaults is a mapping, keys as in a task; got {format_value(defaults)}.")
     merged = [task_of({**defaults, **one} if isinstance(one, Mapping) else one, f"tasks[{n}]") for n, one in enumerate(tasks)]
     models = rest.pop("models", None)
     own = None if models is None else entries(models, "models")
@@ -244,7 +244,7 @@ def task_of(given: Any, where: str) -> Task:
 def entries(given: Any, where: str) -> tuple[Entry, ...]:
     """Models as a suite names them: a name, or a mapping with model, parameters and alias (and peer)."""
     if isinstance(given, str) or not isinstance(given, Iterable):
-        raise ParameterError(f"{where} is a list of models; got {shown(given)}.")
+        raise ParameterError(f"{where} is a list of models; got {format_value(given)}.")
     found = [
         one if isinstance(one, Entry) else made(Entry, {"model": one} if isinstance(one, str) else one, f"{where}[{number}]")
         for number, one in enumerate(given)
@@ -252,7 +252,7 @@ def entries(given: Any, where: str) -> tuple[Entry, ...]:
     names = [one.name for one in found]
     twice = [name for at, name in enumerate(names) if name in names[:at]]
     if twice:
-        raise ParameterError(f"{where}: each model has a name of its own; {some(twice)} is there twice. Give one an alias.")
+        raise ParameterError(f"{where}: each model has a name of its own; {format_list(twice)} is there twice. Give one an alias.")
     return tuple(found)
 
 
@@ -265,10 +265,10 @@ def is_model(value: Any) -> bool:
 def every_model() -> tuple[Entry, ...]:
     """Every registered model that can be made without being told what to wrap."""
     from deepforecast.core import registry
-    from deepforecast.core.params import declared
+    from deepforecast.core.params import declared_params
 
     def whole(name: str) -> bool:
-        return not any(one.required for key, one in declared(registry.get(name)).items() if key != "horizon")
+        return not any(one.required for key, one in declared_params(registry.get(name)).items() if key != "horizon")
 
     return tuple(Entry(model=name) for name in registry.names() if whole(name))
 
@@ -277,16 +277,16 @@ def _checked(suite: Suite, where: str) -> Suite:
     names = [task.name for task in suite.tasks]
     twice = [name for at, name in enumerate(names) if name in names[:at]]
     if twice:
-        raise ParameterError(f"{where}: each task has a name of its own; {some(twice)} is there twice. Say task: ....")
+        raise ParameterError(f"{where}: each task has a name of its own; {format_list(twice)} is there twice. Say task: ....")
     unnamed = [at for at, name in enumerate(names) if not name]
     if unnamed:
         raise ParameterError(f"{where}: tasks[{unnamed[0]}] generates its series and needs a name. Say task: ....")
     if not suite.seeds or len(set(suite.seeds)) < len(suite.seeds) or min(suite.seeds) < 0:
-        raise ParameterError(f"{where}: seeds are whole numbers of at least 0, none twice; got {some(suite.seeds) or 'none'}.")
+        raise ParameterError(f"{where}: seeds are whole numbers of at least 0, none twice; got {format_list(suite.seeds) or 'none'}.")
     for key in ("time_limit", "memory_limit"):
         for limit in [getattr(suite, key), *(getattr(task, key) for task in suite.tasks)]:
             if limit is not None and not (limit > 0 and math.isfinite(limit)):
-                raise ParameterError(f"{where}: {key} is above 0; got {shown(limit)}.")
+                raise ParameterError(f"{where}: {key} is above 0; got {format_value(limit)}.")
     if suite.sample < 0:
         raise ParameterError(f"{where}: sample is at least 0; got {suite.sample}.")
     for task in suite.tasks:

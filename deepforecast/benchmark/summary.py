@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from deepforecast.benchmark import rows as rows_of_run
 from deepforecast.benchmark.rows import Row
 from deepforecast.benchmark.suite import METRICS, Suite
-from deepforecast.errors import DataError, ParameterError, shown, some
+from deepforecast.errors import DataError, ParameterError, format_list, format_value
 from deepforecast.evaluation.critical import Comparison, friedman
 from deepforecast.evaluation.definition import Metric
 from deepforecast.evaluation.metrics import get
@@ -148,8 +148,8 @@ def check_metric(suite: Suite, metric: str) -> None:
             levels = task.level if "lo" in get(name.rpartition("-")[0] or name).needs else ()
             there += [f"{name}-{level:g}" for level in levels] if levels and "-" not in name else [name]
     if metric not in there:
-        has = some(list(dict.fromkeys(there)), most=20)
-        raise ParameterError(f"A board is by a metric that the suite asks for, here {has}; got {shown(metric)}.")
+        has = format_list(list(dict.fromkeys(there)), max_shown=20)
+        raise ParameterError(f"A board is by a metric that the suite asks for, here {has}; got {format_value(metric)}.")
 
 
 def distance(metric: str, values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -175,8 +175,8 @@ def fallen(rows: Sequence[Row]) -> list[tuple[str, Row]]:
         names = []
         for model, own in models.items():
             numbers = f" (seed{'s' * (len(own) > 1)} {', '.join(str(row.seed) for row in own)})"
-            names.append(shown(model, 60) + numbers * (seeds[task, model] > 1))
-        found.append((f"{some(names)} on {task}", next(iter(models.values()))[0]))
+            names.append(format_value(model, 60) + numbers * (seeds[task, model] > 1))
+        found.append((f"{format_list(names)} on {task}", next(iter(models.values()))[0]))
     return found
 
 
@@ -186,13 +186,13 @@ def by_series(folder: str | Path, rows: Sequence[Row], task: str, metric: str) -
 
     own = [row for row in rows if row.task == task and row.status == "ok" and "series" in row.files]
     if not own:
-        raise DataError(f"Series are compared on a task that a model has forecast; {shown(task)} has none.")
+        raise DataError(f"Series are compared on a task that a model has forecast; {format_value(task)} has none.")
     parts = []
     for row in own:
         frame = rows_of_run.part(folder, row, "series")
         if metric not in frame:
-            has = some(list(frame)[1:], most=20)
-            raise ParameterError(f"The files of a run hold the metrics of its suite, here {has}; got {shown(metric)}.")
+            has = format_list(list(frame)[1:], max_shown=20)
+            raise ParameterError(f"The files of a run hold the metrics of its suite, here {has}; got {format_value(metric)}.")
         parts.append(frame.set_index("unique_id")[metric].rename(row.model))
     joined = pd.concat(parts, axis=1).T.groupby(level=0, sort=False).mean()
     return joined.index.tolist(), joined.columns.tolist(), joined.to_numpy(np.float64)

@@ -14,7 +14,7 @@ from deepforecast.errors import ParameterError
 def add_backtest(parser: Parser, *, models_required: bool) -> None:
     """Data, models, windows, intervals and metrics."""
     from deepforecast.core.forecaster import Forecaster
-    from deepforecast.core.params import declared
+    from deepforecast.core.params import declared_params
 
     add_data(parser)
     add_static(parser)
@@ -23,7 +23,7 @@ def add_backtest(parser: Parser, *, models_required: bool) -> None:
         help="Name, Name:parameter=value,... or Name(parameter=value); several, or the option several times"
         + ("" if models_required else "; all baselines if not given"),
     )  # fmt: skip
-    missing = declared(Forecaster)["missing"]
+    missing = declared_params(Forecaster)["missing"]
     parser.add_argument(
         "--missing", choices=missing.choices, default="auto",
         help="what models do with missing values and gaps, inside each window, where their own parameters do not say (auto)",
@@ -100,7 +100,7 @@ def _options(values: argparse.Namespace) -> Any:
 
 def _filling(model: Any, missing: str) -> Any:
     """The model with what is to be done with missing values, if it does not say so itself."""
-    return model.clone(missing=missing) if model.filling == "auto" else model
+    return model.clone(missing=missing) if model.missing_method == "auto" else model
 
 
 def _needs_horizon(values: argparse.Namespace, models: Sequence[Any]) -> None:

@@ -53,13 +53,13 @@ def run(values: argparse.Namespace) -> Outcome:
     from deepforecast.benchmark.cutting import Cut, adjusted
     from deepforecast.benchmark.suite import load
     from deepforecast.cli.writing import check_target
-    from deepforecast.errors import ParameterError, shown
+    from deepforecast.errors import ParameterError, format_value
 
     check_target(values.report, ".html")
     audits = values.words[0] == "audit"
     names = values.words[audits:]
     if len(names) != 1:
-        raise ParameterError(f"One suite is run at a time; got {shown(' '.join(names) or 'none')}. See --help.")
+        raise ParameterError(f"One suite is run at a time; got {format_value(' '.join(names) or 'none')}. See --help.")
     cut = Cut(
         models=None if values.models is None else [entry_of(text) for text in values.models],
         peers=values.peers,
@@ -78,14 +78,14 @@ def _refuse_own_suite(name: str, output: str | None) -> None:
     """Refuse a folder where the record of the run would replace the user's own suite file."""
     from deepforecast.benchmark.rows import RESULTS, SUITE
     from deepforecast.benchmark.suite import find
-    from deepforecast.errors import ParameterError, shown
+    from deepforecast.errors import ParameterError, format_value
 
     if output is None or os.path.exists(os.path.join(output, RESULTS)):  # the suite file of an earlier run is ours
         return
     record = os.path.join(output, SUITE)
     if os.path.exists(record) and os.path.samefile(record, find(name)):
         raise ParameterError(
-            f"--output must be a folder without the suite that is run: {shown(record)} would be replaced. Pass another folder."
+            f"--output must be a folder without the suite that is run: {format_value(record)} would be replaced. Pass another folder."
         )
 
 
@@ -102,10 +102,10 @@ def entry_of(text: str) -> dict[str, Any]:
 
 def _entry(model: Forecaster) -> dict[str, Any]:
     from deepforecast.core.forecaster import Forecaster
-    from deepforecast.core.params import declared
+    from deepforecast.core.params import declared_params
 
     given: dict[str, Any] = {}
-    for name, one in declared(type(model)).items():
+    for name, one in declared_params(type(model)).items():
         value = getattr(model, name)
         if name not in ("alias", "horizon") and (one.required or value is not one.default):
             given[name] = _entry(value) if isinstance(value, Forecaster) else value
@@ -166,7 +166,7 @@ def _report(folder: str, rows: Sequence[Any], values: argparse.Namespace) -> Non
 
 def _table(summary: Any, suite: Any) -> list[str]:
     from deepforecast.cli.table import short, table_lines
-    from deepforecast.errors import many
+    from deepforecast.errors import pluralize
 
     if summary is None:
         return []
@@ -182,7 +182,7 @@ def _table(summary: Any, suite: Any) -> list[str]:
     columns["seconds"] = [short(float(one), 3) for one in table["fit_seconds"] + table["predict_seconds"]]
     columns["MB"] = [short(float(one), 3) for one in table["peak_mb"]]
     columns["failed"] = [str(one) for one in table["failed"]]
-    tasks = many(len(summary.tasks), "task")
+    tasks = pluralize(len(summary.tasks), "task")
     about = f"{summary.metric} of suite {suite.suite}; skill and wins over {tasks} against {suite.reference}"
     return [*table_lines(columns), about]
 
@@ -190,10 +190,10 @@ def _table(summary: Any, suite: Any) -> list[str]:
 def _failures(rows: Sequence[Any]) -> list[str]:
     from deepforecast.benchmark.summary import fallen
     from deepforecast.cli.streams import one_line
-    from deepforecast.errors import shown
+    from deepforecast.errors import format_value
 
     bad = fallen(rows)
-    lines = [one_line(f"{row.status}: {who} ({shown(row.error, 160)})") for who, row in bad[:10]]
+    lines = [one_line(f"{row.status}: {who} ({format_value(row.error, 160)})") for who, row in bad[:10]]
     more = [f"... and {len(bad) - 10} more"] if len(bad) > 10 else []
     return ["", *lines, *more] if bad else []
 
@@ -216,12 +216,12 @@ def _audit(suite: Any, values: argparse.Namespace) -> Outcome:
     from deepforecast.benchmark.audit import SERIES, audit
     from deepforecast.cli.streams import one_line
     from deepforecast.cli.table import table_lines
-    from deepforecast.errors import many
+    from deepforecast.errors import pluralize
 
     found = audit(suite, series=values.series or SERIES)
     leaks = [one for one in found if one.verdict == "leak"]
     columns = {name: [getattr(one, name) for one in found] for name in ("task", "model", "verdict", "told")}
     failed = sum(one.verdict == "failed" for one in found)
-    said = f"{many(len(found), 'audit')}: {many(len(leaks), 'leak')}, {failed} that failed"
+    said = f"{pluralize(len(found), 'audit')}: {pluralize(len(leaks), 'leak')}, {failed} that failed"
     text = "\n".join([*table_lines(columns, left=list(columns)), one_line(said)])
     return Outcome({"audit": [asdict(one) for one in found]}, text, status=int(bool(leaks)))

@@ -12,7 +12,7 @@ from typing import Any
 from deepforecast.cli.arguments import add_data, add_static, frequency_of
 from deepforecast.cli.outcome import Outcome
 from deepforecast.cli.parser import Parser
-from deepforecast.errors import ParameterError, shown
+from deepforecast.errors import ParameterError, format_value
 
 USAGE = "DATA --model NAME --save FILE [options]"
 EPILOG = """\
@@ -39,7 +39,7 @@ def add_arguments(parser: Parser, arguments: Sequence[str]) -> None:
 
         only, colon, said = name.partition(":")
         if colon:
-            way_out = f"--model {shown(only)} --set {shown(said) or 'NAME=VALUE'}"
+            way_out = f"--model {format_value(only)} --set {format_value(said) or 'NAME=VALUE'}"
             raise ParameterError(f"In fit a model is named by its name alone, and its parameters are options: {way_out}.")
         add_flags(parser, find(name))
 
@@ -71,7 +71,7 @@ class Once(argparse.Action):
     def __call__(self, parser: Any, namespace: argparse.Namespace, values: Any, option_string: str | None = None) -> None:
         """Keep the value, unless there is one."""
         if getattr(namespace, self.dest) is not None:
-            hint = f"{option_string} is said once; got {shown(getattr(namespace, self.dest))} and {shown(values)}"
+            hint = f"{option_string} is said once; got {format_value(getattr(namespace, self.dest))} and {format_value(values)}"
             parser.error(f"{hint}. A model that wraps another is told so: --model Conformal --set model=Naive")
         setattr(namespace, self.dest, values)
 

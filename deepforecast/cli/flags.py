@@ -9,8 +9,8 @@ from typing import Any
 from deepforecast.cli.model_names import pair
 from deepforecast.cli.parser import Parser
 from deepforecast.cli.values import is_list, is_mapping, is_model, kinds_of, value_of
-from deepforecast.core.params import Param, declared, refuse_unknown
-from deepforecast.errors import ParameterError, some
+from deepforecast.core.params import Param, declared_params, refuse_unknown
+from deepforecast.errors import ParameterError, format_list
 
 KEPT = "parameter."  # before the names of parameters among the values of a command line
 
@@ -19,7 +19,7 @@ def add_flags(parser: Parser, cls: type) -> None:
     """One option for each parameter that one can express, and `--set` for the others."""
     group = parser.add_argument_group(f"parameters of {cls.__name__}", (cls.__doc__ or "").partition("\n")[0].strip())
     by_set = {}
-    for name, one in declared(cls).items():
+    for name, one in declared_params(cls).items():
         try:
             kinds = kinds_of(one.annotation)
             if str not in kinds and any(is_model(kind) or is_mapping(kind) for kind in kinds):
@@ -53,7 +53,7 @@ def described(one: Param) -> str:
     """Meaning, kind, range and default of a parameter.
 
     >>> from deepforecast import SeasonalNaive
-    >>> described(declared(SeasonalNaive)["season_length"])
+    >>> described(declared_params(SeasonalNaive)["season_length"])
     'steps after which the season repeats (auto or a whole number of at least 1; default auto)'
     """
     kinds = legal(one)
@@ -81,7 +81,7 @@ def legal(one: Param) -> str:
             "a model" if is_model(kind) else "a list" if is_list(kind) else "JSON" if is_mapping(kind) else str(kind)
         )
         words.append(word + (_range(one) if kind in (int, float) or is_list(kind) else ""))
-    return some(words, most=len(words)) if len(words) < 2 else ", ".join(words[:-1]) + " or " + words[-1]
+    return format_list(words, max_shown=len(words)) if len(words) < 2 else ", ".join(words[:-1]) + " or " + words[-1]
 
 
 _KINDS: dict[Any, str] = {int: "a whole number", float: "a number", str: "text", bool: "true or false"}

@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from deepforecast.core import registry
-from deepforecast.errors import ParameterError, shown, some
+from deepforecast.errors import ParameterError, format_list, format_value
 
 if TYPE_CHECKING:
     from deepforecast.core.forecaster import Forecaster
@@ -18,8 +18,8 @@ def find(name: str) -> type[Forecaster]:
     names = {_bare(known): known for known in registry.names()}
     if _bare(name) not in names:
         near = [names[one] for one in get_close_matches(_bare(name), names, n=3, cutoff=0.5)]
-        hint = f"Did you mean {' or '.join(near)}?" if near else f"There is {some(registry.names(), most=60)}."
-        raise ParameterError(f"No model is called {shown(name)!r}. {hint} deepforecast models describes them.")
+        hint = f"Did you mean {' or '.join(near)}?" if near else f"There is {format_list(registry.names(), max_shown=60)}."
+        raise ParameterError(f"No model is called {format_value(name)!r}. {hint} deepforecast models describes them.")
     return registry.get(names[_bare(name)])
 
 
@@ -46,7 +46,7 @@ def pair(text: str) -> tuple[str, str]:
     """`name=value` taken apart."""
     name, equals, value = text.partition("=")
     if not equals or not name.strip():
-        raise ParameterError(f"A parameter is set as name=value; got {shown(text)!r}.")
+        raise ParameterError(f"A parameter is set as name=value; got {format_value(text)!r}.")
     return name.strip().replace("-", "_"), value.strip()
 
 
@@ -63,7 +63,7 @@ def _pairs(text: str, whole: str) -> list[tuple[str, str]]:
     found = [pair(piece) for piece in pieces]
     twice = [name for at, (name, _) in enumerate(found) if name in dict(found[:at])]
     if twice:
-        raise ParameterError(f"Each parameter is given once; {some(twice)} is there twice in {shown(whole)!r}.")
+        raise ParameterError(f"Each parameter is given once; {format_list(twice)} is there twice in {format_value(whole)!r}.")
     return found
 
 
@@ -75,7 +75,7 @@ def _expression(text: str) -> ast.Call:
         node = None
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
         raise ParameterError(
-            f"A model is written Name, Name:parameter=value,... or Name(parameter=value, ...); got {shown(text)!r}."
+            f"A model is written Name, Name:parameter=value,... or Name(parameter=value, ...); got {format_value(text)!r}."
         )
     return node
 
@@ -83,7 +83,7 @@ def _expression(text: str) -> ast.Call:
 def _called(node: ast.Call, text: str) -> Forecaster:
     cls = find(node.func.id if isinstance(node.func, ast.Name) else "")
     if any(keyword.arg is None for keyword in node.keywords):
-        raise ParameterError(f"A model's parameters are written one by one, not as **; got {shown(text)!r}.")
+        raise ParameterError(f"A model's parameters are written one by one, not as **; got {format_value(text)!r}.")
     return cls(*[_literal(one, text) for one in node.args], **{str(k.arg): _literal(k.value, text) for k in node.keywords})
 
 
@@ -96,7 +96,7 @@ def _literal(node: ast.expr, text: str) -> Any:
     try:
         return ast.literal_eval(node)
     except (ValueError, TypeError, RecursionError, MemoryError):
-        raise ParameterError(f"The parameters of a model are plain values or other models; got {shown(text)!r}.") from None
+        raise ParameterError(f"The parameters of a model are plain values or other models; got {format_value(text)!r}.") from None
 
 
 def _refuse_unknown(cls: type[Forecaster], given: dict[str, str]) -> None:

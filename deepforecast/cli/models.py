@@ -51,7 +51,7 @@ def _facts(cls: type[Any]) -> dict[str, Any]:
     from dataclasses import asdict
 
     from deepforecast.cli.flags import described
-    from deepforecast.core.params import declared
+    from deepforecast.core.params import declared_params
 
     return {
         "name": cls.__name__,
@@ -60,7 +60,7 @@ def _facts(cls: type[Any]) -> dict[str, Any]:
         "capabilities": asdict(cls.capabilities),
         "parameters": {
             name: {"default": None if one.required else one.default, "required": one.required, "help": described(one)}
-            for name, one in declared(cls).items()
+            for name, one in declared_params(cls).items()
         },
     }
 
@@ -94,13 +94,13 @@ def _described(cls: type[Any]) -> str:
     from deepforecast.cli.flags import described
     from deepforecast.cli.streams import paint
     from deepforecast.cli.table import folded
-    from deepforecast.core.params import declared
+    from deepforecast.core.params import declared_params
 
     text = inspect.cleandoc(cls.__doc__ or "").partition(">>>")[0].strip().replace("`", "")
     lines = [paint(f"{cls.__name__} ({family_of(cls.__name__)})", "bold")]
     for paragraph in text.split("\n\n"):
         lines += [*folded(" ".join(paragraph.split())), ""]
-    for name, one in declared(cls).items():
+    for name, one in declared_params(cls).items():
         lines += folded(described(one), f"  {name:<16} ")
     return "\n".join(lines)
 

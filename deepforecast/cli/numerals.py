@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from deepforecast.data.frames import EXACT
-from deepforecast.errors import DataError, shown
+from deepforecast.data.frames import MAX_EXACT_INTEGER
+from deepforecast.errors import DataError, format_value
 
 NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$|^(?i:[+-]?inf(inity)?)$"
 MISSING = ("", "na", "n/a", "nan", "null", "none")
@@ -36,7 +36,7 @@ def where(wrong: Any, text: Any) -> str:
     value = text[first].as_py()
     others = pc.sum(wrong).as_py() - 1
     more = f" (and {others:,} more such row{'s' * (others > 1)})" if others else ""
-    return f"data row {first + 1} {f'holds {shown(value)!r}' if value else 'is empty'}{more}"
+    return f"data row {first + 1} {f'holds {format_value(value)!r}' if value else 'is empty'}{more}"
 
 
 def plain_text(text: Any, decimal: str) -> Any:
@@ -59,8 +59,8 @@ def _whole(text: Any, name: str) -> Any:
         whole = pc.cast(text, pa.int64())
         largest = max(map(abs, pc.min_max(whole).as_py().values()))
     except pa.ArrowInvalid:
-        largest = EXACT + 1
-    if largest > EXACT:
+        largest = MAX_EXACT_INTEGER + 1
+    if largest > MAX_EXACT_INTEGER:
         raise DataError(
             f"Column {name} holds integers beyond 2^53, which cannot be computed with exactly. Rescale or round them."
         )

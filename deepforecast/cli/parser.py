@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from typing import Any, NoReturn
 
 from deepforecast.cli import streams
-from deepforecast.errors import ParameterError, shown
+from deepforecast.errors import ParameterError, format_value
 
 
 class Parser(argparse.ArgumentParser):
@@ -60,7 +60,7 @@ class Parser(argparse.ArgumentParser):
                 raise ParameterError(self._unknown(name))
         found, rest = self.parse_known_args(given)
         if rest:
-            raise ParameterError(f"{self.prog} does not know what {shown(rest[0])!r} is for. See {self.prog} --help.")
+            raise ParameterError(f"{self.prog} does not know what {format_value(rest[0])!r} is for. See {self.prog} --help.")
         return found
 
     @property
@@ -74,9 +74,9 @@ class Parser(argparse.ArgumentParser):
             return f"{self.subject} has no option {name}. Use --set NAME=VALUE, here --set {parameter}=VALUE."
         near = get_close_matches(name, self.options, n=2, cutoff=0.7)
         if self.lacking and not near:
-            return f"{self.lacking}; {self.subject} itself has no option {shown(name)}. See {self.subject} --help."
+            return f"{self.lacking}; {self.subject} itself has no option {format_value(name)}. See {self.subject} --help."
         hint = f"Did you mean {' or '.join(near)}?" if near else f"See {self.prog} --help."
-        return f"{self.subject} has no option {shown(name)}. {hint}"
+        return f"{self.subject} has no option {format_value(name)}. {hint}"
 
 
 class Formatter(argparse.RawDescriptionHelpFormatter):

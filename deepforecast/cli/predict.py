@@ -9,7 +9,7 @@ from typing import Any
 from deepforecast.cli.arguments import Reading, add_levels, add_output, add_reading, add_static
 from deepforecast.cli.outcome import Outcome
 from deepforecast.cli.parser import Parser, number
-from deepforecast.errors import ParameterError, some
+from deepforecast.errors import ParameterError, format_list
 
 USAGE = "MODEL [options]"
 EPILOG = """\
@@ -57,7 +57,7 @@ def run(values: argparse.Namespace) -> Outcome:
         return _template(values, model, known)
     if known and values.future_data is None:
         raise ParameterError(
-            f"The model was fitted with columns known ahead ({some(known)}), so a forecast needs them. Say --future-data FILE; "
+            f"The model was fitted with columns known ahead ({format_list(known)}), so a forecast needs them. Say --future-data FILE; "
             "--future-template FILE writes the rows it has to have."
         )
     frame = model.predict(values.horizon, level=values.level, quantiles=values.quantiles, **_inputs(values, model))
@@ -103,7 +103,7 @@ def _template(values: argparse.Namespace, model: Any, known: Sequence[str]) -> O
     values.output = values.future_template
     write_frame(frame, values)
     facts = {"rows": len(frame), "output": values.output}
-    return Outcome(facts, f"{len(frame):,} rows written to {_name(values.output)}: fill in {some(known) or 'nothing'}.")
+    return Outcome(facts, f"{len(frame):,} rows written to {_name(values.output)}: fill in {format_list(known) or 'nothing'}.")
 
 
 def _for_people() -> bool:

@@ -16,8 +16,8 @@ from deepforecast.cli.outcome import Outcome
 from deepforecast.cli.parser import Parser
 from deepforecast.cli.wording import Wording
 from deepforecast.cli.writing import refuse_overwritten_inputs
-from deepforecast.core.progress import silent
-from deepforecast.errors import DataWarning, DeepForecastError, ParameterError, TrainingWarning, shown, some
+from deepforecast.core.progress import hide_progress
+from deepforecast.errors import DataWarning, DeepForecastError, ParameterError, TrainingWarning, format_list, format_value
 
 COMMANDS = {
     "check": "look a data file over: gaps, duplicates, frequency, missing values",
@@ -79,8 +79,8 @@ def command(given: Sequence[str], worded: Wording) -> int:
     name, rest = given[0].replace("_", "-"), given[1:]
     if name not in COMMANDS:
         near = get_close_matches(name, COMMANDS, n=2, cutoff=0.6)
-        hint = f"Did you mean {' or '.join(near)}?" if near else f"There is {some(COMMANDS, most=len(COMMANDS))}."
-        raise ParameterError(f"There is no command {shown(given[0])!r}. {hint} See deepforecast --help.")
+        hint = f"Did you mean {' or '.join(near)}?" if near else f"There is {format_list(COMMANDS, max_shown=len(COMMANDS))}."
+        raise ParameterError(f"There is no command {format_value(given[0])!r}. {hint} See deepforecast --help.")
     module: Any = import_module(f"deepforecast.cli.{name.replace('-', '_')}")
     parser = Parser(f"deepforecast {name}", module.USAGE, module.__doc__ or "", module.EPILOG)
     module.add_arguments(parser, rest)
@@ -91,7 +91,7 @@ def command(given: Sequence[str], worded: Wording) -> int:
     values = parser.parse(rest)
     values.worded, worded.options = worded, parser.options
     refuse_overwritten_inputs(parser, values)
-    with silent() if values.json else nullcontext():
+    with hide_progress() if values.json else nullcontext():
         outcome: Outcome = module.run(values)
     present(outcome, values.json)
     return outcome.status
@@ -114,7 +114,7 @@ def failed(error: BaseException, given: Sequence[str], worded: Wording) -> int:
     own = isinstance(error, DeepForecastError | OSError | MemoryError)
     message = worded(message_of(error))
     if "--traceback" in given:
-        streams.notes([shown(line, 1000) for line in "".join(traceback.format_exception(error)).splitlines()])
+        streams.notes([format_value(line, 1000) for line in "".join(traceback.format_exception(error)).splitlines()])
     elif not own:
         message += " (a fault of deepforecast itself: please report it with the output of --traceback)"
     if "--json" not in given or not _said_as_json(type(error).__name__, message):
@@ -153,7 +153,7 @@ def spoken_warnings(worded: Wording) -> Iterator[None]:
 def _without_command(given: Sequence[str]) -> int:
     """`deepforecast --help`, `--version`, or nothing at all."""
     if given and given[0] not in ("-h", "--help", "--version"):
-        raise ParameterError(f"Options come after the command; {shown(given[0])!r} stands before it. See deepforecast --help.")
+        raise ParameterError(f"Options come after the command; {format_value(given[0])!r} stands before it. See deepforecast --help.")
     parser = Parser("deepforecast", "COMMAND ...", "Time-series forecasting: every method in the same few words.", EPILOG)
     listed = parser.add_argument_group("commands")
     for name, what in COMMANDS.items():

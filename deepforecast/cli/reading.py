@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 from deepforecast.cli import cells
 from deepforecast.cli.arguments import Reading, columns_of
 from deepforecast.data.columns import Columns, resolve
-from deepforecast.errors import DataError, say, shown, some
+from deepforecast.errors import DataError, format_list, format_value, warn
 
 CSV, PARQUET = (".csv", ".tsv", ".txt"), (".parquet", ".pq")
 HEAD = 2**20  # bytes in which the line of column names has to end
@@ -61,7 +61,7 @@ def read(
     left = [name for name in table.column_names if name not in (*columns.all, *known)]
     if left and (target or columns.future):
         out = "The model was fitted without them" if fitted else "Declare them with --future, --past or --static"
-        say(f"Columns without a role are left out: {some(left)}. {out}.")
+        warn(f"Columns without a role are left out: {format_list(left)}. {out}.")
     return Data(cells.frame(table.select(there), columns, reading), columns)
 
 
@@ -79,7 +79,7 @@ def read_static(path: str, columns: Columns, reading: Reading, *, fitted: bool =
     left = [name for name in table.column_names if name not in columns.all]
     if left:
         out = "The model was fitted without them" if fitted else "Declare them with --static"
-        say(f"Columns of {_name(path)} without a role are left out: {some(left)}. {out}.")
+        warn(f"Columns of {_name(path)} without a role are left out: {format_list(left)}. {out}.")
     return cells.frame(table.select(wanted), columns, reading)
 
 
@@ -111,9 +111,9 @@ def raw_table(path: str, reading: Reading) -> Any:
             with open(path, "rb") as file:
                 return _csv(io.BytesIO(file.read()) if pipe else file, path, reading)
     except OSError as error:
-        raise DataError(f"{_name(path)} cannot be read: {error.strerror or shown(str(error), 200)}.") from error
+        raise DataError(f"{_name(path)} cannot be read: {error.strerror or format_value(str(error), 200)}.") from error
     except (pa.ArrowException, UnicodeError) as error:
-        raise DataError(f"{_name(path)} is not a whole file of its kind: {shown(str(error), 200)}") from error
+        raise DataError(f"{_name(path)} is not a whole file of its kind: {format_value(str(error), 200)}") from error
     raise DataError(f"A data file ends in .csv, .tsv or .parquet; got {_name(path)}. Convert it, or pipe it in as CSV with -.")
 
 
@@ -123,7 +123,7 @@ def _lacking(path: str, said: Mapping[str, Any], names: list[str]) -> str:
     lacking = [name for name in dict.fromkeys(listed) if name not in names]
     all_said = {"id", "time", "target"} <= set(said)
     way_out = "Rename them." if all_said else "Name yours with --id, --time, --target (and --future, --past, --static)."
-    return f"{_name(path)} lacks {some(lacking or listed, most=12)}; its columns are {some(names, most=12)}. {way_out}"
+    return f"{_name(path)} lacks {format_list(lacking or listed, max_shown=12)}; its columns are {format_list(names, max_shown=12)}. {way_out}"
 
 
 def _standard_input() -> BinaryIO:
@@ -148,7 +148,7 @@ def _csv(file: BinaryIO, path: str, reading: Reading) -> Any:
 
     separator = reading.separator or ("\t" if path.lower().endswith(".tsv") else ",")
     if len(separator) != 1 or not separator.isascii():
-        raise DataError(f"--separator is one sign (or 'tab'); got {shown(separator)!r}.")
+        raise DataError(f"--separator is one sign (or 'tab'); got {format_value(separator)!r}.")
     names = _header(file, path, separator)
     text = csv.ConvertOptions(
         column_types=dict.fromkeys(names, pa.string()),
@@ -186,7 +186,7 @@ def _header(file: BinaryIO, path: str, separator: str) -> list[str]:
     other = [sign for sign in (";", "\t", "|", ",") if len(names) == 1 and sign in names[0] and sign != separator]
     if other:
         sign = "tab" if other[0] == "\t" else repr(other[0])
-        raise DataError(f"{_name(path)} has the one column {shown(names[0])!r}. Say --separator {sign}.")
+        raise DataError(f"{_name(path)} has the one column {format_value(names[0])!r}. Say --separator {sign}.")
     _unique(names, path)
     return names
 
@@ -194,8 +194,8 @@ def _header(file: BinaryIO, path: str, separator: str) -> list[str]:
 def _unique(names: list[str], path: str) -> None:
     twice = [name for at, name in enumerate(names) if name in names[:at]]
     if twice:
-        raise DataError(f"Column names of {_name(path)} are unique; {some(twice)} is there twice. Drop or rename one.")
+        raise DataError(f"Column names of {_name(path)} are unique; {format_list(twice)} is there twice. Drop or rename one.")
 
 
 def _name(path: str) -> str:
-    return "standard input" if path == "-" else shown(path, 200)
+    return "standard input" if path == "-" else format_value(path, 200)

@@ -7,7 +7,7 @@ from typing import Any
 from deepforecast.cli.arguments import Reading
 from deepforecast.cli.numerals import where
 from deepforecast.data.frames import TEXT_TIME
-from deepforecast.errors import DataError, ParameterError, shown
+from deepforecast.errors import DataError, ParameterError, format_value
 
 DIGITS = r"^-?\d+$"
 COMPACT = {  # whole numbers that are dates in disguise: counting on from them would be wrong
@@ -40,7 +40,7 @@ def _integers(text: Any, name: str, asked: bool) -> Any:
     for form, pattern in COMPACT.items():
         if not asked and len(text) and _all(text, pattern):
             raise DataError(
-                f"Column {name} holds whole numbers that look like dates, as {shown(text[0].as_py())!r}. "
+                f"Column {name} holds whole numbers that look like dates, as {format_value(text[0].as_py())!r}. "
                 f"Say --date-format {form} if they are, --date-format integer if they are not."
             )
     wrong = pc.invert(pc.match_substring_regex(text, DIGITS))
@@ -49,7 +49,7 @@ def _integers(text: Any, name: str, asked: bool) -> Any:
     try:
         return pc.cast(text, pa.int64()).to_pandas()
     except pa.ArrowInvalid as error:
-        raise DataError(f"Column {name} holds whole numbers within 64 bits: {shown(str(error), 120)}") from error
+        raise DataError(f"Column {name} holds whole numbers within 64 bits: {format_value(str(error), 120)}") from error
 
 
 def _only_iso(text: Any, name: str) -> None:
@@ -82,8 +82,8 @@ def _parsed(text: Any, name: str, reading: Reading) -> Any:
     try:
         parsed = pd.to_datetime(text.to_pandas(), format=reading.date_format or "ISO8601", utc=to_be_converted)
     except (ValueError, OverflowError) as error:
-        said = f"as --date-format {shown(reading.date_format)} says" if reading.date_format else "as ISO-8601"
-        cause = shown(str(error).partition(". You might")[0], 160)
+        said = f"as --date-format {format_value(reading.date_format)} says" if reading.date_format else "as ISO-8601"
+        cause = format_value(str(error).partition(". You might")[0], 160)
         raise DataError(f"Column {name} could not be read {said}: {cause}") from error
     return pd.Series(parsed, name=name)
 
@@ -106,7 +106,7 @@ def _in_zone(times: Any, name: str, reading: Reading) -> Any:
     try:
         ZoneInfo(zone)
     except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise ParameterError(f"--time-zone is a name such as Europe/Berlin or UTC; got {shown(zone)!r}.") from None
+        raise ParameterError(f"--time-zone is a name such as Europe/Berlin or UTC; got {format_value(zone)!r}.") from None
     if times.dt.tz is not None:
         return times.dt.tz_convert(zone)
     local = times.dt.tz_localize(zone, ambiguous="NaT", nonexistent="NaT")

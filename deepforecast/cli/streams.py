@@ -10,7 +10,7 @@ import sys
 from contextlib import suppress
 from typing import Any, TextIO
 
-from deepforecast.errors import SaveError, shown
+from deepforecast.errors import SaveError, format_value
 
 STYLES = {"bold": "1", "dim": "2", "red": "1;31", "yellow": "33", "green": "32"}
 
@@ -58,7 +58,7 @@ def one_line(text: str) -> str:
     >>> one_line("a\\nb\\x1b[31mc")
     'a b\\\\x1b[31mc'
     """
-    return shown(" ".join(text.split()), longest=100_000)
+    return format_value(" ".join(text.split()), max_length=100_000)
 
 
 def paint(text: str, style: str, stream: Any = None) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from deepforecast.cli.streams import paint
-from deepforecast.errors import shown
+from deepforecast.errors import format_value
 
 LONGEST = 60  # signs of a cell
 GAP = 2
@@ -43,8 +43,8 @@ def table_lines(
     """
     names = list(columns)
     words = names[:1] if left is None else list(left)
-    cells = {name: [shown(cell, LONGEST) for cell in columns[name]] for name in names}
-    widths = {name: max(map(_width, [shown(name, LONGEST), *cells[name]])) for name in names}
+    cells = {name: [format_value(cell, LONGEST) for cell in columns[name]] for name in names}
+    widths = {name: max(map(_width, [format_value(name, LONGEST), *cells[name]])) for name in names}
     lines: list[str] = []
     for block in _blocks(names, widths, keys, width or room()):
         lines += [""] if lines else []
@@ -53,7 +53,7 @@ def table_lines(
             parts = [_padded(texts[n], widths[n], n in words) for n in block]
             return (" " * GAP).join(parts).rstrip()
 
-        lines.append(paint(line({name: shown(name, LONGEST) for name in block}), "bold"))
+        lines.append(paint(line({name: format_value(name, LONGEST) for name in block}), "bold"))
         rows = range(max(map(len, cells.values()), default=0))
         lines += [line({name: cells[name][row] for name in block}) for row in rows]
     return lines

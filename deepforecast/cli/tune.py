@@ -12,7 +12,7 @@ from typing import Any
 from deepforecast.cli.arguments import add_data, add_output, add_static, frequency_of
 from deepforecast.cli.outcome import Outcome
 from deepforecast.cli.parser import Parser, number
-from deepforecast.errors import ParameterError, many, shown
+from deepforecast.errors import ParameterError, format_value, pluralize
 
 USAGE = "DATA --model MODEL --horizon STEPS --trials N [options]"
 EPILOG = """\
@@ -134,8 +134,8 @@ def space_of(path: str) -> Any:
     with open(path, "rb") as file:
         text = file.read(LARGEST + 1)
     if len(text) > LARGEST or (b"&" in text.replace(b"&&", b"") and b"*" in text):
-        raise ParameterError(f"A space is a small YAML file without references; {shown(path)} is not.")
-    found = text_to_mapping(text.decode(errors="replace"), shown(path), "`name: [...]` or `name: {low: 1, high: 9}`")
+        raise ParameterError(f"A space is a small YAML file without references; {format_value(path)} is not.")
+    found = text_to_mapping(text.decode(errors="replace"), format_value(path), "`name: [...]` or `name: {low: 1, high: 9}`")
     return _numbers(dict(found))
 
 
@@ -172,7 +172,7 @@ def _outcome(found: Any, facts: dict[str, Any], values: argparse.Namespace) -> O
     left_out = ("reason", "copy_of", "attempt", "state", "steps")
     kept = [name for name in best if name not in left_out and best[name].notna().any()]
     lines = [
-        f"{many(len(found.trials), 'trial')} ({states}); the best by {metric}:",
+        f"{pluralize(len(found.trials), 'trial')} ({states}); the best by {metric}:",
         frame_text(best[kept], most=5),
         one_line(f"Best: {metric} {short(found.best_value)} in trial {found.best_trial.number}, {found.best_model!r}"),
     ]

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from deepforecast.core.forecaster import Forecaster
-from deepforecast.core.kinds import alternatives
-from deepforecast.core.params import Param, declared
-from deepforecast.errors import ParameterError, shown
+from deepforecast.core.params import Param, declared_params
+from deepforecast.core.type_checks import union_members
+from deepforecast.errors import ParameterError, format_value
 
 NOTHING = object()
 WORDS = {"true": True, "false": False, "yes": True, "no": False}
@@ -18,14 +18,14 @@ WORDS = {"true": True, "false": False, "yes": True, "no": False}
 
 def value_of(text: str | Sequence[str], cls: type, name: str) -> Any:
     """What `text` means for parameter `name` of a model; text that means nothing is left for the model to refuse."""
-    one = declared(cls)[name]
+    one = declared_params(cls)[name]
     words = [text] if isinstance(text, str) else list(text)
     kinds = kinds_of(one.annotation)
     lists = [kind for kind in kinds if is_list(kind)]
     if len(words) > 1 and lists:
         return [_single(word, _inner(lists[0]), one) for word in words]
     if len(words) > 1:
-        raise ParameterError(f"{name} takes one value; got {shown(' '.join(words))!r}.")
+        raise ParameterError(f"{name} takes one value; got {format_value(' '.join(words))!r}.")
     for choice in one.choices or ():
         if words[0].lower() == str(choice).lower():
             return choice
@@ -35,7 +35,7 @@ def value_of(text: str | Sequence[str], cls: type, name: str) -> Any:
 def kinds_of(annotation: Any) -> tuple[Any, ...]:
     """The types of a union, or the one type; a `Literal` is of the types of its values."""
     kinds: dict[Any, None] = {}
-    for kind in alternatives(annotation):
+    for kind in union_members(annotation):
         literal = typing.get_origin(kind) is typing.Literal
         kinds |= dict.fromkeys(map(type, typing.get_args(kind)) if literal else (kind,))
     return tuple(kinds)
@@ -95,5 +95,5 @@ def _mapping(text: str, name: str) -> Any:
     except ValueError:
         found = None
     if not isinstance(found, dict):
-        raise ParameterError(f"""{name} is a JSON object, e.g. '{{"key": 1}}'; got {shown(text)!r}.""")
+        raise ParameterError(f"""{name} is a JSON object, e.g. '{{"key": 1}}'; got {format_value(text)!r}.""")
     return found

@@ -113,9 +113,9 @@ class Wording:
     def _of_every_model(self, name: str, value: str) -> tuple[str | None, str]:
         """`name=value` of a parameter that every model has, where the command has no option for it, and what comes after."""
         from deepforecast.core.forecaster import Forecaster
-        from deepforecast.core.params import declared
+        from deepforecast.core.params import declared_params
 
-        if name not in declared(Forecaster):
+        if name not in declared_params(Forecaster):
             return None, ""
         word = value.strip("'\"") or "..."
         return (f"MODEL:{name}={word}", "") if "--models" in self.options else (f"--{name.replace('_', '-')} {word}", IN_FIT)

@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from deepforecast.errors import ParameterError, SaveError, say, shown, some
+from deepforecast.errors import ParameterError, SaveError, format_list, format_value, warn
 from deepforecast.io.atomic import replace_file
 
 if TYPE_CHECKING:
@@ -23,9 +23,9 @@ back changed would no longer match the user's own tables."""
 
 def as_pandas(frame: Any) -> Any:
     """The frame as a pandas one."""
-    from deepforecast.data.frames import opened
+    from deepforecast.data.frames import to_narwhals
 
-    return opened(frame).to_pandas()
+    return to_narwhals(frame).to_pandas()
 
 
 def refuse_overwritten_inputs(parser: Parser, values: argparse.Namespace) -> None:
@@ -44,7 +44,7 @@ def refuse_overwritten_inputs(parser: Parser, values: argparse.Namespace) -> Non
                 role = "reads" if other in parser.inputs else "writes"
                 raise ParameterError(
                     f"{_option(action)} must not be a file that {parser.prog} {role} as {_option(other)}, got "
-                    f"{shown(value, 200)}{_identity(value, path)}. Pass another file name to {_option(action)}."
+                    f"{format_value(value, 200)}{_identity(value, path)}. Pass another file name to {_option(action)}."
                 )
         files.append((action, target))
 
@@ -61,7 +61,7 @@ def _identity(value: str, path: str) -> str:
     """Which file a value is, where that is not plain from the value itself."""
     if path == "-":
         return ", which is standard input"
-    return "" if value == path else f", which is the same file as {shown(path, 200)}"
+    return "" if value == path else f", which is the same file as {format_value(path, 200)}"
 
 
 def _option(action: argparse.Action) -> str:
@@ -86,18 +86,18 @@ def check_target(path: str | None, *suffixes: str, new_folder: bool = False) -> 
         raise ParameterError("A file to write must have a name, got ''. Pass a file name.")
     if suffixes and Path(path).suffix.lower() not in suffixes:
         wanted = " or ".join(filter(None, (", ".join(suffixes[:-1]), suffixes[-1])))
-        raise ParameterError(f"A file to write here ends in {wanted}; got {shown(path, 200)}.")
+        raise ParameterError(f"A file to write here ends in {wanted}; got {format_value(path, 200)}.")
     if "\0" in path:
-        raise SaveError(f"{shown(path, 200)} cannot be written: no path holds a zero byte.")
+        raise SaveError(f"{format_value(path, 200)} cannot be written: no path holds a zero byte.")
     if os.path.isdir(path):
-        raise SaveError(f"{shown(path, 200)} is a folder. Give the name of a file in it.")
+        raise SaveError(f"{format_value(path, 200)} is a folder. Give the name of a file in it.")
     folder = next(parent for parent in Path(path).absolute().parents if parent.exists())
     if not folder.is_dir() or not os.access(folder, os.W_OK):
-        raise SaveError(f"{shown(path, 200)} cannot be written: {shown(str(folder), 200)} is not a folder one may write to.")
+        raise SaveError(f"{format_value(path, 200)} cannot be written: {format_value(str(folder), 200)} is not a folder one may write to.")
     parent = Path(path).absolute().parent
     if not new_folder and parent != folder:
-        name = shown(str(parent), 200)
-        raise SaveError(f"{shown(path, 200)} cannot be written: there is no folder {name}. Make it first, e.g. mkdir -p.")
+        name = format_value(str(parent), 200)
+        raise SaveError(f"{format_value(path, 200)} cannot be written: there is no folder {name}. Make it first, e.g. mkdir -p.")
 
 
 def check_frame_target(path: str | None) -> None:
@@ -112,12 +112,12 @@ def check_model_target(path: str) -> None:
     check_target(path)
     if os.path.isfile(path) and not os.access(path, os.R_OK):
         raise SaveError(
-            f"--save must be a new file or a model file, got {shown(path, 200)}, which cannot be read. It was not replaced. "
+            f"--save must be a new file or a model file, got {format_value(path, 200)}, which cannot be read. It was not replaced. "
             "Pass another file name to --save."
         )
     if os.path.exists(path) and not _is_model_file(path):
         raise SaveError(
-            f"--save must be a new file or a model file, got {shown(path, 200)}, which is another file. It was not replaced. "
+            f"--save must be a new file or a model file, got {format_value(path, 200)}, which is another file. It was not replaced. "
             "Pass another file name to --save."
         )
 
@@ -144,7 +144,7 @@ def write_bytes(path: str, data: bytes) -> None:
         replace_file(path, [data])
     except OSError as error:
         raise SaveError(
-            f"{shown(path, 200)} cannot be written: {error.strerror or error}. What stood there before still does."
+            f"{format_value(path, 200)} cannot be written: {error.strerror or error}. What stood there before still does."
         ) from error
 
 
@@ -164,8 +164,8 @@ def csv_bytes(frame: Any, spreadsheet_safe: bool = False) -> bytes:
     if risky and spreadsheet_safe:
         pandas = _defused(pandas)
     elif risky:
-        say(
-            f"Text that a spreadsheet would run as a formula is written as it is: {some(risky)}. "
+        warn(
+            f"Text that a spreadsheet would run as a formula is written as it is: {format_list(risky)}. "
             "--spreadsheet-safe puts ' before it."
         )
     # A lone carriage return is a line end to many readers, but not to every writer: then all text is quoted.

@@ -54,7 +54,7 @@ class Capabilities:
         return bool(getattr(self, role))
 
 
-class CapabilitiesOf:
+class CapabilitiesDescriptor:
     """Descriptor: on the class its declaration, on an instance what `narrow` leaves of it."""
 
     def __init__(self, declared: Capabilities) -> None:
@@ -62,6 +62,6 @@ class CapabilitiesOf:
 
     def __get__(self, instance: object | None, owner: type) -> Capabilities:
         narrow = None if instance is None else getattr(owner, "_narrow", None)
-        able = self.declared if narrow is None else narrow(instance, self.declared)
+        capabilities = self.declared if narrow is None else narrow(instance, self.declared)
         # sample paths come from the model's own distribution, which calibrated bands are there to correct
-        return able if getattr(instance, "intervals", None) is None else replace(able, simulates=False)
+        return capabilities if getattr(instance, "intervals", None) is None else replace(capabilities, simulates=False)

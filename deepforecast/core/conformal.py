@@ -24,7 +24,7 @@ from deepforecast.errors import CalibrationError, CapabilityError
 
 Method = Literal["split", "adaptive"]
 METHODS: tuple[str, ...] = get_args(Method)
-AIMS = np.array([0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99])  # miss rates followed
+MISS_RATES = np.array([0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99])  # miss rates followed
 
 
 class Calibration(ABC):
@@ -42,24 +42,24 @@ class Calibration(ABC):
         """Some of the series."""
 
     @abstractmethod
-    def join(self, other: Self) -> Self:
+    def join(self, added: Self) -> Self:
         """Another's series after ours."""
 
     @abstractmethod
-    def at_end_of(self, panel: Panel, numbers: Ints) -> Self:
+    def for_panel(self, panel: Panel, numbers: Ints) -> Self:
         """For the series of a panel; `numbers` are their places here, -1 (if `shared`) for one that has none."""
 
     @abstractmethod
-    def radius(self, level: float, steps: int) -> Floats:
+    def half_widths(self, level: float, steps: int) -> Floats:
         """Half widths of the central band, shape (series, steps); refused where there are too few errors for the level."""
 
-    def around(self, points: Floats) -> ConformalForecast:
+    def forecast_around(self, points: Floats) -> ConformalForecast:
         """Bands around point forecasts."""
         return ConformalForecast(points, self)
 
 
 @dataclass(frozen=True)
-class OwnErrors(Calibration):
+class SeriesErrors(Calibration):
     """Errors `actual - forecast` of shape (series, windows, steps), the oldest window first; NaN where there was no actual."""
 
     errors: Floats
@@ -73,30 +73,30 @@ class OwnErrors(Calibration):
         """How many steps were calibrated."""
         return int(self.errors.shape[2])
 
-    def take(self, numbers: Ints) -> OwnErrors:
+    def take(self, numbers: Ints) -> SeriesErrors:
         """Some of the series."""
         return replace(self, errors=self.errors[numbers])
 
-    def join(self, other: OwnErrors) -> OwnErrors:
+    def join(self, added: SeriesErrors) -> SeriesErrors:
         """Another's series after ours; the one with fewer windows begins with missing errors."""
-        windows = max(self.errors.shape[1], other.errors.shape[1])
-        return replace(self, errors=np.concatenate([_widened(self.errors, windows), _widened(other.errors, windows)]))
+        windows = max(self.errors.shape[1], added.errors.shape[1])
+        return replace(self, errors=np.concatenate([_pad_windows(self.errors, windows), _pad_windows(added.errors, windows)]))
 
-    def at_end_of(self, panel: Panel, numbers: Ints) -> OwnErrors:
+    def for_panel(self, panel: Panel, numbers: Ints) -> SeriesErrors:
         """The errors of these series: they stay what they were."""
         return self.take(numbers)
 
-    def radius(self, level: float, steps: int) -> Floats:
+    def half_widths(self, level: float, steps: int) -> Floats:
         """See `Calibration`."""
-        _refuse_longer(steps, self.steps)
-        sizes = np.abs(self.errors[:, :, :steps])
-        scores = np.sort(sizes, axis=1)  # NaN last
+        _refuse_long_horizon(steps, self.steps)
+        absolute_errors = np.abs(self.errors[:, :, :steps])
+        scores = np.sort(absolute_errors, axis=1)  # NaN last
         count = np.sum(~np.isnan(scores), axis=1)
-        _refuse_few(level, count, "give longer series or more windows: Conformal(model, n_windows=..., or pool=True)")
-        miss = np.full(count.shape, 1 - level / 100)
+        _refuse_few_errors(level, count, "give longer series or more windows: Conformal(model, n_windows=..., or pool=True)")
+        miss_rates = np.full(count.shape, 1 - level / 100)
         if self.method == "adaptive":
-            miss = followed_miss(sizes, 1 - level / 100, self.rate)
-        return np.take_along_axis(scores, (_rank(count, miss) - 1)[:, None, :], axis=1)[:, 0, :]
+            miss_rates = interpolate_miss_rate(absolute_errors, 1 - level / 100, self.rate)
+        return np.take_along_axis(scores, (_rank(count, miss_rates) - 1)[:, None, :], axis=1)[:, 0, :]
 
 
 @dataclass(frozen=True)
@@ -123,29 +123,29 @@ class PooledErrors(Calibration):
         """Some of the series."""
         return replace(self, scale=self.scale[numbers])
 
-    def join(self, other: PooledErrors) -> PooledErrors:
+    def join(self, added: PooledErrors) -> PooledErrors:
         """Another's series after ours, with our errors."""
-        return replace(self, scale=np.concatenate([self.scale, other.scale]))
+        return replace(self, scale=np.concatenate([self.scale, added.scale]))
 
-    def at_end_of(self, panel: Panel, numbers: Ints) -> PooledErrors:
+    def for_panel(self, panel: Panel, numbers: Ints) -> PooledErrors:
         """The same errors. Known series keep the scale of the fit, as in `update`; a new one has that of its history."""
-        known = numbers >= 0
-        scale = scale_of(panel)
-        scale[known] = self.scale[numbers[known]]
+        is_known = numbers >= 0
+        scale = mean_absolute_change(panel)
+        scale[is_known] = self.scale[numbers[is_known]]
         return replace(self, scale=scale)
 
-    def radius(self, level: float, steps: int) -> Floats:
+    def half_widths(self, level: float, steps: int) -> Floats:
         """See `Calibration`."""
-        _refuse_longer(steps, self.steps)
+        _refuse_long_horizon(steps, self.steps)
         if not self.scale.any():
             return np.zeros((len(self.scale), steps))
         scores = self.scores[:, :steps]
         count = np.sum(~np.isnan(scores), axis=0)
-        _refuse_few(level, count, "give more or longer series (errors of those constant before a cutoff do not count)")
-        found: Floats = scores[_rank(count, np.full(steps, 1 - level / 100)) - 1, np.arange(steps)]
+        _refuse_few_errors(level, count, "give more or longer series (errors of those constant before a cutoff do not count)")
+        quantile_scores: Floats = scores[_rank(count, np.full(steps, 1 - level / 100)) - 1, np.arange(steps)]
         scale = self.scale[:, None]
         with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused by name on its way out
-            return np.where(scale == 0, 0.0, scale * found)
+            return np.where(scale == 0, 0.0, scale * quantile_scores)
 
 
 @dataclass(frozen=True)
@@ -154,61 +154,61 @@ class ConformalForecast(Forecast):
 
     mean: Floats
     calibration: Calibration
-    skipped: int = 0
+    n_skipped: int = 0
 
     def quantiles(self, probabilities: Sequence[float]) -> Floats:
         """Any probability whose central level the calibration can carry; monotone."""
-        steps = self.mean.shape[1] + self.skipped
+        steps = self.mean.shape[1] + self.n_skipped
         radii: dict[float, Floats] = {0.0: np.zeros_like(self.mean)}
-        for level in sorted({_central(one) for one in probabilities} - {0.0}):
+        for level in sorted({_central_level(probability) for probability in probabilities} - {0.0}):
             widest = next(reversed(radii.values()))
-            radii[level] = np.maximum(widest, self.calibration.radius(level, steps)[:, self.skipped :])
-        signed = [math.copysign(1.0, one - 0.5) * radii[_central(one)] for one in probabilities]
+            radii[level] = np.maximum(widest, self.calibration.half_widths(level, steps)[:, self.n_skipped :])
+        signed = [math.copysign(1.0, probability - 0.5) * radii[_central_level(probability)] for probability in probabilities]
         return np.stack([self.mean + radius for radius in signed], axis=-1)
 
-    def point(self, kind: str) -> Floats:
+    def point(self, point_kind: str) -> Floats:
         """The model's own points."""
         return self.mean
 
-    def after(self, steps: int) -> ConformalForecast:
+    def skip_steps(self, steps: int) -> ConformalForecast:
         """The same without its first steps."""
-        return replace(self, mean=self.mean[:, steps:], skipped=self.skipped + steps)
+        return replace(self, mean=self.mean[:, steps:], n_skipped=self.n_skipped + steps)
 
 
-def windows_needed(level: float) -> int:
+def min_windows(level: float) -> int:
     """The fewest errors whose finite-sample quantile reaches a level.
 
-    >>> windows_needed(80), windows_needed(95), windows_needed(99)
+    >>> min_windows(80), min_windows(95), min_windows(99)
     (4, 19, 99)
     """
     return math.ceil(level / max(100 - level, 1e-9) - 1e-9)
 
 
-def followed_miss(scores: Floats, aim: float, rate: float) -> Floats:
-    """`adapted_miss` for any aim, shape (series, steps): never less for a lower level, so that bands stay nested."""
-    adapted = adapted_miss(scores, AIMS, rate)
-    none = np.zeros_like(adapted[:1])
-    adapted = np.concatenate([none, np.maximum.accumulate(adapted, axis=0), none + 1])
-    aims = np.array([0.0, *AIMS, 1.0])
-    place = int(np.searchsorted(aims, aim, side="right")) - 1
-    share = (aim - aims[place]) / (aims[place + 1] - aims[place])
-    return np.asarray(np.clip(adapted[place] + share * (adapted[place + 1] - adapted[place]), 1e-6, 1 - 1e-6))
+def interpolate_miss_rate(scores: Floats, miss_rate: float, rate: float) -> Floats:
+    """`adapt_miss_rates` for any aim, shape (series, steps): never less for a lower level, so that bands stay nested."""
+    adapted_rates = adapt_miss_rates(scores, MISS_RATES, rate)
+    zeros = np.zeros_like(adapted_rates[:1])
+    adapted_rates = np.concatenate([zeros, np.maximum.accumulate(adapted_rates, axis=0), zeros + 1])
+    miss_rates = np.array([0.0, *MISS_RATES, 1.0])
+    index = int(np.searchsorted(miss_rates, miss_rate, side="right")) - 1
+    weight = (miss_rate - miss_rates[index]) / (miss_rates[index + 1] - miss_rates[index])
+    return np.asarray(np.clip(adapted_rates[index] + weight * (adapted_rates[index + 1] - adapted_rates[index]), 1e-6, 1 - 1e-6))
 
 
-def adapted_miss(scores: Floats, aims: Floats, rate: float) -> Floats:
+def adapt_miss_rates(scores: Floats, miss_rates: Floats, rate: float) -> Floats:
     """The miss rates to use next, shape (aims, series, steps), after following the misses over the windows in their order."""
-    aims = np.asarray(aims, dtype=np.float64)[:, None, None]
-    miss = np.repeat(np.repeat(aims, scores.shape[0], axis=1), scores.shape[2], axis=2)
+    miss_rates = np.asarray(miss_rates, dtype=np.float64)[:, None, None]
+    current_rates = np.repeat(np.repeat(miss_rates, scores.shape[0], axis=1), scores.shape[2], axis=2)
     for window in range(1, scores.shape[1]):
-        past, now = scores[:, :window], scores[:, window]
-        count = np.sum(~np.isnan(past), axis=1)
-        rank = np.ceil((count + 1) * (1 - miss) - 1e-9)  # of the error that was the band; no sorting is needed to compare
-        missed = np.sum(past < now[:, None], axis=1) >= rank
-        miss = miss + rate * np.where(np.isnan(now) | (count == 0), 0.0, aims - missed)
-    return np.asarray(np.clip(miss, 1e-6, 1 - 1e-6))
+        past_scores, window_scores = scores[:, :window], scores[:, window]
+        count = np.sum(~np.isnan(past_scores), axis=1)
+        rank = np.ceil((count + 1) * (1 - current_rates) - 1e-9)  # of the error that was the band; no sorting is needed to compare
+        is_miss = np.sum(past_scores < window_scores[:, None], axis=1) >= rank
+        current_rates = current_rates + rate * np.where(np.isnan(window_scores) | (count == 0), 0.0, miss_rates - is_miss)
+    return np.asarray(np.clip(current_rates, 1e-6, 1 - 1e-6))
 
 
-def scale_of(panel: Panel) -> Floats:
+def mean_absolute_change(panel: Panel) -> Floats:
     """The mean absolute change from value to value of each series; 0 where it is constant, NaN where there is one value."""
     rows = np.flatnonzero(~panel.missing())
     values, bounds = panel.y[rows], np.searchsorted(rows, panel.indptr)
@@ -219,17 +219,17 @@ def scale_of(panel: Panel) -> Floats:
         return np.asarray(np.add.reduceat(changes, first) / np.where(last > first, last - first, np.nan))
 
 
-def _central(probability: float) -> float:
+def _central_level(probability: float) -> float:
     """The level of the central band that ends at a probability."""
     return round(100 * abs(2 * probability - 1), 9)
 
 
-def _rank(count: Ints, miss: Floats) -> Ints:
+def _rank(count: Ints, miss_rate: Floats) -> Ints:
     """Which of the sorted errors, counted from 1, is the finite-sample quantile."""
-    return np.asarray(np.clip(np.ceil((count + 1) * (1 - miss) - 1e-9), 1, count), dtype=np.int64)
+    return np.asarray(np.clip(np.ceil((count + 1) * (1 - miss_rate) - 1e-9), 1, count), dtype=np.int64)
 
 
-def _refuse_longer(steps: int, calibrated: int) -> None:
+def _refuse_long_horizon(steps: int, calibrated: int) -> None:
     if steps > calibrated:
         raise CapabilityError(
             f"The bands were calibrated for {calibrated} steps; {steps} were asked for. Fit with horizon={steps} to calibrate "
@@ -237,15 +237,15 @@ def _refuse_longer(steps: int, calibrated: int) -> None:
         )
 
 
-def _refuse_few(level: float, count: Ints, more: str) -> None:
-    fewest, needed = int(count.min()), windows_needed(level)
-    if fewest < needed:
-        possible = math.floor(1e4 * fewest / (fewest + 1)) / 100
-        way_out = f"Ask for a level of at most {possible:g}, or {more}" if fewest else more[0].upper() + more[1:]
+def _refuse_few_errors(level: float, count: Ints, suggestion: str) -> None:
+    min_count, min_errors = int(count.min()), min_windows(level)
+    if min_count < min_errors:
+        max_level = math.floor(1e4 * min_count / (min_count + 1)) / 100
+        advice = f"Ask for a level of at most {max_level:g}, or {suggestion}" if min_count else suggestion[0].upper() + suggestion[1:]
         raise CalibrationError(
-            f"A conformal level of {level:g} needs at least {needed} calibration errors a step; there are {fewest}. {way_out}."
+            f"A conformal level of {level:g} needs at least {min_errors} calibration errors a step; there are {min_count}. {advice}."
         )
 
 
-def _widened(errors: Floats, windows: int) -> Floats:
+def _pad_windows(errors: Floats, windows: int) -> Floats:
     return np.pad(errors, ((0, 0), (windows - errors.shape[1], 0), (0, 0)), constant_values=np.nan)

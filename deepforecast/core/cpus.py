@@ -18,7 +18,7 @@ def affinity() -> int:
 @cache  # read once: it takes as long as fitting a series
 def quota(root: Path = Path("/")) -> float:
     """CPUs granted by the control groups, from that of this process up to the root; infinity without a quota."""
-    granted = [math.inf]
+    quotas = [math.inf]
     for line in _read(root / "proc/self/cgroup").splitlines():
         _, _, names_and_path = line.partition(":")
         names, _, path = names_and_path.partition(":")
@@ -27,11 +27,11 @@ def quota(root: Path = Path("/")) -> float:
         mounts = (names, "cpu", "cpu,cpuacct") if names else ("", "unified")
         # A container may see its host's path here and its own group as the root: hence every parent, too.
         group = PurePosixPath(path.lstrip("/"))
-        granted += [_granted(root / "sys/fs/cgroup" / mount / part) for mount in mounts for part in (group, *group.parents)]
-    return min(granted)
+        quotas += [_group_quota(root / "sys/fs/cgroup" / mount / directory) for mount in mounts for directory in (group, *group.parents)]
+    return min(quotas)
 
 
-def _granted(group: Path) -> float:
+def _group_quota(group: Path) -> float:
     """CPUs that one control group grants: `cpu.max` in version 2, two files in version 1."""
     numbers = _read(group / "cpu.max").split() or [
         *_read(group / "cpu.cfs_quota_us").split(),

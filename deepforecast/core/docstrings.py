@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from textwrap import fill
 from typing import Any
 
-from deepforecast.core.kinds import NONE, alternatives
-from deepforecast.core.params import Param, declared
+from deepforecast.core.params import Param, declared_params
+from deepforecast.core.type_checks import NONE_TYPE, union_members
 
 WIDTH = 100
 SECTION = re.compile(r"^(\w[\w ]*)\n-{3,}$|^>>> ", re.MULTILINE)  # a section of its own, or an example
@@ -25,33 +25,33 @@ def with_parameters(cls: type) -> str:
     text = inspect.cleandoc(vars(cls).get("__doc__") or "")
     if not text or "Parameters\n---" in text:
         return text
-    params = declared(cls)
+    params = declared_params(cls)
     names = [name for base in cls.__mro__ for name in vars(base).get("_own_params", ())]
     ordered = [params[name] for name in dict.fromkeys(["horizon", *names]) if name in params]
     sections = [
         _section("Parameters", (param for param in ordered if not param.group)),
         _section("Other Parameters", (param for param in ordered if param.group)),
     ]
-    found = SECTION.search(text)
-    end = found.start() if found else len(text)
-    examples = ["Examples\n--------\n" + text[end:]] if found and not found[1] else [text[end:]]
-    return "\n\n".join(part.strip("\n") for part in (text[:end], *sections, *examples) if part.strip()) + "\n"
+    match = SECTION.search(text)
+    end = match.start() if match else len(text)
+    examples = ["Examples\n--------\n" + text[end:]] if match and not match[1] else [text[end:]]
+    return "\n\n".join(section.strip("\n") for section in (text[:end], *sections, *examples) if section.strip()) + "\n"
 
 
 def describe_type(param: Param) -> str:
     """Type, range and default of a parameter, as numpydoc writes them.
 
     >>> from deepforecast import LSTM
-    >>> describe_type(declared(LSTM)["dropout"])
+    >>> describe_type(declared_params(LSTM)["dropout"])
     'float in [0, 1), default 0.0'
     """
-    kinds = [kind for kind in alternatives(param.annotation) if kind is not NONE]
-    words = [_name(kind, _interval(param)) for kind in kinds]
+    members = [member for member in union_members(param.annotation) if member is not NONE_TYPE]
+    words = [_name(member, _interval(param)) for member in members]
     if param.required:
         return " or ".join(words)
     if param.default is None:
         return f"{' or '.join(words)}, optional"
-    if NONE in alternatives(param.annotation):
+    if NONE_TYPE in union_members(param.annotation):
         words.append("None")
     return f"{' or '.join(words)}, default {_literal(param.default)}"
 
@@ -76,17 +76,17 @@ def _interval(param: Param) -> str:
     return f" {'<=' if high.endswith(']') else '<'} {high[:-1]}" if high else ""
 
 
-def _name(kind: Any, interval: str) -> str:
-    origin, inner = typing.get_origin(kind) or kind, typing.get_args(kind)
+def _name(member: Any, interval: str) -> str:
+    origin, inner = typing.get_origin(member) or member, typing.get_args(member)
     if origin is typing.Literal:
         values = ", ".join(map(_literal, inner))
         return f"{{{values}}}" if len(inner) > 1 else values
     if origin in (int, float):
         return str(origin.__name__) + interval
     if inner:
-        members = dict.fromkeys(_name(member, "") for arg in inner if arg is not Ellipsis for member in alternatives(arg))
+        members = dict.fromkeys(_name(argument, "") for arg in inner if arg is not Ellipsis for argument in union_members(arg))
         return f"{origin.__name__.lower()} of {' or '.join(members)}{interval}"
-    return "None" if kind is NONE else getattr(origin, "__name__", str(origin)).replace("Any", "object")
+    return "None" if member is NONE_TYPE else getattr(origin, "__name__", str(origin)).replace("Any", "object")
 
 
 def _literal(value: object) -> str:

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import re
 
-from deepforecast.errors import shown
+from deepforecast.errors import format_value
 
 
-def ending(error: Exception) -> str:
+def describe_exit(error: Exception) -> str:
     """How a worker process ended, by the exit codes in joblib's error, and what to do."""
-    look = "Run with workers=1 to see what happens there."
-    ends = re.findall(r"\b(SIG[A-Z0-9]+|EXIT)\((-?\d+)\)", str(error))  # joblib ends the other workers by SIGTERM
-    name, code = next((end for end in ends if end[0] != "SIGTERM"), ends[0] if ends else ("", ""))
+    hint = "Run with workers=1 to see what happens there."
+    exits = re.findall(r"\b(SIG[A-Z0-9]+|EXIT)\((-?\d+)\)", str(error))  # joblib ends the other workers by SIGTERM
+    name, code = next((exit_code for exit_code in exits if exit_code[0] != "SIGTERM"), exits[0] if exits else ("", ""))
     if name == "SIGKILL":
         return "ended with signal SIGKILL, probably for lack of memory. Use fewer series or fewer workers."
     if name == "EXIT":
-        return f"ended with exit status {code}. {look}"
+        return f"ended with exit status {code}. {hint}"
     if name:
-        return f"ended with signal {name}. {look}"
+        return f"ended with signal {name}. {hint}"
     reason = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0].rstrip('.')}"
-    return f"did not return its results: {shown(reason, 200)}. {look}"
+    return f"did not return its results: {format_value(reason, 200)}. {hint}"

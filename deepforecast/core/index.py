@@ -9,7 +9,7 @@ MODELS: dict[str, str] = {
     "AutoTheta": "deepforecast.models.statistical.auto_theta",
     "CES": "deepforecast.models.statistical.ces",
     "CatBoost": "deepforecast.models.regression.cat_boost",
-    "Conformal": "deepforecast.models.combine.conformal",
+    "Conformal": "deepforecast.models.conformal",
     "Croston": "deepforecast.models.statistical.croston",
     "DLinear": "deepforecast.models.neural.dlinear",
     "Drift": "deepforecast.models.baselines.drift",

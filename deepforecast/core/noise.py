@@ -7,7 +7,7 @@ from hashlib import blake2b
 import numpy as np
 
 from deepforecast.data.frames import Floats
-from deepforecast.data.whole import whole_number
+from deepforecast.data.integers import validate_integer
 
 
 def standard_normal(seed: int, keys: Floats, shape: tuple[int, ...]) -> Floats:
@@ -21,10 +21,10 @@ def standard_normal(seed: int, keys: Floats, shape: tuple[int, ...]) -> Floats:
            [0.68],
            [0.17]])
     """
-    number = whole_number(seed, "seed", least=0, most=2**64 - 1)
+    seed_value = validate_integer(seed, "seed", minimum=0, maximum=2**64 - 1)
     keys = np.ascontiguousarray(keys + 0.0)  # -0.0 is 0.0
     draws = np.empty((len(keys), *shape))
     for row, key in zip(draws, keys, strict=True):
         digest = int.from_bytes(blake2b(key.tobytes(), digest_size=8).digest(), "little")
-        np.random.Generator(np.random.Philox(key=[number, digest])).standard_normal(out=row)
+        np.random.Generator(np.random.Philox(key=[seed_value, digest])).standard_normal(out=row)
     return draws

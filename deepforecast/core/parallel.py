@@ -22,18 +22,18 @@ from typing import Any, Generic, Literal, TypeAlias, TypeVar
 import numpy as np
 
 from deepforecast.core import threads
-from deepforecast.core.exit_codes import ending
-from deepforecast.core.progress import Tick, counting, silent
-from deepforecast.errors import ParameterError, ParameterTypeError, TrainingError, shown
+from deepforecast.core.exit_codes import describe_exit
+from deepforecast.core.progress import Tick, hide_progress, progress_bar
+from deepforecast.errors import ParameterError, ParameterTypeError, TrainingError, format_value
 
 T = TypeVar("T")
 OnLost: TypeAlias = Callable[[int, TrainingError], T]
 
-MOST_CHUNKS = 256
+MAX_CHUNKS = 256
 """Without a known cost: enough for balance and for a progress bar, few enough that 100,000 short series do not drown."""
 
-SHORTEST = {"threads": 0.02, "processes": 0.5}
-LONGEST = 2.0
+MIN_SECONDS = {"threads": 0.02, "processes": 0.5}
+MAX_SECONDS = 2.0
 """Seconds a chunk is meant to take at least (or starting it costs more) and at most (or a lost or interrupted one does)."""
 
 
@@ -41,7 +41,7 @@ def map_chunks(
     work: Callable[[slice], T],
     n_items: int,
     *,
-    workers: int | None = None,
+    n_jobs: int | None = None,
     prefer: Literal["threads", "processes"] = "threads",
     cost: float | Sequence[float] | np.ndarray | None = None,
     progress: bool | None = None,
@@ -65,14 +65,14 @@ def map_chunks(
     A lost worker (killed, crashed, hung) is replaced, what it held is tried once more, and only then `TrainingError`
     names those items. An error raised by `work` comes back as it is, with a note that names the items.
 
-    >>> totals = map_chunks(lambda part: sum(range(1000)[part]), 1000, workers=1)
+    >>> totals = map_chunks(lambda part: sum(range(1000)[part]), 1000, n_jobs=1)
     >>> len(totals), sum(totals)
     (250, 499500)
     """
-    _check(workers)
-    parts = cut(n_items, cost, prefer)
-    crew = _crew(workers, prefer) if len(parts) > 1 or timeout is not None else None
-    return _run_slices(_Job(work, label, os.getpid(), timeout), parts, crew, progress)
+    _check_n_jobs(n_jobs)
+    slices = split_by_cost(n_items, cost, prefer)
+    pool = _find_workers(n_jobs, prefer) if len(slices) > 1 or timeout is not None else None
+    return _run_slices(_Job(work, label, os.getpid(), timeout), slices, pool, progress)
 
 
 def map_items(
@@ -80,7 +80,7 @@ def map_items(
     names: Sequence[str],
     *,
     on_lost: OnLost[T],
-    workers: int | None = None,
+    n_jobs: int | None = None,
     progress: bool | None = None,
     label: str = "items",
 ) -> list[T]:
@@ -88,40 +88,40 @@ def map_items(
 
     An item whose worker was lost twice gets `on_lost(item, error)` as its result, and the others go on; the error names it.
     """
-    _check(workers)
-    parts = [slice(item, item + 1) for item in range(len(names))]
-    return _run_slices(_Job(work, label, os.getpid(), None, names), parts, _crew(workers, "processes"), progress, on_lost)
+    _check_n_jobs(n_jobs)
+    slices = [slice(index, index + 1) for index in range(len(names))]
+    return _run_slices(_Job(work, label, os.getpid(), None, names), slices, _find_workers(n_jobs, "processes"), progress, on_lost)
 
 
 def _run_slices(
-    job: _Job[T], parts: list[slice], crew: _Crew | None, progress: bool | None, on_lost: OnLost[T] | None = None
+    job: _Job[T], slices: list[slice], pool: _Workers | None, progress: bool | None, on_lost: OnLost[T] | None = None
 ) -> list[T]:
-    with counting(parts[-1].stop if parts else 0, job.label, progress, alone=True) as tick:
-        if crew is None:
-            with threads.limited(1):
-                return [_inline(job, part, tick) for part in parts]
-        with crew.turn, threads.limited(1) if crew.in_threads else nullcontext():
-            return _Spread(job, parts, crew, tick, on_lost).results()
+    with progress_bar(slices[-1].stop if slices else 0, job.label, progress, alone=True) as tick:
+        if pool is None:
+            with threads.limit_threads(1):
+                return [_run_inline(job, chunk, tick) for chunk in slices]
+        with pool.lock, threads.limit_threads(1) if pool.in_threads else nullcontext():
+            return _Dispatcher(job, slices, pool, tick, on_lost).run()
 
 
-def cut(n_items: int, cost: float | Sequence[float] | np.ndarray | None, prefer: str) -> list[slice]:
+def split_by_cost(n_items: int, cost: float | Sequence[float] | np.ndarray | None, prefer: str) -> list[slice]:
     """Cut `range(n_items)` into slices, from sizes alone.
 
-    >>> cut(5, [0.1, 0.1, 3.0, 0.5, 0.6], "processes")
+    >>> split_by_cost(5, [0.1, 0.1, 3.0, 0.5, 0.6], "processes")
     [slice(0, 3, None), slice(3, 4, None), slice(4, 5, None)]
     """
     if cost is None:
-        size = max(1, math.ceil(n_items / MOST_CHUNKS))
+        size = max(1, math.ceil(n_items / MAX_CHUNKS))
         return [slice(start, min(start + size, n_items)) for start in range(0, n_items, size)]
-    each = np.broadcast_to(np.asarray(cost, dtype=np.float64), n_items)
-    ends = np.cumsum(each)
+    costs = np.broadcast_to(np.asarray(cost, dtype=np.float64), n_items)
+    ends = np.cumsum(costs)
     total = float(ends[-1]) if n_items else 0.0
-    if not (math.isfinite(total) and bool((each >= 0).all())):
+    if not (math.isfinite(total) and bool((costs >= 0).all())):
         raise ParameterError("The cost of an item is a finite number of seconds, at least 0. Leave it out if it is not known.")
-    wanted = min(max(total / (MOST_CHUNKS // 2), SHORTEST[prefer]), LONGEST)
-    # Items belong together if they would begin within the same stretch of `wanted` seconds.
-    stretch = (ends - each) // wanted
-    starts = [0, *(np.flatnonzero(np.diff(stretch)) + 1).tolist(), n_items] if n_items else []
+    target_seconds = min(max(total / (MAX_CHUNKS // 2), MIN_SECONDS[prefer]), MAX_SECONDS)
+    # Items belong together if they would begin within the same stretch of `target_seconds` seconds.
+    bucket = (ends - costs) // target_seconds
+    starts = [0, *(np.flatnonzero(np.diff(bucket)) + 1).tolist(), n_items] if n_items else []
     return [slice(start, stop) for start, stop in pairwise(starts)]
 
 
@@ -137,55 +137,55 @@ class _Job(Generic[T]):
 
 
 @dataclass(frozen=True)
-class _Crew:
+class _Workers:
     """How many workers of which kind, and whose turn it is: several callers share one pool of processes."""
 
     n_jobs: int
     prefer: str
     in_threads: bool
-    as_they_come: bool
-    wrapped: bool
-    turn: AbstractContextManager[Any]
+    unordered: bool
+    wraps_functions: bool
+    lock: AbstractContextManager[Any]
 
 
-def _crew(workers: int | None, prefer: str) -> _Crew | None:
+def _find_workers(requested: int | None, prefer: str) -> _Workers | None:
     """Find the workers to use, or None for the calling thread itself. Loads joblib only if it may be needed."""
-    alone = workers is None and "joblib" not in sys.modules and threads.available_cpus() == 1
-    if workers == 1 or _working.get() or alone:
+    is_single_cpu = requested is None and "joblib" not in sys.modules and threads.available_cpus() == 1
+    if requested == 1 or _inside_worker.get() or is_single_cpu:
         return None
-    with threads.unset("KMP_INIT_AT_FORK"):  # joblib's import sets it
+    with threads.keep_unset("KMP_INIT_AT_FORK"):  # joblib's import sets it
         from joblib.parallel import get_active_backend
 
     backend, configured = get_active_backend()
     nested = configured is None and bool(getattr(backend, "nesting_level", 0))  # in a worker of a joblib loop of the caller's
-    if workers is None and (configured == 1 or nested):
+    if requested is None and (configured == 1 or nested):
         return None
     backend, _ = get_active_backend(prefer=prefer)
     in_threads = bool(getattr(backend, "uses_threads", False))
-    if not in_threads and _processes_are_out_of_reach():
+    if not in_threads and _cannot_start_processes():
         return None
-    n_jobs = next((n for n in (workers, configured, backend.default_n_jobs) if n not in (None, 1)), threads.available_cpus())
+    n_jobs = next((n for n in (requested, configured, backend.default_n_jobs) if n not in (None, 1)), threads.available_cpus())
     if n_jobs == -1 and type(backend).__module__.startswith("joblib._parallel_backends"):
         n_jobs = threads.available_cpus()
     if backend.effective_n_jobs(n_jobs) == 1:
         return None
     as_they_come = bool(getattr(backend, "supports_return_generator", False))
     wrapped = type(backend).__name__ == "MultiprocessingBackend"
-    return _Crew(n_jobs, prefer, in_threads, as_they_come, wrapped, nullcontext() if in_threads else _processes.turn)
+    return _Workers(n_jobs, prefer, in_threads, as_they_come, wrapped, nullcontext() if in_threads else _processes.lock)
 
 
 @contextmanager
-def beside_others() -> Iterator[None]:
+def in_worker() -> Iterator[None]:
     """Work inside the block as a worker of `map_chunks` does: on one thread, starting no other, showing no bar."""
-    token = _working.set(True)
+    token = _inside_worker.set(True)
     try:
-        with silent(), threads.as_worker():
+        with hide_progress(), threads.as_worker():
             yield
     finally:
-        _working.reset(token)
+        _inside_worker.reset(token)
 
 
-def configured() -> bool:
+def has_user_backend() -> bool:
     """Whether the user has said by `joblib.parallel_config` where work goes."""
     if "joblib" not in sys.modules:
         return False
@@ -195,14 +195,14 @@ def configured() -> bool:
     return n_jobs not in (None, 1) or type(backend).__name__ != "LokyBackend"
 
 
-def _check(workers: int | None) -> None:
-    if workers is not None and (isinstance(workers, bool) or not isinstance(workers, int)):
-        raise ParameterTypeError(f"workers is an integer or None, not {shown(workers)}. Give 1 for the calling thread alone.")
-    if workers is not None and workers < 1 and workers != -1:
-        raise ParameterError(f"workers is at least 1, or -1 for every CPU, not {workers}. Leave it out for the usual number.")
+def _check_n_jobs(n_jobs: int | None) -> None:
+    if n_jobs is not None and (isinstance(n_jobs, bool) or not isinstance(n_jobs, int)):
+        raise ParameterTypeError(f"workers is an integer or None, not {format_value(n_jobs)}. Give 1 for the calling thread alone.")
+    if n_jobs is not None and n_jobs < 1 and n_jobs != -1:
+        raise ParameterError(f"workers is at least 1, or -1 for every CPU, not {n_jobs}. Leave it out for the usual number.")
 
 
-def _processes_are_out_of_reach() -> bool:
+def _cannot_start_processes() -> bool:
     """Tell whether this process can't have a pool: a daemon, without output, or forked from one whose pool it still sees."""
     import multiprocessing
 
@@ -221,77 +221,77 @@ class _Processes:
     """The pool of processes that joblib keeps: which process it belongs to, and whose turn it is to use it."""
 
     owner: int | None = None
-    turn = threading.Lock()
+    lock = threading.Lock()
 
 
-class _Spread(Generic[T]):
+class _Dispatcher(Generic[T]):
     """One round over all slices, and then, while workers get lost, what they held once more."""
 
-    def __init__(self, job: _Job[T], parts: list[slice], crew: _Crew, tick: Tick, on_lost: OnLost[T] | None) -> None:
-        self.job, self.parts, self.crew, self.tick, self.on_lost = job, parts, crew, tick, on_lost
-        self.done: dict[int, T] = {}
-        self.said: dict[int, list[tuple[type[Warning], str]]] = {}
+    def __init__(self, job: _Job[T], slices: list[slice], pool: _Workers, tick: Tick, on_lost: OnLost[T] | None) -> None:
+        self.job, self.slices, self.workers, self.tick, self.on_lost = job, slices, pool, tick, on_lost
+        self.results_by_slice: dict[int, T] = {}
+        self.warnings_by_slice: dict[int, list[tuple[type[Warning], str]]] = {}
 
-    def results(self) -> list[T]:
-        while todo := [place for place in range(len(self.parts)) if place not in self.done]:
-            lost = self._round(todo)
-            if lost and self.crew.in_threads:  # which cannot be ended, so nothing would be better the second time
-                raise self._given_up(lost, "")
-            for place in lost.held if lost else ():
+    def run(self) -> list[T]:
+        while pending := [number for number in range(len(self.slices)) if number not in self.results_by_slice]:
+            lost = self._run_round(pending)
+            if lost and self.workers.in_threads:  # which cannot be ended, so nothing would be better the second time
+                raise self._lost_worker_error(lost, "")
+            for number in lost.slice_numbers if lost else ():
                 # One at a time: a slice that takes its worker with it again is then known for certain.
-                if again := self._round([place]):
-                    error = self._given_up(again, ", nor did the one that tried again")
+                if lost_again := self._run_round([number]):
+                    error = self._lost_worker_error(lost_again, ", nor did the one that tried again")
                     if self.on_lost is None:
                         raise error
-                    self.done[place], self.said[place] = self.on_lost(place, error), []
+                    self.results_by_slice[number], self.warnings_by_slice[number] = self.on_lost(number, error), []
                     self.tick(1)
-        for place in sorted(self.said):
-            for category, text in self.said[place]:
+        for number in sorted(self.warnings_by_slice):
+            for category, text in self.warnings_by_slice[number]:
                 warnings.warn(text, category, stacklevel=3)
-        return [self.done[place] for place in range(len(self.parts))]
+        return [self.results_by_slice[number] for number in range(len(self.slices))]
 
-    def _round(self, todo: list[int]) -> _Lost | None:
-        """Run the slices `todo`. If a worker was lost: those that were out at that moment, and the error."""
+    def _run_round(self, pending: list[int]) -> _LostWorker | None:
+        """Run the slices `pending`. If a worker was lost: those that were out at that moment, and the error."""
         from joblib import Parallel
 
-        out: dict[int, None] = {}
-        left = iter(todo)
-        crew, limit = self.crew, self.job.timeout
-        if limit is not None and not crew.in_threads:
-            limit += 5.0  # a worker watches its own time, by the monotonic clock; this is for one that was stopped
-        pool = Parallel(
-            n_jobs=crew.n_jobs,
-            prefer=crew.prefer,
-            return_as="generator_unordered" if crew.as_they_come else "list",
+        running: dict[int, None] = {}
+        remaining = iter(pending)
+        workers, time_limit = self.workers, self.job.timeout
+        if time_limit is not None and not workers.in_threads:
+            time_limit += 5.0  # a worker watches its own time, by the monotonic clock; this is for one that was stopped
+        executor = Parallel(
+            n_jobs=workers.n_jobs,
+            prefer=workers.prefer,
+            return_as="generator_unordered" if workers.unordered else "list",
             batch_size=1,
             pre_dispatch="n_jobs + 1",
-            timeout=limit,
+            timeout=time_limit,
         )
         try:
-            with _closing(pool(self._tasks(left, out)), left) as answers:
-                for place, value, said in answers:
-                    self.done[place], self.said[place] = value, said
-                    del out[place]
-                    self.tick(self.parts[place].stop - self.parts[place].start)
+            with _closing(executor(self._tasks(remaining, running)), remaining) as replies:
+                for number, value, caught in replies:
+                    self.results_by_slice[number], self.warnings_by_slice[number] = value, caught
+                    del running[number]
+                    self.tick(self.slices[number].stop - self.slices[number].start)
         except Exception as error:
-            if _from_work(error) or not out:
+            if _raised_by_work(error) or not running:
                 raise
-            return _Lost(list(out), error)
+            return _LostWorker(list(running), error)
         return None
 
-    def _tasks(self, left: Iterator[int], out: dict[int, None]) -> Iterator[Any]:
+    def _tasks(self, remaining: Iterator[int], running: dict[int, None]) -> Iterator[Any]:
         job: Any = self.job
-        if self.crew.wrapped:  # the one backend that cannot send a function defined inside another
+        if self.workers.wraps_functions:  # the one backend that cannot send a function defined inside another
             from joblib import wrap_non_picklable_objects
 
             job = wrap_non_picklable_objects(job, keep_wrapper=False)
-        for place in left:
-            out[place] = None
-            yield _remote, (job, place, self.parts[place]), {}
+        for number in remaining:
+            running[number] = None
+            yield _run_in_worker, (job, number, self.slices[number]), {}
 
-    def _given_up(self, lost: _Lost, tried: str) -> TrainingError:
+    def _lost_worker_error(self, lost: _LostWorker, attempts: str) -> TrainingError:
         if self.job.names:
-            error = TrainingError(f"{shown(self.job.names[lost.held[0]])}: its worker process {ending(lost.error)}")
+            error = TrainingError(f"{format_value(self.job.names[lost.slice_numbers[0]])}: its worker process {describe_exit(lost.error)}")
             error.__cause__ = lost.error
             return error
         lines = str(lost.error).splitlines() or [""]
@@ -299,55 +299,55 @@ class _Spread(Generic[T]):
         reason = f"{type(lost.error).__name__}: {exit_codes.rstrip('.')}"
         allowed = "" if self.job.timeout is None else f" (allowed: {self.job.timeout:g} s)"
         error = TrainingError(
-            f"A worker process must return its results; the one with {_named(self.job.label, self.parts[lost.held[0]])} "
-            f"did not{allowed}{tried}: {shown(reason, 200)}. Run with workers=1 to see what happens there."
+            f"A worker process must return its results; the one with {_describe_slice(self.job.label, self.slices[lost.slice_numbers[0]])} "
+            f"did not{allowed}{attempts}: {format_value(reason, 200)}. Run with workers=1 to see what happens there."
         )
         error.__cause__ = lost.error
         return error
 
 
 @dataclass(frozen=True)
-class _Lost:
-    held: list[int]
+class _LostWorker:
+    slice_numbers: list[int]
     error: Exception
 
 
-def _inline(job: _Job[T], part: slice, tick: Tick) -> T:
-    value = _noted(job, part)
-    tick(part.stop - part.start)
+def _run_inline(job: _Job[T], chunk: slice, tick: Tick) -> T:
+    value = _run_with_note(job, chunk)
+    tick(chunk.stop - chunk.start)
     return value
 
 
-def _remote(job: _Job[T], place: int, part: slice) -> tuple[int, T, list[tuple[type[Warning], str]]]:
+def _run_in_worker(job: _Job[T], number: int, chunk: slice) -> tuple[int, T, list[tuple[type[Warning], str]]]:
     """Run in a worker: one slice, on one thread, with its warnings brought home."""
-    with beside_others():
+    with in_worker():
         if os.getpid() == job.driver:
-            return place, _noted(job, part), []
-        _end_with(job.driver)
-        with _watched(job.timeout), warnings.catch_warnings(record=True) as caught:
+            return number, _run_with_note(job, chunk), []
+        _exit_with_driver(job.driver)
+        with _time_limit(job.timeout), warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            value = _noted(job, part)
-        return place, value, list(dict.fromkeys((each.category, str(each.message)) for each in caught))
+            value = _run_with_note(job, chunk)
+        return number, value, list(dict.fromkeys((warning.category, str(warning.message)) for warning in caught))
 
 
-def _noted(job: _Job[T], part: slice) -> T:
+def _run_with_note(job: _Job[T], chunk: slice) -> T:
     try:
-        return job.work(part)
+        return job.work(chunk)
     except Exception as error:
-        error.add_note(f"{_NOTE} {_named(job.label, part)}")
+        error.add_note(f"{_NOTE} {_describe_slice(job.label, chunk)}")
         raise
 
 
-def _from_work(error: BaseException) -> bool:
+def _raised_by_work(error: BaseException) -> bool:
     return any(note.startswith(_NOTE) for note in getattr(error, "__notes__", ()))
 
 
-def _named(label: str, part: slice) -> str:
-    return f"{label} {part.start} to {part.stop - 1} (counted from 0)"
+def _describe_slice(label: str, chunk: slice) -> str:
+    return f"{label} {chunk.start} to {chunk.stop - 1} (counted from 0)"
 
 
 @contextmanager
-def _watched(timeout: float | None) -> Iterator[None]:
+def _time_limit(timeout: float | None) -> Iterator[None]:
     """End this worker if the block takes longer; by a thread of C, so that a kernel that holds the GIL is no shelter."""
     if timeout is None:
         yield
@@ -361,39 +361,39 @@ def _watched(timeout: float | None) -> Iterator[None]:
         faulthandler.cancel_dump_traceback_later()
 
 
-def _end_with(driver: int) -> None:
+def _exit_with_driver(driver: int) -> None:
     """See to it, once, that this worker does not outlive the process that started it, however that ended."""
-    if _Guard.on or not hasattr(os, "getppid") or os.getppid() != driver:
+    if _ParentWatch.started or not hasattr(os, "getppid") or os.getppid() != driver:
         return
-    _Guard.on = True
+    _ParentWatch.started = True
 
-    def guard() -> None:
+    def watch_parent() -> None:
         while os.getppid() == driver:
             time.sleep(2.0)
         os._exit(1)
 
-    threading.Thread(target=guard, name="deepforecast-guard", daemon=True).start()
+    threading.Thread(target=watch_parent, name="deepforecast-guard", daemon=True).start()
 
 
-class _Guard:
-    on = False
+class _ParentWatch:
+    started = False
 
 
 @contextmanager
-def _closing(answers: Any, left: Iterator[int]) -> Iterator[Any]:
+def _closing(replies: Any, remaining: Iterator[int]) -> Iterator[Any]:
     """Stop the workers if the block is left early (Ctrl-C)."""
     try:
-        yield answers
+        yield replies
     except BaseException:
-        deque(left, maxlen=0)  # so that nothing is sent any more; joblib's thread trips over what it sends while it stops
+        deque(remaining, maxlen=0)  # so that nothing is sent any more; joblib's thread trips over what it sends while it stops
         time.sleep(0.05)
-        if hasattr(answers, "close"):
+        if hasattr(replies, "close"):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # joblib's remark that there was more to do
-                answers.close()
+                replies.close()
         raise
 
 
 _NOTE = "This happened while working on"
-_working: ContextVar[bool] = ContextVar("deepforecast_working", default=False)
+_inside_worker: ContextVar[bool] = ContextVar("deepforecast_working", default=False)
 _processes = _Processes()

@@ -16,8 +16,8 @@ from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from typing import Any
 
-from deepforecast.core.kinds import alternatives, is_a, is_one_of, listed, name_of
-from deepforecast.errors import ParameterError, ParameterTypeError, shown, some
+from deepforecast.core.type_checks import format_choices, is_choice, is_instance, type_name, union_members
+from deepforecast.errors import ParameterError, ParameterTypeError, format_list, format_value
 
 
 class _Required:
@@ -63,30 +63,30 @@ class Param:
         return self.default is REQUIRED
 
     @property
-    def searched(self) -> bool:
+    def is_searched(self) -> bool:
         """A search may vary it."""
         return self.search is not None or self.low is not None or self.high is not None
 
     def check(self, value: Any) -> None:
         """Raise `ParameterTypeError` or `ParameterError` unless the value is legal."""
-        if is_one_of(value, self.choices or ()):
+        if is_choice(value, self.choices or ()):
             return
-        kinds = alternatives(self.annotation)
-        if not any(is_a(value, kind) for kind in self._free(kinds)):
-            if any(is_a(value, kind) for kind in (*kinds, *map(type, self.choices or ()))):
-                raise ParameterError(f"{self.name} is {self._rule(kinds)}; got {_told(value)}.")
-            found = f"{_told(value)} ({type(value).__name__}).{_hint(value, kinds)}"
-            raise ParameterTypeError(f"{self.name} is {self._rule(kinds)}; got {found}")
-        if not any(kind is Any or Any in typing.get_args(kind) for kind in kinds) and not self._within(value):
-            raise ParameterError(f"{self.name} is {self._rule(kinds)}; got {_told(value)}.")
+        members = union_members(self.annotation)
+        if not any(is_instance(value, member) for member in self._unlimited_types(members)):
+            if any(is_instance(value, member) for member in (*members, *map(type, self.choices or ()))):
+                raise ParameterError(f"{self.name} is {self._describe_rule(members)}; got {_format_argument(value)}.")
+            description = f"{_format_argument(value)} ({type(value).__name__}).{_instance_hint(value, members)}"
+            raise ParameterTypeError(f"{self.name} is {self._describe_rule(members)}; got {description}")
+        if not any(member is Any or Any in typing.get_args(member) for member in members) and not self._is_within_bounds(value):
+            raise ParameterError(f"{self.name} is {self._describe_rule(members)}; got {_format_argument(value)}.")
 
-    def _free(self, kinds: Sequence[Any]) -> list[Any]:
+    def _unlimited_types(self, members: Sequence[Any]) -> list[Any]:
         """The kinds of which any value does: those that no choice is of."""
-        return [kind for kind in kinds if not any(is_a(one, kind) for one in self.choices or ())]
+        return [member for member in members if not any(is_instance(choice, member) for choice in self.choices or ())]
 
-    def _within(self, value: Any) -> bool:
+    def _is_within_bounds(self, value: Any) -> bool:
         if isinstance(value, (list, tuple)):
-            return all(self._within(item) for item in value)
+            return all(self._is_within_bounds(element) for element in value)
         if isinstance(value, bool) or not isinstance(value, numbers.Real):
             return True
         number: Any = value  # compared as it is: float() would overflow on a long integer
@@ -98,15 +98,15 @@ class Param:
             and (self.below is None or number < self.below)
         )
 
-    def _rule(self, kinds: Sequence[Any]) -> str:
+    def _describe_rule(self, members: Sequence[Any]) -> str:
         """What is legal, in words."""
         words = (("of at least", self.at_least), ("above", self.above), ("of at most", self.at_most), ("below", self.below))
         bounds = " and ".join(f"{word} {bound:,}" for word, bound in words if bound is not None)
-        free = [kind for kind in self._free(kinds) if kind is not type(None)]
-        last = [None] if type(None) in kinds and None not in (self.choices or ()) else []
-        told = [listed([*(self.choices or ())])] if self.choices else []
-        told += [name_of(kind, bounds and f" {bounds}") for kind in free] + [repr(one) for one in last]
-        return " or ".join([", ".join(told[:-1]), told[-1]] if len(told) > 1 else told)
+        unlimited = [member for member in self._unlimited_types(members) if member is not type(None)]
+        none_value = [None] if type(None) in members and None not in (self.choices or ()) else []
+        rules = [format_choices([*(self.choices or ())])] if self.choices else []
+        rules += [type_name(member, bounds and f" {bounds}") for member in unlimited] + [repr(value) for value in none_value]
+        return " or ".join([", ".join(rules[:-1]), rules[-1]] if len(rules) > 1 else rules)
 
 
 OPTIONS = {field.name for field in fields(Param)} - {"default", "name", "annotation", "choices", "declared"}
@@ -141,10 +141,10 @@ def param(*, default: Any = REQUIRED, **options: Any) -> Any:
     convert : callable, optional
         Turns a value such as a frame into plain data, and returns plain data unchanged.
     """
-    unknown = sorted(set(options) - OPTIONS)
-    if unknown:
+    unknown_options = sorted(set(options) - OPTIONS)
+    if unknown_options:
         raise ParameterTypeError(
-            f"`param` has no option {some(unknown)}. Use {some(sorted(OPTIONS), most=20)}; choices are `Literal` types "
+            f"`param` has no option {format_list(unknown_options)}. Use {format_list(sorted(OPTIONS), max_shown=20)}; choices are `Literal` types "
             "in the annotation."
         )
     if options.get("search") is not None:
@@ -152,102 +152,102 @@ def param(*, default: Any = REQUIRED, **options: Any) -> Any:
     return Param(default, **options, declared=tuple(options))
 
 
-def declared(cls: type) -> dict[str, Param]:
+def declared_params(cls: type) -> dict[str, Param]:
     """The hyperparameters of a class in the order of its constructor, those of its bases first."""
-    found: dict[str, Param] = {}
+    params: dict[str, Param] = {}
     for base in reversed(cls.__mro__):
-        found |= vars(base).get("_own_params", {})
-    return found
+        params |= vars(base).get("_own_params", {})
+    return params
 
 
-def values(cls: type, args: tuple[Any, ...], given: Mapping[str, Any]) -> dict[str, Any]:
+def resolve_values(cls: type, args: tuple[Any, ...], keywords: Mapping[str, Any]) -> dict[str, Any]:
     """The full set of values for a constructor call, each checked; the very objects given."""
     params: dict[str, Param] = cls._params  # type: ignore[attr-defined]
-    positional = [name for name, one in ordered(params) if not one.kw_only]
+    positional = [name for name, param in in_constructor_order(params) if not param.kw_only]
     if len(args) > len(positional):
-        raise _too_many_positional(cls, positional, args[len(positional)])
-    held = dict(zip(positional, args, strict=False))
-    duplicates = [name for name in held if name in given]
+        raise _positional_error(cls, positional, args[len(positional)])
+    values = dict(zip(positional, args, strict=False))
+    duplicates = [name for name in values if name in keywords]
     if duplicates:
-        raise ParameterTypeError(f"{cls.__name__} got multiple values for {some(duplicates)}: by position and by keyword.")
-    held.update(given)
-    refuse_unknown(cls, held)
-    for name, one in params.items():
-        if name in held:
-            held[name] = one.convert(held[name]) if one.convert is not None else held[name]
-            one.check(held[name])
-        elif one.required:
-            what = f"{name} ({one.help})" if one.help else name
+        raise ParameterTypeError(f"{cls.__name__} got multiple values for {format_list(duplicates)}: by position and by keyword.")
+    values.update(keywords)
+    refuse_unknown(cls, values)
+    for name, param in params.items():
+        if name in values:
+            values[name] = param.convert(values[name]) if param.convert is not None else values[name]
+            param.check(values[name])
+        elif param.required:
+            what = f"{name} ({param.help})" if param.help else name
             raise ParameterTypeError(f"{cls.__name__} needs {what}. Say {cls.__name__}({name}=...).")
         else:
-            held[name] = one.default
-    return {name: held[name] for name in params}
+            values[name] = param.default
+    return {name: values[name] for name in params}
 
 
-def _too_many_positional(cls: type, positional: Sequence[str], value: Any) -> ParameterTypeError:
+def _positional_error(cls: type, positional: Sequence[str], value: Any) -> ParameterTypeError:
     """The error for an argument that must be passed by keyword, with the keywords it may be meant for."""
     params: dict[str, Param] = cls._params  # type: ignore[attr-defined]
-    allowed = f"only {some(positional)} by position" if positional else "keyword arguments only"
-    meant = [name for name in ("horizon", "season_length") if name in params and _legal(params[name], value)]
-    calls = " or ".join(f"{cls.__name__}({name}={shown(value)})" for name in meant)
-    return ParameterTypeError(f"{cls.__name__} takes {allowed}, got {_told(value)}. Use {calls or 'its keyword'}.")
+    allowed = f"only {format_list(positional)} by position" if positional else "keyword arguments only"
+    candidates = [name for name in ("horizon", "season_length") if name in params and _is_valid(params[name], value)]
+    calls = " or ".join(f"{cls.__name__}({name}={format_value(value)})" for name in candidates)
+    return ParameterTypeError(f"{cls.__name__} takes {allowed}, got {_format_argument(value)}. Use {calls or 'its keyword'}.")
 
 
-def changed(model: Any, given: Mapping[str, Any]) -> dict[str, Any]:
+def change_values(model: Any, changes: Mapping[str, Any]) -> dict[str, Any]:
     """All values of a model with some of them changed, checked as on construction; those of a wrapped one by `model__name`."""
-    nested = {name: value for name, value in given.items() if "__" in name}
-    own = {name: value for name, value in given.items() if "__" not in name}
-    refuse_unknown(type(model), {**own, **{name.partition("__")[0]: None for name in nested}})
-    checked = values(type(model), (), {**model.get_params(deep=False), **own})
+    nested = {name: value for name, value in changes.items() if "__" in name}
+    direct = {name: value for name, value in changes.items() if "__" not in name}
+    refuse_unknown(type(model), {**direct, **{name.partition("__")[0]: None for name in nested}})
+    checked = resolve_values(type(model), (), {**model.get_params(deep=False), **direct})
     for name, value in nested.items():
         outer, _, inner = name.partition("__")
         if not hasattr(type(checked[outer]), "_params"):
-            raise ParameterTypeError(f"{name} is a parameter of a model in {outer}; {outer} is {shown(checked[outer])}.")
+            raise ParameterTypeError(f"{name} is a parameter of a model in {outer}; {outer} is {format_value(checked[outer])}.")
         checked[outer] = checked[outer].clone().set_params(**{inner: value})
     return checked
 
 
-def written(model: Any) -> str:
+def format_model(model: Any) -> str:
     """A model as it is constructed: the parameters that are not their defaults."""
-    said = [(name, getattr(model, name), one.default) for name, one in declared(type(model)).items()]
-    parts = [f"{name}={value!r}" for name, value, default in said if not _same(value, default)]
-    return f"{type(model).__name__}({', '.join(parts)})"
+    settings = [(name, getattr(model, name), param.default) for name, param in declared_params(type(model)).items()]
+    arguments = [f"{name}={value!r}" for name, value, default in settings if not _is_same(value, default)]
+    return f"{type(model).__name__}({', '.join(arguments)})"
 
 
-def refuse_unknown(cls: type, given: Mapping[str, Any]) -> None:
+def refuse_unknown(cls: type, names: Mapping[str, Any]) -> None:
     """Raise `ParameterTypeError` for names the class does not declare, with the nearest that it does."""
     params: dict[str, Param] = cls._params  # type: ignore[attr-defined]
-    for name in given:
+    for name in names:
         if name not in params:
-            near = get_close_matches(name, params, n=3)
-            hint = f"Did you mean {some(near)}?" if near else f"It takes {some(list(params), most=40)}."
-            raise ParameterTypeError(f"{cls.__name__} has no parameter {shown(name)}. {hint}")
+            similar = get_close_matches(name, params, n=3)
+            hint = f"Did you mean {format_list(similar)}?" if similar else f"It takes {format_list(list(params), max_shown=40)}."
+            raise ParameterTypeError(f"{cls.__name__} has no parameter {format_value(name)}. {hint}")
 
 
 def sample(cls: type, choose: Any) -> dict[str, Any]:
     """A configuration drawn from the search ranges. `choose` has `suggest_int`, `suggest_float`, `suggest_categorical` (an
-    Optuna trial, or `Draws(seed)`)."""
-    every = declared(cls)
-    searched = {name: one for name, one in every.items() if one.searched}
-    return sample_from(searched, {name: one.default for name, one in every.items()}, choose)
+    Optuna trial, or `RandomTrial(seed)`)."""
+    params = declared_params(cls)
+    searched = {name: param for name, param in params.items() if param.is_searched}
+    return sample_from(searched, {name: param.default for name, param in params.items()}, choose)
 
 
-def sample_from(ranges: Mapping[str, Param], around: Mapping[str, Any], choose: Any) -> dict[str, Any]:
-    """The same from these ranges, in their order; `around`: values of the parameters that are not, or not yet, drawn."""
-    drawn: dict[str, Any] = {}
-    for name, one in ranges.items():
-        if one.when is not None and not one.when({**around, **drawn}):
+def sample_from(ranges: Mapping[str, Param], base_values: Mapping[str, Any], choose: Any) -> dict[str, Any]:
+    """The same from these ranges, in their order; `base_values`: values of the parameters that are not, or not yet, drawn."""
+    configuration: dict[str, Any] = {}
+    for name, param in ranges.items():
+        if param.when is not None and not param.when({**base_values, **configuration}):
             continue
-        if one.search is not None:
-            drawn[name] = choose.suggest_categorical(name, list(one.search))
-        elif counted(one):
-            drawn[name] = choose.suggest_int(name, one.low, one.high, log=one.log, step=one.step or 1)
+        if param.search is not None:
+            configuration[name] = choose.suggest_categorical(name, list(param.search))
+        elif is_integer_param(param):
+            configuration[name] = choose.suggest_int(name, param.low, param.high, log=param.log, step=param.step or 1)
         else:
-            drawn[name] = choose.suggest_float(name, one.low, one.high, log=one.log, step=one.step)
-    return drawn
+            configuration[name] = choose.suggest_float(name, param.low, param.high, log=param.log, step=param.step)
+    return configuration
 
 
-class Draws:
+class RandomTrial:
     """Seeded uniform draws with the face of an Optuna trial: random configurations without a study."""
 
     def __init__(self, seed: int) -> None:
@@ -274,33 +274,33 @@ class Draws:
         return self._random.randrange(low, high + 1, step)
 
 
-def _legal(one: Param, value: Any) -> bool:
+def _is_valid(param: Param, value: Any) -> bool:
     try:
-        one.check(value)
+        param.check(value)
     except ParameterError:
         return False
     return True
 
 
-def _same(value: Any, default: Any) -> bool:
+def _is_same(value: Any, default: Any) -> bool:
     return value is default or (type(value) is type(default) and bool(value == default))
 
 
-def _told(value: Any) -> str:
-    return f"'{shown(value)}'" if isinstance(value, str) else shown(value)
+def _format_argument(value: Any) -> str:
+    return f"'{format_value(value)}'" if isinstance(value, str) else format_value(value)
 
 
-def _hint(value: Any, kinds: Sequence[Any]) -> str:
-    made = isinstance(value, type) and any(isinstance(kind, type) and issubclass(value, kind) for kind in kinds)
-    return f" Did you mean {value.__name__}()?" if made else ""
+def _instance_hint(value: Any, members: Sequence[Any]) -> str:
+    is_class = isinstance(value, type) and any(isinstance(member, type) and issubclass(value, member) for member in members)
+    return f" Did you mean {value.__name__}()?" if is_class else ""
 
 
-def counted(one: Param) -> bool:
+def is_integer_param(param: Param) -> bool:
     """It is searched in whole numbers."""
-    kinds = alternatives(one.annotation)
-    return int in kinds and float not in kinds
+    members = union_members(param.annotation)
+    return int in members and float not in members
 
 
-def ordered(params: Mapping[str, Param]) -> list[tuple[str, Param]]:
+def in_constructor_order(params: Mapping[str, Param]) -> list[tuple[str, Param]]:
     """Parameters as in the constructor: what may be given by position before the rest, what must be given before what may."""
-    return sorted(params.items(), key=lambda item: (item[1].kw_only, not item[1].required))
+    return sorted(params.items(), key=lambda entry: (entry[1].kw_only, not entry[1].required))

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import Any
 
-from deepforecast.data.interactive import is_notebook, is_watched
+from deepforecast.data.terminal import is_notebook, shows_live_output
 
 Tick = Callable[[int], object]
 
@@ -20,72 +20,72 @@ if is_notebook(sys.stderr):
         warnings.simplefilter("ignore")
         import tqdm.auto  # noqa: F401
 
-LATER = 0.5  # seconds from which a call is worth a bar
-BEAT = 1.0  # seconds after which a bar is drawn anew though nothing was counted: time passes
+BAR_DELAY = 0.5  # seconds from which a call is worth a bar
+REDRAW_SECONDS = 1.0  # seconds after which a bar is drawn anew though nothing was counted: time passes
 
 
 @contextmanager
-def counting(total: int, label: str, progress: bool | None = None, *, alone: bool = False) -> Iterator[Tick]:
+def progress_bar(total: int, label: str, progress: bool | None = None, *, alone: bool = False) -> Iterator[Tick]:
     """Count up to `total` inside the block: what is given has to be told how many more are done.
 
     progress: True for a bar wherever stderr leads, False for none, None for one in a terminal or a notebook and only if the
         block takes its time. Without a bar, blocks inside this one show none either (unless they are asked to).
     alone: whether blocks inside this one show none even where this one does: they would come and go too often.
 
-    >>> with counting(3, "series") as tick:
+    >>> with progress_bar(3, "series") as tick:
     ...     for number in range(3):
     ...         _ = tick(1)
     """
-    watched = is_watched(sys.stderr)
-    wanted = progress is not False and sys.stderr is not None and (bool(progress) or (watched and not _silent.get()))
-    token = _silent.set(_silent.get() or alone or not wanted)
+    is_interactive = shows_live_output(sys.stderr)
+    shows_bar = progress is not False and sys.stderr is not None and (bool(progress) or (is_interactive and not _hidden.get()))
+    token = _hidden.set(_hidden.get() or alone or not shows_bar)
     try:
-        if not wanted:
-            yield uncounted
+        if not shows_bar:
+            yield ignore_count
             return
-        with _drawn(total, label, 0.0 if progress else LATER, watched) as tick:
+        with _draw_bar(total, label, 0.0 if progress else BAR_DELAY, is_interactive) as tick:
             yield tick
     finally:
-        _silent.reset(token)
+        _hidden.reset(token)
 
 
 @contextmanager
-def silent() -> Iterator[None]:
+def hide_progress() -> Iterator[None]:
     """Show no bar inside the block that is not asked for: for work that repeats, tries out, or runs beside other work."""
-    token = _silent.set(True)
+    token = _hidden.set(True)
     try:
         yield
     finally:
-        _silent.reset(token)
+        _hidden.reset(token)
 
 
-def uncounted(count: int) -> None:
+def ignore_count(count: int) -> None:
     """Take a count that nobody looks at."""
 
 
 @contextmanager
-def _drawn(total: int, label: str, delay: float, watched: bool) -> Iterator[Tick]:
+def _draw_bar(total: int, label: str, delay: float, is_interactive: bool) -> Iterator[Tick]:
     """The bar itself; one below the other where blocks are nested, and only the outermost stays when it is over."""
     from tqdm import tqdm
 
     class Bar(tqdm):  # type: ignore[misc]  # tqdm is not typed
         monitor_interval = 0  # no thread that outlives the bar
 
-    width = {"ncols": 80, "nrows": 24} if watched and _of_unknown_width(sys.stderr) else {"dynamic_ncols": True}
+    width = {"ncols": 80, "nrows": 24} if is_interactive and _has_unknown_width(sys.stderr) else {"dynamic_ncols": True}
     with Bar(total=total, desc=label, file=sys.stderr, delay=delay, leave=None, **width) as bar:
-        over = threading.Event()
-        clock = threading.Thread(target=_beat, args=(bar, delay, over), name="deepforecast-progress", daemon=True)
-        if watched:
-            clock.start()
+        finished = threading.Event()
+        redraw_thread = threading.Thread(target=_redraw, args=(bar, delay, finished), name="deepforecast-progress", daemon=True)
+        if is_interactive:
+            redraw_thread.start()
         try:
             yield bar.update
         finally:
-            over.set()
-            if watched:
-                clock.join()
+            finished.set()
+            if is_interactive:
+                redraw_thread.join()
 
 
-def _of_unknown_width(terminal: Any) -> bool:
+def _has_unknown_width(terminal: Any) -> bool:
     """A notebook does not tell how wide it is, nor may a terminal; it says 0 then, and a bar that fits in there is none."""
     if is_notebook(terminal):
         return True
@@ -95,13 +95,13 @@ def _of_unknown_width(terminal: Any) -> bool:
         return False
 
 
-def _beat(bar: Any, delay: float, over: threading.Event) -> None:
+def _redraw(bar: Any, delay: float, finished: threading.Event) -> None:
     """Draw the bar when it is due and then every second, also while nothing is counted."""
-    wait = delay or BEAT
+    interval = delay or REDRAW_SECONDS
     with suppress(OSError, ValueError):  # a terminal that went away: the block meets it too
-        while not over.wait(wait):
-            bar.delay, wait = 0.0, BEAT  # it is on the screen now, so that it has to be wiped off there, too
+        while not finished.wait(interval):
+            bar.delay, interval = 0.0, REDRAW_SECONDS  # it is on the screen now, so that it has to be wiped off there, too
             bar.refresh()
 
 
-_silent: ContextVar[bool] = ContextVar("deepforecast_silent", default=False)
+_hidden: ContextVar[bool] = ContextVar("deepforecast_silent", default=False)

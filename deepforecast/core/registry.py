@@ -8,7 +8,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, TypeVar
 
 from deepforecast.core.index import MODELS
-from deepforecast.errors import DependencyError, ParameterError, ParameterTypeError, shown, some
+from deepforecast.errors import DependencyError, ParameterError, ParameterTypeError, format_list, format_value
 
 if TYPE_CHECKING:
     from deepforecast.core.forecaster import Forecaster
@@ -21,18 +21,18 @@ Model = TypeVar("Model", bound="type[Forecaster]")
 def register(cls: Model) -> Model:
     """Class decorator: the model is found by its class name. A name belongs to one class."""
     if not (isinstance(cls, type) and hasattr(cls, "_own_params")):
-        raise ParameterTypeError(f"register takes a class derived from Forecaster; got {shown(cls)}.")
-    before = _registered.get(cls.__name__)
-    home = MODELS.get(cls.__name__, cls.__module__) if before is None else before.__module__
-    if home != cls.__module__ or (before is not None and before.__qualname__ != cls.__qualname__):
-        raise ParameterError(f"A model's name is unique; {home} has a {cls.__name__} already. Rename that of {cls.__module__}.")
+        raise ParameterTypeError(f"register takes a class derived from Forecaster; got {format_value(cls)}.")
+    registered = _registered.get(cls.__name__)
+    module = MODELS.get(cls.__name__, cls.__module__) if registered is None else registered.__module__
+    if module != cls.__module__ or (registered is not None and registered.__qualname__ != cls.__qualname__):
+        raise ParameterError(f"A model's name is unique; {module} has a {cls.__name__} already. Rename that of {cls.__module__}.")
     _registered[cls.__name__] = cls
     return cls
 
 
 def names() -> list[str]:
     """Names of all models: the library's, those of installed packages, those registered in this process."""
-    return sorted({*MODELS, *_foreign(), *_registered})
+    return sorted({*MODELS, *_entry_points(), *_registered})
 
 
 def get(name: str) -> type[Forecaster]:
@@ -40,13 +40,13 @@ def get(name: str) -> type[Forecaster]:
     if name not in _registered:
         if name in MODELS:
             import_module(MODELS[name])
-        elif name in (foreign := _foreign()):
-            _load(foreign[name])
+        elif name in (entry_points_by_name := _entry_points()):
+            _load(entry_points_by_name[name])
     if name not in _registered:
         from difflib import get_close_matches
 
-        near = get_close_matches(name, names(), n=3, cutoff=0.5) or names()
-        raise ParameterError(f"No model is called {shown(name)}. There is {some(near, most=100)}.")
+        similar = get_close_matches(name, names(), n=3, cutoff=0.5) or names()
+        raise ParameterError(f"No model is called {format_value(name)}. There is {format_list(similar, max_shown=100)}.")
     return _registered[name]
 
 
@@ -55,33 +55,33 @@ def models() -> Iterator[type[Forecaster]]:
     return (get(name) for name in names())
 
 
-def _foreign() -> dict[str, list[EntryPoint]]:
+def _entry_points() -> dict[str, list[EntryPoint]]:
     """The entry points of other packages by name: one each, if all is well."""
     try:
         points = entry_points(group=GROUP)
     except OSError as error:  # their metadata are files like others: none may be left to open
-        raise DependencyError(f"Installed packages are searched for models, and could not be: {shown(str(error))}.") from error
-    found: dict[str, list[EntryPoint]] = {}
+        raise DependencyError(f"Installed packages are searched for models, and could not be: {format_value(str(error))}.") from error
+    points_by_name: dict[str, list[EntryPoint]] = {}
     for point in points:
-        if point not in found.setdefault(point.name, []):
-            found[point.name].append(point)
-    return found
+        if point not in points_by_name.setdefault(point.name, []):
+            points_by_name[point.name].append(point)
+    return points_by_name
 
 
 def _load(points: list[EntryPoint]) -> None:
     point = points[0]
-    where = some([f"{one.dist.name if one.dist else 'a package'} ({one.value})" for one in points])
+    origin = format_list([f"{entry_point.dist.name if entry_point.dist else 'a package'} ({entry_point.value})" for entry_point in points])
     if len(points) > 1:
         raise ParameterError(
-            f"A model's name is unique; several packages bring a {point.name}: {where}. Uninstall all but one."
+            f"A model's name is unique; several packages bring a {point.name}: {origin}. Uninstall all but one."
         )
     try:
         cls = point.load()
     except Exception as error:  # whatever a foreign module may raise: said with the name of its package
-        text = f"{type(error).__name__}: {shown(str(error))}"
-        raise DependencyError(f"The model {shown(point.name)} of {where} could not be imported: {text}") from error
+        text = f"{type(error).__name__}: {format_value(str(error))}"
+        raise DependencyError(f"The model {format_value(point.name)} of {origin} could not be imported: {text}") from error
     if getattr(cls, "__name__", None) != point.name:
         raise DependencyError(
-            f"The entry point {shown(point.name)} of {where} leads to the class of that name; it gave {shown(cls)}."
+            f"The entry point {format_value(point.name)} of {origin} leads to the class of that name; it gave {format_value(cls)}."
         )
     register(cls)

@@ -15,7 +15,7 @@ from deepforecast.errors import CapabilityError, ParameterTypeError
 if TYPE_CHECKING:
     from sklearn.utils import Tags
 
-INSTEAD = (
+ALTERNATIVES = (
     "Use deepforecast.tune(model, frame, ...) for a search of parameters and deepforecast.cross_validate(model, frame, "
     "...) for a backtest, and pass frames, with the target as a column, to the model itself."
 )
@@ -37,7 +37,7 @@ class ScikitLearnProtocol:
     def __sklearn_tags__(self) -> Tags:
         from sklearn.utils import InputTags, Tags, TargetTags
 
-        rows = InputTags(pairwise=NotSplit(type(self).__name__))
+        rows = InputTags(pairwise=RefusedTag(type(self).__name__))
         return Tags(estimator_type=None, target_tags=TargetTags(required=False), input_tags=rows)
 
     if not TYPE_CHECKING:
@@ -48,15 +48,15 @@ class ScikitLearnProtocol:
             return object.__getattribute__(self, name)  # its own error, also that of a property
 
 
-def positional_target(name: str, extra: tuple[Any, ...]) -> ParameterTypeError:
+def positional_target_error(name: str, extra: tuple[Any, ...]) -> ParameterTypeError:
     """The error to raise for a second positional argument of `fit`, which scikit-learn passes as y."""
     return ParameterTypeError(
         f"{name}.fit takes one positional argument, the frame; got {1 + len(extra)}, as GridSearchCV and Pipeline of "
-        f"scikit-learn pass rows and targets (X, y). {INSTEAD}"
+        f"scikit-learn pass rows and targets (X, y). {ALTERNATIVES}"
     )
 
 
-class NotSplit:
+class RefusedTag:
     """The tag `pairwise`, which decides how rows are split: an error when used as a condition."""
 
     def __init__(self, name: str) -> None:
@@ -70,4 +70,4 @@ class NotSplit:
 
 
 def _refuse(name: str, *_: Any, **__: Any) -> Never:
-    raise CapabilityError(f"{name} cannot be used in GridSearchCV, cross_val_score or Pipeline of scikit-learn. {INSTEAD}")
+    raise CapabilityError(f"{name} cannot be used in GridSearchCV, cross_val_score or Pipeline of scikit-learn. {ALTERNATIVES}")

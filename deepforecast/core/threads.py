@@ -20,11 +20,11 @@ from pathlib import Path
 from typing import Any
 
 from deepforecast.core.cpus import affinity, quota
-from deepforecast.core.libraries import loaded
-from deepforecast.core.lightgbm_library import max_threads
+from deepforecast.core.lightgbm_threads import max_threads
+from deepforecast.core.shared_libraries import load_counts
 
 PASSIVE = {"OMP_WAIT_POLICY": "PASSIVE", "KMP_BLOCKTIME": "0"}
-"""What `waiting_passively` sets: the first is read by every OpenMP, the second by Intel's and LLVM's only."""
+"""What `passive_waiting` sets: the first is read by every OpenMP, the second by Intel's and LLVM's only."""
 
 _WAITING_VARIABLES = (*PASSIVE, "GOMP_SPINCOUNT", "KMP_LIBRARY")
 
@@ -35,8 +35,8 @@ def available_cpus() -> int:
     >>> available_cpus() >= 1
     True
     """
-    told = os.environ.get("LOKY_MAX_CPU_COUNT", "")
-    return max(1, min(affinity(), math.ceil(min(quota(), 1e9)), int(told) if told.isdecimal() else sys.maxsize))
+    joblib_limit = os.environ.get("LOKY_MAX_CPU_COUNT", "")
+    return max(1, min(affinity(), math.ceil(min(quota(), 1e9)), int(joblib_limit) if joblib_limit.isdecimal() else sys.maxsize))
 
 
 def allowed_threads() -> int:
@@ -45,33 +45,33 @@ def allowed_threads() -> int:
     One inside a worker of `map_chunks`, and one in a forked process: the threads of OpenMP do not
     survive a fork, and it waits for them forever.
     """
-    if forked():
+    if is_forked():
         return 1
     first = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()  # of nested levels
     limit = int(first) if first.isdecimal() and int(first) else sys.maxsize
-    return _share.get() or min(available_cpus(), limit)
+    return _thread_limit.get() or min(available_cpus(), limit)
 
 
 def torch_threads() -> int:
     """Count the threads a network may use: `allowed_threads`, or those set in torch if fewer."""
-    with _limits.lock:  # inside a block of `limited`, torch has the number of the block
-        pools = _limits.before if _limits.stack else []
-        before = [number for pool, number in pools if pool.name == "torch"]
-    return min([allowed_threads(), *(before or [sys.modules["torch"].get_num_threads()])])
+    with _limits.lock:  # inside a block of `limit_threads`, torch has the number of the block
+        pools = _limits.initial if _limits.stack else []
+        torch_limits = [number for pool, number in pools if pool.name == "torch"]
+    return min([allowed_threads(), *(torch_limits or [sys.modules["torch"].get_num_threads()])])
 
 
-def forked() -> bool:
+def is_forked() -> bool:
     """Whether this process was forked from one that had loaded the library."""
-    return os.getpid() != _loaded_by
+    return os.getpid() != _loading_pid
 
 
 @contextmanager
 def one_thread_if_forked() -> Iterator[None]:
     """Compute on one thread inside the block if this process was forked: see `allowed_threads`."""
-    if not forked():
+    if not is_forked():
         yield
         return
-    with limited(1):
+    with limit_threads(1):
         yield
 
 
@@ -80,58 +80,58 @@ def stay_on_one_thread_if_forked() -> None:
 
     For copies and pickles of models, whose parts are read after the call that can set the number.
     """
-    if forked():
+    if is_forked():
         with _limits.lock:
             for pool in _pools():
                 pool.set(1)
 
 
 @contextmanager
-def limited(threads: int) -> Iterator[None]:
+def limit_threads(threads: int) -> Iterator[None]:
     """Let BLAS, OpenMP and, where they are loaded, torch and LightGBM use `threads` threads inside the block.
 
     Blocks may be nested, and several threads may be inside one at the same time: the innermost number counts, and when
     the last has left, everything is as it was before the first. BLAS libraries know one number for the whole process;
     OpenMP and torch know one a thread, so each thread that computes enters a block of its own.
     """
-    me = threading.get_ident()
+    thread_id = threading.get_ident()
     with _limits.lock:
         first = not _limits.stack
         if first:
-            _limits.before = [(pool, pool.get()) for pool in _pools()]
-        _limits.stack.append((me, threads))
+            _limits.initial = [(pool, pool.get()) for pool in _pools()]
+        _limits.stack.append((thread_id, threads))
     try:
         with _limits.lock:
-            for pool, _ in _limits.before:
+            for pool, _ in _limits.initial:
                 pool.set(threads)
             if first:
                 # What would not be set (BLAS, while another thread is in a block of threadpoolctl's) is not ours to restore.
-                _limits.before = [(pool, old) for pool, old in _limits.before if old == threads or pool.get() != old]
+                _limits.initial = [(pool, initial_number) for pool, initial_number in _limits.initial if initial_number == threads or pool.get() != initial_number]
         yield
     finally:
         with _limits.lock:
             # The entry to go is the latest of this thread, which need not be the latest of all.
-            del _limits.stack[max(place for place, (owner, _) in enumerate(_limits.stack) if owner == me)]
-            mine = [number for owner, number in _limits.stack if owner == me]
-            everyone = [number for _, number in _limits.stack]
-            for pool, before in _limits.before:
-                left = mine if pool.of_a_thread else everyone
-                pool.set(left[-1] if left else before)
+            del _limits.stack[max(entry for entry, (owner, _) in enumerate(_limits.stack) if owner == thread_id)]
+            own_counts = [number for owner, number in _limits.stack if owner == thread_id]
+            all_counts = [number for _, number in _limits.stack]
+            for pool, initial_count in _limits.initial:
+                remaining = own_counts if pool.per_thread else all_counts
+                pool.set(remaining[-1] if remaining else initial_count)
 
 
 @contextmanager
-def torch_limited(threads: int) -> Iterator[None]:
-    """`limited` for torch in the calling thread alone, at a fiftieth of the price: for a pass that calls nothing else."""
+def limit_torch_threads(threads: int) -> Iterator[None]:
+    """`limit_threads` for torch in the calling thread alone, at a fiftieth of the price: for a pass that calls nothing else."""
     torch = sys.modules["torch"]
-    before = torch.get_num_threads()
+    previous = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:
         yield
     finally:
-        torch.set_num_threads(before)
+        torch.set_num_threads(previous)
 
 
-def numbers() -> list[tuple[str, int]]:
+def thread_counts() -> list[tuple[str, int]]:
     """How many threads each library uses that has threads of its own."""
     return [(pool.name, pool.get()) for pool in _pools()]
 
@@ -139,16 +139,16 @@ def numbers() -> list[tuple[str, int]]:
 @contextmanager
 def as_worker() -> Iterator[None]:
     """Be one of several workers inside the block: one thread for every library, and nothing nested starts more."""
-    token = _share.set(1)
+    token = _thread_limit.set(1)
     try:
-        with limited(1):
+        with limit_threads(1):
             yield
     finally:
-        _share.reset(token)
+        _thread_limit.reset(token)
 
 
 @contextmanager
-def waiting_passively(*libraries: str) -> Iterator[None]:
+def passive_waiting(*libraries: str) -> Iterator[None]:
     """Make the OpenMP libraries that are loaded inside the block sleep, not spin, while they wait. For first imports.
 
     `with waiting_passively("torch"): import torch`. OpenMP reads the environment once, when it is loaded, so the
@@ -161,30 +161,30 @@ def waiting_passively(*libraries: str) -> Iterator[None]:
     LightGBM 4.7, 2 threads: 1.26 s instead of 0.91 on a quiet machine (1.69 on one thread), 1.2 s instead of 25 beside ten busy
     processes; to spin 1,000 times first keeps the 0.91 s but takes 6.3 there. Run: python benchmarks/bench_waiting.py
     """
-    me = threading.get_ident()
-    if (libraries and all(name in sys.modules for name in libraries)) or _waiting.owner == me:
+    thread_id = threading.get_ident()
+    if (libraries and all(name in sys.modules for name in libraries)) or _wait_policies.owner == thread_id:
         yield
         return
-    with _waiting.lock, warnings.catch_warnings():  # imports add filters of their own
-        theirs = {name: os.environ[name] for name in _WAITING_VARIABLES if name in os.environ}
-        before = _openmp()
-        _waiting.owner = me
-        if not theirs:
+    with _wait_policies.lock, warnings.catch_warnings():  # imports add filters of their own
+        user_variables = {name: os.environ[name] for name in _WAITING_VARIABLES if name in os.environ}
+        loaded_before = _openmp_threads()
+        _wait_policies.owner = thread_id
+        if not user_variables:
             os.environ.update(PASSIVE)
         try:
             yield
         finally:
-            how = _spelled(theirs) if theirs else "passively, set by deepforecast"
+            policy = _describe_variables(user_variables) if user_variables else "passively, set by deepforecast"
             # Looked up before the environment is restored: it also makes an OpenMP that reads it late read it now.
-            _waiting.how.update({path: how for path in _openmp() if path not in before})
-            if not theirs:
+            _wait_policies.policies.update({path: policy for path in _openmp_threads() if path not in loaded_before})
+            if not user_variables:
                 for name in PASSIVE:
                     os.environ.pop(name, None)
-            _waiting.owner = None
+            _wait_policies.owner = None
 
 
 @contextmanager
-def unset(*names: str) -> Iterator[None]:
+def keep_unset(*names: str) -> Iterator[None]:
     """Unset those of these environment variables again that were not set before the block: some imports set them."""
     new = [name for name in names if name not in os.environ]
     try:
@@ -201,7 +201,7 @@ def keep_buffers() -> Iterator[str]:
     Gives the empty string, or the reason why this cannot be done here. Training loops that allocate buffers above 32 MB
     in each step spend half their time in page faults without it (48 MB: 536 faults and 3.1 ms, with it none and 1.2 ms).
     """
-    reason = _cannot_keep()
+    reason = _keep_buffers_obstacle()
     if reason:
         yield reason
         return
@@ -223,19 +223,19 @@ def keep_buffers() -> Iterator[str]:
 
 def status() -> dict[str, str]:
     """Say what is in force, who set it, and what could not be done and why. For `deepforecast doctor`."""
-    granted = quota()
+    cpu_quota = quota()
     report = {
         "cpus": f"{available_cpus()} usable ({os.cpu_count()} in the machine, {affinity()} by affinity, "
-        + ("no quota)" if granted == math.inf else f"{granted:g} by quota)")
+        + ("no quota)" if cpu_quota == math.inf else f"{cpu_quota:g} by quota)")
     }
-    theirs = {name: os.environ[name] for name in _WAITING_VARIABLES if name in os.environ}
-    by_start = _spelled(theirs) if theirs else "by spinning first: loaded before deepforecast could set OMP_WAIT_POLICY"
-    loaded = _openmp()
+    user_variables = {name: os.environ[name] for name in _WAITING_VARIABLES if name in os.environ}
+    default_policy = _describe_variables(user_variables) if user_variables else "by spinning first: loaded before deepforecast could set OMP_WAIT_POLICY"
+    loaded = _openmp_threads()
     for path, threads in loaded.items():
-        report[f"openmp {_short(path)}"] = f"{threads} threads, waits {_waiting.how.get(path, by_start)}"
+        report[f"openmp {_short_path(path)}"] = f"{threads} threads, waits {_wait_policies.policies.get(path, default_policy)}"
     if not loaded:
-        report["openmp"] = f"not loaded yet; will wait {_spelled(theirs) if theirs else 'passively if deepforecast loads it'}"
-    if not theirs and any(path not in _waiting.how for path in loaded):
+        report["openmp"] = f"not loaded yet; will wait {_describe_variables(user_variables) if user_variables else 'passively if deepforecast loads it'}"
+    if not user_variables and any(path not in _wait_policies.policies for path in loaded):
         report["way out"] = (
             "import deepforecast's models before torch and lightgbm, or set OMP_WAIT_POLICY=PASSIVE before Python starts"
         )
@@ -243,8 +243,8 @@ def status() -> dict[str, str]:
         if not pool.name.startswith("openmp"):
             threads = pool.get()
             report[pool.name] = f"{threads} threads" if threads > 0 else "no limit of threads"
-    kept = _cannot_keep() or ("freed buffers are kept now" if _buffers.users else "freed buffers can be kept while training")
-    report["allocator"] = f"{_libc_name() or 'not glibc'}: {kept}"
+    buffer_status = _keep_buffers_obstacle() or ("freed buffers are kept now" if _buffers.users else "freed buffers can be kept while training")
+    report["allocator"] = f"{_libc_name() or 'not glibc'}: {buffer_status}"
     return report
 
 
@@ -256,25 +256,25 @@ class _Pool:
     """A library with threads of its own: how many, and whether that number belongs to the calling thread alone."""
 
     name: str
-    of_a_thread: bool
+    per_thread: bool
     get: Any
     set: Any
 
 
 @dataclass
 class _Limits:
-    """The blocks of `limited` in force, as (thread, number), and the numbers from before the first of them."""
+    """The blocks of `limit_threads` in force, as (thread, number), and the numbers from before the first of them."""
 
     lock: Any = field(default_factory=threading.RLock)
     stack: list[tuple[int, int]] = field(default_factory=list)
-    before: list[tuple[_Pool, int]] = field(default_factory=list)
+    initial: list[tuple[_Pool, int]] = field(default_factory=list)
 
 
 @dataclass
-class _Seen:
+class _LibraryCache:
     """The libraries found by the last look, and how many had been loaded then."""
 
-    when: tuple[int, int] | None = None
+    load_counts: tuple[int, int] | None = None
     libraries: list[Any] = field(default_factory=list)
 
 
@@ -287,54 +287,54 @@ def _pools() -> list[_Pool]:
     if hasattr(lightgbm, "LGBM_SetMaxThreads"):  # models are read and written on the threads of the last training
         pools.append(_Pool("lightgbm", False, partial(max_threads, lightgbm), lightgbm.LGBM_SetMaxThreads))
     for library in _controllers():
-        name = f"{library.user_api} {_short(library.filepath)}"
-        pools.append(_Pool(name, library.user_api == "openmp", library.get_num_threads, partial(_set, library)))
+        name = f"{library.user_api} {_short_path(library.filepath)}"
+        pools.append(_Pool(name, library.user_api == "openmp", library.get_num_threads, partial(_set_threads, library)))
     return pools
 
 
 def _controllers() -> list[Any]:
     """threadpoolctl's handles of the libraries with threads. It goes through all that is loaded: only if that has changed."""
-    now = loaded()
-    if now is None or now != _seen.when:
-        _seen.libraries = _threadpoolctl().ThreadpoolController().lib_controllers
-        _seen.when = now  # if the look itself loaded something, there will be another
-    return _seen.libraries
+    counts = load_counts()
+    if counts is None or counts != _library_cache.load_counts:
+        _library_cache.libraries = _threadpoolctl().ThreadpoolController().lib_controllers
+        _library_cache.load_counts = counts  # if the look itself loaded something, there will be another
+    return _library_cache.libraries
 
 
-def _set(library: Any, threads: int) -> None:
+def _set_threads(library: Any, threads: int) -> None:
     """Set the number without keeping to ourselves the right to set it, which threadpoolctl gives to one thread at a time."""
     library.set_num_threads(threads)
     getattr(library, "clear_controlling_thread", int)()
 
 
-def _openmp() -> dict[str, int]:
+def _openmp_threads() -> dict[str, int]:
     """Path and threads of each OpenMP library that is loaded."""
     loaded = _threadpoolctl().threadpool_info()
-    return {found["filepath"]: found["num_threads"] for found in loaded if found["user_api"] == "openmp"}
+    return {library["filepath"]: library["num_threads"] for library in loaded if library["user_api"] == "openmp"}
 
 
 def _threadpoolctl() -> Any:
-    with unset("KMP_DUPLICATE_LIB_OK"):  # its import sets it
+    with keep_unset("KMP_DUPLICATE_LIB_OK"):  # its import sets it
         import threadpoolctl
 
     return threadpoolctl
 
 
-def _short(path: str) -> str:
+def _short_path(path: str) -> str:
     """Folder and name of a library, enough to see whose copy it is."""
     return "/".join(Path(path).parts[-2:])
 
 
 @dataclass
-class _Waiting:
-    """How each OpenMP library (by path) that was loaded under `waiting_passively` waits."""
+class _WaitPolicies:
+    """How each OpenMP library (by path) that was loaded under `passive_waiting` waits."""
 
     lock: Any = field(default_factory=threading.Lock)
     owner: int | None = None
-    how: dict[str, str] = field(default_factory=dict)
+    policies: dict[str, str] = field(default_factory=dict)
 
 
-def _spelled(variables: dict[str, str]) -> str:
+def _describe_variables(variables: dict[str, str]) -> str:
     return "as the environment says: " + " ".join(f"{name}={value}" for name, value in variables.items())
 
 
@@ -370,23 +370,23 @@ def _libc_name() -> str:
     return name if name and name.startswith("glibc") else ""
 
 
-def _cannot_keep() -> str:
+def _keep_buffers_obstacle() -> str:
     """Why `keep_buffers` must do nothing here, or empty."""
     if not _libc_name():
         return "only glibc's allocator can be told to keep freed buffers"
-    other = [name for name in ("jemalloc", "tcmalloc", "mimalloc") if name in os.environ.get("LD_PRELOAD", "")]
-    if other:
-        return f"{other[0]} is preloaded and manages its buffers itself"
-    theirs = [name for name in os.environ if name.startswith("MALLOC_") and name.endswith("_")]
+    preloaded = [name for name in ("jemalloc", "tcmalloc", "mimalloc") if name in os.environ.get("LD_PRELOAD", "")]
+    if preloaded:
+        return f"{preloaded[0]} is preloaded and manages its buffers itself"
+    user_variables = [name for name in os.environ if name.startswith("MALLOC_") and name.endswith("_")]
     tunables = os.environ.get("GLIBC_TUNABLES", "")
-    if theirs or "malloc.mmap" in tunables or "malloc.trim" in tunables:
-        return f"the environment sets the allocator already: {(theirs or ['GLIBC_TUNABLES'])[0]}"
+    if user_variables or "malloc.mmap" in tunables or "malloc.trim" in tunables:
+        return f"the environment sets the allocator already: {(user_variables or ['GLIBC_TUNABLES'])[0]}"
     return ""
 
 
-_loaded_by = os.getpid()
-_share: ContextVar[int | None] = ContextVar("deepforecast_share", default=None)
+_loading_pid = os.getpid()
+_thread_limit: ContextVar[int | None] = ContextVar("deepforecast_share", default=None)
 _limits = _Limits()
-_seen = _Seen()
-_waiting = _Waiting()
+_library_cache = _LibraryCache()
+_wait_policies = _WaitPolicies()
 _buffers = _Buffers()

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from deepforecast.data.calendar import PER_DAY, Calendar, distinct, to_local
+from deepforecast.data.calendar import PER_DAY, Calendar, to_local, unique_times
 from deepforecast.data.frequency import TICKS
-from deepforecast.errors import DependencyError, ParameterError, shown, some
+from deepforecast.errors import DependencyError, ParameterError, format_list, format_value
 
 if TYPE_CHECKING:
     from deepforecast.data.frames import Floats, Ints
@@ -23,10 +23,10 @@ FLAGS = ("month_end", "business_day")
 NAMES = (*PERIODS, *FLAGS)
 MINUTES = 1440  # of a day
 DAILY = ("day_of_week", "day_of_month", "month")
-USUAL = {"D": DAILY, "B": DAILY, "C": DAILY, "W": ("week",)}
+DEFAULT_FEATURES = {"D": DAILY, "B": DAILY, "C": DAILY, "W": ("week",)}
 
 
-def usual(calendar: Calendar) -> tuple[str, ...]:
+def default_features(calendar: Calendar) -> tuple[str, ...]:
     """The features that say something at a frequency; none for integer time."""
     base = calendar.frequency.base
     if not base:
@@ -35,63 +35,63 @@ def usual(calendar: Calendar) -> tuple[str, ...]:
         day = TICKS["D"] // (calendar.frequency.n * TICKS[base]) if calendar.frequency.n * TICKS[base] < TICKS["D"] else 0
         within = ("minute", "hour") if day > 24 else ("hour",) if day > 1 else ()
         return (*within, "day_of_week", "month")
-    if base in USUAL:
-        return USUAL[base]
+    if base in DEFAULT_FEATURES:
+        return DEFAULT_FEATURES[base]
     return () if base[0] in "YA" or base.startswith("BY") else ("quarter",) if "Q" in base[:2] else ("month",)
 
 
-def checked(names: Any, calendar: Calendar) -> tuple[str, ...]:
+def validate_features(names: Any, calendar: Calendar) -> tuple[str, ...]:
     """The features asked for, or those usual at the frequency."""
     if names == "auto":
-        return usual(calendar)
-    unknown = [one for one in names or () if one not in NAMES]
+        return default_features(calendar)
+    unknown = [feature for feature in names or () if feature not in NAMES]
     if unknown:
-        raise ParameterError(f"calendar is a list of {some(list(NAMES), most=20)}; {shown(unknown[0])} is none of them.")
+        raise ParameterError(f"calendar is a list of {format_list(list(NAMES), max_shown=20)}; {format_value(unknown[0])} is none of them.")
     if names and not calendar.frequency.base:
-        raise ParameterError(f"calendar features need dates; time is counted in integers. Leave out {some(list(names))}.")
-    twice = [one for place, one in enumerate(names or ()) if one in names[:place]]
-    if twice:
-        raise ParameterError(f"Each feature of calendar= is named once; {some(twice)} is there twice. Leave one out.")
+        raise ParameterError(f"calendar features need dates; time is counted in integers. Leave out {format_list(list(names))}.")
+    duplicates = [feature for index, feature in enumerate(names or ()) if feature in names[:index]]
+    if duplicates:
+        raise ParameterError(f"Each feature of calendar= is named once; {format_list(duplicates)} is there twice. Leave one out.")
     return tuple(names or ())
 
 
-def checked_country(country: str | None, calendar: Calendar) -> str | None:
+def validate_country(country: str | None, calendar: Calendar) -> str | None:
     """The code of a country whose holidays are asked for, if it is one and time is counted in dates."""
     if country is None:
         return None
     if not calendar.frequency.base:
         raise ParameterError("holidays= needs dates; time is counted in integers. Say holidays=None.")
-    _days_of(country, [1970])
+    _country_holidays(country, [1970])
     return country
 
 
-def features(calendar: Calendar, positions: Ints, names: tuple[str, ...]) -> Floats:
+def compute_features(calendar: Calendar, positions: Ints, names: tuple[str, ...]) -> Floats:
     """One column a name, one row a position, counted from 0."""
     if not names:
         return np.empty((positions.size, 0))
-    few, rows = distinct(np.ascontiguousarray(positions.reshape(-1)))
-    days, within = local_days(calendar, few)
-    table = np.stack([_one(days, within, name) for name in names], axis=1)
+    unique_positions, rows = unique_times(np.ascontiguousarray(positions.reshape(-1)))
+    days, within = local_days(calendar, unique_positions)
+    table = np.stack([_compute_feature(days, within, name) for name in names], axis=1)
     return np.asarray(table[rows], dtype=np.float64)
 
 
-def on_circles(calendar: Calendar, positions: Ints, names: tuple[str, ...]) -> Any:
+def cyclic_features(calendar: Calendar, positions: Ints, names: tuple[str, ...]) -> Any:
     """The features of positions (n,) as networks take them, (n, width) in float32: what comes round as a point on a circle."""
     if not names:
         return np.empty((positions.size, 0), dtype=np.float32)
-    few, rows = distinct(positions)
-    days, minutes = local_days(calendar, few)
-    found = np.concatenate([_circle(name)[_one(days, minutes, name)] for name in names], axis=1)
-    return found[rows]
+    unique_positions, rows = unique_times(positions)
+    days, minutes = local_days(calendar, unique_positions)
+    table = np.concatenate([_cyclic_table(name)[_compute_feature(days, minutes, name)] for name in names], axis=1)
+    return table[rows]
 
 
 @cache
-def _circle(name: str) -> Any:
+def _cyclic_table(name: str) -> Any:
     """All values of a feature, (values, width) in float32."""
-    return np.stack(cyclic(np.arange(float(PERIODS.get(name, 2))), name), axis=1).astype(np.float32)
+    return np.stack(encode_cyclic(np.arange(float(PERIODS.get(name, 2))), name), axis=1).astype(np.float32)
 
 
-def cyclic(values: Floats, name: str) -> tuple[Floats, ...]:
+def encode_cyclic(values: Floats, name: str) -> tuple[Floats, ...]:
     """A feature that comes round as a point on a circle; a flag as it is."""
     if name not in PERIODS:
         return (values,)
@@ -99,21 +99,21 @@ def cyclic(values: Floats, name: str) -> tuple[Floats, ...]:
     return (np.sin(angle), np.cos(angle))
 
 
-def holiday_names(calendar: Calendar, positions: Ints, country: str) -> tuple[Floats, Floats]:
+def holiday_features(calendar: Calendar, positions: Ints, country: str) -> tuple[Floats, Floats]:
     """For each position: whether its local day is a holiday of a country ("DE") or of a part of it ("DE-BY"), and the days to
     the nearest one, at most 7."""
-    few, rows = distinct(np.ascontiguousarray(positions.reshape(-1)))
-    days, _ = local_days(calendar, few)
+    unique_positions, rows = unique_times(np.ascontiguousarray(positions.reshape(-1)))
+    days, _ = local_days(calendar, unique_positions)
     years = range(*(np.array([days.min() - 7, days.max() + 380]).astype("M8[D]").astype("M8[Y]").astype(int) + 1970))
-    found = _days_of(country, list(years) or [1970])
-    known = np.array(sorted(np.datetime64(day, "D").astype(np.int64) for day in found), dtype=np.int64)
-    known = np.concatenate([[-(2**40)], known, [2**40]])
-    after = np.searchsorted(known, days)
-    away = np.minimum(known[np.minimum(after, len(known) - 1)] - days, days - known[after - 1])
-    return (np.isin(days, known)).astype(np.float64)[rows], np.minimum(away, 7).astype(np.float64)[rows]
+    holidays = _country_holidays(country, list(years) or [1970])
+    holiday_days = np.array(sorted(np.datetime64(day, "D").astype(np.int64) for day in holidays), dtype=np.int64)
+    holiday_days = np.concatenate([[-(2**40)], holiday_days, [2**40]])
+    next_index = np.searchsorted(holiday_days, days)
+    distance = np.minimum(holiday_days[np.minimum(next_index, len(holiday_days) - 1)] - days, days - holiday_days[next_index - 1])
+    return (np.isin(days, holiday_days)).astype(np.float64)[rows], np.minimum(distance, 7).astype(np.float64)[rows]
 
 
-def _days_of(country: str, years: list[int]) -> Any:
+def _country_holidays(country: str, years: list[int]) -> Any:
     """The holidays of these years."""
     try:
         with warnings.catch_warnings():
@@ -121,38 +121,38 @@ def _days_of(country: str, years: list[int]) -> Any:
             import holidays
     except ImportError:
         raise DependencyError("Holidays come from the package holidays. Install it: pip install holidays.") from None
-    code, _, part = country.partition("-")
-    parts = holidays.list_supported_countries().get(code)
-    if parts is None or (part and part not in parts):
-        kinds = "the code of a country that the package holidays knows ('DE', 'US') or of a part of it ('DE-BY', 'US-CA')"
-        raise ParameterError(f"holidays is {kinds}; got {shown(country) or 'nothing'}.")
-    return holidays.country_holidays(code, subdiv=part or None, years=years)
+    code, _, subdivision = country.partition("-")
+    subdivisions = holidays.list_supported_countries().get(code)
+    if subdivisions is None or (subdivision and subdivision not in subdivisions):
+        expected = "the code of a country that the package holidays knows ('DE', 'US') or of a part of it ('DE-BY', 'US-CA')"
+        raise ParameterError(f"holidays is {expected}; got {format_value(country) or 'nothing'}.")
+    return holidays.country_holidays(code, subdiv=subdivision or None, years=years)
 
 
 def local_days(calendar: Calendar, positions: Ints) -> tuple[Ints, Ints]:
     """The day (since 1970) that the wall clock shows at each position, and the minutes since midnight."""
-    raw = calendar.stamps(positions)
+    timestamps = calendar.timestamps(positions)
     if calendar.time.tz not in (None, "UTC"):
-        raw = to_local(raw, calendar.time)
+        timestamps = to_local(timestamps, calendar.time)
     day = PER_DAY[calendar.time.unit]
-    days = raw // day
-    return np.asarray(days), np.asarray((raw - days * day) * MINUTES // day)
+    days = timestamps // day
+    return np.asarray(days), np.asarray((timestamps - days * day) * MINUTES // day)
 
 
-def _one(days: Ints, minutes: Ints, name: str) -> Ints:
+def _compute_feature(days: Ints, minutes: Ints, name: str) -> Ints:
     if name in ("minute", "hour"):
         return minutes % 60 if name == "minute" else minutes // 60
     weekday = (days + 3) % 7  # 1970 began on a Thursday
     if name in ("day_of_week", "business_day"):
         return weekday if name == "day_of_week" else np.asarray(weekday < 5, dtype=np.int64)
-    stamps = days.astype("M8[D]")
-    months = stamps.astype("M8[M]")
+    dates = days.astype("M8[D]")
+    months = dates.astype("M8[M]")
     if name == "month_end":
-        return np.asarray((stamps + 1).astype("M8[M]") != months, dtype=np.int64)
+        return np.asarray((dates + 1).astype("M8[M]") != months, dtype=np.int64)
     if name == "day_of_month":
         return np.asarray(days - months.astype("M8[D]").astype(np.int64))
     if name == "day_of_year":
-        return np.asarray(days - stamps.astype("M8[Y]").astype("M8[D]").astype(np.int64))
+        return np.asarray(days - dates.astype("M8[Y]").astype("M8[D]").astype(np.int64))
     if name == "week":  # that of its Thursday, as ISO 8601 counts
         thursday = days - weekday + 3
         return np.asarray((thursday - thursday.astype("M8[D]").astype("M8[Y]").astype("M8[D]").astype(np.int64)) // 7)

@@ -12,21 +12,21 @@ from numpy.typing import NDArray
 
 from deepforecast.data import calendar as calendars
 from deepforecast.data import frames
-from deepforecast.data.assembly import blown_up
-from deepforecast.data.calendar import OFF_GRID, Calendar, stamp_text
+from deepforecast.data.calendar import OFF_GRID, Calendar, format_timestamp
 from deepforecast.data.columns import Columns, resolve
-from deepforecast.data.covariates import Covariate, read
+from deepforecast.data.covariates import Covariate, read_covariate
 from deepforecast.data.frames import Floats, Frame, Ints
 from deepforecast.data.frequency import Frequency, parse, seasons
-from deepforecast.data.identity import Runs, runs_of
-from deepforecast.data.inference import infer, may_be_business_days, strays
-from deepforecast.data.leaks import leak
-from deepforecast.data.missing import METHODS, filled
-from deepforecast.data.panel import EMPTY, Panel, ended_early
-from deepforecast.data.reading import no_stamp, read_keys
-from deepforecast.errors import DataError, ParameterError, shown, some
+from deepforecast.data.frequency_inference import find_off_grid, infer, may_be_business_days
+from deepforecast.data.id_runs import Runs, find_runs
+from deepforecast.data.imputation import METHODS, fill_missing
+from deepforecast.data.keys import missing_timestamp_error, read_keys
+from deepforecast.data.panel import EMPTY_FRAME_MESSAGE, Panel, ended_early
+from deepforecast.data.panel_construction import is_blown_up
+from deepforecast.data.target_leakage import leaking_columns
+from deepforecast.errors import DataError, ParameterError, format_list, format_value
 
-SHORT = 2  # seasons below which a series is called short
+MIN_SEASONS = 2  # seasons below which a series is called short
 
 
 @dataclass(frozen=True)
@@ -59,10 +59,10 @@ class CheckReport:
             return f"{head}\nNothing to complain of."
         width = max(len(finding.what) for finding in self.findings)
         lines = [head]
-        for one in self.findings:
-            lines.append(f"{one.severity:8s} {one.what:{width}s} {one.count:>7,}  {one.where}")
-            if one.way_out:
-                lines.append(" " * (width + 19) + f"-> {one.way_out}")
+        for entry in self.findings:
+            lines.append(f"{entry.severity:8s} {entry.what:{width}s} {entry.count:>7,}  {entry.where}")
+            if entry.way_out:
+                lines.append(" " * (width + 19) + f"-> {entry.way_out}")
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
@@ -83,21 +83,21 @@ def check(frame: Frame, *, freq: Any = None, columns: Columns | Mapping[str, Any
                                -> forecasts will be that constant
     """
     try:
-        table = frames.opened(frame)
+        table = frames.to_narwhals(frame)
         names = resolve(columns, table.columns)
         if not len(table):
-            raise DataError(EMPTY)
-        view = _View.of(table, names)
+            raise DataError(EMPTY_FRAME_MESSAGE)
+        sorted_rows = _SortedRows.from_table(table, names)
     except DataError as error:
-        return CheckReport({"series": 0, "rows": 0}, (_refusal(error),), None)
-    report = view.report(freq)
+        return CheckReport({"series": 0, "rows": 0}, (_error_finding(error),), None)
+    report = sorted_rows.report(freq)
     if report.ok:
         try:
             panel = Panel.from_frame(frame, columns=columns, freq=freq)
         except DataError as error:  # what a fit would say, and no rule above has
-            return replace(report, findings=(_refusal(error), *report.findings))
+            return replace(report, findings=(_error_finding(error), *report.findings))
         where, way_out = "nearly the target itself", "declare it as past, unless it is known ahead"
-        leaks = (Finding("warning", f"{name} follows the target", len(panel), where, way_out) for name in leak(panel))
+        leaks = (Finding("warning", f"{name} follows the target", len(panel), where, way_out) for name in leaking_columns(panel))
         return replace(report, findings=(*report.findings, *leaks))
     return report
 
@@ -119,32 +119,32 @@ def fill_gaps(
     3 2024-01-04  4.0
     """
     if fill is not None and fill not in METHODS:
-        raise ParameterError(f"fill is one of {some(METHODS)} or None; got {shown(fill)}.")
-    table = frames.opened(frame)
-    panel = Panel.from_frame(_coded(table, resolve(columns, table.columns)), columns=columns, freq=freq)
+        raise ParameterError(f"fill is one of {format_list(METHODS)} or None; got {format_value(fill)}.")
+    table = frames.to_narwhals(frame)
+    panel = Panel.from_frame(_encode_text_covariates(table, resolve(columns, table.columns)), columns=columns, freq=freq)
     names = panel.series.columns
-    source = _source(table, panel)
-    of_first = source[np.repeat(panel.indptr[:-1], panel.lengths)]
-    found: dict[str, Any] = {}
+    source = _source_rows(table, panel)
+    first_source = source[np.repeat(panel.indptr[:-1], panel.lengths)]
+    columns_out: dict[str, Any] = {}
     for name in table.columns:
-        found[name] = frames.taken_or_missing(table[name], of_first if name in names.static else source)
-    found |= panel.key_columns()  # text comes out as the date-times it was read as
+        columns_out[name] = frames.take_rows_or_missing(table[name], first_source if name in names.static else source)
+    columns_out |= panel.key_columns()  # text comes out as the date-times it was read as
     if fill is not None:
-        found[names.target] = filled(panel.y, panel.indptr, fill)
-    return frames.build(panel.series.library, found)
+        columns_out[names.target] = fill_missing(panel.y, panel.indptr, fill)
+    return frames.build(panel.series.library, columns_out)
 
 
-def _coded(table: nw.DataFrame[Any], names: Columns) -> Frame:
+def _encode_text_covariates(table: nw.DataFrame[Any], names: Columns) -> Frame:
     """The frame with the covariates that are neither numbers nor categories taken for categories: a fit could not use them."""
     declared = [table[name] for name in (*names.future, *names.past, *names.static) if name in table.columns]
-    other = [one.name for one in declared if not (one.dtype.is_numeric() or one.dtype in (nw.Categorical, nw.Enum))]
-    return table.with_columns(nw.col(*other).cast(nw.String).cast(nw.Categorical)).to_native() if other else table.to_native()
+    text_columns = [column.name for column in declared if not (column.dtype.is_numeric() or column.dtype in (nw.Categorical, nw.Enum))]
+    return table.with_columns(nw.col(*text_columns).cast(nw.String).cast(nw.Categorical)).to_native() if text_columns else table.to_native()
 
 
-def _source(table: nw.DataFrame[Any], panel: Panel) -> Ints:
+def _source_rows(table: nw.DataFrame[Any], panel: Panel) -> Ints:
     """The row of the table that each row of its panel is, -1 where it has none."""
-    keys = read_keys(frames.table(table.to_native()), panel.series.columns)
-    position = keys.on_calendar(None, panel.calendar)[1]
+    keys = read_keys(frames.read_table(table.to_native()), panel.series.columns)
+    position = keys.place_on_calendar(None, panel.calendar)[1]
     lengths = np.diff(keys.indptr)
     step = (position - np.repeat(panel.start, lengths)) // panel.calendar.step
     source = np.full(len(panel.y), -1, dtype=np.int64)
@@ -152,131 +152,131 @@ def _source(table: nw.DataFrame[Any], panel: Panel) -> Ints:
     return source
 
 
-def _refusal(error: DataError) -> Finding:
+def _error_finding(error: DataError) -> Finding:
     rule, _, way_out = str(error).partition(". ")
     return Finding("error", "frame", 1, rule, way_out)
 
 
 @dataclass(frozen=True)
-class _View:
+class _SortedRows:
     """Rows sorted by id and time, duplicates and all."""
 
     names: Columns
     library: str
     ids: Any
     indptr: Ints
-    raw: Ints
+    timestamps: Ints
     time: Any
     y: Floats
     covariates: Mapping[str, Covariate]
     unreadable: tuple[Finding, ...] = ()
 
     @classmethod
-    def of(cls, table: nw.DataFrame[Any], names: Columns) -> _View:
+    def from_table(cls, table: nw.DataFrame[Any], names: Columns) -> _SortedRows:
         if table[names.time].null_count():
-            raise no_stamp(frames.table(table.to_native()), names)
-        raw, time = frames.stamps(table[names.time], names.time)
-        one = np.zeros(1, np.int64)
-        runs = Runs(one, one, 1) if names.id is None else runs_of(table[names.id], names.id)
-        order, indptr = runs.layout(raw)
-        y = frames.numbers(table[names.target], names.target)
-        order = np.arange(len(raw)) if order is None else order
-        ids = frames.taken(table[names.id], order[indptr[:-1]]) if names.id is not None else None
-        held: dict[str, Covariate] = {}
+            raise missing_timestamp_error(frames.read_table(table.to_native()), names)
+        timestamps, time = frames.read_timestamps(table[names.time], names.time)
+        zero = np.zeros(1, np.int64)
+        runs = Runs(zero, zero, 1) if names.id is None else find_runs(table[names.id], names.id)
+        order, indptr = runs.layout(timestamps)
+        y = frames.read_numbers(table[names.target], names.target)
+        order = np.arange(len(timestamps)) if order is None else order
+        ids = frames.take_rows(table[names.id], order[indptr[:-1]]) if names.id is not None else None
+        covariates: dict[str, Covariate] = {}
         unreadable = []
         for name in (*names.future, *names.past):
             try:
-                held[name] = read(table[name].to_native(), name).take(order)
+                covariates[name] = read_covariate(table[name].to_native(), name).take(order)
             except DataError as error:
-                unreadable.append(_refusal(error))
-        return cls(names, frames.library(table), ids, indptr, raw[order], time, y[order], held, tuple(unreadable))
+                unreadable.append(_error_finding(error))
+        return cls(names, frames.library_name(table), ids, indptr, timestamps[order], time, y[order], covariates, tuple(unreadable))
 
     def report(self, freq: Any) -> CheckReport:
-        doubled = np.zeros(len(self.raw), dtype=bool)
-        doubled[1:] = self.raw[1:] == self.raw[:-1]
-        doubled[self.indptr[:-1]] = False
-        calendar, absent, trouble = self._on_calendar(doubled, freq)
+        is_duplicate = np.zeros(len(self.timestamps), dtype=bool)
+        is_duplicate[1:] = self.timestamps[1:] == self.timestamps[:-1]
+        is_duplicate[self.indptr[:-1]] = False
+        calendar, absent, calendar_findings = self._place_on_calendar(is_duplicate, freq)
         rows = [
-            ("error", "duplicates", doubled, "drop the duplicates or aggregate them"),
+            ("error", "duplicates", is_duplicate, "drop the duplicates or aggregate them"),
             ("error", "infinite", np.isinf(self.y), "replace these values, e.g. by NaN"),
             ("warning", "gaps", absent, "a model that takes missing values, or missing='interpolate'"),
             ("warning", "missing", np.isnan(self.y), "a model that takes missing values, or missing='interpolate'"),
         ]
-        findings = trouble + [self._in_rows(*row, calendar) for row in rows if row[2].any()]
-        findings += [*self.unreadable, *(one for name in self.covariates for one in self._of_covariate(name))]
-        table = self._table(doubled, absent)
+        findings = calendar_findings + [self._row_finding(*row, calendar) for row in rows if row[2].any()]
+        findings += [*self.unreadable, *(finding for name in self.covariates for finding in self._covariate_findings(name))]
+        table = self._series_table(is_duplicate, absent)
         season = (seasons(calendar.frequency) or (1,))[0] if calendar is not None else 1
-        findings += self._ended(calendar)
-        findings += self._of_series(table, season, self._unseen_places(table, np.where(doubled, 0, 1 + absent), season))
-        if freq is None and calendar is not None and may_be_business_days(calendar.frequency, self.raw, self.indptr, self.time):
+        findings += self._ended_findings(calendar)
+        findings += self._series_findings(table, season, self._incomplete_seasons(table, np.where(is_duplicate, 0, 1 + absent), season))
+        if freq is None and calendar is not None and may_be_business_days(calendar.frequency, self.timestamps, self.indptr, self.time):
             where, way_out = "no series goes on over a weekend; freq D is taken", "freq='B' if nothing happens on weekends"
             findings.append(Finding("note", "days or business days", len(self.indptr) - 1, where, way_out))
         summary = {
             "series": len(self.indptr) - 1,
-            "rows": len(self.raw),
+            "rows": len(self.timestamps),
             "freq": calendar.freq if calendar is not None else "unknown",
-            "from": stamp_text(int(self.raw.min()), self.time),
-            "to": stamp_text(int(self.raw.max()), self.time),
+            "from": format_timestamp(int(self.timestamps.min()), self.time),
+            "to": format_timestamp(int(self.timestamps.max()), self.time),
         }
-        return CheckReport(summary, tuple(findings), self._frame(table))
+        return CheckReport(summary, tuple(findings), self._series_frame(table))
 
-    def _on_calendar(self, doubled: NDArray[np.bool_], freq: Any) -> tuple[Calendar | None, Ints, list[Finding]]:
+    def _place_on_calendar(self, is_duplicate: NDArray[np.bool_], freq: Any) -> tuple[Calendar | None, Ints, list[Finding]]:
         """The calendar (None where there is none), the steps absent before each row, and what is wrong with the frequency."""
-        absent = np.zeros(len(self.raw), dtype=np.int64)
-        once = np.concatenate([[0], np.cumsum(~doubled)])[self.indptr]
-        raw = self.raw[~doubled]
-        kept = np.flatnonzero(~doubled)
-        frequency = parse(freq) if freq is not None else infer(raw, once, self.time)
-        if frequency is None and (found := strays(raw, once, self.time)):
-            return None, absent, [self._off_grid(found[0], kept[found[1]], "repair them, or bring events on a grid first")]
+        absent = np.zeros(len(self.timestamps), dtype=np.int64)
+        unique_indptr = np.concatenate([[0], np.cumsum(~is_duplicate)])[self.indptr]
+        timestamps = self.timestamps[~is_duplicate]
+        unique_rows = np.flatnonzero(~is_duplicate)
+        frequency = parse(freq) if freq is not None else infer(timestamps, unique_indptr, self.time)
+        if frequency is None and (off_grid := find_off_grid(timestamps, unique_indptr, self.time)):
+            return None, absent, [self._off_grid_finding(off_grid[0], unique_rows[off_grid[1]], "repair them, or bring events on a grid first")]
         if frequency is None:
             way_out = "give freq=; resample irregular series"
             where = "cannot be inferred from the stamps"
             return None, absent, [Finding("error", "frequency", len(self.indptr) - 1, where, way_out)]
         try:
-            calendar = calendars.make(frequency, self.time, int(raw[0]))
+            calendar = calendars.make_calendar(frequency, self.time, int(timestamps[0]))
         except DataError as error:
-            said = Finding("error", "frequency", len(self.indptr) - 1, str(error), "give the freq the data have")
-            return None, absent, [said]
-        position = calendar.positions(raw)
+            finding = Finding("error", "frequency", len(self.indptr) - 1, str(error), "give the freq the data have")
+            return None, absent, [finding]
+        position = calendar.positions(timestamps)
         steps = np.diff(position, prepend=position[:1])
-        steps[once[:-1]] = calendar.step
+        steps[unique_indptr[:-1]] = calendar.step
         off = (position == OFF_GRID) | (steps % calendar.step != 0)
         if off.any():
-            return None, absent, [self._off_grid(calendar.frequency, kept[off], "give the freq the data have")]
-        absent[kept] = steps // calendar.step - 1
-        full = len(raw) + float(absent.sum(dtype=np.float64))
-        if blown_up(full, len(raw)):
-            where = f"with freq {calendar.freq!r} there would be {full:,.0f} rows, not {len(raw):,}"
+            return None, absent, [self._off_grid_finding(calendar.frequency, unique_rows[off], "give the freq the data have")]
+        absent[unique_rows] = steps // calendar.step - 1
+        n_rows = len(timestamps) + float(absent.sum(dtype=np.float64))
+        if is_blown_up(n_rows, len(timestamps)):
+            where = f"with freq {calendar.freq!r} there would be {n_rows:,.0f} rows, not {len(timestamps):,}"
             way_out = "give the freq the data have, or split the series"
             return None, np.zeros_like(absent), [Finding("error", "frequency", len(self.indptr) - 1, where, way_out)]
         return calendar, absent, []
 
-    def _off_grid(self, frequency: Frequency, rows: Ints, way_out: str) -> Finding:
-        wrong = np.zeros(len(self.raw), dtype=bool)
-        wrong[rows] = True
-        return self._in_rows("error", f"off the grid of {str(frequency)!r}", wrong, way_out)
+    def _off_grid_finding(self, frequency: Frequency, rows: Ints, way_out: str) -> Finding:
+        is_off_grid = np.zeros(len(self.timestamps), dtype=bool)
+        is_off_grid[rows] = True
+        return self._row_finding("error", f"off the grid of {str(frequency)!r}", is_off_grid, way_out)
 
-    def _in_rows(
+    def _row_finding(
         self, severity: str, what: str, counts: NDArray[Any], way_out: str, calendar: Calendar | None = None
     ) -> Finding:
         """Rows with something: `counts` says how often. On a `calendar` integers count the steps absent before a row."""
-        found = np.flatnonzero(counts)
-        first = stamp_text(int(self.raw[found[0]]), self.time)
+        rows = np.flatnonzero(counts)
+        first = format_timestamp(int(self.timestamps[rows[0]]), self.time)
         if calendar is not None and counts.dtype != bool:
-            first = calendar.text(int(calendar.positions(self.raw[found[0] - 1 : found[0]])[0]) + calendar.step)
-        series = np.unique(np.searchsorted(self.indptr, found, side="right") - 1)
-        whose = f" ({self._labels(series[:1])})" if len(series) > 1 else ""
-        return Finding(severity, what, int(counts.sum()), f"{self._labels(series)}, first at {first}{whose}", way_out)
+            first = calendar.format(int(calendar.positions(self.timestamps[rows[0] - 1 : rows[0]])[0]) + calendar.step)
+        series = np.unique(np.searchsorted(self.indptr, rows, side="right") - 1)
+        series_text = f" ({self._labels(series[:1])})" if len(series) > 1 else ""
+        return Finding(severity, what, int(counts.sum()), f"{self._labels(series)}, first at {first}{series_text}", way_out)
 
-    def _table(self, doubled: NDArray[np.bool_], absent: Ints) -> dict[str, Any]:
+    def _series_table(self, is_duplicate: NDArray[np.bool_], absent: Ints) -> dict[str, Any]:
         """One row a series."""
         begin = self.indptr[:-1]
         finite = np.isfinite(self.y)
-        counts = {"duplicates": doubled, "missing": np.isnan(self.y), "infinite": np.isinf(self.y), "zeros": self.y == 0}
+        counts = {"duplicates": is_duplicate, "missing": np.isnan(self.y), "infinite": np.isinf(self.y), "zeros": self.y == 0}
         table: dict[str, Any] = {"rows": np.diff(self.indptr)}
-        table["start"] = frames.time_series("start", self.raw[begin], self.time, self.library)
-        table["end"] = frames.time_series("end", self.raw[self.indptr[1:] - 1], self.time, self.library)
+        table["start"] = frames.time_series("start", self.timestamps[begin], self.time, self.library)
+        table["end"] = frames.time_series("end", self.timestamps[self.indptr[1:] - 1], self.time, self.library)
         table["gaps"] = np.add.reduceat(absent, begin)
         table |= {name: np.add.reduceat(rows.astype(np.int64), begin) for name, rows in counts.items()}
         some_value = np.add.reduceat(finite.astype(np.int64), begin) > 0
@@ -284,81 +284,81 @@ class _View:
         table["max"] = np.where(some_value, np.maximum.reduceat(np.where(finite, self.y, -np.inf), begin), np.nan)
         return table
 
-    def _frame(self, table: dict[str, Any]) -> Frame:
+    def _series_frame(self, table: dict[str, Any]) -> Frame:
         """The table with the ids first; a column of ours that has their name gives way."""
         if self.ids is None or self.names.id is None:
             return frames.build(self.library, table)
-        return frames.build(self.library, {self.names.id: self.ids, **{n: v for n, v in table.items() if n != self.names.id}})
+        return frames.build(self.library, {self.names.id: self.ids, **{name: values for name, values in table.items() if name != self.names.id}})
 
-    def _unseen_places(self, table: dict[str, Any], steps: Ints, season: int) -> NDArray[np.bool_]:
+    def _incomplete_seasons(self, table: dict[str, Any], steps: Ints, season: int) -> NDArray[np.bool_]:
         """Series of a season's values and more that have none at some place of it; `steps` are those each row goes on by."""
-        holes, values = table["missing"] + table["gaps"] > 0, table["rows"] - table["missing"]
-        found = holes & (values >= season) & (season > 1)
-        rows, lengths = np.repeat(found, table["rows"]), table["rows"][found]
-        at = np.cumsum(steps[rows])
-        place = np.repeat(np.arange(len(lengths)) * season, lengths) + at % season  # from where it starts does not matter
-        seen = np.bincount(place[~np.isnan(self.y[rows])], minlength=len(lengths) * season)
-        found[found] = (seen.reshape(-1, season) == 0).any(axis=1)
-        return np.asarray(found)
+        has_missing, values = table["missing"] + table["gaps"] > 0, table["rows"] - table["missing"]
+        is_incomplete = has_missing & (values >= season) & (season > 1)
+        rows, lengths = np.repeat(is_incomplete, table["rows"]), table["rows"][is_incomplete]
+        elapsed = np.cumsum(steps[rows])
+        slot = np.repeat(np.arange(len(lengths)) * season, lengths) + elapsed % season  # from where it starts does not matter
+        n_observed = np.bincount(slot[~np.isnan(self.y[rows])], minlength=len(lengths) * season)
+        is_incomplete[is_incomplete] = (n_observed.reshape(-1, season) == 0).any(axis=1)
+        return np.asarray(is_incomplete)
 
-    def _of_covariate(self, name: str) -> list[Finding]:
+    def _covariate_findings(self, name: str) -> list[Finding]:
         """What fits refuse or warn about in a future or past covariate."""
         covariate, begin, end = self.covariates[name], self.indptr[:-1], self.indptr[1:] - 1
         missing, infinite = covariate.missing(), np.isinf(covariate.values)
-        known = ~(missing | np.isnan(self.y))
-        low = np.minimum.reduceat(np.where(known, covariate.values, np.inf), begin)
-        high = np.maximum.reduceat(np.where(known, covariate.values, -np.inf), begin)
-        count = np.add.reduceat(known.astype(np.int64), begin)
+        is_observed = ~(missing | np.isnan(self.y))
+        low = np.minimum.reduceat(np.where(is_observed, covariate.values, np.inf), begin)
+        high = np.maximum.reduceat(np.where(is_observed, covariate.values, -np.inf), begin)
+        count = np.add.reduceat(is_observed.astype(np.int64), begin)
         last = np.zeros(len(missing), dtype=bool)
         last[end] = missing[end]
-        rows = [
+        row_rules = [
             ("error", f"{name} infinite", infinite, "replace these values, e.g. by NaN"),
             ("warning", f"{name} missing", missing, "a model with capabilities.missing, or missing='interpolate'"),
         ]
-        whole = [("note", f"{name} constant", (low == high) & (count > 1), "nothing can be learned from it there")]
+        series_rules = [("note", f"{name} constant", (low == high) & (count > 1), "nothing can be learned from it there")]
         if name in self.names.future:
             way_out = "fill it: steps without future covariates cannot be cross-validated"
-            rows.append(("warning", f"{name} missing at the end", last, way_out))
+            row_rules.append(("warning", f"{name} missing at the end", last, way_out))
             way_out = "models with capabilities.local cannot learn its effect: leave it out, or pool the series"
-            whole = [("warning", f"{name} constant", (low == high) & (count > 1), way_out)]
+            series_rules = [("warning", f"{name} constant", (low == high) & (count > 1), way_out)]
             way_out = "models with capabilities.local refuse it: leave it out, or these series"
-            whole.append(("warning", f"{name} never observed with a target", count == 0, way_out))
-        findings = [self._in_rows(*row) for row in rows if row[2].any()]
-        for severity, what, which, way_out in whole:
+            series_rules.append(("warning", f"{name} never observed with a target", count == 0, way_out))
+        findings = [self._row_finding(*row) for row in row_rules if row[2].any()]
+        for severity, what, which, way_out in series_rules:
             if which.any():
                 findings.append(Finding(severity, what, int(which.sum()), self._labels(np.flatnonzero(which)), way_out))
         return findings
 
-    def _ended(self, calendar: Calendar | None) -> list[Finding]:
+    def _ended_findings(self, calendar: Calendar | None) -> list[Finding]:
         """Series of which a forecast would be of times already over, as `predict` warns."""
         if calendar is None:
             return []
-        last = calendar.positions(self.raw[self.indptr[1:] - 1])
+        last = calendar.positions(self.timestamps[self.indptr[1:] - 1])
         ended = ended_early(last, calendar)
         if not len(ended):
             return []
-        first = calendar.text(int(last[ended[0]]))
-        where = f"{self._labels(ended)}, the first at {first}, the last of the others at {calendar.text(int(last.max()))}"
+        first = calendar.format(int(last[ended[0]]))
+        where = f"{self._labels(ended)}, the first at {first}, the last of the others at {calendar.format(int(last.max()))}"
         way_out = "drop these series, or add their later observations: forecasts up to that time are of the past"
         return [Finding("note", "ended early", len(ended), where, way_out)]
 
-    def _of_series(self, table: dict[str, Any], season: int, unseen: NDArray[np.bool_]) -> list[Finding]:
+    def _series_findings(self, table: dict[str, Any], season: int, unseen: NDArray[np.bool_]) -> list[Finding]:
         values = table["rows"] - table["missing"]
-        short = (values > 0) & (values < SHORT * season)
+        short = (values > 0) & (values < MIN_SEASONS * season)
         constant = (values > 1) & (table["min"] == table["max"]) & (table["infinite"] == 0)
-        whole = [
+        series_rules = [
             ("error", "all missing", values == 0, "drop these series"),
-            ("warning", f"short (< {SHORT} seasons of {season})", short, "leave them out of seasonal models"),
+            ("warning", f"short (< {MIN_SEASONS} seasons of {season})", short, "leave them out of seasonal models"),
             ("warning", f"season of {season} incomplete", unseen, "seasonal models with missing='interpolate'"),
             ("note", "constant", constant, "forecasts will be that constant"),
         ]
         return [
             Finding(severity, what, int(which.sum()), self._labels(np.flatnonzero(which)), way_out)
-            for severity, what, which, way_out in whole
+            for severity, what, which, way_out in series_rules
             if which.any()
         ]
 
     def _labels(self, series: Ints) -> str:
         if self.ids is None:
             return "the series"
-        return some([shown(self.ids[int(one)]) for one in series[:5]], len(series))
+        return format_list([format_value(self.ids[int(number)]) for number in series[:5]], len(series))

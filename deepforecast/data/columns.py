@@ -8,10 +8,10 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
-from deepforecast.errors import DataError, ParameterError, ParameterTypeError, say, shown, some
+from deepforecast.errors import DataError, ParameterError, ParameterTypeError, format_list, format_value, warn
 
-COVARIATES = ("future", "past", "static")
-MANY = 5  # columns: more are, where the target is not found, most likely a series each
+COVARIATE_ROLES = ("future", "past", "static")
+WIDE_FRAME_COLUMNS = 5  # columns: more are, where the target is not found, most likely a series each
 
 
 @dataclass(frozen=True)
@@ -33,19 +33,19 @@ class Columns:
     static: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        for role in COVARIATES:
+        for role in COVARIATE_ROLES:
             object.__setattr__(self, role, _names(getattr(self, role), role))
-        wrong = [name for name in self.all if not isinstance(name, str)]
-        if wrong:
-            found = f"{shown(wrong[0])} ({type(wrong[0]).__name__})"
+        invalid = [name for name in self.all if not isinstance(name, str)]
+        if invalid:
+            description = f"{format_value(invalid[0])} ({type(invalid[0]).__name__})"
             raise ParameterTypeError(
-                f"columns: a column name is text; got {found}. Rename the column, e.g. frame.columns = [...]."
+                f"columns: a column name is text; got {description}. Rename the column, e.g. frame.columns = [...]."
             )
-        twice = [name for name, count in Counter(self.all).items() if count > 1]
-        if twice:
-            roles = [field.name for field in fields(self) if twice[0] in _names(getattr(self, field.name), field.name)]
-            found = f"{some(twice)} has more than one" + (f" ({some(roles)})" if len(twice) == 1 and len(roles) > 1 else "")
-            raise ParameterError(f"columns: a column has one role; {found}. Keep one of them.")
+        duplicates = [name for name, count in Counter(self.all).items() if count > 1]
+        if duplicates:
+            roles = [field.name for field in fields(self) if duplicates[0] in _names(getattr(self, field.name), field.name)]
+            description = f"{format_list(duplicates)} has more than one" + (f" ({format_list(roles)})" if len(duplicates) == 1 and len(roles) > 1 else "")
+            raise ParameterError(f"columns: a column has one role; {description}. Keep one of them.")
 
     @cached_property
     def all(self) -> tuple[str, ...]:
@@ -59,15 +59,15 @@ class Columns:
         return (*self.future, *self.past, *self.static)
 
 
-def _names(given: Any, role: str) -> tuple[str, ...]:
-    if given is None or isinstance(given, str):
-        return () if given is None else (given,)
-    if isinstance(given, Sequence):
-        return tuple(given)
-    if isinstance(given, set | frozenset):
-        return tuple(sorted(given, key=str))  # in an order that does not change from run to run
+def _names(names: Any, role: str) -> tuple[str, ...]:
+    if names is None or isinstance(names, str):
+        return () if names is None else (names,)
+    if isinstance(names, Sequence):
+        return tuple(names)
+    if isinstance(names, set | frozenset):
+        return tuple(sorted(names, key=str))  # in an order that does not change from run to run
     raise ParameterTypeError(
-        f"columns: {role} is a column name or a list of them; got {shown(given)} ({type(given).__name__})."
+        f"columns: {role} is a column name or a list of them; got {format_value(names)} ({type(names).__name__})."
     )
 
 
@@ -75,69 +75,69 @@ DIALECTS = (Columns(), Columns("item_id", "timestamp", "target"))
 
 
 def resolve(
-    given: Columns | Mapping[str, Any] | None, names: Sequence[str], target: bool = True, what: str = "frame"
+    columns_argument: Columns | Mapping[str, Any] | None, names: Sequence[str], target: bool = True, what: str = "frame"
 ) -> Columns:
-    """The columns meant by `given` in a frame that has `names`; a frame without an id column is one series.
+    """The columns meant by `columns_argument` in a frame that has `names`; a frame without an id column is one series.
 
     Names that were not given follow the dialect of the frame: `unique_id, ds, y` or `item_id, timestamp, target`.
     """
-    if given is None and target:
+    if columns_argument is None and target:
         for dialect in DIALECTS:
             if {dialect.id, dialect.time, dialect.target}.issubset(names):
                 return dialect
-    if target and isinstance(given, Columns) and set(given.all).issubset(names):
-        return given
-    said = _said(given)
-    columns = _in_dialect(said, names)
-    elsewhere = columns.static if target else (*columns.static, columns.target)
-    lacking = [name for name in columns.all if name not in names and name not in elsewhere]
-    if lacking:
-        raise _lacks(lacking, columns if said else DIALECTS[0], names, target, what)
+    if target and isinstance(columns_argument, Columns) and set(columns_argument.all).issubset(names):
+        return columns_argument
+    explicit = _explicit_roles(columns_argument)
+    columns = _complete_from_dialect(explicit, names)
+    optional = columns.static if target else (*columns.static, columns.target)
+    missing = [name for name in columns.all if name not in names and name not in optional]
+    if missing:
+        raise _missing_columns_error(missing, columns if explicit else DIALECTS[0], names, target, what)
     return columns
 
 
-def say_undeclared(found: Sequence[str], said: Sequence[str] = ()) -> None:
+def warn_undeclared(undeclared: Sequence[str], already_reported: Sequence[str] = ()) -> None:
     """Name the columns of a frame that have no role and are left out, but for those named before."""
-    new = [name for name in found if name not in said]
+    new = [name for name in undeclared if name not in already_reported]
     if new:
-        say(f"Columns without a role are left out: {some(new)}. Declare them in columns= or drop them.")
+        warn(f"Columns without a role are left out: {format_list(new)}. Declare them in columns= or drop them.")
 
 
-def _said(given: Columns | Mapping[str, Any] | None) -> dict[str, Any]:
+def _explicit_roles(columns_argument: Columns | Mapping[str, Any] | None) -> dict[str, Any]:
     """What the caller said: of a `Columns` object, all that differs from its defaults."""
-    if given is None:
+    if columns_argument is None:
         return {}
-    if isinstance(given, Columns):
-        return {f.name: getattr(given, f.name) for f in fields(Columns) if getattr(given, f.name) != f.default}
-    if not isinstance(given, Mapping):
+    if isinstance(columns_argument, Columns):
+        return {field.name: getattr(columns_argument, field.name) for field in fields(Columns) if getattr(columns_argument, field.name) != field.default}
+    if not isinstance(columns_argument, Mapping):
         raise ParameterTypeError(
-            f"columns is a Columns object or a dict of roles; got {shown(given)} ({type(given).__name__})."
+            f"columns is a Columns object or a dict of roles; got {format_value(columns_argument)} ({type(columns_argument).__name__})."
         )
-    unknown = [key for key in given if key not in {f.name for f in fields(Columns)}]
+    unknown = [key for key in columns_argument if key not in {field.name for field in fields(Columns)}]
     if unknown:
-        raise ParameterError(f"columns: roles are id, time, target, future, past, static; got {some(unknown)}.")
-    return dict(given)
+        raise ParameterError(f"columns: roles are id, time, target, future, past, static; got {format_list(unknown)}.")
+    return dict(columns_argument)
 
 
-def _in_dialect(said: Mapping[str, Any], names: Sequence[str]) -> Columns:
+def _complete_from_dialect(explicit: Mapping[str, Any], names: Sequence[str]) -> Columns:
     """What was said, completed by the dialect that has every key not said, or else by the house's own."""
-    fitting = [d for d in DIALECTS if all(getattr(d, role) in names for role in ("time", "target") if role not in said)]
+    fitting = [candidate for candidate in DIALECTS if all(getattr(candidate, role) in names for role in ("time", "target") if role not in explicit)]
     dialect = (fitting or DIALECTS)[0]
-    keys = {role: said.get(role, getattr(dialect, role)) for role in ("id", "time", "target")}
-    elsewhere = (keys["time"], keys["target"], *(name for role in COVARIATES for name in _names(said.get(role), role)))
-    if "id" not in said and (keys["id"] not in names or keys["id"] in elsewhere):
+    keys = {role: explicit.get(role, getattr(dialect, role)) for role in ("id", "time", "target")}
+    elsewhere = (keys["time"], keys["target"], *(name for role in COVARIATE_ROLES for name in _names(explicit.get(role), role)))
+    if "id" not in explicit and (keys["id"] not in names or keys["id"] in elsewhere):
         keys["id"] = None
-    return Columns(**{**said, **keys})
+    return Columns(**{**explicit, **keys})
 
 
-def _lacks(lacking: Sequence[str], wanted: Columns, names: Sequence[str], target: bool, what: str) -> DataError:
-    columns = ", ".join(shown(name) for name in wanted.all if target or name != wanted.target)
-    way_out = "Name yours, e.g. columns={'id': 'shop', 'time': 'day', 'target': 'sales'}"
-    way_out = way_out if what == "frame" else "Add or rename it"
-    index = "; a pandas index is not looked at: reset_index() makes it a column" if wanted.time in lacking else ""
-    if what == "frame" and len(names) > MANY and wanted.target in lacking:
+def _missing_columns_error(missing: Sequence[str], expected: Columns, names: Sequence[str], target: bool, what: str) -> DataError:
+    columns = ", ".join(format_value(name) for name in expected.all if target or name != expected.target)
+    suggestion = "Name yours, e.g. columns={'id': 'shop', 'time': 'day', 'target': 'sales'}"
+    suggestion = suggestion if what == "frame" else "Add or rename it"
+    index = "; a pandas index is not looked at: reset_index() makes it a column" if expected.time in missing else ""
+    if what == "frame" and len(names) > WIDE_FRAME_COLUMNS and expected.target in missing:
         index += "; a column for each series is no long frame: melt() makes it one"
-    has = some(names, most=12) or "none"
+    has = format_list(names, max_shown=12) or "none"
     return DataError(
-        f"The {what} needs the columns {columns}; it lacks {some(lacking)} and has {has}. {way_out}{index}."
+        f"The {what} needs the columns {columns}; it lacks {format_list(missing)} and has {has}. {suggestion}{index}."
     )

@@ -10,7 +10,7 @@ import numpy as np
 
 from deepforecast.data import frames
 from deepforecast.data.frames import Floats, Frame, Ints
-from deepforecast.errors import DataError, shown, some
+from deepforecast.errors import DataError, format_list, format_value
 
 if TYPE_CHECKING:
     from deepforecast.data.panel import Series
@@ -29,49 +29,49 @@ class Covariate:
         """Some of the rows."""
         return replace(self, values=self.values[rows])
 
-    def spread(self, rows: Ints, count: int) -> Covariate:
+    def scatter(self, rows: Ints, count: int) -> Covariate:
         """The values at these of `count` rows, missing at the others."""
         values = np.full(count, np.nan if self.categories is None else float(UNKNOWN))
         values[rows] = self.values
         return replace(self, values=values)
 
-    def recoded(self, categories: tuple[str, ...]) -> Covariate:
+    def recode(self, categories: tuple[str, ...]) -> Covariate:
         """Codes into `categories` instead; one that is not there becomes `UNKNOWN`."""
         if self.categories is None or self.categories == categories:
             return self
-        place = {name: code for code, name in enumerate(categories)}
-        table = np.array([place.get(name, UNKNOWN) for name in self.categories] + [UNKNOWN], dtype=np.float64)
+        code_by_name = {name: code for code, name in enumerate(categories)}
+        table = np.array([code_by_name.get(name, UNKNOWN) for name in self.categories] + [UNKNOWN], dtype=np.float64)
         return Covariate(table[self.values.astype(np.int64)], categories)
 
     def missing(self) -> Any:
         """Rows without a value."""
         return np.isnan(self.values) if self.categories is None else self.values == UNKNOWN
 
-    def column(self, name: str, library: str) -> Any:
+    def to_column(self, name: str, library: str) -> Any:
         """A column for a frame of `library`: numbers, or a categorical column."""
         if self.categories is None:
             return self.values
-        return frames.categorical(name, self.categories, self.values.astype(np.int64), library)
+        return frames.make_categorical(name, self.categories, self.values.astype(np.int64), library)
 
 
-def read(column: Any, name: str) -> Covariate:
+def read_covariate(column: Any, name: str) -> Covariate:
     """A covariate column: real numbers or a categorical dtype; anything else is refused by name."""
-    series = frames.wrapped(column)
+    series = frames.to_narwhals_series(column)
     if series.dtype in (nw.Categorical, nw.Enum):
-        return _categorical(series, name)
-    return Covariate(frames.numbers(series, name, or_else=", or to a category if it is one"))
+        return _read_categorical(series, name)
+    return Covariate(frames.read_numbers(series, name, extra_hint=", or to a category if it is one"))
 
 
 def read_static(frame: Frame, series: Series, names: tuple[str, ...]) -> dict[str, Covariate]:
     """The static frame: one row a series, matched by id; rows of other series are ignored. Without `names`, all its columns."""
-    table = frames.opened(frame, "static frame")
+    table = frames.to_narwhals(frame, "static frame")
     key = series.columns.id
-    wanted = names or tuple(name for name in table.columns if name not in (key, series.columns.time, series.columns.target))
-    needed = wanted if key is None else (key, *wanted)
-    lacking = [name for name in needed if name not in table.columns]
-    if lacking:
+    static_names = names or tuple(name for name in table.columns if name not in (key, series.columns.time, series.columns.target))
+    required = static_names if key is None else (key, *static_names)
+    missing_names = [name for name in required if name not in table.columns]
+    if missing_names:
         raise DataError(
-            f"The static frame needs the columns {some(needed)}; it lacks {some(lacking)} and has {some(table.columns)}. "
+            f"The static frame needs the columns {format_list(required)}; it lacks {format_list(missing_names)} and has {format_list(table.columns)}. "
             "Add or rename it."
         )
     if key is None or series.ids is None:
@@ -79,31 +79,31 @@ def read_static(frame: Frame, series: Series, names: tuple[str, ...]) -> dict[st
             raise DataError(f"The static frame of a single series has one row; it has {len(table)}. Keep the one that holds.")
         rows = np.zeros(1, dtype=np.int64)
     else:
-        rows = match(series.ids, table[str(key)], "static frame", str(key))
+        rows = match_ids(series.ids, table[str(key)], "static frame", str(key))
     absent = np.flatnonzero(rows < 0)
     if len(absent):
-        kinds = ""
+        type_hint = ""
         if len(absent) == len(rows):
-            kinds = f" Its ids are of type {table[str(key)].dtype}, those of the series of type {series.ids.dtype}."
-        raise DataError(f"The static frame has one row a series; series {series.labels(absent)} has none.{kinds} Add the rows.")
-    return {name: _complete(read(table[name], name).take(rows), name, series) for name in wanted}
+            type_hint = f" Its ids are of type {table[str(key)].dtype}, those of the series of type {series.ids.dtype}."
+        raise DataError(f"The static frame has one row a series; series {series.labels(absent)} has none.{type_hint} Add the rows.")
+    return {name: _check_complete(read_covariate(table[name], name).take(rows), name, series) for name in static_names}
 
 
-def match(ids: Any, others: Any, what: str, name: str) -> Ints:
-    """For each of `ids` its row in `others`, -1 where there is none; a doubled id is refused."""
+def match_ids(ids: Any, candidates: Any, frame_name: str, name: str) -> Ints:
+    """For each of `ids` its row in `candidates`, -1 where there is none; a doubled id is refused."""
     import pandas as pd
 
-    index = pd.Index(frames.listed(others))
+    index = pd.Index(frames.to_list(candidates))
     if not index.is_unique:
-        twice = some(index[index.duplicated()].unique())
+        duplicates = format_list(index[index.duplicated()].unique())
         raise DataError(
-            f"The {what} has one row a series; {shown(name)} {twice} is there more than once. Drop the rows that do not "
+            f"The {frame_name} has one row a series; {format_value(name)} {duplicates} is there more than once. Drop the rows that do not "
             "hold."
         )
-    return np.asarray(index.get_indexer(pd.Index(frames.listed(ids))), dtype=np.int64)
+    return np.asarray(index.get_indexer(pd.Index(frames.to_list(ids))), dtype=np.int64)
 
 
-def constant(covariate: Covariate, indptr: Ints, name: str, series: Series) -> Covariate:
+def constant_per_series(covariate: Covariate, indptr: Ints, name: str, series: Series) -> Covariate:
     """A static column given with the rows of the frame: its one value a series, or a `DataError`."""
     first = covariate.values[indptr[:-1]]
     differs = covariate.values != np.repeat(first, np.diff(indptr))
@@ -111,34 +111,34 @@ def constant(covariate: Covariate, indptr: Ints, name: str, series: Series) -> C
     if differs.any():
         changing = np.unique(np.searchsorted(indptr, np.flatnonzero(differs), side="right") - 1)
         raise DataError(
-            f"A static column has one value a series; {shown(name)} changes within series {series.labels(changing)}. "
+            f"A static column has one value a series; {format_value(name)} changes within series {series.labels(changing)}. "
             "Declare it as past or future."
         )
-    return _complete(replace(covariate, values=first), name, series)
+    return _check_complete(replace(covariate, values=first), name, series)
 
 
-def _complete(covariate: Covariate, name: str, series: Series) -> Covariate:
+def _check_complete(covariate: Covariate, name: str, series: Series) -> Covariate:
     """A value for every series: nothing could be learned from a missing one, and nothing filled in for it."""
-    bad = covariate.missing() | np.isinf(covariate.values)
-    if bad.any():
+    is_invalid = covariate.missing() | np.isinf(covariate.values)
+    if is_invalid.any():
         raise DataError(
-            f"A static column has a value for every series; {shown(name)} is missing or infinite for series "
-            f"{series.labels(np.flatnonzero(bad))}. Fill it, or leave the column out."
+            f"A static column has a value for every series; {format_value(name)} is missing or infinite for series "
+            f"{series.labels(np.flatnonzero(is_invalid))}. Fill it, or leave the column out."
         )
     return covariate
 
 
-def _categorical(series: nw.Series[Any], name: str) -> Covariate:
+def _read_categorical(series: nw.Series[Any], name: str) -> Covariate:
     """Categories by their text, sorted; only those that occur, so that what is never seen in fit is unknown later."""
-    labels, codes = frames.categories(series)
+    labels, codes = frames.read_categories(series)
     names = [str(label) for label in labels]
     if len(set(names)) < len(names):
-        twice = sorted({one for one in names if names.count(one) > 1})
+        duplicates = sorted({category for category in names if names.count(category) > 1})
         raise DataError(
-            f"Categories differ by their text; those of column {shown(name)} hold {some(twice)} more than once. Make them "
+            f"Categories differ by their text; those of column {format_value(name)} hold {format_list(duplicates)} more than once. Make them "
             "of one type."
         )
-    seen = np.zeros(len(names) + 1, dtype=bool)
-    seen[codes] = True
-    kept = tuple(sorted(one for one, there in zip(names, seen[:-1], strict=True) if there))
-    return Covariate(codes.astype(np.float64), tuple(names)).recoded(kept)
+    occurs = np.zeros(len(names) + 1, dtype=bool)
+    occurs[codes] = True
+    occurring = tuple(sorted(category for category, is_used in zip(names, occurs[:-1], strict=True) if is_used))
+    return Covariate(codes.astype(np.float64), tuple(names)).recode(occurring)

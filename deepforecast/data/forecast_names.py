@@ -31,76 +31,76 @@ class ModelColumns:
 
     def quantiles(self) -> dict[float, str]:
         """The column of each probability: its own, else the end of an interval, else the point for the median."""
-        ends = {rounded((100 - level) / 200): name for level, name in self.lo.items()}
-        ends |= {rounded((100 + level) / 200): name for level, name in self.hi.items()}
-        return {0.5: self.name, **ends, **{rounded(probability): name for probability, name in self.q.items()}}
+        ends = {round_level((100 - level) / 200): name for level, name in self.lo.items()}
+        ends |= {round_level((100 + level) / 200): name for level, name in self.hi.items()}
+        return {0.5: self.name, **ends, **{round_level(probability): name for probability, name in self.q.items()}}
 
     @property
-    def bands(self) -> dict[float, tuple[str, str]]:
+    def intervals(self) -> dict[float, tuple[str, str]]:
         """Lower and upper column of each level that has both: those of its intervals, else of two quantiles around the median.
 
-        >>> ModelColumns("A", q={0.1: "A-q-0.1", 0.9: "A-q-0.9"}).bands
+        >>> ModelColumns("A", q={0.1: "A-q-0.1", 0.9: "A-q-0.9"}).intervals
         {80.0: ('A-q-0.1', 'A-q-0.9')}
         """
-        by_place = {rounded(place): name for place, name in self.q.items()}
-        pairs = {rounded(100 * (1 - 2 * place)): (name, by_place.get(rounded(1 - place))) for place, name in by_place.items()}
-        found = {level: (low, high) for level, (low, high) in pairs.items() if 0 < level < 100 and high}
-        return found | {level: (name, self.hi[level]) for level, name in self.lo.items() if level in self.hi}
+        by_probability = {round_level(probability): name for probability, name in self.q.items()}
+        pairs = {round_level(100 * (1 - 2 * probability)): (name, by_probability.get(round_level(1 - probability))) for probability, name in by_probability.items()}
+        from_quantiles = {level: (low, high) for level, (low, high) in pairs.items() if 0 < level < 100 and high}
+        return from_quantiles | {level: (name, self.hi[level]) for level, name in self.lo.items() if level in self.hi}
 
 
-def models_of(names: Sequence[str]) -> list[ModelColumns]:
+def models_in_columns(names: Sequence[str]) -> list[ModelColumns]:
     """The models of these columns, keys left out, in their order: every column is one that is no suffix of another.
 
     `LSTM-lo-80` belongs to `LSTM` only where there is a column `LSTM`, so that a model may be named `A-lo-fi` or even `A-lo-5`.
 
-    >>> [model.name for model in models_of(["A", "A-lo-80", "A-hi-80", "A-q-1e-05", "B-lo-80"])]
+    >>> [model.name for model in models_in_columns(["A", "A-lo-80", "A-hi-80", "A-q-1e-05", "B-lo-80"])]
     ['A', 'B-lo-80']
     """
-    there = set(names)
-    found = {name: ModelColumns(name) for name in names if _part(name, there) is None}
+    existing = set(names)
+    models = {name: ModelColumns(name) for name in names if _parse_suffix(name, existing) is None}
     for name in names:
-        part = _part(name, there)
-        if part is None:
+        suffix = _parse_suffix(name, existing)
+        if suffix is None:
             continue
-        model, kind, number = part
-        columns = getattr(found[model], kind)
+        model, column_kind, number = suffix
+        columns = getattr(models[model], column_kind)
         if number in columns:
             raise DataError(f"A model has one column a level or quantile; {columns[number]} and {name} are the same. Drop one.")
         columns[number] = name
-    return list(found.values())
+    return list(models.values())
 
 
-def keys_said(columns: Columns | Mapping[str, Any] | None) -> Any:
+def key_roles(columns: Columns | Mapping[str, Any] | None) -> Any:
     """What was said of a frame of forecasts, without the covariates, which it need not have."""
     if isinstance(columns, Columns):
         keys = ((role, getattr(columns, role), getattr(Columns(), role)) for role in ("id", "time", "target"))
-        return {role: said for role, said, usual in keys if said != usual}
+        return {role: column for role, column, default in keys if column != default}
     return {**columns, "future": (), "past": (), "static": ()} if isinstance(columns, Mapping) else columns
 
 
-def covariates_said(columns: Columns | Mapping[str, Any] | None) -> tuple[str, ...]:
+def declared_covariates(columns: Columns | Mapping[str, Any] | None) -> tuple[str, ...]:
     """The columns declared as covariates: a frame of forecasts may hold them, and none is a model."""
     return (Columns(**columns) if isinstance(columns, Mapping) else columns or Columns()).covariates
 
 
-def number_text(value: float) -> str:
+def format_number(value: float) -> str:
     """A level or probability as it stands in a column name: exact, without a needless `.0`.
 
-    >>> number_text(80.0), number_text(97.5), number_text(99.99999), number_text(1e-5)
+    >>> format_number(80.0), format_number(97.5), format_number(99.99999), format_number(1e-5)
     ('80', '97.5', '99.99999', '1e-05')
     """
     return f"{value:g}" if float(f"{value:g}") == value else repr(float(value))
 
 
-def rounded(number: float) -> float:
+def round_level(number: float) -> float:
     """A probability or level as it is compared: (100 + 80) / 200 and 0.9 are one."""
     return round(number, DIGITS)
 
 
-def _part(name: str, there: Collection[str]) -> tuple[str, str, float] | None:
+def _parse_suffix(name: str, existing: Collection[str]) -> tuple[str, str, float] | None:
     """Model, kind and number of a column that belongs to another; None for a model of its own."""
     match = SUFFIX.fullmatch(name)
-    if match is None or match["model"] not in there or _part(match["model"], there) is not None:
+    if match is None or match["model"] not in existing or _parse_suffix(match["model"], existing) is not None:
         return None
     number = float(match["number"])
     return (match["model"], match["kind"], number) if 0 < number < (1 if match["kind"] == "q" else 100) else None

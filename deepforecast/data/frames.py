@@ -12,27 +12,27 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from deepforecast.data.native import Table, plain, unwrapped
-from deepforecast.data.native import wrapped  # noqa: F401
-from deepforecast.data.times import TEXT_TIME as TEXT_TIME
-from deepforecast.data.times import TimeType as TimeType
-from deepforecast.data.times import integer_dtype as integer_dtype
-from deepforecast.data.times import stamps  # noqa: F401
-from deepforecast.data.times import time_series as time_series
-from deepforecast.data.times import time_values as time_values
-from deepforecast.errors import DataError, shown, some
+from deepforecast.data.datetimes import TEXT_TIME as TEXT_TIME
+from deepforecast.data.datetimes import TimeType as TimeType
+from deepforecast.data.datetimes import integer_dtype as integer_dtype
+from deepforecast.data.datetimes import read_timestamps as read_timestamps
+from deepforecast.data.datetimes import time_series as time_series
+from deepforecast.data.datetimes import time_values as time_values
+from deepforecast.data.native_columns import Table, to_array, to_native
+from deepforecast.data.native_columns import to_narwhals_series as to_narwhals_series
+from deepforecast.errors import DataError, format_list, format_value
 
 Frame = Any  # a pandas, polars or pyarrow frame: narwhals has no common base class for them
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 LIBRARIES = ("pandas", "polars", "pyarrow")
-EXACT = 2**53  # integers beyond are not exact in float64
-LONG = frozenset(("i8", "u8"))
-REAL = LONG | {"f8", "f4", "i1", "i2", "i4", "u1", "u2", "u4"}
+MAX_EXACT_INTEGER = 2**53  # integers beyond are not exact in float64
+INT64_TYPES = frozenset(("i8", "u8"))
+NUMERIC_TYPES = INT64_TYPES | {"f8", "f4", "i1", "i2", "i4", "u1", "u2", "u4"}
 
 
-def opened(frame: Frame, what: str = "frame") -> nw.DataFrame[Any]:
+def to_narwhals(frame: Frame, what: str = "frame") -> nw.DataFrame[Any]:
     """The frame behind one face, or a `DataError` that says what was found instead."""
     pandas = sys.modules.get("pandas")  # an object of its types cannot exist where nobody imported it
     if pandas is not None and isinstance(frame, pandas.Series):
@@ -44,42 +44,42 @@ def opened(frame: Frame, what: str = "frame") -> nw.DataFrame[Any]:
     except TypeError:
         pass
     except nw.exceptions.DuplicateError:
-        raise _same_names(frame, what) from None
-    raise _not_a_frame(frame, what)
+        raise _duplicate_names_error(frame, what) from None
+    raise _frame_type_error(frame, what)
 
 
-def table(frame: Frame, what: str = "frame") -> Table:
+def read_table(frame: Frame, what: str = "frame") -> Table:
     """The same without the face, which takes as long to put on as a small frame takes to read."""
     pandas, polars = sys.modules.get("pandas"), sys.modules.get("polars")
     if pandas is not None and isinstance(frame, pandas.DataFrame) and frame.columns.is_unique:
         return Table(frame, "pandas", list(frame.columns))
     if polars is not None and isinstance(frame, polars.DataFrame):
         return Table(frame, "polars", frame.columns)
-    found = opened(frame, what)
-    return Table(found.to_native(), library(found), found.columns)
+    narwhals_frame = to_narwhals(frame, what)
+    return Table(narwhals_frame.to_native(), library_name(narwhals_frame), narwhals_frame.columns)
 
 
-def library(frame: nw.DataFrame[Any]) -> str:
+def library_name(frame: nw.DataFrame[Any]) -> str:
     """The name of the library the frame came from."""
     return str(frame.implementation.value)
 
 
-def numbers(column: Any, name: str, or_else: str = "") -> Floats:
+def read_numbers(column: Any, name: str, extra_hint: str = "") -> Floats:
     """A real-valued column as float64, missing values as NaN; not writable, and without a copy where it already is that.
 
-    `or_else` is added to the way out of the refusal of other columns.
+    `extra_hint` is added to the way out of the refusal of other columns.
     """
-    values = plain(column)
-    if not isinstance(values, np.ndarray) or values.dtype.str[1:] not in REAL:
-        values = _numbers(wrapped(column), name, or_else)
-    elif values.dtype.str[1:] in LONG and len(values):
+    values = to_array(column)
+    if not isinstance(values, np.ndarray) or values.dtype.str[1:] not in NUMERIC_TYPES:
+        values = _convert_numbers(to_narwhals_series(column), name, extra_hint)
+    elif values.dtype.str[1:] in INT64_TYPES and len(values):
         _refuse_inexact(int(values.min()), int(values.max()), name)
     values = np.ascontiguousarray(values, dtype=np.float64).view()
     values.flags.writeable = False  # it may be the caller's own memory
     return values
 
 
-def categories(series: nw.Series[Any]) -> tuple[NDArray[Any], Ints]:
+def read_categories(series: nw.Series[Any]) -> tuple[NDArray[Any], Ints]:
     """The categories of a categorical column and the code of each row, -1 where it is missing."""
     native = series.to_native()
     if series.implementation.is_pandas_like() and hasattr(native, "cat"):
@@ -94,7 +94,7 @@ def categories(series: nw.Series[Any]) -> tuple[NDArray[Any], Ints]:
     return np.asarray(names.to_numpy(zero_copy_only=False), dtype=object), codes
 
 
-def categorical(name: str, labels: tuple[str, ...], codes: Ints, backend: str) -> nw.Series[Any]:
+def make_categorical(name: str, labels: tuple[str, ...], codes: Ints, backend: str) -> nw.Series[Any]:
     """A categorical column of `backend`; code -1 is missing."""
     if backend == "pandas":
         import pandas as pd
@@ -132,33 +132,33 @@ def build(backend: str, columns: Mapping[str, Any]) -> Frame:
     return pd.DataFrame(native)
 
 
-def taken(series: nw.Series[Any], index: Ints) -> nw.Series[Any]:
+def take_rows(series: nw.Series[Any], index: Ints) -> nw.Series[Any]:
     """The rows `index` of a column, in the dtype it came in; those of pandas numbered from 0."""
-    return nw.maybe_reset_index(wrapped(rows_of(series, index)))
+    return nw.maybe_reset_index(to_narwhals_series(take_native_rows(series, index)))
 
 
-def rows_of(column: Any, index: Ints) -> Any:
+def take_native_rows(column: Any, index: Ints) -> Any:
     """The rows `index` of a column as a native one, in the dtype it came in."""
-    native = takeable(column)
+    native = to_takeable(column)
     return native.take(index) if hasattr(native, "take") else native[index]
 
 
-def values_of(column: Any, index: Ints) -> Any:
+def take_native_values(column: Any, index: Ints) -> Any:
     """The rows `index` of a native column to build a frame of: for pandas without an index, which would be looked at."""
     array = getattr(column, "array", None)
-    return rows_of(column, index) if array is None or array.dtype == "object" else array.take(index)
+    return take_native_rows(column, index) if array is None or array.dtype == "object" else array.take(index)
 
 
-def listed(column: Any) -> list[Any]:
+def to_list(column: Any) -> list[Any]:
     """The values of a column, as Python has them."""
-    native = unwrapped(column)
-    found: list[Any] = native.to_pylist() if hasattr(native, "to_pylist") else native.to_list()
-    return found
+    native = to_native(column)
+    values: list[Any] = native.to_pylist() if hasattr(native, "to_pylist") else native.to_list()
+    return values
 
 
-def taken_or_missing(series: nw.Series[Any], index: Ints) -> Any:
+def take_rows_or_missing(series: nw.Series[Any], index: Ints) -> Any:
     """The rows `index` of a column as a native one, missing where it is -1."""
-    native = takeable(series)
+    native = to_takeable(series)
     if series.implementation.is_pandas_like():
         return native.reset_index(drop=True).reindex(index).reset_index(drop=True)
     import pyarrow as pa
@@ -171,12 +171,12 @@ def taken_or_missing(series: nw.Series[Any], index: Ints) -> Any:
     return native.gather(pl.Series(rows))
 
 
-def takeable(column: Any) -> Any:
+def to_takeable(column: Any) -> Any:
     """The column as a native one; text of a type that arrow cannot take rows of as text of one that it can."""
-    native = unwrapped(column)
+    native = to_native(column)
     if not str(getattr(native, "dtype", None) or getattr(native, "type", "")).startswith("string_view"):
         return native
-    series = wrapped(native)
+    series = to_narwhals_series(native)
     if not series.implementation.is_pandas_like():
         return native.cast("large_string")
     import pandas as pd
@@ -197,46 +197,46 @@ def _from_series(series: Any, what: str) -> Any:
     return pd.DataFrame({"ds": series.index, "y": series.array})
 
 
-def _same_names(frame: Frame, what: str) -> DataError:
+def _duplicate_names_error(frame: Frame, what: str) -> DataError:
     names = frame.column_names if hasattr(type(frame), "column_names") else list(frame.columns)
-    twice = [name for name, count in Counter(names).items() if count > 1]
-    return DataError(f"Column names of the {what} are unique; {some(twice)} is there more than once. Drop or rename one.")
+    duplicates = [name for name, count in Counter(names).items() if count > 1]
+    return DataError(f"Column names of the {what} are unique; {format_list(duplicates)} is there more than once. Drop or rename one.")
 
 
-def _not_a_frame(frame: Frame, what: str) -> DataError:
-    kind = type(frame)
-    found = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__.partition('.')[0]}.{kind.__name__}"
+def _frame_type_error(frame: Frame, what: str) -> DataError:
+    frame_type = type(frame)
+    type_text = frame_type.__name__ if frame_type.__module__ == "builtins" else f"{frame_type.__module__.partition('.')[0]}.{frame_type.__name__}"
     return DataError(
-        f"The {what} must be a pandas, polars or pyarrow DataFrame, or a pandas Series with a DatetimeIndex, got {found}. "
-        f"{_way_to_a_frame(frame)}"
+        f"The {what} must be a pandas, polars or pyarrow DataFrame, or a pandas Series with a DatetimeIndex, got {type_text}. "
+        f"{_conversion_hint(frame)}"
     )
 
 
-def _way_to_a_frame(given: Any) -> str:
+def _conversion_hint(value: Any) -> str:
     """What turns the usual slips into a frame: a file's name, values without dates, a query that was not run."""
-    if type(given).__name__ == "LazyFrame":
+    if type(value).__name__ == "LazyFrame":
         return "Call .collect() first."
-    if isinstance(given, (str, PathLike)):
+    if isinstance(value, (str, PathLike)):
         return "Read the file first, e.g. with pandas.read_csv(path)."
-    plain = isinstance(given, (list, tuple)) and not any(isinstance(one, (list, tuple, Mapping)) for one in given[:1])
-    if plain or getattr(given, "ndim", 0) == 1:
+    is_flat = isinstance(value, (list, tuple)) and not any(isinstance(element, (list, tuple, Mapping)) for element in value[:1])
+    if is_flat or getattr(value, "ndim", 0) == 1:
         return 'Say when each value was: pandas.Series(values, index=pandas.date_range("2024-01-01", periods=len(values))).'
     return "Convert it, e.g. with pandas.DataFrame(...)."
 
 
-def _not_numbers(series: nw.Series[Any], name: str, or_else: str) -> DataError:
+def _not_numeric_error(series: nw.Series[Any], name: str, extra_hint: str) -> DataError:
     native = series.to_native()
-    found = shown(str(getattr(native, "dtype", None) or getattr(native, "type", "")))
-    way_out = "Convert it to 0 and 1" if series.dtype == nw.Boolean else "Convert it to a numeric dtype such as float64"
-    return DataError(f"Column {shown(name)} holds real numbers; its dtype is {found}. {way_out}{or_else}.")
+    dtype_text = format_value(str(getattr(native, "dtype", None) or getattr(native, "type", "")))
+    suggestion = "Convert it to 0 and 1" if series.dtype == nw.Boolean else "Convert it to a numeric dtype such as float64"
+    return DataError(f"Column {format_value(name)} holds real numbers; its dtype is {dtype_text}. {suggestion}{extra_hint}.")
 
 
-def _numbers(series: nw.Series[Any], name: str, or_else: str) -> Any:
-    """`numbers` of a column that is no array of numpy's, or may lack values."""
-    kind, native = series.dtype, series.to_native()
-    if not (kind.is_integer() or kind.is_float()):
-        raise _not_numbers(series, name, or_else)
-    large = kind.is_integer() and kind not in (nw.Int8, nw.Int16, nw.Int32, nw.UInt8, nw.UInt16, nw.UInt32)
+def _convert_numbers(series: nw.Series[Any], name: str, extra_hint: str) -> Any:
+    """`read_numbers` of a column that is no array of numpy's, or may lack values."""
+    dtype, native = series.dtype, series.to_native()
+    if not (dtype.is_integer() or dtype.is_float()):
+        raise _not_numeric_error(series, name, extra_hint)
+    large = dtype.is_integer() and dtype not in (nw.Int8, nw.Int16, nw.Int32, nw.UInt8, nw.UInt16, nw.UInt32)
     if large and series.null_count() < len(series):
         _refuse_inexact(int(series.min()), int(series.max()), name)
     if isinstance(getattr(native, "dtype", None), np.dtype):
@@ -247,9 +247,9 @@ def _numbers(series: nw.Series[Any], name: str, or_else: str) -> Any:
 
 
 def _refuse_inexact(low: int, high: int, name: str) -> None:
-    if high > EXACT or low < -EXACT:
-        worst = high if high > EXACT else low
+    if high > MAX_EXACT_INTEGER or low < -MAX_EXACT_INTEGER:
+        worst = high if high > MAX_EXACT_INTEGER else low
         raise DataError(
-            f"Column {shown(name)} holds numbers that float64 holds exactly; {worst} lies beyond 2^53. Convert it to float64 "
+            f"Column {format_value(name)} holds numbers that float64 holds exactly; {worst} lies beyond 2^53. Convert it to float64 "
             "yourself if rounding is all right, or rescale it."
         )

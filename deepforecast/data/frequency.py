@@ -9,14 +9,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from deepforecast.errors import ParameterError, ParameterTypeError, shown
+from deepforecast.errors import ParameterError, ParameterTypeError, format_value
 
 # old pandas, polars and everyday spellings -> the spelling of pandas 2.2 and later
 SPELLINGS = {
     "M": "ME", "Q": "QE", "Y": "YE", "A": "YE", "BM": "BME", "BQ": "BQE", "BY": "BYE", "BA": "BYE", "AS": "YS",
     "BAS": "BYS", "CBM": "CBME", "H": "h", "T": "min", "S": "s", "L": "ms", "U": "us", "N": "ns", "d": "D",
 }  # fmt: skip
-LIES = ("mo", "q", "y", "w")  # polars: start or end, month or weekday as the data lie
+POLARS_BASES = ("mo", "q", "y", "w")  # polars: start or end, month or weekday as the data lie
 TICKS = {"D": 86_400_000_000_000, "h": 3_600_000_000_000, "min": 60_000_000_000,
          "s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}  # fmt: skip
 PER_YEAR = {"W": 52, "MS": 12, "ME": 12, "BMS": 12, "BME": 12, "CBMS": 12, "CBME": 12,
@@ -24,7 +24,7 @@ PER_YEAR = {"W": 52, "MS": 12, "ME": 12, "BMS": 12, "BME": 12, "CBMS": 12, "CBME
 PER_WEEK = {"D": 7, "B": 5, "C": 5}
 WEEKDAYS = ("MON", "TUE", "WED", "THU", "FRI", "SAT", "SUN")
 MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
-WAY_OUT = "Give a pandas offset or alias such as '15min', 'D', 'B', 'W-SUN', 'MS', 'ME', 'QE', or an integer for integer time."
+FREQUENCY_HINT = "Give a pandas offset or alias such as '15min', 'D', 'B', 'W-SUN', 'MS', 'ME', 'QE', or an integer for integer time."
 
 
 class Frequency(NamedTuple):
@@ -63,15 +63,15 @@ def parse(freq: Any) -> Frequency:
     if hasattr(freq, "total_seconds") or isinstance(freq, np.timedelta64):
         return _from_duration(freq)
     raise ParameterTypeError(
-        f"freq is an alias, a pandas offset or an integer; got {shown(freq)} ({type(freq).__name__}). {WAY_OUT}"
+        f"freq is an alias, a pandas offset or an integer; got {format_value(freq)} ({type(freq).__name__}). {FREQUENCY_HINT}"
     )
 
 
 @lru_cache(maxsize=256)
-def ticks(nanoseconds: int) -> Frequency:
+def tick_frequency(nanoseconds: int) -> Frequency:
     """A span of time as the largest tick that divides it.
 
-    >>> str(ticks(5_400_000_000_000)), str(ticks(172_800_000_000_000))
+    >>> str(tick_frequency(5_400_000_000_000)), str(tick_frequency(172_800_000_000_000))
     ('90min', '2D')
     """
     base = next(name for name, size in TICKS.items() if nanoseconds % size == 0)
@@ -85,13 +85,13 @@ def season_length(frequency: Frequency) -> int:
     >>> [season_length(parse(f)) for f in ("15min", "30min", "h", "D", "B", "W", "MS", "QE", "YE", "2h", "3MS")]
     [96, 48, 24, 7, 5, 52, 12, 4, 1, 12, 4]
     """
-    found = seasons(frequency)
-    if not found:
+    lengths = seasons(frequency)
+    if not lengths:
         raise ParameterError(
             f"season_length='auto' follows from the frequency, but {str(frequency)!r} has no usual season. Give season_length "
             "(1 for none)."
         )
-    return found[0]
+    return lengths[0]
 
 
 def seasons(frequency: Frequency) -> tuple[int, ...]:
@@ -117,8 +117,8 @@ def _from_alias(text: str) -> Frequency:
     n, base, anchor = int(match[1] or 1), SPELLINGS.get(match[2], match[2]), (match[3] or "").upper()
     if base == "m":
         raise ParameterError(f"freq {text!r} can mean minutes or months. Say {match[1]}min, {match[1]}MS or {match[1]}ME.")
-    if (base in LIES or base in TICKS) and not anchor:
-        return Frequency(n, base)  # how the periods of `LIES` lie is seen from the data
+    if (base in POLARS_BASES or base in TICKS) and not anchor:
+        return Frequency(n, base)  # how the periods of `POLARS_BASES` lie is seen from the data
     base = "W" if base == "w" else base
     return _from_offset(_pandas_offset(f"{base}-{anchor}" if anchor else base, text), text, n)
 
@@ -128,8 +128,8 @@ def _from_duration(span: Any) -> Frequency:
 
     nanoseconds = Timedelta(span).as_unit("ns").value
     if nanoseconds < 1:
-        raise ParameterError(f"freq steps forward; got {shown(str(span))}. {WAY_OUT}")
-    return ticks(int(nanoseconds))
+        raise ParameterError(f"freq steps forward; got {format_value(str(span))}. {FREQUENCY_HINT}")
+    return tick_frequency(int(nanoseconds))
 
 
 def _pandas_offset(alias: str, text: str) -> Any:
@@ -142,32 +142,32 @@ def _pandas_offset(alias: str, text: str) -> Any:
         except (ValueError, KeyError, AttributeError, TypeError, OverflowError):
             offset = None
     if offset is None:
-        raise ParameterError(f"freq {shown(text)!r} is not a known alias. {WAY_OUT}")
+        raise ParameterError(f"freq {format_value(text)!r} is not a known alias. {FREQUENCY_HINT}")
     return offset
 
 
 def _from_offset(offset: Any, text: str, times: int = 1) -> Frequency:
     n = int(offset.n) * times
     if n < 1:
-        raise ParameterError(f"freq steps forward; got {shown(text)!r}. {WAY_OUT}")
+        raise ParameterError(f"freq steps forward; got {format_value(text)!r}. {FREQUENCY_HINT}")
     name = str(offset.base.freqstr if hasattr(offset, "base") else offset.freqstr)
     match = re.fullmatch(r"\d*([A-Za-z]+)(?:-([A-Za-z]{3}))?", name)
     base, anchor = (SPELLINGS.get(match[1], match[1]), match[2] or "") if match is not None else ("", "")
     if base not in TICKS and base not in PER_YEAR and base not in PER_WEEK:
         raise ParameterError(
-            f"freq {shown(text)!r} is not supported: steps are ticks, days, business days, weeks, months, quarters or "
-            f"years. {WAY_OUT}"
+            f"freq {format_value(text)!r} is not supported: steps are ticks, days, business days, weeks, months, quarters or "
+            f"years. {FREQUENCY_HINT}"
         )
     if base == "W" and not anchor:
         return Frequency(n, "w")  # a week without a day to start on: as the data lie
-    return Frequency(n, base, anchor, _custom(offset, text) if base.startswith("C") else None)
+    return Frequency(n, base, anchor, _custom_offset(offset, text) if base.startswith("C") else None)
 
 
-def _custom(offset: Any, text: str) -> Any:
+def _custom_offset(offset: Any, text: str) -> Any:
     """The offset for one step where its holidays or working week are not the plain ones."""
     if getattr(offset, "offset", None):
         raise ParameterError(
-            f"freq {shown(text)!r} shifts business days by hours, which is not supported. Shift the time column instead."
+            f"freq {format_value(text)!r} shifts business days by hours, which is not supported. Shift the time column instead."
         )
-    plain = str(getattr(offset, "weekmask", "")) in ("", "Mon Tue Wed Thu Fri") and not getattr(offset, "holidays", ())
-    return None if plain else offset.base
+    is_default = str(getattr(offset, "weekmask", "")) in ("", "Mon Tue Wed Thu Fri") and not getattr(offset, "holidays", ())
+    return None if is_default else offset.base

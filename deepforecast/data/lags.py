@@ -12,16 +12,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deepforecast.errors import ParameterError, shown
+from deepforecast.errors import ParameterError, format_value
 
 WINDOWS = ("mean", "std", "min", "max", "quantile")
-KINDS = ("lag", "difference", *WINDOWS, "expanding_mean", "expanding_std", "expanding_min", "expanding_max", "ewm")
-LONGEST = 1_000_000
+FEATURE_KINDS = ("lag", "difference", *WINDOWS, "expanding_mean", "expanding_std", "expanding_min", "expanding_max", "ewm")
+MAX_LAG = 1_000_000
 EXAMPLES = "'lag_7', 'mean_28', 'std_28@7', 'quantile_28_0.9', 'mean_4x7', 'expanding_max', 'ewm_0.3', 'difference_7'"
 
 
 @dataclass(frozen=True)
-class Lagged:
+class LagFeature:
     """One feature: `size` values that are `stride` apart, the last of them `lag` rows before. `level`: of a quantile, or the
     weight of the newest value in an exponentially weighted mean."""
 
@@ -32,83 +32,83 @@ class Lagged:
     level: float = 0.0
 
     @property
-    def reach(self) -> int:
+    def n_rows_needed(self) -> int:
         """Rows before the one it belongs to that a whole one needs."""
         return self.lag + (self.size - 1) * self.stride
 
     @property
-    def share(self) -> float:
+    def influence(self) -> float:
         """How far, about, one value moves what is made of several; 0 of what is one value, or of all values so far."""
         of_kind = {"std": self.size**-0.5, "ewm": self.level, "difference": 1.0}
         return 1 / self.size if self.kind in ("mean", "min", "max", "quantile") else of_kind.get(self.kind, 0.0)
 
     def __str__(self) -> str:
-        usual = self.stride if self.stride > 1 and self.kind in WINDOWS else 1
-        end = f"@{self.lag}" if self.lag != usual else ""
+        default_lag = self.stride if self.stride > 1 and self.kind in WINDOWS else 1
+        end = f"@{self.lag}" if self.lag != default_lag else ""
         if self.kind == "lag":
             return f"lag_{self.lag}"
         if self.kind == "difference":
             return f"difference_{self.stride}{end}"
         if self.kind == "ewm":
-            return f"ewm_{_digits(self.level)}{end}"
+            return f"ewm_{_format_level(self.level)}{end}"
         if self.kind.startswith("expanding"):
             return f"{self.kind}{end}"
-        apart = f"x{self.stride}" if self.stride > 1 else ""
-        return f"{self.kind}_{self.size}{apart}{f'_{_digits(self.level)}' if self.kind == 'quantile' else ''}{end}"
+        stride_text = f"x{self.stride}" if self.stride > 1 else ""
+        return f"{self.kind}_{self.size}{stride_text}{f'_{_format_level(self.level)}' if self.kind == 'quantile' else ''}{end}"
 
 
-def lagged(name: str) -> Lagged:
+def parse_lag_feature(name: str) -> LagFeature:
     """A feature by its name.
 
-    >>> lagged("mean_4x7"), str(lagged("quantile_28_0.9@2"))
+    >>> parse_lag_feature("mean_4x7"), str(parse_lag_feature("quantile_28_0.9@2"))
     (Lagged(kind='mean', lag=7, size=4, stride=7, level=0.0), 'quantile_28_0.9@2')
     """
-    body, at, end = name.partition("@")
-    found = _window(body) or _plain(body)
-    if found is None or (at and (found.kind == "lag" or not _counts(end))):
-        raise ParameterError(f"A feature of the past is named like {EXAMPLES}; got {shown(name)}.")
-    return found if not at else Lagged(found.kind, int(end), found.size, found.stride, found.level)
+    body, separator, end = name.partition("@")
+    feature = _parse_window(body) or _parse_single(body)
+    if feature is None or (separator and (feature.kind == "lag" or not _is_count(end))):
+        raise ParameterError(f"A feature of the past is named like {EXAMPLES}; got {format_value(name)}.")
+    return feature if not separator else LagFeature(feature.kind, int(end), feature.size, feature.stride, feature.level)
 
 
-def lags_of(given: int | Sequence[int]) -> tuple[Lagged, ...]:
-    """The lags 1 to `given`, or those of a list: distinct whole numbers, at least 1."""
-    numbers = list(range(1, min(given, LONGEST + 1) + 1)) if isinstance(given, int) else [int(one) for one in given]
-    if not numbers or min(numbers) < 1 or max(numbers) > LONGEST or len(set(numbers)) < len(numbers):
+def lag_features(lags: int | Sequence[int]) -> tuple[LagFeature, ...]:
+    """The lags 1 to `lags`, or those of a list: distinct whole numbers, at least 1."""
+    numbers = list(range(1, min(lags, MAX_LAG + 1) + 1)) if isinstance(lags, int) else [int(lag) for lag in lags]
+    if not numbers or min(numbers) < 1 or max(numbers) > MAX_LAG or len(set(numbers)) < len(numbers):
         raise ParameterError(
-            f"Lags are distinct whole numbers from 1 to {LONGEST:,}, at least one of them; got {shown(given)}. Say how many, "
+            f"Lags are distinct whole numbers from 1 to {MAX_LAG:,}, at least one of them; got {format_value(lags)}. Say how many, "
             "or a list: 7, [1, 7]."
         )
-    return tuple(Lagged("lag", one) for one in numbers)
+    return tuple(LagFeature("lag", lag) for lag in numbers)
 
 
-def _window(body: str) -> Lagged | None:
+def _parse_window(body: str) -> LagFeature | None:
     match = re.fullmatch(r"(mean|std|min|max|quantile)_(\d+)(?:x(\d+))?(?:_(0?\.\d+))?", body)
-    if match is None or not _counts(match[2]) or (match[3] and not _counts(match[3])):
+    if match is None or not _is_count(match[2]) or (match[3] and not _is_count(match[3])):
         return None
     level = float(match[4] or 0)
     if (match[1] == "quantile") != (0 < level < 1) or (match[1] == "std" and int(match[2]) == 1):
         return None
     stride = int(match[3] or 1)
-    return Lagged(match[1], stride, int(match[2]), stride, level)
+    return LagFeature(match[1], stride, int(match[2]), stride, level)
 
 
-def _plain(body: str) -> Lagged | None:
-    kind, _, number = body.rpartition("_")
-    if body in KINDS and body.startswith("expanding"):
-        return Lagged(body)
-    if kind == "lag" and _counts(number):
-        return Lagged("lag", int(number))
-    if kind == "difference" and _counts(number):
-        return Lagged("difference", 1, 2, int(number))
-    if kind == "ewm" and re.fullmatch(r"(0?\.\d+|1)", number) and 0 < float(number) <= 1:
-        return Lagged("ewm", level=float(number))
+def _parse_single(body: str) -> LagFeature | None:
+    feature_kind, _, number = body.rpartition("_")
+    if body in FEATURE_KINDS and body.startswith("expanding"):
+        return LagFeature(body)
+    if feature_kind == "lag" and _is_count(number):
+        return LagFeature("lag", int(number))
+    if feature_kind == "difference" and _is_count(number):
+        return LagFeature("difference", 1, 2, int(number))
+    if feature_kind == "ewm" and re.fullmatch(r"(0?\.\d+|1)", number) and 0 < float(number) <= 1:
+        return LagFeature("ewm", level=float(number))
     return None
 
 
-def _digits(level: float) -> str:
+def _format_level(level: float) -> str:
     """All its digits and no more, so that the name says the feature."""
     return np.format_float_positional(level, trim="-")
 
 
-def _counts(text: str) -> bool:
-    return text.isascii() and text.isdecimal() and 1 <= int(text) <= LONGEST
+def _is_count(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and 1 <= int(text) <= MAX_LAG

@@ -10,32 +10,32 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deepforecast.data import assembly, frames
+from deepforecast.data import frames, panel_construction
 from deepforecast.data.calendar import Calendar
 from deepforecast.data.columns import Columns, resolve
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats, Frame, Ints
 from deepforecast.data.frequency import seasons
-from deepforecast.data.reading import read_keys, series_label
-from deepforecast.errors import DataError, many, say, some
+from deepforecast.data.keys import read_keys, series_label
+from deepforecast.errors import DataError, format_list, pluralize, warn
 
-EMPTY = "A frame has rows; this one is empty (columns, no rows). Give the history of at least one series."
-LATE = 7
-LONG = 100  # mean rows of a series from which it is copied as a slice
+EMPTY_FRAME_MESSAGE = "A frame has rows; this one is empty (columns, no rows). Give the history of at least one series."
+MAX_LATE_STEPS = 7
+SLICE_FROM_ROWS = 100  # mean rows of a series from which it is copied as a slice
 
 
 @dataclass(frozen=True)
 class Series:
     """Which series there are and where each stands in time: all that is needed to write a forecast down.
 
-    `last` is the position of each series' last row. `own_ids` is a column of the caller's own library and dtype, sorted;
+    `last` is the position of each series' last row. `native_ids` is a column of the caller's own library and dtype, sorted;
     None where the frame had no id column.
     """
 
     library: str
     columns: Columns
     calendar: Calendar
-    own_ids: Any
+    native_ids: Any
     last: Ints
 
     def __len__(self) -> int:
@@ -47,62 +47,62 @@ class Series:
 
     def labels(self, numbers: Ints) -> str:
         """The first few ids, and the count."""
-        return some([self.label(i) for i in numbers[:5]], len(numbers))
+        return format_list([self.label(i) for i in numbers[:5]], len(numbers))
 
     @cached_property
     def ids(self) -> Any:
         """The ids behind narwhals' face."""
-        return None if self.own_ids is None else frames.wrapped(self.own_ids)
+        return None if self.native_ids is None else frames.to_narwhals_series(self.native_ids)
 
     @cached_property
-    def places(self) -> dict[Any, int]:
+    def index_by_id(self) -> dict[Any, int]:
         """The number of each id."""
-        return {one: number for number, one in enumerate(frames.listed(self.own_ids))}
+        return {series_id: number for number, series_id in enumerate(frames.to_list(self.native_ids))}
 
-    def numbers_of(self, ids: Any) -> Ints:
+    def index_of(self, ids: Any) -> Ints:
         """The number of each of these ids, -1 for one that is not there."""
-        return np.array([self.places.get(one, -1) for one in frames.listed(ids)], dtype=np.int64)
+        return np.array([self.index_by_id.get(series_id, -1) for series_id in frames.to_list(ids)], dtype=np.int64)
 
     def warn_of_past_forecasts(self, model: str, steps: int) -> None:
         """Warn once of the series that ended so long before others that all their forecasts are of times already over."""
         end, past = self.last.max(), ended_early(self.last, self.calendar, steps)
         if not len(past):
             return
-        ends = some([f"{self.label(i)} ({self.calendar.text(int(self.last[i]))})" for i in past[:5]], len(past))
-        say(
-            f"{model}: the forecasts ({many(steps, 'step')}) lie before {self.calendar.text(int(end))}, the last time stamp of "
+        ends = format_list([f"{self.label(i)} ({self.calendar.format(int(self.last[i]))})" for i in past[:5]], len(past))
+        warn(
+            f"{model}: the forecasts ({pluralize(steps, 'step')}) lie before {self.calendar.format(int(end))}, the last time stamp of "
             f"the panel, for series (last time stamp): {ends}. Leave these series out, or add their later observations."
         )
 
     def take(self, numbers: Ints) -> Series:
         """Some of the series, in the order given."""
-        ids = None if self.own_ids is None else frames.rows_of(self.own_ids, np.asarray(numbers))
-        return replace(self, own_ids=ids, last=self.last[numbers])
+        ids = None if self.native_ids is None else frames.take_native_rows(self.native_ids, np.asarray(numbers))
+        return replace(self, native_ids=ids, last=self.last[numbers])
 
-    def rows(self, positions: Ints) -> dict[str, Any]:
+    def key_columns(self, positions: Ints) -> dict[str, Any]:
         """The id and time columns of a long frame with one row for each of `positions`, shape (series, steps)."""
         columns: dict[str, Any] = {}
-        if self.columns.id is not None and self.own_ids is not None:
-            of = np.repeat(np.arange(len(self.last)), positions.shape[1])
-            columns[self.columns.id] = frames.values_of(self.own_ids, of)
-        raw = self.calendar.stamps(positions.reshape(-1))
-        columns[self.columns.time] = frames.time_values(self.columns.time, raw, self.calendar.time, self.library)
+        if self.columns.id is not None and self.native_ids is not None:
+            series_index = np.repeat(np.arange(len(self.last)), positions.shape[1])
+            columns[self.columns.id] = frames.take_native_values(self.native_ids, series_index)
+        timestamps = self.calendar.timestamps(positions.reshape(-1))
+        columns[self.columns.time] = frames.time_values(self.columns.time, timestamps, self.calendar.time, self.library)
         return columns
 
     def time_column(self, positions: Ints) -> Any:
         """Positions as a column of the type the time column came in."""
-        raw = self.calendar.stamps(positions)
-        return frames.time_series(self.columns.time, raw, self.calendar.time, self.library)
+        timestamps = self.calendar.timestamps(positions)
+        return frames.time_series(self.columns.time, timestamps, self.calendar.time, self.library)
 
 
 def ended_early(last: Ints, calendar: Calendar, steps: int = 1) -> Ints:
     """Numbers of the series whose forecasts are all of times already over, by the last position of each.
 
-    Their last step ahead lies before the last time stamp of all, and they are more than `LATE` steps (of shorter seasons:
+    Their last step ahead lies before the last time stamp of all, and they are more than `MAX_LATE_STEPS` steps (of shorter seasons:
     one season) behind it: others may only be reported late.
     """
-    season = (seasons(calendar.frequency) or (LATE,))[0]
-    return np.flatnonzero((last.max() - last) // calendar.step > max(steps, min(season, LATE)))
+    season = (seasons(calendar.frequency) or (MAX_LATE_STEPS,))[0]
+    return np.flatnonzero((last.max() - last) // calendar.step > max(steps, min(season, MAX_LATE_STEPS)))
 
 
 @dataclass(frozen=True)
@@ -134,30 +134,30 @@ class Panel:
         `calendar`: the rows go on from an earlier panel and count time as that did, instead of `freq`; a series may then have
         no value among them.
         """
-        table = frames.table(frame)
+        table = frames.read_table(frame)
         names = resolve(columns, table.columns)
         if not len(table.native):
-            raise DataError(EMPTY)
+            raise DataError(EMPTY_FRAME_MESSAGE)
         keys = read_keys(table, names)
-        calendar_found, position = keys.on_calendar(freq, calendar)
-        series = Series(keys.library, names, calendar_found, keys.ids, position[keys.indptr[1:] - 1])
-        y = frames.numbers(table.native[names.target], names.target)
+        panel_calendar, position = keys.place_on_calendar(freq, calendar)
+        series = Series(keys.library, names, panel_calendar, keys.ids, position[keys.indptr[1:] - 1])
+        y = frames.read_numbers(table.native[names.target], names.target)
         y = y if keys.order is None else y[keys.order]
         with np.errstate(all="ignore"):
-            whole = bool(np.isfinite(y.sum()))  # it is not where one value is missing or infinite
-        if not whole:
-            assembly.check_values(y, keys, may_be_empty=calendar is not None)
-        held: dict[str, Covariate] = {}
+            is_finite = bool(np.isfinite(y.sum()))  # it is not where one value is missing or infinite
+        if not is_finite:
+            panel_construction.check_values(y, keys, may_be_empty=calendar is not None)
+        covariates: dict[str, Covariate] = {}
         for name in (*names.future, *names.past):
-            held[name] = assembly.covariate(table, name, keys)
+            covariates[name] = panel_construction.read_panel_covariate(table, name, keys)
         undeclared = [] if set(names.all).issuperset(table.columns) else [n for n in table.columns if n not in names.all]
-        panel = cls(series, keys.indptr, y, held, undeclared=tuple(undeclared))
+        panel = cls(series, keys.indptr, y, covariates, undeclared=tuple(undeclared))
         steps = (series.last - position[keys.indptr[:-1]]) // series.calendar.step + 1
         if steps.sum(dtype=np.float64) > len(y):
-            panel = assembly.with_gaps(panel, position, steps)
+            panel = panel_construction.insert_gaps(panel, position, steps)
         if static is not None or names.static:
-            panel = assembly.with_static(panel, table, static, keys)
-        if whole and len(panel.y) == len(y):
+            panel = panel_construction.add_static(panel, table, static, keys)
+        if is_finite and len(panel.y) == len(y):
             panel.__dict__["complete"] = True  # known by now: not looked for again
         return panel
 
@@ -207,10 +207,10 @@ class Panel:
         missing = np.flatnonzero(np.isnan(self.y))
         return np.asarray(self.lengths - np.diff(np.searchsorted(missing, self.indptr)))
 
-    def stamp(self, row: int) -> str:
+    def format_timestamp(self, row: int) -> str:
         """The time stamp of a row as it is written in messages."""
-        one = int(np.searchsorted(self.indptr, row, side="right")) - 1
-        return self.calendar.text(int(self.start[one] + (row - self.indptr[one]) * self.calendar.step))
+        series_number = int(np.searchsorted(self.indptr, row, side="right")) - 1
+        return self.calendar.format(int(self.start[series_number] + (row - self.indptr[series_number]) * self.calendar.step))
 
     def take(self, numbers: Ints) -> Panel:
         """Some of the series, in the order given."""
@@ -249,27 +249,27 @@ class Panel:
         columns = self.key_columns()
         columns[self.series.columns.target] = self.y
         for name, covariate in self.covariates.items():
-            columns[name] = covariate.column(name, self.series.library)
+            columns[name] = covariate.to_column(name, self.series.library)
         for name, covariate in self.static.items():
-            columns[name] = covariate.take(self.row_series).column(name, self.series.library)
+            columns[name] = covariate.take(self.row_series).to_column(name, self.series.library)
         return frames.build(self.series.library, columns)
 
     def _gather(self, numbers: Ints, begin: Ints, end: Ints) -> Panel:
         lengths = end - begin
         indptr = np.concatenate([[0], np.cumsum(lengths)])
-        if self.covariates or indptr[-1] <= LONG * len(numbers):
+        if self.covariates or indptr[-1] <= SLICE_FROM_ROWS * len(numbers):
             rows = np.arange(indptr[-1]) + np.repeat(begin - indptr[:-1], lengths)
-            y, covariates = self.y[rows], {name: one.take(rows) for name, one in self.covariates.items()}
+            y, covariates = self.y[rows], {name: covariate.take(rows) for name, covariate in self.covariates.items()}
         else:  # few long series, as in a backtest of thousands of windows: a slice a series is three times as fast
-            parts = zip(begin.tolist(), end.tolist(), strict=True)
-            y, covariates = np.concatenate([self.y[one:other] for one, other in parts]), {}
-        whole = len(numbers) == len(self) and bool((numbers == np.arange(len(self))).all())
-        series = self.series if whole else self.series.take(numbers)
+            row_ranges = zip(begin.tolist(), end.tolist(), strict=True)
+            y, covariates = np.concatenate([self.y[covariate:last_row] for covariate, last_row in row_ranges]), {}
+        all_series = len(numbers) == len(self) and bool((numbers == np.arange(len(self))).all())
+        series = self.series if all_series else self.series.take(numbers)
         last = self.series.last[numbers] - (self.indptr[numbers + 1] - end) * self.calendar.step
         return Panel(
             replace(series, last=last),
             indptr,
             y,
             covariates,
-            {name: one.take(numbers) for name, one in self.static.items()},
+            {name: covariate.take(numbers) for name, covariate in self.static.items()},
         )

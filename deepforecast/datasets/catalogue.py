@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from deepforecast.datasets import bundled, found, made
 from deepforecast.datasets.cards import Card
 from deepforecast.datasets.entries import Entry
-from deepforecast.errors import ParameterError, ParameterTypeError, shown, some
+from deepforecast.errors import ParameterError, ParameterTypeError, format_list, format_value
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,7 +30,7 @@ def load(name: str, *, split: str | None = None, download: bool = True) -> pd.Da
     entry = _entry(name)
     if split is not None and split not in entry.card.splits:
         splits = ", ".join(map(repr, entry.card.splits))
-        raise ParameterError(f"split of {name!r} is one of {splits} or None for train and test together; got {shown(split)!r}.")
+        raise ParameterError(f"split of {name!r} is one of {splits} or None for train and test together; got {format_value(split)!r}.")
     _bring(entry, download)
     return entry.read(split)
 
@@ -72,13 +72,13 @@ def _entries() -> dict[str, Entry]:
 
 def _entry(name: str) -> Entry:
     if not isinstance(name, str):
-        raise ParameterTypeError(f"the name of a dataset is text; got {shown(name)} ({type(name).__name__}).")
+        raise ParameterTypeError(f"the name of a dataset is text; got {format_value(name)} ({type(name).__name__}).")
     entries = _entries()
     if name not in entries:
         near = difflib.get_close_matches(name.lower(), entries, n=3)
         hint = f"Did you mean {' or '.join(map(repr, near))}? " if near else ""
         raise ParameterError(
-            f"A dataset is loaded by its name; there is none named {shown(name)!r}. {hint}"
-            f"Known: {some(sorted(entries), most=len(entries))}."
+            f"A dataset is loaded by its name; there is none named {format_value(name)!r}. {hint}"
+            f"Known: {format_list(sorted(entries), max_shown=len(entries))}."
         )
     return entries[name]

@@ -18,7 +18,7 @@ from deepforecast.datasets.cards import Card
 from deepforecast.datasets.content import content
 from deepforecast.datasets.fetch import fetch
 from deepforecast.datasets.homes import HOMES, Home
-from deepforecast.errors import DataError, SaveError, say, shown
+from deepforecast.errors import DataError, SaveError, format_value, warn
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,7 +50,7 @@ def obtain(folder: str, card: Card) -> None:
             f"Unset it, or set DEEPFORECAST_DATA to a folder that holds {folder}/."
         )
     if not card.licence.startswith(FREE):
-        say(f"{folder} is downloaded from {urlsplit(home.files[0].address).netloc}. Its licence: {card.licence}.")
+        warn(f"{folder} is downloaded from {urlsplit(home.files[0].address).netloc}. Its licence: {card.licence}.")
     place = cache() / folder
     raw, files = place / "raw", {}
     for number, remote in enumerate(home.files, 1):
@@ -71,7 +71,7 @@ def _made(folder: str, home: Home, files: dict[str, Path]) -> dict[str, pd.DataF
     except (ValueError, KeyError, IndexError, StopIteration, OSError, UnicodeError) as error:
         raise DataError(
             f"{folder} is made of files of a known form; {where} could not be read so ({type(error).__name__}: "
-            f"{shown(str(error))}). The public copy has changed, or is damaged: delete it and load again."
+            f"{format_value(str(error))}). The public copy has changed, or is damaged: delete it and load again."
         ) from error
     for part, wanted in home.content.items():
         if (found := content(frames[part])) != wanted:
@@ -90,7 +90,7 @@ def _keep(frame: pd.DataFrame, path: Path) -> None:
         os.replace(new, path)
     except OSError as error:
         raise SaveError(
-            f"Downloads are kept in a folder that can be written to; {path} cannot be written ({shown(str(error))}). "
+            f"Downloads are kept in a folder that can be written to; {path} cannot be written ({format_value(str(error))}). "
             f"Make room, or name another folder by the environment variable {CACHE}."
         ) from error
     finally:

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from deepforecast.data.interactive import is_watched
-from deepforecast.errors import DataError, SaveError, shown
+from deepforecast.data.terminal import shows_live_output
+from deepforecast.errors import DataError, SaveError, format_value
 
 TRIES = 4
 PAUSE = 1.0  # seconds before the second try, doubled for each that follows
@@ -110,7 +110,7 @@ def _transfer(address: str, part: Path, label: str) -> None:
     try:
         with urllib.request.urlopen(urllib.request.Request(address, headers=headers), timeout=TIMEOUT) as answer:  # noqa: S310
             if address.startswith("https:") and not answer.geturl().startswith("https:"):
-                raise _Refused(f"it leads to {shown(answer.geturl())}, which is not https")
+                raise _Refused(f"it leads to {format_value(answer.geturl())}, which is not https")
             goes_on = answer.status == 206 and answer.headers.get("Content-Range", "").startswith(f"bytes {have}-")
             length = answer.headers.get("Content-Length", "")
             begin = have if goes_on else 0
@@ -122,14 +122,14 @@ def _transfer(address: str, part: Path, label: str) -> None:
             _written(part.unlink, part)
             raise _Broken("what was received of it before did not belong to it") from None
         kind = _Refused if error.code in FINAL else _Broken
-        raise kind(f"the server answered {error.code} {shown(str(error.reason))}") from None
+        raise kind(f"the server answered {error.code} {format_value(str(error.reason))}") from None
     except urllib.error.URLError as error:
         kind = _Broken if isinstance(error.reason, TimeoutError) else _Refused
-        raise kind(f"no connection ({shown(str(error.reason))}); is this machine offline, or behind a proxy?") from None
+        raise kind(f"no connection ({format_value(str(error.reason))}); is this machine offline, or behind a proxy?") from None
     except TimeoutError:
         raise _Broken(f"nothing came for {TIMEOUT:g} seconds") from None
     except (ConnectionError, http.client.HTTPException) as error:
-        raise _Broken(f"the connection broke ({shown(type(error).__name__)}: {shown(str(error))})") from None
+        raise _Broken(f"the connection broke ({format_value(type(error).__name__)}: {format_value(str(error))})") from None
 
 
 def _copy(answer: Any, part: Path, begin: int, total: int | None, label: str) -> None:
@@ -154,7 +154,7 @@ def _copy(answer: Any, part: Path, begin: int, total: int | None, label: str) ->
 @contextlib.contextmanager
 def _bar(label: str, begin: int, total: int | None) -> Iterator[Any]:
     """What counts bytes: a bar in a terminal or a notebook, nothing elsewhere."""
-    if not is_watched(sys.stderr):
+    if not shows_live_output(sys.stderr):
         yield lambda count: None
         return
     from tqdm import tqdm
@@ -188,6 +188,6 @@ def _written(act: Any, path: Path) -> Any:
         return act()
     except OSError as error:
         raise SaveError(
-            f"Downloads are kept in a folder that can be written to; {path} cannot be written ({shown(str(error))}). "
+            f"Downloads are kept in a folder that can be written to; {path} cannot be written ({format_value(str(error))}). "
             "Make room, or name another folder by the environment variable DEEPFORECAST_CACHE."
         ) from error

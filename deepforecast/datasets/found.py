@@ -17,7 +17,7 @@ from deepforecast.datasets.cards import Card
 from deepforecast.datasets.entries import Entry
 from deepforecast.datasets.events import name_events_alike
 from deepforecast.datasets.found_cards import CARDS, GROUPS
-from deepforecast.errors import DataError, ParameterError, shown
+from deepforecast.errors import DataError, ParameterError, format_value
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -64,7 +64,7 @@ def there(folder: str) -> bool:
 def locate(folder: str, part: str) -> Path:
     """The path of one file of a set."""
     if not isinstance(part, str) or not re.fullmatch(r"[a-z0-9_]+", part):
-        raise ParameterError(f"A table of a dataset is named in lower case, e.g. 'info'; got {shown(part)!r}.")
+        raise ParameterError(f"A table of a dataset is named in lower case, e.g. 'info'; got {format_value(part)!r}.")
     for place in places():
         if (path := place / folder / f"{part}.parquet").is_file():
             return path
@@ -122,7 +122,7 @@ def _table(path: Path, columns: list[str] | None, prefix: str) -> Any:
     except (pa.ArrowException, OSError, KeyError) as error:
         wanted = f"columns {', '.join(columns)}" if columns else "column unique_id"
         raise DataError(
-            f"{path} has to be a parquet file with the {wanted}; reading it failed ({shown(str(error))}). Copy it anew."
+            f"{path} has to be a parquet file with the {wanted}; reading it failed ({format_value(str(error))}). Copy it anew."
         ) from error
 
 
@@ -155,7 +155,7 @@ def _with_statics(frame: pd.DataFrame, statics: pd.DataFrame, card: Card) -> pd.
     ids = frame["unique_id"].cat
     row = statics.set_index(statics["unique_id"].astype(object)).index.get_indexer(ids.categories)
     if (row < 0).any():
-        lacking = shown(ids.categories[row < 0][0])
+        lacking = format_value(ids.categories[row < 0][0])
         raise DataError(f"Each series of {card.name} has a row of static values; {lacking!r} has none. Copy the set anew.")
     lines = row[ids.codes.to_numpy()]
     for column in card.static:

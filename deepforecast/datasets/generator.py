@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deepforecast.data.whole import whole_number
+from deepforecast.data.integers import validate_integer
 from deepforecast.datasets.parts import Covariate, Timeline, covariates, late_starts, regular_parts, stream, timeline
 from deepforecast.datasets.recipe import COVARIATES, Recipe
-from deepforecast.errors import ParameterTypeError, shown
+from deepforecast.errors import ParameterTypeError, format_value
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -76,11 +76,11 @@ class _World:
     """All that one call draws: arrays of shape (series, step), or 1 in place of an axis that they do not vary along."""
 
     def __init__(self, n_series: int, length: int, freq: Any, seed: int, start: Any, recipe: Recipe | None) -> None:
-        self.shape = (whole_number(n_series, "n_series"), whole_number(length, "length"))
-        self.seed = whole_number(seed, "seed", least=0)
+        self.shape = (validate_integer(n_series, "n_series"), validate_integer(length, "length"))
+        self.seed = validate_integer(seed, "seed", minimum=0)
         self.recipe = Recipe() if recipe is None else recipe
         if not isinstance(self.recipe, Recipe):
-            raise ParameterTypeError(f"recipe is a Recipe object; got {shown(recipe)} ({type(recipe).__name__}).")
+            raise ParameterTypeError(f"recipe is a Recipe object; got {format_value(recipe)} ({type(recipe).__name__}).")
         self.time: Timeline = timeline(freq, start, self.shape[1])
         self.covariates: dict[str, Covariate] = covariates(self.shape, self.time, self.seed, self.recipe)
         self.starts = late_starts(self.shape, self.seed, self.recipe.ragged)

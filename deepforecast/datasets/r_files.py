@@ -6,7 +6,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from deepforecast.errors import DataError, DependencyError, shown
+from deepforecast.errors import DataError, DependencyError, format_value
 
 VECTORS = ("LGL", "INT", "REAL")
 
@@ -27,7 +27,7 @@ def objects(path: Path) -> dict[str, Any]:
             warnings.filterwarnings("error", message="Unknown file type")  # it would guess
             found = _plain(parse_file(path).object)
     except (UserWarning, ValueError, NotImplementedError, EOFError, IndexError, KeyError) as error:
-        raise DataError(f"{path} has to be a file of R (.rda); reading it failed ({shown(str(error))}). Delete it.") from error
+        raise DataError(f"{path} has to be a file of R (.rda); reading it failed ({format_value(str(error))}). Delete it.") from error
     if not isinstance(found, dict):
         raise DataError(f"{path} has to hold named objects of R; it holds {type(found).__name__}. Delete it.")
     return found

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, fields
 from types import MappingProxyType
 from typing import Any, Literal
 
-from deepforecast.data.whole import whole_number
-from deepforecast.errors import ParameterError, ParameterTypeError, shown, some
+from deepforecast.data.integers import validate_integer
+from deepforecast.errors import ParameterError, ParameterTypeError, format_list, format_value
 
 # name -> role and kind; a past covariate acts `lag` steps later, the others at once
 COVARIATES: Mapping[str, tuple[Literal["future", "past", "static"], Literal["number", "category"]]] = MappingProxyType({
@@ -52,7 +52,7 @@ class Effects:
                 continue
             levels = tuple((str(level), effect) for level, effect in given)
             if not levels or len(dict(levels)) < len(levels):
-                raise ParameterError(f"the effect of {name} has at least one category and none twice; got {shown(given)}.")
+                raise ParameterError(f"the effect of {name} has at least one category and none twice; got {format_value(given)}.")
             for level, effect in levels:
                 _finite(f"the effect of {name}={level}", effect)
             object.__setattr__(self, name, levels)
@@ -90,12 +90,12 @@ class Recipe:
                 _finite(option.name, value, low=0.0, below=1.0)
             elif option.type == "float":
                 _finite(option.name, value, low=None if option.name in ("level", "trend", "shift") else 0.0)
-        whole_number(self.shifts, "shifts", least=0)
-        whole_number(self.lag, "lag")
+        validate_integer(self.shifts, "shifts", minimum=0)
+        validate_integer(self.lag, "lag")
         object.__setattr__(self, "seasons", _checked_seasons(self.seasons))
         object.__setattr__(self, "covariates", _checked_covariates(self.covariates))
         if not isinstance(self.effects, Effects):
-            raise ParameterTypeError(f"effects is an Effects object; got {shown(self.effects)}.")
+            raise ParameterTypeError(f"effects is an Effects object; got {format_value(self.effects)}.")
 
     @property
     def columns(self) -> dict[str, tuple[str, ...]]:
@@ -107,26 +107,26 @@ def _checked_seasons(given: Any) -> tuple[int, ...] | Literal["auto"]:
     if isinstance(given, str) and given == "auto":
         return "auto"
     if isinstance(given, str) or not isinstance(given, Iterable):
-        raise ParameterTypeError(f"seasons is 'auto' or a sequence of periods; got {shown(given)}.")
-    return tuple(dict.fromkeys(whole_number(period, "a season", least=2) for period in given))
+        raise ParameterTypeError(f"seasons is 'auto' or a sequence of periods; got {format_value(given)}.")
+    return tuple(dict.fromkeys(validate_integer(period, "a season", minimum=2) for period in given))
 
 
 def _checked_covariates(given: Any) -> tuple[str, ...]:
     if isinstance(given, str) and given == "all":
         return tuple(COVARIATES)
     if isinstance(given, str) or not isinstance(given, Iterable):
-        raise ParameterTypeError(f"covariates is 'all' or a sequence of names; got {shown(given)!r}.")
+        raise ParameterTypeError(f"covariates is 'all' or a sequence of names; got {format_value(given)!r}.")
     names = tuple(given)
     unknown = [name for name in names if name not in COVARIATES]
     if unknown:
-        raise ParameterError(f"covariates are among {', '.join(COVARIATES)}; got {some(unknown)}.")
+        raise ParameterError(f"covariates are among {', '.join(COVARIATES)}; got {format_list(unknown)}.")
     return tuple(name for name in COVARIATES if name in names)
 
 
 def _finite(name: str, value: Any, low: float | None = None, below: float | None = None) -> None:
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise ParameterTypeError(f"{name} is a number; got {shown(value)} ({type(value).__name__}).")
+        raise ParameterTypeError(f"{name} is a number; got {format_value(value)} ({type(value).__name__}).")
     number = float(value)
     if not math.isfinite(number) or (low is not None and number < low) or (below is not None and number >= below):
         span = "finite" if low is None else f"at least {low:g}" if below is None else f"in [{low:g}, {below:g})"
-        raise ParameterError(f"{name} is {span}; got {shown(value)}.")
+        raise ParameterError(f"{name} is {span}; got {format_value(value)}.")

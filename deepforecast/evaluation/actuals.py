@@ -9,10 +9,10 @@ import numpy as np
 
 from deepforecast.data import frames
 from deepforecast.data.columns import Columns
-from deepforecast.data.covariates import match
+from deepforecast.data.covariates import match_ids
 from deepforecast.data.frames import Floats, Frame, Ints
-from deepforecast.data.reading import Keys, read_keys
-from deepforecast.errors import DataError, ParameterError, some
+from deepforecast.data.keys import Keys, read_keys
+from deepforecast.errors import DataError, ParameterError, format_list
 from deepforecast.evaluation.clock import finer_unit, in_unit
 from deepforecast.evaluation.forecast_rows import ForecastRows
 from deepforecast.evaluation.inputs import LARGEST
@@ -28,7 +28,7 @@ def read_actuals(rows: ForecastRows, table: nw.DataFrame[Any], actual: Frame | N
             "forecasts, or leave actual= out."
         )
     else:
-        values = _matched(rows, frames.opened(actual, "actual frame"), names)
+        values = _matched(rows, frames.to_narwhals(actual, "actual frame"), names)
     wrong = np.flatnonzero(np.abs(values) >= LARGEST)
     if len(wrong):
         raise DataError(
@@ -48,7 +48,7 @@ def _own(rows: ForecastRows, table: nw.DataFrame[Any], names: Columns) -> Floats
             f"The forecasts have no column {names.target} with the actual values. Give actual=frame, whose rows are matched by "
             f"{' and '.join(name for name in (names.id, names.time) if name)}."
         )
-    values = rows.sorted(frames.numbers(table[names.target], names.target))
+    values = rows.sorted(frames.read_numbers(table[names.target], names.target))
     if not rows.samples:
         return np.asarray(values)
     differs = ((values != values[0]) & ~(np.isnan(values) & np.isnan(values[0]))).any(axis=0)
@@ -65,10 +65,10 @@ def _matched(rows: ForecastRows, table: nw.DataFrame[Any], names: Columns) -> Fl
     if lacking:
         raise DataError(
             f"The actual frame has the column {lacking[0]}, as the forecasts have or columns= says; the columns found are "
-            f"{some(table.columns, most=12)}."
+            f"{format_list(table.columns, max_shown=12)}."
         )
-    keys = read_keys(frames.table(table.to_native()), names, "actual frame")
-    place = np.zeros(1, np.int64) if names.id is None else match(rows.ids, keys.ids, "actual frame", names.id)
+    keys = read_keys(frames.read_table(table.to_native()), names, "actual frame")
+    place = np.zeros(1, np.int64) if names.id is None else match_ids(rows.ids, keys.ids, "actual frame", names.id)
     found = _places(rows, keys, place)
     missing = np.flatnonzero(found < 0)
     if len(missing):
@@ -78,7 +78,7 @@ def _matched(rows: ForecastRows, table: nw.DataFrame[Any], names: Columns) -> Fl
             f"series, first {rows.where(int(missing[0]))}. Score the forecasts that have actual values, or add the rows (with "
             f"a missing {names.target} where it is not known)."
         )
-    return keys.sorted(frames.numbers(table[names.target], names.target))[found]
+    return keys.sorted(frames.read_numbers(table[names.target], names.target))[found]
 
 
 def _places(rows: ForecastRows, keys: Keys, place: Ints) -> Ints:
@@ -86,7 +86,7 @@ def _places(rows: ForecastRows, keys: Keys, place: Ints) -> Ints:
     import pandas as pd
 
     unit = finer_unit(rows.time, keys.time, "the forecasts and of the actual frame")
-    wanted, there = in_unit(rows.raw, rows.time, unit), in_unit(keys.raw, keys.time, unit)
+    wanted, there = in_unit(rows.raw, rows.time, unit), in_unit(keys.timestamps, keys.time, unit)
     # stamps repeat from series to series: as small numbers they fit into one key together with the series
     number, stamps = pd.factorize(there, sort=True)
     key = np.repeat(np.arange(len(keys.indptr) - 1), np.diff(keys.indptr)) * len(stamps) + number

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from deepforecast.core.forecast import checked_horizon
+from deepforecast.core.forecast import validate_horizon
 from deepforecast.core.forecaster import Forecaster
 from deepforecast.core.registry import names as registered
-from deepforecast.data.cutoffs import Plan
+from deepforecast.data.integers import validate_integer
 from deepforecast.data.panel import Panel
-from deepforecast.data.whole import whole_number
-from deepforecast.errors import ParameterError, ParameterTypeError, say, shown, some
+from deepforecast.data.splits import BacktestPlan
+from deepforecast.errors import ParameterError, ParameterTypeError, format_list, format_value, warn
 
 ALIGNMENTS = ("auto", "series", "calendar")
 
@@ -39,23 +39,23 @@ class BacktestOptions:
     progress: bool | None = None
 
     def __post_init__(self) -> None:
-        whole_number(self.gap, "gap", least=0)
+        validate_integer(self.gap, "gap", minimum=0)
         if self.train_size is not None:
-            whole_number(self.train_size, "train_size")
+            validate_integer(self.train_size, "train_size")
         if self.align not in ALIGNMENTS:
-            raise ParameterError(f"align is 'auto', 'series' or 'calendar'; got {shown(self.align)}.")
+            raise ParameterError(f"align is 'auto', 'series' or 'calendar'; got {format_value(self.align)}.")
         if self.n_jobs not in (None, -1):
-            whole_number(self.n_jobs, "n_jobs")
+            validate_integer(self.n_jobs, "n_jobs")
         if self.seed is not None:
-            whole_number(self.seed, "seed", least=0)
+            validate_integer(self.seed, "seed", minimum=0)
         if self.progress not in (None, True, False):
-            raise ParameterTypeError(f"progress is True, False or None; got {shown(self.progress)}.")
+            raise ParameterTypeError(f"progress is True, False or None; got {format_value(self.progress)}.")
 
 
 def checked_options(options: Any) -> BacktestOptions:
     """The options as they are given, if they are a `BacktestOptions`."""
     if not isinstance(options, BacktestOptions):
-        found = f"{shown(options)} ({type(options).__name__})"
+        found = f"{format_value(options)} ({type(options).__name__})"
         raise ParameterTypeError(f"options is a BacktestOptions object, e.g. BacktestOptions(gap=1); got {found}.")
     return options
 
@@ -69,28 +69,28 @@ def checked_models(models: Any, horizon: int | None) -> list[Forecaster]:
         if not isinstance(model, Forecaster):
             meant = model.__name__ if isinstance(model, type) else model if model in registered() else None
             hint = f" Did you mean {meant}()?" if meant else ""
-            raise ParameterTypeError(f"models holds model objects; got {shown(model)} ({type(model).__name__}).{hint}")
+            raise ParameterTypeError(f"models holds model objects; got {format_value(model)} ({type(model).__name__}).{hint}")
     names = [model.name for model in given]
     twice = [name for i, name in enumerate(names) if name in names[:i]]
     if twice:
-        raise ParameterError(f"Each model has a name of its own; {some(twice)} is there twice. Give alias= to one of them.")
+        raise ParameterError(f"Each model has a name of its own; {format_list(twice)} is there twice. Give alias= to one of them.")
     if horizon is not None:
-        return [model.clone(horizon=checked_horizon(horizon)) for model in given]
-    said = {model.own_horizon for model in given if model.own_horizon is not None}
+        return [model.clone(horizon=validate_horizon(horizon)) for model in given]
+    said = {model.default_horizon for model in given if model.default_horizon is not None}
     if len(said) != 1:
-        found = "none of them says one" if not said else f"they say {some(sorted(said))}"
+        found = "none of them says one" if not said else f"they say {format_list(sorted(said))}"
         raise ParameterError(f"horizon is given or the models agree on it; {found}. Say horizon=...")
     return [model.clone(horizon=said.copy().pop()) for model in given]
 
 
-def planned(models: Sequence[Forecaster], panel: Panel, n_windows: Any, step_size: Any, options: BacktestOptions) -> Plan:
+def planned(models: Sequence[Forecaster], panel: Panel, n_windows: Any, step_size: Any, options: BacktestOptions) -> BacktestPlan:
     """The checked plan of a backtest of models that agree on the horizon."""
     horizon = int(models[0].horizon or 0)
-    step = horizon if step_size is None else whole_number(step_size, "step_size")
+    step = horizon if step_size is None else validate_integer(step_size, "step_size")
     size = None if options.train_size is None else int(options.train_size)
     whole = bool(panel.series.columns.future)  # a model that does without what is known ahead is judged on the same rows
     align = aligned(models, panel) if options.align == "auto" else options.align
-    return Plan(horizon, whole_number(n_windows, "n_windows"), step, int(options.gap), size, align, whole=whole)
+    return BacktestPlan(horizon, validate_integer(n_windows, "n_windows"), step, int(options.gap), size, align, full_windows=whole)
 
 
 def aligned(models: Sequence[Forecaster], panel: Panel) -> str:
@@ -98,8 +98,8 @@ def aligned(models: Sequence[Forecaster], panel: Panel) -> str:
     mixing = [model.name for model in models if not model.capabilities.local]
     if not mixing or int(panel.series.last.min()) == int(panel.series.last.max()):
         return "series"
-    say(
-        f"Series end at different times and {some(mixing)} learns from all of them at once, so cutoffs are counted from the "
+    warn(
+        f"Series end at different times and {format_list(mixing)} learns from all of them at once, so cutoffs are counted from the "
         "latest end: no forecast sees a row after its cutoff, and series that end early are in fewer windows. To choose: "
         "options=BacktestOptions(align='calendar') does the same in silence, align='series' counts from the end of each series."
     )

@@ -9,7 +9,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 
 from deepforecast.data import frames
-from deepforecast.data.calendar import LARGEST, OFF_GRID, PER_DAY, Calendar
+from deepforecast.data.calendar import MAX_INT64, OFF_GRID, PER_DAY, Calendar
 from deepforecast.data.frames import Ints, TimeType
 from deepforecast.errors import DataError
 
@@ -19,7 +19,7 @@ def read_stamps(table: nw.DataFrame[Any], name: str, what: str) -> tuple[Ints, T
     if table[name].null_count():
         row = int(np.flatnonzero(table[name].is_null().to_numpy())[0])
         raise DataError(f"Column {name} of the {what} has no missing stamps; there is one in row {row}. Drop or repair it.")
-    return frames.stamps(table[name], name)
+    return frames.read_timestamps(table[name], name)
 
 
 def finer_unit(one: TimeType, other: TimeType, what: str) -> str:
@@ -37,7 +37,7 @@ def in_unit(raw: Ints, time: TimeType, unit: str) -> Ints:
     if time.unit == unit:
         return raw
     factor = PER_DAY[unit] // PER_DAY[time.unit]
-    if len(raw) and max(abs(int(raw.min())), abs(int(raw.max()))) > LARGEST // factor:
+    if len(raw) and max(abs(int(raw.min())), abs(int(raw.max()))) > MAX_INT64 // factor:
         raise DataError(f"Stamps of dtype {time.dtype} do not fit into the unit {unit!r} of the other column. Convert one.")
     return raw * factor
 

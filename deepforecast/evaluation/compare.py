@@ -13,17 +13,17 @@ from typing import Any
 
 import numpy as np
 
-from deepforecast.core.forecast import checked_levels
+from deepforecast.core.backtest import refit_every
+from deepforecast.core.forecast import validate_levels
 from deepforecast.core.forecaster import Forecaster
 from deepforecast.core.parallel import map_items
-from deepforecast.core.preparing import usable
-from deepforecast.core.progress import Tick, uncounted
-from deepforecast.core.rolling import refit_every
-from deepforecast.data.columns import Columns, say_undeclared
-from deepforecast.data.cutoffs import Plan
+from deepforecast.core.preprocessing import drop_unusable
+from deepforecast.core.progress import Tick, ignore_count
+from deepforecast.data.columns import Columns, warn_undeclared
 from deepforecast.data.frames import Floats, Frame
 from deepforecast.data.panel import Panel
-from deepforecast.errors import CalibrationError, DataError, TrainingError, say, shown
+from deepforecast.data.splits import BacktestPlan
+from deepforecast.errors import CalibrationError, DataError, TrainingError, format_value, warn
 from deepforecast.evaluation.backtesting import USUAL, BacktestOptions, checked_models, checked_options, planned, seeded
 from deepforecast.evaluation.criteria import Criteria, check_names, settled
 from deepforecast.evaluation.cross_validation import Rows, backtest, several, side_by_side
@@ -113,13 +113,13 @@ def compare(
     options, candidates = checked_options(options), checked_models(models, horizon)
     names = [model.name for model in candidates]
     panel = Panel.from_frame(frame, columns=columns, freq=freq, static=static)
-    levels = checked_levels(level)
+    levels = validate_levels(level)
     plan = _long_enough(planned(candidates, panel, n_windows, None, options), candidates, panel, levels)
     every = [refit_every(refit, model.capabilities.by_series) for model in candidates]
     check_names(names, panel.series.columns, levels)
     rows = Rows.of(panel, plan)
     criteria = settled(metrics, names, panel, rows, levels, season_length)
-    say_undeclared(panel.undeclared)
+    warn_undeclared(panel.undeclared)
     ready = partial(_as_run, levels=levels, seed=options.seed)
     estimate = _estimate(options, candidates, panel, plan, every, ready, levels)
     announce(estimate, len(candidates), plan, panel, options.progress)
@@ -142,25 +142,25 @@ def compare(
     }  # fmt: skip
     board = ranked(runs, rows, panel, frame, criteria, settings)
     for sentence in undercoverage(board):
-        say(sentence)
+        warn(sentence)
     return replace(board, settings=settings | {"seconds": time.perf_counter() - started})
 
 
 def run(
     model: Forecaster,
     panel: Panel,
-    plan: Plan,
+    plan: BacktestPlan,
     refit: Any,
     levels: Sequence[float],
     seed: int | None = None,
-    tick: Tick = uncounted,
+    tick: Tick = ignore_count,
 ) -> Run:
     """One model through all windows; whatever it raises becomes its row."""
     found = Run(model.name)
     warm_up(model, panel, levels)
     with measured() as cost:
         try:
-            own, unused = usable(panel, model.capabilities)
+            own, unused = drop_unusable(panel, model.capabilities)
             found = replace(found, unused=tuple(unused))
             done = backtest(_as_run(model, levels, seed), own, plan, refit, levels, tick)
         except Exception as error:  # any model may fail in any way: its row says how, the others go on
@@ -170,7 +170,7 @@ def run(
 
 
 def _run_with_possible_levels(
-    model: Forecaster, panel: Panel, plan: Plan, refit: Any, levels: Sequence[float], seed: int | None, tick: Tick
+    model: Forecaster, panel: Panel, plan: BacktestPlan, refit: Any, levels: Sequence[float], seed: int | None, tick: Tick
 ) -> Run:
     """`run`, without the levels for which a conformal calibration has too few windows: points are ranked all the same."""
     found = run(model, panel, plan, refit, levels, seed, tick)
@@ -181,7 +181,7 @@ def _run_with_possible_levels(
         again = run(candidate, panel, plan, refit, levels[:count], seed, tick)
         if not again.error:
             missing = ", ".join(f"{level:g} %" for level in levels[count:])
-            say(f"{model.name} is ranked without {missing} intervals, which cannot be calibrated: {found.cause}")
+            warn(f"{model.name} is ranked without {missing} intervals, which cannot be calibrated: {found.cause}")
             return again
         if not isinstance(again.cause, CalibrationError):
             break
@@ -194,19 +194,19 @@ def _estimate(options: BacktestOptions, models: Sequence[Forecaster], *arguments
         return seconds_to_run(models, *arguments, workers=1)
     return map_items(
         lambda _: seconds_to_run(models, *arguments, workers=options.n_jobs),
-        ["the estimate"], on_lost=lambda *_: None, workers=options.n_jobs, progress=False, label="models on trial",
+        ["the estimate"], on_lost=lambda *_: None, n_jobs=options.n_jobs, progress=False, label="models on trial",
     )[0]  # fmt: skip
 
 
-def _long_enough(plan: Plan, models: Sequence[Forecaster], panel: Panel, levels: Sequence[float]) -> Plan:
+def _long_enough(plan: BacktestPlan, models: Sequence[Forecaster], panel: Panel, levels: Sequence[float]) -> BacktestPlan:
     """Windows that leave out series too new for any of the models, where windows may leave series out."""
     needed = [1]
     for model in models if plan.align == "calendar" else ():
         try:
-            needed.append(_as_run(model, levels)._needs_to_fit(usable(panel, model.capabilities)[0]))
+            needed.append(_as_run(model, levels)._min_observations_to_fit(drop_unusable(panel, model.capabilities)[0]))
         except Exception:  # a model that cannot tell what it needs will say so in its own row
             needed.append(1)
-    return replace(plan, needed=max(needed))
+    return replace(plan, min_observations=max(needed))
 
 
 def _as_run(model: Forecaster, levels: Sequence[float], seed: int | None = None) -> Forecaster:
@@ -232,7 +232,7 @@ def checked(run: Run, rows: Rows, panel: Panel) -> Run:
 
 def _not_finite(name: str, values: Floats, bad: Any, rows: Rows, panel: Panel) -> str:
     first = int(bad[0])
-    where = f"series {panel.series.label(int(rows.series[first]))} at {panel.calendar.text(int(rows.position[first]))}"
+    where = f"series {panel.series.label(int(rows.series[first]))} at {panel.calendar.format(int(rows.position[first]))}"
     why = (
         "Where it has too few values to know their spread, it has no level: give longer series or ask for no level."
         if np.isnan(values[first])
@@ -245,7 +245,7 @@ def _not_finite(name: str, values: Floats, bad: Any, rows: Rows, panel: Panel) -
 def _raise_if_none(runs: Sequence[Run]) -> None:
     if not all(one.error for one in runs):
         return
-    told = " ".join(f"{shown(one.name)} failed: {shown(one.error, 500)}" for one in runs[:3])
+    told = " ".join(f"{format_value(one.name)} failed: {format_value(one.error, 500)}" for one in runs[:3])
     more = f" (and {len(runs) - 3} more)" if len(runs) > 3 else ""
     raise TrainingError(f"No model could be compared, and a board needs one that runs. {told}{more}") from runs[0].cause
 
@@ -259,7 +259,7 @@ def _judged(rows: Rows, panel: Panel) -> dict[str, Any]:
 def _settings(
     models: Sequence[Forecaster],
     panel: Panel,
-    plan: Plan,
+    plan: BacktestPlan,
     criteria: Criteria,
     options: BacktestOptions,
     levels: Sequence[float],
@@ -269,7 +269,7 @@ def _settings(
     return {
         "horizon": plan.horizon, "n_windows": plan.n_windows, "freq": panel.calendar.freq,
         "rows": len(panel.y),
-        "gap": plan.gap, "train_size": plan.size, "align": plan.align, "seed": options.seed, "n_jobs": options.n_jobs,
+        "gap": plan.gap, "train_size": plan.train_size, "align": plan.align, "seed": options.seed, "n_jobs": options.n_jobs,
         "season_length": criteria.season, "metrics": [one.column for one in criteria.asked],
         "columns": {"id": names.id, "time": names.time, "target": names.target},
         "conformal": [model.name for model in models if levels and _as_run(model, levels).calibrates],

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from deepforecast.core.forecast import band_columns
+from deepforecast.core.forecast import interval_columns
 from deepforecast.data import frames
 from deepforecast.data.columns import Columns
 from deepforecast.data.forecast_names import CUTOFF, SAMPLE, STEP
 from deepforecast.data.frames import Floats
 from deepforecast.data.frequency import season_length, seasons
 from deepforecast.data.panel import Panel
-from deepforecast.errors import ParameterError, shown
+from deepforecast.errors import ParameterError, format_value
 from deepforecast.evaluation.cross_validation import Rows
 from deepforecast.evaluation.definition import Metric
 from deepforecast.evaluation.forecast_columns import find_models, refuse_lookalikes
@@ -121,10 +121,10 @@ def check_names(models: Sequence[str], columns: Columns, levels: Sequence[float]
         for column in own:
             if column in taken:
                 raise ParameterError(
-                    f"A model's columns have names of their own; {shown(column)} of model {shown(name)} is a {taken[column]}. "
+                    f"A model's columns have names of their own; {format_value(column)} of model {format_value(name)} is a {taken[column]}. "
                     "Give the model another alias=."
                 )
-        taken |= dict.fromkeys(own, f"column of model {shown(name)}")
+        taken |= dict.fromkeys(own, f"column of model {format_value(name)}")
     refuse_lookalikes(models)
 
 
@@ -152,7 +152,7 @@ def _sample(models: Sequence[str], panel: Panel, rows: Rows, levels: Sequence[fl
     sample = replace(rows, order=rows.order[own], columns={})
     for name in models:
         sample.columns |= dict.fromkeys(_columns_of(name, levels), np.zeros(len(rows.series)))
-    table = frames.opened(sample.frame(panel))
+    table = frames.to_narwhals(sample.frame(panel))
     keys = panel.series.columns
     names = Columns(keys.id, keys.time, keys.target)
     held = read_rows(table, names)
@@ -163,7 +163,7 @@ def _sample(models: Sequence[str], panel: Panel, rows: Rows, levels: Sequence[fl
 
 
 def _columns_of(model: str, levels: Sequence[float]) -> list[str]:
-    return [model, *(bound for _, low, high in band_columns(model, levels) for bound in (low, high))]
+    return [model, *(bound for _, low, high in interval_columns(model, levels) for bound in (low, high))]
 
 
 def _criterion(request: Request, asked: bool) -> Criterion:
@@ -175,7 +175,7 @@ def _check_columns(columns: Columns, wanted: Sequence[Criterion]) -> None:
     every = [name for one in wanted for name in one.columns]
     twice = [name for place, name in enumerate(every) if name in every[:place]]
     if twice:
-        raise ParameterError(f"The table has a column {shown(twice[0])} for one metric already; give the other another name.")
+        raise ParameterError(f"The table has a column {format_value(twice[0])} for one metric already; give the other another name.")
     there = [MODEL, LEFT_OUT, *(name for one in wanted for name in (one.column, f"{one.column}-{LEFT_OUT}"))]
     if columns.id in there:
         raise ParameterError(

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from deepforecast.errors import DataError, ParameterError, shown
+from deepforecast.errors import DataError, ParameterError, format_value
 from deepforecast.evaluation.inputs import numbers
 from deepforecast.evaluation.significance import ranks
 
@@ -45,7 +45,7 @@ def friedman(values: ArrayLike, *, level: float = 95) -> Comparison:
     ([1.0, 2.0, 3.0], 0.0183, 1.657, ((0, 1), (1, 2)))
     """
     if not 0 < level < 100:
-        raise ParameterError(f"level is a number in (0, 100), for example 95; got {shown(level)}.")
+        raise ParameterError(f"level is a number in (0, 100), for example 95; got {format_value(level)}.")
     errors = numbers("values", values)
     if errors.ndim != 2:
         raise ParameterError(f"values is shaped (models, datasets); got shape {errors.shape}.")

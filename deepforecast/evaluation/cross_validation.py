@@ -1,4 +1,4 @@
-"""Rolling cross-validation: a thin shell on `core.rolling`, one frame out."""
+"""Rolling cross-validation: a thin shell on `core.backtest`, one frame out."""
 
 from __future__ import annotations
 
@@ -8,20 +8,26 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from deepforecast.core.forecast import checked_levels, column_names, columns_of, no_distribution, refuse_taken
+from deepforecast.core.backtest import refit_every, rolling_folds
+from deepforecast.core.forecast import (
+    column_names,
+    no_distribution_error,
+    output_columns,
+    refuse_duplicate_columns,
+    validate_levels,
+)
 from deepforecast.core.forecaster import Forecaster
-from deepforecast.core.parallel import configured, map_items
-from deepforecast.core.plausibility import excess, warn_of_far_forecasts
-from deepforecast.core.preparing import usable
-from deepforecast.core.progress import Tick, counting, uncounted
-from deepforecast.core.rolling import refit_every, roll
+from deepforecast.core.parallel import has_user_backend, map_items
+from deepforecast.core.plausibility import range_ratios, warn_of_far_forecasts
+from deepforecast.core.preprocessing import drop_unusable
+from deepforecast.core.progress import Tick, ignore_count, progress_bar
 from deepforecast.data import frames
-from deepforecast.data.columns import Columns, say_undeclared
-from deepforecast.data.cutoffs import Plan, windows
+from deepforecast.data.columns import Columns, warn_undeclared
 from deepforecast.data.forecast_names import SAMPLE, STEP
 from deepforecast.data.frames import Floats, Frame, Ints
 from deepforecast.data.panel import Panel
-from deepforecast.errors import TrainingError, say, some
+from deepforecast.data.splits import BacktestPlan, backtest_windows
+from deepforecast.errors import TrainingError, format_list, warn
 from deepforecast.evaluation.backtesting import USUAL, BacktestOptions, checked_models, checked_options, planned, seeded
 from deepforecast.evaluation.forecast_columns import refuse_lookalikes
 from deepforecast.evaluation.hearing import Said, heard, say_together
@@ -58,16 +64,16 @@ def cross_validate(
     options = checked_options(options)
     candidates = [seeded(model, options.seed) for model in checked_models(models, horizon)]
     panel = Panel.from_frame(frame, columns=columns, freq=freq, static=static)
-    say_undeclared(panel.undeclared)
+    warn_undeclared(panel.undeclared)
     plan = planned(candidates, panel, n_windows, step_size, options)
-    levels = checked_levels(level)
+    levels = validate_levels(level)
     _refuse_columns(candidates, panel, levels)
     panels = [panel] * len(candidates)
     if len(candidates) > 1:  # a single model that cannot use a declared covariate refuses it
         panels = _usable_aloud(candidates, panel)
     refit_every(refit, True)
     workers = [model.clone(horizon=plan.gap + plan.horizon) for model in candidates]
-    plan = replace(plan, needed=max(worker._needs_to_fit(own) for worker, own in zip(workers, panels, strict=True)))
+    plan = replace(plan, min_observations=max(worker._min_observations_to_fit(own) for worker, own in zip(workers, panels, strict=True)))
     rows = Rows.of(panel, plan)
 
     def work(number: int, tick: Tick) -> Backtested:
@@ -90,17 +96,17 @@ class Backtested:
 
 
 def backtest(
-    model: Forecaster, panel: Panel, plan: Plan, refit: Any, levels: Sequence[float], tick: Tick = uncounted
+    model: Forecaster, panel: Panel, plan: BacktestPlan, refit: Any, levels: Sequence[float], tick: Tick = ignore_count
 ) -> Backtested:
     """One model through all windows of a plan; `tick` is told of each. Implausible forecasts are warned of once."""
     parts: list[dict[str, Floats]] = []
     ratios = np.zeros((len(panel), 2))
     spent = np.zeros(4)
-    for fold in roll(model, panel, plan, every=refit_every(refit, model.capabilities.by_series)):
-        flat = columns_of(fold.forecast, model.name, model.point_kind, levels, [])
-        parts.append({name: values[fold.there.reshape(-1)] for name, values in flat.items()})
+    for fold in rolling_folds(model, panel, plan, refit_interval=refit_every(refit, model.capabilities.by_series)):
+        flat = output_columns(fold.forecast, model.name, model.point_kind, levels, [])
+        parts.append({name: values[fold.has_row.reshape(-1)] for name, values in flat.items()})
         series = fold.window.series
-        ratios[series] = np.fmax(ratios[series], excess(flat, fold.value_range, levels))
+        ratios[series] = np.fmax(ratios[series], range_ratios(flat, fold.value_range, levels))
         spent += fold.fit_seconds, fold.predict_seconds, fold.fit_cpu, fold.predict_cpu
         tick(1)
     warn_of_far_forecasts(model.name, panel.series, ratios)
@@ -125,7 +131,7 @@ def side_by_side(
     """
     count = len(names)
 
-    def chunk(part: slice, tick: Tick = uncounted) -> list[tuple[T, Said]]:
+    def chunk(part: slice, tick: Tick = ignore_count) -> list[tuple[T, Said]]:
         done = []
         for number in range(count)[part]:
             counted = Counted(tick)
@@ -141,9 +147,9 @@ def side_by_side(
     found: list[list[tuple[T, Said]]]
     if several(options, count):
         bar = options.progress
-        found = map_items(chunk, names, on_lost=lost, workers=options.n_jobs, progress=bar, label="models")
+        found = map_items(chunk, names, on_lost=lost, n_jobs=options.n_jobs, progress=bar, label="models")
     else:
-        with counting(count * n_windows, "windows", options.progress) as tick:
+        with progress_bar(count * n_windows, "windows", options.progress) as tick:
             found = [chunk(slice(count), tick)]
     every = [one for part in found for one in part]
     say_together(names, [said for _, said in every])
@@ -164,7 +170,7 @@ class Counted:
 
 def several(options: BacktestOptions, count: int) -> bool:
     """Whether so many models go to workers."""
-    return count > 1 and options.n_jobs != 1 and (options.n_jobs is not None or configured())
+    return count > 1 and options.n_jobs != 1 and (options.n_jobs is not None or has_user_backend())
 
 
 @dataclass
@@ -179,13 +185,13 @@ class Rows:
     columns: dict[str, Floats]
 
     @classmethod
-    def of(cls, panel: Panel, plan: Plan) -> Rows:
+    def of(cls, panel: Panel, plan: BacktestPlan) -> Rows:
         """The rows of every window of a plan that are there; a series that has none is said by name."""
         series, position, cutoff, actual = [], [], [], []
-        for window in windows(panel, plan):
-            rows, there = window.ahead(panel, plan.gap, plan.horizon)
-            last = panel.start[window.series] + (window.cut - 1) * panel.calendar.step
-            ahead = panel.calendar.following(last, plan.gap + plan.horizon)[:, plan.gap :]
+        for window in backtest_windows(panel, plan):
+            rows, there = window.test_rows(panel, plan.gap, plan.horizon)
+            last = panel.start[window.series] + (window.cutoff - 1) * panel.calendar.step
+            ahead = panel.calendar.next_positions(last, plan.gap + plan.horizon)[:, plan.gap :]
             series.append(np.repeat(window.series, there.sum(axis=1)))
             position.append(ahead[there])
             cutoff.append(np.repeat(last, there.sum(axis=1)))
@@ -193,7 +199,7 @@ class Rows:
         flat = [np.concatenate(part) for part in (series, position, cutoff)]
         unjudged = np.setdiff1d(np.arange(len(panel)), flat[0])
         if len(unjudged):
-            say(
+            warn(
                 f"No window judges some series: {panel.series.labels(unjudged)} end before its first step or have too few "
                 "values before the last cutoff. With align='series' cutoffs follow the end of each series."
             )
@@ -205,7 +211,7 @@ class Rows:
         names, series = panel.series.columns, panel.series
         held: dict[str, Any] = {}
         if names.id is not None and series.ids is not None:
-            held[names.id] = frames.taken(series.ids, self.series[self.order])
+            held[names.id] = frames.take_rows(series.ids, self.series[self.order])
         held[names.time] = series.time_column(self.position[self.order])
         held["cutoff"] = series.time_column(self.cutoff[self.order])
         held[names.target] = self.actual[self.order]
@@ -218,12 +224,12 @@ def _refuse_columns(models: Sequence[Forecaster], panel: Panel, levels: Sequence
     names = panel.series.columns
     keys = [*([] if names.id is None or panel.series.ids is None else [names.id]), names.time, names.target]
     own = [column for model in models for column in column_names(model.name, levels)]
-    refuse_taken(["cutoff", *own], keys)
-    refuse_taken(own, [STEP, SAMPLE])  # which `score` takes for keys of the forecasts
+    refuse_duplicate_columns(["cutoff", *own], keys)
+    refuse_duplicate_columns(own, [STEP, SAMPLE])  # which `score` takes for keys of the forecasts
     refuse_lookalikes([model.name for model in models])
     for model in models:
         if levels and model.capabilities.distribution is None and not model.calibrates:
-            raise no_distribution(model.name)
+            raise no_distribution_error(model.name)
 
 
 def _usable_aloud(models: Sequence[Forecaster], panel: Panel) -> list[Panel]:
@@ -231,9 +237,9 @@ def _usable_aloud(models: Sequence[Forecaster], panel: Panel) -> list[Panel]:
     panels, every = [], []
     for model in models:
         with heard() as said:
-            own, unused = usable(panel, model.capabilities)
+            own, unused = drop_unusable(panel, model.capabilities)
             if unused:
-                say(f"{model.name} runs without the covariates it cannot use: {some(unused)}.")
+                warn(f"{model.name} runs without the covariates it cannot use: {format_list(unused)}.")
         panels.append(own)
         every.append(said)
     say_together([model.name for model in models], every)

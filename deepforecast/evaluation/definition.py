@@ -16,7 +16,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from deepforecast.errors import DataError, ParameterError, shown
+from deepforecast.errors import DataError, ParameterError, format_value
 from deepforecast.evaluation.groups import Aggregate, Groups, aggregate
 from deepforecast.evaluation.inputs import CHECKS, check_actual, checked
 
@@ -44,7 +44,7 @@ class Metric(ABC):
     def __post_init__(self) -> None:
         unknown = [name for name in self.needs if name not in CHECKS]
         if unknown:
-            raise ParameterError(f"A metric can need {', '.join(CHECKS)}; got {shown(unknown)}.")
+            raise ParameterError(f"A metric can need {', '.join(CHECKS)}; got {format_value(unknown)}.")
 
     def by_group(self, actual: ArrayLike, groups: Groups, **inputs: ArrayLike | None) -> Aggregate:
         """The metric for each group, and for each model if the forecasts have axes in front. Inputs not needed are ignored."""
@@ -169,7 +169,7 @@ class FunctionMetric(Metric):
         value = np.asarray(self.function(actual[rows], *given))
         if value.size != 1 or value.dtype.kind not in "iufb":
             raise ParameterError(
-                f"The function of metric {self.name} has to return one number, got {shown(value.tolist())}; "
+                f"The function of metric {self.name} has to return one number, got {format_value(value.tolist())}; "
                 f"one that returns an error per point is given with pointwise=True."
             )
         return float(value.reshape(()))

@@ -10,18 +10,18 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from deepforecast.core.forecast import columns_of
+from deepforecast.core.backtest import rolling_folds
+from deepforecast.core.forecast import output_columns
 from deepforecast.core.forecaster import Forecaster
-from deepforecast.core.monitor import FOLD, Monitor
-from deepforecast.core.parallel import beside_others
-from deepforecast.core.preparing import usable
-from deepforecast.core.progress import silent
-from deepforecast.core.rolling import roll
+from deepforecast.core.monitor import STEPS_PER_FOLD, Monitor
+from deepforecast.core.parallel import in_worker
+from deepforecast.core.preprocessing import drop_unusable
+from deepforecast.core.progress import hide_progress
 from deepforecast.core.threads import available_cpus
-from deepforecast.data.cutoffs import Plan
-from deepforecast.data.interactive import is_watched
 from deepforecast.data.panel import Panel
-from deepforecast.errors import quietly
+from deepforecast.data.splits import BacktestPlan
+from deepforecast.data.terminal import shows_live_output
+from deepforecast.errors import suppress_warnings
 from deepforecast.evaluation.warm_up import warm_up
 
 WORTH_SAYING = 30.0  # seconds from which a run is announced
@@ -60,7 +60,7 @@ def as_it_is(model: Forecaster) -> Forecaster:
 def seconds_to_run(
     models: Sequence[Forecaster],
     panel: Panel,
-    plan: Plan,
+    plan: BacktestPlan,
     every: Sequence[int],
     ready: Ready = as_it_is,
     levels: Sequence[float] = (),
@@ -78,8 +78,8 @@ def seconds_to_run(
     trials = [_Trials(model, panel, plan, often, ready, levels) for model, often in zip(models, every, strict=True)]
     scoring = SCORING * len(models) * len(panel) * (plan.horizon * plan.n_windows + 5)
     alone = workers == 1 or len(models) == 1
-    surroundings: AbstractContextManager[None] = silent() if alone else beside_others()
-    with quietly(), surroundings:  # the run itself will say it
+    surroundings: AbstractContextManager[None] = hide_progress() if alone else in_worker()
+    with suppress_warnings(), surroundings:  # the run itself will say it
         for trial in trials:
             warm_up(trial.model, panel, levels)
             trial.run(1 if len(panel) * plan.n_windows < WORTH_TRYING * FIRST else FIRST)
@@ -96,11 +96,11 @@ def seconds_to_run(
     return Seconds(together([*low]), together([*likely]), together([*high]))
 
 
-def announce(seconds: Seconds | None, models: int, plan: Plan, panel: Panel, progress: bool | None) -> None:
+def announce(seconds: Seconds | None, models: int, plan: BacktestPlan, panel: Panel, progress: bool | None) -> None:
     """A line on stderr before a long run: in a terminal or a notebook, or where progress is asked for."""
     if seconds is None or seconds.high < WORTH_SAYING or sys.stderr is None:
         return
-    if progress if progress is not None else is_watched(sys.stderr):
+    if progress if progress is not None else shows_live_output(sys.stderr):
         told = f"about {_told(seconds.likely)}" if seconds.close else f"{_told(seconds.low)} to {_told(seconds.high)}"
         sys.stderr.write(f"compare: {models} models, {plan.n_windows} windows, {len(panel):,} series: {told}\n")
 
@@ -115,7 +115,7 @@ class _Trials:
     """One model on the last window of more and more series; `seen` holds (series, seconds) of each trial."""
 
     def __init__(
-        self, model: Forecaster, panel: Panel, plan: Plan, every: int, ready: Ready, levels: Sequence[float]
+        self, model: Forecaster, panel: Panel, plan: BacktestPlan, every: int, ready: Ready, levels: Sequence[float]
     ) -> None:
         self.model, self.panel, self.ready, self.levels = model, panel, ready, levels
         self.plan = replace(plan, n_windows=1)
@@ -151,15 +151,15 @@ class _Trials:
         monitor = Monitor(lambda value, place: done.append(place), deadline=time.monotonic() + PATIENCE)
         started = time.perf_counter()
         try:
-            own, _ = usable(some_series, self.model.capabilities)
+            own, _ = drop_unusable(some_series, self.model.capabilities)
             model = self.ready(self.model)
-            for fold in roll(model, own, self.plan, every=1, monitor=monitor):
-                columns_of(fold.forecast, model.name, model.point_kind, self.levels, [])
+            for fold in rolling_folds(model, own, self.plan, refit_interval=1, monitor=monitor):
+                output_columns(fold.forecast, model.name, model.point_kind, self.levels, [])
         except Exception:  # it will fail in the run too, and there be told; what it took until then is what it takes
-            done = [FOLD]
+            done = [STEPS_PER_FOLD]
         spent = time.perf_counter() - started
-        stopped = spent >= PATIENCE and 0 < done[-1] < FOLD
-        return spent, spent * FOLD / done[-1] if stopped else spent
+        stopped = spent >= PATIENCE and 0 < done[-1] < STEPS_PER_FOLD
+        return spent, spent * STEPS_PER_FOLD / done[-1] if stopped else spent
 
     def refine(self) -> None:
         """Try more series until the trials tell; the first once more if it had much to load."""

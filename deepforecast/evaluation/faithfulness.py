@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deepforecast.core.explaining import Weights
+from deepforecast.core.explanations import AttentionMap
 from deepforecast.core.forecaster import Forecaster
-from deepforecast.core.histories import looked_at, moved_panel
 from deepforecast.core.state import State
+from deepforecast.core.state_updates import move_state_to_panel, prepare_history
 from deepforecast.data import frames
 from deepforecast.data.frames import Floats, Frame, Ints
+from deepforecast.data.integers import validate_integer
 from deepforecast.data.panel import Panel
-from deepforecast.data.whole import whole_number
-from deepforecast.errors import CapabilityError, ParameterError, quietly, shown
+from deepforecast.errors import CapabilityError, ParameterError, format_value, suppress_warnings
 
 
 def faithfulness(
@@ -49,24 +49,24 @@ def faithfulness(
     ['unique_id', 'rows', 'most', 'least', 'random']
     """
     if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 < share <= 0.5:
-        raise ParameterError(f"share is a number above 0 and at most 0.5, of which most and least differ; got {shown(share)}.")
-    draws, steps, before = whole_number(n_draws, "n_draws"), model._steps(horizon), model.fitted()
-    seed = whole_number(seed, "seed", least=0)
+        raise ParameterError(f"share is a number above 0 and at most 0.5, of which most and least differ; got {format_value(share)}.")
+    draws, steps, before = validate_integer(n_draws, "n_draws"), model._resolve_horizon(horizon), model.fitted_state()
+    seed = validate_integer(seed, "seed", minimum=0)
     if not model.capabilities.missing:
         raise CapabilityError(f"Rows are hidden as missing values, which {model.name} does not take. Try a model that does.")
-    panel, rows = looked_at(model, before, frame, static)
-    state = moved_panel(model, before, panel, rows)
-    known = model._ahead(state, steps, future)
-    weights = importance(model._attended(state.standing, steps, known), panel, model.name)
+    panel, rows = prepare_history(model, before, frame, static)
+    state = move_state_to_panel(model, before, panel, rows)
+    known = model._future_covariates(state, steps, future)
+    weights = importance(model._attention_maps(state.learned_with_series, steps, known), panel, model.name)
     count, orders = _orders(weights, share, draws, seed)
 
     def forecast(at: State) -> Floats:
         return model.forecast_from(at, steps, known).point(model.point_kind)
 
     plain, changes = forecast(state), []
-    with quietly():
+    with suppress_warnings():
         for order in orders:
-            hidden = moved_panel(model, before, _hidden(panel, order, count), rows)
+            hidden = move_state_to_panel(model, before, _hidden(panel, order, count), rows)
             changes.append(np.abs(forecast(hidden) - plain).mean(axis=1))
     scale = np.array([np.nanstd(one) for one in panel.padded(weights.shape[1])])
     found = np.array(changes) / np.where(scale > 0, scale, 1.0)
@@ -98,7 +98,7 @@ def importance(looked: Any, panel: Panel, name: str) -> Floats:
     return np.where(np.isfinite(panel.padded(length)), total, np.nan)
 
 
-def _gap(one: Weights) -> int:
+def _gap(one: AttentionMap) -> int:
     """Rows from one key to the next."""
     return int(np.diff(one.keys).min()) if len(one.keys) > 1 else 1
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import narwhals.stable.v2 as nw
 
-from deepforecast.data.forecast_names import CUTOFF, SAMPLE, STEP, SUFFIX, ModelColumns, models_of, number_text
-from deepforecast.errors import DataError, ParameterError, say, shown, some
+from deepforecast.data.forecast_names import CUTOFF, SAMPLE, STEP, SUFFIX, ModelColumns, format_number, models_in_columns
+from deepforecast.errors import DataError, ParameterError, format_list, format_value, warn
 
 
 def find_models(table: nw.DataFrame[Any], keys: Collection[str], *, quiet: bool = False) -> list[ModelColumns]:
@@ -21,12 +21,12 @@ def find_models(table: nw.DataFrame[Any], keys: Collection[str], *, quiet: bool 
     numeric = [name for name in others if table[name].dtype.is_numeric()]
     idle = [name for name in others if name not in set(numeric)]
     if idle and not quiet:
-        say(f"Columns that are not numbers are no forecasts and left out: {some(idle)}. Name the models: models=[...].")
-    found = models_of(numeric)
+        warn(f"Columns that are not numbers are no forecasts and left out: {format_list(idle)}. Name the models: models=[...].")
+    found = models_in_columns(numeric)
     for model in found:
         _check_pairs(model)
     if not found:
-        there = some(table.columns, most=12)
+        there = format_list(table.columns, max_shown=12)
         raise DataError(f"Forecasts have a numeric column for each model; the columns found are {there}.")
     return found
 
@@ -37,7 +37,7 @@ def refuse_lookalikes(models: Sequence[str]) -> None:
         match = SUFFIX.fullmatch(name)
         if match is not None and match["model"] in models:
             raise ParameterError(
-                f"A model's name does not read like a column of another; {shown(name)} does, of {shown(match['model'])}. "
+                f"A model's name does not read like a column of another; {format_value(name)} does, of {format_value(match['model'])}. "
                 "Give it another alias=."
             )
 
@@ -61,18 +61,18 @@ def model_named(found: Sequence[ModelColumns], name: object, argument: str) -> M
             return model
     near = get_close_matches(str(name), [model.name for model in found], n=3)
     hint = f"did you mean {' or '.join(near)}?" if near else f"there are {_names(found)}."
-    raise ParameterError(f"{argument} names a model column of the forecasts; there is no {shown(name)}: {hint}")
+    raise ParameterError(f"{argument} names a model column of the forecasts; there is no {format_value(name)}: {hint}")
 
 
 def _names(found: Sequence[ModelColumns]) -> str:
-    return some([model.name for model in found], most=12)
+    return format_list([model.name for model in found], max_shown=12)
 
 
 def _check_pairs(model: ModelColumns) -> None:
     lone = sorted(set(model.lo) ^ set(model.hi))
     if lone:
         there, lacking = ("lo", "hi") if lone[0] in model.lo else ("hi", "lo")
-        level = number_text(lone[0])
+        level = format_number(lone[0])
         raise DataError(
             f"An interval has two ends; there is {model.name}-{there}-{level} but no {model.name}-{lacking}-{level}. "
             "Add that column, or drop the other."

@@ -13,12 +13,12 @@ import narwhals.stable.v2 as nw
 import numpy as np
 
 from deepforecast.data import frames
-from deepforecast.data.calendar import stamp_text
+from deepforecast.data.calendar import format_timestamp
 from deepforecast.data.columns import Columns
 from deepforecast.data.forecast_names import CUTOFF, SAMPLE
 from deepforecast.data.frames import Ints, TimeType
-from deepforecast.data.identity import Runs, runs_of
-from deepforecast.errors import DataError, shown
+from deepforecast.data.id_runs import Runs, find_runs
+from deepforecast.errors import DataError, format_value
 from deepforecast.evaluation.clock import finer_unit, in_unit, read_stamps
 
 
@@ -71,13 +71,13 @@ class ForecastRows:
 
     def label(self, series: int) -> str:
         """The id of a series as it is written in messages."""
-        return "the series" if self.ids is None else f"series {shown(self.ids[int(series)])}"
+        return "the series" if self.ids is None else f"series {format_value(self.ids[int(series)])}"
 
     def where(self, point: int) -> str:
         """`series A at 2024-01-31, cutoff 2024-01-24` for messages."""
         one = int(np.searchsorted(self.indptr, point, side="right")) - 1
-        text = f"{self.label(int(self.series[one]))} at {stamp_text(int(self.raw[point]), self.time)}"
-        return text if self.cutoffs is None else f"{text}, cutoff {stamp_text(int(self.cutoffs.raw[one]), self.time)}"
+        text = f"{self.label(int(self.series[one]))} at {format_timestamp(int(self.raw[point]), self.time)}"
+        return text if self.cutoffs is None else f"{text}, cutoff {format_timestamp(int(self.cutoffs.raw[one]), self.time)}"
 
     def where_forecast(self, forecast: int) -> str:
         """The same of a forecast: its first point."""
@@ -87,7 +87,7 @@ class ForecastRows:
 def read_rows(table: nw.DataFrame[Any], names: Columns) -> ForecastRows:
     """Read, check and sort the id, time, cutoff and sample columns."""
     raw, time = read_stamps(table, names.time, "forecasts")
-    runs = runs_of(table[names.id], names.id) if names.id is not None else Runs(np.zeros(1, np.int64), np.zeros(1, np.int64), 1)
+    runs = find_runs(table[names.id], names.id) if names.id is not None else Runs(np.zeros(1, np.int64), np.zeros(1, np.int64), 1)
     series, cut = np.arange(runs.count), None
     if CUTOFF in table.columns:
         raw, time, cut = _one_clock(table, raw, time, names)
@@ -97,9 +97,9 @@ def read_rows(table: nw.DataFrame[Any], names: Columns) -> ForecastRows:
     raw = raw if order is None else raw[order]
     one = samples or 1
     first_of_series = firsts[np.searchsorted(series, np.arange(series[-1] + 1))]
-    ids = None if names.id is None else frames.taken(table[names.id], first_of_series)
+    ids = None if names.id is None else frames.take_rows(table[names.id], first_of_series)
     cutoffs = None if cut is None else _cutoffs(table, cut[firsts], firsts)
-    rows = ForecastRows(names, frames.library(table), ids, order, indptr // one, series, raw[::one], time, samples, cutoffs)
+    rows = ForecastRows(names, frames.library_name(table), ids, order, indptr // one, series, raw[::one], time, samples, cutoffs)
     _check(rows)
     return rows
 
@@ -148,7 +148,7 @@ def _layout(table: nw.DataFrame[Any], runs: Runs, raw: Ints) -> tuple[Ints | Non
 
 def _cutoffs(table: nw.DataFrame[Any], cut: Ints, rows: Ints) -> Cutoffs:
     _, first, number = np.unique(cut, return_index=True, return_inverse=True)
-    return Cutoffs(number.astype(np.int64), frames.taken(table[CUTOFF], rows[first]), cut)
+    return Cutoffs(number.astype(np.int64), frames.take_rows(table[CUTOFF], rows[first]), cut)
 
 
 def _check(rows: ForecastRows) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 from deepforecast.data import frames
 from deepforecast.data.forecast_names import CUTOFF, STEP
 from deepforecast.data.frames import Ints
-from deepforecast.errors import ParameterError, ParameterTypeError, shown, some
+from deepforecast.errors import ParameterError, ParameterTypeError, format_list, format_value
 from deepforecast.evaluation.forecast_rows import ForecastRows
 from deepforecast.evaluation.groups import Groups
 
@@ -31,21 +31,21 @@ class Grouping:
         found = {}
         for name, (values, number) in self.keys.items():
             rows = np.repeat(number, times)
-            found[name] = values[rows] if isinstance(values, np.ndarray) else frames.taken(values, rows)
+            found[name] = values[rows] if isinstance(values, np.ndarray) else frames.take_rows(values, rows)
         return found
 
 
 def checked_by(by: str | Sequence[str], rows: ForecastRows) -> list[str]:
     """What to group by, as "series", "cutoff" and "step", in the order given; "model" goes without saying."""
     if not isinstance(by, str | list | tuple | set | frozenset):
-        raise ParameterTypeError(f"by is a name or a list of names, such as ['series', 'step']; got {shown(by)}.")
+        raise ParameterTypeError(f"by is a name or a list of names, such as ['series', 'step']; got {format_value(by)}.")
     known = [MODEL, SERIES, *([rows.names.id] if rows.names.id else []), CUTOFF, STEP]
     wanted = [by] if isinstance(by, str) else list(by)
     for name in wanted:
         if name not in known:
             near = get_close_matches(str(name), known, n=2)
-            hint = f"did you mean {' or '.join(near)}?" if near else f"known are {some(known)}."
-            raise ParameterError(f"by: there is no {shown(name)}; {hint}")
+            hint = f"did you mean {' or '.join(near)}?" if near else f"known are {format_list(known)}."
+            raise ParameterError(f"by: there is no {format_value(name)}; {hint}")
     if CUTOFF in wanted and rows.cutoffs is None:
         raise ParameterError(f"by={CUTOFF!r} needs the column {CUTOFF} that cross_validate gives; the forecasts have none.")
     names = [SERIES if name == rows.names.id else name for name in wanted if name != MODEL]

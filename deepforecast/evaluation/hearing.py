@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from deepforecast.errors import Kept, keeping, say, some
+from deepforecast.errors import CollectedWarnings, collect_warnings, format_list, warn
 
 Said = list[tuple[str, type[UserWarning]]]
 
@@ -13,9 +13,9 @@ Said = list[tuple[str, type[UserWarning]]]
 @contextmanager
 def heard() -> Iterator[Said]:
     """What is said inside, filled in at the end and plain enough to travel between processes."""
-    kept: Kept = {}
+    kept: CollectedWarnings = {}
     said: Said = []
-    with keeping(kept):
+    with collect_warnings(kept):
         yield said
     said.extend(kept.values())
 
@@ -31,4 +31,4 @@ def say_together(names: Sequence[str], every: Sequence[Said]) -> None:
             first.setdefault(key, message)
     for key, message in first.items():
         others = speakers[key][1:] if message != key[0] else []
-        say(f"{message} The same holds for {some(others, most=9)}." if others else message, key[1])
+        warn(f"{message} The same holds for {format_list(others, max_shown=9)}." if others else message, key[1])

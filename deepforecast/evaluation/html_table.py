@@ -9,7 +9,7 @@ from html import escape
 import numpy as np
 
 from deepforecast.data.frames import Floats
-from deepforecast.errors import shown
+from deepforecast.errors import format_value
 
 MOST_PAIRED = 12  # models in a table of pairs: one of more is wider than a page
 
@@ -27,7 +27,7 @@ def table(heads: Sequence[str], rows: Sequence[str]) -> str:
 
 def head(label: str, said: str = "") -> str:
     """The heading of a column that can be sorted; `said` is told when the pointer rests on it."""
-    told = f' title="{escape(shown(said, 300))}"' if said else ""
+    told = f' title="{escape(format_value(said, 300))}"' if said else ""
     return f'<th scope="col"{told}><button type="button" class="sort">{_breakable(label)}</button></th>'
 
 
@@ -46,12 +46,12 @@ def cell(value: float, told: str, small: str = "", best: bool = False) -> str:
 
 def words(told: str) -> str:
     """A cell of words."""
-    return f'<td class="words">{escape(shown(told, 200))}</td>'
+    return f'<td class="words">{escape(format_value(told, 200))}</td>'
 
 
 def spanning(content: str, columns: int) -> str:
     """One cell of words in place of several."""
-    return f'<td class="words" colspan="{columns}"><span>{escape(shown(content, 300))}</span></td>'
+    return f'<td class="words" colspan="{columns}"><span>{escape(format_value(content, 300))}</span></td>'
 
 
 def _breakable(label: str) -> str:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from deepforecast.errors import DataError, ParameterError, ParameterTypeError, shown
+from deepforecast.errors import DataError, ParameterError, ParameterTypeError, format_value
 
 Array = NDArray[np.float64]
 LARGEST = 1e300  # beyond, a sum of errors is no longer a number; NaN and infinity fail the comparison as well
@@ -45,7 +45,7 @@ def numbers(name: str, values: ArrayLike | None) -> Array:
     try:
         array = values if isinstance(values, np.ma.MaskedArray) else np.asarray(values)
     except ValueError as error:
-        raise ParameterError(f"{name} has to be an array with equal rows: {shown(str(error))}.") from error
+        raise ParameterError(f"{name} has to be an array with equal rows: {format_value(str(error))}.") from error
     if array.dtype.kind not in "iuf":
         raise ParameterTypeError(f"{name} has to hold real numbers, got dtype {array.dtype}; convert it with .astype(float).")
     if isinstance(array, np.ma.MaskedArray):
@@ -109,7 +109,7 @@ def _scale(name: str, array: Array, actual: Array) -> Array:
 
 def _quantiles(name: str, array: Array, actual: Array) -> Array:
     if array.ndim != 1 or not array.size or not (array[0] > 0 and array[-1] < 1 and (np.diff(array) > 0).all()):
-        raise ParameterError(f"{name}: increasing numbers in (0, 1), for example [0.1, 0.5, 0.9]; got {shown(array.tolist())}.")
+        raise ParameterError(f"{name}: increasing numbers in (0, 1), for example [0.1, 0.5, 0.9]; got {format_value(array.tolist())}.")
     return array
 
 
@@ -117,7 +117,7 @@ def _level(name: str, array: Array, actual: Array) -> Array:
     if array.ndim:
         raise ParameterError(f"{name} is one number in (0, 100); score several levels one by one.")
     if not 0 < array < 100:
-        raise ParameterError(f"{name} is a number in (0, 100), for example 95; got {shown(array.tolist())}.")
+        raise ParameterError(f"{name} is a number in (0, 100), for example 95; got {format_value(array.tolist())}.")
     return array
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from deepforecast.data.frames import Frame
-from deepforecast.errors import ParameterError, shown, some
+from deepforecast.errors import ParameterError, format_list, format_value
 
 if TYPE_CHECKING:
     from deepforecast.evaluation.criteria import Criterion
@@ -108,9 +108,9 @@ class Leaderboard:
     def distances(self, metric: str) -> Any:
         """`tidy` of one metric and `lower_is_better`; of one that is best neither low nor high the mean distance from there."""
         if metric not in self.criteria:
-            columns = some(list(self.criteria), most=20)
+            columns = format_list(list(self.criteria), max_shown=20)
             raise ParameterError(
-                f"`metric` must be a column of scores of the board, got {shown(metric)}. There are: {columns}."
+                f"`metric` must be a column of scores of the board, got {format_value(metric)}. There are: {columns}."
             )
         criterion = self.criteria[metric]
         label = metric if criterion.best is None else f"{metric}, {direction(criterion)}"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from deepforecast.errors import shown
+from deepforecast.errors import format_value
 from deepforecast.evaluation.criteria import ENDS
 from deepforecast.evaluation.verdict import headline, notes, number, percent, seconds, verdict
 
@@ -134,7 +134,7 @@ def _short(name: object, longest: int) -> str:
     >>> _short("transformer_wide_seed_1", 14)
     'transfo…seed_1'
     """
-    text = shown(str(name), 10_000)
+    text = format_value(str(name), 10_000)
     if len(text) <= longest:
         return text
     tail = (longest - 1) // 2

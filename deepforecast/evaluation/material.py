@@ -10,9 +10,9 @@ import narwhals.stable.v2 as nw
 import numpy as np
 
 from deepforecast.data import frames
-from deepforecast.data.forecast_names import ModelColumns, number_text, rounded
+from deepforecast.data.forecast_names import ModelColumns, format_number, round_level
 from deepforecast.data.frames import Floats
-from deepforecast.errors import DataError, ParameterError, some
+from deepforecast.errors import DataError, ParameterError, format_list
 from deepforecast.evaluation.definition import Metric
 from deepforecast.evaluation.forecast_rows import ForecastRows
 from deepforecast.evaluation.inputs import LARGEST
@@ -57,7 +57,7 @@ class Material:
         All that have a column of their own in any model; where there is none, the ends of all intervals and the median, for
         which the point stands.
         """
-        own = {rounded(probability) for model in self.models for probability in model.q}
+        own = {round_level(probability) for model in self.models for probability in model.q}
         if own or not self.levels:
             return sorted(own)
         return sorted({probability for model in self.models for probability in model.quantiles()})
@@ -69,7 +69,7 @@ class Material:
         for need in metric.needs:
             if not any(self._has(need, model, level) for model in self.models):
                 raise ParameterError(f"{metric.name} needs {WAYS_OUT[need]}.")
-        raise ParameterError(f"{metric.name} needs {some(metric.needs)}, and no one model has all of them.")
+        raise ParameterError(f"{metric.name} needs {format_list(metric.needs)}, and no one model has all of them.")
 
     def inputs(self, metric: Metric, model: ModelColumns, level: float | None) -> dict[str, Any] | None:
         """The inputs of a metric for one model, or None if the model lacks one."""
@@ -109,7 +109,7 @@ class Material:
         """A column in the order of the points, every value finite."""
         if name in self._held:
             return self._held[name]
-        values: Floats = self.rows.sorted(frames.numbers(self.table[name], name))
+        values: Floats = self.rows.sorted(frames.read_numbers(self.table[name], name))
         usable = np.abs(values) < LARGEST  # false for NaN too
         if not usable.all():
             place = tuple(np.argwhere(~usable)[0])
@@ -127,7 +127,7 @@ class Material:
         if len(crossed):
             one = crossed[0]
             raise DataError(
-                f"An interval runs from lo to hi; {model.name}-lo-{number_text(level)} is {lo[one]} and -hi- {hi[one]} for "
+                f"An interval runs from lo to hi; {model.name}-lo-{format_number(level)} is {lo[one]} and -hi- {hi[one]} for "
                 f"{self.rows.where(int(one))} ({len(crossed)} such intervals in all). Were the two columns swapped?"
             )
         return lo if need == "lo" else hi

@@ -14,7 +14,7 @@ from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Any
 
-from deepforecast.errors import ParameterError, ParameterTypeError, shown
+from deepforecast.errors import ParameterError, ParameterTypeError, format_value
 from deepforecast.evaluation import point, probabilistic
 from deepforecast.evaluation.definition import Metric
 from deepforecast.evaluation.groups import Aggregate, Groups
@@ -80,7 +80,7 @@ def get(metric: str | Metric | Callable[..., Any]) -> Metric:
     if isinstance(metric, str):
         return _named(metric)
     if not callable(metric):
-        raise ParameterTypeError(f"A metric is a name, a Metric or a function, got {shown(metric)}.")
+        raise ParameterTypeError(f"A metric is a name, a Metric or a function, got {format_value(metric)}.")
     name = getattr(metric, "__name__", "")
     return METRICS[name] if globals().get(name) is metric and name in METRICS else Metric.from_function(metric)
 
@@ -90,5 +90,5 @@ def _named(name: str) -> Metric:
     if found is None:
         close = get_close_matches(name.lower(), METRICS, n=3)
         hint = f"did you mean {' or '.join(close)}?" if close else f"known are {', '.join(METRICS)}."
-        raise ParameterError(f"There is no metric {shown(name)}; {hint}")
+        raise ParameterError(f"There is no metric {format_value(name)}; {hint}")
     return found

@@ -16,7 +16,7 @@ from importlib.resources import files
 from string import Template
 from typing import Any, TypeVar
 
-from deepforecast.errors import ParameterTypeError, SaveError, shown
+from deepforecast.errors import ParameterTypeError, SaveError, format_value
 from deepforecast.io.atomic import replace_file
 
 T = TypeVar("T")
@@ -93,7 +93,7 @@ def definitions(rows: Sequence[tuple[str, str]]) -> str:
 def checked(path: Any) -> str | os.PathLike[str]:
     """A path that a report can be written to, by its type."""
     if not isinstance(path, str | os.PathLike):
-        raise ParameterTypeError(f"path is text or a pathlib.Path; got {shown(path)} ({type(path).__name__}).")
+        raise ParameterTypeError(f"path is text or a pathlib.Path; got {format_value(path)} ({type(path).__name__}).")
     return path
 
 
@@ -103,7 +103,7 @@ def write(text: str, path: str | os.PathLike[str]) -> None:
         replace_file(path, [text.encode("utf-8", errors="backslashreplace")])
     except (OSError, ValueError) as error:  # ValueError: a path with a null character
         raise SaveError(
-            f"A report is written whole or not at all; {shown(os.fspath(path), 500)} could not be: {error}. Make room there or "
+            f"A report is written whole or not at all; {format_value(os.fspath(path), 500)} could not be: {error}. Make room there or "
             "choose another path."
         ) from error
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from deepforecast.errors import ParameterError, shown
+from deepforecast.errors import ParameterError, format_value
 from deepforecast.evaluation.definition import Composite, PointMetric
 from deepforecast.evaluation.inputs import numbers
 from deepforecast.evaluation.scale import defined
@@ -131,7 +131,7 @@ def owa(smape: ArrayLike, mase: ArrayLike, smape_reference: ArrayLike, mase_refe
     totals = [numbers(name, value) for name, value in zip(names, (smape, mase, smape_reference, mase_reference), strict=True)]
     for name, total in zip(names, totals, strict=True):
         if (total < 0).any() or np.isinf(total).any():
-            raise ParameterError(f"{name} has to be finite and not negative, got {shown(total.tolist())}.")
+            raise ParameterError(f"{name} has to be finite and not negative, got {format_value(total.tolist())}.")
     above, below = totals[:2], [np.where(total > 0, total, np.nan) for total in totals[2:]]
     value = 0.5 * (above[0] / below[0] + above[1] / below[1])
     return value if np.ndim(value) else float(value)

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from deepforecast.data import frames
-from deepforecast.data.forecast_names import models_of
+from deepforecast.data.forecast_names import models_in_columns
 from deepforecast.data.frames import Floats, Frame
 from deepforecast.data.panel import Panel
-from deepforecast.errors import DataError, say, some
+from deepforecast.errors import DataError, format_list, warn
 from deepforecast.evaluation import significance
 from deepforecast.evaluation.criteria import ENDS, LEFT_OUT, Criteria, Criterion
 from deepforecast.evaluation.cross_validation import Rows
@@ -78,7 +78,7 @@ class Scores:
         if not there:
             raise _undefined(criteria)
         if there[0] is not criteria.asked[0]:
-            say(
+            warn(
                 f"{criteria.asked[0].column} is undefined for every series (a constant history, or actual values that are all "
                 f"zero), so {there[0].column} decides."
             )
@@ -138,13 +138,13 @@ def _by_series(forecasts: Frame, models: Sequence[str], panel: Panel, history: F
         freq=panel.calendar.frequency,
         season_length=criteria.season,
     )
-    table = frames.opened(found).to_pandas()
+    table = frames.to_narwhals(found).to_pandas()
     undefined = [one.column for one in criteria.all if one.column not in table]
     return table.assign(**dict.fromkeys(undefined, np.nan))
 
 
 def _undefined(criteria: Criteria) -> DataError:
-    names = some([one.column for one in criteria.asked], most=9)
+    names = format_list([one.column for one in criteria.asked], max_shown=9)
     return DataError(
         f"Models are put in order by a score; none of {names} is defined for any series (actual values missing in all windows, "
         "nothing to scale by, or no prediction intervals). Choose other windows or metrics."
@@ -156,7 +156,7 @@ def _computable(metric: Any, forecasts: Frame, models: Sequence[str]) -> bool:
     metric, level = named(metric)
     if not (BANDS | {"quantile_forecast"}) & set(metric.needs):
         return True
-    there = models_of(frames.opened(forecasts).columns)
+    there = models_in_columns(frames.to_narwhals(forecasts).columns)
     levels = {known for model in there if model.name in models for known in model.lo}
     return bool(levels) if level is None else level in levels
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from deepforecast.data.forecast_names import number_text
+from deepforecast.data.forecast_names import format_number
 from deepforecast.data.frames import Floats
-from deepforecast.errors import shown
+from deepforecast.errors import format_value
 from deepforecast.evaluation.criteria import ENDS
 from deepforecast.evaluation.report_tables import intervals
 from deepforecast.evaluation.verdict import name
@@ -75,7 +75,7 @@ def coverage(board: Leaderboard) -> str:
     levels = sorted({one.level for one in board.criteria.values() if one.metric.name == "coverage" and one.level is not None})
     good = board.table[board.table["error"] == ""]
     curves = [
-        (row["model"], np.array([[row[f"coverage-{number_text(level)}{end}"] for level in levels] for end in ENDS]))
+        (row["model"], np.array([[row[f"coverage-{format_number(level)}{end}"] for level in levels] for end in ENDS]))
         for _, row in good.iterrows()
     ]
     return calibration(levels, curves) + intervals(board)
@@ -86,7 +86,7 @@ def calibration(levels: list[float], curves: list[tuple[str, Floats]], said: str
     if not levels or not curves:
         return ""
     drawn = curves[:MOST_CURVES]
-    keys = [Key(short(shown(model, 60)), look(place)[0], dash=look(place)[1]) for place, (model, _) in enumerate(drawn)]
+    keys = [Key(short(format_value(model, 60)), look(place)[0], dash=look(place)[1]) for place, (model, _) in enumerate(drawn)]
     panel = Panel(tuple(calibration_marks(levels, drawn)), "", Axis("level, %"), Axis("values inside, %"))
     plot = render(Chart((panel,), 1, 9.0, 4.2, "", tuple(keys)), "svg")
     words = [said, "On the dashed line an interval holds what it promises; below it is too narrow, above it too wide."]
@@ -109,16 +109,16 @@ def _dots(board: Leaderboard, column: str, anchor: str) -> str:
     """The models in order of one score; nothing where it has no value."""
     held = board.distances(column)
     if not np.isfinite(held["value"]).any():
-        return f"<p>{escape(shown(column, 60))} has no value for any model.</p>"
+        return f"<p>{escape(format_value(column, 60))} has no value for any model.</p>"
     return figure(anchor, plot_leaderboard(held, backend="svg"))
 
 
 def _curve(model: str, shares: Floats, x: Floats, levels: list[float], place: int) -> list[Mark]:
     """One model: dots joined by a line, with their intervals if they have any."""
-    (color, dash), label = look(place), short(shown(model, 60))
+    (color, dash), label = look(place), short(format_value(model, 60))
     value, low, high = shares
     told = tuple(
-        f"{name(model)}: {one:.1f} % inside at level {number_text(level)}" for one, level in zip(value, levels, strict=True)
+        f"{name(model)}: {one:.1f} % inside at level {format_number(level)}" for one, level in zip(value, levels, strict=True)
     )
     marks: list[Mark] = [Line(x, value, color, label, label, dash)] if len(levels) > 1 else []
     bounded = np.isfinite(low)

@@ -10,7 +10,7 @@ import numpy as np
 from deepforecast.data import frames
 from deepforecast.data.forecast_names import CUTOFF
 from deepforecast.data.frames import Frame
-from deepforecast.errors import shown
+from deepforecast.errors import format_value
 from deepforecast.evaluation.forecast_columns import find_models
 from deepforecast.evaluation.report_figures import figure
 from deepforecast.evaluation.verdict import name, number
@@ -29,7 +29,7 @@ def forecasts(board: Leaderboard) -> str:
     said = f'<p class="quiet">All windows of {escape(name(best))}; a dashed line stands at each cutoff.</p>'
     plots = []
     for place, (what, key, value) in enumerate(_sampled(board)):
-        told = f"{what}{escape(shown(metric, 60))} {number(value)}" if np.isfinite(value) else what
+        told = f"{what}{escape(format_value(metric, 60))} {number(value)}" if np.isfinite(value) else what
         plots.append(f"<h3>{told}</h3>" + figure(f"forecast-{place}", _drawn(board, best, key)))
     return said + "".join(plots)
 
@@ -55,7 +55,7 @@ def _drawn(board: Leaderboard, model: str, key: Any) -> Any:
     names = board.settings["columns"]
     columns = {role: names[role] for role in ("id", "time", "target")}
     windows = _rows_of(board.forecasts, names["id"], key)
-    opened = frames.opened(windows)
+    opened = frames.to_narwhals(windows)
     own = next(one for one in find_models(opened, {*names.values(), CUTOFF}, quiet=True) if one.name == model)
     kept = [one for one in (names["id"], names["time"], CUTOFF, names["target"]) if one is not None]
     held = opened.select([*kept, *own.all]).to_native()
@@ -70,7 +70,7 @@ def _rows_of(frame: Frame, label: str | None, key: Any) -> Frame:
     """The rows of one series."""
     import narwhals.stable.v2 as nw
 
-    opened = frames.opened(frame)
+    opened = frames.to_narwhals(frame)
     if label is None:
         return opened.to_native()
     ids = opened[label]

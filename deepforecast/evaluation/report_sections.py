@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from deepforecast.errors import shown, some
+from deepforecast.errors import format_list, format_value
 from deepforecast.evaluation import page, report_figures, report_forecasts, report_tables
 from deepforecast.evaluation.page import Section, definitions
 from deepforecast.evaluation.verdict import left_out, name
@@ -29,12 +29,12 @@ def sections(board: Leaderboard) -> list[Section]:
 
 def _failures(board: Leaderboard) -> str:
     """Models that failed with their errors, then what did not count."""
-    rows = [(name(row.model), shown(row.error, LONGEST)) for row in board.table.itertuples() if row.error]
+    rows = [(name(row.model), format_value(row.error, LONGEST)) for row in board.table.itertuples() if row.error]
     listed = f"<p>These models failed; the others went on without them.</p>{definitions(rows)}"
     failed = listed if rows else "<p>No model failed.</p>"
     told = left_out(board)
     if board.settings.get("undeclared"):
-        told.append(f"Columns without a role were not used: {some(board.settings['undeclared'], most=20)}.")
+        told.append(f"Columns without a role were not used: {format_list(board.settings['undeclared'], max_shown=20)}.")
     besides = "".join(f"<li>{escape(one)}</li>" for one in told)
     none = "<p>Nothing was left out: every point forecast counts in every score.</p>"
     return failed + (f"<ul>{besides}</ul>" if told else none)
@@ -54,15 +54,15 @@ def _settings(board: Leaderboard) -> str:
 
 
 def _rows(held: Mapping[str, Any]) -> list[tuple[str, str]]:
-    return [(shown(key, 80), told_setting(value)) for key, value in held.items()]
+    return [(format_value(key, 80), told_setting(value)) for key, value in held.items()]
 
 
 def told_setting(value: Any) -> str:
     """A setting as text."""
     if isinstance(value, Mapping):
-        return ", ".join(f"{shown(key, 80)}: {told_setting(one)}" for key, one in value.items()) or "none"
+        return ", ".join(f"{format_value(key, 80)}: {told_setting(one)}" for key, one in value.items()) or "none"
     if isinstance(value, list | tuple):
         return ", ".join(told_setting(one) for one in value) or "none"
     if isinstance(value, float):
         return f"{value:.4g}"
-    return "not set" if value is None else shown(str(value), LONGEST) or "none"
+    return "not set" if value is None else format_value(str(value), LONGEST) or "none"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from deepforecast.data.frames import Floats
-from deepforecast.errors import shown
+from deepforecast.errors import format_value
 from deepforecast.evaluation import html_table
 from deepforecast.evaluation.criteria import ENDS
 from deepforecast.evaluation.html_table import MOST_PAIRED, cell, first_of, head, named, smallest, spanning, words
@@ -76,7 +76,7 @@ def pairs(board: Leaderboard) -> str:
     heads = ['<th scope="col"></th>', *(named("col", name(one)) for one in models)]
     rows = [f"<tr>{named('row', name(one))}{''.join(_pair(held.get((one, other))) for other in models)}</tr>" for one in models]
     note = (
-        f"<p>How often the model in the row beats the one in the column by {escape(shown(board.metrics[0], 60))}, as a share "
+        f"<p>How often the model in the row beats the one in the column by {escape(format_value(board.metrics[0], 60))}, as a share "
         "of the series both have a score for. Coloured: more than chance (Wilcoxon's signed-rank test with Holm's correction "
         f"for the number of pairs, p below {SURE:g}).{first_of(len(every))}</p>"
     )
@@ -110,13 +110,13 @@ def _score(board: Leaderboard, column: str) -> tuple[str, list[str]]:
     criterion = board.criteria[column]
     text = percent if criterion.metric.better == "level" else number
     distance = criterion.distance(board.table[column].to_numpy())
-    label = head(shown(column, 40), f"{criterion.metric.rewards} ({direction(criterion)})")
+    label = head(format_value(column, 40), f"{criterion.metric.rewards} ({direction(criterion)})")
     return label, _cells(board, column, text, distance)
 
 
 def _distance(board: Leaderboard, criterion: Criterion) -> tuple[str, list[str]]:
     """The mean distance of the series from where a score is best, where that ranks the models."""
-    label = head(f"{shown(criterion.column, 40)}, {direction(criterion)}", "Mean over series; it ranks the models.")
+    label = head(f"{format_value(criterion.column, 40)}, {direction(criterion)}", "Mean over series; it ranks the models.")
     distance = board.table[criterion.judged_by].to_numpy()
     return label, _cells(board, criterion.judged_by, number, distance)
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from deepforecast.data.forecast_names import number_text
-from deepforecast.errors import ParameterError, some
+from deepforecast.data.forecast_names import format_number
+from deepforecast.errors import ParameterError, format_list
 from deepforecast.evaluation.definition import Metric
 from deepforecast.evaluation.material import BANDS, Material
 from deepforecast.evaluation.metrics import METRICS, get
@@ -26,7 +26,7 @@ class Request:
     @property
     def column(self) -> str:
         """Its name."""
-        return self.metric.name if self.level is None else f"{self.metric.name}-{number_text(self.level)}"
+        return self.metric.name if self.level is None else f"{self.metric.name}-{format_number(self.level)}"
 
 
 def requests(metrics: Any, material: Material) -> list[Request]:
@@ -70,9 +70,9 @@ def _expanded(one: Any, material: Material) -> list[Request]:
         return [Request(metric)]
     levels = material.levels if level is None else [level]
     if level is not None and material.levels and level not in material.levels:
-        there = some([number_text(known) for known in material.levels], most=10)
+        there = format_list([format_number(known) for known in material.levels], max_shown=10)
         raise ParameterError(
-            f"{one} needs intervals of level {number_text(level)}; the forecasts have {there}. Forecast with that level."
+            f"{one} needs intervals of level {format_number(level)}; the forecasts have {there}. Forecast with that level."
         )
     if not levels:
         material.check(metric, None)

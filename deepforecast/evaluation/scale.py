@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from deepforecast.errors import DataError, ParameterError, shown
+from deepforecast.errors import DataError, ParameterError, format_value
 from deepforecast.evaluation.inputs import numbers
 
 Array = NDArray[np.float64]
@@ -37,7 +37,7 @@ def seasonal_scale(
     values, starts, stops = _series(numbers("train", train), indptr, ends)
     seasons = np.broadcast_to(np.asarray(season_length), starts.shape)
     if seasons.dtype.kind not in "iu" or (seasons < 1).any():
-        raise ParameterError(f"season_length has to be an integer of at least 1, got {shown(season_length)}.")
+        raise ParameterError(f"season_length has to be an integer of at least 1, got {format_value(season_length)}.")
     scale = np.full(len(starts), np.nan)
     for season in np.unique(seasons).tolist():
         chosen = (seasons == season) & (stops - starts > season)

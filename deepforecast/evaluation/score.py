@@ -14,9 +14,9 @@ import numpy as np
 
 from deepforecast.data import frames
 from deepforecast.data.columns import Columns, resolve
-from deepforecast.data.forecast_names import STEP, covariates_said, keys_said
+from deepforecast.data.forecast_names import STEP, declared_covariates, key_roles
 from deepforecast.data.frames import Floats, Frame
-from deepforecast.errors import DataError, ParameterError, some
+from deepforecast.errors import DataError, ParameterError, format_list
 from deepforecast.evaluation.actuals import read_actuals
 from deepforecast.evaluation.forecast_columns import chosen, find_models, model_named
 from deepforecast.evaluation.forecast_rows import read_rows
@@ -88,7 +88,7 @@ def score(
     table = opened(forecasts, "frame of forecasts")
     if models is None and is_decomposition(table.columns):
         raise DataError(
-            f"A frame of forecasts must have a numeric column for each model, got a decomposition with {some(table.columns)}. "
+            f"A frame of forecasts must have a numeric column for each model, got a decomposition with {format_list(table.columns)}. "
             "Pass what `cross_validate` or `predict` returns, or name the models in `models`."
         )
     names, covariates = _names(columns, table.columns, actual)
@@ -141,8 +141,8 @@ def _joined(table: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:
 
 def _names(columns: Any, there: Sequence[str], actual: Frame | None) -> tuple[Columns, tuple[str, ...]]:
     """The key and target columns, and the covariates said: neither is a model."""
-    said = {} if columns is None else keys_said(columns)
+    said = {} if columns is None else key_roles(columns)
     if isinstance(said, dict) and "target" not in said:
-        around = there if actual is None else frames.opened(actual, "actual frame").columns
+        around = there if actual is None else frames.to_narwhals(actual, "actual frame").columns
         said["target"] = next((name for name in ("y", "target") if name in around), "y")
-    return resolve(said, there, target=False, what="frame of forecasts"), covariates_said(columns)
+    return resolve(said, there, target=False, what="frame of forecasts"), declared_covariates(columns)

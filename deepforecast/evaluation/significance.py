@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from deepforecast.core.threads import limited
-from deepforecast.errors import ParameterError, shown
+from deepforecast.core.threads import limit_threads
+from deepforecast.errors import ParameterError, format_value
 from deepforecast.evaluation.inputs import numbers
 
 Array = NDArray[np.float64]
@@ -63,9 +63,9 @@ def mean_interval(
     """
     errors = _table(values)
     if not 0 < level < 100:
-        raise ParameterError(f"level is a number in (0, 100), for example 95; got {shown(level)}.")
+        raise ParameterError(f"level is a number in (0, 100), for example 95; got {format_value(level)}.")
     if n_resamples < 1:
-        raise ParameterError(f"n_resamples is at least 1; got {shown(n_resamples)}.")
+        raise ParameterError(f"n_resamples is at least 1; got {format_value(n_resamples)}.")
     share = _weights(weights, errors)
     total = share.sum(axis=1)
     mean = np.divide((share * np.nan_to_num(errors)).sum(axis=1), total, out=np.full(len(errors), np.nan), where=total > 0)
@@ -184,7 +184,7 @@ def _resampled(away: Array, share: Array, n_resamples: int, seed: int) -> Array:
     step = max(1, BLOCK // len(units))
     for start in range(0, n_resamples, step):
         drawn = random.multinomial(len(units), np.full(len(units), 1 / len(units)), size=min(step, n_resamples - start))
-        with limited(1):  # BLAS shares a product among its threads, and the last bit with them
+        with limit_threads(1):  # BLAS shares a product among its threads, and the last bit with them
             sums[start : start + step] = drawn @ units
     above, below = np.split(sums, 2, axis=1)
     return np.asarray(np.divide(above, below, out=np.full(above.shape, np.nan), where=below > 0))

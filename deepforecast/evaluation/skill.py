@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from deepforecast.errors import ParameterError, shown
+from deepforecast.errors import ParameterError, format_value
 from deepforecast.evaluation.inputs import numbers
 
 Array = NDArray[np.float64]
@@ -110,7 +110,7 @@ def _checked(values: ArrayLike, reference: int, n_resamples: int) -> Array:
     if (errors < 0).any() or np.isinf(errors).any():
         raise ParameterError("values are errors: finite and not negative, or missing (NaN) where a model has none.")
     if not 0 <= reference < len(errors):
-        raise ParameterError(f"reference is the place of a model, 0 to {len(errors) - 1}; got {shown(reference)}.")
+        raise ParameterError(f"reference is the place of a model, 0 to {len(errors) - 1}; got {format_value(reference)}.")
     if n_resamples < 1:
-        raise ParameterError(f"n_resamples is at least 1; got {shown(n_resamples)}.")
+        raise ParameterError(f"n_resamples is at least 1; got {format_value(n_resamples)}.")
     return errors

@@ -12,7 +12,7 @@ from deepforecast.data.calendar import Calendar
 from deepforecast.data.forecast_names import STEP
 from deepforecast.data.frames import Ints
 from deepforecast.data.frequency import parse
-from deepforecast.data.inference import infer
+from deepforecast.data.frequency_inference import infer
 from deepforecast.errors import DataError
 from deepforecast.evaluation.clock import positions
 from deepforecast.evaluation.forecast_rows import ForecastRows
@@ -63,4 +63,4 @@ def _calendar(rows: ForecastRows, freq: Any) -> Calendar:
             f"Steps are counted by freq, which could not be inferred from column {rows.names.time}. Give it, e.g. freq='D', or "
             "give train=."
         )
-    return calendars.make(frequency, rows.time, int(raw[0]))
+    return calendars.make_calendar(frequency, rows.time, int(raw[0]))

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from deepforecast.data.covariates import match
+from deepforecast.data.covariates import match_ids
 from deepforecast.data.frames import Floats, Frame, Ints
 from deepforecast.data.frequency import season_length as usual_season
+from deepforecast.data.integers import validate_integer
 from deepforecast.data.panel import Panel
-from deepforecast.data.whole import whole_number
-from deepforecast.errors import DataError, some
+from deepforecast.errors import DataError, format_list
 from deepforecast.evaluation.clock import positions
 from deepforecast.evaluation.forecast_rows import ForecastRows
 
@@ -52,10 +52,10 @@ def read_training(train: Frame, rows: ForecastRows, freq: Any, season_length: An
     """The training frame, with every series of the forecasts."""
     names = rows.names
     panel = Panel.from_frame(train, columns={"id": names.id, "time": names.time, "target": names.target}, freq=freq)
-    place = np.zeros(1, np.int64) if rows.ids is None else match(rows.ids, panel.series.ids, "train frame", str(names.id))
+    place = np.zeros(1, np.int64) if rows.ids is None else match_ids(rows.ids, panel.series.ids, "train frame", str(names.id))
     absent = np.flatnonzero(place < 0)
     if len(absent):
-        labels = some([rows.ids[int(one)] for one in absent[:5]], len(absent))
+        labels = format_list([rows.ids[int(one)] for one in absent[:5]], len(absent))
         raise DataError(f"The train frame has rows of every series forecast; {labels} has none. Add them, or score the others.")
     return Training(rows, panel, place[rows.series], checked_season(season_length))
 
@@ -64,7 +64,7 @@ def checked_season(season_length: Any) -> int | None:
     """A whole number of steps, at least 1, or None for the usual one."""
     if season_length is None or season_length == "auto":
         return None
-    return whole_number(season_length, "season_length")
+    return validate_integer(season_length, "season_length")
 
 
 def scale_until(values: Floats, indptr: Ints, series: Ints, ends: Ints, season: int, squared: bool) -> Floats:

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from deepforecast.core.forecast import band_columns
+from deepforecast.core.forecast import interval_columns
 from deepforecast.data.forecast_names import CUTOFF
 from deepforecast.data.frames import Floats
-from deepforecast.errors import many, shown, some
+from deepforecast.errors import format_list, format_value, pluralize
 from deepforecast.evaluation.criteria import LEFT_OUT
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def verdict(board: Leaderboard) -> str:
     table, deciding = board.table, board.criteria[board.metrics[0]]
     row, judged = table.iloc[0], deciding.judged_by
     good = table[table["error"] == ""]
-    said = f"{name(row['model'])} is best by {shown(deciding.column, 40)}: {number(row[judged])}"
+    said = f"{name(row['model'])} is best by {format_value(deciding.column, 40)}: {number(row[judged])}"
     if deciding.best is not None:
         said += f" away from {deciding.best:g} in the mean over series"
     if np.isfinite(row[f"{judged}-low"]):
@@ -81,16 +81,16 @@ def headline(board: Leaderboard) -> str:
     '2 models, 1 series, horizon 12, 3 windows; ranked by MASE'
     """
     settings, first = board.settings, board.criteria[board.metrics[0]]
-    counts = f"{many(len(board.table), 'model')}, {settings['series']:,} series"
-    windows = f"horizon {settings['horizon']}, {many(settings['n_windows'], 'window')}"
-    metric = ACRONYMS.get(first.column, shown(first.column, 40))
+    counts = f"{pluralize(len(board.table), 'model')}, {settings['series']:,} series"
+    windows = f"horizon {settings['horizon']}, {pluralize(settings['n_windows'], 'window')}"
+    metric = ACRONYMS.get(first.column, format_value(first.column, 40))
     distance = "" if first.best is None else f" (mean distance from {first.best:g})"
     return f"{counts}, {windows}; ranked by {metric}{distance}"
 
 
 def notes(board: Leaderboard) -> list[str]:
     """What failed, which intervals are too narrow, and what did not count."""
-    told = [f"{name(row.model)} failed: {shown(row.error, 300)}" for row in board.table.itertuples() if row.error]
+    told = [f"{name(row.model)} failed: {format_value(row.error, 300)}" for row in board.table.itertuples() if row.error]
     return told + undercoverage(board) + left_out(board)
 
 
@@ -115,12 +115,12 @@ def undercoverage(board: Leaderboard) -> list[str]:
             if row[column] + ONE_SIDED * np.sqrt(variance / len(means)) < criterion.best:
                 group = groups.setdefault((values, row["model"] in board.settings["conformal"]), [])
                 group.append(f"{name(row['model'])} ({percent(row[column])})")
-        of = f"{board.settings['series']:,} series in {many(board.settings['n_windows'], 'window')}"
+        of = f"{board.settings['series']:,} series in {pluralize(board.settings['n_windows'], 'window')}"
         for (values, conformal), models in groups.items():
             advice = "more calibration windows" if conformal else "intervals='conformal'"
             sentences.append(
                 f"{percent(criterion.best)} prediction intervals cover less than {percent(least)} of {values:,} actual values "
-                f"of {of}: {some(models)}. Do not rely on them; try {advice} or longer histories."
+                f"of {of}: {format_list(models)}. Do not rely on them; try {advice} or longer histories."
             )
     return sentences
 
@@ -129,8 +129,8 @@ def _coverage_by_window(board: Leaderboard, model: str, level: float) -> tuple[F
     """The share covered of each series in each window, and the number of actual values."""
     from deepforecast.data import frames
 
-    table, names = frames.opened(board.forecasts), board.settings["columns"]
-    ((_, low, high),) = band_columns(model, [level])
+    table, names = frames.to_narwhals(board.forecasts), board.settings["columns"]
+    ((_, low, high),) = interval_columns(model, [level])
     y, lower, upper = (table[column].to_numpy() for column in (names["target"], low, high))
     there = np.flatnonzero(~np.isnan(y))
     starts = np.zeros(len(there), dtype=bool)  # of the windows: rows are in the order of series, cutoff, step
@@ -147,10 +147,10 @@ def left_out(board: Leaderboard) -> list[str]:
     """Points without an actual value, and where a metric is undefined; covariates not used."""
     from deepforecast.data import frames
 
-    points = len(frames.opened(board.forecasts))
+    points = len(frames.to_narwhals(board.forecasts))
     told = []
     columns = {LEFT_OUT: "without an actual value"}
-    columns |= {f"{one}-{LEFT_OUT}": f"where {shown(one, 40)} is undefined" for one in board.criteria}
+    columns |= {f"{one}-{LEFT_OUT}": f"where {format_value(one, 40)} is undefined" for one in board.criteria}
     per_model = board.by_series.groupby("model", sort=False)
     for column, why in columns.items():
         if column in board.by_series and (count := int(per_model[column].sum().max())):
@@ -158,7 +158,7 @@ def left_out(board: Leaderboard) -> list[str]:
     if board.settings["not_judged"]:
         told.append(f"No window judges these series: {board.settings['not_judged']}.")
     return told + [
-        f"{name(row.model)} ran without covariates it cannot use: {shown(row.unused, 200)}."
+        f"{name(row.model)} ran without covariates it cannot use: {format_value(row.unused, 200)}."
         for row in board.table.itertuples()
         if row.unused
     ]
@@ -166,7 +166,7 @@ def left_out(board: Leaderboard) -> list[str]:
 
 def name(model: object, longest: int = 60) -> str:
     """A model's name as it may be printed: escaped and cut."""
-    return shown(str(model), longest)
+    return format_value(str(model), longest)
 
 
 def number(value: Any, digits: int = 4) -> str:

@@ -13,15 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from deepforecast.core.forecast import columns_of
+from deepforecast.core.backtest import rolling_folds
+from deepforecast.core.forecast import output_columns
 from deepforecast.core.forecaster import Forecaster
-from deepforecast.core.preparing import usable
-from deepforecast.core.progress import silent
-from deepforecast.core.rolling import roll
-from deepforecast.data.cutoffs import Plan
+from deepforecast.core.preprocessing import drop_unusable
+from deepforecast.core.progress import hide_progress
 from deepforecast.data.frequency import seasons
 from deepforecast.data.panel import Panel
-from deepforecast.errors import quietly
+from deepforecast.data.splits import BacktestPlan
+from deepforecast.errors import suppress_warnings
 
 LOG = logging.getLogger(__name__)
 HORIZON = 2  # steps: a strategy for the first step may differ from that for later ones
@@ -38,7 +38,7 @@ def warm_up(model: Forecaster, panel: Panel, levels: Sequence[float]) -> None:
         if key in _warm:
             continue
         _warm.add(key)
-        with quietly(), silent(), warnings.catch_warnings():
+        with suppress_warnings(), hide_progress(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:
                 _run(cheap, panel, levels)
@@ -50,7 +50,7 @@ def _cheap_models(model: Forecaster) -> Iterator[Forecaster]:
     """The model, or the models that a wrapper holds, with the parameters that cost least."""
     params = getattr(model, "warm_up_params", None)
     if params is not None:
-        horizon = min(model.own_horizon or HORIZON, HORIZON)
+        horizon = min(model.default_horizon or HORIZON, HORIZON)
         yield model.clone(**{"horizon": horizon, "alias": None, "intervals": None, **params})
     for value in model.get_params(deep=False).values():
         for nested in value if isinstance(value, list | tuple) else [value]:
@@ -70,11 +70,11 @@ def _key(model: Forecaster, panel: Panel, levels: Sequence[float]) -> tuple[Any,
 
 
 def _run(model: Forecaster, panel: Panel, levels: Sequence[float]) -> None:
-    own, _ = usable(panel, model.capabilities)
+    own, _ = drop_unusable(panel, model.capabilities)
     levels = levels if model.capabilities.distribution is not None else ()
     own = _made_up(own, model)
-    for fold in roll(model, own, Plan(int(model.horizon or HORIZON), WINDOWS, 1), every=0):
-        columns_of(fold.forecast, model.name, model.point_kind, levels, [])
+    for fold in rolling_folds(model, own, BacktestPlan(int(model.horizon or HORIZON), WINDOWS, 1), refit_interval=0):
+        output_columns(fold.forecast, model.name, model.point_kind, levels, [])
 
 
 def _made_up(panel: Panel, model: Forecaster) -> Panel:
@@ -82,7 +82,7 @@ def _made_up(panel: Panel, model: Forecaster) -> Panel:
     lowest = np.fmin.reduceat(panel.y, panel.indptr[:-1])
     panel = panel.take(np.unique([int(np.argmin(panel.observed - panel.lengths)), int(np.nanargmin(lowest))]))
     season = max(seasons(panel.calendar.frequency), default=1)
-    needed = model._needs_to_fit(panel) + WINDOWS + HORIZON
+    needed = model._min_observations_to_fit(panel) + WINDOWS + HORIZON
     incomplete = panel.observed < panel.lengths
     panel = panel.tail(max(needed, min(needed + 3 * season, MOST_ROWS)))
     step = np.arange(len(panel.y))

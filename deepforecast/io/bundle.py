@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
-from deepforecast.errors import ModelFileError, ParameterTypeError, SaveError, shown
+from deepforecast.errors import ModelFileError, ParameterTypeError, SaveError, format_value
 from deepforecast.io import strict_json, tensors
 from deepforecast.io.atomic import replace_file
 
@@ -33,13 +33,13 @@ if TYPE_CHECKING:
 
 FORMAT_VERSION = 1
 MAGIC = b"\x89DFC\r\n\x1a\n"  # not text, and altered by any transfer that takes it for text
-LONGEST_MANIFEST = 1_000_000
+MAX_MANIFEST = 1_000_000
 
 _START = struct.Struct("<8sI")
 _DIGEST_SIZE = 32
 _LENGTH = struct.Struct("<Q")
 _CHUNK = 1 << 20
-_LONGEST_PATH = 1_000
+_MAX_PATH = 1_000
 
 
 def write(path: str | os.PathLike[str], manifest: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
@@ -56,7 +56,7 @@ def write(path: str | os.PathLike[str], manifest: Mapping[str, Any], arrays: Map
     """
     path = _as_path(path, SaveError)
     try:
-        text, block = _encoded(manifest, arrays)
+        text, block = _encode(manifest, arrays)
         start = _START.pack(MAGIC, FORMAT_VERSION)
         length = _LENGTH.pack(len(text))
         digest = sha256(start + length + text)
@@ -76,10 +76,10 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, np.nda
     try:
         # Looked at before opening, as opening a device can have an effect, and after, as the path may have changed meanwhile.
         _regular_size(os.stat(path))
-        with open(path, "rb", opener=_open_at_once) as file:
-            return _contents(file, _regular_size(os.fstat(file.fileno())))
+        with open(path, "rb", opener=_open_nonblocking) as file:
+            return _read_contents(file, _regular_size(os.fstat(file.fileno())))
     except (OSError, ValueError) as error:
-        name = shown(path, _LONGEST_PATH)
+        name = format_value(path, _MAX_PATH)
         raise ModelFileError(f"a model file has to be whole and unaltered; {name} is not usable: {_reason(error)}") from error
 
 
@@ -93,27 +93,27 @@ def _as_path(path: object, error_class: type[SaveError | ModelFileError]) -> str
     return name
 
 
-def _encoded(manifest: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> tuple[bytes, bytes]:
+def _encode(manifest: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> tuple[bytes, bytes]:
     try:
-        text = strict_json.encode(dict(manifest), LONGEST_MANIFEST)
+        text = strict_json.encode(dict(manifest), MAX_MANIFEST)
     except ValueError as error:
         raise ValueError(f"the manifest does not fit: {error}") from error
     return text, tensors.encode(arrays)
 
 
 def _save_error(path: str, error: OSError | ValueError) -> SaveError:
-    way_out = "; make room or save to another path" if isinstance(error, OSError) else ""
-    name = shown(path, _LONGEST_PATH)
-    result = SaveError(f"the model could not be saved at {name}: {_reason(error)}; what stood there is unchanged{way_out}")
-    result.errno = getattr(error, "errno", None)
-    return result
+    suggestion = "; make room or save to another path" if isinstance(error, OSError) else ""
+    name = format_value(path, _MAX_PATH)
+    save_error = SaveError(f"the model could not be saved at {name}: {_reason(error)}; what stood there is unchanged{suggestion}")
+    save_error.errno = getattr(error, "errno", None)
+    return save_error
 
 
 def _reason(error: OSError | ValueError) -> str:
     return (error.strerror if isinstance(error, OSError) else None) or str(error)
 
 
-def _open_at_once(path: str, flags: int) -> int:
+def _open_nonblocking(path: str, flags: int) -> int:
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))  # or a FIFO would block until somebody writes to it
 
 
@@ -123,24 +123,24 @@ def _regular_size(status: os.stat_result) -> int:
     return status.st_size
 
 
-def _contents(file: BinaryIO, size: int) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+def _read_contents(file: BinaryIO, size: int) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     start = file.read(_START.size)
     _check_start(start)
-    stated = file.read(_DIGEST_SIZE)
+    stored_digest = file.read(_DIGEST_SIZE)
     digest = sha256(start)
-    left = size - _START.size - _DIGEST_SIZE
-    text = _counted(file, left, LONGEST_MANIFEST, digest)
-    left -= _LENGTH.size + len(text)
-    header = _counted(file, left, tensors.LONGEST_HEADER, digest)
-    left -= _LENGTH.size + len(header)
+    remaining = size - _START.size - _DIGEST_SIZE
+    text = _read_block(file, remaining, MAX_MANIFEST, digest)
+    remaining -= _LENGTH.size + len(text)
+    header = _read_block(file, remaining, tensors.MAX_HEADER, digest)
+    remaining -= _LENGTH.size + len(header)
     manifest = strict_json.decode(text)
     if not isinstance(manifest, dict):
         raise ValueError("its manifest is not a JSON object")
-    entries = tensors.layout(header, left)
+    entries = tensors.read_layout(header, remaining)
     # Twice: first without taking memory, then over the very bytes that are returned, should the file change in between.
-    _skim(file, digest.copy(), stated)
-    arrays = {entry.name: _array(file, entry, digest) for entry in entries}
-    _check_digest(digest, stated)
+    _verify_digest(file, digest.copy(), stored_digest)
+    arrays = {entry.name: _read_array(file, entry, digest) for entry in entries}
+    _check_digest(digest, stored_digest)
     return manifest, arrays
 
 
@@ -159,40 +159,40 @@ def _check_start(start: bytes) -> None:
         raise ValueError(f"there is no format {version}; save the model or copy the file again")
 
 
-def _counted(file: BinaryIO, left: int, longest: int, digest: _Hash) -> bytes:
+def _read_block(file: BinaryIO, remaining: int, max_length: int, digest: _Hash) -> bytes:
     """The next part of `file` that is preceded by its length."""
-    if left < _LENGTH.size:
+    if remaining < _LENGTH.size:
         raise ValueError("it is cut short; save the model or copy the file again")
     field = file.read(_LENGTH.size)
     (length,) = _LENGTH.unpack(field)
-    if length > left - _LENGTH.size:
-        raise ValueError(f"it is cut short: it declares a part of {length:,} bytes where {left - _LENGTH.size:,} are left")
-    if length > longest:
-        raise ValueError(f"it declares a part of {length:,} bytes, at most {longest:,} are allowed")
-    data = file.read(length)
-    digest.update(field + data)
-    return data
+    if length > remaining - _LENGTH.size:
+        raise ValueError(f"it is cut short: it declares a part of {length:,} bytes where {remaining - _LENGTH.size:,} are left")
+    if length > max_length:
+        raise ValueError(f"it declares a part of {length:,} bytes, at most {max_length:,} are allowed")
+    block = file.read(length)
+    digest.update(field + block)
+    return block
 
 
-def _skim(file: BinaryIO, digest: _Hash, stated: bytes) -> None:
+def _verify_digest(file: BinaryIO, digest: _Hash, stored_digest: bytes) -> None:
     position = file.tell()
     while chunk := file.read(_CHUNK):
         digest.update(chunk)
-    _check_digest(digest, stated)
+    _check_digest(digest, stored_digest)
     file.seek(position)
 
 
-def _array(file: BinaryIO, entry: tensors.Entry, digest: _Hash) -> np.ndarray:
+def _read_array(file: BinaryIO, entry: tensors.Entry, digest: _Hash) -> np.ndarray:
     array = np.empty(entry.shape, entry.dtype)
     raw = array.reshape(-1).view(np.uint8)
     if file.readinto(raw.data) != raw.size:  # type: ignore[attr-defined]
         raise ValueError("it became shorter while it was read")
     digest.update(raw.data)
     if entry.dtype == np.bool_ and raw.max(initial=0) > 1:
-        raise ValueError(f"the array {shown(entry.name)} is declared bool and holds other bytes than 0 and 1")
+        raise ValueError(f"the array {format_value(entry.name)} is declared bool and holds other bytes than 0 and 1")
     return array.astype(entry.dtype.newbyteorder("="), copy=False)
 
 
-def _check_digest(digest: _Hash, stated: bytes) -> None:
-    if digest.digest() != stated:
+def _check_digest(digest: _Hash, stored_digest: bytes) -> None:
+    if digest.digest() != stored_digest:
         raise ValueError("its checksum does not match: it was altered or damaged; save the model or copy the file again")

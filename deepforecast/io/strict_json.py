@@ -12,77 +12,77 @@ from typing import Any
 
 import numpy as np
 
-from deepforecast.errors import shown
+from deepforecast.errors import format_value
 
-DEEPEST = 100
-LONGEST_INTEGER = 100
+MAX_DEPTH = 100
+MAX_DIGITS = 100
 
 # An unclosed string swallows the rest, so the pattern never starts twice at one place: linear time on any input.
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
-_STEPS = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")  # as int8: 1 down, -1 up
-_NO_STEPS = bytes(set(range(256)) - set(b"[{]}"))
+_DEPTH_CHANGES = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")  # as int8: 1 down, -1 up
+_OTHER_BYTES = bytes(set(range(256)) - set(b"[{]}"))
 
 
-def encode(value: object, longest: int) -> bytes:
-    """`value` as canonical JSON of at most `longest` bytes: sorted keys, no spaces, ASCII.
+def encode(value: object, max_length: int) -> bytes:
+    """`value` as canonical JSON of at most `max_length` bytes: sorted keys, no spaces, ASCII.
 
-    >>> encode({"b": [1, None], "a": 0.5}, longest=100)
+    >>> encode({"b": [1, None], "a": 0.5}, max_length=100)
     b'{"a":0.5,"b":[1,null]}'
     """
     try:
-        data = json.dumps(value, sort_keys=True, allow_nan=False, separators=(",", ":")).encode("ascii")
+        encoded = json.dumps(value, sort_keys=True, allow_nan=False, separators=(",", ":")).encode("ascii")
     except (TypeError, ValueError, RecursionError) as error:
-        raise ValueError(f"it cannot be written as JSON ({shown(str(error))})") from error
-    if len(data) > longest:
-        raise ValueError(f"it takes {len(data):,} bytes as JSON, at most {longest:,} are allowed; put bulk into arrays")
-    if decode(data) != value:
+        raise ValueError(f"it cannot be written as JSON ({format_value(str(error))})") from error
+    if len(encoded) > max_length:
+        raise ValueError(f"it takes {len(encoded):,} bytes as JSON, at most {max_length:,} are allowed; put bulk into arrays")
+    if decode(encoded) != value:
         raise ValueError("it would come back changed from JSON; use text as keys, and lists instead of tuples")
-    return data
+    return encoded
 
 
-def decode(data: bytes) -> Any:
-    """What the JSON in `data` says, if it is UTF-8, nested at most `DEEPEST` deep, and free of double keys, NaN and infinity.
+def decode(encoded: bytes) -> Any:
+    """What the JSON in `encoded` says, if it is UTF-8, nested at most `MAX_DEPTH` deep, and free of double keys, NaN and infinity.
 
     >>> decode(b'{"a": [1, 2.5, "x"]}')
     {'a': [1, 2.5, 'x']}
     """
-    _refuse_deep(data)
+    _check_depth(encoded)
     return json.loads(
-        data.decode("utf-8"),
-        object_pairs_hook=_unique,
-        parse_float=_finite,
-        parse_int=_integer,
+        encoded.decode("utf-8"),
+        object_pairs_hook=_unique_keys,
+        parse_float=_parse_float,
+        parse_int=_parse_integer,
         parse_constant=_refuse_constant,
     )
 
 
-def _refuse_deep(data: bytes) -> None:
+def _check_depth(encoded: bytes) -> None:
     # Counted before parsing: the parser of the standard library recurses, and would end in RecursionError or worse.
-    steps = np.frombuffer(_STRING.sub(b"", data).translate(_STEPS, _NO_STEPS), dtype=np.int8)
+    steps = np.frombuffer(_STRING.sub(b"", encoded).translate(_DEPTH_CHANGES, _OTHER_BYTES), dtype=np.int8)
     depth = int(steps.cumsum(dtype=np.int64).max(initial=0))
-    if depth > DEEPEST:
-        raise ValueError(f"its JSON is nested {depth:,} deep, at most {DEEPEST} levels are allowed")
+    if depth > MAX_DEPTH:
+        raise ValueError(f"its JSON is nested {depth:,} deep, at most {MAX_DEPTH} levels are allowed")
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    result: dict[str, Any] = {}
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    mapping: dict[str, Any] = {}
     for key, value in pairs:
-        if key in result:
-            raise ValueError(f"the key {shown(key)} stands twice in one JSON object")
-        result[key] = value
-    return result
+        if key in mapping:
+            raise ValueError(f"the key {format_value(key)} stands twice in one JSON object")
+        mapping[key] = value
+    return mapping
 
 
-def _finite(text: str) -> float:
+def _parse_float(text: str) -> float:
     number = float(text)
     if not math.isfinite(number):
-        raise ValueError(f"the number {shown(text)} is too large for a float")
+        raise ValueError(f"the number {format_value(text)} is too large for a float")
     return number
 
 
-def _integer(text: str) -> int:
-    if len(text) > LONGEST_INTEGER:
-        raise ValueError(f"an integer has {len(text):,} digits, at most {LONGEST_INTEGER} are allowed")
+def _parse_integer(text: str) -> int:
+    if len(text) > MAX_DIGITS:
+        raise ValueError(f"an integer has {len(text):,} digits, at most {MAX_DIGITS} are allowed")
     return int(text)
 
 

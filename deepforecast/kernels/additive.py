@@ -5,10 +5,10 @@
 with r the residuals of the scaled values, s their deviation (a half normal prior of 0.5), `free` the coefficients with a normal
 prior of precision D, `changes` those with a Laplace prior. Losses are r^2 / 2 s^2, or those of Student's t.
 
-`straight` is for a model that is linear in all of them: the values enter through X'y and y'y alone, so series on the same rows
+`fit_linear` is for a model that is linear in all of them: the values enter through X'y and y'y alone, so series on the same rows
 share X'X. For a given s the free ones are eliminated (the first columns of a Cholesky factor) and what is left is a quadratic
 with a penalty (`lasso`); s follows in closed form, and the two take turns: from large to small, so what is found is the most
-regular of the maxima if there are several. `kernels.curved` is for the rest.
+regular of the maxima if there are several. `kernels.gauss_newton` is for the rest.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from deepforecast.kernels.compiling import announced, bare, lean
-from deepforecast.kernels.lasso import least
+from deepforecast.kernels.compilation import compile_notice, compiled_no_alloc, inner_no_alloc
+from deepforecast.kernels.lasso import minimize_lasso
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-ROUNDS = 6  # of exact residuals
-TURNS = 60  # of parameters and deviation
-CLOSE = 1e-10  # relative change of the variance at which the turns end
-LEAST = 1e-26  # a variance: residuals of scaled values are not known better
-FIRST = 1.0  # variance to start from, no less than what will be found
-VANISHED = 1e-15  # of its size what is left of a diagonal element that others explain
+MAX_RESIDUAL_PASSES = 6  # of exact residuals
+MAX_ITERATIONS = 60  # of parameters and deviation
+VARIANCE_TOLERANCE = 1e-10  # relative change of the variance at which the turns end
+MIN_VARIANCE = 1e-26  # a variance: residuals of scaled values are not known better
+START_VARIANCE = 1.0  # variance to start from, no less than what will be found
+PIVOT_TOLERANCE = 1e-15  # of its size what is left of a diagonal element that others explain
 
 
 class Prior(NamedTuple):
@@ -40,20 +40,20 @@ class Prior(NamedTuple):
     weight: float
 
 
-class Room(NamedTuple):
-    """Where a search works, for p parameters: `whole` (p, p + 1), `factor` and `gram` (p, p), `small` (8, p), `slope` and
-    `active` (p,), and `left` (rows,)."""
+class Workspace(NamedTuple):
+    """Where a search works, for p parameters: `system` (p, p + 1), `factor` and `gram` (p, p), `vectors` (8, p), `gradient` and
+    `active` (p,), and `residuals` (rows,)."""
 
-    whole: Floats
+    system: Floats
     factor: Floats
     gram: Floats
-    small: Floats
-    slope: Floats
+    vectors: Floats
+    gradient: Floats
     active: Ints
-    left: Floats
+    residuals: Floats
 
 
-class Found(NamedTuple):
+class Solution(NamedTuple):
     """What is found of each series: parameters, deviation, objective."""
 
     x: Floats
@@ -61,173 +61,173 @@ class Found(NamedTuple):
     objective: Floats
 
 
-def room(size: int, rows: int) -> Room:
+def new_workspace(size: int, rows: int) -> Workspace:
     """Room for a model of `size` parameters."""
-    whole, factor, gram = np.empty((size, size + 1)), np.empty((size, size)), np.zeros((size, size))
-    return Room(whole, factor, gram, np.zeros((8, size)), np.empty(size), np.zeros(size, dtype=np.int64), np.empty(rows))
+    system, factor, gram = np.empty((size, size + 1)), np.empty((size, size)), np.zeros((size, size))
+    return Workspace(system, factor, gram, np.zeros((8, size)), np.empty(size), np.zeros(size, dtype=np.int64), np.empty(rows))
 
 
-def straight(y: Floats, design: Floats, prior: Prior, constant: int) -> Found:
+def fit_linear(y: Floats, design: Floats, prior: Prior, constant: int) -> Solution:
     """The best for series `y` (series, rows) on one `design` (rows, columns). constant: its column of ones."""
     rows, size = design.shape
-    found = Found(np.zeros((len(y), size)), np.empty(len(y)), np.empty(len(y)))
+    solution = Solution(np.zeros((len(y), size)), np.empty(len(y)), np.empty(len(y)))
     design = np.ascontiguousarray(design)
-    with announced("the maximum of an additive model"):
-        _straight(np.ascontiguousarray(y), design, np.ascontiguousarray(design.T), prior, constant, found, room(size, rows))
-    return found
+    with compile_notice("the maximum of an additive model"):
+        _fit_linear(np.ascontiguousarray(y), design, np.ascontiguousarray(design.T), prior, constant, solution, new_workspace(size, rows))
+    return solution
 
 
-@lean
-def _straight(
-    y: Floats, design: Floats, across: Floats, prior: Prior, constant: int, found: Found, room: Room
+@compiled_no_alloc
+def _fit_linear(
+    y: Floats, design: Floats, design_columns: Floats, prior: Prior, constant: int, solution: Solution, workspace: Workspace
 ) -> None:
     rows = len(design)
     for row in range(rows):
-        room.left[row] = 1.0
-    add_products(design, room.left, room.gram)
-    for one in range(len(y)):
-        x, variance, expected = found.x[one], FIRST, -1.0
-        x[constant] = y[one].mean()
-        for turn in range(ROUNDS):
-            _residuals(y[one], across, x, room.left)
-            squares = _squares(room.left)
-            if turn and (abs(squares - expected) <= 1e-9 * squares or squares <= rows * LEAST):
+        workspace.residuals[row] = 1.0
+    add_products(design, workspace.residuals, workspace.gram)
+    for series in range(len(y)):
+        x, variance, predicted_squares = solution.x[series], START_VARIANCE, -1.0
+        x[constant] = y[series].mean()
+        for iteration in range(MAX_RESIDUAL_PASSES):
+            _set_residuals(y[series], design_columns, x, workspace.residuals)
+            squares = _sum_of_squares(workspace.residuals)
+            if iteration and (abs(squares - predicted_squares) <= 1e-9 * squares or squares <= rows * MIN_VARIANCE):
                 break
             for i in range(len(x)):
-                room.slope[i] = 0.0
-            add_slope(design, room.left, room.slope)
-            variance, expected = _turns(squares, rows, prior, variance, x, room)
-        _residuals(y[one], across, x, room.left)
-        squares = _squares(room.left)
-        variance = variance_of(squares, rows)
-        found.deviation[one] = math.sqrt(variance)
-        found.objective[one] = posterior(squares / (2.0 * variance), rows, variance, x, prior)
+                workspace.gradient[i] = 0.0
+            add_gradient(design, workspace.residuals, workspace.gradient)
+            variance, predicted_squares = _alternate(squares, rows, prior, variance, x, workspace)
+        _set_residuals(y[series], design_columns, x, workspace.residuals)
+        squares = _sum_of_squares(workspace.residuals)
+        variance = variance_mode(squares, rows)
+        solution.deviation[series] = math.sqrt(variance)
+        solution.objective[series] = negative_log_posterior(squares / (2.0 * variance), rows, variance, x, prior)
 
 
-@bare
-def _turns(squares: float, rows: int, prior: Prior, variance: float, x: Floats, room: Room) -> tuple[float, float]:
+@inner_no_alloc
+def _alternate(squares: float, rows: int, prior: Prior, variance: float, x: Floats, workspace: Workspace) -> tuple[float, float]:
     """Parameters and variance in turn, by the sums alone; the variance and the sum of squares at the end."""
-    start, step = room.small[6], room.small[7]
-    expected = squares
+    start, step = workspace.vectors[6], workspace.vectors[7]
+    predicted_squares = squares
     for i in range(len(x)):
         start[i] = x[i]
-    for _ in range(TURNS):
-        solve(variance, prior, start, x, room)
+    for _ in range(MAX_ITERATIONS):
+        solve(variance, prior, start, x, workspace)
         for i in range(len(x)):
             step[i] = x[i] - start[i]
-        expected = max(_expected(room.gram, room.slope, squares, step), 0.0)
-        before, variance = variance, variance_of(expected, rows)
-        if abs(variance - before) <= CLOSE * variance:
+        predicted_squares = max(_predicted_squares(workspace.gram, workspace.gradient, squares, step), 0.0)
+        previous, variance = variance, variance_mode(predicted_squares, rows)
+        if abs(variance - previous) <= VARIANCE_TOLERANCE * variance:
             break
-    return variance, expected
+    return variance, predicted_squares
 
 
-@bare
-def solve(variance: float, prior: Prior, start: Floats, x: Floats, room: Room) -> None:
-    """`x` becomes the best by a model whose residuals fall by `room.gram` and `room.slope` as parameters leave `start`."""
-    whole, size, free = room.whole, len(x), len(prior.precision)
+@inner_no_alloc
+def solve(variance: float, prior: Prior, start: Floats, x: Floats, workspace: Workspace) -> None:
+    """`x` becomes the best by a model whose residuals fall by `workspace.gram` and `workspace.slope` as parameters leave `start`."""
+    system, size, n_free = workspace.system, len(x), len(prior.precision)
     for i in range(size):
         for j in range(i, size):
-            whole[i, j] = room.gram[i, j]
-        whole[i, size] = room.slope[i]
-    for i in range(free):
-        whole[i, i] += variance * prior.precision[i]
-        whole[i, size] -= variance * prior.precision[i] * start[i]
-    _eliminate(whole, room.gram, free, size)
-    if free < size:
-        _changes(variance * prior.weight, start, x, free, room)
-    for i in range(free - 1, -1, -1):
-        if whole[i, i] == 0.0:
+            system[i, j] = workspace.gram[i, j]
+        system[i, size] = workspace.gradient[i]
+    for i in range(n_free):
+        system[i, i] += variance * prior.precision[i]
+        system[i, size] -= variance * prior.precision[i] * start[i]
+    _eliminate(system, workspace.gram, n_free, size)
+    if n_free < size:
+        _solve_changes(variance * prior.weight, start, x, n_free, workspace)
+    for i in range(n_free - 1, -1, -1):
+        if system[i, i] == 0.0:
             x[i] = start[i]
             continue
-        step = whole[i, size]
+        step = system[i, size]
         for j in range(i + 1, size):
-            step -= whole[i, j] * (x[j] - start[j])
-        x[i] = start[i] + step / whole[i, i]
+            step -= system[i, j] * (x[j] - start[j])
+        x[i] = start[i] + step / system[i, i]
 
 
-@bare
-def _eliminate(whole: Floats, gram: Floats, free: int, size: int) -> None:
-    """The first `free` rows become those of a Cholesky factor, the others what is left of them, the last column with them."""
-    for i in range(free):
-        if not whole[i, i] > VANISHED * gram[i, i]:
+@inner_no_alloc
+def _eliminate(system: Floats, gram: Floats, n_free: int, size: int) -> None:
+    """The first `n_free` rows become those of a Cholesky factor, the others what is left of them, the last column with them."""
+    for i in range(n_free):
+        if not system[i, i] > PIVOT_TOLERANCE * gram[i, i]:
             for j in range(i, size + 1):
-                whole[i, j] = 0.0
+                system[i, j] = 0.0
             continue
-        root = math.sqrt(whole[i, i])
+        root = math.sqrt(system[i, i])
         for j in range(i, size + 1):
-            whole[i, j] /= root
+            system[i, j] /= root
         for row in range(i + 1, size):
-            by = whole[i, row]
-            if by != 0.0:
+            multiplier = system[i, row]
+            if multiplier != 0.0:
                 for j in range(row, size + 1):
-                    whole[row, j] -= by * whole[i, j]
+                    system[row, j] -= multiplier * system[i, j]
 
 
-@bare
-def _changes(weight: float, start: Floats, x: Floats, free: int, room: Room) -> None:
+@inner_no_alloc
+def _solve_changes(weight: float, start: Floats, x: Floats, n_free: int, workspace: Workspace) -> None:
     """The changes of slope, once the others are eliminated."""
-    size, whole = len(x), room.whole
-    linear = room.small[3, : size - free]
-    for i in range(free, size):
-        for j in range(free, i):
-            whole[i, j] = whole[j, i]
-    for i in range(free, size):
-        linear[i - free] = whole[i, size]
-        for j in range(free, size):
-            linear[i - free] += whole[i, j] * start[j]
-    least(whole[free:, free:size], linear, weight, x[free:], room.factor, room.small[:3], room.active)
+    size, system = len(x), workspace.system
+    linear = workspace.vectors[3, : size - n_free]
+    for i in range(n_free, size):
+        for j in range(n_free, i):
+            system[i, j] = system[j, i]
+    for i in range(n_free, size):
+        linear[i - n_free] = system[i, size]
+        for j in range(n_free, size):
+            linear[i - n_free] += system[i, j] * start[j]
+    minimize_lasso(system[n_free:, n_free:size], linear, weight, x[n_free:], workspace.factor, workspace.vectors[:3], workspace.active)
 
 
-@bare
+@inner_no_alloc
 def add_products(design: Floats, weight: Floats, gram: Floats) -> None:
     """The upper half of the weighted X'X, added to what is there, four rows at a time: the same bits whatever stands beside."""
     rows, size = design.shape
     for row in range(0, rows - 3, 4):
-        one, two, three, four = design[row], design[row + 1], design[row + 2], design[row + 3]
+        first_row, second_row, third_row, fourth_row = design[row], design[row + 1], design[row + 2], design[row + 3]
         for i in range(size):
-            a, b = weight[row] * one[i], weight[row + 1] * two[i]
-            c, d = weight[row + 2] * three[i], weight[row + 3] * four[i]
-            if a != 0.0 or b != 0.0 or c != 0.0 or d != 0.0:
+            weighted_first, weighted_second = weight[row] * first_row[i], weight[row + 1] * second_row[i]
+            weighted_third, weighted_fourth = weight[row + 2] * third_row[i], weight[row + 3] * fourth_row[i]
+            if weighted_first != 0.0 or weighted_second != 0.0 or weighted_third != 0.0 or weighted_fourth != 0.0:
                 for j in range(i, size):
-                    gram[i, j] += a * one[j] + b * two[j] + (c * three[j] + d * four[j])
+                    gram[i, j] += weighted_first * first_row[j] + weighted_second * second_row[j] + (weighted_third * third_row[j] + weighted_fourth * fourth_row[j])
     for row in range(rows - rows % 4, rows):
         for i in range(size):
-            a = weight[row] * design[row, i]
+            weighted_first = weight[row] * design[row, i]
             for j in range(i, size):
-                gram[i, j] += a * design[row, j]
+                gram[i, j] += weighted_first * design[row, j]
 
 
-@bare
-def add_slope(design: Floats, left: Floats, slope: Floats) -> None:
+@inner_no_alloc
+def add_gradient(design: Floats, residuals: Floats, gradient: Floats) -> None:
     """X'r, added to what is there."""
-    for row in range(len(left)):
-        by = left[row]
-        for j in range(len(slope)):
-            slope[j] += by * design[row, j]
+    for row in range(len(residuals)):
+        multiplier = residuals[row]
+        for j in range(len(gradient)):
+            gradient[j] += multiplier * design[row, j]
 
 
-@bare
-def _residuals(y: Floats, across: Floats, x: Floats, left: Floats) -> None:
-    for row in range(len(left)):
-        left[row] = y[row]
+@inner_no_alloc
+def _set_residuals(y: Floats, design_columns: Floats, x: Floats, residuals: Floats) -> None:
+    for row in range(len(residuals)):
+        residuals[row] = y[row]
     for j in range(len(x)):
-        by = x[j]
-        if by != 0.0:
-            for row in range(len(left)):
-                left[row] -= by * across[j, row]
+        multiplier = x[j]
+        if multiplier != 0.0:
+            for row in range(len(residuals)):
+                residuals[row] -= multiplier * design_columns[j, row]
 
 
-@bare
-def _squares(left: Floats) -> float:
+@inner_no_alloc
+def _sum_of_squares(residuals: Floats) -> float:
     total = 0.0
-    for row in range(len(left)):
-        total += left[row] * left[row]
+    for row in range(len(residuals)):
+        total += residuals[row] * residuals[row]
     return total
 
 
-@bare
-def _expected(gram: Floats, slope: Floats, squares: float, step: Floats) -> float:
+@inner_no_alloc
+def _predicted_squares(gram: Floats, gradient: Floats, squares: float, step: Floats) -> float:
     """The sum of squares after a step, by the upper half of X'X."""
     total = squares
     for i in range(len(step)):
@@ -235,20 +235,20 @@ def _expected(gram: Floats, slope: Floats, squares: float, step: Floats) -> floa
             inner = 0.5 * gram[i, i] * step[i]
             for j in range(i + 1, len(step)):
                 inner += gram[i, j] * step[j]
-            total += 2.0 * step[i] * (inner - slope[i])
+            total += 2.0 * step[i] * (inner - gradient[i])
     return total
 
 
-@bare
-def variance_of(squares: float, rows: int) -> float:
+@inner_no_alloc
+def variance_mode(squares: float, rows: int) -> float:
     """The likeliest variance under its prior: where rows / s - squares / s^3 + 4 s is 0."""
-    return max(2.0 * squares / (rows + math.sqrt(rows * rows + 16.0 * squares)), LEAST)
+    return max(2.0 * squares / (rows + math.sqrt(rows * rows + 16.0 * squares)), MIN_VARIANCE)
 
 
-@bare
-def posterior(losses: float, rows: int, variance: float, x: Floats, prior: Prior) -> float:
+@inner_no_alloc
+def negative_log_posterior(losses: float, rows: int, variance: float, x: Floats, prior: Prior) -> float:
     """Minus its logarithm, without constants."""
-    total, free = losses + 0.5 * rows * math.log(variance) + 2.0 * variance, len(prior.precision)
+    total, n_free = losses + 0.5 * rows * math.log(variance) + 2.0 * variance, len(prior.precision)
     for i in range(len(x)):
-        total += 0.5 * prior.precision[i] * x[i] * x[i] if i < free else prior.weight * abs(x[i])
+        total += 0.5 * prior.precision[i] * x[i] * x[i] if i < n_free else prior.weight * abs(x[i])
     return total

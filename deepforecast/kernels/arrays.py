@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-def only_read(values: Any) -> NDArray[np.float64]:
+def as_read_only(values: Any) -> NDArray[np.float64]:
     """Numbers that a kernel does not write to, without a copy: a view that cannot be written to, whatever it came from.
 
     Kernels are compiled anew for arrays that can be written to; so histories, which often cannot, come like this always.
     """
-    found = np.require(values, np.float64, ["C"]).view()
-    found.flags.writeable = False
-    return found
+    view = np.require(values, np.float64, ["C"]).view()
+    view.flags.writeable = False
+    return view

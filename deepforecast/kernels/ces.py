@@ -15,8 +15,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from deepforecast.kernels.arrays import only_read
-from deepforecast.kernels.compiling import announced, bare, lean
+from deepforecast.kernels.arrays import as_read_only
+from deepforecast.kernels.compilation import compile_notice, compiled_no_alloc, inner_no_alloc
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -24,40 +24,40 @@ Ints = NDArray[np.int64]
 NONE, SIMPLE, PARTIAL, FULL = range(4)
 
 
-class Room(NamedTuple):
+class Workspace(NamedTuple):
     """Where a run works, and what it finds."""
 
     gains: Floats
-    still: Floats  # two pairs without value
+    zero_state: Floats  # two pairs without value
     fitted: Floats
 
 
-def starts(y: Floats, indptr: Ints, forms: Ints, parameters: Floats, index: Floats) -> tuple[Floats, Floats]:
+def backcast_states(y: Floats, indptr: Ints, forms: Ints, parameters: Floats, index: Floats) -> tuple[Floats, Floats]:
     """Level (series, 2) and season (series, m, 2; the first row's first) before the first row, by backcasting.
 
     The recursion runs over the series from a rough start, back again, and what it arrives at is the start.
     """
     level, season = np.zeros((len(forms), 2)), np.zeros((*index.shape, 2))
-    _ran(y, indptr, forms, parameters, index, level, season)
+    _run_recursion(y, indptr, forms, parameters, index, level, season)
     return level, season
 
 
-def filtered(
+def filter_series(
     y: Floats, indptr: Ints, forms: Ints, parameters: Floats, level: Floats, season: Floats
 ) -> tuple[Floats, Floats, Floats]:
     """One-step-ahead forecasts of the rows, and level and season (the next row's first) after the last."""
     level, season = level.copy(), season.copy()
-    fitted = _ran(y, indptr, forms, parameters, np.empty((len(forms), 0)), level, season)
-    turned = (np.arange(season.shape[1]) + np.diff(indptr)[:, None]) % season.shape[1]
-    return fitted, level, np.take_along_axis(season, turned[:, :, None], axis=1)
+    fitted = _run_recursion(y, indptr, forms, parameters, np.empty((len(forms), 0)), level, season)
+    season_order = (np.arange(season.shape[1]) + np.diff(indptr)[:, None]) % season.shape[1]
+    return fitted, level, np.take_along_axis(season, season_order[:, :, None], axis=1)
 
 
-def ahead(forms: Ints, parameters: Floats, level: Floats, season: Floats, steps: int) -> tuple[Floats, Floats]:
+def forecast_components(forms: Ints, parameters: Floats, level: Floats, season: Floats, steps: int) -> tuple[Floats, Floats]:
     """Return the level's and the season's part of the forecasts (series, steps)."""
     missing = np.full((len(forms), steps), np.nan)
     return (
-        _continued(missing, forms, parameters, level, 0.0 * season),
-        _continued(missing, forms, parameters, 0.0 * level, season),
+        _forecast(missing, forms, parameters, level, 0.0 * season),
+        _forecast(missing, forms, parameters, 0.0 * level, season),
     )
 
 
@@ -66,43 +66,43 @@ def impulse_response(forms: Ints, parameters: Floats, season: int, steps: int) -
     shock = np.full((len(forms), steps), np.nan)
     shock[:, 0] = 1.0  # the error of a first value that nothing was expected of
     states = np.zeros((len(forms), 2)), np.zeros((len(forms), season, 2))
-    response = _continued(shock, forms, parameters, *states)
+    response = _forecast(shock, forms, parameters, *states)
     response[:, 0] = 1.0
     return response
 
 
-def _continued(y: Floats, forms: Ints, parameters: Floats, level: Floats, season: Floats) -> Floats:
+def _forecast(y: Floats, forms: Ints, parameters: Floats, level: Floats, season: Floats) -> Floats:
     """Forecasts of the rows (series, steps) from the states, which stay as they are."""
     series, steps = y.shape
     indptr, index = np.arange(series + 1) * steps, np.empty((series, 0))
-    found = _ran(y.reshape(-1), indptr, forms, parameters, index, level.copy(), season.copy())
-    return found.reshape(y.shape)
+    forecasts = _run_recursion(y.reshape(-1), indptr, forms, parameters, index, level.copy(), season.copy())
+    return forecasts.reshape(y.shape)
 
 
-def _ran(y: Floats, indptr: Ints, forms: Ints, parameters: Floats, index: Floats, level: Floats, season: Floats) -> Floats:
+def _run_recursion(y: Floats, indptr: Ints, forms: Ints, parameters: Floats, index: Floats, level: Floats, season: Floats) -> Floats:
     """Move level and season: on over the rows, or, with an index, to their start. Forecasts of the rows."""
-    room = Room(np.empty(14), np.zeros((2, 2)), np.empty(len(y)))
-    with announced("complex exponential smoothing"):
-        _run(only_read(y), indptr, forms, parameters, index, level, season, room)
-    return room.fitted
+    workspace = Workspace(np.empty(14), np.zeros((2, 2)), np.empty(len(y)))
+    with compile_notice("complex exponential smoothing"):
+        _run_series(as_read_only(y), indptr, forms, parameters, index, level, season, workspace)
+    return workspace.fitted
 
 
-@bare
-def gains(form: int, parameters: Floats, found: Floats) -> None:
+@inner_no_alloc
+def fill_gains(form: int, parameters: Floats, coefficients: Floats) -> None:
     """The coefficients of both pairs, 7 each: z and e in x', x, z and e in z'; whether p0 counts in x, whether z is there."""
     for number in range(14):
-        found[number] = 0.0
+        coefficients[number] = 0.0
     for pair in range(2):
-        p0, p1, at = parameters[2 * pair], parameters[2 * pair + 1], 7 * pair
+        p0, p1, offset = parameters[2 * pair], parameters[2 * pair + 1], 7 * pair
         if pair == 1 and form == PARTIAL:
-            found[8], found[12] = p0, 1.0
+            coefficients[8], coefficients[12] = p0, 1.0
         elif form >= PARTIAL or form == pair:  # NONE has the first alone, SIMPLE the second
-            found[at], found[at + 1], found[at + 2] = p1 - 1.0, p0 - p1, 1.0
-            found[at + 3], found[at + 4], found[at + 5], found[at + 6] = 1.0 - p0, p0 + p1, 1.0, 1.0
+            coefficients[offset], coefficients[offset + 1], coefficients[offset + 2] = p1 - 1.0, p0 - p1, 1.0
+            coefficients[offset + 3], coefficients[offset + 4], coefficients[offset + 5], coefficients[offset + 6] = 1.0 - p0, p0 + p1, 1.0, 1.0
 
 
-@bare
-def rough_start(values: Floats, form: int, index: Floats, level: Floats, season: Floats) -> None:
+@inner_no_alloc
+def set_initial_states(values: Floats, form: int, index: Floats, level: Floats, season: Floats) -> None:
     """Where the backcasting begins: means and seasonal indices, with the imaginary part 1/1.1 of the real one."""
     period, rows = len(index), len(values)
     first, total, count = period, 0.0, 0.0
@@ -114,17 +114,17 @@ def rough_start(values: Floats, form: int, index: Floats, level: Floats, season:
     mean = total / count
     level[0] = 0.0 if form == SIMPLE else mean
     level[1] = level[0] / 1.1
-    for place in range(period):
-        value = 0.0 if form == NONE else index[place]
+    for phase in range(period):
+        value = 0.0 if form == NONE else index[phase]
         if form == SIMPLE:
-            value = values[place] if place < rows else mean
+            value = values[phase] if phase < rows else mean
             if math.isnan(value):
                 value = mean
-        season[place, 0], season[place, 1] = value, 0.0 if form == PARTIAL else value / 1.1
+        season[phase, 0], season[phase, 1] = value, 0.0 if form == PARTIAL else value / 1.1
 
 
-@bare
-def _move(level: Floats, season: Floats, g: Floats, error: float) -> None:
+@inner_no_alloc
+def _step(level: Floats, season: Floats, g: Floats, error: float) -> None:
     """Both pairs over one row."""
     x, z = level[0], level[1]
     level[0] = x + g[0] * z + g[1] * error
@@ -134,31 +134,31 @@ def _move(level: Floats, season: Floats, g: Floats, error: float) -> None:
     season[1] = g[9] * x + g[10] * z + g[11] * error
 
 
-@bare
-def _walk(values: Floats, back: bool, level: Floats, season: Floats, g: Floats, fitted: Floats) -> None:
+@inner_no_alloc
+def _filter_rows(values: Floats, backward: bool, level: Floats, season: Floats, g: Floats, fitted: Floats) -> None:
     """Over all rows, back to the first or on to the last."""
     for step in range(len(values)):
-        row = len(values) - 1 - step if back else step
-        place = row % len(season)
-        fitted[row] = level[0] + season[place, 0]
-        _move(level, season[place], g, 0.0 if math.isnan(values[row]) else values[row] - fitted[row])
+        row = len(values) - 1 - step if backward else step
+        phase = row % len(season)
+        fitted[row] = level[0] + season[phase, 0]
+        _step(level, season[phase], g, 0.0 if math.isnan(values[row]) else values[row] - fitted[row])
 
 
-@lean
-def _run(
-    y: Floats, indptr: Ints, forms: Ints, parameters: Floats, index: Floats, level: Floats, season: Floats, room: Room
+@compiled_no_alloc
+def _run_series(
+    y: Floats, indptr: Ints, forms: Ints, parameters: Floats, index: Floats, level: Floats, season: Floats, workspace: Workspace
 ) -> None:
-    g, still, fitted = room
-    begins = index.shape[1] > 0
+    g, zero_state, fitted = workspace
+    backcasting = index.shape[1] > 0
     for i in range(len(forms)):
         begin, end = indptr[i], indptr[i + 1]
-        gains(forms[i], parameters[i], g)
-        if begins:
-            rough_start(y[begin:end], forms[i], index[i], level[i], season[i])
-        for run in range(2 if begins else 1):
-            _walk(y[begin:end], run == 1, level[i], season[i], g, fitted[begin:end])
-            if not begins:
+        fill_gains(forms[i], parameters[i], g)
+        if backcasting:
+            set_initial_states(y[begin:end], forms[i], index[i], level[i], season[i])
+        for direction in range(2 if backcasting else 1):
+            _filter_rows(y[begin:end], direction == 1, level[i], season[i], g, fitted[begin:end])
+            if not backcasting:
                 continue
-            _move(level[i], still[0], g, 0.0)  # one row more, without an error, and from there the other way
-            for place in range(index.shape[1]):
-                _move(still[1], season[i, place], g, 0.0)
+            _step(level[i], zero_state[0], g, 0.0)  # one row more, without an error, and from there the other way
+            for phase in range(index.shape[1]):
+                _step(zero_state[1], season[i, phase], g, 0.0)

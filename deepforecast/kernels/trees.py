@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from deepforecast.kernels.compiling import announced, compiled
+from deepforecast.kernels.compilation import compile_notice, compiled
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -15,34 +15,34 @@ Nodes = tuple[Ints, Floats, Ints, Ints, Bools, Ints]
 NODES = ("column", "threshold", "left", "right", "missing_left", "table")
 
 
-def add_up(rows: Floats, first: Ints, nodes: Nodes, value: Floats, lefts: Ints, into: Floats) -> None:
-    """Add to `into` (rows, outputs) the `value` (nodes, outputs) of the leaf that each row falls into, tree after tree.
+def add_leaf_values(rows: Floats, first: Ints, nodes: Nodes, value: Floats, lefts: Ints, totals: Floats) -> None:
+    """Add to `totals` (rows, outputs) the `value` (nodes, outputs) of the leaf that each row falls into, tree after tree.
 
     Tree t has the nodes from `first[t]` to `first[t + 1]`, its root the first of them. `nodes` are of each its column (-1: a
     leaf), the threshold up to which a row goes left, the nodes to the left and right, whether a missing value goes left, and of
     a split of categories its row in `lefts` (1: the code goes left, 0: right, -1 and beyond its width: as if missing).
     """
-    with announced("the kernel of regression trees"):
-        _add_up(np.ascontiguousarray(rows, np.float64), first, nodes, value, lefts, into)
+    with compile_notice("the kernel of regression trees"):
+        _add_leaf_values(np.ascontiguousarray(rows, np.float64), first, nodes, value, lefts, totals)
 
 
 @compiled
-def _add_up(rows: Floats, first: Ints, nodes: Nodes, value: Floats, lefts: Ints, into: Floats) -> None:
+def _add_leaf_values(rows: Floats, first: Ints, nodes: Nodes, value: Floats, lefts: Ints, totals: Floats) -> None:
     column, threshold, left, right, missing_left, table = nodes
     for tree in range(len(first) - 1):
         for row in range(len(rows)):
             node = first[tree]
             while column[node] >= 0:
-                found = rows[row, column[node]]
+                feature_value = rows[row, column[node]]
                 if table[node] >= 0:
                     side = -1
-                    if 0 <= found < lefts.shape[1]:
-                        side = lefts[table[node], int(found)]
+                    if 0 <= feature_value < lefts.shape[1]:
+                        side = lefts[table[node], int(feature_value)]
                     goes_left = missing_left[node] if side < 0 else side == 1
-                elif np.isnan(found):
+                elif np.isnan(feature_value):
                     goes_left = missing_left[node]
                 else:
-                    goes_left = found <= threshold[node]
+                    goes_left = feature_value <= threshold[node]
                 node = left[node] if goes_left else right[node]
-            for output in range(value.shape[1]):
-                into[row, output] += value[node, output]
+            for column_index in range(value.shape[1]):
+                totals[row, column_index] += value[node, column_index]

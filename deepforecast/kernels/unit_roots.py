@@ -13,7 +13,7 @@ KPSS_CRITICAL = 0.463
 ADF_CRITICAL = (-2.86154, -2.8903, -4.234, -40.04)
 """5 % point with a constant, in powers of 1 / n (MacKinnon 2010, Queen's Economics Department working paper 1227)."""
 
-STRONG = 0.64
+STRONG_SEASON = 0.64
 """A season of at least this strength is differenced (Wang, Smith & Hyndman 2006; the limit of forecast::nsdiffs)."""
 
 
@@ -26,11 +26,11 @@ def kpss(values: Floats, lags: int | None = None) -> float:
     """
     n = len(values)
     lags = int(3 * np.sqrt(n) / 13) if lags is None else lags
-    rest = values - values.mean()
-    variance = rest @ rest / n
+    residuals = values - values.mean()
+    variance = residuals @ residuals / n
     for lag in range(1, lags + 1):
-        variance += 2 / n * (1 - lag / (lags + 1)) * (rest[lag:] @ rest[:-lag])
-    partial = np.cumsum(rest)
+        variance += 2 / n * (1 - lag / (lags + 1)) * (residuals[lag:] @ residuals[:-lag])
+    partial = np.cumsum(residuals)
     total = float(partial @ partial) / n**2
     return float(total / variance) if variance > 0 else 0.0
 
@@ -43,17 +43,17 @@ def adf(values: Floats, lags: int | None = None) -> tuple[float, float]:
     columns = [values[lags:-1], np.ones(rows), *(change[lags - lag : len(change) - lag] for lag in range(1, lags + 1))]
     matrix = np.stack(columns, axis=1)
     inverse = np.linalg.pinv(matrix.T @ matrix, hermitian=True)
-    found = inverse @ (matrix.T @ change[lags:])
-    rest = change[lags:] - matrix @ found
-    spread = inverse[0, 0] * (rest @ rest) / max(rows - matrix.shape[1], 1)
+    coefficients = inverse @ (matrix.T @ change[lags:])
+    residuals = change[lags:] - matrix @ coefficients
+    slope_variance = inverse[0, 0] * (residuals @ residuals) / max(rows - matrix.shape[1], 1)
     critical = float(np.polynomial.polynomial.polyval(1 / rows, np.array(ADF_CRITICAL)))
-    return float(found[0] / np.sqrt(spread)) if spread > 0 else -np.inf, critical
+    return float(coefficients[0] / np.sqrt(slope_variance)) if slope_variance > 0 else -np.inf, critical
 
 
 def needs_difference(values: Floats, test: str) -> bool:
     """Whether a test ("kpss", "adf") says, at 5 %, that a series is to be differenced."""
-    spread = np.ptp(values) if len(values) else 0.0
-    if len(values) < 5 or not spread > 1e-12 * np.abs(values).max():
+    value_range = np.ptp(values) if len(values) else 0.0
+    if len(values) < 5 or not value_range > 1e-12 * np.abs(values).max():
         return False
     if test == "kpss":
         return kpss(values) > KPSS_CRITICAL
@@ -61,20 +61,20 @@ def needs_difference(values: Floats, test: str) -> bool:
     return statistic > critical
 
 
-def differences(values: Floats, test: str, most: int) -> int:
+def count_differences(values: Floats, test: str, max_differences: int) -> int:
     """How often a series is differenced until the test is content; not past a constant."""
     count = 0
-    while count < most and needs_difference(values, test):
+    while count < max_differences and needs_difference(values, test):
         values = np.diff(values)
         count += 1
     return count
 
 
-def strength(season: Floats, remainder: Floats) -> float:
+def seasonal_strength(season: Floats, remainder: Floats) -> float:
     """How much of what is not trend is season: 0 none, 1 all."""
     largest = float(np.maximum(np.abs(season), np.abs(remainder)).max())
     if not largest > 0:
         return 0.0
     season, remainder = season / largest, remainder / largest
-    whole = np.var(season + remainder)
-    return max(0.0, 1.0 - float(np.var(remainder) / whole)) if whole > 0 else 0.0
+    total_variance = np.var(season + remainder)
+    return max(0.0, 1.0 - float(np.var(remainder) / total_variance)) if total_variance > 0 else 0.0

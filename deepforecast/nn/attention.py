@@ -13,7 +13,7 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from deepforecast.errors import ParameterError, shown
+from deepforecast.errors import ParameterError, format_value
 from deepforecast.nn.scores import SCORES, dot
 
 
@@ -21,15 +21,15 @@ from deepforecast.nn.scores import SCORES, dot
 class AttentionOptions:
     """How to look back.
 
-    `separate`: keys and values are each a linear map of what was encoded. `temperature`: scores are multiplied by a learned
-    number. `window`: only so many rows on either side of one that the query chooses are looked at. `hard`: at one row alone.
+    `separate_values`: keys and values are each a linear map of what was encoded. `learned_scale`: scores are multiplied by a learned
+    number. `window`: only so many rows on either side of one that the query chooses are looked at. `hard_attention`: at one row alone.
     """
 
     score: str = "general"
-    separate: bool = False
-    temperature: bool = False
+    separate_values: bool = False
+    learned_scale: bool = False
     window: int | None = None
-    hard: bool = False
+    hard_attention: bool = False
 
 
 def masked_softmax(scores: Tensor, valid: Tensor | None = None) -> Tensor:
@@ -47,18 +47,18 @@ def masked_softmax(scores: Tensor, valid: Tensor | None = None) -> Tensor:
     return scores.masked_fill(~valid, torch.finfo(scores.dtype).min).softmax(-1) * valid
 
 
-def hardened(weights: Tensor) -> Tensor:
+def harden_weights(weights: Tensor) -> Tensor:
     """All weight on the largest, (..., L) -> (..., L); the gradient is that of the soft weights (straight-through).
 
-    >>> hardened(torch.tensor([[0.2, 0.5, 0.3], [0.0, 0.0, 0.0]])).tolist()
+    >>> harden_weights(torch.tensor([[0.2, 0.5, 0.3], [0.0, 0.0, 0.0]])).tolist()
     [[0.0, 1.0, 0.0], [0.0, 0.0, 0.0]]
     """
-    places = torch.arange(weights.shape[-1], device=weights.device)
-    chosen = (places == weights.argmax(-1, keepdim=True)) & (weights > 0)
-    return chosen.to(weights.dtype) + (weights - weights.detach())
+    index = torch.arange(weights.shape[-1], device=weights.device)
+    is_largest = (index == weights.argmax(-1, keepdim=True)) & (weights > 0)
+    return is_largest.to(weights.dtype) + (weights - weights.detach())
 
 
-def local(scores: Tensor, centre: Tensor, window: int) -> tuple[Tensor, Tensor]:
+def local_scores(scores: Tensor, centre: Tensor, window: int) -> tuple[Tensor, Tensor]:
     """Scores (B, N, L) that fall off like a bell around a row, and which rows are inside the window, (B, N, L).
 
     `centre` (B, N): a row, counted from 0, between two of them as a fraction. The bell's deviation is half the window.
@@ -75,43 +75,43 @@ def attend(scores: Tensor, values: Tensor, valid: Tensor | None = None, hard: bo
     ([[[3.0]]], [[[0.0, 1.0]]])
     """
     weights = masked_softmax(scores, valid)
-    weights = hardened(weights) if hard else weights
+    weights = harden_weights(weights) if hard else weights
     return torch.bmm(weights, values), weights
 
 
-def self_attention(rows: Tensor, valid: Tensor | None = None) -> tuple[Tensor, Tensor]:
+def self_attention(encoded: Tensor, valid: Tensor | None = None) -> tuple[Tensor, Tensor]:
     """Rows (B, L, D) that look at each other, softmax(x xT) x, without a weight to learn; and how they looked, (B, L, L).
 
     >>> rows = torch.tensor([[[100.0, 0.0], [0.0, 100.0]]])
     >>> bool((self_attention(rows)[0] == rows).all())  # of what is unlike everything else nothing changes
     True
     """
-    return attend(dot(rows, rows), rows, valid)
+    return attend(dot(encoded, encoded), encoded, valid)
 
 
 class Attention(nn.Module):
-    """A score with its weights, and what stands around it. `memory` is made once a window, `forward` runs for every step."""
+    """A score with its weights, and what stands around it. `keys_and_values` is made once a window, `forward` runs for every step."""
 
-    def __init__(self, options: AttentionOptions, query_width: int, width: int, rows: int) -> None:
+    def __init__(self, options: AttentionOptions, query_width: int, width: int, window_length: int) -> None:
         super().__init__()
         if options.score not in SCORES:
-            raise ParameterError(f"attention is one of {', '.join(map(repr, SCORES))}; got {shown(options.score)}.")
+            raise ParameterError(f"attention is one of {', '.join(map(repr, SCORES))}; got {format_value(options.score)}.")
         self.options = options
-        kind = SCORES[options.score]
+        score_class = SCORES[options.score]
         # Two widths that are compared number by number have to be one.
-        key_width = query_width if options.separate or (kind.alike and width != query_width) else width
-        self.score = kind(query_width, key_width, rows)
-        mapped = kind.compares and (options.separate or key_width != width)
-        self.to_keys: nn.Module = nn.Linear(width, key_width) if mapped else nn.Identity()
-        self.to_values: nn.Module = nn.Linear(width, width) if options.separate else nn.Identity()
-        self.warmth = nn.Parameter(torch.tensor(math.log(kind.sharpness))) if options.temperature else None
+        key_width = query_width if options.separate_values or (score_class.same_width and width != query_width) else width
+        self.score = score_class(query_width, key_width, window_length)
+        projects_keys = score_class.uses_keys and (options.separate_values or key_width != width)
+        self.to_keys: nn.Module = nn.Linear(width, key_width) if projects_keys else nn.Identity()
+        self.to_values: nn.Module = nn.Linear(width, width) if options.separate_values else nn.Identity()
+        self.log_scale = nn.Parameter(torch.tensor(math.log(score_class.initial_scale))) if options.learned_scale else None
         self.centre = None
         if options.window is not None:
             self.centre = nn.Sequential(nn.Linear(query_width, query_width), nn.Tanh(), nn.Linear(query_width, 1))
 
-    def memory(self, encoded: Tensor) -> tuple[Tensor, Tensor]:
+    def keys_and_values(self, encoded: Tensor) -> tuple[Tensor, Tensor]:
         """Keys (B, L, K) and values (B, L, width) of what was encoded, (B, L, width): all of the window's own arithmetic."""
-        return self.score.keys(self.to_keys(encoded)), self.to_values(encoded)
+        return self.score.prepare_keys(self.to_keys(encoded)), self.to_values(encoded)
 
     def forward(self, queries: Tensor, keys: Tensor, values: Tensor, valid: Tensor) -> tuple[Tensor, Tensor]:
         """Context (B, N, width) and weights (B, N, L) of queries (B, N, D); `valid` (B, 1, L)."""
@@ -121,20 +121,20 @@ class Attention(nn.Module):
                 f"A score says a number for each query and each row, here {(*queries.shape[:2], values.shape[1])}; "
                 f"{type(self.score).__name__} (attention={self.options.score!r}) says {tuple(scores.shape)}. Mend its forward."
             )
-        if self.warmth is not None:
-            scores = scores * self.warmth.exp()
+        if self.log_scale is not None:
+            scores = scores * self.log_scale.exp()
         if self.centre is not None:
-            scores, inside = local(scores, self._centres(queries, valid), cast(int, self.options.window))
+            scores, inside = local_scores(scores, self._centres(queries, valid), cast(int, self.options.window))
             valid = valid & inside
-        return attend(scores, values, valid, self.options.hard)
+        return attend(scores, values, valid, self.options.hard_attention)
 
     def _centres(self, queries: Tensor, valid: Tensor) -> Tensor:
         """The row each query chooses among those that are valid, which are the last ones: (B, N)."""
-        share = cast(nn.Module, self.centre)(queries).squeeze(-1).sigmoid()
-        back: Tensor = share * (valid.sum(-1) - 1).clamp(min=0)
-        return valid.shape[-1] - 1 - back
+        fraction = cast(nn.Module, self.centre)(queries).squeeze(-1).sigmoid()
+        offset: Tensor = fraction * (valid.sum(-1) - 1).clamp(min=0)
+        return valid.shape[-1] - 1 - offset
 
 
-def told(seen: Tensor) -> Tensor:
+def valid_steps(observed: Tensor) -> Tensor:
     """Which rows of windows (B, L) there are at all, (B, 1, L): from the first value seen on, whatever is missing after it."""
-    return seen.cummax(1).values.unsqueeze(1) > 0
+    return observed.cummax(1).values.unsqueeze(1) > 0

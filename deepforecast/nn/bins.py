@@ -9,16 +9,16 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from deepforecast.data.whole import whole_number
-from deepforecast.errors import ParameterError, shown
+from deepforecast.data.integers import validate_integer
+from deepforecast.errors import ParameterError, format_value
 from deepforecast.nn.head import Head
 from deepforecast.nn.scaling import Scale
 
-BEND = 3.0  # widths grow as |z| from about 1 / BEND on
+ASINH_SCALE = 3.0  # widths grow as |z| from about 1 / BEND on
 
 
 @final
-class Bins(Head):
+class BinnedHead(Head):
     """`n` bins of z from `low` to `high`; what lies outside falls into the outermost. Within a bin all values are as likely.
 
     `spacing`: "dense" (narrow near 0, farther out in proportion to the value) or "uniform". (Ansari et al. 2024, Chronos.)
@@ -29,13 +29,13 @@ class Bins(Head):
 
     def __init__(self, n: int = 256, low: float = -15.0, high: float = 15.0, spacing: str = "dense") -> None:
         super().__init__()
-        self.n = self.width = whole_number(n, "n", least=2, most=2**20)
+        self.n = self.out_features = validate_integer(n, "n", minimum=2, maximum=2**20)
         if not (math.isfinite(low) and math.isfinite(high) and low < high):
-            raise ParameterError(f"low and high are numbers, low below high; got {shown(low)} and {shown(high)}.")
+            raise ParameterError(f"low and high are numbers, low below high; got {format_value(low)} and {format_value(high)}.")
         if spacing not in ("dense", "uniform"):
-            raise ParameterError(f'spacing is "dense" or "uniform"; got {shown(spacing)}.')
+            raise ParameterError(f'spacing is "dense" or "uniform"; got {format_value(spacing)}.')
         self.low, self.high, self.spacing = float(low), float(high), spacing
-        self.register_buffer("edges", _edges(self.n, self.low, self.high, spacing), persistent=False)
+        self.register_buffer("edges", _bin_edges(self.n, self.low, self.high, spacing), persistent=False)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -54,7 +54,7 @@ class Bins(Head):
         """Of each bin, (..., n)."""
         return raw.log_softmax(-1)
 
-    def loss(self, raw: Tensor, target: Tensor, scale: Scale) -> Tensor:
+    def loss(self, raw: Tensor, target: Tensor, scaling: Scale) -> Tensor:
         """The cross-entropy: the negative log probability of the target's bin."""
         codes = self.encode(target)
         return functional.cross_entropy(raw.flatten(0, 1), codes.flatten(), reduction="none").view_as(target)
@@ -63,27 +63,27 @@ class Bins(Head):
         """Within its bin."""
         return self.quantiles(raw, raw.new_full((1,), 0.5)).squeeze(-1).to(raw)
 
-    def drawn(self, raw: Tensor, uniform: Tensor, spread: Tensor | None = None) -> Tensor:
+    def sample(self, raw: Tensor, uniform: Tensor, scale: Tensor | None = None) -> Tensor:
         """A value for each draw, in raw's own precision, which for draws is enough and costs a third."""
         return self._quantiles(raw, uniform.to(raw), raw)
 
     def _mean(self, raw: Tensor) -> Tensor:
         return raw.softmax(-1) @ self.values().to(raw)
 
-    def _quantiles(self, raw: Tensor, p: Tensor, spread: Tensor) -> Tensor:
-        chance, edges = raw.softmax(-1), self.edges.to(raw)
-        total = chance.cumsum(-1)
-        total = total / total[..., -1:]  # its end is 1, whatever was rounded, and no p lies beyond
-        code = torch.searchsorted(total.contiguous(), p.contiguous())
-        before = torch.where(code > 0, total.gather(-1, (code - 1).clamp_min(0)), 0.0)
-        share = ((p - before) / (total.gather(-1, code) - before)).clamp(0, 1)
+    def _quantiles(self, raw: Tensor, p: Tensor, scale: Tensor) -> Tensor:
+        probability, edges = raw.softmax(-1), self.edges.to(raw)
+        cdf = probability.cumsum(-1)
+        cdf = cdf / cdf[..., -1:]  # its end is 1, whatever was rounded, and no p lies beyond
+        code = torch.searchsorted(cdf.contiguous(), p.contiguous())
+        lower_cdf = torch.where(code > 0, cdf.gather(-1, (code - 1).clamp_min(0)), 0.0)
+        fraction = ((p - lower_cdf) / (cdf.gather(-1, code) - lower_cdf)).clamp(0, 1)
         low, high = edges[code], edges[code + 1]
-        return torch.minimum(low + share * (high - low), high)
+        return torch.minimum(low + fraction * (high - low), high)
 
 
-def _edges(n: int, low: float, high: float, spacing: str) -> Tensor:
+def _bin_edges(n: int, low: float, high: float, spacing: str) -> Tensor:
     """The n + 1 ends of the bins."""
     if spacing == "uniform":
         return torch.linspace(low, high, n + 1, dtype=torch.float64).float()
-    ends = [math.asinh(BEND * one) for one in (low, high)]
-    return (torch.linspace(ends[0], ends[1], n + 1, dtype=torch.float64).sinh() / BEND).float()
+    ends = [math.asinh(ASINH_SCALE * limit) for limit in (low, high)]
+    return (torch.linspace(ends[0], ends[1], n + 1, dtype=torch.float64).sinh() / ASINH_SCALE).float()

@@ -30,20 +30,20 @@ class Convolutional(nn.Module):
     def __init__(self, width_in: int, options: ConvolutionalOptions) -> None:
         super().__init__()
         self.options = options
-        self.enter = nn.Linear(width_in, options.hidden_size)
+        self.input_projection = nn.Linear(width_in, options.hidden_size)
         self.layers = nn.ModuleList([
             nn.Conv1d(options.hidden_size, 2 * options.hidden_size, options.kernel_size, dilation=2**layer)
             for layer in range(options.n_layers)
         ])  # fmt: skip
         self.drop = Dropout(options.dropout)
 
-    def forward(self, rows: Tensor) -> Tensor:
+    def forward(self, inputs: Tensor) -> Tensor:
         """What comes out of the last layer, a vector a row."""
-        found = self.enter(rows).transpose(1, 2)
-        for layer, convolved in enumerate(self.layers):
-            around = (self.options.kernel_size - 1) * 2**layer
-            padded = functional.pad(self.drop(found), (around // 2, around - around // 2))
+        hidden = self.input_projection(inputs).transpose(1, 2)
+        for layer, convolution in enumerate(self.layers):
+            padding = (self.options.kernel_size - 1) * 2**layer
+            padded = functional.pad(self.drop(hidden), (padding // 2, padding - padding // 2))
             # Halved in variance, or the sum would grow with every layer.
-            found = (found + functional.glu(convolved(padded), dim=1)) * 0.5**0.5
-        out: Tensor = found.transpose(1, 2)
-        return out
+            hidden = (hidden + functional.glu(convolution(padded), dim=1)) * 0.5**0.5
+        encoded: Tensor = hidden.transpose(1, 2)
+        return encoded

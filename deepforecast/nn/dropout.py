@@ -14,26 +14,26 @@ class Dropout(nn.Module):
     one core, where torch, which draws for each, takes 6.8.
     """
 
-    def __init__(self, share: float) -> None:
+    def __init__(self, p: float) -> None:
         super().__init__()
-        self.share = share
+        self.p = p
 
     def extra_repr(self) -> str:
         """The share."""
-        return f"{self.share}"
+        return f"{self.p}"
 
     def forward(self, x: Tensor) -> Tensor:
         """The same shape."""
-        if not self.training or not self.share:
+        if not self.training or not self.p:
             return x
         if x.device.type != "cpu" or torch.compiler.is_compiling():
-            return F.dropout(x, self.share)
-        return x * kept(x, self.share)
+            return F.dropout(x, self.p)
+        return x * dropout_mask(x, self.p)
 
 
-def kept(x: Tensor, share: float) -> Tensor:
+def dropout_mask(x: Tensor, p: float) -> Tensor:
     """What numbers are multiplied by: 0 for a share of them, else as much as makes up for it, in x's shape."""
-    count, gone = x.numel(), round(share * 65_536)
+    count, n_dropped = x.numel(), round(p * 65_536)
     bits = torch.empty((count + 3) // 4, dtype=torch.int64, device=x.device).random_(-(2**63), None)
-    drawn = bits.view(torch.int16)[:count].view(x.shape)
-    return (drawn >= gone - 32_768).to(x.dtype).mul_(65_536 / (65_536 - gone))
+    random_bits = bits.view(torch.int16)[:count].view(x.shape)
+    return (random_bits >= n_dropped - 32_768).to(x.dtype).mul_(65_536 / (65_536 - n_dropped))

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 
-class Embedded(nn.Module):
+class CategoryEmbedding(nn.Module):
     """Codes of categorical columns (B, ..., C) to their vectors side by side (B, ..., width).
 
     `counts`: how many categories each column has; they are coded from 1. Code 0, a category never seen, is the mean of the
@@ -31,16 +31,16 @@ class Embedded(nn.Module):
 
     def forward(self, codes: Tensor) -> Tensor:
         """(B, ..., C) int64 to (B, ..., width)."""
-        return self._vectors(codes, len(self.widths))
+        return self._embed(codes, len(self.widths))
 
-    def first(self, codes: Tensor) -> Tensor:
+    def embed_first(self, codes: Tensor) -> Tensor:
         """Codes of only the first columns, (B, ..., c), to only their vectors, by the same tables."""
-        return self._vectors(codes, codes.shape[-1])
+        return self._embed(codes, codes.shape[-1])
 
-    def _vectors(self, codes: Tensor, columns: int) -> Tensor:
+    def _embed(self, codes: Tensor, columns: int) -> Tensor:
         tables = list(self.tables)[:columns]
-        found = [_looked_up(table, column) for table, column in zip(tables, codes.unbind(-1), strict=True)]
-        return torch.cat(found, dim=-1) if found else codes.float()  # of no column no numbers
+        vectors = [_embed_column(table, column) for table, column in zip(tables, codes.unbind(-1), strict=True)]
+        return torch.cat(vectors, dim=-1) if vectors else codes.float()  # of no column no numbers
 
 
 def embedding_width(count: int) -> int:
@@ -49,6 +49,6 @@ def embedding_width(count: int) -> int:
     return width
 
 
-def _looked_up(table: Tensor, codes: Tensor) -> Tensor:
+def _embed_column(table: Tensor, codes: Tensor) -> Tensor:
     """Vectors of one column: (B, ...) to (B, ..., width)."""
     return functional.embedding(codes, torch.cat([table.mean(0, keepdim=True), table]))

@@ -1,7 +1,7 @@
 """Several heads that look at once: each compares its own share of the numbers, scaled dot products, a masked softmax.
 
-Arithmetic first: `looked` on queries (B, heads, Q, w), keys and values (B, heads, K, w), w = width / heads. What may not be
-looked at, and what distance takes off a score, is one tensor that is added to the scores: see `Look`. Then the weights:
+Arithmetic first: `attention` on queries (B, heads, Q, w), keys and values (B, heads, K, w), w = width / heads. What may not be
+looked at, and what distance takes off a score, is one tensor that is added to the scores: see `AttentionMask`. Then the weights:
 `SelfAttention` and `CrossAttention`. Nothing but sums of products is computed unless somebody asks for the weights.
 """
 
@@ -16,70 +16,70 @@ from torch import Tensor, nn
 
 from deepforecast.errors import ParameterError
 
-Turns = tuple[Tensor, Tensor]
-"""Cosines and sines, each (rows, w), by which pairs of numbers are turned: see `turned`."""
+Rotation = tuple[Tensor, Tensor]
+"""Cosines and sines, each (rows, w), by which pairs of numbers are turned: see `apply_rotary`."""
 
 
 @dataclass(frozen=True)
-class Look:
+class AttentionMask:
     """How scores are changed before the softmax.
 
-    `added`: to scores of (B, heads, Q, K), in any shape that spreads to it; minus infinity hides a key. `causal`: a query sees
-    the keys up to its own place alone. `queries`, `keys`: by how much each row of theirs is turned.
+    `bias`: to scores of (B, heads, Q, K), in any shape that spreads to it; minus infinity hides a key. `causal`: a query sees
+    the keys up to its own place alone. `query_rotation`, `key_rotation`: by how much each row of theirs is turned.
     """
 
-    added: Tensor | None = None
+    bias: Tensor | None = None
     causal: bool = False
-    queries: Turns | None = None
-    keys: Turns | None = None
+    query_rotation: Rotation | None = None
+    key_rotation: Rotation | None = None
 
 
-PLAIN = Look()
+NO_MASK = AttentionMask()
 
 
-def looked(query: Tensor, keys: Tensor, values: Tensor, look: Look = PLAIN, kept: list[Tensor] | None = None) -> Tensor:
+def attention(query: Tensor, keys: Tensor, values: Tensor, mask: AttentionMask = NO_MASK, attention_maps: list[Tensor] | None = None) -> Tensor:
     """What the queries find, (B, heads, Q, w). A query that may see nothing finds zeros, and so do gradients.
 
-    The weights are never there as a whole (memory grows with Q + K), unless they are to be `kept`.
+    The weights are never there as a whole (memory grows with Q + K), unless they are to be `attention_maps`.
     """
-    if kept is None:
-        found: Tensor = F.scaled_dot_product_attention(query, keys, values, attn_mask=look.added, is_causal=look.causal)
-        return found
-    kept.append(weights(query, keys, look))
-    return torch.matmul(kept[-1], values)
+    if attention_maps is None:
+        context: Tensor = F.scaled_dot_product_attention(query, keys, values, attn_mask=mask.bias, is_causal=mask.causal)
+        return context
+    attention_maps.append(attention_weights(query, keys, mask))
+    return torch.matmul(attention_maps[-1], values)
 
 
-def weights(query: Tensor, keys: Tensor, look: Look = PLAIN) -> Tensor:
+def attention_weights(query: Tensor, keys: Tensor, mask: AttentionMask = NO_MASK) -> Tensor:
     """How much the queries take of each key: (B, heads, Q, K), rows that add up to 1, or all zeros where nothing is seen."""
     scores = query @ keys.transpose(-1, -2) * query.shape[-1] ** -0.5
-    if look.added is not None:
-        scores = scores + look.added
-    if look.causal:
-        later = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).triu(1)
-        scores = scores.masked_fill(later, -torch.inf)
-    seen = scores > -torch.inf
-    found: Tensor = scores.masked_fill(~seen, torch.finfo(scores.dtype).min).softmax(-1) * seen
-    return found
+    if mask.bias is not None:
+        scores = scores + mask.bias
+    if mask.causal:
+        future_keys = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).triu(1)
+        scores = scores.masked_fill(future_keys, -torch.inf)
+    visible = scores > -torch.inf
+    weights: Tensor = scores.masked_fill(~visible, torch.finfo(scores.dtype).min).softmax(-1) * visible
+    return weights
 
 
-def hidden(valid: Tensor) -> Tensor:
+def padding_bias(valid: Tensor) -> Tensor:
     """What is added to scores so that only valid keys are seen: (B, K) of 1 and 0 -> (B, 1, 1, K) of 0 and minus infinity.
 
-    >>> hidden(torch.tensor([[0.0, 1.0]])).flatten().tolist()
+    >>> padding_bias(torch.tensor([[0.0, 1.0]])).flatten().tolist()
     [-inf, 0.0]
     """
     return valid.log()[:, None, None, :]
 
 
-def turned(heads: Tensor, turns: Turns | None) -> Tensor:
+def apply_rotary(heads: Tensor, rotation: Rotation | None) -> Tensor:
     """Rows (..., rows, w) whose numbers i and i + w / 2 are turned as a pair, each pair at a speed of its own.
 
     The product of two rows so turned hangs on the difference of their places alone.
     """
-    if turns is None:
+    if rotation is None:
         return heads
     first, second = heads.chunk(2, dim=-1)
-    return heads * turns[0] + torch.cat([-second, first], dim=-1) * turns[1]
+    return heads * rotation[0] + torch.cat([-second, first], dim=-1) * rotation[1]
 
 
 class SelfAttention(nn.Module):
@@ -87,98 +87,98 @@ class SelfAttention(nn.Module):
 
     def __init__(self, width: int, n_heads: int) -> None:
         super().__init__()
-        self.n_heads = checked(width, n_heads)
-        self.into, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
-        begun(self.into)
+        self.n_heads = check_heads(width, n_heads)
+        self.in_proj, self.out_proj = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        init_projection(self.in_proj)
 
-    def forward(self, rows: Tensor, look: Look = PLAIN, kept: list[Tensor] | None = None) -> Tensor:
+    def forward(self, inputs: Tensor, mask: AttentionMask = NO_MASK, attention_maps: list[Tensor] | None = None) -> Tensor:
         """(B, L, D) -> (B, L, D)."""
-        query, keys, values = split(self.into(rows), 3, self.n_heads)
-        query, keys = turned(query, look.queries), turned(keys, look.keys)
-        return cast(Tensor, self.out(joined(looked(query, keys, values, look, kept))))
+        query, keys, values = split_heads(self.in_proj(inputs), 3, self.n_heads)
+        query, keys = apply_rotary(query, mask.query_rotation), apply_rotary(keys, mask.key_rotation)
+        return cast(Tensor, self.out_proj(merge_heads(attention(query, keys, values, mask, attention_maps))))
 
-    def step(self, row: Tensor, cache: Tensor, number: int, room: int, look: Look = PLAIN) -> tuple[Tensor, Tensor]:
+    def step(self, token: Tensor, cache: Tensor, number: int, cache_size: int, mask: AttentionMask = NO_MASK) -> tuple[Tensor, Tensor]:
         """One row more, (B, D), that looks at itself and those before it: what it finds, and the cache after it.
 
-        `cache` (B, 2, heads, T, w): keys and values so far. One that is full grows to `room` rows, into which later steps are
+        `cache` (B, 2, heads, T, w): keys and values so far. One that is full grows to `cache_size` rows, into which later steps are
         written where they are; whoever wants gradients gives room for the one at hand alone, and each step has its own.
         """
-        parts = self.into(row).view(row.shape[0], 3, self.n_heads, 1, -1)
-        query, fresh = turned(parts[:, 0], look.queries), parts[:, 1:]
-        if look.keys is not None:
-            fresh = torch.stack([turned(parts[:, 1], look.keys), parts[:, 2]], 1)
+        projections = self.in_proj(token).view(token.shape[0], 3, self.n_heads, 1, -1)
+        query, new_entry = apply_rotary(projections[:, 0], mask.query_rotation), projections[:, 1:]
+        if mask.key_rotation is not None:
+            new_entry = torch.stack([apply_rotary(projections[:, 1], mask.key_rotation), projections[:, 2]], 1)
         if cache.shape[3] > number:
-            cache[:, :, :, number : number + 1] = fresh
+            cache[:, :, :, number : number + 1] = new_entry
         else:
-            rest = fresh.new_empty(*fresh.shape[:3], room - number - 1, fresh.shape[4])
-            cache = torch.cat([cache, fresh, rest], dim=3)
-        known = cache[:, :, :, : number + 1]
-        return self.out(looked(query, known[:, 0], known[:, 1], look).flatten(1)), cache
+            unused = new_entry.new_empty(*new_entry.shape[:3], cache_size - number - 1, new_entry.shape[4])
+            cache = torch.cat([cache, new_entry, unused], dim=3)
+        cached = cache[:, :, :, : number + 1]
+        return self.out_proj(attention(query, cached[:, 0], cached[:, 1], mask).flatten(1)), cache
 
 
 class CrossAttention(nn.Module):
-    """Queries look at the rows of another sequence, whose keys and values are made once for all layers: see `Memory`."""
+    """Queries look at the rows of another sequence, whose keys and values are made once for all layers: see `KeyValueProjection`."""
 
     def __init__(self, width: int, n_heads: int) -> None:
         super().__init__()
-        self.n_heads = checked(width, n_heads)
-        self.into, self.out = nn.Linear(width, width), nn.Linear(width, width)
-        begun(self.into)
+        self.n_heads = check_heads(width, n_heads)
+        self.in_proj, self.out_proj = nn.Linear(width, width), nn.Linear(width, width)
+        init_projection(self.in_proj)
 
     def forward(
-        self, rows: Tensor, keys: Tensor, values: Tensor, look: Look = PLAIN, kept: list[Tensor] | None = None
+        self, inputs: Tensor, keys: Tensor, values: Tensor, mask: AttentionMask = NO_MASK, attention_maps: list[Tensor] | None = None
     ) -> Tensor:
         """(B, Q, D), and keys and values of (B, heads, K, w), which are turned already -> (B, Q, D)."""
-        query = self.into(rows).view(*rows.shape[:2], self.n_heads, -1).transpose(1, 2)
-        query = turned(query, look.queries)
-        return cast(Tensor, self.out(joined(looked(query, keys, values, look, kept))))
+        query = self.in_proj(inputs).view(*inputs.shape[:2], self.n_heads, -1).transpose(1, 2)
+        query = apply_rotary(query, mask.query_rotation)
+        return cast(Tensor, self.out_proj(merge_heads(attention(query, keys, values, mask, attention_maps))))
 
 
-class Memory(nn.Module):
+class KeyValueProjection(nn.Module):
     """Keys and values of encoded rows for every layer of a decoder, in one product."""
 
     def __init__(self, width: int, n_heads: int, n_layers: int) -> None:
         super().__init__()
-        self.n_heads, self.n_layers = checked(width, n_heads), n_layers
-        self.into = nn.Linear(width, 2 * n_layers * width)
-        begun(self.into)
+        self.n_heads, self.n_layers = check_heads(width, n_heads), n_layers
+        self.in_proj = nn.Linear(width, 2 * n_layers * width)
+        init_projection(self.in_proj)
 
-    def forward(self, rows: Tensor, turns: Turns | None = None) -> list[Tensor]:
+    def forward(self, encoded: Tensor, rotation: Rotation | None = None) -> list[Tensor]:
         """(B, K, D) -> keys, then values, of the first layer, then of the second, and so on: each (B, heads, K, w)."""
-        parts = split(self.into(rows), 2 * self.n_layers, self.n_heads)
-        return [part if place % 2 else turned(part, turns) for place, part in enumerate(parts)]
+        projections = split_heads(self.in_proj(encoded), 2 * self.n_layers, self.n_heads)
+        return [projection if index % 2 else apply_rotary(projection, rotation) for index, projection in enumerate(projections)]
 
 
-def checked(width: int, n_heads: int) -> int:
+def check_heads(width: int, n_heads: int) -> int:
     """The number of heads, if each gets as many of the numbers."""
     if width % n_heads:
         raise ParameterError(
             f"Heads share out d_model evenly, and {width} numbers do not go into {n_heads} heads. Say "
-            f"n_heads={_nearest(width, n_heads)} or d_model={max(round(width / n_heads), 1) * n_heads}."
+            f"n_heads={_nearest_divisor(width, n_heads)} or d_model={max(round(width / n_heads), 1) * n_heads}."
         )
     return n_heads
 
 
-def split(rows: Tensor, parts: int, n_heads: int) -> list[Tensor]:
+def split_heads(projected: Tensor, n_parts: int, n_heads: int) -> list[Tensor]:
     """(B, L, parts * D) -> so many of (B, heads, L, w), without a copy. (So cut, their gradients are joined in one copy.)"""
-    windows, length, width = rows.shape
-    shape = windows, length, n_heads, width // (parts * n_heads)
-    return [part.view(shape).transpose(1, 2) for part in rows.chunk(parts, dim=-1)]
+    windows, length, width = projected.shape
+    shape = windows, length, n_heads, width // (n_parts * n_heads)
+    return [chunk.view(shape).transpose(1, 2) for chunk in projected.chunk(n_parts, dim=-1)]
 
 
-def joined(heads: Tensor) -> Tensor:
+def merge_heads(heads: Tensor) -> Tensor:
     """(B, heads, L, w) -> (B, L, D)."""
     return heads.transpose(1, 2).flatten(2)
 
 
-def begun(into: nn.Linear) -> None:
+def init_projection(projection: nn.Linear) -> None:
     """First weights after Glorot, each D x D block by itself; no bias."""
-    width = into.in_features
+    width = projection.in_features
     with torch.no_grad():
-        for begin in range(0, into.out_features, width):
-            nn.init.xavier_uniform_(into.weight[begin : begin + width])
-    nn.init.zeros_(into.bias)
+        for first in range(0, projection.out_features, width):
+            nn.init.xavier_uniform_(projection.weight[first : first + width])
+    nn.init.zeros_(projection.bias)
 
 
-def _nearest(width: int, n_heads: int) -> int:
-    return min((one for one in range(1, width + 1) if width % one == 0), key=lambda one: abs(one - n_heads))
+def _nearest_divisor(width: int, n_heads: int) -> int:
+    return min((divisor for divisor in range(1, width + 1) if width % divisor == 0), key=lambda divisor: abs(divisor - n_heads))

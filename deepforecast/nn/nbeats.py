@@ -15,22 +15,22 @@ from functools import reduce
 import torch
 from torch import Tensor, nn
 
-from deepforecast.nn.batch import Inputs, Sizes
-from deepforecast.nn.body import Direct
-from deepforecast.nn.perceptron import Perceptron, surroundings, surroundings_width
+from deepforecast.nn.batch import Inputs, InputSizes
+from deepforecast.nn.body import DirectBody
+from deepforecast.nn.mlp import MLP, covariates_width, flatten_covariates
 
-KINDS = ("generic", "trend", "season")
+STACK_KINDS = ("generic", "trend", "season")
 
 
 @dataclass(frozen=True)
 class Basis:
     """The curves a block may draw over the window, (length, curves), and as many over the steps ahead, (horizon, curves)."""
 
-    behind: Tensor
-    ahead: Tensor
+    backcast: Tensor
+    forecast: Tensor
 
 
-class NBEATSBody(Direct):
+class NBEATSBody(DirectBody):
     """Stacks of blocks. What a block explains of the window is taken off before the next one; what all forecast is added up.
 
     `stacks`: the kind of each. A "generic" stack has `blocks` blocks of their own weights and no basis; one of "trend"
@@ -39,45 +39,45 @@ class NBEATSBody(Direct):
 
     def __init__(
         self,
-        sizes: Sizes,
+        sizes: InputSizes,
         stacks: Sequence[str] = ("generic",),
         blocks: int = 3,
-        hidden: Sequence[int] = (256, 256, 256),
+        hidden_sizes: Sequence[int] = (256, 256, 256),
         degree: int = 2,
         period: float | None = None,
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        made: list[Block] = []
-        self.way: list[tuple[str, int]] = []  # stack and block, in the order they are run
-        for name, kind in zip(numbered(stacks), stacks, strict=True):
-            basis = None if kind == "generic" else _basis(kind, sizes, degree, period)
+        block_list: list[Block] = []
+        self.block_order: list[tuple[str, int]] = []  # stack and block, in the order they are run
+        for name, stack in zip(number_duplicates(stacks), stacks, strict=True):
+            basis = None if stack == "generic" else _basis(stack, sizes, degree, period)
             for number in range(blocks):
                 if basis is None or number == 0:
-                    final = len(self.way) + 1 == len(stacks) * blocks  # nothing comes after it
-                    made.append(Block(sizes, hidden, basis, dropout, explains=not final))
-                self.way.append((name, len(made) - 1))
-        self.blocks = nn.ModuleList(made)
+                    final = len(self.block_order) + 1 == len(stacks) * blocks  # nothing comes after it
+                    block_list.append(Block(sizes, hidden_sizes, basis, dropout, has_backcast=not final))
+                self.block_order.append((name, len(block_list) - 1))
+        self.blocks = nn.ModuleList(block_list)
 
     def features(self, inputs: Inputs) -> Tensor:
         """(B, horizon, width)."""
         return reduce(torch.add, (forecast for _, forecast in self._forecasts(inputs)))
 
-    def parts(self, inputs: Inputs) -> dict[str, Tensor]:
+    def components(self, inputs: Inputs) -> dict[str, Tensor]:
         """What each stack brings, (B, horizon, width); `features` is their sum."""
-        found: dict[str, Tensor] = {}
+        components: dict[str, Tensor] = {}
         for name, forecast in self._forecasts(inputs):
-            found[name] = found[name] + forecast if name in found else forecast
-        return found
+            components[name] = components[name] + forecast if name in components else forecast
+        return components
 
     def _forecasts(self, inputs: Inputs) -> Iterator[tuple[str, Tensor]]:
         """Block by block: the name of its stack and its part of the forecast."""
-        left, around = inputs.y, surroundings(inputs)
-        for name, number in self.way:
-            explained, forecast = self.blocks[number](left, around)
+        residual, covariates = inputs.y, flatten_covariates(inputs)
+        for name, number in self.block_order:
+            backcast, forecast = self.blocks[number](residual, covariates)
             yield name, forecast
-            if explained is not None:
-                left = (left - explained) * inputs.seen  # of what was not seen nothing is left to explain
+            if backcast is not None:
+                residual = (residual - backcast) * inputs.observed  # of what was not seen nothing is left to explain
 
 
 class Block(nn.Module):
@@ -86,45 +86,45 @@ class Block(nn.Module):
     `explains`: whether there is a block after it, for which something of the window is taken off.
     """
 
-    behind: Tensor
-    ahead: Tensor
+    backcast_basis: Tensor
+    forecast_basis: Tensor
 
     def __init__(
-        self, sizes: Sizes, hidden: Sequence[int], basis: Basis | None = None, dropout: float = 0.0, explains: bool = True
+        self, sizes: InputSizes, hidden_sizes: Sequence[int], basis: Basis | None = None, dropout: float = 0.0, has_backcast: bool = True
     ) -> None:
         super().__init__()
-        self.shape = (sizes.horizon, sizes.width) if basis is None else (basis.ahead.shape[1], sizes.width)
-        self.length = 0 if not explains else sizes.input_size if basis is None else basis.behind.shape[1]
-        self.drawn = basis is not None
+        self.shape = (sizes.horizon, sizes.out_features) if basis is None else (basis.forecast.shape[1], sizes.out_features)
+        self.length = 0 if not has_backcast else sizes.input_size if basis is None else basis.backcast.shape[1]
+        self.has_basis = basis is not None
         if basis is not None:
-            self.register_buffer("behind", basis.behind, persistent=False)
-            self.register_buffer("ahead", basis.ahead, persistent=False)
-        width_in, width_out = sizes.input_size + surroundings_width(sizes), self.length + self.shape[0] * self.shape[1]
-        self.perceptron = Perceptron(width_in, hidden, width_out, dropout)
+            self.register_buffer("backcast_basis", basis.backcast, persistent=False)
+            self.register_buffer("forecast_basis", basis.forecast, persistent=False)
+        width_in, width_out = sizes.input_size + covariates_width(sizes), self.length + self.shape[0] * self.shape[1]
+        self.mlp = MLP(width_in, hidden_sizes, width_out, dropout)
 
-    def forward(self, left: Tensor, around: Sequence[Tensor] = ()) -> tuple[Tensor | None, Tensor]:
+    def forward(self, residual: Tensor, covariates: Sequence[Tensor] = ()) -> tuple[Tensor | None, Tensor]:
         """Of what is left of the window, (B, L), and all that is told besides, each (B, n): what is explained, (B, L), and the
         forecast, (B, horizon, width)."""
-        found: Tensor = self.perceptron(torch.cat([left, *around], dim=1) if around else left)
-        explained = found[:, : self.length] if self.length else None
-        forecast = found[:, self.length :].view(-1, *self.shape)
-        if not self.drawn:
-            return explained, forecast
-        return None if explained is None else explained @ self.behind.T, self.ahead @ forecast
+        coefficients: Tensor = self.mlp(torch.cat([residual, *covariates], dim=1) if covariates else residual)
+        backcast = coefficients[:, : self.length] if self.length else None
+        forecast = coefficients[:, self.length :].view(-1, *self.shape)
+        if not self.has_basis:
+            return backcast, forecast
+        return None if backcast is None else backcast @ self.backcast_basis.T, self.forecast_basis @ forecast
 
 
-def numbered(names: Sequence[str]) -> list[str]:
+def number_duplicates(names: Sequence[str]) -> list[str]:
     """Names that occur more than once, numbered from 1.
 
-    >>> numbered(["trend", "season", "trend"])
+    >>> number_duplicates(["trend", "season", "trend"])
     ['trend_1', 'season', 'trend_2']
     """
-    often, met = Counter(names), Counter[str]()
-    found = []
+    counts, occurrences = Counter(names), Counter[str]()
+    unique_names = []
     for name in names:
-        met[name] += 1
-        found.append(f"{name}_{met[name]}" if often[name] > 1 else name)
-    return found
+        occurrences[name] += 1
+        unique_names.append(f"{name}_{occurrences[name]}" if counts[name] > 1 else name)
+    return unique_names
 
 
 def polynomials(times: Tensor, degree: int) -> Tensor:
@@ -142,11 +142,11 @@ def harmonics(times: Tensor, period: float) -> Tensor:
     return torch.cat([angles.cos(), angles[:, : math.ceil(period / 2) - 1].sin()], dim=1)
 
 
-def _basis(kind: str, sizes: Sizes, degree: int, period: float | None) -> Basis:
+def _basis(stack: str, sizes: InputSizes, degree: int, period: float | None) -> Basis:
     """Rows are counted from the cutoff: the window ends at -1, the first step ahead is 0."""
     length, horizon = sizes.input_size, sizes.horizon
-    behind, ahead = torch.arange(-length, 0, dtype=torch.float64), torch.arange(horizon, dtype=torch.float64)
-    if kind == "trend":
-        return Basis(polynomials(behind / length, degree).float(), polynomials(ahead / horizon, degree).float())
+    past, future = torch.arange(-length, 0, dtype=torch.float64), torch.arange(horizon, dtype=torch.float64)
+    if stack == "trend":
+        return Basis(polynomials(past / length, degree).float(), polynomials(future / horizon, degree).float())
     cycle = float(max(period or horizon, 2))
-    return Basis(harmonics(behind, cycle).float(), harmonics(ahead, cycle).float())
+    return Basis(harmonics(past, cycle).float(), harmonics(future, cycle).float())

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from deepforecast.errors import ParameterError, shown
+from deepforecast.errors import ParameterError, format_value
 
 
 def normalization(name: str | None, width: int) -> nn.Module:
@@ -18,7 +18,7 @@ def normalization(name: str | None, width: int) -> nn.Module:
     BatchNorm()
     """
     if name not in NORMALIZATIONS:
-        raise ParameterError(f"normalization is one of {', '.join(map(repr, NORMALIZATIONS))}, got {shown(name)}.")
+        raise ParameterError(f"normalization is one of {', '.join(map(repr, NORMALIZATIONS))}, got {format_value(name)}.")
     return NORMALIZATIONS[name](width)
 
 

@@ -11,14 +11,14 @@ from deepforecast.errors import ParameterError
 
 
 @dataclass(frozen=True)
-class Patches:
+class Patching:
     """Stretches of `length` rows, one ending every `stride` rows, the last at the last row; before the first row stand zeros.
 
-    >>> Patches(rows=96, length=16, stride=8).count, Patches(5, 2, 2).ends
+    >>> Patching(n_rows=96, length=16, stride=8).count, Patching(5, 2, 2).end_positions
     (12, (0, 2, 4))
     """
 
-    rows: int
+    n_rows: int
     length: int = 1
     stride: int = 1
 
@@ -32,33 +32,33 @@ class Patches:
     @property
     def count(self) -> int:
         """How many there are."""
-        return -(-self.rows // self.stride)
+        return -(-self.n_rows // self.stride)
 
     @property
-    def first(self) -> int:
+    def first_end(self) -> int:
         """The row the first of them ends at."""
-        return self.rows - 1 - (self.count - 1) * self.stride
+        return self.n_rows - 1 - (self.count - 1) * self.stride
 
     @property
-    def ends(self) -> tuple[int, ...]:
+    def end_positions(self) -> tuple[int, ...]:
         """The rows they end at."""
-        return tuple(range(self.first, self.rows, self.stride))
+        return tuple(range(self.first_end, self.n_rows, self.stride))
 
-    def cut(self, rows: Tensor) -> Tensor:
+    def unfold(self, values: Tensor) -> Tensor:
         """(B, rows, C) -> (B, count, C * length)."""
         if self.length == 1:
-            return rows
-        return F.pad(rows, (0, 0, self.length - 1 - self.first, 0)).unfold(1, self.length, self.stride).flatten(2)
+            return values
+        return F.pad(values, (0, 0, self.length - 1 - self.first_end, 0)).unfold(1, self.length, self.stride).flatten(2)
 
-    def last(self, rows: Tensor) -> Tensor:
+    def select_ends(self, values: Tensor) -> Tensor:
         """Of each the row it ends at: (B, rows, ...) -> (B, count, ...)."""
-        return rows[:, self.first :: self.stride]
+        return values[:, self.first_end :: self.stride]
 
 
-def usual(rows: int) -> int:
+def default_patch_length(n_rows: int) -> int:
     """How long patches are if nobody says: 16 rows, or as many as leave a window at least four of them.
 
-    >>> usual(336), usual(24), usual(3)
+    >>> default_patch_length(336), default_patch_length(24), default_patch_length(3)
     (16, 6, 1)
     """
-    return max(min(16, rows // 4), 1)
+    return max(min(16, n_rows // 4), 1)

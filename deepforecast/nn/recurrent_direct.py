@@ -9,20 +9,20 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from deepforecast.nn.batch import Inputs, Sizes
-from deepforecast.nn.body import Direct
+from deepforecast.nn.batch import Inputs, InputSizes
+from deepforecast.nn.body import DirectBody
 from deepforecast.nn.dropout import Dropout
-from deepforecast.nn.perceptron import Perceptron
+from deepforecast.nn.mlp import MLP
 from deepforecast.nn.recurrent import Recurrent, RecurrentOptions
 
 
-class RecurrentDirect(Direct):
+class RecurrentDirect(DirectBody):
     """Recurrent layers over the rows up to the cutoff, and a decoder that reads one of their states for each step ahead.
 
     Step k reads the state of the row that stands to it as one season before: the season's last turn is read over and over.
     Without a season that fits into the rows it reads the one `horizon` rows before (or the first rows again, where the horizon
     is longer). Beside it, it is given the last state, what is known ahead of its own row, and a bias of its own.
-    `beside`: hidden layers of a perceptron that sees the window as it is, too (a linear map, if empty); None: none.
+    `skip`: hidden layers of a perceptron that sees the window as it is, too (a linear map, if empty); None: none.
 
     On seasons of 12 of any shape on a random walk, 48 rows and 18 steps, this has the error of a seasonal naive one (0.352)
     after 50 batches; with the states of the rows `horizon` before it takes 400 to 600; from the last state alone, the error is
@@ -31,79 +31,79 @@ class RecurrentDirect(Direct):
 
     def __init__(
         self,
-        sizes: Sizes,
+        sizes: InputSizes,
         options: RecurrentOptions,
         season: int | None = None,
         decoder_layers: int = 1,
         decoder_size: int = 64,
-        beside: Sequence[int] | None = None,
+        skip_hidden_sizes: Sequence[int] | None = None,
     ) -> None:
         super().__init__()
-        self.horizon, self.lag = sizes.horizon, reading_lag(sizes, season)
-        self.encoder = Recurrent(sizes.rows, options)
-        widths = [decoder_size] * decoder_layers + [sizes.width]
-        self.own = nn.Linear(self.encoder.width + sizes.ahead, widths[0])
+        self.horizon, self.lag = sizes.horizon, readout_lag(sizes, season)
+        self.encoder = Recurrent(sizes.past_features, options)
+        widths = [decoder_size] * decoder_layers + [sizes.out_features]
+        self.step_projection = nn.Linear(self.encoder.output_size + sizes.future_features, widths[0])
         # A product of its own, so that it is computed once for a window and not once for each of its steps.
-        self.last = nn.Linear(self.encoder.width, widths[0], bias=False)
-        self.steps = nn.Parameter(torch.zeros(sizes.horizon, widths[0]))
+        self.state_projection = nn.Linear(self.encoder.output_size, widths[0], bias=False)
+        self.step_bias = nn.Parameter(torch.zeros(sizes.horizon, widths[0]))
         self.drop = Dropout(options.dropout)
-        layers = [nn.Linear(before, after) for before, after in pairwise(widths)]
-        self.decoder = nn.Sequential(*[one for layer in layers for one in (nn.ReLU(), Dropout(options.dropout), layer)])
-        self.beside = None if beside is None else Beside(sizes, self.encoder.width, beside, options.dropout)
+        layers = [nn.Linear(in_features, out_features) for in_features, out_features in pairwise(widths)]
+        self.decoder = nn.Sequential(*[module for layer in layers for module in (nn.ReLU(), Dropout(options.dropout), layer)])
+        self.skip = None if skip_hidden_sizes is None else SkipMLP(sizes, self.encoder.output_size, skip_hidden_sizes, options.dropout)
 
     def features(self, inputs: Inputs) -> Tensor:
         """What the head reads: (B, horizon, width)."""
-        out, _ = self.encoder(inputs.rows)
-        own = torch.cat([self.drop(lagged(out, self.lag, self.horizon)), inputs.ahead], dim=-1)
-        last = self.drop(self._last(out))
-        found = cast(Tensor, self.decoder(self.own(own) + self.last(last).unsqueeze(1) + self.steps))
-        return found if self.beside is None else found + self.beside(inputs, last)
+        states, _ = self.encoder(inputs.past_features)
+        step_inputs = torch.cat([self.drop(lagged_states(states, self.lag, self.horizon)), inputs.future_features], dim=-1)
+        final_state = self.drop(self._final_state(states))
+        raw = cast(Tensor, self.decoder(self.step_projection(step_inputs) + self.state_projection(final_state).unsqueeze(1) + self.step_bias))
+        return raw if self.skip is None else raw + self.skip(inputs, final_state)
 
-    def _last(self, out: Tensor) -> Tensor:
+    def _final_state(self, states: Tensor) -> Tensor:
         """The states at the end of reading: of the way back, it is at the first row. (B, L, D) -> (B, D)."""
         if not self.encoder.options.bidirectional:
-            return out[:, -1]
+            return states[:, -1]
         half = self.encoder.options.hidden_size
-        return torch.cat([out[:, -1, :half], out[:, 0, half:]], dim=-1)
+        return torch.cat([states[:, -1, :half], states[:, 0, half:]], dim=-1)
 
 
-class Beside(nn.Module):
+class SkipMLP(nn.Module):
     """A perceptron over the window, the last state and what is known ahead, added to the numbers of each step that are places.
 
     (To all of them, if none is.) States alone have to carry each value of the window through a few dozen numbers. Fixed columns
     come with the state: few values of many windows, they are learned by heart elsewhere.
     """
 
-    def __init__(self, sizes: Sizes, state: int, hidden: Sequence[int], dropout: float) -> None:
+    def __init__(self, sizes: InputSizes, state_size: int, hidden_sizes: Sequence[int], dropout: float) -> None:
         super().__init__()
-        where = sizes.location or slice(0, sizes.width)
-        self.pad = (where.start, sizes.width - where.stop)
-        self.shape = (sizes.horizon, where.stop - where.start)
-        width_in = sizes.input_size + state + sizes.horizon * sizes.future
-        self.perceptron = Perceptron(width_in, hidden, self.shape[0] * self.shape[1], dropout)
+        location_slice = sizes.location_slice or slice(0, sizes.out_features)
+        self.pad = (location_slice.start, sizes.out_features - location_slice.stop)
+        self.shape = (sizes.horizon, location_slice.stop - location_slice.start)
+        width_in = sizes.input_size + state_size + sizes.horizon * sizes.future
+        self.mlp = MLP(width_in, hidden_sizes, self.shape[0] * self.shape[1], dropout)
 
-    def forward(self, inputs: Inputs, last: Tensor) -> Tensor:
-        """(B, horizon, width), zero where nothing is added; `last`: the last state, (B, D)."""
-        told = torch.cat([inputs.y, last, inputs.future.flatten(1)], dim=1)
-        found: Tensor = self.perceptron(told).view(-1, *self.shape)
-        return nn.functional.pad(found, self.pad)
+    def forward(self, inputs: Inputs, final_state: Tensor) -> Tensor:
+        """(B, horizon, width), zero where nothing is added; `final_state`: the last state, (B, D)."""
+        features = torch.cat([inputs.y, final_state, inputs.future.flatten(1)], dim=1)
+        skip: Tensor = self.mlp(features).view(-1, *self.shape)
+        return nn.functional.pad(skip, self.pad)
 
 
-def reading_lag(sizes: Sizes, season: int | None) -> int:
+def readout_lag(sizes: InputSizes, season: int | None) -> int:
     """How many rows before a step the row lies whose state it reads: a season, where there is one that fits.
 
-    >>> reading_lag(Sizes(input_size=48, horizon=18, width=1), season=12), reading_lag(Sizes(48, 18, 1), season=None)
+    >>> readout_lag(InputSizes(input_size=48, horizon=18, out_features=1), season=12), readout_lag(InputSizes(48, 18, 1), season=None)
     (12, 18)
     """
     return season if season and 1 < season <= sizes.input_size else min(sizes.horizon, sizes.input_size)
 
 
-def lagged(states: Tensor, lag: int, horizon: int) -> Tensor:
+def lagged_states(states: Tensor, lag: int, horizon: int) -> Tensor:
     """For each step ahead the state `lag` rows before, or as many times `lag` as it takes: (B, L, D) -> (B, horizon, D).
 
-    >>> lagged(torch.arange(5.0).view(1, 5, 1), lag=2, horizon=5).flatten().tolist()
+    >>> lagged_states(torch.arange(5.0).view(1, 5, 1), lag=2, horizon=5).flatten().tolist()
     [3.0, 4.0, 3.0, 4.0, 3.0]
     """
-    tail = states[:, states.shape[1] - lag :]
-    turns = -(-horizon // lag)
-    return tail[:, :horizon] if turns == 1 else tail.repeat(1, turns, 1)[:, :horizon]
+    recent = states[:, states.shape[1] - lag :]
+    n_repeats = -(-horizon // lag)
+    return recent[:, :horizon] if n_repeats == 1 else recent.repeat(1, n_repeats, 1)[:, :horizon]

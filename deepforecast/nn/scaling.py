@@ -10,7 +10,7 @@ from torch import Tensor
 
 from deepforecast.nn.batch import Batch
 
-Measure = Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
+Scaler = Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
 """(y with zeros where missing, seen, how many were seen, at least 1) -> place and spread, each (B, 1)."""
 
 
@@ -22,145 +22,145 @@ class Scale:
     target to learn from and a head that asks for it; else 1.
     """
 
-    place: Tensor  # (B, 1) float64
-    spread: Tensor  # (B, 1) float64
+    loc: Tensor  # (B, 1) float64
+    scale: Tensor  # (B, 1) float64
     naive: Tensor  # (B, 1) float32
 
     @property
     def level(self) -> Tensor:
         """How far 0 lies below the place, in units of the spread: (B, 1) float32."""
-        return (self.place / _divisor(self.spread)).float()
+        return (self.loc / _divisor(self.scale)).float()
 
-    def back(self, z: Tensor) -> Tensor:
+    def unstandardize(self, z: Tensor) -> Tensor:
         """Values of z (B, ...) in units of the target, float64."""
         shape = (-1, *(1,) * (z.ndim - 1))
-        return self.place.view(shape) + self.spread.view(shape) * z.double()
+        return self.loc.view(shape) + self.scale.view(shape) * z.double()
 
-    def away(self, y: Tensor) -> Tensor:
+    def standardize(self, y: Tensor) -> Tensor:
         """Values of the target (B, ...) in units of z, float64."""
         shape = (-1, *(1,) * (y.ndim - 1))
-        return (y - self.place.view(shape)) / _divisor(self.spread).view(shape)
+        return (y - self.loc.view(shape)) / _divisor(self.scale).view(shape)
 
 
-def scaled(
-    batch: Batch, scaler: str, season: int, moved: bool, ratio: Tensor | None = None
+def scale_window(
+    batch: Batch, scaler: str, season: int, allow_shift: bool, level_ratio: Tensor | None = None
 ) -> tuple[Tensor, Tensor, Scale]:
     """The input (B, L) in units of z, zero where missing; which of it was seen (B, L); and the scale.
 
-    `moved`: the scale may shift; else (of values that cannot be negative) it only stretches. `scaler` ends in "/series" where
-    the scale is that of the whole series. `ratio`: of what "level" divides by to the size of the values. `season`: of the
+    `allow_shift`: the scale may shift; else (of values that cannot be negative) it only stretches. `scaler` ends in "/series" where
+    the scale is that of the whole series. `level_ratio`: of what "level" divides by to the size of the values. `season`: of the
     naive forecast, 0 where nobody asks for it.
     """
-    y, seen = torch.nan_to_num(batch.y, 0.0), (batch.y == batch.y)
-    there = seen.double()
-    count = there.sum(1, keepdim=True).clamp(min=1.0)
+    y, observed = torch.nan_to_num(batch.y, 0.0), (batch.y == batch.y)
+    mask64 = observed.double()
+    count = mask64.sum(1, keepdim=True).clamp(min=1.0)
     if scaler.endswith("/series"):
-        place, spread = batch.place, batch.spread
+        loc, scale = batch.loc, batch.scale
     else:
-        place, spread = MEASURES[scaler if moved else "mean_abs"](y, there, count)
-        if scaler == "level" and ratio is not None:
-            spread = spread * ratio
-    unless_constant = torch.where(spread > 0, spread, torch.full_like(spread, torch.inf))
-    z, told = ((y - place) / unless_constant * there).float(), there.float()
-    naive = _naive(z, told, season) if season and batch.target is not None else z.new_ones((z.shape[0], 1))
-    return z, told, Scale(place, spread, naive)
+        loc, scale = SCALER_FUNCTIONS[scaler if allow_shift else "mean_abs"](y, mask64, count)
+        if scaler == "level" and level_ratio is not None:
+            scale = scale * level_ratio
+    unless_constant = torch.where(scale > 0, scale, torch.full_like(scale, torch.inf))
+    z, mask = ((y - loc) / unless_constant * mask64).float(), mask64.float()
+    naive = _naive(z, mask, season) if season and batch.target is not None else z.new_ones((z.shape[0], 1))
+    return z, mask, Scale(loc, scale, naive)
 
 
-def of_series(y: Tensor, scaler: str) -> tuple[Tensor, Tensor]:
+def series_scale(y: Tensor, scaler: str) -> tuple[Tensor, Tensor]:
     """Place and spread of whole series (B, L) with NaN where missing."""
-    seen = (y == y).double()
-    return MEASURES[scaler](torch.nan_to_num(y, 0.0), seen, seen.sum(1, keepdim=True).clamp(min=1.0))
+    mask = (y == y).double()
+    return SCALER_FUNCTIONS[scaler](torch.nan_to_num(y, 0.0), mask, mask.sum(1, keepdim=True).clamp(min=1.0))
 
 
-def ratio_of(y: Tensor) -> float:
+def level_ratio(y: Tensor) -> float:
     """How far windows (B, L) usually lie from their last value, as a share of their size: the median."""
-    seen = (y == y).double()
-    values, count = torch.nan_to_num(y, 0.0), seen.sum(1, keepdim=True).clamp(min=1.0)
-    distance, size = _last(values, seen, count)[1], _level(values, seen, count)[1]
-    shares = (distance / _divisor(size))[size > 0]
-    return float(shares.median()) if len(shares) else 1.0
+    mask = (y == y).double()
+    values, count = torch.nan_to_num(y, 0.0), mask.sum(1, keepdim=True).clamp(min=1.0)
+    distance, size = _last(values, mask, count)[1], _level(values, mask, count)[1]
+    ratios = (distance / _divisor(size))[size > 0]
+    return float(ratios.median()) if len(ratios) else 1.0
 
 
-def _divisor(spread: Tensor) -> Tensor:
-    return torch.where(spread > 0, spread, torch.ones_like(spread))
+def _divisor(scale: Tensor) -> Tensor:
+    return torch.where(scale > 0, scale, torch.ones_like(scale))
 
 
-def _naive(z: Tensor, seen: Tensor, season: int) -> Tensor:
+def _naive(z: Tensor, mask: Tensor, season: int) -> Tensor:
     lag = season if season < z.shape[1] else 1
     if z.shape[1] < 2:
         return torch.ones_like(z[:, :1])
-    both = seen[:, lag:] * seen[:, :-lag]
-    changes = ((z[:, lag:] - z[:, :-lag]).abs() * both).sum(1, keepdim=True)
-    return changes / both.sum(1, keepdim=True).clamp(min=1.0)
+    both_observed = mask[:, lag:] * mask[:, :-lag]
+    changes = ((z[:, lag:] - z[:, :-lag]).abs() * both_observed).sum(1, keepdim=True)
+    return changes / both_observed.sum(1, keepdim=True).clamp(min=1.0)
 
 
-def _standard(y: Tensor, seen: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
-    place = y.sum(1, keepdim=True) / count
-    away = (y - place) * seen
-    largest = away.abs().amax(1, keepdim=True)
-    unit = away / _divisor(largest)  # squares of tiny and of huge values stay numbers
-    return _unless_constant(place, (unit.square().sum(1, keepdim=True) / count).sqrt() * largest, y)
+def _standard(y: Tensor, mask: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
+    loc = y.sum(1, keepdim=True) / count
+    deviation = (y - loc) * mask
+    largest = deviation.abs().amax(1, keepdim=True)
+    unit = deviation / _divisor(largest)  # squares of tiny and of huge values stay numbers
+    return _unless_constant(loc, (unit.square().sum(1, keepdim=True) / count).sqrt() * largest, y)
 
 
-def _robust(y: Tensor, seen: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
-    empty = seen.sum(1, keepdim=True) == 0
-    held = torch.where((seen > 0) | empty, y, torch.full_like(y, torch.inf)).sort(1).values
-    places = [share * (count - 1) for share in (0.25, 0.5, 0.75)]
-    low, middle, high = ((held.gather(1, at.floor().long()) + held.gather(1, at.ceil().long())) / 2 for at in places)
-    _, wide = _standard(y, seen, count)
-    spread = (high - low) / 1.349
-    return middle, torch.where(spread > 0, spread, wide)
+def _robust(y: Tensor, mask: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
+    empty = mask.sum(1, keepdim=True) == 0
+    sorted_values = torch.where((mask > 0) | empty, y, torch.full_like(y, torch.inf)).sort(1).values
+    positions = [share * (count - 1) for share in (0.25, 0.5, 0.75)]
+    low, middle, high = ((sorted_values.gather(1, position.floor().long()) + sorted_values.gather(1, position.ceil().long())) / 2 for position in positions)
+    _, fallback = _standard(y, mask, count)
+    scale = (high - low) / 1.349
+    return middle, torch.where(scale > 0, scale, fallback)
 
 
-def _min_max(y: Tensor, seen: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
-    low = torch.where(seen > 0, y, torch.full_like(y, torch.inf)).amin(1, keepdim=True)
-    high = torch.where(seen > 0, y, torch.full_like(y, -torch.inf)).amax(1, keepdim=True)
+def _min_max(y: Tensor, mask: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
+    low = torch.where(mask > 0, y, torch.full_like(y, torch.inf)).amin(1, keepdim=True)
+    high = torch.where(mask > 0, y, torch.full_like(y, -torch.inf)).amax(1, keepdim=True)
     empty = low > high
     return torch.where(empty, torch.zeros_like(low), low), torch.where(empty, torch.zeros_like(low), high - low)
 
 
-def _mean_abs(y: Tensor, seen: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
-    spread = y.abs().sum(1, keepdim=True) / count
-    return torch.zeros_like(spread), spread
+def _mean_abs(y: Tensor, mask: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
+    scale = y.abs().sum(1, keepdim=True) / count
+    return torch.zeros_like(scale), scale
 
 
-def _last(y: Tensor, seen: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
+def _last(y: Tensor, mask: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
     """From the last value seen; spread: the mean distance from it."""
-    place = last_seen(y, seen)
-    return _unless_constant(place, ((y - place).abs() * seen).sum(1, keepdim=True) / count, y)
+    loc = last_observed(y, mask)
+    return _unless_constant(loc, ((y - loc).abs() * mask).sum(1, keepdim=True) / count, y)
 
 
-def _level(y: Tensor, seen: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
+def _level(y: Tensor, mask: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
     """From the last value seen; spread: the mean size of the values, so that errors are shares of it."""
-    place, distance = _last(y, seen, count)
-    return place, torch.where(distance > 0, y.abs().sum(1, keepdim=True) / count, torch.zeros_like(distance))
+    loc, distance = _last(y, mask, count)
+    return loc, torch.where(distance > 0, y.abs().sum(1, keepdim=True) / count, torch.zeros_like(distance))
 
 
-def _changes(y: Tensor, seen: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
+def _difference(y: Tensor, mask: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
     """From the last value seen; spread: the mean change from row to row."""
-    both = seen[:, 1:] * seen[:, :-1]
-    changes = ((y[:, 1:] - y[:, :-1]).abs() * both).sum(1, keepdim=True)
-    place, wide = _last(y, seen, count)
-    spread = changes / both.sum(1, keepdim=True).clamp(min=1.0)
-    return place, torch.where(spread > 0, spread, wide)
+    both_observed = mask[:, 1:] * mask[:, :-1]
+    changes = ((y[:, 1:] - y[:, :-1]).abs() * both_observed).sum(1, keepdim=True)
+    loc, fallback = _last(y, mask, count)
+    scale = changes / both_observed.sum(1, keepdim=True).clamp(min=1.0)
+    return loc, torch.where(scale > 0, scale, fallback)
 
 
-def _none(y: Tensor, seen: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
+def _none(y: Tensor, mask: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
     return torch.zeros_like(count), torch.ones_like(count)
 
 
-def _unless_constant(place: Tensor, spread: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+def _unless_constant(loc: Tensor, scale: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
     """What rounding leaves of the spread of a constant is none: 1e-14 of its size, hundred times what rounding adds."""
-    return place, torch.where(spread > 1e-14 * y.abs().amax(1, keepdim=True), spread, torch.zeros_like(spread))
+    return loc, torch.where(scale > 1e-14 * y.abs().amax(1, keepdim=True), scale, torch.zeros_like(scale))
 
 
-def last_seen(y: Tensor, seen: Tensor) -> Tensor:
+def last_observed(y: Tensor, mask: Tensor) -> Tensor:
     """The last value that was seen of each window, (B, 1); zero where none was."""
     order = torch.arange(1, y.shape[1] + 1, device=y.device, dtype=y.dtype)
-    return y.gather(1, (seen * order).argmax(1, keepdim=True))
+    return y.gather(1, (mask * order).argmax(1, keepdim=True))
 
 
-MEASURES: dict[str, Measure] = {
+SCALER_FUNCTIONS: dict[str, Scaler] = {
     "standard": _standard,
     "robust": _robust,
     "min_max": _min_max,
@@ -168,6 +168,6 @@ MEASURES: dict[str, Measure] = {
     "last": _last,
     "level": _level,
     "revin": _standard,
-    "difference": _changes,
+    "difference": _difference,
     "none": _none,
 }

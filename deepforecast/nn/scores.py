@@ -1,7 +1,7 @@
 """How a query is compared with keys: each score a function, a module for its weights where it has any, and the list of all.
 
 Shapes: queries (B, N, D), keys (B, L, K), scores (B, N, L). What depends on the keys alone is computed once a window, in
-`Score.keys`, however many steps and paths ask.
+`Score.prepare_keys`, however many steps and paths ask.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from deepforecast.errors import ParameterError, ParameterTypeError, shown
-from deepforecast.nn.summing import additive
+from deepforecast.errors import ParameterError, ParameterTypeError, format_value
+from deepforecast.nn.additive_score import additive
 
 __all__ = ["SCORES", "Score", "additive", "cosine", "dot", "gaussian", "general", "location", "scaled_dot", "score"]
 
@@ -47,7 +47,7 @@ def cosine(queries: Tensor, keys: Tensor) -> Tensor:
 
 def gaussian(queries: Tensor, keys: Tensor) -> Tensor:
     """-|q - k|^2 / 2: the softmax of it is kernel regression (Nadaraya, Watson 1964) with a bell of deviation 1."""
-    return _near(queries, _with_sizes(keys))
+    return _gaussian_scores(queries, _append_half_square(keys))
 
 
 class Score(nn.Module):
@@ -64,19 +64,19 @@ class Score(nn.Module):
     Seq2Seq(horizon=7, attention='nearest')
     >>> del SCORES["nearest"]
 
-    `alike`: queries and keys have to be of one width; `compares`: the keys matter at all; `sharpness`: by what a learned
-    temperature begins to multiply. `keys` makes keys ready once a window, where something can be.
+    `same_width`: queries and keys have to be of one width; `uses_keys`: the keys matter at all; `initial_scale`: by what a learned
+    temperature begins to multiply. `prepare_keys` makes keys ready once a window, where something can be.
     """
 
-    alike: ClassVar[bool] = True
-    compares: ClassVar[bool] = True
-    sharpness: ClassVar[float] = 1.0
+    same_width: ClassVar[bool] = True
+    uses_keys: ClassVar[bool] = True
+    initial_scale: ClassVar[float] = 1.0
 
-    def __init__(self, query_width: int, key_width: int, rows: int) -> None:
+    def __init__(self, query_width: int, key_width: int, window_length: int) -> None:
         """Widths D and K, and the rows of a window, L."""
         super().__init__()
 
-    def keys(self, keys: Tensor) -> Tensor:
+    def prepare_keys(self, keys: Tensor) -> Tensor:
         """Keys (B, L, K) as `forward` takes them."""
         return keys
 
@@ -88,19 +88,19 @@ class Score(nn.Module):
 SCORES: dict[str, type[Score]] = {}
 """The scores there are, by name."""
 
-Kind = TypeVar("Kind", bound=type[Score])
+ScoreClass = TypeVar("ScoreClass", bound=type[Score])
 
 
-def score(name: str) -> Callable[[Kind], Kind]:
+def score(name: str) -> Callable[[ScoreClass], ScoreClass]:
     """Class decorator: the score goes by this name, to `Seq2Seq(attention=...)` too. See `Score`."""
 
-    def registered(kind: Kind) -> Kind:
-        if not (isinstance(kind, type) and issubclass(kind, Score)):
-            raise ParameterTypeError(f"score takes a class derived from Score; got {shown(kind)}.")
-        if SCORES.get(name, kind).__qualname__ != kind.__qualname__:
+    def registered(score_class: ScoreClass) -> ScoreClass:
+        if not (isinstance(score_class, type) and issubclass(score_class, Score)):
+            raise ParameterTypeError(f"score takes a class derived from Score; got {format_value(score_class)}.")
+        if SCORES.get(name, score_class).__qualname__ != score_class.__qualname__:
             raise ParameterError(f"A score's name is unique, and {name!r} is taken. Choose another.")
-        SCORES[name] = kind
-        return kind
+        SCORES[name] = score_class
+        return score_class
 
     return registered
 
@@ -109,28 +109,28 @@ def score(name: str) -> Callable[[Kind], Kind]:
 class Additive(Score):
     """v . tanh(W_q q + W_k k), the same as v . tanh(W [q; k]) with W = [W_q, W_k]. Bahdanau, Cho, Bengio 2015."""
 
-    alike = False
+    same_width = False
 
-    def __init__(self, query_width: int, key_width: int, rows: int) -> None:
-        super().__init__(query_width, key_width, rows)
+    def __init__(self, query_width: int, key_width: int, window_length: int) -> None:
+        super().__init__(query_width, key_width, window_length)
         self.query, self.key = nn.Linear(query_width, query_width), nn.Linear(key_width, query_width, bias=False)
         self.direction = nn.Parameter(torch.empty(query_width))
-        self._begun()
+        self._initialize()
 
     @torch.no_grad()
-    def _begun(self) -> None:
+    def _initialize(self) -> None:
         """It begins as a bell: the sum of tanh(w(q - k) + c) - tanh(w(q - k) - c) over orthonormal rows w, c where tanh bends
         the most, which near 0 is the Gaussian kernel. With weights drawn at random tanh is all but straight, a straight sum of
         what q and k say does not compare them, and a network may go thousands of steps before it begins to look."""
         width = len(self.direction)
-        rows = nn.init.orthogonal_(torch.empty(-(-width // 2), width)).repeat(2, 1)[:width]
+        directions = nn.init.orthogonal_(torch.empty(-(-width // 2), width)).repeat(2, 1)[:width]
         sign = torch.where(torch.arange(width) < -(-width // 2), 1.0, -1.0)
-        self.query.weight.copy_(rows)
-        self.key.weight.copy_(-rows @ torch.eye(width, self.key.in_features))
+        self.query.weight.copy_(directions)
+        self.key.weight.copy_(-directions @ torch.eye(width, self.key.in_features))
         self.query.bias.copy_(math.atanh(3**-0.5) * sign)
         self.direction.copy_(0.75 * 3**0.5 * sign)
 
-    def keys(self, keys: Tensor) -> Tensor:
+    def prepare_keys(self, keys: Tensor) -> Tensor:
         """W_k k."""
         return torch.as_tensor(self.key(keys))
 
@@ -161,14 +161,14 @@ class ScaledDot(Score):
 class General(Score):
     """q . (W k)."""
 
-    alike = False
+    same_width = False
 
-    def __init__(self, query_width: int, key_width: int, rows: int) -> None:
-        super().__init__(query_width, key_width, rows)
+    def __init__(self, query_width: int, key_width: int, window_length: int) -> None:
+        super().__init__(query_width, key_width, window_length)
         # It begins as the plain product: from there the rows that tell something are found in half the steps.
         self.weight = nn.Parameter(torch.eye(query_width, key_width))
 
-    def keys(self, keys: Tensor) -> Tensor:
+    def prepare_keys(self, keys: Tensor) -> Tensor:
         """W k."""
         return functional.linear(keys, self.weight)
 
@@ -181,14 +181,14 @@ class General(Score):
 class Location(Score):
     """W q, a row of W for each row of the window."""
 
-    alike = False
-    compares = False
+    same_width = False
+    uses_keys = False
 
-    def __init__(self, query_width: int, key_width: int, rows: int) -> None:
-        super().__init__(query_width, key_width, rows)
-        self.weight = nn.Parameter(torch.empty(rows, query_width).uniform_(-1, 1) / math.sqrt(query_width))
+    def __init__(self, query_width: int, key_width: int, window_length: int) -> None:
+        super().__init__(query_width, key_width, window_length)
+        self.weight = nn.Parameter(torch.empty(window_length, query_width).uniform_(-1, 1) / math.sqrt(query_width))
 
-    def keys(self, keys: Tensor) -> Tensor:
+    def prepare_keys(self, keys: Tensor) -> Tensor:
         """None are needed."""
         return keys[..., :0]
 
@@ -201,9 +201,9 @@ class Location(Score):
 class Cosine(Score):
     """q . k / |q| |k|. It lies between -1 and 1: to look at few of many rows it needs a temperature."""
 
-    sharpness = 10.0
+    initial_scale = 10.0
 
-    def keys(self, keys: Tensor) -> Tensor:
+    def prepare_keys(self, keys: Tensor) -> Tensor:
         """Brought to length 1."""
         return functional.normalize(keys, dim=-1)
 
@@ -216,20 +216,20 @@ class Cosine(Score):
 class Gaussian(Score):
     """-|q - k|^2 / 2."""
 
-    def keys(self, keys: Tensor) -> Tensor:
+    def prepare_keys(self, keys: Tensor) -> Tensor:
         """Beside each key half its square, so that a product with the query is all there is to do."""
-        return _with_sizes(keys)
+        return _append_half_square(keys)
 
     def forward(self, queries: Tensor, keys: Tensor) -> Tensor:
         """See `gaussian`."""
-        return _near(queries, keys)
+        return _gaussian_scores(queries, keys)
 
 
-def _with_sizes(keys: Tensor) -> Tensor:
+def _append_half_square(keys: Tensor) -> Tensor:
     return torch.cat([keys, -0.5 * keys.square().sum(-1, keepdim=True)], dim=-1)
 
 
-def _near(queries: Tensor, keys: Tensor) -> Tensor:
+def _gaussian_scores(queries: Tensor, keys: Tensor) -> Tensor:
     """q . k - |k|^2 / 2 - |q|^2 / 2, the first two terms in one product."""
-    asked = functional.pad(queries, (0, 1), value=1.0)
-    return torch.baddbmm(-0.5 * queries.square().sum(-1, keepdim=True), asked, keys.transpose(1, 2))
+    extended_queries = functional.pad(queries, (0, 1), value=1.0)
+    return torch.baddbmm(-0.5 * queries.square().sum(-1, keepdim=True), extended_queries, keys.transpose(1, 2))

@@ -11,112 +11,112 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from deepforecast.errors import ParameterError, shown
+from deepforecast.errors import ParameterError, format_value
 from deepforecast.nn.dropout import Dropout
-from deepforecast.nn.multihead import PLAIN, CrossAttention, Look, SelfAttention
+from deepforecast.nn.multihead import NO_MASK, AttentionMask, CrossAttention, SelfAttention
 from deepforecast.nn.normalization import normalization
 
 ACTIVATIONS = ("relu", "gelu", "swiglu")
-ORDERS = ("pre", "post")
+NORM_ORDERS = ("pre", "post")
 
 
 @dataclass(frozen=True)
 class LayerOptions:
     """What a layer is.
 
-    `order`: of what goes into each part ("pre") or of the sum that comes out ("post") is normalised. `dropout`: share of what
+    `norm_order`: of what goes into each part ("pre") or of the sum that comes out ("post") is normalised. `dropout`: share of what
     each part finds that is not added, in training.
     """
 
-    width: int = 64
+    d_model: int = 64
     n_heads: int = 4
-    feedforward: int = 256
+    dim_feedforward: int = 256
     activation: str = "relu"
-    order: str = "pre"
+    norm_order: str = "pre"
     normalization: str | None = "layer"
     dropout: float = 0.0
 
 
 @dataclass(frozen=True)
-class At:
+class DecodingPosition:
     """Which step it is, counted from 0, and for how many a cache that is full is to have room."""
 
-    number: int
-    room: int
+    step: int
+    cache_size: int
 
 
-class Layer(nn.Module):
+class ResidualLayer(nn.Module):
     """Parts one after the other, each added to what went into it."""
 
-    def __init__(self, options: LayerOptions, parts: int) -> None:
+    def __init__(self, options: LayerOptions, n_sublayers: int) -> None:
         super().__init__()
-        if options.order not in ORDERS:
-            raise ParameterError(f"norm_order is one of {', '.join(map(repr, ORDERS))}; got {shown(options.order)}.")
-        self.before = options.order == "pre"
-        self.norms = nn.ModuleList([normalization(options.normalization, options.width) for _ in range(parts)])
-        self.attention = SelfAttention(options.width, options.n_heads)
-        self.feedforward = FeedForward(options.width, options.feedforward, options.activation)
+        if options.norm_order not in NORM_ORDERS:
+            raise ParameterError(f"norm_order is one of {', '.join(map(repr, NORM_ORDERS))}; got {format_value(options.norm_order)}.")
+        self.norm_first = options.norm_order == "pre"
+        self.norms = nn.ModuleList([normalization(options.normalization, options.d_model) for _ in range(n_sublayers)])
+        self.attention = SelfAttention(options.d_model, options.n_heads)
+        self.feedforward = FeedForward(options.d_model, options.dim_feedforward, options.activation)
         self.drop = Dropout(options.dropout)
 
-    def added(self, part: int, rows: Tensor, act: Callable[[Tensor], Tensor]) -> Tensor:
+    def sublayer(self, index: int, inputs: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
         """The rows, and to them what a part makes of them: normalised before it, or the sum after it."""
-        norm = self.norms[part]
-        found = act(norm(rows) if self.before else rows)
-        found = rows + (self.drop(found) if self.training else found)
-        return found if self.before else cast(Tensor, norm(found))
+        norm = self.norms[index]
+        hidden = function(norm(inputs) if self.norm_first else inputs)
+        hidden = inputs + (self.drop(hidden) if self.training else hidden)
+        return hidden if self.norm_first else cast(Tensor, norm(hidden))
 
 
-class EncoderLayer(Layer):
+class EncoderLayer(ResidualLayer):
     """Rows look at each other, then each goes through the small network."""
 
     def __init__(self, options: LayerOptions) -> None:
         super().__init__(options, 2)
 
-    def forward(self, rows: Tensor, look: Look = PLAIN, kept: list[Tensor] | None = None) -> Tensor:
-        """(B, L, D) -> (B, L, D). `kept`: a list that gets the weights, (B, heads, L, L)."""
-        rows = self.added(0, rows, lambda one: self.attention(one, look, kept))
-        return self.added(1, rows, self.feedforward)
+    def forward(self, inputs: Tensor, mask: AttentionMask = NO_MASK, attention_maps: list[Tensor] | None = None) -> Tensor:
+        """(B, L, D) -> (B, L, D). `attention_maps`: a list that gets the weights, (B, heads, L, L)."""
+        inputs = self.sublayer(0, inputs, lambda hidden: self.attention(hidden, mask, attention_maps))
+        return self.sublayer(1, inputs, self.feedforward)
 
 
-class DecoderLayer(Layer):
+class DecoderLayer(ResidualLayer):
     """Steps look at each other, then at what was encoded, then each goes through the small network."""
 
     def __init__(self, options: LayerOptions) -> None:
         super().__init__(options, 3)
-        self.cross = CrossAttention(options.width, options.n_heads)
+        self.cross = CrossAttention(options.d_model, options.n_heads)
 
     def forward(
-        self, steps: Tensor, keys: Tensor, values: Tensor, looks: tuple[Look, Look], kept: list[Tensor] | None = None
+        self, steps: Tensor, keys: Tensor, values: Tensor, masks: tuple[AttentionMask, AttentionMask], attention_maps: list[Tensor] | None = None
     ) -> Tensor:
         """Steps (B, H, D), keys and values of what was encoded (B, heads, K, w) -> (B, H, D).
 
-        `looks`: of the steps at each other, and at what was encoded. `kept` gets the weights of both, (B, heads, H, H) and
+        `masks`: of the steps at each other, and at what was encoded. `attention_maps` gets the weights of both, (B, heads, H, H) and
         (B, heads, H, K).
         """
-        steps = self.added(0, steps, lambda one: self.attention(one, looks[0], kept))
-        steps = self.added(1, steps, lambda one: self.cross(one, keys, values, looks[1], kept))
-        return self.added(2, steps, self.feedforward)
+        steps = self.sublayer(0, steps, lambda hidden: self.attention(hidden, masks[0], attention_maps))
+        steps = self.sublayer(1, steps, lambda hidden: self.cross(hidden, keys, values, masks[1], attention_maps))
+        return self.sublayer(2, steps, self.feedforward)
 
     def step(
-        self, row: Tensor, cache: Tensor, memory: tuple[Tensor, Tensor], at: At, looks: tuple[Look, Look]
+        self, token: Tensor, cache: Tensor, memory: tuple[Tensor, Tensor], position: DecodingPosition, masks: tuple[AttentionMask, AttentionMask]
     ) -> tuple[Tensor, Tensor]:
         """The step after those in the cache, (B * N, D): what comes of it, (B * N, D), and the cache after it.
 
         `memory`: keys and values (B, heads, K, w), at which the N paths of a window, side by side, look together.
         """
-        held: list[Tensor] = []
+        new_caches: list[Tensor] = []
 
-        def itself(one: Tensor) -> Tensor:
-            found, after = self.attention.step(one, cache, at.number, at.room, looks[0])
-            held.append(after)
-            return found
+        def attend_to_self(hidden: Tensor) -> Tensor:
+            attended, new_cache = self.attention.step(hidden, cache, position.step, position.cache_size, masks[0])
+            new_caches.append(new_cache)
+            return attended
 
-        def across(one: Tensor) -> Tensor:
-            paths = one.view(memory[0].shape[0], -1, one.shape[1])
-            return cast(Tensor, self.cross(paths, *memory, looks[1])).view(one.shape)
+        def attend_to_memory(hidden: Tensor) -> Tensor:
+            paths = hidden.view(memory[0].shape[0], -1, hidden.shape[1])
+            return cast(Tensor, self.cross(paths, *memory, masks[1])).view(hidden.shape)
 
-        row = self.added(1, self.added(0, row, itself), across)
-        return self.added(2, row, self.feedforward), held[0]
+        token = self.sublayer(1, self.sublayer(0, token, attend_to_self), attend_to_memory)
+        return self.sublayer(2, token, self.feedforward), new_caches[0]
 
 
 class Encoder(nn.Module):
@@ -125,13 +125,13 @@ class Encoder(nn.Module):
     def __init__(self, options: LayerOptions, n_layers: int) -> None:
         super().__init__()
         self.layers = nn.ModuleList([EncoderLayer(options) for _ in range(n_layers)])
-        self.norm = normalization(options.normalization, options.width)
+        self.norm = normalization(options.normalization, options.d_model)
 
-    def forward(self, rows: Tensor, look: Look = PLAIN, kept: list[Tensor] | None = None) -> Tensor:
+    def forward(self, inputs: Tensor, mask: AttentionMask = NO_MASK, attention_maps: list[Tensor] | None = None) -> Tensor:
         """(B, L, D) -> (B, L, D)."""
         for layer in self.layers:
-            rows = layer(rows, look, kept)
-        return cast(Tensor, self.norm(rows))
+            inputs = layer(inputs, mask, attention_maps)
+        return cast(Tensor, self.norm(inputs))
 
 
 class Decoder(nn.Module):
@@ -140,45 +140,45 @@ class Decoder(nn.Module):
     def __init__(self, options: LayerOptions, n_layers: int) -> None:
         super().__init__()
         self.layers = nn.ModuleList([DecoderLayer(options) for _ in range(n_layers)])
-        self.norm = normalization(options.normalization, options.width)
+        self.norm = normalization(options.normalization, options.d_model)
 
     def forward(
-        self, steps: Tensor, memory: Sequence[Tensor], looks: tuple[Look, Look], kept: list[Tensor] | None = None
+        self, steps: Tensor, memory: Sequence[Tensor], masks: tuple[AttentionMask, AttentionMask], attention_maps: list[Tensor] | None = None
     ) -> Tensor:
         """Steps (B, H, D) and memory, keys and values of each layer (B, heads, K, w) -> (B, H, D)."""
         for layer, keys, values in zip(self.layers, memory[::2], memory[1::2], strict=True):
-            steps = layer(steps, keys, values, looks, kept)
+            steps = layer(steps, keys, values, masks, attention_maps)
         return cast(Tensor, self.norm(steps))
 
     def step(
-        self, row: Tensor, caches: Sequence[Tensor], memory: Sequence[Tensor], at: At, looks: tuple[Look, Look]
+        self, token: Tensor, caches: Sequence[Tensor], memory: Sequence[Tensor], position: DecodingPosition, masks: tuple[AttentionMask, AttentionMask]
     ) -> tuple[Tensor, list[Tensor]]:
         """The step after those in the caches, one a layer, (B * N, D): what comes of it, and the caches after it."""
-        after = []
-        for place, layer in enumerate(self.layers):
-            pair = memory[2 * place], memory[2 * place + 1]
-            row, cache = cast(DecoderLayer, layer).step(row, caches[place], pair, at, looks)
-            after.append(cache)
-        return cast(Tensor, self.norm(row)), after
+        new_caches = []
+        for index, layer in enumerate(self.layers):
+            pair = memory[2 * index], memory[2 * index + 1]
+            token, cache = cast(DecoderLayer, layer).step(token, caches[index], pair, position, masks)
+            new_caches.append(cache)
+        return cast(Tensor, self.norm(token)), new_caches
 
 
 class FeedForward(nn.Module):
     """A hidden layer for each row by itself: (..., D) -> (..., D). SwiGLU: one half of it opens and closes the other."""
 
-    def __init__(self, width: int, hidden: int, activation: str) -> None:
+    def __init__(self, width: int, dim_feedforward: int, activation: str) -> None:
         super().__init__()
         if activation not in ACTIVATIONS:
-            raise ParameterError(f"activation is one of {', '.join(map(repr, ACTIVATIONS))}; got {shown(activation)}.")
+            raise ParameterError(f"activation is one of {', '.join(map(repr, ACTIVATIONS))}; got {format_value(activation)}.")
         self.activation = activation
-        self.into = nn.Linear(width, 2 * hidden if activation == "swiglu" else hidden)
-        self.out = nn.Linear(hidden, width)
+        self.linear1 = nn.Linear(width, 2 * dim_feedforward if activation == "swiglu" else dim_feedforward)
+        self.linear2 = nn.Linear(dim_feedforward, width)
 
-    def forward(self, rows: Tensor) -> Tensor:
+    def forward(self, inputs: Tensor) -> Tensor:
         """(..., D) -> (..., D)."""
-        inside = self.into(rows.flatten(0, -2))
+        hidden = self.linear1(inputs.flatten(0, -2))
         if self.activation == "swiglu":
-            gate, value = inside.chunk(2, dim=-1)
-            inside = F.silu(gate) * value
+            gate, value = hidden.chunk(2, dim=-1)
+            hidden = F.silu(gate) * value
         else:  # in place where the gradient needs the result alone: which costs nothing as long as it is no view of another
-            inside = F.gelu(inside) if self.activation == "gelu" else torch.relu_(inside)
-        return cast(Tensor, self.out(inside)).view(rows.shape)
+            hidden = F.gelu(hidden) if self.activation == "gelu" else torch.relu_(hidden)
+        return cast(Tensor, self.linear2(hidden)).view(inputs.shape)

@@ -10,14 +10,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from deepforecast.nn.batch import Inputs, Sizes
-from deepforecast.nn.body import Attended, Attending, Direct, State, Stepwise
+from deepforecast.nn.batch import Inputs, InputSizes
+from deepforecast.nn.body import AttentionBody, AttentionWeights, AutoregressiveBody, DirectBody, State
 from deepforecast.nn.dropout import Dropout
-from deepforecast.nn.multihead import Memory, hidden
-from deepforecast.nn.patches import Patches
-from deepforecast.nn.positions import Places, Positions
-from deepforecast.nn.recurrent_direct import lagged, reading_lag
-from deepforecast.nn.transformer import At, Decoder, Encoder, LayerOptions
+from deepforecast.nn.multihead import KeyValueProjection, padding_bias
+from deepforecast.nn.patches import Patching
+from deepforecast.nn.positions import PositionalEncoding, TokenPositions
+from deepforecast.nn.recurrent_direct import lagged_states, readout_lag
+from deepforecast.nn.transformer import Decoder, DecodingPosition, Encoder, LayerOptions
 
 
 @dataclass(frozen=True)
@@ -27,46 +27,46 @@ class TransformerOptions:
     layer: LayerOptions = field(default_factory=LayerOptions)
     encoder_layers: int = 2
     decoder_layers: int = 2
-    positions: str | None = "sinusoidal"
+    positional_encoding: str | None = "sinusoidal"
     patch_length: int = 1
     stride: int = 1
 
 
-class Reader(nn.Module):
+class WindowEncoder(nn.Module):
     """The window read: its rows as tokens, encoded, and keys and values of them for every layer of the decoder.
 
     `places`: the rows of the steps ahead that the decoder's tokens stand for. Padding before a series begins is not looked at;
     rows that are merely missing are, for what is known of them besides the value.
     """
 
-    def __init__(self, sizes: Sizes, options: TransformerOptions, ahead: Sequence[int]) -> None:
+    def __init__(self, sizes: InputSizes, options: TransformerOptions, future_positions: Sequence[int]) -> None:
         super().__init__()
-        width, heads = options.layer.width, options.layer.n_heads
-        self.patches = Patches(sizes.input_size, options.patch_length, options.stride)
-        self.behind = tuple(end - sizes.input_size + 1 for end in self.patches.ends)
-        self.embedded = nn.Linear(options.patch_length * (2 + sizes.past), width)
-        self.fixed = nn.Linear(sizes.static, width, bias=False) if sizes.static else None
-        self.positions = Positions(options.positions, Places(self.behind, tuple(ahead)), width, heads, sizes.circles)
+        width, heads = options.layer.d_model, options.layer.n_heads
+        self.patches = Patching(sizes.input_size, options.patch_length, options.stride)
+        self.past_positions = tuple(end - sizes.input_size + 1 for end in self.patches.end_positions)
+        self.input_projection = nn.Linear(options.patch_length * (2 + sizes.past), width)
+        self.static_projection = nn.Linear(sizes.static, width, bias=False) if sizes.static else None
+        self.positions = PositionalEncoding(options.positional_encoding, TokenPositions(self.past_positions, tuple(future_positions)), width, heads, sizes.cyclic_columns)
         self.drop = Dropout(options.layer.dropout)
         self.encoder = Encoder(options.layer, options.encoder_layers)
-        self.memory = Memory(width, heads, options.decoder_layers)
+        self.key_value_projection = KeyValueProjection(width, heads, options.decoder_layers)
 
-    def forward(self, inputs: Inputs, kept: list[Tensor] | None = None) -> tuple[list[Tensor], Tensor]:
+    def forward(self, inputs: Inputs, attention_maps: list[Tensor] | None = None) -> tuple[list[Tensor], Tensor]:
         """Keys and values for each layer, (B, heads, K, w), and what hides the keys that are none, (B, 1, 1, K)."""
-        added = hidden(self.patches.last(inputs.seen.cumsum(1).clamp(max=1.0)))
-        encoded = self.encoder(self.tokens(inputs), self.positions.behind_look(added), kept)
-        return self.memory(encoded, self.positions.turned(ahead=False)), added
+        bias = padding_bias(self.patches.select_ends(inputs.observed.cumsum(1).clamp(max=1.0)))
+        encoded = self.encoder(self.tokens(inputs), self.positions.past_mask(bias), attention_maps)
+        return self.key_value_projection(encoded, self.positions.rotation(is_future=False)), bias
 
     def tokens(self, inputs: Inputs) -> Tensor:
         """(B, K, D)."""
-        rows = torch.cat([inputs.y.unsqueeze(-1), inputs.seen.unsqueeze(-1), inputs.past], dim=-1)
-        tokens = self.embedded(self.patches.cut(rows))
-        if self.fixed is not None:
-            tokens = tokens + self.fixed(inputs.static).unsqueeze(1)
-        return cast(Tensor, self.drop(self.positions.onto(tokens, self.patches.last(inputs.past), ahead=False)))
+        features = torch.cat([inputs.y.unsqueeze(-1), inputs.observed.unsqueeze(-1), inputs.past], dim=-1)
+        tokens = self.input_projection(self.patches.unfold(features))
+        if self.static_projection is not None:
+            tokens = tokens + self.static_projection(inputs.static).unsqueeze(1)
+        return cast(Tensor, self.drop(self.positions.add_to(tokens, self.patches.select_ends(inputs.past), is_future=False)))
 
 
-class TransformerStepwise(Stepwise, Attending):
+class TransformerAutoregressive(AutoregressiveBody, AttentionBody):
     """One step after the other: each is told the value before it, sees the steps before it and the window, and no later one.
 
     In training all steps are taught in one pass. In forecasts the encoder runs once, and of the steps taken keys and values are
@@ -74,124 +74,124 @@ class TransformerStepwise(Stepwise, Attending):
     memory, what hides it and that row, which paths share, then a cache a layer.
     """
 
-    shared = 3
+    shared_state = 3
 
-    def __init__(self, sizes: Sizes, options: TransformerOptions) -> None:
+    def __init__(self, sizes: InputSizes, options: TransformerOptions) -> None:
         super().__init__()
         self.horizon = sizes.horizon
-        self.reader = Reader(sizes, options, range(1, sizes.horizon + 1))
-        self.embedded = nn.Linear(1 + sizes.ahead, options.layer.width)
-        self.opening = nn.Linear(sizes.past, options.layer.width, bias=False) if sizes.past else None
+        self.window_encoder = WindowEncoder(sizes, options, range(1, sizes.horizon + 1))
+        self.step_projection = nn.Linear(1 + sizes.future_features, options.layer.d_model)
+        self.first_step_projection = nn.Linear(sizes.past, options.layer.d_model, bias=False) if sizes.past else None
         self.decoder = Decoder(options.layer, options.decoder_layers)
-        self.over_time = self.reader.patches.count
-        self.out = nn.Linear(options.layer.width, sizes.width)
+        self.over_time = self.window_encoder.patches.count
+        self.out = nn.Linear(options.layer.d_model, sizes.out_features)
 
-    def start(self, inputs: Inputs) -> State:
+    def initial_state(self, inputs: Inputs) -> State:
         """What was read, and caches with nothing in them."""
-        memory, added = self.reader(inputs)
-        windows, heads, _, width = memory[0].shape
-        caches = [added.new_empty(windows, 2, heads, 0, width) for _ in self.decoder.layers]
-        return (torch.stack(memory, 1), added, self._before(inputs), *caches)
+        memory, bias = self.window_encoder(inputs)
+        n_windows, heads, _, width = memory[0].shape
+        caches = [bias.new_empty(n_windows, 2, heads, 0, width) for _ in self.decoder.layers]
+        return (torch.stack(memory, 1), bias, self._first_step_context(inputs), *caches)
 
-    def step(self, state: State, previous: Tensor, ahead: Tensor, number: int) -> tuple[Tensor, State]:
+    def step(self, state: State, previous: Tensor, future: Tensor, number: int) -> tuple[Tensor, State]:
         """What the head reads of the next step, (B * N, width), and the state after it. Without gradients, caches are written
         into: of a state that has been gone on from, only what comes of it is to be gone on with."""
-        memory, added, opening, *caches = state
-        room = number + 1 if torch.is_grad_enabled() else self.horizon
-        token = self._tokens(previous.unsqueeze(1), ahead.unsqueeze(1), number).squeeze(1)
+        memory, bias, first_step_context, *caches = state
+        cache_size = number + 1 if torch.is_grad_enabled() else self.horizon
+        token = self._tokens(previous.unsqueeze(1), future.unsqueeze(1), number).squeeze(1)
         if number == 0:
-            token = (token.view(len(opening), -1, token.shape[-1]) + opening).flatten(0, 1)
-        looks = self.reader.positions.step_looks(number, added)
-        found, after = self.decoder.step(token, caches, memory.unbind(1), At(number, room), looks)
-        return self.out(found), (memory, added, opening, *after)
+            token = (token.view(len(first_step_context), -1, token.shape[-1]) + first_step_context).flatten(0, 1)
+        masks = self.window_encoder.positions.step_masks(number, bias)
+        hidden, new_caches = self.decoder.step(token, caches, memory.unbind(1), DecodingPosition(number, cache_size), masks)
+        return self.out(hidden), (memory, bias, first_step_context, *new_caches)
 
-    def teach(self, inputs: Inputs, previous: Tensor) -> Tensor:
+    def forward_teacher_forced(self, inputs: Inputs, previous: Tensor) -> Tensor:
         """All steps with the values before them given, (B, horizon), in one pass: (B, horizon, width)."""
-        return cast(Tensor, self.out(self._decoded(inputs, previous)))
+        return cast(Tensor, self.out(self._decode(inputs, previous)))
 
-    def attended(self, inputs: Inputs, previous: Tensor) -> list[Attended]:
+    def attention_maps(self, inputs: Inputs, previous: Tensor) -> list[AttentionWeights]:
         """The weights of every layer: the window at itself, the steps at themselves, the steps at the window."""
-        kept: list[Tensor] = []
-        self._decoded(inputs, previous, kept)
+        attention_maps: list[Tensor] = []
+        self._decode(inputs, previous, attention_maps)
         steps = torch.arange(1, previous.shape[1] + 1)
-        return named(kept, len(self.reader.encoder.layers), torch.tensor(self.reader.behind), (steps, steps))
+        return label_attention_maps(attention_maps, len(self.window_encoder.encoder.layers), torch.tensor(self.window_encoder.past_positions), (steps, steps))
 
-    def _decoded(self, inputs: Inputs, previous: Tensor, kept: list[Tensor] | None = None) -> Tensor:
-        memory, added = self.reader(inputs, kept)
-        count, positions = previous.shape[1], self.reader.positions
-        looks = positions.ahead_look(True, count), positions.between_look(added, count)
-        tokens = self._tokens(previous, inputs.ahead[:, :count])
-        tokens = torch.cat([tokens[:, :1] + self._before(inputs), tokens[:, 1:]], dim=1)
-        return cast(Tensor, self.decoder(tokens, memory, looks, kept))
+    def _decode(self, inputs: Inputs, previous: Tensor, attention_maps: list[Tensor] | None = None) -> Tensor:
+        memory, bias = self.window_encoder(inputs, attention_maps)
+        count, positions = previous.shape[1], self.window_encoder.positions
+        masks = positions.future_mask(True, count), positions.cross_mask(bias, count)
+        tokens = self._tokens(previous, inputs.future_features[:, :count])
+        tokens = torch.cat([tokens[:, :1] + self._first_step_context(inputs), tokens[:, 1:]], dim=1)
+        return cast(Tensor, self.decoder(tokens, memory, masks, attention_maps))
 
-    def _before(self, inputs: Inputs) -> Tensor:
+    def _first_step_context(self, inputs: Inputs) -> Tensor:
         """What the first step is told of the row before it besides the value: (B, 1, D)."""
-        if self.opening is None:
+        if self.first_step_projection is None:
             return inputs.y.new_zeros(len(inputs.y), 1, self.out.in_features)
-        return cast(Tensor, self.opening(inputs.past[:, -1:]))
+        return cast(Tensor, self.first_step_projection(inputs.past[:, -1:]))
 
-    def _tokens(self, previous: Tensor, ahead: Tensor, begin: int = 0) -> Tensor:
+    def _tokens(self, previous: Tensor, future: Tensor, first_step: int = 0) -> Tensor:
         """(B, n), (B, n, ahead) -> (B, n, D)."""
-        tokens = self.embedded(torch.cat([previous.unsqueeze(-1), ahead], dim=-1))
-        return cast(Tensor, self.reader.drop(self.reader.positions.onto(tokens, ahead, True, begin)))
+        tokens = self.step_projection(torch.cat([previous.unsqueeze(-1), future], dim=-1))
+        return cast(Tensor, self.window_encoder.drop(self.window_encoder.positions.add_to(tokens, future, True, first_step)))
 
 
-class TransformerDirect(Direct, Attending):
+class TransformerDirect(DirectBody, AttentionBody):
     """All steps at once: a token for each patch of steps is told what is known ahead of them and the values a season before
     (or `horizon` rows before, without a season that fits), sees all other steps and the window, and says all its steps.
 
     Patches ahead do not overlap; the last one is cut where the horizon ends.
     """
 
-    def __init__(self, sizes: Sizes, options: TransformerOptions) -> None:
+    def __init__(self, sizes: InputSizes, options: TransformerOptions) -> None:
         super().__init__()
-        self.horizon, self.lag = sizes.horizon, reading_lag(sizes, sizes.season)
+        self.horizon, self.lag = sizes.horizon, readout_lag(sizes, sizes.season)
         self.length = min(options.patch_length, sizes.horizon)
         self.count = -(-sizes.horizon // self.length)
-        self.last = [min((place + 1) * self.length, sizes.horizon) for place in range(self.count)]
-        self.reader = Reader(sizes, options, self.last)
-        self.embedded = nn.Linear(self.length * (2 + sizes.ahead), options.layer.width)
+        self.last_steps = [min((index + 1) * self.length, sizes.horizon) for index in range(self.count)]
+        self.window_encoder = WindowEncoder(sizes, options, self.last_steps)
+        self.step_projection = nn.Linear(self.length * (2 + sizes.future_features), options.layer.d_model)
         self.decoder = Decoder(options.layer, options.decoder_layers)
-        self.over_time = self.reader.patches.count
-        self.out = nn.Linear(options.layer.width, self.length * sizes.width)
+        self.over_time = self.window_encoder.patches.count
+        self.out = nn.Linear(options.layer.d_model, self.length * sizes.out_features)
 
     def features(self, inputs: Inputs) -> Tensor:
         """What the head reads: (B, horizon, width)."""
-        found = self.out(self._decoded(inputs))
-        return cast(Tensor, found.reshape(found.shape[0], self.count * self.length, -1)[:, : self.horizon])
+        raw = self.out(self._decode(inputs))
+        return cast(Tensor, raw.reshape(raw.shape[0], self.count * self.length, -1)[:, : self.horizon])
 
-    def attended(self, inputs: Inputs, previous: Tensor) -> list[Attended]:
+    def attention_maps(self, inputs: Inputs, previous: Tensor) -> list[AttentionWeights]:
         """The weights of every layer: the window at itself, the steps at themselves, the steps at the window. All steps of a
         patch look where it looks."""
-        kept: list[Tensor] = []
-        self._decoded(inputs, kept)
-        of = torch.arange(self.horizon, device=inputs.y.device) // self.length
-        layers = len(self.reader.encoder.layers)
-        kept[layers:] = [one[:, :, of] for one in kept[layers:]]
+        attention_maps: list[Tensor] = []
+        self._decode(inputs, attention_maps)
+        patch_index = torch.arange(self.horizon, device=inputs.y.device) // self.length
+        n_encoder_layers = len(self.window_encoder.encoder.layers)
+        attention_maps[n_encoder_layers:] = [weights[:, :, patch_index] for weights in attention_maps[n_encoder_layers:]]
         steps = torch.arange(1, self.horizon + 1)
-        return named(kept, layers, torch.tensor(self.reader.behind), (steps, torch.tensor(self.last)))
+        return label_attention_maps(attention_maps, n_encoder_layers, torch.tensor(self.window_encoder.past_positions), (steps, torch.tensor(self.last_steps)))
 
-    def _decoded(self, inputs: Inputs, kept: list[Tensor] | None = None) -> Tensor:
-        memory, added = self.reader(inputs, kept)
-        positions = self.reader.positions
-        looks = positions.ahead_look(False, self.count), positions.between_look(added, self.count)
-        return cast(Tensor, self.decoder(self._tokens(inputs), memory, looks, kept))
+    def _decode(self, inputs: Inputs, attention_maps: list[Tensor] | None = None) -> Tensor:
+        memory, bias = self.window_encoder(inputs, attention_maps)
+        positions = self.window_encoder.positions
+        masks = positions.future_mask(False, self.count), positions.cross_mask(bias, self.count)
+        return cast(Tensor, self.decoder(self._tokens(inputs), memory, masks, attention_maps))
 
     def _tokens(self, inputs: Inputs) -> Tensor:
         """(B, count, D)."""
-        before = lagged(torch.stack([inputs.y, inputs.seen], dim=-1), self.lag, self.horizon)
-        steps = F.pad(torch.cat([before, inputs.ahead], dim=-1), (0, 0, 0, self.count * self.length - self.horizon))
-        tokens = self.embedded(steps.reshape(steps.shape[0], self.count, -1))
+        lagged_values = lagged_states(torch.stack([inputs.y, inputs.observed], dim=-1), self.lag, self.horizon)
+        steps = F.pad(torch.cat([lagged_values, inputs.future_features], dim=-1), (0, 0, 0, self.count * self.length - self.horizon))
+        tokens = self.step_projection(steps.reshape(steps.shape[0], self.count, -1))
         columns = torch.cat([inputs.future[:, self.length - 1 : self.horizon - 1 : self.length], inputs.future[:, -1:]], dim=1)
-        return cast(Tensor, self.reader.drop(self.reader.positions.onto(tokens, columns, ahead=True)))
+        return cast(Tensor, self.window_encoder.drop(self.window_encoder.positions.add_to(tokens, columns, is_future=True)))
 
 
-def named(kept: list[Tensor], layers: int, behind: Tensor, ahead: tuple[Tensor, Tensor]) -> list[Attended]:
+def label_attention_maps(attention_maps: list[Tensor], n_encoder_layers: int, past_steps: Tensor, future_steps: tuple[Tensor, Tensor]) -> list[AttentionWeights]:
     """Weights as they were kept, those of the encoder's layers first, then of each of the decoder's both.
 
-    `behind`: the window's rows; `ahead`: the steps as queries and as keys.
+    `past_steps`: the window's rows; `future_steps`: the steps as queries and as keys.
     """
-    found = [Attended("self", layer, one, behind, behind) for layer, one in enumerate(kept[:layers])]
-    for layer, (own, across) in enumerate(zip(kept[layers::2], kept[layers + 1 :: 2], strict=True)):
-        found += [Attended("self", layer, own, *ahead), Attended("cross", layer, across, ahead[0], behind)]
-    return found
+    maps = [AttentionWeights("self", layer, weights, past_steps, past_steps) for layer, weights in enumerate(attention_maps[:n_encoder_layers])]
+    for layer, (self_weights, cross_weights) in enumerate(zip(attention_maps[n_encoder_layers::2], attention_maps[n_encoder_layers + 1 :: 2], strict=True)):
+        maps += [AttentionWeights("self", layer, self_weights, *future_steps), AttentionWeights("cross", layer, cross_weights, future_steps[0], past_steps)]
+    return maps

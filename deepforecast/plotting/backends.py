@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, Literal, TypeAlias, get_args
 
-from deepforecast.errors import missing_extra
+from deepforecast.errors import missing_extra_error
 from deepforecast.plotting.chart import Chart
 from deepforecast.plotting.choices import unknown
 
@@ -44,7 +44,7 @@ def need_plotly(what: str) -> None:
         with own_filters():
             import plotly.graph_objects  # noqa: F401
     except ImportError as error:
-        raise missing_extra(what, "plotly") from error
+        raise missing_extra_error(what, "plotly") from error
 
 
 @contextmanager

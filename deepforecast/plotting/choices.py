@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from difflib import get_close_matches
 
-from deepforecast.errors import ParameterError, shown, some
+from deepforecast.errors import ParameterError, format_list, format_value
 
 
 def unknown(kind: str, value: object, choices: Sequence[object]) -> ParameterError:
@@ -16,5 +16,5 @@ def unknown(kind: str, value: object, choices: Sequence[object]) -> ParameterErr
     """
     names = [str(choice) for choice in choices]
     close = get_close_matches(str(value), names[:10_000], n=3)
-    hint = f"; did you mean {some(close)}?" if close else "."
-    return ParameterError(f"Unknown {kind} {shown(repr(value))}{hint} There are: {some(names, most=10) or 'none'}.")
+    hint = f"; did you mean {format_list(close)}?" if close else "."
+    return ParameterError(f"Unknown {kind} {format_value(repr(value))}{hint} There are: {format_list(names, max_shown=10) or 'none'}.")

@@ -6,7 +6,7 @@ import re
 from datetime import UTC, timedelta, timezone, tzinfo
 from typing import TYPE_CHECKING, Any
 
-from deepforecast.data.frames import stamps
+from deepforecast.data.frames import read_timestamps
 from deepforecast.plotting.chart import Array
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ _OFFSET = re.compile(r"(?:UTC|GMT)?([+-])(\d\d):?(\d\d)")
 
 def read_stamps(column: nw.Series[Any]) -> tuple[Array, str | None]:
     """The stamps as `datetime64[us]` (UTC where they have a zone) or `int64`, and the name of the zone."""
-    raw, kind = stamps(column, column.name)
+    raw, kind = read_timestamps(column, column.name)
     if not kind.unit:
         return raw, None
     return raw.view(f"M8[{kind.unit}]").astype("M8[us]"), kind.tz

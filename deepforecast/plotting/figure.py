@@ -11,7 +11,7 @@ import numpy as np
 from deepforecast.data.columns import Columns
 from deepforecast.data.forecast_names import ModelColumns
 from deepforecast.data.frames import Frame
-from deepforecast.errors import ParameterError, shown
+from deepforecast.errors import ParameterError, format_value
 from deepforecast.plotting.backends import Backend, check_backend, render
 from deepforecast.plotting.chart import Array, Axis, Chart, Mark, Panel, Rules
 from deepforecast.plotting.forecasts import forecast_marks, legend, observed_marks
@@ -87,7 +87,7 @@ def check_max_history(max_history: object) -> None:
     if max_history is None or max_history == "auto":
         return
     if isinstance(max_history, bool) or not isinstance(max_history, int | np.integer) or max_history < 1:
-        raise ParameterError(f"max_history is a number of points from 1, 'auto' or None; got {shown(max_history)}.")
+        raise ParameterError(f"max_history is a number of points from 1, 'auto' or None; got {format_value(max_history)}.")
 
 
 def cut_history(stamps: Array, coming: Array, max_history: MaxHistory) -> tuple[int, int]:

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from deepforecast.data.forecast_names import ModelColumns, number_text
+from deepforecast.data.forecast_names import ModelColumns, format_number
 from deepforecast.plotting.chart import INK, Array, Band, Dots, Key, Line, Mark, Spans
 from deepforecast.plotting.style import NEUTRAL, band_opacity, look, seen_opacity, short
 
@@ -33,7 +33,7 @@ def forecast_marks(
     lines: list[Mark] = []
     for index, model in enumerate(models):
         color, dash = look(index)
-        columns = model.bands
+        columns = model.intervals
         bounds = {one: (read(columns[one][0]), read(columns[one][1])) for one in levels if one in columns}
         for one, (low, high) in bounds.items():
             marks += _band(Band(x, low, high, color, opacity, level_label(one), model.name))
@@ -61,7 +61,7 @@ def level_label(level: float) -> str:
     >>> level_label(97.5)
     '97.5 % interval'
     """
-    return f"{number_text(level)} % interval"
+    return f"{format_number(level)} % interval"
 
 
 def lonely(values: Array) -> Array:

@@ -11,8 +11,8 @@ import numpy as np
 
 from deepforecast.data import frames as door
 from deepforecast.data.columns import resolve
-from deepforecast.data.forecast_names import CUTOFF, covariates_said, keys_said
-from deepforecast.errors import DataError, shown, some
+from deepforecast.data.forecast_names import CUTOFF, declared_covariates, key_roles
+from deepforecast.errors import DataError, format_list, format_value
 from deepforecast.plotting import inputs
 from deepforecast.plotting.chart import Array, Axis, finite
 from deepforecast.plotting.choices import unknown
@@ -96,14 +96,14 @@ class Tidy:
 
     def values(self, column: str) -> Array:
         """A column of numbers, missing where it is not finite."""
-        return finite(door.numbers(self.column(column), column))
+        return finite(door.read_numbers(self.column(column), column))
 
     def column(self, name: str) -> nw.Series[Any]:
         """A column, or an error that lists the ones there are."""
         if name not in self.frame.columns:
-            columns = some(self.frame.columns, most=10)
+            columns = format_list(self.frame.columns, max_shown=10)
             hint = ROLES if name in (self.id, self.time, self.target) else HINTS.get(name, "")
-            raise DataError(f"The {self.what} must have a column {shown(name)}, got the columns {columns}. {hint}".rstrip())
+            raise DataError(f"The {self.what} must have a column {format_value(name)}, got the columns {columns}. {hint}".rstrip())
         return self.frame.get_column(name)
 
     def numeric_columns(self) -> list[str]:
@@ -125,18 +125,18 @@ def open_frame(frame: Any, what: str, columns: Any = None, target: bool = True) 
         frame = frame.forecasts
     opened = inputs.opened(frame, what)
     if len(opened) == 0:
-        raise DataError(f"The {what} must have rows, got none under the columns {some(opened.columns, most=10)}.")
+        raise DataError(f"The {what} must have rows, got none under the columns {format_list(opened.columns, max_shown=10)}.")
     try:
-        names = resolve(keys_said(columns), opened.columns, target=target)
+        names = resolve(key_roles(columns), opened.columns, target=target)
     except DataError as error:
         if what not in WITHOUT_TARGET:
             raise
         raise DataError(f"{error} {WITHOUT_TARGET[what]}") from None
     own_id = names.id if names.id in opened.columns else None
-    tidy = Tidy(opened, what, own_id, names.time, names.target, covariates_said(columns))
+    tidy = Tidy(opened, what, own_id, names.time, names.target, declared_covariates(columns))
     for name in (tidy.id, tidy.time):
         if name is not None and (missing := tidy.column(name).null_count()):
-            raise DataError(f"Column {shown(name)} of the {what} has no missing value; it has {missing}. Fill or drop them.")
+            raise DataError(f"Column {format_value(name)} of the {what} has no missing value; it has {missing}. Fill or drop them.")
     return tidy
 
 
@@ -159,7 +159,7 @@ def check_stamps(stamps: Array, key: Any, table: Tidy) -> None:
     repeated = np.flatnonzero(stamps[1:] == stamps[:-1])
     if repeated.size == 0:
         return
-    where = "" if key is None else f" of series {shown(str(key))}"
+    where = "" if key is None else f" of series {format_value(str(key))}"
     if CUTOFF in table.frame.columns:
         way = "It has a column cutoff: draw it with plot_cross_validation."
     elif key is None:

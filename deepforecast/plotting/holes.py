@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deepforecast.data.calendar import OFF_GRID, Calendar, make
-from deepforecast.data.inference import infer
-from deepforecast.data.times import TimeType
+from deepforecast.data.calendar import OFF_GRID, Calendar, make_calendar
+from deepforecast.data.datetimes import TimeType
+from deepforecast.data.frequency_inference import infer
 from deepforecast.plotting.chart import Array
 
 FAR = 1.5  # usual steps from which two stamps have a hole between them, where no calendar counts them
@@ -29,7 +29,7 @@ class Steps:
             return cls(None, np.inf)
         time = TimeType("us", zone, "datetime64[us]") if stamps.dtype.kind == "M" else TimeType("", None, "int64")
         frequency = infer(raw, np.array([0, len(raw)]), time)
-        calendar = None if frequency is None else make(frequency, time, raw)
+        calendar = None if frequency is None else make_calendar(frequency, time, raw)
         return cls(calendar, float(np.median(np.diff(raw))))
 
     def holes(self, stamps: Array) -> Array:

@@ -8,7 +8,7 @@ from typing import Any
 import narwhals.stable.v2 as nw
 
 from deepforecast.data import frames
-from deepforecast.errors import DataError, shown
+from deepforecast.errors import DataError, format_value
 
 TAKES = {
     "table": "a leaderboard or a frame of scores",
@@ -33,8 +33,8 @@ def opened(value: Any, what: str) -> nw.DataFrame[Any]:
     if hasattr(kind, "distances"):
         raise _refusal("a leaderboard", what, ADVICE.get(what, BACKTEST))
     if hasattr(kind, "fit") and hasattr(kind, "predict"):
-        raise _refusal(shown(value), what, _in_place_of_model(value, what))
-    return frames.opened(value, what)
+        raise _refusal(format_value(value), what, _in_place_of_model(value, what))
+    return frames.to_narwhals(value, what)
 
 
 def is_decomposition(columns: Collection[str]) -> bool:
@@ -47,7 +47,7 @@ def _refusal(found: str, what: str, advice: str) -> DataError:
 
 
 def _in_place_of_model(model: Any, what: str) -> str:
-    attends = getattr(model, "attends", False) is True
+    attends = getattr(model, "has_attention", False) is True
     if what in ("components", "components ahead"):
         if attends:
             return "Draw its attention with plot_attention(model.explain())."

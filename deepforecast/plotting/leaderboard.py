@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from deepforecast.data.frames import Frame
-from deepforecast.errors import DataError, some
+from deepforecast.errors import DataError, format_list
 from deepforecast.plotting.backends import Backend, check_backend, render
 from deepforecast.plotting.chart import Array, Axis, Chart, Dots, Mark, Panel, Rules, Spans
 from deepforecast.plotting.frames import Board
@@ -50,7 +50,7 @@ def plot_leaderboard(
 def _panel(scores: Scores, metric: str) -> Panel:
     if len(set(scores.models)) < len(scores.models):
         twice = [name for name in dict.fromkeys(scores.models) if scores.models.count(name) > 1]
-        raise DataError(f"A model has one row for a metric; for {metric} these have more: {some(twice)}. Aggregate them first.")
+        raise DataError(f"A model has one row for a metric; for {metric} these have more: {format_list(twice)}. Aggregate them first.")
     distance = np.where(np.isfinite(scores.values), scores.distance, np.inf)  # what cannot be ranked comes last
     order = sorted(range(len(distance)), key=lambda row: (distance[row], scores.models[row]))[::-1]
     ranked = replace(

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from deepforecast.data.frames import Frame
-from deepforecast.errors import DataError, ParameterError, some
+from deepforecast.errors import DataError, ParameterError, format_list
 from deepforecast.plotting.backends import Backend, check_backend, render
 from deepforecast.plotting.chart import Array, Axis, Chart, Dots, Labels, Line, Mark, Panel
 from deepforecast.plotting.frames import Board
@@ -29,7 +29,7 @@ def plot_pareto(table: Frame | Board, metric: str | None = None, *, backend: Bac
     tables = open_scores(table, metric, ("model", "value", "seconds"))
     names = [one.metrics[0] for one in tables]
     if len(tables) > 1:
-        raise ParameterError(f"`metric` must name one of {some(names, most=10)}. Pass for example metric={names[0]!r}.")
+        raise ParameterError(f"`metric` must name one of {format_list(names, max_shown=10)}. Pass for example metric={names[0]!r}.")
     scores = _distances(tables[0])
     if not scores.lower_is_better.all():
         raise ParameterError(f"`metric` must be one that is best low, got {names[0]!r}. Pass another one.")
@@ -38,9 +38,9 @@ def plot_pareto(table: Frame | Board, metric: str | None = None, *, backend: Bac
         raise DataError("A model has a value and seconds; none of the table has both.")
     if (scores.seconds[there] < 0).any():
         below = [name for name, seconds in zip(scores.models, scores.seconds, strict=True) if seconds < 0]
-        raise DataError(f"Seconds are at least 0; they are negative for {some(below)}.")
+        raise DataError(f"Seconds are at least 0; they are negative for {format_list(below)}.")
     absent = [name for name, shown in zip(scores.models, there, strict=True) if not shown]
-    note = f"not shown, for want of a value or seconds: {some([short(name, 25) for name in absent])}" if absent else ""
+    note = f"not shown, for want of a value or seconds: {format_list([short(name, 25) for name in absent])}" if absent else ""
     return render(Chart((_panel(scores, np.flatnonzero(there)),), 1, 9.0, 4.8, note), backend)
 
 

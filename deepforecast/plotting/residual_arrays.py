@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from deepforecast.data.forecast_names import CUTOFF, ModelColumns
-from deepforecast.errors import DataError, shown
+from deepforecast.errors import DataError, format_value
 from deepforecast.plotting.chart import Array
 from deepforecast.plotting.frames import Tidy
 
@@ -41,7 +41,7 @@ def residuals(table: Tidy, model: ModelColumns) -> Residuals:
     """Observed minus forecast for each row of `table`."""
     values = table.values(table.target) - table.values(model.name)
     if not np.isfinite(values).any():
-        raise DataError(f"A residual needs an observed value and a forecast in one row; model {shown(model.name)} has none.")
+        raise DataError(f"A residual needs an observed value and a forecast in one row; model {format_value(model.name)} has none.")
     codes, stamps = table.codes(), table.stamps()
     cutoffs = table.stamps(CUTOFF) if CUTOFF in table.frame.columns else None
     falling = np.zeros(len(stamps), dtype=np.int64) if cutoffs is None else -cutoffs.astype(np.int64)

@@ -10,8 +10,8 @@ import numpy as np
 from deepforecast.data.columns import Columns
 from deepforecast.data.forecast_names import ModelColumns
 from deepforecast.data.frames import Frame
-from deepforecast.data.whole import whole_number
-from deepforecast.errors import ParameterError, some
+from deepforecast.data.integers import validate_integer
+from deepforecast.errors import ParameterError, format_list
 from deepforecast.plotting.backends import Backend, check_backend, render
 from deepforecast.plotting.chart import Array, Axis, Bars, Chart, Dots, Line, Panel, Rules, Spans
 from deepforecast.plotting.choices import unknown
@@ -42,7 +42,7 @@ def plot_residuals(
     """
     check_backend(backend)
     if lags is not None:
-        lags = whole_number(lags, "lags")
+        lags = validate_integer(lags, "lags")
     table = open_frame(frame, "frame", columns)
     if ids is not None:
         table = table.only(choose_series([table], ids)[0])
@@ -65,7 +65,7 @@ def _choose_model(table: Tidy, model: str | None) -> ModelColumns:
     if not names:
         raise no_model(table)
     if model is None and len(names) > 1:
-        raise ParameterError(f"Residuals are of one model; there are {some(names, most=10)}. Name one: model={names[0]!r}.")
+        raise ParameterError(f"Residuals are of one model; there are {format_list(names, max_shown=10)}. Name one: model={names[0]!r}.")
     if model is not None and model not in names:
         raise unknown("model", model, names)
     return found[names[0] if model is None else model]

@@ -11,7 +11,7 @@ import numpy as np
 
 from deepforecast.data import frames as door
 from deepforecast.data.frames import Frame
-from deepforecast.errors import DataError, ParameterError, shown, some
+from deepforecast.errors import DataError, ParameterError, format_list, format_value
 from deepforecast.plotting import inputs
 from deepforecast.plotting.chart import Array, finite
 from deepforecast.plotting.choices import unknown
@@ -83,7 +83,7 @@ def _read(table: Frame, needs: Sequence[str]) -> Scores:
     if lacking:
         hint = "" if "seconds" in lacking else " What `score` returns must be reshaped: table.melt('model', var_name='metric')."
         raise DataError(
-            f"`table` must have the columns {some(needs)}, got {some(opened.columns, most=10)}. Pass the leaderboard that "
+            f"`table` must have the columns {format_list(needs)}, got {format_list(opened.columns, max_shown=10)}. Pass the leaderboard that "
             f"`compare` returns.{hint}"
         )
     if len(opened) == 0:
@@ -122,7 +122,7 @@ def _listed(metric: Any, known: Sequence[str]) -> list[str]:
     names = [metric] if isinstance(metric, str) else list(dict.fromkeys(metric)) if isinstance(metric, Iterable) else []
     if not names or not all(isinstance(name, str) for name in names):
         raise ParameterError(
-            f"`metric` must be the name of a metric or a list of names, got {shown(metric)}. There are: {some(known, most=20)}."
+            f"`metric` must be the name of a metric or a list of names, got {format_value(metric)}. There are: {format_list(known, max_shown=20)}."
         )
     return names
 
@@ -131,4 +131,4 @@ def _numbers(column: Any) -> Array:
     """A column of numbers; one that holds nothing at all has no type to complain about."""
     if column.null_count() == len(column):
         return np.full(len(column), np.nan)
-    return finite(door.numbers(column, column.name))
+    return finite(door.read_numbers(column, column.name))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from deepforecast.errors import many
+from deepforecast.errors import pluralize
 from deepforecast.plotting.chart import Array, Axis, Chart, Dots, Key, Line, Panel
 from deepforecast.plotting.clock import zone_of
 from deepforecast.plotting.limits import reach
@@ -59,7 +59,7 @@ class SvgFigure:
 
     def __repr__(self) -> str:
         """Its size alone: the marks of a chart hold every value that is drawn."""
-        return f"SvgFigure({many(len(self.chart.panels), 'panel')})"
+        return f"SvgFigure({pluralize(len(self.chart.panels), 'panel')})"
 
 
 def _panel(panel: Panel, outer: Box, narrow: bool) -> str:

@@ -12,7 +12,7 @@ from html import escape
 
 import numpy as np
 
-from deepforecast.errors import escaped
+from deepforecast.errors import escape_control_characters
 from deepforecast.plotting.chart import (
     INK,
     MUTED,
@@ -132,7 +132,7 @@ def tone(color: str) -> tuple[str, float]:
 
 def safe(content: str) -> str:
     """Text without tags or control characters, nor dollars, which MathJax would read as a formula."""
-    return escape(escaped(content)).replace("$", "&#36;")
+    return escape(escape_control_characters(content)).replace("$", "&#36;")
 
 
 def _dots(mark: Dots, x: Scale, y: Scale) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 
 from deepforecast.data import frames as door
 from deepforecast.data.frames import Frame
-from deepforecast.errors import DataError, some
+from deepforecast.errors import DataError, format_list
 from deepforecast.plotting import inputs
 from deepforecast.plotting.backends import Backend, check_backend, render
 from deepforecast.plotting.chart import Array, Axis, Chart, Dots, Key, Line, Mark, Panel, Rules, finite
@@ -61,14 +61,14 @@ def plot_training(report: Frame | Network, *, stopped: str = "", backend: Backen
 def _opened(report: Frame) -> tuple[dict[str, Array], Array]:
     opened = inputs.opened(report, "report")
     if not set(_NEEDS) <= set(opened.columns):
-        there = some(opened.columns, most=10)
-        raise DataError(f"`report` must have the columns {some(_NEEDS)}, got {there}. Pass a fitted network.")
+        there = format_list(opened.columns, max_shown=10)
+        raise DataError(f"`report` must have the columns {format_list(_NEEDS)}, got {there}. Pass a fitted network.")
     if len(opened) == 0:
         raise DataError("The report is empty: no step was made.")
-    columns = {name: finite(door.numbers(opened.get_column(name), name)) for name in _NEEDS}
+    columns = {name: finite(door.read_numbers(opened.get_column(name), name)) for name in _NEEDS}
     empty = np.full(len(opened), np.nan)
     held = "validation" in opened.columns and opened.get_column("validation").null_count() < len(opened)
-    columns["validation"] = finite(door.numbers(opened.get_column("validation"), "validation")) if held else empty
+    columns["validation"] = finite(door.read_numbers(opened.get_column("validation"), "validation")) if held else empty
     kept = opened.get_column("kept").to_numpy().astype(bool) if "kept" in opened.columns else np.zeros(len(opened), dtype=bool)
     return columns, kept
 

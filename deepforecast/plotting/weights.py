@@ -10,7 +10,7 @@ import numpy as np
 from deepforecast.data import frames as door
 from deepforecast.data.columns import Columns
 from deepforecast.data.frames import Frame
-from deepforecast.errors import DataError, ParameterError, shown, some
+from deepforecast.errors import DataError, ParameterError, format_list, format_value
 from deepforecast.plotting import inputs
 from deepforecast.plotting.chart import Array, Axis
 from deepforecast.plotting.choices import unknown
@@ -55,7 +55,7 @@ class Weights:
         if not listed:
             raise ParameterError("series names at least one series; got none. Leave it out, or name one.")
         if single and len(listed) > 1:
-            raise ParameterError(f"The heads of one series are drawn at a time; got {some(listed)}. Name one.")
+            raise ParameterError(f"The heads of one series are drawn at a time; got {format_list(listed)}. Name one.")
         return listed, len(self.keys)
 
     def among(self, keys: list[Any]) -> Weights:
@@ -116,7 +116,7 @@ def open_weights(explanation: Frame, kind: str | None = None) -> Weights:
     first = np.unique(code, return_index=True)[1]
     keys = [None] if tidy.id is None else held.at(first).column(tidy.id).to_list()
     lag, zone = read_stamps(held.column("lag"))
-    numbers = {name: door.numbers(held.column(name), name) for name in ("layer", "head", "weight")}
+    numbers = {name: door.read_numbers(held.column(name), name) for name in ("layer", "head", "weight")}
     for name, values in numbers.items():
         if not np.isfinite(values).all():
             raise DataError(
@@ -131,7 +131,7 @@ def _keys(opened: Any) -> Columns:
     """Which column is the time, whatever it is called: of the two that are left the one of the stamps' type, or the later."""
     if not set(NEEDS) <= set(opened.columns):
         raise DataError(
-            f"The explanation must have the columns {some(NEEDS, most=10)}, got {some(opened.columns, most=10)}. "
+            f"The explanation must have the columns {format_list(NEEDS, max_shown=10)}, got {format_list(opened.columns, max_shown=10)}. "
             f"{inputs.ADVICE['explanation']}"
         )
     others = [name for name in opened.columns if name not in NEEDS]
@@ -139,7 +139,7 @@ def _keys(opened: Any) -> Columns:
     if not times or len(others) > 2:
         raise DataError(
             "An explanation by attention has a column of stamps, like lag, and at most one of ids beside its own; there "
-            f"are: {some(others) or 'none'}. Leave the rest out."
+            f"are: {format_list(others) or 'none'}. Leave the rest out."
         )
     names = [name for name in others if name != times[-1]]
     return Columns(id=names[0] if names else None, time=times[-1])
@@ -155,4 +155,4 @@ def _stamp(cutoff: Any, like: Array) -> Any:
             return (stamp if stamp.tz is None else stamp.tz_convert("UTC").tz_localize(None)).to_numpy().astype("M8[us]")
         return np.int64(cutoff)
     except (ValueError, TypeError):
-        raise ParameterError(f"cutoff is a stamp of the column cutoff; got {shown(cutoff)}.") from None
+        raise ParameterError(f"cutoff is a stamp of the column cutoff; got {format_value(cutoff)}.") from None

@@ -103,7 +103,7 @@ def main() -> None:
 
 
 def _answer(module: str, path: str, level: Any) -> dict[str, Any]:
-    from deepforecast.core.persistence import load
+    from deepforecast.core.model_file import load
 
     import_module(module)  # registers a model that no index names; the file itself names no module
     model = load(path)

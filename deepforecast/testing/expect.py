@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from deepforecast.data.frames import Floats
-from deepforecast.errors import DataWarning, DeepForecastError, TrainingWarning, shown, some
+from deepforecast.errors import DataWarning, DeepForecastError, TrainingWarning, format_list, format_value
 
 
 class RuleBroken(DeepForecastError, AssertionError):
@@ -35,7 +35,7 @@ def refused(kind: type[Exception], *words: str, when: str = "it was asked for") 
         yield
     except kind as error:
         lacking = [word for word in words if word not in str(error)]
-        expect(not lacking, f"the error when {when} does not say {some(lacking)}: {shown(str(error), 300)}")
+        expect(not lacking, f"the error when {when} does not say {format_list(lacking)}: {format_value(str(error), 300)}")
     else:
         raise RuleBroken(f"no {kind.__name__} when {when}")
 
@@ -54,9 +54,9 @@ def heard() -> Iterator[list[str]]:
 
 def said_once(messages: list[str], *words: str) -> None:
     """Exactly one warning, with every one of `words` in it."""
-    expect(len(messages) == 1, f"{len(messages)} warnings in place of one: {some(messages)}")
+    expect(len(messages) == 1, f"{len(messages)} warnings in place of one: {format_list(messages)}")
     lacking = [word for word in words if word not in messages[0]]
-    expect(not lacking, f"the warning does not say {some(lacking)}: {shown(messages[0], 300)}")
+    expect(not lacking, f"the warning does not say {format_list(lacking)}: {format_value(messages[0], 300)}")
 
 
 def column(frame: Any, name: str) -> Floats:

@@ -15,7 +15,7 @@ import numpy as np
 
 from deepforecast.core.forecaster import Forecaster
 from deepforecast.data.frames import Floats
-from deepforecast.errors import ParameterError, some
+from deepforecast.errors import ParameterError, format_list
 from deepforecast.testing.worlds import SEASON
 
 Random = np.random.Generator
@@ -167,7 +167,7 @@ def _drawn(model: Forecaster, random: Random, n_series: int, n_rows: int) -> Flo
     if callable(process):
         return np.asarray(process(random, n_series, n_rows), dtype=np.float64)
     if process not in PROCESSES:
-        raise ParameterError(f"`coverage_process` must be one of {some(PROCESSES)} or a method, got {process!r}.")
+        raise ParameterError(f"`coverage_process` must be one of {format_list(PROCESSES)} or a method, got {process!r}.")
     return PROCESSES[process](model, random, n_series, n_rows)
 
 

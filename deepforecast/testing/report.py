@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from deepforecast.errors import ParameterError, some
+from deepforecast.errors import ParameterError, format_list
 from deepforecast.testing.check import Check, checks
 from deepforecast.testing.expect import RuleBroken
 from deepforecast.testing.subject import Subject, subjects
@@ -75,7 +75,7 @@ class Report:
     def __str__(self) -> str:
         models = list(dict.fromkeys(row.model for row in self.rows))
         counts = ", ".join(f"{len(self.of(outcome))} {outcome}" for outcome in ("passed", "failed", "skipped"))
-        lines = [f"{some(models)}: {len(self.rows)} checks, {counts} in {sum(row.seconds for row in self.rows):.1f} s"]
+        lines = [f"{format_list(models)}: {len(self.rows)} checks, {counts} in {sum(row.seconds for row in self.rows):.1f} s"]
         lines += [f"  failed   {row.reason}" for row in self.of("failed")]
         reasons = Counter((row.model, row.reason) for row in self.of("skipped"))
         lines += [f"  skipped  {count:>2} of {model}: {reason}" for (model, reason), count in reasons.items()]
@@ -136,5 +136,5 @@ def _wanted(only: str | Iterable[str] | None) -> list[Check]:
     names = {only} if isinstance(only, str) else set(only)
     unknown = names - {check.name for check in every} - {check.theme for check in every}
     if unknown:
-        raise ParameterError(f"There is no check or theme {some(sorted(unknown))}. See deepforecast.testing.checks().")
+        raise ParameterError(f"There is no check or theme {format_list(sorted(unknown))}. See deepforecast.testing.checks().")
     return [check for check in every if check.name in names or check.theme in names]

@@ -112,7 +112,7 @@ def _examples(model: Any) -> list[Subject]:
     said = getattr(model, "examples", None)
     examples: list[dict[str, Any]] = [dict(one) for one in said()] if said is not None else [{}]
     given = set.intersection(*(set(one) for one in examples))
-    needed = {name: _stand_in(model, one) for name, one in params.declared(model).items() if one.required and name not in given}
+    needed = {name: _stand_in(model, one) for name, one in params.declared_params(model).items() if one.required and name not in given}
     numbered = [model.__name__ if not number else f"{model.__name__}.{number}" for number in range(len(examples))]
     return [Subject(model, {**needed, **example}, name) for name, example in zip(numbered, examples, strict=True)]
 

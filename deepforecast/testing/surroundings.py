@@ -48,7 +48,7 @@ def surroundings() -> dict[str, Any]:
             torch.are_deterministic_algorithms_enabled(),
         )
     if "threadpoolctl" in sys.modules:
-        found["the threads of libraries"] = threads.numbers()
+        found["the threads of libraries"] = threads.thread_counts()
     return found
 
 

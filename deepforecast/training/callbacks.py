@@ -8,8 +8,8 @@ import pytorch_lightning as pl
 import torch
 from torch import Tensor
 
-from deepforecast.errors import TrainingError, TrainingWarning, say
-from deepforecast.training.guard import LOOK, RECOVERY, REMEDY
+from deepforecast.errors import TrainingError, TrainingWarning, warn
+from deepforecast.training.training_monitor import CHECK_EVERY, RECOVERY_STEPS, REMEDY
 
 
 class EvalOnException(pl.Callback):
@@ -23,7 +23,7 @@ class EvalOnException(pl.Callback):
 
 
 class DivergenceCheck(pl.Callback):
-    """Raise `TrainingError` if the loss is not finite for `RECOVERY` steps or at the end.
+    """Raise `TrainingError` if the loss is not finite for `RECOVERY_STEPS` steps or at the end.
 
     A loss that recovered is warned of once.
     """
@@ -39,30 +39,30 @@ class DivergenceCheck(pl.Callback):
 
     def on_train_batch_end(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule,
-        outputs: Any, batch: Any, batch_idx: int,
+        step_values: Any, batch: Any, batch_idx: int,
     ) -> None:  # fmt: skip
-        """Look every `LOOK` batches: a look waits for the device."""
-        self.losses.append(outputs["loss"].detach())
-        if len(self.losses) < LOOK:
+        """Look every `CHECK_EVERY` batches: a look waits for the device."""
+        self.losses.append(step_values["loss"].detach())
+        if len(self.losses) < CHECK_EVERY:
             return
-        self._look(trainer)
-        if trainer.global_step - self.finite_step >= RECOVERY:
+        self._check_losses(trainer)
+        if trainer.global_step - self.finite_step >= RECOVERY_STEPS:
             raise self._error(trainer, pl_module)
 
     def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """The last loss decides whether the network may be used."""
         if self.losses:
-            self._look(trainer)
+            self._check_losses(trainer)
         if trainer.global_step > self.finite_step:
             raise self._error(trainer, pl_module)
         if self.broken_batches:
-            say(
+            warn(
                 f"The loss of {self.broken_batches} training batches was not finite up to step "
                 f"{self.finite_step}; training recovered. {REMEDY}",
                 TrainingWarning,
             )
 
-    def _look(self, trainer: pl.Trainer) -> None:
+    def _check_losses(self, trainer: pl.Trainer) -> None:
         losses = torch.stack(self.losses)
         if trainer.world_size > 1:  # all processes must come to the same decision
             losses = trainer.strategy.reduce(losses, reduce_op="mean")

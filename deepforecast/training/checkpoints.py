@@ -15,11 +15,11 @@ from deepforecast.errors import TrainingError
 from deepforecast.io import bundle
 
 if TYPE_CHECKING:
-    from deepforecast.training.guard import Guard
+    from deepforecast.training.training_monitor import TrainingMonitor
 
-ENDING = ".checkpoint"
-KEPT = 2
-NOT_OF_THE_RUN = (
+SUFFIX = ".checkpoint"
+MAX_CHECKPOINTS = 2
+IGNORED_PARAMETERS = (
     "checkpoint_dir", "checkpoint_every", "progress", "time_limit", "accelerator", "devices", "strategy", "trainer", "alias"
 )  # fmt: skip
 
@@ -30,14 +30,14 @@ class Checkpoints:
 
     folder: Path
     run: dict[str, str]
-    found: tuple[dict[str, Any], dict[str, np.ndarray]] | None = None
+    contents: tuple[dict[str, Any], dict[str, np.ndarray]] | None = None
 
     @classmethod
-    def of(cls, folder: str, run: Mapping[str, Any]) -> Checkpoints:
+    def from_folder(cls, folder: str, run: Mapping[str, Any]) -> Checkpoints:
         """Those in a folder, the last one read; a folder that does not exist is made when one is written."""
-        said = {name: value if isinstance(value, str) else repr(value) for name, value in run.items()}
-        checkpoints = cls(Path(folder), {name: value for name, value in said.items() if name not in NOT_OF_THE_RUN})
-        paths = sorted(checkpoints.folder.glob(f"*{ENDING}")) if checkpoints.folder.is_dir() else []
+        run_texts = {name: value if isinstance(value, str) else repr(value) for name, value in run.items()}
+        checkpoints = cls(Path(folder), {name: value for name, value in run_texts.items() if name not in IGNORED_PARAMETERS})
+        paths = sorted(checkpoints.folder.glob(f"*{SUFFIX}")) if checkpoints.folder.is_dir() else []
         if paths:
             checkpoints._read(paths[-1])
         return checkpoints
@@ -45,78 +45,78 @@ class Checkpoints:
     @property
     def step(self) -> int:
         """The step to go on from."""
-        return 0 if self.found is None else int(self.found[0]["step"])
+        return 0 if self.contents is None else int(self.contents[0]["step"])
 
     @property
-    def ended(self) -> bool:
+    def stopped_early(self) -> bool:
         """Whether the run was over before its last step."""
-        return self.found is not None and bool(self.found[0]["why"])
+        return self.contents is not None and bool(self.contents[0]["why"])
 
-    def write(self, guard: Guard) -> None:
+    def write(self, training_monitor: TrainingMonitor) -> None:
         """The run as it is, for one that goes on from here."""
-        record = asdict(guard.record)
+        record = asdict(training_monitor.record)
         validation = record.pop("validation")
         manifest = {
-            "run": self.run, "step": guard.at, "damping": guard.damping, "retries": guard.retries, "since": guard.since,
-            "good_step": guard.good_step, "steps_undone": guard.steps_undone,
-            "best": None if guard.best is None else guard.best[0], "kept": record.pop("kept"), "why": record.pop("why"),
+            "run": self.run, "step": training_monitor.step, "damping": training_monitor.lr_damping, "retries": training_monitor.retries, "since": training_monitor.checks_without_improvement,
+            "good_step": training_monitor.good_step, "steps_undone": training_monitor.steps_undone,
+            "best": None if training_monitor.best is None else training_monitor.best[0], "kept": record.pop("kept"), "why": record.pop("why"),
         }  # fmt: skip
         arrays = {f"record:{name}": np.array(values) for name, values in record.items()}
         arrays |= {"validated": np.array(list(validation), dtype=np.int64), "validation": np.array(list(validation.values()))}
-        arrays |= {f"weight:{name}": _array(value) for name, value in guard.network.state_dict().items()}
-        for place, one in enumerate(guard.network.parameters()):
-            arrays |= {f"moment:{place}:{name}": _array(value) for name, value in guard.optimizer.state[one].items()}
-        if guard.average is not None:
-            arrays |= {f"average:{place}": _array(one) for place, one in enumerate(guard.average.values)}
-        if guard.best is not None:
-            arrays |= {f"best:{name}": _array(value) for name, value in guard.best[1].items()}
-        self._tidy()
-        bundle.write(self.folder / f"step-{guard.at:09d}{ENDING}", manifest, arrays)
+        arrays |= {f"weight:{name}": _to_array(value) for name, value in training_monitor.network.state_dict().items()}
+        for index, parameter in enumerate(training_monitor.network.parameters()):
+            arrays |= {f"moment:{index}:{name}": _to_array(value) for name, value in training_monitor.optimizer.state[parameter].items()}
+        if training_monitor.weight_average is not None:
+            arrays |= {f"average:{index}": _to_array(parameter) for index, parameter in enumerate(training_monitor.weight_average.values)}
+        if training_monitor.best is not None:
+            arrays |= {f"best:{name}": _to_array(value) for name, value in training_monitor.best[1].items()}
+        self._delete_old()
+        bundle.write(self.folder / f"step-{training_monitor.step:09d}{SUFFIX}", manifest, arrays)
 
-    def restore(self, guard: Guard) -> None:
+    def restore(self, training_monitor: TrainingMonitor) -> None:
         """The run as it was at the checkpoint."""
-        if self.found is None:
+        if self.contents is None:
             return
-        manifest, arrays = self.found
-        guard.network.load_state_dict(_tensors(arrays, "weight:"))
-        for place, one in enumerate(guard.network.parameters()):
-            held = _tensors(arrays, f"moment:{place}:")
-            if held:
-                guard.optimizer.state[one] = {name: value.to(one.device) for name, value in held.items()}
-        if guard.average is not None:
-            means = _tensors(arrays, "average:")
-            guard.average.values = [means[str(place)].to(one.device) for place, one in enumerate(guard.average.values)]
-        guard.damping, guard.retries, guard.since = manifest["damping"], manifest["retries"], manifest["since"]
-        guard.good_step, guard.steps_undone = manifest["good_step"], manifest["steps_undone"]
+        manifest, arrays = self.contents
+        training_monitor.network.load_state_dict(_select_tensors(arrays, "weight:"))
+        for index, parameter in enumerate(training_monitor.network.parameters()):
+            moments = _select_tensors(arrays, f"moment:{index}:")
+            if moments:
+                training_monitor.optimizer.state[parameter] = {name: value.to(parameter.device) for name, value in moments.items()}
+        if training_monitor.weight_average is not None:
+            means = _select_tensors(arrays, "average:")
+            training_monitor.weight_average.values = [means[str(index)].to(parameter.device) for index, parameter in enumerate(training_monitor.weight_average.values)]
+        training_monitor.lr_damping, training_monitor.retries, training_monitor.checks_without_improvement = manifest["damping"], manifest["retries"], manifest["since"]
+        training_monitor.good_step, training_monitor.steps_undone = manifest["good_step"], manifest["steps_undone"]
         if manifest["best"] is not None:
-            guard.best = (float(manifest["best"]), _tensors(arrays, "best:"))
-        record = guard.record
+            training_monitor.best = (float(manifest["best"]), _select_tensors(arrays, "best:"))
+        record = training_monitor.record
         for name in ("loss", "rate", "norm", "seconds"):
             setattr(record, name, arrays[f"record:{name}"].tolist())
         record.validation = dict(zip(arrays["validated"].tolist(), arrays["validation"].tolist(), strict=True))
-        record.kept, record.why = int(manifest["kept"]), str(manifest["why"])
+        record.best_step, record.stop_reason = int(manifest["kept"]), str(manifest["why"])
 
     def _read(self, path: Path) -> None:
-        self.found = bundle.read(path)
-        other = self.found[0].get("run")
-        if other != self.run:
-            known = other if isinstance(other, dict) else {}
-            differs = sorted(name for name in {*self.run, *known} if known.get(name) != self.run.get(name))
+        self.contents = bundle.read(path)
+        stored_run = self.contents[0].get("run")
+        if stored_run != self.run:
+            stored_texts = stored_run if isinstance(stored_run, dict) else {}
+            differing = sorted(name for name in {*self.run, *stored_texts} if stored_texts.get(name) != self.run.get(name))
             raise TrainingError(
-                f"A run goes on from its own checkpoints; {path} is of another one: other {', '.join(differs)}. Say another "
+                f"A run goes on from its own checkpoints; {path} is of another one: other {', '.join(differing)}. Say another "
                 "checkpoint_dir=, or delete the folder to begin anew."
             )
 
-    def _tidy(self) -> None:
+    def _delete_old(self) -> None:
         """Room for one more beside the last ones; what a write that was cut short left behind goes."""
-        for old in [*sorted(self.folder.glob(f"*{ENDING}"))[: 1 - KEPT], *self.folder.glob(".deepforecast-*.tmp")]:
+        for old in [*sorted(self.folder.glob(f"*{SUFFIX}"))[: 1 - MAX_CHECKPOINTS], *self.folder.glob(".deepforecast-*.tmp")]:
             with suppress(FileNotFoundError):
                 old.unlink()
 
 
-def _array(value: Any) -> np.ndarray:
+def _to_array(value: Any) -> np.ndarray:
     return np.array(torch.as_tensor(value).detach().cpu().numpy(), order="C")
 
 
-def _tensors(arrays: Mapping[str, np.ndarray], prefix: str) -> dict[str, torch.Tensor]:
-    return {name[len(prefix) :]: torch.from_numpy(one.copy()) for name, one in arrays.items() if name.startswith(prefix)}
+def _select_tensors(arrays: Mapping[str, np.ndarray], prefix: str) -> dict[str, torch.Tensor]:
+    return {name[len(prefix) :]: torch.from_numpy(array.copy()) for name, array in arrays.items() if name.startswith(prefix)}

@@ -7,66 +7,66 @@ from dataclasses import replace
 from typing import Any
 
 from deepforecast.core.monitor import Monitor
-from deepforecast.core.threads import keep_buffers, limited
-from deepforecast.errors import ParameterError, TrainingWarning, keeping, say, say_kept
+from deepforecast.core.threads import keep_buffers, limit_threads
+from deepforecast.errors import ParameterError, TrainingWarning, collect_warnings, emit_warnings, warn
 from deepforecast.nn.network import ForecastNetwork
 from deepforecast.training.checkpoints import Checkpoints
-from deepforecast.training.finder import found_rate
-from deepforecast.training.guard import LOOK, Guard, Record
-from deepforecast.training.lightning import FitTraining
-from deepforecast.training.options import Options
-from deepforecast.training.policy import placed, precision_for, threads_for
-from deepforecast.training.sampler import Every, Grouped, Steps
-from deepforecast.training.setting import as_it_was, interrupted, trainer_for, watched
+from deepforecast.training.hardware import place_on_device, precision_for, threads_for
+from deepforecast.training.learning_rate_finder import find_learning_rate
+from deepforecast.training.module import FitModule
+from deepforecast.training.options import TrainingOptions
+from deepforecast.training.sampler import GroupedSampler, ValidationWindows, WindowSampler
+from deepforecast.training.trainer import make_trainer, needs_single_steps, preserve_process_state, stop_on_interrupt
+from deepforecast.training.training_monitor import CHECK_EVERY, TrainingMonitor, TrainingRecord
 
 
-def learn(
+def train(
     network: ForecastNetwork,
-    steps: Steps,
-    validation: Every | None,
-    options: Options,
+    steps: WindowSampler,
+    validation: ValidationWindows | None,
+    options: TrainingOptions,
     monitor: Monitor,
     run: Mapping[str, Any] | None = None,
-) -> Record:
+) -> TrainingRecord:
     """Train in place; what was seen of it. `run`: what tells this run from others, for its checkpoints."""
     options = replace(options, precision=precision_for(options))
-    checkpoints = _checkpoints(options, run or {})
-    with as_it_was(options), limited(threads_for(network, options)), keep_buffers():
+    checkpoints = _open_checkpoints(options, run or {})
+    with preserve_process_state(options), limit_threads(threads_for(network, options)), keep_buffers():
         network.train()
         try:
             if not options.learning_rate:
-                options = replace(options, learning_rate=found_rate(network, steps, options) * options.share)
-            guard = Guard(network, options, monitor, checkpoints, validation)
-            with interrupted(guard):
-                _run(guard, steps, options)
+                options = replace(options, learning_rate=find_learning_rate(network, steps, options) * options.lr_factor)
+            training_monitor = TrainingMonitor(network, options, monitor, checkpoints, validation)
+            with stop_on_interrupt(training_monitor):
+                _run_trainer(training_monitor, steps, options)
         finally:
             network.eval().cpu().zero_grad()
-        if guard.interrupted:
-            said = f"Training was interrupted at step {guard.at} of {options.max_steps}; what it had learned is kept."
-            say(said, TrainingWarning)
-        return guard.finish()
+        if training_monitor.interrupted:
+            message = f"Training was interrupted at step {training_monitor.step} of {options.max_steps}; what it had learned is kept."
+            warn(message, TrainingWarning)
+        return training_monitor.finish()
 
 
-def _run(guard: Guard, steps: Steps, options: Options) -> None:
-    several = not watched(options)
-    training = FitTraining(guard.network, options, guard, several)
-    if guard.at >= options.max_steps or (guard.checkpoints is not None and guard.checkpoints.ended):
-        guard.begin(training.configure_optimizers())
+def _run_trainer(training_monitor: TrainingMonitor, steps: WindowSampler, options: TrainingOptions) -> None:
+    grouped = not needs_single_steps(options)
+    training = FitModule(training_monitor.network, options, training_monitor, grouped)
+    if training_monitor.step >= options.max_steps or (training_monitor.checkpoints is not None and training_monitor.checkpoints.stopped_early):
+        training_monitor.start(training.configure_optimizers())
         return
-    trainer = trainer_for(options, several)
+    trainer = make_trainer(options, grouped)
     device = trainer.strategy.root_device
-    steps.begin, steps.windows = guard.at, placed(steps.windows, device)
-    if guard.validation is not None:
-        guard.validation.windows = steps.windows
-    kept: Any = {}
+    steps.first_step, steps.windows = training_monitor.step, place_on_device(steps.windows, device)
+    if training_monitor.validation is not None:
+        training_monitor.validation.windows = steps.windows
+    collected_warnings: Any = {}
     try:
-        with keeping(kept):  # or what is said would point at a line of Lightning's
-            trainer.fit(training, Grouped(steps, LOOK) if several else steps)
+        with collect_warnings(collected_warnings):  # or what is said would point at a line of Lightning's
+            trainer.fit(training, GroupedSampler(steps, CHECK_EVERY) if grouped else steps)
     finally:
-        say_kept(kept)
+        emit_warnings(collected_warnings)
 
 
-def _checkpoints(options: Options, run: Mapping[str, Any]) -> Checkpoints | None:
+def _open_checkpoints(options: TrainingOptions, run: Mapping[str, Any]) -> Checkpoints | None:
     if options.checkpoint_dir is None:
         return None
     if options.precision == "16-mixed":
@@ -74,4 +74,4 @@ def _checkpoints(options: Options, run: Mapping[str, Any]) -> Checkpoints | None
             "A run goes on from a checkpoint as if it had not been cut short, which precision='16-mixed', whose scale depends "
             "on all steps before, does not allow. Say precision='bf16-mixed' or '32-true', or checkpoint_dir=None."
         )
-    return Checkpoints.of(options.checkpoint_dir, run)
+    return Checkpoints.from_folder(options.checkpoint_dir, run)

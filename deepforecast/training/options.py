@@ -10,22 +10,22 @@ SCHEDULES = ("one_cycle", "cosine", "constant")
 
 
 @dataclass(frozen=True)
-class Options:
+class TrainingOptions:
     """See the parameters of `models.neural.NeuralForecaster`, where each is explained."""
 
     max_steps: int
     batch_size: int
     learning_rate: float  # 0: found by a range test
-    share: float = 1.0  # of the rate found that is learned at
+    lr_factor: float = 1.0  # of the rate found that is learned at
     weight_decay: float = 0.0
-    schedule: str = "one_cycle"
+    lr_schedule: str = "one_cycle"
     warmup: float = 0.1
-    grad_clip: float | None = 1.0
+    gradient_clip_val: float | None = 1.0
     clip_value: float | None = None
-    accumulate: int = 1
-    average: float = 0.0
-    teacher: str = "constant"
-    evenly: bool = False
+    accumulate_grad_batches: int = 1
+    ema_decay: float = 0.0
+    teacher_forcing: str = "constant"
+    sample_by_series: bool = False
     validate_every: int = 50
     patience: int | None = None
     time_limit: float | None = None
@@ -42,37 +42,37 @@ class Options:
     hyperparameters: Mapping[str, Any] = field(default_factory=dict)  # for Lightning's loggers
 
 
-def rate(options: Options, step: int) -> float:
+def schedule_factor(options: TrainingOptions, step: int) -> float:
     """The learning rate of a step (from 0) as a share of the largest.
 
-    >>> [round(rate(Options(5, 1, 0.1), step), 2) for step in range(5)]
+    >>> [round(schedule_factor(TrainingOptions(5, 1, 0.1), step), 2) for step in range(5)]
     [1.0, 0.9, 0.63, 0.31, 0.07]
     """
     from math import cos, pi
 
-    rise = max(round(options.warmup * options.max_steps), 1)
-    if step + 1 < rise:
-        return (step + 1) / rise
-    if options.schedule == "constant":
+    warmup_steps = max(round(options.warmup * options.max_steps), 1)
+    if step + 1 < warmup_steps:
+        return (step + 1) / warmup_steps
+    if options.lr_schedule == "constant":
         return 1.0
-    done = min((step + 1 - rise) / max(options.max_steps - rise, 1), 1.0)
-    least = 1e-3 if options.schedule == "one_cycle" else 0.0
-    return least + (1 - least) * 0.5 * (1 + cos(pi * done * options.max_steps / (options.max_steps + 1)))
+    progress = min((step + 1 - warmup_steps) / max(options.max_steps - warmup_steps, 1), 1.0)
+    minimum = 1e-3 if options.lr_schedule == "one_cycle" else 0.0
+    return minimum + (1 - minimum) * 0.5 * (1 + cos(pi * progress * options.max_steps / (options.max_steps + 1)))
 
 
-def taught(options: Options, step: int) -> float:
+def teacher_forcing_ratio(options: TrainingOptions, step: int) -> float:
     """The share of steps that a stepwise network is taught by the true value before them (teacher forcing), by its schedule.
 
     >>> from dataclasses import replace
-    >>> plain = Options(100, 1, 0.1)
-    >>> [round(taught(replace(plain, teacher=kind), 50), 2) for kind in ("constant", "linear", "inverse_sigmoid", "free")]
+    >>> plain = TrainingOptions(100, 1, 0.1)
+    >>> [round(teacher_forcing_ratio(replace(plain, teacher_forcing=kind), 50), 2) for kind in ("constant", "linear", "inverse_sigmoid", "free")]
     [1.0, 0.5, 0.5, 0.0]
     """
     from math import exp
 
-    done = step / max(options.max_steps, 1)
-    if options.teacher == "linear":
-        return 1 - done
-    if options.teacher == "inverse_sigmoid":
-        return 1 / (1 + exp(12 * (done - 0.5)))
-    return 0.0 if options.teacher == "free" else 1.0
+    progress = step / max(options.max_steps, 1)
+    if options.teacher_forcing == "linear":
+        return 1 - progress
+    if options.teacher_forcing == "inverse_sigmoid":
+        return 1 / (1 + exp(12 * (progress - 0.5)))
+    return 0.0 if options.teacher_forcing == "free" else 1.0

@@ -10,34 +10,34 @@ import numpy as np
 import torch
 
 from deepforecast.data.frames import Ints
-from deepforecast.data.windows import Places, Rows
+from deepforecast.data.windows import WindowArrays, WindowIndex
 from deepforecast.nn.batch import Batch
-from deepforecast.nn.windows import Windows
+from deepforecast.nn.windows import WindowStore
 
-MOST = 16_384
+MAX_VALIDATION_WINDOWS = 16_384
 """Windows of a look at validation: of 10,000 series it would else cost more than the training."""
 
 
 @dataclass
-class Steps:
-    """The batches of steps `begin` to `end`, gathered where the windows live.
+class WindowSampler:
+    """The batches of steps `first_step` to `stop_step`, gathered where the windows live.
 
-    `parts`: batches whose gradients make one step. What they hold together is what one batch as large as all would.
+    `accumulate_grad_batches`: batches whose gradients make one step. What they hold together is what one batch as large as all would.
     """
 
-    windows: Windows
-    rows: Rows
-    places: Places
-    size: int
+    windows: WindowStore
+    rows: WindowArrays
+    window_index: WindowIndex
+    batch_size: int
     seed: int
-    evenly: bool
-    end: int
-    begin: int = 0
-    parts: int = 1
+    by_series: bool
+    stop_step: int
+    first_step: int = 0
+    accumulate_grad_batches: int = 1
     epoch: int = 0  # of a Trainer of the user's: passes before
 
     @property
-    def sampler(self) -> Steps:
+    def sampler(self) -> WindowSampler:
         """Itself: Lightning tells the sampler of its batches which epoch begins."""
         return self
 
@@ -46,77 +46,77 @@ class Steps:
         self.epoch = epoch
 
     def __len__(self) -> int:
-        return (self.end - self.begin) * self.parts
+        return (self.stop_step - self.first_step) * self.accumulate_grad_batches
 
     def __iter__(self) -> Iterator[Batch]:
-        for step in range(self.begin, self.end):
-            yield from self.of(step + self.epoch * (self.end - self.begin))
+        for step in range(self.first_step, self.stop_step):
+            yield from self.step_batches(step + self.epoch * (self.stop_step - self.first_step))
 
-    def of(self, step: int) -> Iterator[Batch]:
+    def step_batches(self, step: int) -> Iterator[Batch]:
         """The batches of one step."""
-        series, cutoff = self.places.draw(self.seed, step, self.size * self.parts, self.evenly)
-        for begin in range(0, self.size * self.parts, self.size):
-            part = slice(begin, begin + self.size)
-            yield gathered(self.windows, self.rows, series[part], cutoff[part], self.places.until)
+        series, cutoff = self.window_index.draw(self.seed, step, self.batch_size * self.accumulate_grad_batches, self.by_series)
+        for first in range(0, self.batch_size * self.accumulate_grad_batches, self.batch_size):
+            batch_slice = slice(first, first + self.batch_size)
+            yield gather_batch(self.windows, self.rows, series[batch_slice], cutoff[batch_slice], self.window_index.n_training_rows)
 
 
-class Several:
+class StepGroup:
     """Some steps in a row, with the number of each batch in its step."""
 
-    def __init__(self, steps: Steps, begin: int, end: int) -> None:
+    def __init__(self, steps: WindowSampler, begin: int, end: int) -> None:
         self.steps, self.begin, self.end = steps, begin, end
 
     def __iter__(self) -> Iterator[tuple[int, Batch]]:
         for step in range(self.begin, self.end):
-            yield from enumerate(self.steps.of(step))
+            yield from enumerate(self.steps.step_batches(step))
 
 
-class Grouped:
+class GroupedSampler:
     """All steps, `count` at a time."""
 
-    def __init__(self, steps: Steps, count: int) -> None:
+    def __init__(self, steps: WindowSampler, count: int) -> None:
         self.steps, self.count = steps, count
 
     def __len__(self) -> int:
-        return -(-(self.steps.end - self.steps.begin) // self.count)
+        return -(-(self.steps.stop_step - self.steps.first_step) // self.count)
 
-    def __iter__(self) -> Iterator[Several]:
-        for begin in range(self.steps.begin, self.steps.end, self.count):
-            yield Several(self.steps, begin, min(begin + self.count, self.steps.end))
+    def __iter__(self) -> Iterator[StepGroup]:
+        for begin in range(self.steps.first_step, self.steps.stop_step, self.count):
+            yield StepGroup(self.steps, begin, min(begin + self.count, self.steps.stop_step))
 
 
 @dataclass
-class Every:
-    """All windows of some places, in batches, or `MOST` of them drawn once: what validation looks at, the same each time."""
+class ValidationWindows:
+    """All windows of some places, in batches, or `MAX_VALIDATION_WINDOWS` of them drawn once: what validation looks at, the same each time."""
 
-    windows: Windows
-    rows: Rows
-    places: Places
-    size: int
+    windows: WindowStore
+    rows: WindowArrays
+    window_index: WindowIndex
+    batch_size: int
 
     def __len__(self) -> int:
-        return -(-len(self.numbers) // self.size)
+        return -(-len(self.window_numbers) // self.batch_size)
 
     def __iter__(self) -> Iterator[Batch]:
-        for begin in range(0, len(self.numbers), self.size):
-            yield gathered(self.windows, self.rows, *self.places.at(self.numbers[begin : begin + self.size]))
+        for first in range(0, len(self.window_numbers), self.batch_size):
+            yield gather_batch(self.windows, self.rows, *self.window_index.locate(self.window_numbers[first : first + self.batch_size]))
 
     @cached_property
-    def numbers(self) -> Ints:
+    def window_numbers(self) -> Ints:
         """Which of the windows."""
-        count = len(self.places)
-        if count <= MOST:
+        count = len(self.window_index)
+        if count <= MAX_VALIDATION_WINDOWS:
             return np.arange(count)
-        return np.sort(np.random.default_rng(0).choice(count, MOST, replace=False, shuffle=False))
+        return np.sort(np.random.default_rng(0).choice(count, MAX_VALIDATION_WINDOWS, replace=False, shuffle=False))
 
 
-def gathered(windows: Windows, rows: Rows, series: Ints, cutoff: Ints, until: Ints | None = None) -> Batch:
-    """The windows of these series and cutoffs. `until`: of each series so many rows are targets, and none after them."""
+def gather_batch(windows: WindowStore, rows: WindowArrays, series: Ints, cutoff: Ints, n_usable: Ints | None = None) -> Batch:
+    """The windows of these series and cutoffs. `n_usable`: of each series so many rows are targets, and none after them."""
     device = windows.y.device
-    begin, time = rows.begin(series, cutoff)
-    batch = windows.gather(*(torch.from_numpy(one).to(device) for one in (begin, time, series)))
-    if until is None or batch.target is None:
+    start, time = rows.window_start(series, cutoff)
+    batch = windows.gather(*(torch.from_numpy(index).to(device) for index in (start, time, series)))
+    if n_usable is None or batch.target is None:
         return batch
-    left = torch.from_numpy(until[series] - cutoff).to(device)
-    beyond = torch.arange(windows.horizon, device=device) >= left.unsqueeze(1)
+    n_left = torch.from_numpy(n_usable[series] - cutoff).to(device)
+    beyond = torch.arange(windows.horizon, device=device) >= n_left.unsqueeze(1)
     return replace(batch, target=batch.target.masked_fill(beyond, torch.nan))

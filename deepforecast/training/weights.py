@@ -12,65 +12,65 @@ from torch import Tensor
 
 from deepforecast.nn.batch import Batch
 from deepforecast.nn.network import ForecastNetwork
-from deepforecast.training.stepping import moved
+from deepforecast.training.optimization import to_device
 
 Weights = dict[str, Tensor]
 
 
 @dataclass
-class Average:
+class ModelAverage:
     """The weights as an average over the last steps, in which each counts `decay` times what the next does."""
 
     values: list[Tensor]
     decay: float
 
     @classmethod
-    def of(cls, network: ForecastNetwork, decay: float) -> Average:
+    def from_network(cls, network: ForecastNetwork, decay: float) -> ModelAverage:
         """Of weights at the start."""
-        return cls([one.detach().clone() for one in network.parameters()], decay)
+        return cls([parameter.detach().clone() for parameter in network.parameters()], decay)
 
-    def follow(self, network: ForecastNetwork, done: int) -> None:
+    def update(self, network: ForecastNetwork, step: int) -> None:
         """After so many steps; the first ones, which know little, are forgotten faster."""
-        decay = min(self.decay, (done + 1) / (done + 10))
-        torch._foreach_lerp_(self.values, [one.detach() for one in network.parameters()], 1 - decay)
+        decay = min(self.decay, (step + 1) / (step + 10))
+        torch._foreach_lerp_(self.values, [parameter.detach() for parameter in network.parameters()], 1 - decay)
 
-    def give(self, network: ForecastNetwork) -> None:
+    def copy_to(self, network: ForecastNetwork) -> None:
         """The network gets the average."""
         with torch.no_grad():
             torch._foreach_copy_(list(network.parameters()), self.values)
 
     @contextlib.contextmanager
-    def swapped(self, network: ForecastNetwork) -> Iterator[None]:
+    def applied(self, network: ForecastNetwork) -> Iterator[None]:
         """The network has the average inside the block."""
-        own = [one.detach().clone() for one in network.parameters()]
-        self.give(network)
+        weights = [parameter.detach().clone() for parameter in network.parameters()]
+        self.copy_to(network)
         try:
             yield
         finally:
             with torch.no_grad():
-                torch._foreach_copy_(list(network.parameters()), own)
+                torch._foreach_copy_(list(network.parameters()), weights)
 
 
-def snapshot(network: ForecastNetwork, optimizer: torch.optim.Optimizer, average: Average | None) -> Any:
+def take_snapshot(network: ForecastNetwork, optimizer: torch.optim.Optimizer, average: ModelAverage | None) -> Any:
     """Copies of weights, moments and average."""
     weights = {name: value.detach().clone() for name, value in network.state_dict().items()}
-    moments = [{name: _copy(value) for name, value in optimizer.state[one].items()} for one in network.parameters()]
-    return weights, moments, None if average is None else [one.clone() for one in average.values]
+    moments = [{name: _copy(value) for name, value in optimizer.state[parameter].items()} for parameter in network.parameters()]
+    return weights, moments, None if average is None else [parameter.clone() for parameter in average.values]
 
 
-def restored(held: Any, network: ForecastNetwork, optimizer: torch.optim.Optimizer, average: Average | None) -> None:
+def restore_snapshot(saved: Any, network: ForecastNetwork, optimizer: torch.optim.Optimizer, average: ModelAverage | None) -> None:
     """Back to them; they stay as they are."""
-    weights, moments, means = held
+    weights, moments, means = saved
     network.load_state_dict(weights)
     optimizer.state.clear()
-    for one, found in zip(network.parameters(), moments, strict=True):
-        if found:
-            optimizer.state[one] = {name: _copy(value) for name, value in found.items()}
+    for parameter, parameter_state in zip(network.parameters(), moments, strict=True):
+        if parameter_state:
+            optimizer.state[parameter] = {name: _copy(value) for name, value in parameter_state.items()}
     if average is not None:
-        average.values = [one.clone() for one in means]
+        average.values = [parameter.clone() for parameter in means]
 
 
-def held_out_loss(network: ForecastNetwork, batches: Iterable[Batch], context: Callable[[], Any]) -> float:
+def validation_loss(network: ForecastNetwork, batches: Iterable[Batch], context: Callable[[], Any]) -> float:
     """The mean loss of windows that are not learned from."""
     device = next(network.parameters()).device
     total, count = 0.0, 0
@@ -78,7 +78,7 @@ def held_out_loss(network: ForecastNetwork, batches: Iterable[Batch], context: C
     try:
         with torch.no_grad(), context():
             for batch in batches:
-                total += float(network.loss(moved(batch, device))) * len(batch)
+                total += float(network.loss(to_device(batch, device))) * len(batch)
                 count += len(batch)
     finally:
         network.train()

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from deepforecast.core.forecaster import Forecaster
-from deepforecast.errors import ParameterError, ParameterTypeError, TrainingError, TrainingWarning, say, shown
+from deepforecast.errors import ParameterError, ParameterTypeError, TrainingError, TrainingWarning, format_value, warn
 from deepforecast.tuning.study import TuningOptions
 
 if TYPE_CHECKING:
@@ -41,11 +41,11 @@ def searched_apart(
             found.append(search(model, next(parts) if several[number] else 1, share, own))
         except TrainingError as error:
             failed = error
-            say(f"The study of {model.name} came to nothing, and is left out: {error}", TrainingWarning)
+            warn(f"The study of {model.name} came to nothing, and is left out: {error}", TrainingWarning)
         except KeyboardInterrupt:
             if not found:
                 raise
-            say(f"The search was interrupted before {model.name} had a trial; it is left out.", TrainingWarning)
+            warn(f"The search was interrupted before {model.name} had a trial; it is left out.", TrainingWarning)
             break
         if found and found[-1].settings.get("interrupted"):
             break
@@ -71,7 +71,7 @@ def _of(model: Forecaster, start: Any) -> Any:
             own += [each for each in (one, *one.others) if each.space.names == [model.name]]
         elif not isinstance(one, Mapping) or MODEL not in one:
             raise ParameterTypeError(
-                f"With several models a start says which: {{'{MODEL}': {model.name!r}, ...}}; got {shown(one)}."
+                f"With several models a start says which: {{'{MODEL}': {model.name!r}, ...}}; got {format_value(one)}."
             )
         elif one[MODEL] == model.name:
             own.append({key: value for key, value in one.items() if key != MODEL})

@@ -14,11 +14,11 @@ from typing import Any
 import optuna
 from optuna.trial import TrialState
 
-from deepforecast.core.progress import counting
-from deepforecast.core.rolling import refit_every
-from deepforecast.data.interactive import is_watched
+from deepforecast.core.backtest import refit_every
+from deepforecast.core.progress import progress_bar
 from deepforecast.data.panel import Panel
-from deepforecast.errors import DeepForecastError, ParameterError, TrainingError, TrainingWarning, say, shown
+from deepforecast.data.terminal import shows_live_output
+from deepforecast.errors import DeepForecastError, ParameterError, TrainingError, TrainingWarning, format_value, warn
 from deepforecast.evaluation.estimate import WORTH_SAYING, seconds_to_run
 from deepforecast.tuning import survival
 from deepforecast.tuning.database import database_of
@@ -94,10 +94,10 @@ def _say_the_end(runner: Runner, interrupted: bool) -> None:
     if not done:
         _raise_if_none(runner, every)
     if interrupted:
-        say(f"The search was interrupted after {ended} of {runner.n_trials} trials; the result is the best of these. With "
+        warn(f"The search was interrupted after {ended} of {runner.n_trials} trials; the result is the best of these. With "
             "storage= the same call goes on from there.", TrainingWarning)  # fmt: skip
     elif ended < runner.n_trials and time.monotonic() >= runner.until - 1:
-        say(f"The search ended after {ended} of {runner.n_trials} trials, as its timeout= says.", TrainingWarning)
+        warn(f"The search ended after {ended} of {runner.n_trials} trials, as its timeout= says.", TrainingWarning)
     _say_which([one for one in every if one.state == TrialState.FAIL], "failed", len(every))
     refused = [one for one in every if one.user_attrs.get(survival.TOLD, {}).get("refused")]
     _say_which(refused, "were refused", len(every))
@@ -106,7 +106,7 @@ def _say_the_end(runner: Runner, interrupted: bool) -> None:
 def _say_which(some: Sequence[Any], what: str, total: int) -> None:
     if some:
         first = some[0].user_attrs.get(survival.TOLD, {}).get("reason", "its process died")
-        say(f"{len(some)} of {total} trials {what}, the first: {shown(first, 300).rstrip('.')}. result.trials has all reasons.",
+        warn(f"{len(some)} of {total} trials {what}, the first: {format_value(first, 300).rstrip('.')}. result.trials has all reasons.",
             TrainingWarning)  # fmt: skip
 
 
@@ -115,7 +115,7 @@ def _raise_if_none(runner: Runner, every: Sequence[Any]) -> None:
     reasons = [one.user_attrs[survival.TOLD].get("reason", "") for one in every if survival.TOLD in one.user_attrs]
     if not reasons and time.monotonic() >= runner.until - 1:
         raise TrainingError("A search needs time for one trial at least; timeout= was over before the first had ended.")
-    last = shown(reasons[-1], 500) if reasons else "no trial was begun, or the process of each died"
+    last = format_value(reasons[-1], 500) if reasons else "no trial was begun, or the process of each died"
     raise TrainingError(
         f"A search needs a trial that ends well; none of {len(every)} did. The last: {last.rstrip('.')}. The first was the "
         "model as it is: what it says holds for compare() and fit() too."
@@ -156,7 +156,7 @@ def _bar(runner: Runner, result: TuningResult) -> Iterator[Callable[[], None]]:
     """A bar over the trials of the whole study, with the best so far."""
     with quiet():
         before = sum(one.state.is_finished() for one in survival.counted(runner.study, runner.options.retries))
-    with counting(max(runner.n_trials - before, 0), "trials", runner.options.progress, alone=True) as count:
+    with progress_bar(max(runner.n_trials - before, 0), "trials", runner.options.progress, alone=True) as count:
         seen = [before]
         bar = getattr(count, "__self__", None)  # tqdm's, where there is one: it can tell the best, too
 
@@ -165,7 +165,7 @@ def _bar(runner: Runner, result: TuningResult) -> Iterator[Callable[[], None]]:
             done = [one for one in every if one.state == TrialState.COMPLETE]
             if done:
                 best = min(done, key=lambda one: float(one.values[0]))
-                result.settings["best"] = f"{best.values[0]:.6g} in trial {best.number}, {shown(best.params, 300)}"  # type: ignore[index]
+                result.settings["best"] = f"{best.values[0]:.6g} in trial {best.number}, {format_value(best.params, 300)}"  # type: ignore[index]
                 if bar is not None:
                     bar.set_postfix_str(f"best {best.values[0]:.4g}", refresh=False)
             finished = sum(one.state.is_finished() for one in every)
@@ -178,7 +178,7 @@ def _bar(runner: Runner, result: TuningResult) -> Iterator[Callable[[], None]]:
 
 def _announce(objective: Objective, options: TuningOptions, total: int) -> None:
     """A line on stderr before a long search: in a terminal or a notebook, or where progress is asked for."""
-    wanted = options.progress if options.progress is not None else is_watched(sys.stderr)
+    wanted = options.progress if options.progress is not None else shows_live_output(sys.stderr)
     if not wanted or sys.stderr is None or options.n_jobs > 1:  # a model that kills its process would kill this one
         return
     space = objective.space
@@ -218,4 +218,4 @@ def _refuse_pickles(storage: Any, options: TuningOptions) -> None:
 
 def _say_what_is_ignored(objective: Objective, options: TuningOptions) -> None:
     if len(objective.objectives) > 1 and options.pruner is not None and options.pruner != "median":
-        say("Trials with several objectives are not ended early: there is no order between them. pruner= has no effect.")
+        warn("Trials with several objectives are not ended early: there is no order between them. pruner= has no effect.")

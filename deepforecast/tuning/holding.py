@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from optuna.trial import TrialState
 
-from deepforecast.errors import quietly
+from deepforecast.errors import suppress_warnings
 from deepforecast.tuning import survival
 from deepforecast.tuning.objective import Objective, reason
 from deepforecast.tuning.space import Configuration
@@ -27,7 +27,7 @@ def held_out(result: TuningResult, objective: Objective) -> pd.DataFrame:
     usual = Configuration(best.model, {})
     rows: list[dict[str, Any]] = []
     for name, tried, search in (("default", usual, _found(result, best.model)), ("best", best, result.best_value)):
-        with quietly():
+        with suppress_warnings():
             try:
                 value, why = objective.run(tried).values[0], ""
             except Exception as error:  # the search is over, and found something: this is a row of it

@@ -8,9 +8,9 @@ from typing import Any
 
 import optuna
 
-from deepforecast.data.digest import digest
+from deepforecast.data.fingerprint import panel_fingerprint
 from deepforecast.data.panel import Panel
-from deepforecast.errors import ParameterError, shown
+from deepforecast.errors import ParameterError, format_value
 from deepforecast.tuning.objective import Objective
 from deepforecast.tuning.space import Configuration, written
 from deepforecast.tuning.storage import told
@@ -27,7 +27,7 @@ def identity_of(panel: Panel, objective: Objective, holdout: int) -> dict[str, A
     """What tells this search from others."""
     plan = objective.plan
     windows = {"horizon": plan.horizon, "n_windows": plan.n_windows, "step_size": plan.step, "gap": plan.gap,
-               "size": plan.size, "align": plan.align, "refit": str(objective.refit), "holdout": holdout}  # fmt: skip
+               "size": plan.train_size, "align": plan.align, "refit": str(objective.refit), "holdout": holdout}  # fmt: skip
     return {
         "data": described(panel), "models": [repr(model) for model in objective.space.models],
         "space": objective.space.told(), "metric": list(objective.objectives), "windows": windows, "tries": objective.n_seeds,
@@ -39,7 +39,7 @@ def described(panel: Panel) -> dict[str, Any]:
     series = panel.series
     return {
         "series": len(panel), "rows": len(panel.y), "frequency": str(series.calendar.frequency),
-        "columns": repr(series.columns), "values": digest(panel),
+        "columns": repr(series.columns), "values": panel_fingerprint(panel),
     }  # fmt: skip
 
 
@@ -60,7 +60,7 @@ def begun(
     if IDENTITY not in study.user_attrs:
         if study.get_trials(deepcopy=False):
             raise ParameterError(
-                f"A study is resumed by what made it; {shown(name)} in {told(where)} was not made by tune(). Say another "
+                f"A study is resumed by what made it; {format_value(name)} in {told(where)} was not made by tune(). Say another "
                 "study_name=."
             )
         _prepared(study, about, starts, objective)  # whoever made it did not live to say what it is about
@@ -84,8 +84,8 @@ def _refuse_other(before: dict[str, Any], now: dict[str, Any], name: str, where:
         if one != other:
             first, second = _difference(one, other)
             raise ParameterError(
-                f"A study goes on with what it was begun with; {shown(name)} in {told(where)} was begun with other "
-                f"{words}: {shown(first, 300)}, not {shown(second, 300)}. Say the same, or another study_name=."
+                f"A study goes on with what it was begun with; {format_value(name)} in {told(where)} was begun with other "
+                f"{words}: {format_value(first, 300)}, not {format_value(second, 300)}. Say the same, or another study_name=."
             )
 
 

@@ -12,7 +12,7 @@ from optuna.exceptions import StorageInternalError
 from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
 
-from deepforecast.errors import ParameterError, shown
+from deepforecast.errors import ParameterError, format_value
 from deepforecast.tuning.locking import Lock
 
 BEGIN = b'{"op_code":'  # of each line
@@ -24,7 +24,7 @@ def journal(path: str) -> JournalStorage:
     """A file that every operation is appended to: any number of processes may share it, also on a network's file system."""
     path = os.path.abspath(path)
     if os.path.isdir(path):
-        raise ParameterError(f"storage is a file; {shown(path)} is a folder. Say {shown(os.path.join(path, 'study.log'))}.")
+        raise ParameterError(f"storage is a file; {format_value(path)} is a folder. Say {format_value(os.path.join(path, 'study.log'))}.")
     try:
         return JournalStorage(Journal(path))
     except (OSError, Lost) as error:
@@ -32,13 +32,13 @@ def journal(path: str) -> JournalStorage:
         if isinstance(cause, ValueError):
             raise _not_ours(path) from error
         words = getattr(cause, "strerror", None) or cause
-        raise ParameterError(f"storage is a file that can be written; {shown(path)}: {words}.") from error
+        raise ParameterError(f"storage is a file that can be written; {format_value(path)}: {words}.") from error
     except (KeyError, TypeError, AttributeError, AssertionError) as error:
         raise _not_ours(path) from error
 
 
 def _not_ours(path: str) -> ParameterError:
-    return ParameterError(f"storage is a journal of a study; {shown(path)} holds something else. Say another.")
+    return ParameterError(f"storage is a journal of a study; {format_value(path)} holds something else. Say another.")
 
 
 class Lost(StorageInternalError):

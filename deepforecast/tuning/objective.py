@@ -9,16 +9,16 @@ from typing import Any
 
 import numpy as np
 
+from deepforecast.core.backtest import Fold, forecast_window, refit_every, rolling_folds
 from deepforecast.core.forecaster import Forecaster
-from deepforecast.core.histories import moved_panel
-from deepforecast.core.monitor import FOLD, Monitor
-from deepforecast.core.preparing import as_seen
-from deepforecast.core.rolling import Fold, forecast_at, refit_every, roll
+from deepforecast.core.monitor import STEPS_PER_FOLD, Monitor
+from deepforecast.core.preprocessing import drop_unseen_categories
 from deepforecast.core.state import State
-from deepforecast.data.cutoffs import Plan
+from deepforecast.core.state_updates import move_state_to_panel
 from deepforecast.data.frames import Floats
 from deepforecast.data.panel import Panel
-from deepforecast.errors import CapabilityError, DataError, ParameterError, quietly
+from deepforecast.data.splits import BacktestPlan
+from deepforecast.errors import CapabilityError, DataError, ParameterError, suppress_warnings
 from deepforecast.evaluation.backtesting import seeded
 from deepforecast.evaluation.warm_up import warm_up
 from deepforecast.tuning.sampling import SHARES
@@ -51,7 +51,7 @@ class Objective:
 
     space: Space
     panels: Sequence[Panel]
-    plan: Plan
+    plan: BacktestPlan
     scorer: Scorer
     objectives: tuple[str, ...]
     refit: Any = "auto"
@@ -61,7 +61,7 @@ class Objective:
     @property
     def length(self) -> int:
         """Steps of a trial that is not ended early."""
-        return FOLD * self.plan.n_windows * self.n_seeds
+        return STEPS_PER_FOLD * self.plan.n_windows * self.n_seeds
 
     def run(self, tried: Configuration, report: Report | None = None, until: float | None = None) -> Found:
         """Score a configuration; `report(value, step)` is told on the way and ends it by True. `until`: of `time.monotonic`."""
@@ -114,11 +114,11 @@ class Watch:
         one, self.held = self.objective, self.objective.scorer.empty()
         self.monitor = Monitor(self._seen if self.report else None, deadline=self.until)
         every = refit_every(one.refit, self.model.capabilities.by_series)
-        for fold in roll(self.model, self.panel, one.plan, every=every, monitor=self.monitor):
+        for fold in rolling_folds(self.model, self.panel, one.plan, refit_interval=every, monitor=self.monitor):
             if self.monitor.time_left() <= 0:
                 raise Pruned("its time was up (trial_timeout).")
             one.scorer.fill(self.held, fold, self.model.point_kind)
-            if self._told(self.held, fold.window.number, FOLD):
+            if self._told(self.held, fold.window.number, STEPS_PER_FOLD):
                 raise Pruned(self.ended)
         if self.ended:
             raise Pruned(self.ended)
@@ -126,18 +126,18 @@ class Watch:
 
     def _seen(self, _: float, place: int) -> bool:
         """A fit says how far it is: at some places what it has learned is scored, where it can be seen."""
-        number, within = divmod(place - 1, FOLD)
+        number, within = divmod(place - 1, STEPS_PER_FOLD)
         if self.objective.by_window:
             return False
-        passed = [look for look in LOOKS if self.looked < FOLD * number + look <= place]
-        if not passed or within + 1 >= FOLD or self.ended:
+        passed = [look for look in LOOKS if self.looked < STEPS_PER_FOLD * number + look <= place]
+        if not passed or within + 1 >= STEPS_PER_FOLD or self.ended:
             return False
-        shown = self.monitor.look()
+        shown = self.monitor.snapshot()
         if shown is None:
             return False
-        self.looked = FOLD * number + passed[-1]
+        self.looked = STEPS_PER_FOLD * number + passed[-1]
         held = {name: values.copy() for name, values in self.held.items()}
-        with quietly():
+        with suppress_warnings():
             for fold in self._peeked(number, *shown):
                 self.objective.scorer.fill(held, fold, self.model.point_kind)
         return self._told(held, number, passed[-1])
@@ -160,8 +160,8 @@ class Watch:
                 continue
             part = replace(window, series=window.series[there], begin=window.begin[there], cut=window.cut[there])
             known = np.searchsorted(first[places], part.series)
-            at = state if window is served[0] else moved_panel(worker, state, as_seen(part.history(self.panel)), known)
-            yield forecast_at(worker, self.panel, part, at, plan.gap, plan.horizon)
+            at = state if window is served[0] else move_state_to_panel(worker, state, drop_unseen_categories(part.history(self.panel)), known)
+            yield forecast_window(worker, self.panel, part, at, plan.gap, plan.horizon)
 
     def _told(self, held: dict[str, Floats], number: int, within: int) -> bool:
         """Report the score by the windows so far, those of other seeds included; whether this is the end."""
@@ -171,9 +171,9 @@ class Watch:
         if self.objective.by_window:
             value, step = scorer.scores(scorer.only(held, number))[0], windows * self.turn + number
         else:
-            weight, step = number + 1, FOLD * (windows * self.turn + number) + within
+            weight, step = number + 1, STEPS_PER_FOLD * (windows * self.turn + number) + within
             value = (sum(self.before) * windows + scorer.scores(held)[0] * weight) / (len(self.before) * windows + weight)
-        if self.report(value, step) and (within < FOLD or self._fits_after(number)):
+        if self.report(value, step) and (within < STEPS_PER_FOLD or self._fits_after(number)):
             self.ended = "worse than others at this step."
         return bool(self.ended)
 

@@ -9,9 +9,9 @@ from decimal import Decimal
 from typing import Any
 
 from deepforecast.core.forecaster import Forecaster
-from deepforecast.core.params import Param, counted, declared, refuse_unknown
-from deepforecast.core.threads import waiting_passively
-from deepforecast.errors import ParameterError, ParameterTypeError, shown
+from deepforecast.core.params import Param, declared_params, is_integer_param, refuse_unknown
+from deepforecast.core.threads import passive_waiting
+from deepforecast.errors import ParameterError, ParameterTypeError, format_value
 
 DEAREST = 2  # times its default: as far as a dear parameter is searched without a GPU
 LARGEST = 1.8e308  # of a number
@@ -35,9 +35,9 @@ def ranges_for(model: Forecaster, given: Any, seasons: tuple[int, ...] = (), row
         cheap = not _has_gpu(model)
         by_data = {name: replace(every[name][0], search=tuple(found)) for name, found in _by_data(model, seasons, rows).items()}
         every |= {name: (one, every[name][1]) for name, one in by_data.items()}
-        return {name: _affordable(one) if cheap else one for name, (one, said) in every.items() if one.searched and not said}
+        return {name: _affordable(one) if cheap else one for name, (one, said) in every.items() if one.is_searched and not said}
     if not isinstance(given, Mapping):
-        raise ParameterTypeError(f"space is a dict of ranges or a function of a trial; got {shown(given)}.")
+        raise ParameterTypeError(f"space is a dict of ranges or a function of a trial; got {format_value(given)}.")
     if not given:
         raise ParameterError("space names at least one parameter; it is empty. Leave it out for the declared ranges.")
     return {name: _said(model, every, name, value) for name, value in given.items()}
@@ -57,7 +57,7 @@ def inside(value: Any, one: Param) -> bool:
     if isinstance(value, bool) or not isinstance(value, int | float) or one.low is None or one.high is None:
         return False
     steps = 0.0 if one.step is None else (value - one.low) / one.step
-    return one.low <= value <= one.high and abs(steps - round(steps)) < 1e-9 and (not counted(one) or float(value).is_integer())
+    return one.low <= value <= one.high and abs(steps - round(steps)) < 1e-9 and (not is_integer_param(one) or float(value).is_integer())
 
 
 def range_text(one: Param) -> str:
@@ -71,7 +71,7 @@ def range_text(one: Param) -> str:
 def _every(model: Forecaster, prefix: str = "") -> dict[str, tuple[Param, bool]]:
     """Each parameter that may be searched, those of wrapped models too, and whether the caller said its value."""
     found: dict[str, tuple[Param, bool]] = {}
-    for name, one in declared(type(model)).items():
+    for name, one in declared_params(type(model)).items():
         value = getattr(model, name)
         if isinstance(value, Forecaster):
             found |= _every(value, f"{prefix}{name}__")
@@ -83,7 +83,7 @@ def _every(model: Forecaster, prefix: str = "") -> dict[str, tuple[Param, bool]]
 
 def _by_data(model: Forecaster, seasons: tuple[int, ...], rows: int, prefix: str = "") -> dict[str, Sequence[Any]]:
     """Choices that hang on the horizon and on the data, those of wrapped models too."""
-    found = {prefix + name: choices for name, choices in model._search_by(seasons, rows).items()}
+    found = {prefix + name: choices for name, choices in model._search_choices(seasons, rows).items()}
     for name, value in model.get_params(deep=False).items():
         if isinstance(value, Forecaster):
             found |= _by_data(value, seasons, rows, f"{prefix}{name}__")
@@ -114,8 +114,8 @@ def _has_gpu(model: Forecaster) -> bool:
     """Whether its fits would run on one."""
     if getattr(model, "accelerator", "cpu") == "cpu":
         return False
-    with waiting_passively("torch"):
-        from deepforecast.training.policy import device_type
+    with passive_waiting("torch"):
+        from deepforecast.training.hardware import device_type
     return device_type(str(model.accelerator)) != "cpu"  # type: ignore[attr-defined]
 
 
@@ -142,7 +142,7 @@ def _of(plain: Param, known: Param, value: Any) -> Param:
         bent = not isinstance(value.get("log", False), bool) or not isinstance(value.get("choices", []), list | tuple)
         if unknown or bent or not ({"low", "high"} <= set(value) or set(value) == {"choices"}):
             raise ParameterError(f"A range is {{'low': 1, 'high': 9}}, with 'log': True or 'step', or {{'choices': [...]}}; "
-                                 f"got {shown(dict(value))} for {plain.name}.")  # fmt: skip
+                                 f"got {format_value(dict(value))} for {plain.name}.")  # fmt: skip
         if "choices" in value:
             return _of(plain, known, list(value["choices"]))
         return _between(plain, value["low"], value["high"], value.get("log", False), value.get("step"))
@@ -150,7 +150,7 @@ def _of(plain: Param, known: Param, value: Any) -> Param:
         return _between(plain, *value, known.log and value[0] > 0, None)
     if isinstance(value, list | tuple) and value:
         return replace(plain, search=tuple(_tupled(plain, one) for one in value))
-    raise ParameterError(f"A range is (low, high), a list of choices or {{'low': 1, 'high': 9}}; got {shown(value)} for "
+    raise ParameterError(f"A range is (low, high), a list of choices or {{'low': 1, 'high': 9}}; got {format_value(value)} for "
                          f"{plain.name}.")  # fmt: skip
 
 
@@ -168,19 +168,19 @@ def _tupled(plain: Param, value: Any) -> Any:
 def _between(plain: Param, low: Any, high: Any, log: bool, step: Any) -> Param:
     numbers = [low, high, *([] if step is None else [step])]
     if any(isinstance(one, bool) or not isinstance(one, int | float) or not math.isfinite(one) for one in numbers):
-        raise ParameterTypeError(f"The ends of a range are numbers; got {shown(low)} and {shown(high)} for {plain.name}.")
+        raise ParameterTypeError(f"The ends of a range are numbers; got {format_value(low)} and {format_value(high)} for {plain.name}.")
     if not low <= high or (log and (low <= 0 or step is not None)) or (step is not None and step <= 0):
         rule = "a range runs from low to high, in steps above 0; of a logarithm low is above 0, and it takes no step"
-        raise ParameterError(f"{rule[0].upper()}{rule[1:]}; got {shown((low, high))} for {plain.name}.")
+        raise ParameterError(f"{rule[0].upper()}{rule[1:]}; got {format_value((low, high))} for {plain.name}.")
     if plain.annotation is Any and all(isinstance(one, int) for one in numbers):
         plain = replace(plain, annotation=int)
-    if counted(plain) and not all(isinstance(one, int) or float(one).is_integer() for one in numbers):
-        raise ParameterTypeError(f"{plain.name} is a whole number; its range is {shown((low, high))}.")
+    if is_integer_param(plain) and not all(isinstance(one, int) or float(one).is_integer() for one in numbers):
+        raise ParameterTypeError(f"{plain.name} is a whole number; its range is {format_value((low, high))}.")
     if not math.isfinite(high - low):
-        raise ParameterError(f"A range is narrower than {LARGEST:.1g}; got {shown((low, high))} for {plain.name}.")
+        raise ParameterError(f"A range is narrower than {LARGEST:.1g}; got {format_value((low, high))} for {plain.name}.")
     if step is not None:  # where its last step ends
         first, last, by = (Decimal(str(one)) for one in (low, high, step))
         high = type(high)(last - (last - first) % by)
-    if counted(plain):
+    if is_integer_param(plain):
         low, high, step = int(low), int(high), None if step is None else int(step)
     return replace(plain, low=low, high=high, log=log, step=step)

@@ -13,7 +13,7 @@ import optuna
 from optuna.trial import FrozenTrial, TrialState
 
 from deepforecast.core.forecaster import Forecaster
-from deepforecast.errors import ParameterError, SaveError, shown, some
+from deepforecast.errors import ParameterError, SaveError, format_list, format_value
 from deepforecast.tuning import survival
 from deepforecast.tuning.journal import journal
 from deepforecast.tuning.running import steps_of
@@ -138,7 +138,7 @@ class TuningResult:
             "mean_decrease_impurity": importance.MeanDecreaseImpurityImportanceEvaluator,
         }
         if by not in evaluators:
-            raise ParameterError(f"`by` must be one of {some(evaluators)}, got {shown(by)!r}.")
+            raise ParameterError(f"`by` must be one of {format_list(evaluators)}, got {format_value(by)!r}.")
         index = self._objective(objective)
         trials = [one for one in self._counting() if one.state == TrialState.COMPLETE and one.params]
         drawn = [one for one in trials if survival.GIVEN not in one.user_attrs] or trials  # a start need not lie in its range
@@ -167,7 +167,7 @@ class TuningResult:
         from deepforecast.plotting import tuning as pictures
 
         if kind not in PLOTS:
-            raise ParameterError(f"kind is one of {', '.join(map(repr, PLOTS))}; got {shown(kind)!r}.")
+            raise ParameterError(f"kind is one of {', '.join(map(repr, PLOTS))}; got {format_value(kind)!r}.")
         name = self.objectives[self._objective(objective)]
         if kind == "importance":
             return pictures.plot_importance(self.importance(objective=objective))
@@ -184,11 +184,11 @@ class TuningResult:
         shows. A file that is there is not written over."""
         target = os.fspath(path)
         if os.path.exists(target):
-            raise SaveError(f"A study is saved to a new file; {shown(target)} is there. Say another path, or remove it.")
+            raise SaveError(f"A study is saved to a new file; {format_value(target)} is there. Say another path, or remove it.")
         if target.lower().endswith(SQLITE):
-            raise SaveError(f"A study is saved as a journal; {shown(target)} is a name of SQLite files. Say study.log.")
+            raise SaveError(f"A study is saved as a journal; {format_value(target)} is a name of SQLite files. Say study.log.")
         if not os.path.isdir(os.path.dirname(os.path.abspath(target))):
-            raise SaveError(f"A study is saved to a folder that exists; that of {shown(target)} does not. Make it first.")
+            raise SaveError(f"A study is saved to a folder that exists; that of {format_value(target)} does not. Make it first.")
         with quiet():
             optuna.copy_study(
                 from_study_name=self.study.study_name, from_storage=self.study._storage, to_storage=journal(target)
@@ -198,7 +198,7 @@ class TuningResult:
         counts = self.trials["state"].value_counts()
         told = ", ".join(f"{count} {state}" for state, count in counts.items())
         best = f"{self.objectives[0]} {self.best_value:.6g} in trial {self.best_trial.number}"
-        name = shown(self.study.study_name)
+        name = format_value(self.study.study_name)
         return f"TuningResult({name}: {len(self.trials)} trials ({told}); best {best}: {self.best_model!r})\n{self._gain()}"
 
     def _gain(self) -> str:
@@ -214,7 +214,7 @@ class TuningResult:
         default, best = (self.holdout.iloc[row] for row in (0, 1))
         failed = default["error"] or best["error"]
         if failed:
-            return f"Its gain on held-out data could not be measured: {shown(failed, 300)}"
+            return f"Its gain on held-out data could not be measured: {format_value(failed, 300)}"
         held_out, searched = (_lower(best[name]) for name in ("gain_held_out", "gain"))
         return (
             f"On held-out data its {self.objectives[0]} is {best['held_out']:.4g}, {held_out} the {default['held_out']:.4g} of "
@@ -273,7 +273,7 @@ class TuningResult:
         if name is None:
             return 0
         if name not in self.objectives:
-            raise ParameterError(f"objective is one of {some(self.objectives)}; got {shown(name)!r}.")
+            raise ParameterError(f"objective is one of {format_list(self.objectives)}; got {format_value(name)!r}.")
         return self.objectives.index(name)
 
 

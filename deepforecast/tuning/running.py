@@ -14,9 +14,9 @@ from typing import Any
 import optuna
 from optuna.trial import FrozenTrial, TrialState
 
-from deepforecast.core.monitor import FOLD
-from deepforecast.core.progress import silent
-from deepforecast.errors import TrainingError, quietly
+from deepforecast.core.monitor import STEPS_PER_FOLD
+from deepforecast.core.progress import hide_progress
+from deepforecast.errors import TrainingError, suppress_warnings
 from deepforecast.tuning import survival
 from deepforecast.tuning.database import database_of
 from deepforecast.tuning.objective import Found, Objective, Pruned, reason, refused
@@ -52,7 +52,7 @@ class Runner:
 
     def run(self) -> None:
         """Until the budget is used up or time is over; a Ctrl-C comes through, its trial given back."""
-        with quiet(), silent(), quietly():
+        with quiet(), hide_progress(), suppress_warnings():
             while not self._over():
                 try:
                     self.study.optimize(self._trial, n_trials=1, catch=(_Ended,))
@@ -202,4 +202,4 @@ def steps_of(trial: FrozenTrial, length: int, by_window: bool) -> int:
         return length
     if trial.last_step is None:
         return 0
-    return min(FOLD * (trial.last_step + 1) if by_window else trial.last_step, length)
+    return min(STEPS_PER_FOLD * (trial.last_step + 1) if by_window else trial.last_step, length)

@@ -10,7 +10,7 @@ import numpy as np
 from optuna import pruners, samplers
 from optuna.trial import FrozenTrial, TrialState
 
-from deepforecast.core.monitor import FOLD
+from deepforecast.core.monitor import STEPS_PER_FOLD
 from deepforecast.errors import DependencyError
 from deepforecast.tuning.space import Space
 from deepforecast.tuning.storage import quiet
@@ -19,7 +19,7 @@ from deepforecast.tuning.survival import GIVEN
 
 STARTUP = 10  # random trials before a sampler learns from them
 KNOWN = 3  # finished trials before one is compared with them
-SHARES = {FOLD // 8: 2 / 3, FOLD // 4: 1 / 2, FOLD // 2: 1 / 3}
+SHARES = {STEPS_PER_FOLD // 8: 2 / 3, STEPS_PER_FOLD // 4: 1 / 2, STEPS_PER_FOLD // 2: 1 / 3}
 """Place in a window -> the share of finished trials, the best ones, that a trial is to be no worse than: the further it is, the
 more it tells. At the end of a window, which may be an odd one: half."""
 
@@ -55,7 +55,7 @@ def pruner_for(options: TuningOptions, length: int, several: bool) -> Any:
     if not isinstance(name, str):
         return name
     if name == "hyperband":
-        return pruners.HyperbandPruner(min_resource=FOLD // 4, max_resource=length, reduction_factor=3)
+        return pruners.HyperbandPruner(min_resource=STEPS_PER_FOLD // 4, max_resource=length, reduction_factor=3)
     if name == "wilcoxon":
         with quiet():
             return pruners.WilcoxonPruner(p_threshold=0.1, n_startup_steps=3)
@@ -131,5 +131,5 @@ class Median(pruners.BasePruner):
             return False
         done = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
         others = [one.intermediate_values[step] for one in done if step in one.intermediate_values]
-        worst = np.quantile(others, SHARES.get(step % FOLD, 1 / 2)) if len(others) >= KNOWN else np.inf
+        worst = np.quantile(others, SHARES.get(step % STEPS_PER_FOLD, 1 / 2)) if len(others) >= KNOWN else np.inf
         return bool(trial.intermediate_values[step] > worst)

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deepforecast.core.forecast import Forecast, column_names, columns_of
-from deepforecast.core.rolling import Fold
+from deepforecast.core.backtest import Fold
+from deepforecast.core.forecast import Forecast, column_names, output_columns
 from deepforecast.data import frames
 from deepforecast.data.columns import Columns
-from deepforecast.data.cutoffs import Plan, Window, windows
 from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.panel import Panel
-from deepforecast.errors import ParameterError, TrainingError, shown
+from deepforecast.data.splits import BacktestPlan, BacktestWindow, backtest_windows
+from deepforecast.errors import ParameterError, TrainingError, format_value
 from deepforecast.evaluation.criteria import Criterion, listed, settled
 from deepforecast.evaluation.cross_validation import Rows
 from deepforecast.evaluation.forecast_columns import find_models
@@ -37,7 +37,7 @@ SPREAD = (50.0, 80.0, 95.0)  # whose ends are the quantiles, where a metric need
 class Scorer:
     """The rows judged, in the order of windows, and what is asked of forecasts there."""
 
-    windows: list[Window]
+    windows: list[BacktestWindow]
     criteria: tuple[Criterion, ...]
     levels: tuple[float, ...]
     counts: list[Ints]  # rows judged of each series of each window
@@ -46,17 +46,17 @@ class Scorer:
     groups: Groups
 
     @classmethod
-    def of(cls, panel: Panel, plan: Plan, metrics: Sequence[Any], season: int | None) -> Scorer:
+    def of(cls, panel: Panel, plan: BacktestPlan, metrics: Sequence[Any], season: int | None) -> Scorer:
         """Refused where a metric cannot be computed."""
         rows = Rows.of(panel, plan)
         levels = levels_of(metrics)
         criteria = settled(list(metrics), [NAME], panel, rows, levels, season)
-        every = windows(panel, plan)
-        counts = [one.ahead(panel, plan.gap, plan.horizon)[1].sum(axis=1) for one in every]
+        every = backtest_windows(panel, plan)
+        counts = [one.test_rows(panel, plan.gap, plan.horizon)[1].sum(axis=1) for one in every]
         rows.columns = {name: np.zeros(len(rows.series)) for name in column_names(NAME, levels)}
         keys = panel.series.columns
         names = Columns(keys.id, keys.time, keys.target)
-        table = frames.opened(rows.frame(panel))
+        table = frames.to_narwhals(rows.frame(panel))
         held = read_rows(table, names)
         training = None
         if any({"scale", "squared_scale"} & set(one.metric.needs) for one in criteria.asked):
@@ -82,7 +82,7 @@ class Scorer:
         """Put the forecasts of a window, or of some of its series, in their place."""
         there = self._places(fold.window.number, fold.window.series)
         for name, values in self._flat(fold.forecast, point).items():
-            own = values[fold.there.reshape(-1)]
+            own = values[fold.has_row.reshape(-1)]
             wrong = np.flatnonzero(~(np.abs(own) < LARGEST))
             if len(wrong):
                 raise TrainingError(
@@ -115,7 +115,7 @@ class Scorer:
         return np.flatnonzero(own) + sum(int(one.sum()) for one in self.counts[:number])
 
     def _flat(self, forecast: Forecast, point: str) -> dict[str, Floats]:
-        return columns_of(forecast, NAME, point, self.levels, [])
+        return output_columns(forecast, NAME, point, self.levels, [])
 
     def _with(self, held: Mapping[str, Floats]) -> Material:
         """The rows that are forecast; actual values of the others count as missing."""
@@ -147,5 +147,5 @@ def metrics_of(metric: Any, scaled: bool) -> list[Any]:
     found = listed(metric, scaled)
     twice = [one for place, one in enumerate(found) if one in found[:place]]
     if twice:
-        raise ParameterError(f"metric names each objective once; {shown(twice[0])} is there twice.")
+        raise ParameterError(f"metric names each objective once; {format_value(twice[0])} is there twice.")
     return found[:1] if metric is None else found

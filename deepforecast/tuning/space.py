@@ -10,8 +10,8 @@ from hashlib import sha256
 from typing import Any
 
 from deepforecast.core.forecaster import Forecaster
-from deepforecast.core.params import Param, counted, sample_from
-from deepforecast.errors import ParameterError, ParameterTypeError, shown, some
+from deepforecast.core.params import Param, is_integer_param, sample_from
+from deepforecast.errors import ParameterError, ParameterTypeError, format_list, format_value
 from deepforecast.tuning.ranges import Drawing, Ranges, inside, range_text, ranges_for, refuse_fixed
 
 MODEL = "model"  # the parameter that says which model, where there are several
@@ -121,7 +121,7 @@ class Space:
         for name, one in self.ranges[0].items():
             if one.search is not None:
                 found[name] = [label(value, one.search) for value in one.search]
-            elif one.low is not None and one.high is not None and (counted(one) or (one.step and not one.log)):
+            elif one.low is not None and one.high is not None and (is_integer_param(one) or (one.step and not one.log)):
                 count = math.floor((one.high - one.low) / (one.step or 1) + 1e-9) + 1
                 found[name] = [one.low + place * (one.step or 1) for place in range(count)]
             else:
@@ -193,7 +193,7 @@ def refuse_strangers(names: Sequence[str], given: Any) -> None:
         raise ParameterTypeError("With several models space is a dict: model -> ranges or a function of a trial.")
     unknown = [name for name in given or () if name not in names]
     if unknown:
-        raise ParameterError(f"With several models space is a dict with their names, {some(names)}; got {some(unknown)}.")
+        raise ParameterError(f"With several models space is a dict with their names, {format_list(names)}; got {format_list(unknown)}.")
 
 
 def label(value: Any, choices: Sequence[Any]) -> Any:
@@ -215,6 +215,6 @@ def read(text: str) -> dict[str, Any]:
 def _drawn_by(function: Drawing, chosen: Chosen) -> dict[str, Any]:
     found = function(chosen)
     if not isinstance(found, Mapping) or not all(isinstance(name, str) for name in found):
-        raise ParameterTypeError(f"space(trial) gives a dict of parameters; got {shown(found)} ({type(found).__name__}).")
+        raise ParameterTypeError(f"space(trial) gives a dict of parameters; got {format_value(found)} ({type(found).__name__}).")
     refuse_fixed(found, "space(trial) gives")
     return dict(found)

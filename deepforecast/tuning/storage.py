@@ -20,7 +20,7 @@ from deepforecast.errors import (
     ParameterTypeError,
     SaveError,
     TrainingError,
-    shown,
+    format_value,
 )
 from deepforecast.tuning.database import Database
 from deepforecast.tuning.journal import Lost, journal
@@ -40,10 +40,10 @@ def opened(storage: Any, retried: Any = None) -> BaseStorage:
     if isinstance(storage, BaseStorage):
         return storage
     if not isinstance(storage, str | os.PathLike):
-        raise ParameterTypeError(f"storage is a path, a URL or a storage of Optuna; got {shown(storage)}.")
+        raise ParameterTypeError(f"storage is a path, a URL or a storage of Optuna; got {format_value(storage)}.")
     text = os.fspath(storage)
     if not isinstance(text, str) or not text or "\0" in text:
-        raise ParameterError(f"storage is a path, a URL or a storage of Optuna; got {shown(storage)}.")
+        raise ParameterError(f"storage is a path, a URL or a storage of Optuna; got {format_value(storage)}.")
     if "://" in text:
         return _database(text, retried)
     if text.lower().endswith(SQLITE):
@@ -61,7 +61,7 @@ def told(storage: Any) -> str:
     text = str(storage) if isinstance(storage, str | os.PathLike) else type(storage).__name__
     head, at, tail = text.rpartition("@")
     user, colon, _ = head.partition("://")[2].partition(":")
-    return shown(f"{head.partition('://')[0]}://{user}:***@{tail}" if at and colon and "://" in head else text, 200)
+    return format_value(f"{head.partition('://')[0]}://{user}:***@{tail}" if at and colon and "://" in head else text, 200)
 
 
 def _database(url: str, retried: Any) -> Database:
@@ -119,7 +119,7 @@ def _patiently(url: str, options: dict[str, Any], signs: dict[str, Any]) -> Data
 
 
 def _first_line(error: BaseException) -> str:
-    return shown(str(error).strip().partition("\n")[0] or type(error).__name__, 300)
+    return format_value(str(error).strip().partition("\n")[0] or type(error).__name__, 300)
 
 
 def lost(storage: Any, error: BaseException, best: str) -> DeepForecastError:

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from deepforecast.data.whole import whole_number
-from deepforecast.errors import ParameterError, ParameterTypeError, shown
+from deepforecast.data.integers import validate_integer
+from deepforecast.errors import ParameterError, ParameterTypeError, format_value
 from deepforecast.evaluation.backtesting import USUAL, BacktestOptions, checked_options
 
 SAMPLERS = ("tpe", "gp", "cma", "random", "grid", "sobol")
@@ -62,7 +62,7 @@ class TuningOptions:
 
     def __post_init__(self) -> None:
         for name, least in (("n_windows", 1), ("holdout", 0), ("n_seeds", 1), ("seed", 0), ("n_jobs", 1), ("retries", 0)):
-            whole_number(getattr(self, name), name, least=least)
+            validate_integer(getattr(self, name), name, minimum=least)
         checked_options(self.backtest)
         _seconds(self.trial_timeout, "trial_timeout", ("auto", None))
         _seconds(self.heartbeat_timeout, "heartbeat_timeout", ())
@@ -70,20 +70,20 @@ class TuningOptions:
         if self.pruner is not None:
             _named(self.pruner, "pruner", PRUNERS, ["prune"])
         if self.space is not None and not isinstance(self.space, Mapping) and not callable(self.space):
-            raise ParameterTypeError(f"space is a dict of ranges or a function of a trial; got {shown(self.space)}.")
+            raise ParameterTypeError(f"space is a dict of ranges or a function of a trial; got {format_value(self.space)}.")
         if self.pruner == "wilcoxon" and self.n_windows * self.n_seeds < 5:
             raise ParameterError(
                 f"pruner='wilcoxon' compares trials by their windows, at least 5; n_windows={self.n_windows}. Say more, or "
                 "pruner='median'."
             )
         if self.progress not in (None, True, False):
-            raise ParameterTypeError(f"progress is True, False or None; got {shown(self.progress)}.")
+            raise ParameterTypeError(f"progress is True, False or None; got {format_value(self.progress)}.")
 
 
 def checked_study(options: Any) -> TuningOptions:
     """The options as they are given, if they are a `TuningOptions`."""
     if not isinstance(options, TuningOptions):
-        found = f"{shown(options)} ({type(options).__name__})"
+        found = f"{format_value(options)} ({type(options).__name__})"
         raise ParameterTypeError(f"options is a TuningOptions object, e.g. TuningOptions(n_windows=2); got {found}.")
     return options
 
@@ -93,7 +93,7 @@ def _seconds(value: Any, name: str, besides: Sequence[Any]) -> None:
         return
     words = "".join(f" or {one!r}" for one in besides)
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ParameterTypeError(f"{name} is a number of seconds{words}; got {shown(value)}.")
+        raise ParameterTypeError(f"{name} is a number of seconds{words}; got {format_value(value)}.")
     if not value > 0:
         raise ParameterError(f"{name} is a number of seconds above 0{words}; got {value}.")
 
@@ -101,10 +101,10 @@ def _seconds(value: Any, name: str, besides: Sequence[Any]) -> None:
 def _named(value: Any, name: str, names: Sequence[str], methods: Sequence[str]) -> None:
     if isinstance(value, str):
         if value not in names:
-            raise ParameterError(f"{name} is one of {', '.join(map(repr, names))} or one of Optuna's; got {shown(value)!r}.")
+            raise ParameterError(f"{name} is one of {', '.join(map(repr, names))} or one of Optuna's; got {format_value(value)!r}.")
     elif not all(callable(getattr(value, one, None)) for one in methods) or isinstance(value, type):
         known = ", ".join(map(repr, names))
-        raise ParameterTypeError(f"{name} is one of {known} or an object of Optuna's; got {shown(value)}.")
+        raise ParameterTypeError(f"{name} is one of {known} or an object of Optuna's; got {format_value(value)}.")
 
 
 PLAIN = TuningOptions()

@@ -8,16 +8,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from deepforecast.core.backtest import refit_every
 from deepforecast.core.forecaster import Forecaster
-from deepforecast.core.preparing import usable
-from deepforecast.core.rolling import refit_every
-from deepforecast.data.columns import Columns, say_undeclared
-from deepforecast.data.cutoffs import Plan, windows
+from deepforecast.core.preprocessing import drop_unusable
+from deepforecast.data.columns import Columns, warn_undeclared
 from deepforecast.data.frames import Frame
 from deepforecast.data.frequency import seasons
+from deepforecast.data.integers import validate_integer
 from deepforecast.data.panel import Panel
-from deepforecast.data.whole import whole_number
-from deepforecast.errors import ParameterError, ParameterTypeError, say, shown, some
+from deepforecast.data.splits import BacktestPlan, backtest_windows
+from deepforecast.errors import ParameterError, ParameterTypeError, format_list, format_value, warn
 from deepforecast.evaluation.backtesting import checked_models, planned
 from deepforecast.tuning.study import PLAIN, TuningOptions, checked_study
 
@@ -67,16 +67,16 @@ def tune(
     ('complete', True)
     """
     options, given = checked_study(options), checked_models(model, horizon)
-    total = whole_number(n_trials, "n_trials")
+    total = validate_integer(n_trials, "n_trials")
     until = time.monotonic() + _seconds(timeout)
     _refuse_name(study_name)
     panel = Panel.from_frame(frame, columns=columns, freq=freq, static=static)
-    say_undeclared(panel.undeclared)
+    warn_undeclared(panel.undeclared)
     if options.separate_studies and len(given) > 1:
         from deepforecast.tuning.apart import searched_apart
 
         def search(one: Forecaster, part: int, share: float, own: TuningOptions) -> TuningResult:
-            title = f"{study_name or 'apart'}-{one.name}-h{one.own_horizon}"
+            title = f"{study_name or 'apart'}-{one.name}-h{one.default_horizon}"
             return _searched([one], panel, part, share, metric, storage, title, own)
 
         return searched_apart(given, total, until, options, search)
@@ -100,7 +100,7 @@ def _searched(
 
     plan = planned(models, panel, options.n_windows, options.step_size, options.backtest)
     searched = _before_holdout(panel, plan, options.holdout)
-    rows = int(windows(searched, plan)[0].cut.max())
+    rows = int(backtest_windows(searched, plan)[0].cutoff.max())
     space = space_for(models, options.space, seasons(panel.calendar.frequency), rows, options.separate_studies)
     objective = objective_for(space, searched, plan, metric, options)
     starts = starts_of(space, options.initial_params)
@@ -112,7 +112,7 @@ def _searched(
     return replace(result, holdout=held_out(result, last))
 
 
-def objective_for(space: Space, panel: Panel, plan: Plan, metric: Any, options: TuningOptions) -> Objective:
+def objective_for(space: Space, panel: Panel, plan: BacktestPlan, metric: Any, options: TuningOptions) -> Objective:
     """What a configuration is worth on these windows of a panel."""
     from deepforecast.tuning.objective import SECONDS, Objective
     from deepforecast.tuning.scoring import Scorer, metrics_of
@@ -122,9 +122,9 @@ def objective_for(space: Space, panel: Panel, plan: Plan, metric: Any, options: 
     metrics = [one for one in asked if one != SECONDS]
     if not metrics:
         raise ParameterError("metric names at least one metric beside 'seconds'; leave it out for MASE.")
-    panels = [panel] if len(space.models) == 1 else [usable(panel, model.capabilities)[0] for model in space.models]
+    panels = [panel] if len(space.models) == 1 else [drop_unusable(panel, model.capabilities)[0] for model in space.models]
     workers = [model.clone(horizon=plan.gap + plan.horizon) for model in space.models]
-    plan = replace(plan, needed=max(one._needs_to_fit(own) for one, own in zip(workers, panels, strict=True)))
+    plan = replace(plan, min_observations=max(one._min_observations_to_fit(own) for one, own in zip(workers, panels, strict=True)))
     scorer = Scorer.of(panel, plan, metrics, None)
     names = iter(scorer.columns)
     objectives = tuple(SECONDS if one == SECONDS else next(names) for one in asked)
@@ -141,11 +141,11 @@ def starts_of(space: Space, start: Any) -> list[Configuration]:
     for one in start if isinstance(start, list | tuple) else [start]:
         for params in one.best_configurations(3) if isinstance(one, TuningResult) else [one]:
             if not isinstance(params, Mapping):
-                raise ParameterTypeError(f"start holds dicts of parameters or TuningResults; got {shown(params)}.")
+                raise ParameterTypeError(f"start holds dicts of parameters or TuningResults; got {format_value(params)}.")
             name = params.get(MODEL) if len(space.models) > 1 else space.names[0]
             if name not in space.names:
-                known = some(space.names)
-                raise ParameterError(f"start says which model: {{'{MODEL}': ...}}, one of {known}; got {shown(name)}.")
+                known = format_list(space.names)
+                raise ParameterError(f"start says which model: {{'{MODEL}': ...}}, one of {known}; got {format_value(name)}.")
             own = {key: value for key, value in params.items() if key != MODEL or len(space.models) == 1}
             refuse_fixed(own, "start holds")
             given = Configuration(space.names.index(name), own)
@@ -155,14 +155,14 @@ def starts_of(space: Space, start: Any) -> list[Configuration]:
     return found
 
 
-def _before_holdout(panel: Panel, plan: Plan, count: int) -> Panel:
+def _before_holdout(panel: Panel, plan: BacktestPlan, count: int) -> Panel:
     """The rows before the first window held out."""
     if not count:
         return panel
-    first = windows(panel, replace(plan, n_windows=count, step=plan.horizon))[0]
+    first = backtest_windows(panel, replace(plan, n_windows=count, step=plan.horizon))[0]
     found = first.history(panel)
     if len(found) < len(panel):
-        say(f"{len(panel) - len(found)} series begin after the search ends (holdout={count}) and are not searched on.")
+        warn(f"{len(panel) - len(found)} series begin after the search ends (holdout={count}) and are not searched on.")
     return found
 
 
@@ -170,7 +170,7 @@ def _seconds(timeout: Any) -> float:
     if timeout is None:
         return math.inf
     if isinstance(timeout, bool) or not isinstance(timeout, int | float):
-        raise ParameterTypeError(f"timeout is a number of seconds or None; got {shown(timeout)}.")
+        raise ParameterTypeError(f"timeout is a number of seconds or None; got {format_value(timeout)}.")
     if not timeout > 0:
         raise ParameterError(f"timeout is a number of seconds above 0; got {timeout}.")
     return float(timeout)
@@ -178,4 +178,4 @@ def _seconds(timeout: Any) -> float:
 
 def _refuse_name(name: Any) -> None:
     if name is not None and (not isinstance(name, str) or not 0 < len(name) <= LONGEST or not name.isprintable()):
-        raise ParameterTypeError(f"study_name is a text of 1 to {LONGEST} printable characters; got {shown(name)}.")
+        raise ParameterTypeError(f"study_name is a text of 1 to {LONGEST} printable characters; got {format_value(name)}.")

@@ -15,8 +15,8 @@ import optuna
 from optuna.trial import FrozenTrial
 
 from deepforecast.core import threads
-from deepforecast.core.parallel import beside_others
-from deepforecast.errors import ParameterError, TrainingError, shown
+from deepforecast.core.parallel import in_worker
+from deepforecast.errors import ParameterError, TrainingError, format_value
 from deepforecast.tuning import survival
 from deepforecast.tuning.objective import Objective
 from deepforecast.tuning.storage import opened, quiet, said
@@ -47,7 +47,7 @@ def work(job: Job, parent: int, left: float, hired: str) -> BaseException | None
 
     signal.signal(signal.SIGINT, signal.default_int_handler)
     objective = job.objective
-    with beside_others(), quiet():
+    with in_worker(), quiet():
         try:
             held = opened(job.storage, lambda study, trial: survival.tried_again(study, trial, job.options.retries))
             study = optuna.load_study(storage=held, study_name=job.name)
@@ -117,7 +117,7 @@ class Crew:
 
     def hire(self) -> None:
         """One more."""
-        with threads.unset("KMP_INIT_AT_FORK"):  # joblib's import sets it
+        with threads.keep_unset("KMP_INIT_AT_FORK"):  # joblib's import sets it
             from joblib.externals.loky.process_executor import ProcessPoolExecutor
 
         pool, name = ProcessPoolExecutor(max_workers=1), uuid.uuid4().hex
@@ -137,7 +137,7 @@ class Crew:
         if type(error).__name__ == "PicklingError":
             raise ParameterError(
                 f"n_jobs={self.job.options.n_jobs} sends models, data and metrics to other processes; they cannot be sent: "
-                f"{shown(_last_line(error.__cause__ or error), 300)}. Hold nothing in them that cannot be, or say n_jobs=1."
+                f"{format_value(_last_line(error.__cause__ or error), 300)}. Hold nothing in them that cannot be, or say n_jobs=1."
             ) from error
         if not isinstance(error, BrokenProcessPool | ShutdownExecutorError):  # the second of those that are dismissed
             raise error
@@ -149,7 +149,7 @@ class Crew:
         if self.deaths > MOST_DEATHS:
             raise TrainingError(
                 f"n_jobs={self.job.options.n_jobs} runs trials in processes of their own; {self.deaths + 1} of them ended one "
-                f"after the other before a trial: {shown(_last_line(error), 300)} Say n_jobs=1 to see why."
+                f"after the other before a trial: {format_value(_last_line(error), 300)} Say n_jobs=1 to see why."
             ) from error
         if self.left > 0 and time.monotonic() < self.job.until:
             self.hire()

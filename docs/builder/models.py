@@ -13,7 +13,7 @@ from deepforecast.cli.flags import legal
 from deepforecast.cli.models import family_of
 from deepforecast.core import registry
 from deepforecast.core.forecaster import Forecaster
-from deepforecast.core.params import Param, declared
+from deepforecast.core.params import Param, declared_params
 
 FAMILIES = {
     "baselines": "Baselines",
@@ -104,10 +104,10 @@ def _page(cls: type[Forecaster], family: str) -> str:
 
 def _parameters(cls: type[Forecaster]) -> list[str]:
     """A table of its own parameters, and one for each base that brings some, folded up."""
-    left, blocks = declared(cls), []
+    left, blocks = declared_params(cls), []
     for base in cls.__mro__:
         own: Mapping[str, Any] = vars(base).get("_own_params", {})
-        here = {name: left.pop(name) for name in declared(cls) if name in own and name in left}
+        here = {name: left.pop(name) for name in declared_params(cls) if name in own and name in left}
         if here:
             blocks.append((base, table(["parameter", "default", "takes", "searched", "meaning"], _rows(here))))
     if not blocks:
@@ -137,7 +137,7 @@ def _searched(one: Param) -> str:
     """Where `tune` looks."""
     if one.search is not None:
         return ", ".join(f"`{value!r}`" for value in one.search)
-    if not one.searched:
+    if not one.is_searched:
         return "–"
     return f"{one.low} to {one.high}" + (", by factors" if one.log else "") + (f", step {one.step}" if one.step else "")
 

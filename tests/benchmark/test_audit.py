@@ -12,8 +12,8 @@ from deepforecast.benchmark import data
 from deepforecast.benchmark.audit import audit, audited, changed, shortened
 from deepforecast.benchmark.data import arranged, rows_of
 from deepforecast.benchmark.suite import Entry, Scaling, Suite, Task, Windows
-from deepforecast.data.cutoffs import Window
 from deepforecast.data.panel import Panel
+from deepforecast.data.splits import BacktestWindow
 
 TASK = Task(
     task="made", generate={"n_series": 3, "length": 80, "freq": "D", "seed": 3}, horizon=5,
@@ -30,12 +30,12 @@ def test_models_that_see_nothing_are_clean() -> None:
 
 
 def test_a_history_with_one_row_too_many_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = Window.history
+    right = BacktestWindow.history
 
-    def peeking(window: Window, panel: Panel) -> Panel:
-        return right(replace(window, cut=window.cut + 1), panel)
+    def peeking(window: BacktestWindow, panel: Panel) -> Panel:
+        return right(replace(window, cutoff=window.cutoff + 1), panel)
 
-    monkeypatch.setattr(Window, "history", peeking)
+    monkeypatch.setattr(BacktestWindow, "history", peeking)
     found = audited(ENTRY, SHORT, rows_of(SHORT))
     assert (found.verdict, found.window, found.moved) == ("leak", 1, 10)
     assert "10 of 10 forecasts moved" in found.told

@@ -12,7 +12,7 @@ from deepforecast.cli.flags import add_flags, described, parameters
 from deepforecast.cli.parser import Parser
 from deepforecast.core import registry
 from deepforecast.core.forecaster import Forecaster
-from deepforecast.core.params import declared, param
+from deepforecast.core.params import declared_params, param
 from deepforecast.errors import ParameterError
 
 
@@ -41,7 +41,7 @@ def parser() -> Parser:
 
 
 def test_kind_range_and_default_are_said() -> None:
-    said = {name: described(one) for name, one in declared(Odd).items()}
+    said = {name: described(one) for name, one in declared_params(Odd).items()}
     assert said["learning_rate"] == "step size, in 100 % of (a number above 0 and below 1; default 0.001)"
     assert said["shuffle"] == "shuffle (true or false; default True)"
     assert said["lags"] == "lags (a list of at least 1; default (1, 7))"
@@ -94,7 +94,7 @@ def test_the_help_of_each_model_lists_all_it_declares(run, name: str) -> None:
     text = " ".join(ran.out.split())
     assert (ran.status, ran.err) == (0, "")
     assert f"parameters of {name}:" in text
-    for parameter, one in declared(registry.get(name)).items():
+    for parameter, one in declared_params(registry.get(name)).items():
         flag = f"--{parameter.replace('_', '-')}"
         assert f"{flag} " in text or f"{flag}, --no-" in text or f"{parameter}: " in text
         assert " ".join(one.help.split()) in text

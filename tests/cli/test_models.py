@@ -8,7 +8,7 @@ import pytest
 
 from deepforecast.cli.models import family_of
 from deepforecast.core import registry
-from deepforecast.core.params import declared
+from deepforecast.core.params import declared_params
 
 
 @pytest.mark.parametrize("columns", ["80", "200"])
@@ -40,7 +40,7 @@ def test_a_model_with_its_parameters(run, name: str) -> None:
     text = " ".join(ran.out.split())
     assert (ran.status, ran.err) == (0, "")
     assert ">>>" not in text
-    for parameter, one in declared(registry.get(name)).items():
+    for parameter, one in declared_params(registry.get(name)).items():
         assert f" {parameter} {' '.join(one.help.split())} (" in text
 
 

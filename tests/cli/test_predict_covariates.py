@@ -14,7 +14,7 @@ from deepforecast.core import registry
 from deepforecast.core.capabilities import Capabilities
 from deepforecast.core.forecast import Forecast, PointForecast
 from deepforecast.core.forecaster import Forecaster
-from deepforecast.core.state import Learned
+from deepforecast.core.state import LearnedState
 from deepforecast.data.covariates import Covariate
 
 
@@ -23,11 +23,11 @@ class Echo(Forecaster):
 
     capabilities = Capabilities(future=True, static=True, categorical=True)
 
-    def _fit(self, panel: Any, monitor: Any) -> Learned:
+    def _fit(self, panel: Any, monitor: Any) -> LearnedState:
         size = panel.static["size"].values if "size" in panel.static else np.zeros(len(panel))
-        return Learned({"size": size})
+        return LearnedState({"size": size})
 
-    def _forecast(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> Forecast:
+    def _forecast(self, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> Forecast:
         values = {name: np.asarray(one.values).reshape(-1, steps) for name, one in future.items()}
         return PointForecast(100 * values["promo"] + values["weather"] + learned["size"][:, None], "Echo")
 

@@ -23,7 +23,7 @@ import numpy as np
 import deepforecast
 from deepforecast import Forecaster
 from deepforecast.core import registry
-from deepforecast.core.manifest import written
+from deepforecast.core.manifest import to_manifest
 from deepforecast.errors import DeepForecastError, ModelFileError
 from deepforecast.io import bundle
 from deepforecast.testing import worlds
@@ -156,7 +156,7 @@ def _finite(model: Forecaster) -> None:
 def mutations(subject: Subject, values: tuple[int, ...], count: int, seed: int) -> Iterator[tuple[str, Manifest, Arrays]]:
     """The mutations of a model's file: every integer, then random ones."""
     model = subject.fitted()
-    manifest, arrays = written(model, model.fitted())
+    manifest, arrays = to_manifest(model, model.fitted_state())
     yield UNCHANGED, manifest, arrays
     yield from every_integer(manifest, arrays, values)
     rng = np.random.default_rng([seed, *subject.name.encode()])

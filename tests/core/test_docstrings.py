@@ -44,7 +44,7 @@ def test_own_parameters_precede_inherited_ones_and_horizon_is_first() -> None:
     listed = entries(inspect.getdoc(Toy) or "")
     assert listed[:5] == ["horizon", "rate", "kind", "widths", "model"]
     assert listed[-1] == "steps"
-    assert sorted(listed) == sorted(params.declared(Toy))
+    assert sorted(listed) == sorted(params.declared_params(Toy))
 
 
 @pytest.mark.parametrize(
@@ -57,14 +57,14 @@ def test_own_parameters_precede_inherited_ones_and_horizon_is_first() -> None:
     ],
 )
 def test_types_are_described_as_numpydoc_does(name: str, text: str) -> None:
-    assert describe_type(params.declared(Toy)[name]) == text
+    assert describe_type(params.declared_params(Toy)[name]) == text
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_every_parameter_of_a_model_is_documented(name: str) -> None:
     cls = registry.get(name)
-    assert sorted(entries(cls.__doc__ or "")) == sorted(params.declared(cls))
-    assert all(declared.help for declared in params.declared(cls).values())
+    assert sorted(entries(cls.__doc__ or "")) == sorted(params.declared_params(cls))
+    assert all(declared.help for declared in params.declared_params(cls).values())
 
 
 def test_training_options_of_networks_are_listed_last() -> None:

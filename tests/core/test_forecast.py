@@ -16,15 +16,15 @@ from deepforecast.core.forecast import (
     PointForecast,
     QuantileForecast,
     SampledForecast,
-    checked_horizon,
-    checked_levels,
-    checked_quantiles,
     column_names,
-    columns_of,
     level_probabilities,
-    refuse_taken,
+    output_columns,
+    refuse_duplicate_columns,
+    validate_horizon,
+    validate_levels,
+    validate_quantiles,
 )
-from deepforecast.data.forecast_names import number_text
+from deepforecast.data.forecast_names import format_number
 from deepforecast.errors import CapabilityError, DataWarning, ParameterError, ParameterTypeError
 
 FRAME = pd.DataFrame({"unique_id": "A", "ds": pd.date_range("2024-01-01", periods=9), "y": np.arange(9.0) ** 1.5})
@@ -34,15 +34,15 @@ NORMAL = NormalForecast(np.array([[1.0, 2.0, 3.0]]), np.array([[0.5, 1.0, 2.0]])
 @pytest.mark.parametrize("level", [[0], [100], [-1], [101], ["80"], [math.nan], "80", True, [80, None], math.inf], ids=str)
 def test_invalid_levels_are_refused(level: Any) -> None:
     with pytest.raises(ParameterError, match=r"level .*between 0 and 100"):
-        checked_levels(level)
+        validate_levels(level)
     with pytest.raises(ParameterError, match="level"):
         Naive(horizon=2).fit(FRAME).predict(level=level)
 
 
 def test_level_too_close_to_100_is_refused() -> None:
     with pytest.raises(ParameterError, match=r"level lies between 0 and 100, .*got 99\.99999999999999"):
-        checked_levels(math.nextafter(100, 0))
-    assert np.isfinite(NORMAL.quantiles(level_probabilities(checked_levels(99.9999999)[0]))).all()
+        validate_levels(math.nextafter(100, 0))
+    assert np.isfinite(NORMAL.quantiles(level_probabilities(validate_levels(99.9999999)[0]))).all()
 
 
 @pytest.mark.parametrize("level", [80, 80.0, np.int64(80), np.float32(80), [80], (80, 80.0), {80}, np.array([80])], ids=repr)
@@ -72,28 +72,28 @@ def test_levels_in_any_order_give_nested_intervals_without_duplicates() -> None:
 
 @given(st.lists(st.floats(1, 100, exclude_max=True).filter(lambda one: (100 + one) / 200 < 1), max_size=4))
 def test_every_level_has_columns_of_its_own_and_bands_are_nested(levels: list[float]) -> None:
-    found = checked_levels(levels)
+    found = validate_levels(levels)
     assert found == sorted(set(levels))
-    columns = columns_of(NORMAL, "N", "mean", found, [])
+    columns = output_columns(NORMAL, "N", "mean", found, [])
     assert len(columns) == 1 + 2 * len(set(levels))
     for inner, outer in pairwise(found):
-        assert (columns[f"N-lo-{number_text(outer)}"] <= columns[f"N-lo-{number_text(inner)}"]).all()
-        assert (columns[f"N-hi-{number_text(outer)}"] >= columns[f"N-hi-{number_text(inner)}"]).all()
-    assert all((columns[f"N-lo-{number_text(one)}"] <= columns["N"]).all() for one in found)
+        assert (columns[f"N-lo-{format_number(outer)}"] <= columns[f"N-lo-{format_number(inner)}"]).all()
+        assert (columns[f"N-hi-{format_number(outer)}"] >= columns[f"N-hi-{format_number(inner)}"]).all()
+    assert all((columns[f"N-lo-{format_number(one)}"] <= columns["N"]).all() for one in found)
 
 
 def test_names_of_columns_are_exact() -> None:
     assert column_names("A", [80, 99.99999], [0.1, 0.5]) == [
         "A", "A-lo-80", "A-hi-80", "A-lo-99.99999", "A-hi-99.99999", "A-q-0.1", "A-q-0.5",
     ]  # fmt: skip
-    assert [number_text(n) for n in (80, 80.0, 99.9999999, np.float64(2.5), 1e-7)] == ["80", "80", "99.9999999", "2.5", "1e-07"]
+    assert [format_number(n) for n in (80, 80.0, 99.9999999, np.float64(2.5), 1e-7)] == ["80", "80", "99.9999999", "2.5", "1e-07"]
 
 
 @pytest.mark.parametrize("quantiles", [0, 1, [0.5, 1.5], math.nan, "0.5", True], ids=str)
 def test_quantiles_are_checked_too(quantiles: Any) -> None:
     with pytest.raises(ParameterError, match=r"quantiles .*between 0 and 1"):
-        checked_quantiles(quantiles)
-    assert checked_quantiles([0.9, 0.1, 0.9]) == [0.1, 0.9]
+        validate_quantiles(quantiles)
+    assert validate_quantiles([0.9, 0.1, 0.9]) == [0.1, 0.9]
 
 
 @pytest.mark.parametrize("horizon", [0, -1, 2.5, "5", True, 2.0, math.nan, [3], np.True_], ids=repr)
@@ -101,7 +101,7 @@ def test_invalid_horizon_at_predict_is_refused(horizon: Any) -> None:
     with pytest.raises(ParameterError, match="horizon"):
         Naive().fit(FRAME).predict(horizon)
     with pytest.raises(ParameterTypeError if not isinstance(horizon, int) or horizon is True else ParameterError):
-        checked_horizon(horizon)
+        validate_horizon(horizon)
 
 
 @pytest.mark.parametrize("samples", [0, -1, 2.5, True, "3"], ids=repr)
@@ -121,7 +121,7 @@ def test_points_alone_have_no_bands() -> None:
     with pytest.raises(CapabilityError, match=r"Mine has no distribution .*intervals='conformal'.*Conformal\(model\)"):
         points.quantiles([0.1])
     assert points.point("median").shape == (2, 3)
-    assert points.after(1).mean.shape == (2, 2)
+    assert points.skip_steps(1).mean.shape == (2, 2)
 
 
 def test_the_median_of_a_normal_needs_no_deviation() -> None:
@@ -140,8 +140,8 @@ def test_quantiles_of_normals_and_of_paths() -> None:
     np.testing.assert_allclose(paths.point("mean"), NORMAL.mean, atol=0.06)
     assert (paths.point("median") == np.median(paths.paths, axis=1)).all()
     for forecast in (NORMAL, paths):
-        assert (forecast.after(1).quantiles([0.2]) == forecast.quantiles([0.2])[:, 1:]).all()
-        np.testing.assert_allclose(forecast.after(2).mean, forecast.mean[:, 2:], rtol=1e-12)
+        assert (forecast.skip_steps(1).quantiles([0.2]) == forecast.quantiles([0.2])[:, 1:]).all()
+        np.testing.assert_allclose(forecast.skip_steps(2).mean, forecast.mean[:, 2:], rtol=1e-12)
 
 
 LEARNED = QuantileForecast(np.array([[5.0, 6.0]]), (0.1, 0.5, 0.9), np.array([[[1.0, 4.0, 9.0], [2.0, 8.0, 7.0]]]), "Mine")
@@ -160,8 +160,8 @@ def test_learned_quantiles_that_cross_are_made_to_rise() -> None:
 
 
 def test_later_steps_of_learned_quantiles_stay_what_they_were() -> None:
-    np.testing.assert_array_equal(LEARNED.after(1).quantiles([0.2]), LEARNED.quantiles([0.2])[:, 1:])
-    assert LEARNED.after(1).mean.tolist() == [[6]]
+    np.testing.assert_array_equal(LEARNED.skip_steps(1).quantiles([0.2]), LEARNED.quantiles([0.2])[:, 1:])
+    assert LEARNED.skip_steps(1).mean.tolist() == [[6]]
 
 
 @pytest.mark.parametrize(("asked", "level"), [([0.05, 0.95], "90"), ([0.5, 0.91], "82")])
@@ -196,6 +196,6 @@ def test_an_id_named_as_an_output_column_is_refused(key: str) -> None:
 
 
 def test_all_doubles_are_named() -> None:
-    refuse_taken(["a", "b"], ["c"])
+    refuse_duplicate_columns(["a", "b"], ["c"])
     with pytest.raises(ParameterError, match="a, b would stand"):
-        refuse_taken(["a", "b", "b"], ["c", "a"])
+        refuse_duplicate_columns(["a", "b", "b"], ["c", "a"])

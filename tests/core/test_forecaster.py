@@ -28,7 +28,7 @@ from deepforecast import (
 )
 from deepforecast.core.capabilities import Capabilities
 from deepforecast.core.forecast import Forecast, PointForecast
-from deepforecast.core.state import Learned
+from deepforecast.core.state import LearnedState
 from deepforecast.data.panel import Panel
 from deepforecast.errors import CapabilityError, DataError, DataWarning, NotFittedError, ParameterError
 from tests.frames import LIBRARIES, D, P, converted, same
@@ -112,10 +112,10 @@ class Wrong(Forecaster):
     capabilities = Capabilities()
     what: Any = np.nan
 
-    def _fit(self, panel: Panel, monitor: Any) -> Learned:
-        return Learned({"level": np.zeros(len(panel))})
+    def _fit(self, panel: Panel, monitor: Any) -> LearnedState:
+        return LearnedState({"level": np.zeros(len(panel))})
 
-    def _forecast(self, learned: Learned, steps: int, future: Any) -> Forecast:
+    def _forecast(self, learned: LearnedState, steps: int, future: Any) -> Forecast:
         mean = np.zeros((len(learned["level"]), steps))
         mean[1, -1] = self.what
         return PointForecast(mean, self.name)
@@ -192,8 +192,8 @@ def test_future_covariate_equal_to_the_target_warns() -> None:
 
 def test_a_hook_that_is_not_there_is_named() -> None:
     class Half(Forecaster):
-        def _fit(self, panel: Any, monitor: Any) -> Learned:
-            return Learned({"last": panel.y[panel.indptr[1:] - 1]})
+        def _fit(self, panel: Any, monitor: Any) -> LearnedState:
+            return LearnedState({"last": panel.y[panel.indptr[1:] - 1]})
 
     with pytest.raises(CapabilityError, match=r"Half cannot do this: its class does not define _forecast"):
         Half(horizon=2).fit(noisy()).predict()

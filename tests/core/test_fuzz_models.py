@@ -14,13 +14,13 @@ import pytest
 
 import deepforecast
 from deepforecast import LightGBM, LinearModel
-from deepforecast.core.bounds import GAPS_OF_A_FILE, GAPS_OF_A_SERIES, LONGEST_GAP, check_gaps, check_integer, check_integers
-from deepforecast.core.manifest import Unfit, written
+from deepforecast.core.integer_bounds import MAX_GAP, MAX_MEAN_GAP, MAX_TOTAL_GAPS, check_gaps, check_integer, check_integers
+from deepforecast.core.manifest import InvalidManifest, to_manifest
 from deepforecast.core.registry import get
-from deepforecast.core.state import Learned
+from deepforecast.core.state import LearnedState
 from deepforecast.errors import DataWarning, ModelFileError
 from deepforecast.io import bundle
-from deepforecast.models.statistical._ets import check as check_form
+from deepforecast.models.statistical._form_selection import check_forms as check_form
 from tests.core.fuzz_models import UNCHANGED, changed, with_element
 from tests.frames import P
 
@@ -79,7 +79,7 @@ def test_integers_out_of_range_are_refused_at_load(
     cls: Any = get(name)
     season = {} if name in ("ETS", "Holt") else {"season_length": 7}
     model = cls(horizon=2, **season).fit(noisy())
-    manifest, arrays = written(model, model.fitted())
+    manifest, arrays = to_manifest(model, model.fitted())
     reference = manifest["learned"]["by_series"]["tree"][learned]["array"]
     array = arrays[reference][:, :-1] if learned == "known" else with_element(arrays[reference], 0, value)
     bundle.write(tmp_path / "file", manifest, {**arrays, reference: array})
@@ -103,7 +103,7 @@ def test_a_plan_that_does_not_fit_its_arrays_is_refused_at_load(
     place: tuple[Any, ...], value: Any, message: str, tmp_path: Path
 ) -> None:
     model = LightGBM(horizon=2, lags=3, differences=[7], fourier=2, season_length=7).fit(noisy())
-    manifest, arrays = written(model, model.fitted())
+    manifest, arrays = to_manifest(model, model.fitted_state())
     place = ("learned", "shared", "tree", "plan", "tree", *place)
     bundle.write(tmp_path / "file", changed(manifest, place, value), arrays)
     with pytest.raises(ModelFileError, match=message):
@@ -115,9 +115,9 @@ def test_a_plan_that_does_not_fit_its_arrays_is_refused_at_load(
 )
 def test_gaps_of_exponential_smoothing_are_bounded_by_the_work_of_the_form(form: tuple[int, ...], longest: int) -> None:
     learned = {"form": np.array([form]), "start": np.zeros((1, 3)), "state": np.zeros((1, 3))}
-    check_form(Learned({**learned, "age": np.array([longest])}))
-    with pytest.raises(Unfit, match=f"age must be between 0 and {longest}, got"):
-        check_form(Learned({**learned, "age": np.array([longest + 1])}))
+    check_form(LearnedState({**learned, "age": np.array([longest])}))
+    with pytest.raises(InvalidManifest, match=f"age must be between 0 and {longest}, got"):
+        check_form(LearnedState({**learned, "age": np.array([longest + 1])}))
 
 
 @pytest.mark.parametrize(
@@ -137,27 +137,27 @@ def test_plans_of_every_strategy_fit_their_arrays(parameters: dict[str, Any], tm
 
 def test_gaps_of_all_series_together_are_bounded() -> None:
     count = 20
-    most = (GAPS_OF_A_FILE + GAPS_OF_A_SERIES * count) // count
-    check_gaps(Learned({"age": np.full(count, most)}))
-    with pytest.raises(Unfit, match="must end with at most 10,020,000 missing values together"):
-        check_gaps(Learned({"age": np.full(count, most + 1)}))
-    check_gaps(Learned({"age": np.array([LONGEST_GAP, 0])}))
-    with pytest.raises(Unfit, match="age must be between 0 and 1000000"):
-        check_gaps(Learned({"age": np.array([LONGEST_GAP + 1, 0])}))
+    most = (MAX_TOTAL_GAPS + MAX_MEAN_GAP * count) // count
+    check_gaps(LearnedState({"age": np.full(count, most)}))
+    with pytest.raises(InvalidManifest, match="must end with at most 10,020,000 missing values together"):
+        check_gaps(LearnedState({"age": np.full(count, most + 1)}))
+    check_gaps(LearnedState({"age": np.array([MAX_GAP, 0])}))
+    with pytest.raises(InvalidManifest, match="age must be between 0 and 1000000"):
+        check_gaps(LearnedState({"age": np.array([MAX_GAP + 1, 0])}))
 
 
 @pytest.mark.parametrize("values", [np.zeros((2, 1), np.int64), np.zeros(2), np.zeros(2, np.int32)])
 def test_integers_of_another_kind_are_refused(values: np.ndarray) -> None:
-    with pytest.raises(Unfit, match="n must be one int64 for each series"):
-        check_integers(Learned({"n": values}), "n", 0, 1)
-    with pytest.raises(Unfit, match="m must be one int64"):
-        check_integers(Learned({"n": values}), "m", 0, 1)
+    with pytest.raises(InvalidManifest, match="n must be one int64 for each series"):
+        check_integers(LearnedState({"n": values}), "n", 0, 1)
+    with pytest.raises(InvalidManifest, match="m must be one int64"):
+        check_integers(LearnedState({"n": values}), "m", 0, 1)
 
 
 @pytest.mark.parametrize("value", [True, 1.0, "1", None, -1, 11])
 def test_other_values_are_no_integer_in_range(value: Any) -> None:
     assert check_integer(10, "n", 0, 10) == 10
-    with pytest.raises(Unfit, match=r"n must be an integer between 0 and 10, got"):
+    with pytest.raises(InvalidManifest, match=r"n must be an integer between 0 and 10, got"):
         check_integer(value, "n", 0, 10)
 
 

@@ -22,7 +22,7 @@ import pytest
 
 import deepforecast
 from deepforecast import Conformal, Forecaster, Mean, Naive, Naive2, SeasonalNaive
-from deepforecast.core.manifest import written
+from deepforecast.core.manifest import to_manifest
 from deepforecast.errors import DataWarning, DeepForecastError, ModelFileError
 from deepforecast.io import bundle
 from tests.frames import P, converted
@@ -64,7 +64,7 @@ GOOD: dict[str, Callable[[], Forecaster]] = {
 
 def parts(name: str) -> tuple[Manifest, Arrays]:
     model = GOOD[name]()
-    return written(model, model.fitted())
+    return to_manifest(model, model.fitted_state())
 
 
 def changed(manifest: Manifest, place: tuple[Any, ...], value: Any) -> Manifest:

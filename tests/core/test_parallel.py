@@ -18,7 +18,7 @@ from joblib import parallel_config, register_parallel_backend
 from joblib._parallel_backends import ThreadingBackend
 
 from deepforecast.core import threads
-from deepforecast.core.parallel import LONGEST, MOST_CHUNKS, cut, map_chunks, map_items
+from deepforecast.core.parallel import MAX_CHUNKS, MAX_SECONDS, map_chunks, map_items, split_by_cost
 from deepforecast.errors import ParameterError, ParameterTypeError, TrainingError
 
 SECOND = 1.0
@@ -32,31 +32,31 @@ def covered(parts: list[slice]) -> list[int]:
 class TestCut:
     @pytest.mark.parametrize("n_items", [0, 1, 2, 255, 256, 257, 1000, 100_000])
     def test_covers_everything_once_in_few_slices(self, n_items):
-        parts = cut(n_items, None, "threads")
+        parts = split_by_cost(n_items, None, "threads")
         assert covered(parts) == list(range(n_items))
-        assert len(parts) <= MOST_CHUNKS
+        assert len(parts) <= MAX_CHUNKS
 
     @pytest.mark.parametrize("prefer", ["threads", "processes"])
     def test_by_cost(self, prefer):
         cost = np.random.default_rng(0).lognormal(-4, 3, 5000)
-        parts = cut(5000, cost, prefer)
+        parts = split_by_cost(5000, cost, prefer)
         assert covered(parts) == list(range(5000))
-        assert max(cost[part].sum() - cost[part.stop - 1] for part in parts) <= LONGEST
+        assert max(cost[part].sum() - cost[part.stop - 1] for part in parts) <= MAX_SECONDS
 
     def test_short_work_stays_in_one_slice_and_long_items_stand_alone(self):
-        assert len(cut(100, 1e-6, "threads")) == 1
-        assert len(cut(100, 1e-3, "processes")) == 1
-        assert len(cut(100, 1e-3, "threads")) == 5
-        assert len(cut(7, 3.0, "processes")) == 7
+        assert len(split_by_cost(100, 1e-6, "threads")) == 1
+        assert len(split_by_cost(100, 1e-3, "processes")) == 1
+        assert len(split_by_cost(100, 1e-3, "threads")) == 5
+        assert len(split_by_cost(7, 3.0, "processes")) == 7
 
     def test_nothing(self):
-        assert cut(0, 1.0, "threads") == []
+        assert split_by_cost(0, 1.0, "threads") == []
         assert map_chunks(lambda part: part, 0) == []
 
     @pytest.mark.parametrize("cost", [[1.0, -1.0], [1.0, float("nan")], float("inf")])
     def test_refused(self, cost):
         with pytest.raises(ParameterError, match="finite number of seconds"):
-            cut(2, cost, "threads")
+            split_by_cost(2, cost, "threads")
 
 
 class TestResults:
@@ -70,7 +70,7 @@ class TestResults:
             return [numpy.linalg.svd(each, compute_uv=False) for each in values[part]]
 
         results = [
-            list(itertools.chain.from_iterable(map_chunks(work, 300, workers=workers, prefer=prefer))) for workers in (1, 2, 4)
+            list(itertools.chain.from_iterable(map_chunks(work, 300, n_jobs=workers, prefer=prefer))) for workers in (1, 2, 4)
         ]
         assert len(results[0]) == 300
         for other in results[1:]:
@@ -84,11 +84,11 @@ class TestResults:
             time.sleep(0.2 if part.start == 0 else 0.0)
             return part.start
 
-        assert map_chunks(work, 9, workers=2, prefer=prefer, cost=SECOND) == list(range(9))
+        assert map_chunks(work, 9, n_jobs=2, prefer=prefer, cost=SECOND) == list(range(9))
 
     def test_work_is_spread_over_threads(self):
         both = threading.Barrier(2)
-        map_chunks(lambda part: both.wait(20), 2, workers=2, cost=SECOND)
+        map_chunks(lambda part: both.wait(20), 2, n_jobs=2, cost=SECOND)
 
     def test_work_is_spread_over_processes(self, tmp_path):
         def work(part):
@@ -102,7 +102,7 @@ class TestResults:
                 time.sleep(0.05)
             return os.getpid()
 
-        seen = set(map_chunks(work, 4, workers=2, prefer="processes", cost=SECOND))
+        seen = set(map_chunks(work, 4, n_jobs=2, prefer="processes", cost=SECOND))
         assert len(seen) == 2
         assert os.getpid() not in seen
 
@@ -118,7 +118,7 @@ class TestResults:
 
     def test_many_short_series_do_not_drown(self):
         values = np.random.default_rng(2).normal(size=(100_000, 20))
-        totals = map_chunks(lambda part: values[part].sum(axis=1), 100_000, workers=2)
+        totals = map_chunks(lambda part: values[part].sum(axis=1), 100_000, n_jobs=2)
         assert len(totals) < 1000, "slices: each costs as much as a hundred series or more"
         np.testing.assert_array_equal(np.concatenate(totals), values.sum(axis=1))
 
@@ -129,7 +129,7 @@ class TestResults:
         results = {}
 
         def fit(number):
-            results[number] = map_chunks(work, 20 + number, workers=2, prefer="processes", cost=SECOND)
+            results[number] = map_chunks(work, 20 + number, n_jobs=2, prefer="processes", cost=SECOND)
 
         fits = [threading.Thread(target=fit, args=(number,)) for number in range(4)]
         for each in fits:
@@ -179,14 +179,14 @@ class TestConfiguration:
         with parallel_config(backend="threading", n_jobs=2):
             assert self.kinds(prefer="processes") == {"thread"}
         with parallel_config(backend="threading"):
-            assert self.kinds(prefer="processes", workers=2) == {"thread"}
+            assert self.kinds(prefer="processes", n_jobs=2) == {"thread"}
 
     def test_number_of_workers_of_the_user(self):
         with parallel_config(n_jobs=1):
             assert self.kinds() == {"caller"}
         with parallel_config(n_jobs=2):
             assert self.kinds() == {"thread"}
-            assert self.kinds(workers=1) == {"caller"}
+            assert self.kinds(n_jobs=1) == {"caller"}
             assert self.kinds(prefer="processes") == {"process"}
 
     def test_usual_number_of_workers(self, monkeypatch):
@@ -194,19 +194,19 @@ class TestConfiguration:
         assert self.kinds() == {"caller"}
         monkeypatch.setattr(threads, "available_cpus", lambda: 2)
         assert self.kinds() == {"thread"}
-        assert self.kinds(workers=-1) == {"thread"}
+        assert self.kinds(n_jobs=-1) == {"thread"}
 
     @pytest.mark.parametrize("backend", ["loky", "multiprocessing"])
     def test_processes_take_functions_defined_inside_others(self, backend):
         values = np.arange(4.0)
         with parallel_config(backend=backend):
-            assert map_chunks(lambda part: float(values[part].sum()), 4, workers=2, cost=SECOND) == [0.0, 1.0, 2.0, 3.0]
-            assert self.kinds(workers=2) == {"process"}
+            assert map_chunks(lambda part: float(values[part].sum()), 4, n_jobs=2, cost=SECOND) == [0.0, 1.0, 2.0, 3.0]
+            assert self.kinds(n_jobs=2) == {"process"}
 
     @pytest.mark.parametrize("backend", ["loky", "threading", "multiprocessing"])
     def test_in_a_loop_of_the_caller_there_are_workers_enough(self, backend):
         def one(workers):
-            seen = map_chunks(lambda part: time.sleep(0.05) or threading.get_ident(), 6, workers=workers, cost=SECOND)
+            seen = map_chunks(lambda part: time.sleep(0.05) or threading.get_ident(), 6, n_jobs=workers, cost=SECOND)
             return len(set(seen))
 
         wrapped = joblib.wrap_non_picklable_objects(one)
@@ -226,7 +226,7 @@ class TestConfiguration:
     )
     def test_refused(self, workers, error):
         with pytest.raises(error, match="workers is"):
-            map_chunks(lambda part: 0, 1, workers=workers)
+            map_chunks(lambda part: 0, 1, n_jobs=workers)
 
 
 class TestNested:
@@ -241,10 +241,10 @@ class TestNested:
             from deepforecast.core.threads import allowed_threads
 
             me = threading.get_ident()
-            inner = set(map_chunks(lambda part: threading.get_ident() == me, 10, workers=4, cost=1.0))
+            inner = set(map_chunks(lambda part: threading.get_ident() == me, 10, n_jobs=4, cost=1.0))
             return {each["num_threads"] for each in threadpool_info()}, allowed_threads(), inner
 
-        for seen in map_chunks(work, 4, workers=2, prefer=prefer, cost=SECOND):
+        for seen in map_chunks(work, 4, n_jobs=2, prefer=prefer, cost=SECOND):
             assert seen == ({1}, 1, {True})
 
     def test_the_caller_has_its_threads_back(self, monkeypatch):
@@ -253,8 +253,8 @@ class TestNested:
         try:
             for pool, _ in pools:
                 pool.set(3)
-            map_chunks(lambda part: 0, 10, workers=2, cost=SECOND)
-            map_chunks(lambda part: 0, 10, workers=1, cost=SECOND)
+            map_chunks(lambda part: 0, 10, n_jobs=2, cost=SECOND)
+            map_chunks(lambda part: 0, 10, n_jobs=1, cost=SECOND)
             assert {pool.get() for pool, _ in pools} == {3}
         finally:
             for pool, before in pools:
@@ -263,7 +263,7 @@ class TestNested:
 
     def test_alone_the_work_may_use_all_threads_for_what_it_starts_itself(self, monkeypatch):
         monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-        assert map_chunks(lambda part: threads.allowed_threads(), 1, workers=1) == [threads.available_cpus()]
+        assert map_chunks(lambda part: threads.allowed_threads(), 1, n_jobs=1) == [threads.available_cpus()]
 
 
 class TestErrors:
@@ -275,7 +275,7 @@ class TestErrors:
             return 0
 
         with pytest.raises(KeyError, match="seven") as caught:
-            map_chunks(work, 20, workers=workers, prefer=prefer, cost=SECOND, label="windows")
+            map_chunks(work, 20, n_jobs=workers, prefer=prefer, cost=SECOND, label="windows")
         assert caught.value.__notes__ == ["This happened while working on windows 7 to 7 (counted from 0)"]
 
     @pytest.mark.parametrize(("workers", "prefer"), [(1, "threads"), (2, "threads"), (2, "processes")])
@@ -287,14 +287,14 @@ class TestErrors:
 
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            map_chunks(work, 8, workers=workers, prefer=prefer, cost=SECOND)
+            map_chunks(work, 8, n_jobs=workers, prefer=prefer, cost=SECOND)
         assert {str(each.message) for each in caught} == {"item 0", "item 1"}
         assert {each.category for each in caught} == {UserWarning}
 
     def test_work_that_cannot_be_sent(self):
         lock = threading.Lock()
         with pytest.raises(TrainingError, match=r"series 0 to 0 .*nor did the one that tried again: PicklingError"):
-            map_chunks(lambda part: lock.locked(), 4, workers=2, prefer="processes", cost=SECOND)
+            map_chunks(lambda part: lock.locked(), 4, n_jobs=2, prefer="processes", cost=SECOND)
 
     def test_a_result_that_cannot_be_sent(self):
         def work(part):
@@ -303,7 +303,7 @@ class TestErrors:
             return threading.Lock() if part.start == 2 else 0
 
         with pytest.raises(TrainingError, match=r"series 2 to 2 .*nor did the one that tried again"):
-            map_chunks(work, 4, workers=2, prefer="processes", cost=SECOND)
+            map_chunks(work, 4, n_jobs=2, prefer="processes", cost=SECOND)
 
     def test_worker_that_dies_once_is_replaced(self, tmp_path):
         mark = tmp_path / "died"
@@ -316,7 +316,7 @@ class TestErrors:
                 os._exit(1)
             return part.start
 
-        assert map_chunks(work, 8, workers=2, prefer="processes", cost=SECOND) == list(range(8))
+        assert map_chunks(work, 8, n_jobs=2, prefer="processes", cost=SECOND) == list(range(8))
         assert mark.exists()
 
     def test_item_whose_worker_is_lost_twice_keeps_no_other_from_its_result(self, tmp_path, capsys):
@@ -333,7 +333,7 @@ class TestErrors:
 
         lost = []
         names = [f"Model{item}" for item in range(6)]
-        found = map_items(work, names, on_lost=lambda item, error: lost.append(error) or -item, workers=2, progress=True)
+        found = map_items(work, names, on_lost=lambda item, error: lost.append(error) or -item, n_jobs=2, progress=True)
         assert found == [0, -1, 2, 3, -4, 5]
         assert [str(error) for error in lost] == [
             f"Model{item}: its worker process ended with exit status 3. Run with workers=1 to see what happens there."
@@ -351,7 +351,7 @@ class TestErrors:
             os.kill(os.getpid(), signal.SIGKILL)
 
         lost = []
-        map_items(work, ["boom", "boom too"], on_lost=lambda item, error: lost.append(str(error)), workers=2)
+        map_items(work, ["boom", "boom too"], on_lost=lambda item, error: lost.append(str(error)), n_jobs=2)
         ending = "its worker process ended with signal SIGKILL, probably for lack of memory. Use fewer series or fewer workers."
         assert lost == [f"boom: {ending}", f"boom too: {ending}"]
 
@@ -368,7 +368,7 @@ class TestErrors:
             return part.start
 
         with pytest.raises(TrainingError, match=r"series 500 to 503 .*did not, nor did the one that tried again: Terminated"):
-            map_chunks(work, 1000, workers=4, prefer="processes")
+            map_chunks(work, 1000, n_jobs=4, prefer="processes")
         assert log.read_text() == "xx"
 
     @pytest.mark.slow
@@ -384,7 +384,7 @@ class TestErrors:
             return part.start
 
         start = time.monotonic()
-        assert map_chunks(work, 4, workers=2, prefer="processes", cost=SECOND, timeout=5.0) == list(range(4))
+        assert map_chunks(work, 4, n_jobs=2, prefer="processes", cost=SECOND, timeout=5.0) == list(range(4))
         assert time.monotonic() - start < 240
         said = capfd.readouterr().err
         assert "Timeout (0:00:05)!" in said
@@ -401,7 +401,7 @@ class TestErrors:
 
         start = time.monotonic()
         with pytest.raises(TrainingError, match=r"series 2 to 2 .*allowed: 5 s"):
-            map_chunks(work, 4, workers=2, prefer="processes", cost=SECOND, timeout=5.0)
+            map_chunks(work, 4, n_jobs=2, prefer="processes", cost=SECOND, timeout=5.0)
         assert time.monotonic() - start < 240
 
     @pytest.mark.slow
@@ -418,7 +418,7 @@ class TestErrors:
             return part.start
 
         start = time.monotonic()
-        assert map_chunks(work, 4, workers=2, prefer="processes", cost=SECOND, timeout=5.0) == list(range(4))
+        assert map_chunks(work, 4, n_jobs=2, prefer="processes", cost=SECOND, timeout=5.0) == list(range(4))
         assert time.monotonic() - start < 240
 
     def test_a_thread_that_hangs_is_left_behind(self):
@@ -430,7 +430,7 @@ class TestErrors:
 
         start = time.monotonic()
         with pytest.raises(TrainingError, match=r"series 1 to 1 .*did not \(allowed: 3 s\): TimeoutError"):
-            map_chunks(work, 4, workers=2, cost=SECOND, timeout=3.0)
+            map_chunks(work, 4, n_jobs=2, cost=SECOND, timeout=3.0)
         done.set()
         assert time.monotonic() - start < 240
 
@@ -489,9 +489,9 @@ class TestInterrupted:
 
         monkeypatch.setattr("tqdm.tqdm.update", interrupted)
         with pytest.raises(KeyboardInterrupt):
-            map_chunks(lambda part: 0, 50, workers=2, prefer=prefer, cost=SECOND, progress=True)
+            map_chunks(lambda part: 0, 50, n_jobs=2, prefer=prefer, cost=SECOND, progress=True)
         monkeypatch.undo()
-        assert map_chunks(lambda part: 0, 50, workers=2, prefer=prefer, cost=SECOND) == [0] * 50
+        assert map_chunks(lambda part: 0, 50, n_jobs=2, prefer=prefer, cost=SECOND) == [0] * 50
 
     @pytest.mark.slow
     def test_workers_do_not_outlive_their_driver(self, tmp_path):
@@ -570,20 +570,20 @@ class TestAround:
         assert answer.read_text() == "[0, 1, 2, 3]"
 
     def test_bar_counts_items_and_goes_to_stderr(self, capsys):
-        map_chunks(lambda part: 0, 20, workers=1, cost=SECOND, progress=True, label="windows")
-        map_chunks(lambda part: 0, 20, workers=2, cost=SECOND, progress=True, label="windows")
+        map_chunks(lambda part: 0, 20, n_jobs=1, cost=SECOND, progress=True, label="windows")
+        map_chunks(lambda part: 0, 20, n_jobs=2, cost=SECOND, progress=True, label="windows")
         said = capsys.readouterr()
         assert said.out == ""
         assert said.err.count("windows: 100%") == 2
         assert "20/20" in said.err
 
     def test_no_bar_outside_a_terminal_nor_inside_another_call(self, capsys, monkeypatch):
-        map_chunks(lambda part: 0, 20, workers=1, cost=SECOND)
+        map_chunks(lambda part: 0, 20, n_jobs=1, cost=SECOND)
         assert capsys.readouterr() == ("", "")
         monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-        map_chunks(lambda part: time.sleep(0.1), 8, workers=1, cost=SECOND, label="outer")
+        map_chunks(lambda part: time.sleep(0.1), 8, n_jobs=1, cost=SECOND, label="outer")
         assert "outer" in capsys.readouterr().err
-        map_chunks(lambda part: map_chunks(lambda part: time.sleep(0.1), 8, workers=1, cost=SECOND), 1, progress=False)
+        map_chunks(lambda part: map_chunks(lambda part: time.sleep(0.1), 8, n_jobs=1, cost=SECOND), 1, progress=False)
         assert capsys.readouterr() == ("", "")
 
     def test_workers_leave_the_environment_unchanged(self):
@@ -603,7 +603,7 @@ class TestAround:
     def test_nothing_is_left_on_disk(self, tmp_path, monkeypatch):
         monkeypatch.setenv("JOBLIB_TEMP_FOLDER", str(tmp_path))
         values = np.ones(1_000_000)
-        totals = map_chunks(lambda part: float(values[part].sum()), 1_000_000, workers=2, prefer="processes")
+        totals = map_chunks(lambda part: float(values[part].sum()), 1_000_000, n_jobs=2, prefer="processes")
         assert sum(totals) == 1_000_000
         joblib.externals.loky.get_reusable_executor().shutdown(wait=True)
         assert list(tmp_path.iterdir()) == []
@@ -624,8 +624,8 @@ def test_work_in_the_calling_thread_has_one_thread_of_blas(workers):
 
         return {each["num_threads"] for each in threadpool_info()}
 
-    with threads.limited(2):
-        for seen in map_chunks(work, 3, workers=workers, cost=SECOND if workers > 1 else 1e-6):
+    with threads.limit_threads(2):
+        for seen in map_chunks(work, 3, n_jobs=workers, cost=SECOND if workers > 1 else 1e-6):
             assert seen == {1}
         assert work(slice(0, 1)) == {2}
 
@@ -635,6 +635,6 @@ def test_work_in_the_calling_thread_has_one_thread_of_blas(workers):
 def test_slices_are_cut_the_same_for_any_number_of_workers(prefer, cost):
     """Or sums over a slice would depend on who computes them."""
     number = 300 if cost is None else 9
-    wanted = cut(number, cost, prefer)
+    wanted = split_by_cost(number, cost, prefer)
     for workers in (1, 2, 4, -1):
-        assert map_chunks(lambda part: part, number, workers=workers, prefer=prefer, cost=cost) == wanted
+        assert map_chunks(lambda part: part, number, n_jobs=workers, prefer=prefer, cost=cost) == wanted

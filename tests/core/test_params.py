@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from deepforecast import Naive, SeasonalNaive
 from deepforecast.core.forecaster import Forecaster
-from deepforecast.core.params import Draws, Param, declared, param, sample
+from deepforecast.core.params import Param, RandomTrial, declared_params, param, sample
 from deepforecast.errors import ParameterError, ParameterTypeError
 
 
@@ -133,7 +133,7 @@ def outcome(name: str, value: Any) -> Any:
 
 @given(st.one_of(st.integers(), st.floats(), st.booleans(), st.none(), st.text(max_size=3), st.lists(st.integers())))
 def test_any_value_is_taken_as_it_is_or_refused_by_name(value: Any) -> None:
-    for name in declared(Example):
+    for name in declared_params(Example):
         assert outcome(name, value) is value
 
 
@@ -146,7 +146,7 @@ def test_the_constructor_stores_the_very_objects() -> None:
     assert model.lags is lags
     assert model.options is options
     assert type(model.size) is np.int64
-    assert set(vars(model)) == set(declared(Example))
+    assert set(vars(model)) == set(declared_params(Example))
 
 
 def test_positions() -> None:
@@ -222,7 +222,7 @@ def test_repr_clone_and_get_params_give_an_equal_model(given: dict[str, Any]) ->
     assert model.clone() == model
     assert Example(**model.get_params()) == model
     assert Example().set_params(**given) == model
-    assert json.loads(json.dumps(model.get_params(), default=list)).keys() == declared(Example).keys()
+    assert json.loads(json.dumps(model.get_params(), default=list)).keys() == declared_params(Example).keys()
 
 
 def test_repr_says_what_differs_from_the_defaults() -> None:
@@ -239,8 +239,8 @@ def test_a_subclass_gives_another_default_and_keeps_the_rest() -> None:
         horizon: int | None = param(default=7)
         season_length: int | str = param(default=7, help="a week")
 
-    found = declared(Weekly)
-    assert list(found) == list(declared(SeasonalNaive))
+    found = declared_params(Weekly)
+    assert list(found) == list(declared_params(SeasonalNaive))
     assert (Weekly().horizon, Weekly().season_length, SeasonalNaive().horizon) == (7, 7, None)
     assert Weekly(horizon=3, season_length=12).season_length == 12
     assert (found["horizon"].at_least, found["season_length"].help) == (1, "a week")
@@ -254,11 +254,11 @@ def test_a_subclass_searches_elsewhere_or_narrows() -> None:
         size: int = param(default=16, at_most=64, search=(16, 32))
         rate: float = param(default=0.3)
 
-    found = declared(Small)
+    found = declared_params(Small)
     assert (found["size"].low, found["size"].log, found["size"].search) == (None, False, (16, 32))
     assert (found["size"].at_least, found["size"].at_most) == (16, 64)
     assert (found["rate"].low, found["rate"].high, found["rate"].log) == (1e-4, 0.5, True)
-    assert declared(Example)["size"].at_most == 256
+    assert declared_params(Example)["size"].at_most == 256
 
 
 def test_a_mixin_brings_parameters() -> None:
@@ -336,15 +336,15 @@ def test_choices_belong_into_the_annotation() -> None:
 
 @given(st.integers(0, 10_000))
 def test_every_sampled_configuration_builds(seed: int) -> None:
-    drawn = sample(Example, Draws(seed))
+    drawn = sample(Example, RandomTrial(seed))
     Example(**drawn)
-    assert drawn == sample(Example, Draws(seed))
+    assert drawn == sample(Example, RandomTrial(seed))
     assert set(drawn) == {"size", "rate", "depth", "attention"} | ({"dropout"} if drawn["depth"] > 1 else set())
     assert type(drawn["size"]) is int
 
 
 def test_draws_reach_the_whole_range_and_not_beyond() -> None:
-    draws = Draws(0)
+    draws = RandomTrial(0)
     assert {draws.suggest_int("x", 1, 8, step=3) for _ in range(200)} == {1, 4, 7}
     assert {draws.suggest_int("x", 1, 4, log=True) for _ in range(200)} == {1, 2, 3, 4}
     assert {round(draws.suggest_float("x", 0.0, 0.5, step=0.2), 9) for _ in range(200)} == {0.0, 0.2, 0.4}

@@ -24,7 +24,7 @@ from deepforecast import (
 from deepforecast.core.forecast import NormalForecast, SampledForecast
 from deepforecast.core.forecaster import Forecaster
 from deepforecast.core.plausibility import value_range
-from deepforecast.core.state import Learned
+from deepforecast.core.state import LearnedState
 from deepforecast.data.frames import Floats
 from deepforecast.data.panel import Panel
 from deepforecast.errors import DataWarning
@@ -38,13 +38,13 @@ class Stated(Forecaster):
     deviation: Any = 1.0
     mean: Any = 0.0
 
-    def _fit(self, panel: Panel, monitor: Any) -> Learned:
-        return Learned({"level": panel.padded(1)[:, 0]})
+    def _fit(self, panel: Panel, monitor: Any) -> LearnedState:
+        return LearnedState({"level": panel.padded(1)[:, 0]})
 
-    def _advance(self, learned: Learned, panel: Panel, fresh: bool) -> Learned:
+    def _advance(self, learned: LearnedState, panel: Panel, fresh: bool) -> LearnedState:
         return learned
 
-    def _forecast(self, learned: Learned, steps: int, future: Any) -> NormalForecast:
+    def _forecast(self, learned: LearnedState, steps: int, future: Any) -> NormalForecast:
         shape = (len(learned["level"]), steps)
         mean, deviation = np.repeat(learned["level"][:, None], steps, axis=1), np.ones(shape)
         mean[1], deviation[1] = self.mean, self.deviation
@@ -54,7 +54,7 @@ class Stated(Forecaster):
 class Skewed(Stated):
     """Three sample paths, one of them at the mean it is given."""
 
-    def _forecast(self, learned: Learned, steps: int, future: Any) -> SampledForecast:
+    def _forecast(self, learned: LearnedState, steps: int, future: Any) -> SampledForecast:
         return SampledForecast(np.stack([super()._forecast(learned, steps, future).mean, *np.zeros((2, 3, steps))], axis=1))
 
 
@@ -119,7 +119,7 @@ class Paths(Stated):
 
     capabilities = Capabilities(distribution="analytic", simulates=True)
 
-    def _simulate(self, learned: Learned, steps: int, samples: int, seed: int, future: Any) -> Floats:
+    def _simulate(self, learned: LearnedState, steps: int, samples: int, seed: int, future: Any) -> Floats:
         forecast = self._forecast(learned, steps, future)
         draws = np.random.default_rng(seed).normal(size=(len(forecast.mean), samples, steps))
         return np.asarray(forecast.mean[:, None] + forecast.deviation[:, None] * draws)
@@ -136,7 +136,7 @@ def test_sample_paths_are_judged_as_the_forecasts_they_are_of() -> None:
     model.deviation, model.mean = 8.0, 0.0  # some paths lie outside by more than 3 times the range
     assert np.abs(model.simulate(400)["Paths"]).max() > 4 * 2
     values = model.simulate(30)
-    assert values["Paths"].tolist() == model._simulate(model.state_.standing, 2, 30, 0, {}).reshape(-1).tolist()
+    assert values["Paths"].tolist() == model._simulate(model.state_.learned_with_series, 2, 30, 0, {}).reshape(-1).tolist()
 
 
 class Growing(Stated):
@@ -144,7 +144,7 @@ class Growing(Stated):
 
     capabilities = Capabilities(distribution="analytic")
 
-    def _forecast(self, learned: Learned, steps: int, future: Any) -> NormalForecast:
+    def _forecast(self, learned: LearnedState, steps: int, future: Any) -> NormalForecast:
         mean = 5.0 * np.repeat(learned["level"][:, None], steps, axis=1)
         return NormalForecast(mean, np.full_like(mean, 0.1))
 
@@ -212,13 +212,13 @@ def test_a_loaded_model_warns_as_the_fitted_one(model: Forecaster, tmp_path: Any
 
 
 def test_a_file_with_a_range_that_does_not_fit_is_refused(tmp_path: Any) -> None:
-    from deepforecast.core.manifest import Unfit, rebuilt, written
+    from deepforecast.core.manifest import InvalidManifest, from_manifest, to_manifest
 
     model = Naive(horizon=2).fit(history())
-    manifest, arrays = written(model, model.state_)
+    manifest, arrays = to_manifest(model, model.state_)
     arrays[manifest["value_range"]["array"]] = np.array([[1.0, -1.0]] * 3)
-    with pytest.raises(Unfit, match="smallest and largest values"):
-        rebuilt(manifest, arrays)
+    with pytest.raises(InvalidManifest, match="smallest and largest values"):
+        from_manifest(manifest, arrays)
 
 
 def test_values_filled_in_belong_to_the_history() -> None:

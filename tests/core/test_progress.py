@@ -15,12 +15,12 @@ import pytest
 
 from deepforecast import datasets
 from deepforecast.core import progress
-from deepforecast.core.progress import counting, silent
-from deepforecast.data.cutoffs import Plan
-from deepforecast.data.interactive import is_watched
+from deepforecast.core.progress import hide_progress, progress_bar
 from deepforecast.data.panel import Panel
+from deepforecast.data.splits import BacktestPlan
+from deepforecast.data.terminal import shows_live_output
 from deepforecast.evaluation.estimate import Seconds, announce
-from deepforecast.kernels.compiling import announced
+from deepforecast.kernels.compilation import compile_notice
 from tests.clock import stopped
 from tests.screen import opened
 
@@ -36,7 +36,7 @@ def until(holds: Callable[[], bool]) -> None:
 
 def test_counts_and_the_time_left_are_shown_in_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     screen, clock = opened(monkeypatch), stopped(monkeypatch)
-    with counting(4, "windows") as tick:
+    with progress_bar(4, "windows") as tick:
         for _ in range(4):
             clock.sleep(0.2)
             tick(1)
@@ -48,18 +48,18 @@ def test_counts_and_the_time_left_are_shown_in_a_terminal(monkeypatch: pytest.Mo
 
 def test_a_bar_is_there_before_anything_is_counted_and_time_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = opened(monkeypatch)
-    with counting(2, "windows"):
+    with progress_bar(2, "windows"):
         until(lambda: screen.getvalue().count("0/2") >= 3)
     assert screen.getvalue().endswith("\n")
 
 
 def test_a_short_call_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     screen, clock = opened(monkeypatch, later=20.0), stopped(monkeypatch)
-    with counting(2, "windows") as tick:
+    with progress_bar(2, "windows") as tick:
         clock.sleep(15.0)
         tick(2)
     assert screen.getvalue() == ""
-    with counting(2, "windows") as tick:
+    with progress_bar(2, "windows") as tick:
         clock.sleep(25.0)
         tick(2)
     assert "2/2" in screen.getvalue()
@@ -79,16 +79,16 @@ def test_notebooks_show_what_terminals_show(monkeypatch: pytest.MonkeyPatch, clo
     cell = CellOutput()
     if closed:
         cell.close()
-    assert is_watched(cell) is not closed
+    assert shows_live_output(cell) is not closed
     if closed:
         return
     monkeypatch.setattr(sys, "stderr", cell)
-    monkeypatch.setattr(progress, "LATER", 0.0)
-    with counting(2, "windows") as tick:
+    monkeypatch.setattr(progress, "BAR_DELAY", 0.0)
+    with progress_bar(2, "windows") as tick:
         tick(2)
-    with announced("a kernel"):
+    with compile_notice("a kernel"):
         numba.njit(lambda x: x)(1)
-    announce(Seconds(100.0, 100.0, 100.0), 2, Plan(4, 3, 4), Panel.from_frame(datasets.load("air_passengers")), None)
+    announce(Seconds(100.0, 100.0, 100.0), 2, BacktestPlan(4, 3, 4), Panel.from_frame(datasets.load("air_passengers")), None)
     shown = cell.getvalue()
     assert "windows: 100%|" in shown
     assert "2/2" in shown
@@ -116,8 +116,8 @@ print("tqdm.auto" in sys.modules, repr(sys.stderr.getvalue()))
 def test_elsewhere_only_what_is_asked_for(
     asked: bool | None, bar: bool, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(progress, "LATER", 0.0)
-    with counting(2, "windows", asked) as tick:
+    monkeypatch.setattr(progress, "BAR_DELAY", 0.0)
+    with progress_bar(2, "windows", asked) as tick:
         tick(2)
     said = capsys.readouterr()
     assert said.out == ""
@@ -130,7 +130,7 @@ def test_no_bar_without_standard_error(gone: str | None, monkeypatch: pytest.Mon
     stream.close()
     monkeypatch.setattr(sys, "stderr", None if gone is None else stream)
     for asked in (None, True) if gone is None else (None,):
-        with counting(2, "windows", asked) as tick:
+        with progress_bar(2, "windows", asked) as tick:
             tick(2)
 
 
@@ -139,7 +139,7 @@ def test_blocks_inside_show_theirs_where_the_outer_lets_them(
     monkeypatch: pytest.MonkeyPatch, alone: bool, asked: bool | None, inner: bool
 ) -> None:
     screen = opened(monkeypatch)
-    with counting(1, "outer", asked, alone=alone), counting(1, "inner"):
+    with progress_bar(1, "outer", asked, alone=alone), progress_bar(1, "inner"):
         pass
     assert ("inner" in screen.getvalue()) == inner
     assert ("outer" in screen.getvalue()) == (asked is None)
@@ -147,10 +147,10 @@ def test_blocks_inside_show_theirs_where_the_outer_lets_them(
 
 def test_silence_holds_for_what_is_not_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = opened(monkeypatch)
-    with silent(), counting(1, "quiet"):
+    with hide_progress(), progress_bar(1, "quiet"):
         pass
     assert screen.getvalue() == ""
-    with silent(), counting(1, "loud", True) as tick:
+    with hide_progress(), progress_bar(1, "loud", True) as tick:
         tick(1)
     assert "loud" in screen.getvalue()
 
@@ -160,7 +160,7 @@ def test_an_error_passes_and_nothing_stays_behind(monkeypatch: pytest.MonkeyPatc
     threads, filters = set(threading.enumerate()), list(warnings.filters)
 
     def interrupted() -> None:
-        with counting(3, "windows"):
+        with progress_bar(3, "windows"):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from deepforecast import Capabilities, Conformal, Naive, Panel, SeasonalNaive
-from deepforecast.core.state import Learned
+from deepforecast.core.state import LearnedState
 from tests.frames import LIBRARIES, D, P, converted, joined, same
 
 
@@ -15,7 +15,7 @@ class Takes(SeasonalNaive):
     capabilities = Capabilities(future=True, past=True, static=True, categorical=True)
 
 
-LEARNED = Learned({"last": np.array([1.0, 2.0, 3.0]), "season": np.arange(6.0).reshape(3, 2)}, {"size": 7})
+LEARNED = LearnedState({"last": np.array([1.0, 2.0, 3.0]), "season": np.arange(6.0).reshape(3, 2)}, {"size": 7})
 
 
 def test_learned_by_name() -> None:
@@ -29,7 +29,7 @@ def test_take_put_and_join_touch_the_series_only() -> None:
     some = LEARNED.take(np.array([2, 0]))
     assert (some["last"].tolist(), some["season"].tolist(), some["size"]) == ([3.0, 1.0], [[4.0, 5.0], [0.0, 1.0]], 7)
     assert LEARNED.take(np.array([1])).join(LEARNED.take(np.array([0])))["last"].tolist() == [2.0, 1.0]
-    back = LEARNED.put(np.array([2, 0]), Learned({"last": np.array([30.0, 10.0]), "season": np.zeros((2, 2))}, {"size": 9}))
+    back = LEARNED.put(np.array([2, 0]), LearnedState({"last": np.array([30.0, 10.0]), "season": np.zeros((2, 2))}, {"size": 9}))
     assert (back["last"].tolist(), back["season"].tolist()) == ([10.0, 2.0, 30.0], [[0.0, 0.0], [2.0, 3.0], [0.0, 0.0]])
     assert back["size"] == 7
     assert LEARNED["last"].tolist() == [1.0, 2.0, 3.0]
@@ -48,7 +48,7 @@ def test_some_series_of_a_state_are_a_state() -> None:
 
 
 def fingerprint(frame: pd.DataFrame) -> str:
-    return Naive().fit(frame).state_.data
+    return Naive().fit(frame).state_.fingerprint
 
 
 def test_a_fingerprint_tells_data_apart_and_not_how_they_came() -> None:
@@ -96,7 +96,7 @@ def test_a_fingerprint_covers_covariates_of_every_role() -> None:
 
     def said(frame: pd.DataFrame, columns: dict[str, list[str]] = columns) -> str:
         panel = Panel.from_frame(frame, columns=columns)
-        return Takes(season_length=7)._learn(panel).data
+        return Takes(season_length=7)._fit_panel(panel).fingerprint
 
     others = [
         frame.assign(x=frame.x.mask(frame.index == 3, 0.0)),

@@ -92,7 +92,7 @@ def test_networks_use_no_more_threads_than_are_set_in_torch(monkeypatch):
         for number, wanted in ((1, 1), (3, 3), (7, 4)):
             torch.set_num_threads(number)
             assert threads.torch_threads() == wanted
-            with threads.limited(2):
+            with threads.limit_threads(2):
                 assert threads.torch_threads() == wanted, "of the caller, not of the block"
             assert torch.get_num_threads() == number
     finally:
@@ -133,19 +133,19 @@ def three_threads():
 @pytest.mark.usefixtures("three_threads")
 class TestLimited:
     def test_sets_and_restores(self):
-        with threads.limited(1):
+        with threads.limit_threads(1):
             assert blas() == {1}
         assert blas() == {3}
 
     def test_nested(self):
-        with threads.limited(1):
-            with threads.limited(2):
+        with threads.limit_threads(1):
+            with threads.limit_threads(2):
                 assert blas() == {2}
             assert blas() == {1}
         assert blas() == {3}
 
     def test_restores_after_an_error(self):
-        with pytest.raises(KeyError), threads.limited(1):
+        with pytest.raises(KeyError), threads.limit_threads(1):
             raise KeyError
         assert blas() == {3}
 
@@ -156,7 +156,7 @@ class TestLimited:
         def fit(number):
             if number:
                 inside[0].wait(10)
-            with threads.limited(1):
+            with threads.limit_threads(1):
                 inside[number].set()
                 leave[number].wait(10)
 
@@ -174,7 +174,7 @@ class TestLimited:
         seen = []
 
         def fit():
-            with threads.limited(1):
+            with threads.limit_threads(1):
                 seen.append(blas())
 
         with threadpool_limits(2):
@@ -189,7 +189,7 @@ class TestLimited:
         inside, leave = threading.Event(), threading.Event()
 
         def fit():
-            with threads.limited(1):
+            with threads.limit_threads(1):
                 inside.set()
                 leave.wait(10)
 
@@ -264,16 +264,16 @@ for name, text in threads.status().items():
 
     def test_environment_is_restored_after_an_error_and_when_nested(self):
         before = dict(os.environ)
-        with contextlib.suppress(ImportError), threads.waiting_passively():
+        with contextlib.suppress(ImportError), threads.passive_waiting():
             assert os.environ["OMP_WAIT_POLICY"] == "PASSIVE"
-            with threads.waiting_passively():
+            with threads.passive_waiting():
                 pass
             assert os.environ["OMP_WAIT_POLICY"] == "PASSIVE"
             raise ImportError
         assert dict(os.environ) == before
 
     def test_nothing_happens_if_the_library_is_imported_already(self):
-        with threads.waiting_passively("numpy", "sys"):
+        with threads.passive_waiting("numpy", "sys"):
             assert "OMP_WAIT_POLICY" not in os.environ
 
     @pytest.mark.slow
@@ -353,7 +353,7 @@ assert not is_mapped(16)
 
 
 class TestBuffers:
-    @pytest.mark.skipif(bool(threads._cannot_keep()), reason=threads._cannot_keep() or "can be kept here")
+    @pytest.mark.skipif(bool(threads._keep_buffers_obstacle()), reason=threads._keep_buffers_obstacle() or "can be kept here")
     def test_kept_inside_and_given_back_afterwards(self):
         """Pages faulted in by large buffers that are used once each, and where they lie afterwards. In a fresh heap."""
         run(BUFFERS)

@@ -8,10 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deepforecast.data.calendar import OFF_GRID, Calendar, absolute_clock, local_clock, make, stamp_text, to_local
+from deepforecast.data.calendar import (
+    OFF_GRID,
+    Calendar,
+    format_timestamp,
+    make_calendar,
+    nominal_local_time,
+    to_absolute,
+    to_local,
+)
+from deepforecast.data.calendar_grids import point_days, point_numbers
+from deepforecast.data.datetimes import TimeType
 from deepforecast.data.frequency import parse
-from deepforecast.data.grids import point_days, point_numbers
-from deepforecast.data.times import TimeType
 from deepforecast.errors import DataError
 from tests.frames import FREQUENCIES, ZONES
 
@@ -40,12 +48,12 @@ def stamps_of(freq: Any, start: str, periods: int, tz: str | None = None, unit: 
 def test_steps_are_those_of_pandas(freq: Any, start: str, unit: str) -> None:
     unit = "ms" if unit == "s" and freq == "ms" else "us" if freq == "5YS-JUL" else unit  # what can hold them
     raw, time = stamps_of(freq, start, 80, unit=unit)
-    calendar = make(parse(freq), time, raw[:2])
+    calendar = make_calendar(parse(freq), time, raw[:2])
     position = calendar.positions(raw)
     assert (np.diff(position) == calendar.step).all()
-    np.testing.assert_array_equal(calendar.stamps(position), raw)
-    ahead = calendar.following(position[39:40], 40)
-    np.testing.assert_array_equal(calendar.stamps(ahead)[0], raw[40:])
+    np.testing.assert_array_equal(calendar.timestamps(position), raw)
+    ahead = calendar.next_positions(position[39:40], 40)
+    np.testing.assert_array_equal(calendar.timestamps(ahead)[0], raw[40:])
 
 
 @pytest.mark.parametrize("freq", ["D", "2D", "B", "W-MON", "MS", "ME", "BMS", "QS-JAN", "YE-DEC"])
@@ -53,10 +61,10 @@ def test_steps_are_those_of_pandas(freq: Any, start: str, unit: str) -> None:
 @pytest.mark.parametrize("start", ["2018-02-10", "2018-10-28 00:00", "2024-03-28 02:30", "2024-11-01"])
 def test_local_time_over_changes_of_clocks(freq: str, tz: str, start: str) -> None:
     raw, time = stamps_of(freq, start, 60, tz)
-    calendar = make(parse(freq), time, raw[:2])
+    calendar = make_calendar(parse(freq), time, raw[:2])
     position = calendar.positions(raw)
     assert (np.diff(position) == calendar.step).all()
-    np.testing.assert_array_equal(calendar.stamps(calendar.following(position[:1], 59))[0], raw[1:])
+    np.testing.assert_array_equal(calendar.timestamps(calendar.next_positions(position[:1], 59))[0], raw[1:])
 
 
 @given(st.sampled_from(GRID), st.integers(-400_000, 400_000))
@@ -73,7 +81,7 @@ def test_grid_points_have_one_number_and_back(freq: str, number: int) -> None:
 def test_local_clock_is_undone(tz: str, second: int) -> None:
     time = TimeType("s", tz)
     raw = np.array([second])
-    back = absolute_clock(to_local(raw, time), time)
+    back = to_absolute(to_local(raw, time), time)
     assert back[0] == raw[0] or abs(back[0] - raw[0]) in (1800, 3600, 7200)  # the second of an hour that occurs twice
 
 
@@ -81,20 +89,20 @@ def test_a_midnight_that_does_not_exist_counts_as_one() -> None:
     raw, time = stamps_of("D", "2018-11-01", 6, "America/Sao_Paulo")
     assert pd.Timestamp(raw[3], tz="UTC").tz_convert(time.tz).hour == 1
     assert (to_local(raw, time) % 86_400_000_000_000 != 0).sum() == 1
-    assert (local_clock(raw, time, 0) % 86_400_000_000_000 == 0).all()
+    assert (nominal_local_time(raw, time, 0) % 86_400_000_000_000 == 0).all()
 
 
 def test_caller_s_stamps_are_not_written_to() -> None:
     for freq, tz in (("MS", None), ("MS", "Europe/Berlin"), ("D", "America/Sao_Paulo"), ("D", None)):
         raw, time = stamps_of(freq, "2018-11-01", 9, tz)
         raw.flags.writeable = False
-        calendar = make(parse(freq), time, raw[:2])
-        calendar.stamps(calendar.following(calendar.positions(raw)[-1:], 3))
+        calendar = make_calendar(parse(freq), time, raw[:2])
+        calendar.timestamps(calendar.next_positions(calendar.positions(raw)[-1:], 3))
 
 
 def test_off_the_grid() -> None:
     raw, time = stamps_of("MS", "2024-01-01", 4)
-    calendar = make(parse("MS"), time, raw)
+    calendar = make_calendar(parse("MS"), time, raw)
     hour = 3_600_000_000_000
     wrong = raw + np.array([0, hour, 24 * hour, -1])
     assert (calendar.positions(wrong) == OFF_GRID).tolist() == [False, True, True, True]
@@ -106,22 +114,22 @@ def test_off_the_grid() -> None:
 def test_time_that_cannot_be_held_is_refused(freq: str, tz: str | None) -> None:
     raw, time = stamps_of(freq, "2000-01-03", 3, tz)
     raw = raw if freq in ("D", "h") else stamps_of(freq, "2000-01-01", 3, tz)[0]
-    calendar = make(parse(freq), time, raw)
+    calendar = make_calendar(parse(freq), time, raw)
     last = calendar.positions(raw)[-1:]
     with pytest.raises(DataError, match=r"coarser unit"):
-        calendar.stamps(calendar.following(last, 3_000_000 if freq != "YS-JAN" else 300))
+        calendar.timestamps(calendar.next_positions(last, 3_000_000 if freq != "YS-JAN" else 300))
 
 
 def test_refuses_what_does_not_go_together() -> None:
     with pytest.raises(DataError, match=r"freq and the time column when.*int64"):
-        make(parse("D"), TimeType(""), 0, "when")
+        make_calendar(parse("D"), TimeType(""), 0, "when")
     with pytest.raises(DataError, match=r"freq and the time column when.*datetime64"):
-        make(parse(1), TimeType("ns", None, "datetime64[ns]"), 0, "when")
+        make_calendar(parse(1), TimeType("ns", None, "datetime64[ns]"), 0, "when")
     with pytest.raises(DataError, match=r"whole number of the units.*finer"):
-        make(parse("h"), TimeType("D", None, "date32"), 0)
+        make_calendar(parse("h"), TimeType("D", None, "date32"), 0)
     with pytest.raises(DataError, match=r"finer"):
-        make(parse("1500us"), TimeType("ms"), 0)
-    assert make(parse("2000us"), TimeType("ms"), 0).step == 2
+        make_calendar(parse("1500us"), TimeType("ms"), 0)
+    assert make_calendar(parse("2000us"), TimeType("ms"), 0).step == 2
 
 
 @pytest.mark.parametrize(
@@ -139,7 +147,7 @@ def test_refuses_what_does_not_go_together() -> None:
 )
 def test_periods_as_the_data_lie(said: str, day: str, found: str) -> None:
     raw = int(np.datetime64(day, "s").astype(np.int64))
-    assert make(parse(said), TimeType("s"), raw).freq == found
+    assert make_calendar(parse(said), TimeType("s"), raw).freq == found
 
 
 @pytest.mark.parametrize(
@@ -154,13 +162,13 @@ def test_periods_as_the_data_lie(said: str, day: str, found: str) -> None:
     ],
 )
 def test_stamps_as_text(raw: int, time: TimeType, text: str) -> None:
-    assert stamp_text(raw, time) == text
+    assert format_timestamp(raw, time) == text
 
 
 def test_text_of_a_position() -> None:
     raw, time = stamps_of("ME", "2024-01-31", 2)
-    calendar = make(parse("ME"), time, raw)
-    assert calendar.text(int(calendar.positions(raw)[1])) == "2024-02-29"
+    calendar = make_calendar(parse("ME"), time, raw)
+    assert calendar.format(int(calendar.positions(raw)[1])) == "2024-02-29"
     assert calendar == Calendar(parse("ME"), time, 1)
 
 

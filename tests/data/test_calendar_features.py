@@ -10,20 +10,20 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from deepforecast.data.calendar import Calendar, make
+from deepforecast.data.calendar import Calendar, make_calendar
 from deepforecast.data.calendar_features import (
     FLAGS,
     NAMES,
     PERIODS,
-    checked,
-    checked_country,
-    cyclic,
-    features,
-    holiday_names,
-    usual,
+    compute_features,
+    default_features,
+    encode_cyclic,
+    holiday_features,
+    validate_country,
+    validate_features,
 )
+from deepforecast.data.datetimes import TimeType
 from deepforecast.data.frequency import parse
-from deepforecast.data.times import TimeType
 from deepforecast.errors import DependencyError, ParameterError
 
 Index = pd.DatetimeIndex
@@ -45,7 +45,7 @@ def timed(start: str, periods: int, freq: str, tz: str | None = None, unit: str 
     """pandas' stamps, the calendar they lie on, and their positions there."""
     index = pd.date_range(start, periods=periods, freq=freq, tz=tz, unit=unit)
     raw = np.array(index.asi8)
-    calendar = make(parse(freq), TimeType(unit, tz), raw[:2])
+    calendar = make_calendar(parse(freq), TimeType(unit, tz), raw[:2])
     return index, calendar, calendar.positions(raw)
 
 
@@ -58,7 +58,7 @@ def test_every_feature_is_held_against_pandas() -> None:
 @pytest.mark.parametrize("freq", ["15min", "h", "5h"])
 def test_hours_and_days_are_those_of_the_wall_clock(freq: str, tz: str | None, start: str, unit: str) -> None:
     index, calendar, positions = timed(start, 900, freq, tz, unit)
-    found = features(calendar, positions, NAMES)
+    found = compute_features(calendar, positions, NAMES)
     for place, name in enumerate(NAMES):
         np.testing.assert_array_equal(found[:, place], np.asarray(BY_PANDAS[name](index), dtype=float), err_msg=name)
 
@@ -68,7 +68,7 @@ def test_hours_and_days_are_those_of_the_wall_clock(freq: str, tz: str | None, s
 @pytest.mark.parametrize("start", ["1965-12-20", "2019-12-20"])
 def test_days_are_those_of_pandas_at_every_frequency(freq: str, tz: str | None, start: str) -> None:
     index, calendar, positions = timed(start, 60, freq, tz)
-    found = features(calendar, positions, NAMES)
+    found = compute_features(calendar, positions, NAMES)
     for place, name in enumerate(NAMES):
         np.testing.assert_array_equal(found[:, place], np.asarray(BY_PANDAS[name](index), dtype=float), err_msg=name)
 
@@ -76,24 +76,24 @@ def test_days_are_those_of_pandas_at_every_frequency(freq: str, tz: str | None, 
 def test_each_comes_round_below_its_period() -> None:
     _, calendar, positions = timed("2003-12-25", 24 * 400 * 3, "h")
     names = tuple(PERIODS)
-    found = features(calendar, positions, names)
+    found = compute_features(calendar, positions, names)
     assert (found.min(axis=0) == 0).all()
     assert found.max(axis=0).tolist() == [PERIODS[name] - 1 if name != "minute" else 0 for name in names]
 
 
 def test_positions_of_any_shape_and_order_give_a_row_each() -> None:
     _, calendar, positions = timed("2024-01-01", 6, "D")
-    found = features(calendar, positions[::-1].reshape(2, 3), ("day_of_week",))
+    found = compute_features(calendar, positions[::-1].reshape(2, 3), ("day_of_week",))
     assert found[:, 0].tolist() == [5, 4, 3, 2, 1, 0]
-    assert features(calendar, positions, ()).shape == (6, 0)
+    assert compute_features(calendar, positions, ()).shape == (6, 0)
 
 
 def test_on_a_circle_the_last_lies_beside_the_first_and_flags_stay() -> None:
-    sine, cosine = cyclic(np.array([0.0, 3.0, 9.0]), "month")
+    sine, cosine = encode_cyclic(np.array([0.0, 3.0, 9.0]), "month")
     np.testing.assert_allclose(sine, [0, 1, -1], atol=1e-15)
     np.testing.assert_allclose(cosine, [1, 0, 0], atol=1e-15)
     for name in FLAGS:
-        (kept,) = cyclic(np.array([0.0, 1.0]), name)
+        (kept,) = encode_cyclic(np.array([0.0, 1.0]), name)
         assert kept.tolist() == [0, 1]
 
 
@@ -115,25 +115,25 @@ def test_on_a_circle_the_last_lies_beside_the_first_and_flags_stay() -> None:
 )
 def test_auto_takes_what_says_something_at_the_frequency(freq: str, wanted: tuple[str, ...]) -> None:
     _, calendar, _ = timed("2024-01-01", 4, freq)
-    assert usual(calendar) == checked("auto", calendar) == wanted
+    assert default_features(calendar) == validate_features("auto", calendar) == wanted
 
 
 def test_names_that_are_none_and_dates_that_are_none_are_refused() -> None:
     _, calendar, _ = timed("2024-01-01", 4, "D")
-    assert checked(["month", "week"], calendar) == ("month", "week")
-    assert checked(None, calendar) == ()
+    assert validate_features(["month", "week"], calendar) == ("month", "week")
+    assert validate_features(None, calendar) == ()
     with pytest.raises(ParameterError, match=r"calendar is a list of .*business_day.*; weekday is none of them"):
-        checked(["month", "weekday"], calendar)
-    counted = make(parse(1), TimeType(""), np.array([0, 1]))
-    assert checked("auto", counted) == ()
+        validate_features(["month", "weekday"], calendar)
+    counted = make_calendar(parse(1), TimeType(""), np.array([0, 1]))
+    assert validate_features("auto", counted) == ()
     with pytest.raises(ParameterError, match=r"need dates; time is counted in integers\. Leave out month"):
-        checked(["month"], counted)
+        validate_features(["month"], counted)
 
 
 def test_a_feature_named_twice_is_refused() -> None:
     _, calendar, _ = timed("2024-01-01", 4, "D")
     with pytest.raises(ParameterError, match=r"named once; month is there twice"):
-        checked(["month", "week", "month"], calendar)
+        validate_features(["month", "week", "month"], calendar)
 
 
 @pytest.mark.parametrize("wrong", ["", "XX", "DE-ZZ", "-BY", "list_supported_countries", "__class__", "Germany"])
@@ -141,26 +141,26 @@ def test_what_is_no_country_is_refused(wrong: str) -> None:
     pytest.importorskip("holidays", reason="the package holidays is not installed")
     _, calendar, _ = timed("2024-01-01", 4, "D")
     with pytest.raises(ParameterError, match=rf"the code of a country .*'DE-BY'.*; got {wrong or 'nothing'}\."):
-        checked_country(wrong, calendar)
-    assert [checked_country(one, calendar) for one in (None, "DE", "US-CA")] == [None, "DE", "US-CA"]
+        validate_country(wrong, calendar)
+    assert [validate_country(one, calendar) for one in (None, "DE", "US-CA")] == [None, "DE", "US-CA"]
 
 
 def test_holidays_of_integer_time_are_refused() -> None:
     with pytest.raises(ParameterError, match=r"holidays= needs dates; time is counted in integers\. Say holidays=None"):
-        checked_country("DE", make(parse(1), TimeType(""), np.array([0, 1])))
+        validate_country("DE", make_calendar(parse(1), TimeType(""), np.array([0, 1])))
 
 
 def test_a_part_of_a_country_has_more_holidays() -> None:
     pytest.importorskip("holidays", reason="the package holidays is not installed")
     _, calendar, positions = timed("2024-01-05", 3, "D")
-    assert holiday_names(calendar, positions, "DE")[0].tolist() == [0, 0, 0]
-    assert holiday_names(calendar, positions, "DE-BY")[0].tolist() == [0, 1, 0]  # Epiphany
+    assert holiday_features(calendar, positions, "DE")[0].tolist() == [0, 0, 0]
+    assert holiday_features(calendar, positions, "DE-BY")[0].tolist() == [0, 1, 0]  # Epiphany
 
 
 def test_holidays_of_a_country_and_the_days_to_the_nearest() -> None:
     pytest.importorskip("holidays", reason="the package holidays is not installed")
     index, calendar, positions = timed("2023-12-20", 24, "D", "Europe/Berlin")
-    flags, away = holiday_names(calendar, positions, "DE")
+    flags, away = holiday_features(calendar, positions, "DE")
     assert index[flags == 1].strftime("%m-%d").tolist() == ["12-25", "12-26", "01-01"]
     wanted = {"12-20": 5, "12-24": 1, "12-25": 0, "12-29": 3, "12-31": 1, "01-01": 0, "01-08": 7, "01-12": 7}
     found = dict(zip(index.strftime("%m-%d"), away, strict=True))
@@ -170,17 +170,17 @@ def test_holidays_of_a_country_and_the_days_to_the_nearest() -> None:
 def test_a_holiday_is_that_of_the_local_day() -> None:
     pytest.importorskip("holidays", reason="the package holidays is not installed")
     index, calendar, positions = timed("2024-10-02 12:00", 48, "h", "Europe/Berlin")
-    flags, _ = holiday_names(calendar, positions, "DE")
+    flags, _ = holiday_features(calendar, positions, "DE")
     assert (flags == (index.strftime("%m-%d") == "10-03")).all()
     _, before, places = timed("1952-12-31", 2, "D")
-    assert holiday_names(before, places, "US")[0].tolist() == [0, 1]
+    assert holiday_features(before, places, "US")[0].tolist() == [0, 1]
 
 
 def test_holidays_of_every_day_of_some_years_are_those_of_the_package() -> None:
     holidays = pytest.importorskip("holidays", reason="the package holidays is not installed")
     index, calendar, positions = timed("2019-11-01", 800, "D")
     theirs = holidays.country_holidays("US", years=range(2018, 2024))
-    flags, away = holiday_names(calendar, positions, "US")
+    flags, away = holiday_features(calendar, positions, "US")
     assert flags.tolist() == [float(day in theirs) for day in index.date]
     days = pd.to_datetime(sorted(theirs)).to_numpy()
     nearest = np.abs(index.to_numpy()[:, None] - days).min(axis=1) / np.timedelta64(1, "D")
@@ -191,8 +191,8 @@ def test_an_unknown_country_and_a_package_that_is_not_there_are_told(monkeypatch
     _, calendar, positions = timed("2024-01-01", 4, "D")
     monkeypatch.setitem(sys.modules, "holidays", None)
     with pytest.raises(DependencyError, match="pip install holidays"):
-        holiday_names(calendar, positions, "DE")
+        holiday_features(calendar, positions, "DE")
     monkeypatch.undo()
     pytest.importorskip("holidays", reason="the package holidays is not installed")
     with pytest.raises(ParameterError, match=r"holidays is the code of a country .*'DE', 'US'\) .*; got Atlantis"):
-        holiday_names(calendar, positions, "Atlantis")
+        holiday_features(calendar, positions, "Atlantis")

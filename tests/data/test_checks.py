@@ -124,7 +124,7 @@ def test_gaps_are_counted_and_named_as_a_fit_does(steps: list[list[int]], zone: 
     assert sum(one.count for one in gaps) == panel.missing().sum()
     assert report.series["gaps"].tolist() == np.add.reduceat(panel.missing().astype(int), panel.indptr[:-1]).tolist()
     if gaps:
-        assert f"first at {panel.stamp(int(np.argmax(panel.missing())))}" in gaps[0].where
+        assert f"first at {panel.format_timestamp(int(np.argmax(panel.missing())))}" in gaps[0].where
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from deepforecast.data.covariates import UNKNOWN, Covariate, match, read
+from deepforecast.data.covariates import UNKNOWN, Covariate, match_ids, read_covariate
 from deepforecast.errors import DataError
 
 
@@ -27,21 +27,21 @@ CATEGORICAL = [
 
 @pytest.mark.parametrize("native", CATEGORICAL)
 def test_categories_that_occur_sorted(native: Any) -> None:
-    one = read(wrapped(native), "kind")
+    one = read_covariate(wrapped(native), "kind")
     assert one == Covariate(one.values, ("a", "b"))
     assert one.values.tolist() == [1, UNKNOWN, 0]
     assert one.missing().tolist() == [False, True, False]
 
 
 def test_categories_of_other_types_by_their_text() -> None:
-    assert read(wrapped(pd.Series([10, 2, 10]).astype("category")), "kind").categories == ("10", "2")
-    assert read(wrapped(pd.Series([True, False]).astype("category")), "kind").categories == ("False", "True")
-    assert read(wrapped(pd.Series([None, None]).astype("category")), "kind").categories == ()
+    assert read_covariate(wrapped(pd.Series([10, 2, 10]).astype("category")), "kind").categories == ("10", "2")
+    assert read_covariate(wrapped(pd.Series([True, False]).astype("category")), "kind").categories == ("False", "True")
+    assert read_covariate(wrapped(pd.Series([None, None]).astype("category")), "kind").categories == ()
 
 
 def test_categories_of_the_same_text() -> None:
     with pytest.raises(DataError, match=r"column kind hold 1 more than once"):
-        read(wrapped(pd.Series([1, "1"]).astype("category")), "kind")
+        read_covariate(wrapped(pd.Series([1, "1"]).astype("category")), "kind")
 
 
 @pytest.mark.parametrize(
@@ -49,21 +49,21 @@ def test_categories_of_the_same_text() -> None:
 )
 def test_text_and_others_are_refused(native: Any) -> None:
     with pytest.raises(DataError, match=r"Column kind holds real numbers.*or to a category"):
-        read(wrapped(native), "kind")
+        read_covariate(wrapped(native), "kind")
 
 
 def test_recoded() -> None:
     one = Covariate(np.array([0.0, 1, 2, UNKNOWN]), ("a", "b", "c"))
-    assert one.recoded(("c", "a")).values.tolist() == [1, UNKNOWN, 0, UNKNOWN]
-    assert one.recoded(("a", "b", "c")) is one
-    assert Covariate(np.array([1.0])).recoded(("a",)).categories is None
-    assert one.recoded(()).values.tolist() == [UNKNOWN] * 4
+    assert one.recode(("c", "a")).values.tolist() == [1, UNKNOWN, 0, UNKNOWN]
+    assert one.recode(("a", "b", "c")) is one
+    assert Covariate(np.array([1.0])).recode(("a",)).categories is None
+    assert one.recode(()).values.tolist() == [UNKNOWN] * 4
 
 
 def test_taken_and_spread() -> None:
     one, kind = Covariate(np.array([1.0, 2.0])), Covariate(np.array([0.0, 1.0]), ("a", "b"))
-    np.testing.assert_array_equal(one.spread(np.array([0, 2]), 3).values, [1, np.nan, 2])
-    assert kind.spread(np.array([0, 2]), 3).values.tolist() == [0, UNKNOWN, 1]
+    np.testing.assert_array_equal(one.scatter(np.array([0, 2]), 3).values, [1, np.nan, 2])
+    assert kind.scatter(np.array([0, 2]), 3).values.tolist() == [0, UNKNOWN, 1]
     assert kind.take(np.array([1, 1, 0])).values.tolist() == [1, 1, 0]
 
 
@@ -78,14 +78,14 @@ def test_taken_and_spread() -> None:
     ],
 )
 def test_matched_across_libraries(ids: Any, others: Any) -> None:
-    assert match(wrapped(ids), wrapped(others), "static frame", "id").tolist() == [2, -1, 0]
+    assert match_ids(wrapped(ids), wrapped(others), "static frame", "id").tolist() == [2, -1, 0]
 
 
 def test_ids_that_differ_after_a_nul_are_not_the_same() -> None:
     ids, others = pd.Series(["a", "a\x00b", "a\x00c"]), pd.Series(["a\x00c", "a"])
-    assert match(wrapped(ids), wrapped(others), "static frame", "id").tolist() == [1, -1, 0]
+    assert match_ids(wrapped(ids), wrapped(others), "static frame", "id").tolist() == [1, -1, 0]
 
 
 def test_matching_a_doubled_id() -> None:
     with pytest.raises(DataError, match=r"The static frame has one row a series; shop b is there more than once"):
-        match(wrapped(pd.Series(["a"])), wrapped(pd.Series(["b", "a", "b"])), "static frame", "shop")
+        match_ids(wrapped(pd.Series(["a"])), wrapped(pd.Series(["b", "a", "b"])), "static frame", "shop")

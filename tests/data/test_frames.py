@@ -11,7 +11,16 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from deepforecast.data.frames import build, categorical, categories, library, numbers, opened, taken, values_of
+from deepforecast.data.frames import (
+    build,
+    library_name,
+    make_categorical,
+    read_categories,
+    read_numbers,
+    take_native_values,
+    take_rows,
+    to_narwhals,
+)
 from deepforecast.errors import DataError
 from tests.frames import LIBRARIES, D, converted, plain
 
@@ -22,17 +31,17 @@ def wrapped(native: Any) -> nw.Series[Any]:
 
 @pytest.mark.parametrize("name", LIBRARIES)
 def test_opened_says_its_library(name: str) -> None:
-    table = opened(converted(D(), name))
-    assert library(table) == name
+    table = to_narwhals(converted(D(), name))
+    assert library_name(table) == name
     assert table.columns == ["unique_id", "ds", "y"]
-    assert library(opened(table)) == name
+    assert library_name(to_narwhals(table)) == name
 
 
 def test_a_series_is_a_frame_of_one_series() -> None:
     series = pd.Series([1.0, 2.0], index=pd.date_range("2024-01-01", periods=2), name="sales")
-    assert opened(series).to_native().columns.tolist() == ["ds", "y"]
+    assert to_narwhals(series).to_native().columns.tolist() == ["ds", "y"]
     with pytest.raises(DataError, match=r"DatetimeIndex.*static frame.*RangeIndex"):
-        opened(pd.Series([1.0]), "static frame")
+        to_narwhals(pd.Series([1.0]), "static frame")
 
 
 @pytest.mark.parametrize(
@@ -41,7 +50,7 @@ def test_a_series_is_a_frame_of_one_series() -> None:
 def test_anything_else_is_refused(thing: Any) -> None:
     said = r"The future frame must be a pandas, polars or pyarrow DataFrame.*got .*(collect|Convert|Read|Say)"
     with pytest.raises(DataError, match=said):
-        opened(thing, "future frame")
+        to_narwhals(thing, "future frame")
 
 
 @pytest.mark.parametrize(
@@ -60,22 +69,22 @@ def test_anything_else_is_refused(thing: Any) -> None:
 )
 def test_the_way_to_a_frame_is_told(thing: Any, way_out: str) -> None:
     with pytest.raises(DataError, match=way_out):
-        opened(thing)
+        to_narwhals(thing)
 
 
 def test_names_twice() -> None:
     with pytest.raises(DataError, match="are unique; y, ds is there more than once"):
-        opened(pd.DataFrame([[1, 2, 3, 4, 5]], columns=["a", "y", "y", "ds", "ds"]))
+        to_narwhals(pd.DataFrame([[1, 2, 3, 4, 5]], columns=["a", "y", "y", "ds", "ds"]))
     table = pa.table([[1], [2]], names=["y", "y"])
     with pytest.raises(DataError, match="y is there more than once"):
-        opened(table)
+        to_narwhals(table)
     with pytest.raises(DataError, match="column_names is there more than once"):
-        opened(pd.DataFrame([[1, 2]], columns=["column_names", "column_names"]))
+        to_narwhals(pd.DataFrame([[1, 2]], columns=["column_names", "column_names"]))
 
 
 def test_odd_column_names_do_no_harm() -> None:
-    assert opened(pd.DataFrame({0: [1], ("a", 1): [2], "columns": [3]})).columns == [0, ("a", 1), "columns"]
-    assert opened(pd.DataFrame(np.zeros((1, 2)), columns=pd.MultiIndex.from_tuples([("a", 1), ("b", 2)]))).columns
+    assert to_narwhals(pd.DataFrame({0: [1], ("a", 1): [2], "columns": [3]})).columns == [0, ("a", 1), "columns"]
+    assert to_narwhals(pd.DataFrame(np.zeros((1, 2)), columns=pd.MultiIndex.from_tuples([("a", 1), ("b", 2)]))).columns
 
 
 NUMBERS = [
@@ -95,7 +104,7 @@ NUMBERS = [
 
 @pytest.mark.parametrize("native", NUMBERS)
 def test_numbers_with_missing_values(native: Any) -> None:
-    found = numbers(wrapped(native), "y")
+    found = read_numbers(wrapped(native), "y")
     assert found.dtype == np.float64
     assert not found.flags.writeable
     np.testing.assert_array_equal(found, [1.5, np.nan, 3.0])
@@ -113,19 +122,19 @@ INTEGERS = [
 
 @pytest.mark.parametrize("native", INTEGERS)
 def test_integers(native: Any) -> None:
-    np.testing.assert_array_equal(numbers(wrapped(native), "y"), [1.0, 2.0, 3.0])
+    np.testing.assert_array_equal(read_numbers(wrapped(native), "y"), [1.0, 2.0, 3.0])
 
 
 @pytest.mark.parametrize("native", [pd.Series([1, None], dtype="Int64"), pl.Series([1, None]), pa.chunked_array([[1, None]])])
 def test_integers_with_missing_values(native: Any) -> None:
-    np.testing.assert_array_equal(numbers(wrapped(native), "y"), [1.0, np.nan])
+    np.testing.assert_array_equal(read_numbers(wrapped(native), "y"), [1.0, np.nan])
 
 
 @pytest.mark.parametrize(
     "native", [pd.Series([], dtype="int64"), pd.Series([pd.NA], dtype="Int64"), pl.Series([], dtype=pl.Int64)]
 )
 def test_integers_that_are_not_there(native: Any) -> None:
-    assert np.isnan(numbers(wrapped(native), "y")).all()
+    assert np.isnan(read_numbers(wrapped(native), "y")).all()
 
 
 @pytest.mark.parametrize("value", [2**53 + 1, -(2**53) - 1, 2**62])
@@ -137,8 +146,8 @@ def test_integers_that_would_be_rounded(value: int) -> None:
         pa.chunked_array([[0, value]]),
     ):
         with pytest.raises(DataError, match=rf"Column y .*{value}.*float64"):
-            numbers(wrapped(native), "y")
-    assert numbers(wrapped(pd.Series([2**53, -(2**53)])), "y").tolist() == [2.0**53, -(2.0**53)]
+            read_numbers(wrapped(native), "y")
+    assert read_numbers(wrapped(pd.Series([2**53, -(2**53)])), "y").tolist() == [2.0**53, -(2.0**53)]
 
 
 @pytest.mark.parametrize(
@@ -164,16 +173,16 @@ def test_integers_that_would_be_rounded(value: int) -> None:
 )
 def test_other_columns_are_no_numbers(native: Any) -> None:
     with pytest.raises(DataError, match=r"Column y holds real numbers; its dtype is .*Convert it to"):
-        numbers(wrapped(native), "y")
+        read_numbers(wrapped(native), "y")
 
 
 def test_numbers_are_not_copied_and_not_written_to() -> None:
     values = np.array([1.0, 2.0])
-    found = numbers(wrapped(pd.Series(values, copy=False)), "y")
+    found = read_numbers(wrapped(pd.Series(values, copy=False)), "y")
     assert np.shares_memory(found, values)
     assert values.flags.writeable
-    assert numbers(
-        opened(pd.DataFrame(np.arange(12.0).reshape(6, 2), columns=["a", "y"]).iloc[::2])["y"], "y"
+    assert read_numbers(
+        to_narwhals(pd.DataFrame(np.arange(12.0).reshape(6, 2), columns=["a", "y"]).iloc[::2])["y"], "y"
     ).flags.c_contiguous
 
 
@@ -190,26 +199,26 @@ CATEGORIES = [
 
 @pytest.mark.parametrize("native", CATEGORIES)
 def test_categories(native: Any) -> None:
-    names, codes = categories(wrapped(native))
+    names, codes = read_categories(wrapped(native))
     assert codes.dtype == np.int64
     assert [None if code < 0 else names[code] for code in codes] == ["b", None, "a"]
 
 
 @pytest.mark.parametrize("name", LIBRARIES)
 def test_categorical_columns_are_made(name: str) -> None:
-    column = categorical("kind", ("a", "b", "c"), np.array([1, -1, 0]), name)
+    column = make_categorical("kind", ("a", "b", "c"), np.array([1, -1, 0]), name)
     assert column.dtype in (nw.Categorical, nw.Enum)
     frame = build(name, {"kind": column})
-    assert [None if value is None or value != value else value for value in opened(frame)["kind"].to_list()] == ["b", None, "a"]
+    assert [None if value is None or value != value else value for value in to_narwhals(frame)["kind"].to_list()] == ["b", None, "a"]
 
 
 @pytest.mark.parametrize("name", LIBRARIES)
 def test_built_and_taken(name: str) -> None:
     frame = converted(D("A", 4).set_index(pd.Index([3, 3, 1, 0])), name)
-    table = opened(frame)
+    table = to_narwhals(frame)
     rows = np.array([3, 0, 0])
-    found = build(name, {"ds": taken(table["ds"], rows), "x": np.array([1.0, 2.0, 3.0])})
-    assert opened(found).schema["ds"] == table.schema["ds"]
+    found = build(name, {"ds": take_rows(table["ds"], rows), "x": np.array([1.0, 2.0, 3.0])})
+    assert to_narwhals(found).schema["ds"] == table.schema["ds"]
     assert plain(found).ds.tolist() == D().ds[[3, 0, 0]].tolist()
     assert plain(found).index.tolist() == [0, 1, 2]
 
@@ -229,7 +238,7 @@ def test_a_frame_is_built_of_columns_whatever_their_index() -> None:
 @pytest.mark.parametrize("dtype", ["object", "str", "string[python]", "category"])
 def test_ids_of_any_type_come_back_by_rows(dtype: str) -> None:
     ids = pd.Series(["b", "a"], index=[7, 7], dtype=dtype, name="id")
-    found = build("pandas", {"id": values_of(ids, np.array([1, 1, 0])), "y": np.arange(3.0)})
+    found = build("pandas", {"id": take_native_values(ids, np.array([1, 1, 0])), "y": np.arange(3.0)})
     assert found["id"].tolist() == ["a", "a", "b"]
     assert found["id"].dtype == ids.dtype
     assert found.index.tolist() == [0, 1, 2]

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from deepforecast.data.frequency import Frequency, parse, season_length, seasons, ticks
+from deepforecast.data.frequency import Frequency, parse, season_length, seasons, tick_frequency
 from deepforecast.errors import ParameterError, ParameterTypeError
 from tests.frames import FREQUENCIES
 
@@ -157,7 +157,7 @@ def test_no_usual_season(freq: Any) -> None:
 
 
 def test_ticks_are_the_largest_that_fit() -> None:
-    assert [str(ticks(n)) for n in (1, 1_500, 60_000_000_000, 86_400_000_000_000, 90_000_000_000)] == [
+    assert [str(tick_frequency(n)) for n in (1, 1_500, 60_000_000_000, 86_400_000_000_000, 90_000_000_000)] == [
         "ns",
         "1500ns",
         "min",

@@ -6,46 +6,46 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deepforecast.data.lags import LONGEST, WINDOWS, Lagged, lagged, lags_of
-from deepforecast.errors import ParameterError, shown
+from deepforecast.data.lags import MAX_LAG, WINDOWS, LagFeature, lag_features, parse_lag_feature
+from deepforecast.errors import ParameterError, format_value
 
 
 @pytest.mark.parametrize(
     ("name", "wanted", "reach"),
     [
-        ("lag_7", Lagged("lag", 7), 7),
-        ("difference_7", Lagged("difference", 1, 2, 7), 8),
-        ("difference_1@3", Lagged("difference", 3, 2, 1), 4),
-        ("mean_28", Lagged("mean", 1, 28), 28),
-        ("std_28@7", Lagged("std", 7, 28), 34),
-        ("mean_4x7", Lagged("mean", 7, 4, 7), 28),
-        ("max_4x7@1", Lagged("max", 1, 4, 7), 22),
-        ("quantile_28_0.9", Lagged("quantile", 1, 28, 1, 0.9), 28),
-        ("quantile_4x7_0.25@9", Lagged("quantile", 9, 4, 7, 0.25), 30),
-        ("expanding_max", Lagged("expanding_max"), 1),
-        ("expanding_std@3", Lagged("expanding_std", 3), 3),
-        ("ewm_0.3", Lagged("ewm", level=0.3), 1),
-        ("ewm_1@2", Lagged("ewm", 2, level=1.0), 2),
+        ("lag_7", LagFeature("lag", 7), 7),
+        ("difference_7", LagFeature("difference", 1, 2, 7), 8),
+        ("difference_1@3", LagFeature("difference", 3, 2, 1), 4),
+        ("mean_28", LagFeature("mean", 1, 28), 28),
+        ("std_28@7", LagFeature("std", 7, 28), 34),
+        ("mean_4x7", LagFeature("mean", 7, 4, 7), 28),
+        ("max_4x7@1", LagFeature("max", 1, 4, 7), 22),
+        ("quantile_28_0.9", LagFeature("quantile", 1, 28, 1, 0.9), 28),
+        ("quantile_4x7_0.25@9", LagFeature("quantile", 9, 4, 7, 0.25), 30),
+        ("expanding_max", LagFeature("expanding_max"), 1),
+        ("expanding_std@3", LagFeature("expanding_std", 3), 3),
+        ("ewm_0.3", LagFeature("ewm", level=0.3), 1),
+        ("ewm_1@2", LagFeature("ewm", 2, level=1.0), 2),
     ],
 )
-def test_a_name_says_the_feature_and_comes_back(name: str, wanted: Lagged, reach: int) -> None:
-    found = lagged(name)
-    assert (found, str(found), found.reach) == (wanted, name, reach)
+def test_a_name_says_the_feature_and_comes_back(name: str, wanted: LagFeature, reach: int) -> None:
+    found = parse_lag_feature(name)
+    assert (found, str(found), found.n_rows_needed) == (wanted, name, reach)
 
 
 @given(
-    st.sampled_from(WINDOWS), st.integers(1, LONGEST), st.integers(2, LONGEST), st.integers(1, 400), st.floats(1e-9, 1 - 1e-9)
+    st.sampled_from(WINDOWS), st.integers(1, MAX_LAG), st.integers(2, MAX_LAG), st.integers(1, 400), st.floats(1e-9, 1 - 1e-9)
 )
 def test_every_window_comes_back_from_its_name(kind: str, lag: int, size: int, stride: int, level: float) -> None:
     """To the bit: a fitted model keeps its features by their names."""
-    one = Lagged(kind, lag, size, stride, level if kind == "quantile" else 0.0)
-    assert lagged(str(one)) == one
+    one = LagFeature(kind, lag, size, stride, level if kind == "quantile" else 0.0)
+    assert parse_lag_feature(str(one)) == one
 
 
 @given(st.floats(1e-9, 1), st.integers(1, 50))
 def test_every_weight_comes_back_from_its_name(level: float, lag: int) -> None:
-    one = Lagged("ewm", lag, level=level)
-    assert lagged(str(one)) == one
+    one = LagFeature("ewm", lag, level=level)
+    assert parse_lag_feature(str(one)) == one
 
 
 @pytest.mark.parametrize(
@@ -57,17 +57,17 @@ def test_every_weight_comes_back_from_its_name(level: float, lag: int) -> None:
 )  # fmt: skip
 def test_what_is_no_name_is_refused_with_examples(name: str) -> None:
     with pytest.raises(ParameterError, match=r"named like 'lag_7', .*'difference_7'; got ") as told:
-        lagged(name)
-    assert str(told.value).endswith(f"got {shown(name)}.")
+        parse_lag_feature(name)
+    assert str(told.value).endswith(f"got {format_value(name)}.")
 
 
 def test_lags_are_those_up_to_a_number_or_those_of_a_list() -> None:
-    assert lags_of(3) == (Lagged("lag", 1), Lagged("lag", 2), Lagged("lag", 3))
-    assert lags_of([7, 1]) == (Lagged("lag", 7), Lagged("lag", 1))
-    assert len(lags_of([LONGEST])) == 1
+    assert lag_features(3) == (LagFeature("lag", 1), LagFeature("lag", 2), LagFeature("lag", 3))
+    assert lag_features([7, 1]) == (LagFeature("lag", 7), LagFeature("lag", 1))
+    assert len(lag_features([MAX_LAG])) == 1
 
 
-@pytest.mark.parametrize("given", [0, -2, [], [0], [1, -1], [2, 2], [LONGEST + 1], LONGEST + 1, 10**15])
+@pytest.mark.parametrize("given", [0, -2, [], [0], [1, -1], [2, 2], [MAX_LAG + 1], MAX_LAG + 1, 10**15])
 def test_lags_that_are_none_are_refused(given: int | list[int]) -> None:
     with pytest.raises(ParameterError, match=r"Lags are distinct whole numbers from 1 to 1,000,000, .*; got .* Say how many"):
-        lags_of(given)
+        lag_features(given)

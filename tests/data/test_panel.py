@@ -23,7 +23,7 @@ def test_lengths_starts_and_rows() -> None:
     assert panel.lengths.tolist() == [5, 3, 1]
     assert panel.observed.tolist() == [4, 2, 1]
     assert panel.row_series.tolist() == [0] * 5 + [1] * 3 + [2]
-    assert [panel.stamp(row) for row in (0, 4, 5, 7, 8)] == [
+    assert [panel.format_timestamp(row) for row in (0, 4, 5, 7, 8)] == [
         "2024-01-01",
         "2024-01-05",
         "2024-01-04",
@@ -41,7 +41,7 @@ def test_some_series_in_another_order() -> None:
     assert panel.covariates["promo"].values.tolist() == [80, 0, 10, 20, 30, 40]
     assert panel.static["size"].values.tolist() == [3, 1]
     assert panel.series.label(0) == "C"
-    assert panel.stamp(0) == "2024-01-01"
+    assert panel.format_timestamp(0) == "2024-01-01"
     whole = panel.take(np.arange(2))
     assert whole.series.ids.to_list() == ["C", "A"]
 
@@ -49,11 +49,11 @@ def test_some_series_in_another_order() -> None:
 def test_some_rows_of_each_series() -> None:
     panel = ragged().between(np.array([1, 0, 0]), np.array([4, 2, 1]))
     np.testing.assert_array_equal(panel.y, [np.nan, 2, 3, 5, np.nan, 8])
-    assert [panel.stamp(row) for row in (0, 2, 3, 5)] == ["2024-01-02", "2024-01-04", "2024-01-04", "2024-01-01"]
+    assert [panel.format_timestamp(row) for row in (0, 2, 3, 5)] == ["2024-01-02", "2024-01-04", "2024-01-04", "2024-01-01"]
     assert panel.lengths.tolist() == [3, 2, 1]
     tail = ragged().tail(2)
     np.testing.assert_array_equal(tail.y, [3, 4, np.nan, 7, 8])
-    assert [tail.stamp(row) for row in (0, 2, 4)] == ["2024-01-04", "2024-01-05", "2024-01-01"]
+    assert [tail.format_timestamp(row) for row in (0, 2, 4)] == ["2024-01-04", "2024-01-05", "2024-01-01"]
     assert not np.shares_memory(tail.y, ragged().y)
 
 
@@ -85,7 +85,7 @@ def test_labels() -> None:
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_rows_of_a_forecast(library: str) -> None:
     series = Panel.from_frame(converted(P(2, 3), library)).series
-    rows = plain(frames.build(library, series.rows(series.calendar.following(series.last, 2))))
+    rows = plain(frames.build(library, series.key_columns(series.calendar.next_positions(series.last, 2))))
     assert rows["unique_id"].to_list() == ["s001", "s001", "s002", "s002"]
     assert [str(stamp)[:10] for stamp in rows["ds"].to_list()] == ["2024-01-04", "2024-01-05"] * 2
 

@@ -62,10 +62,10 @@ def test_a_public_name_without_a_docstring_is_noticed(thing: Any, name: str) -> 
 
 def test_a_model_page_tells_every_parameter() -> None:
     pages = {page.title: page.text for page in models.pages()}
-    from deepforecast.core.params import declared
+    from deepforecast.core.params import declared_params
 
     for name in ("SeasonalNaive", "LSTM", "Conformal"):
-        lacking = [one for one in declared(getattr(deepforecast, name)) if f"| `{one}` |" not in pages[name]]
+        lacking = [one for one in declared_params(getattr(deepforecast, name)) if f"| `{one}` |" not in pages[name]]
         assert not lacking
     assert "a number of at least 0 and below 1" in pages["LSTM"]  # the range of dropout
     assert "16 to 256, by factors" in pages["LSTM"]  # where hidden_size is searched

@@ -14,7 +14,7 @@ from deepforecast.core.capabilities import Capabilities
 from deepforecast.core.forecast import Forecast, PointForecast
 from deepforecast.core.forecaster import Forecaster
 from deepforecast.core.params import param
-from deepforecast.core.state import Learned
+from deepforecast.core.state import LearnedState
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.panel import Panel
 from deepforecast.errors import DataError
@@ -50,7 +50,7 @@ class LastValue(Forecaster):
     how: str = param(default="well", help="how it ends")
     pause: float = param(default=0.0, help="seconds a series takes to fit")
 
-    def _fit(self, panel: Panel, monitor: Any) -> Learned:
+    def _fit(self, panel: Panel, monitor: Any) -> LearnedState:
         time.sleep(self.pause * len(panel))
         if self.how == "fit":
             raise ValueError("no <b>fit</b> \x1b[31m today")
@@ -64,12 +64,12 @@ class LastValue(Forecaster):
             raise KeyboardInterrupt
         if self.how == "exit":
             os._exit(3)  # as a kernel's segmentation fault or the system's out-of-memory killer ends a process
-        return Learned({"last": panel.padded(1)[:, 0]})
+        return LearnedState({"last": panel.padded(1)[:, 0]})
 
-    def _advance(self, learned: Learned, panel: Panel, fresh: bool) -> Learned:
-        return Learned({"last": panel.padded(1)[:, 0]})
+    def _advance(self, learned: LearnedState, panel: Panel, fresh: bool) -> LearnedState:
+        return LearnedState({"last": panel.padded(1)[:, 0]})
 
-    def _forecast(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> Forecast:
+    def _forecast(self, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> Forecast:
         if self.how == "predict":
             raise RuntimeError("no forecast")
         values = np.repeat(learned["last"][:, None], steps, axis=1)
@@ -90,10 +90,10 @@ class Trainer(LastValue):
 
     steps: int = param(default=1, help="steps of a fit, a hundredth of a second each")
 
-    def _fit(self, panel: Panel, monitor: Any) -> Learned:
+    def _fit(self, panel: Panel, monitor: Any) -> LearnedState:
         for step in range(self.steps):
             time.sleep(0.01)
-            monitor.report(1.0, step + 1, of=self.steps)
+            monitor.report(1.0, step + 1, n_steps=self.steps)
             if monitor.should_stop:
                 break
         return super()._fit(panel, monitor)

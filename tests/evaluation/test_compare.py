@@ -15,7 +15,7 @@ import pytest
 from deepforecast import BacktestOptions, Conformal, Drift, Mean, Naive, Naive2, SeasonalNaive, compare, cross_validate, score
 from deepforecast.core import threads
 from deepforecast.core.parallel import map_chunks
-from deepforecast.core.state import Learned
+from deepforecast.core.state import LearnedState
 from deepforecast.errors import DataError, DataWarning, ParameterError, ParameterTypeError, TrainingError
 from deepforecast.evaluation.leaderboard import Leaderboard
 from deepforecast.evaluation.significance import holm, signed_rank
@@ -284,7 +284,7 @@ def test_a_bar_counts_the_windows_of_all_models_also_of_those_that_fail(monkeypa
 class Spread(LastValue):
     """Fits its series in slices on threads, as compiled models do, and forecasts how many of them there were."""
 
-    def _fit(self, panel: Any, monitor: Any) -> Learned:
+    def _fit(self, panel: Any, monitor: Any) -> LearnedState:
         arrived, expected = set[int](), min(threads.allowed_threads(), len(panel))
 
         def work(part: slice) -> int:
@@ -296,7 +296,7 @@ class Spread(LastValue):
             return threading.get_ident()
 
         found = len(set(map_chunks(work, len(panel), cost=1.0)))
-        return Learned({"last": np.full(len(panel), found * 100 + threads.allowed_threads(), np.float64)})
+        return LearnedState({"last": np.full(len(panel), found * 100 + threads.allowed_threads(), np.float64)})
 
 
 def test_a_model_of_many_threads_has_one_beside_other_models_and_all_alone(

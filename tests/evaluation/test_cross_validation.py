@@ -24,7 +24,7 @@ from deepforecast import (
 )
 from deepforecast.core.capabilities import Capabilities
 from deepforecast.core.forecast import Forecast, PointForecast
-from deepforecast.core.state import Learned
+from deepforecast.core.state import LearnedState
 from deepforecast.data.panel import Panel
 from deepforecast.errors import CapabilityError, DataError, DataWarning, ParameterError, ParameterTypeError, TrainingError
 from deepforecast.evaluation.backtesting import checked_models, seeded
@@ -50,13 +50,13 @@ class Points(Forecaster):
     capabilities = Capabilities()
     seed: int = param(default=0, at_least=0)
 
-    def _fit(self, panel: Panel, monitor: Any) -> Learned:
-        return Learned({"level": np.random.default_rng(self.seed).normal(size=len(panel))})
+    def _fit(self, panel: Panel, monitor: Any) -> LearnedState:
+        return LearnedState({"level": np.random.default_rng(self.seed).normal(size=len(panel))})
 
-    def _advance(self, learned: Learned, panel: Panel, fresh: bool) -> Learned:
+    def _advance(self, learned: LearnedState, panel: Panel, fresh: bool) -> LearnedState:
         return learned
 
-    def _forecast(self, learned: Learned, steps: int, future: Any) -> Forecast:
+    def _forecast(self, learned: LearnedState, steps: int, future: Any) -> Forecast:
         return PointForecast(np.repeat(learned["level"][:, None], steps, axis=1), self.name)
 
 
@@ -256,13 +256,13 @@ class Pooled(PooledRegression):
 
     capabilities = Capabilities(local=False)
 
-    def _fit(self, panel: Panel, monitor: Any) -> Learned:
-        return Learned({"zero": np.zeros(len(panel))}, {"mean": np.array(panel.y.mean())})
+    def _fit(self, panel: Panel, monitor: Any) -> LearnedState:
+        return LearnedState({"zero": np.zeros(len(panel))}, {"mean": np.array(panel.y.mean())})
 
-    def _advance(self, learned: Learned, panel: Panel, fresh: bool) -> Learned:
-        return Learned({"zero": np.zeros(len(panel))}, learned.shared)
+    def _advance(self, learned: LearnedState, panel: Panel, fresh: bool) -> LearnedState:
+        return LearnedState({"zero": np.zeros(len(panel))}, learned.shared)
 
-    def _forecast(self, learned: Learned, steps: int, future: Any) -> Forecast:
+    def _forecast(self, learned: LearnedState, steps: int, future: Any) -> Forecast:
         return PointForecast(np.repeat(learned["zero"][:, None] + learned["mean"], steps, axis=1), self.name)
 
 
@@ -321,7 +321,7 @@ def test_levels_of_several_models() -> None:
 @pytest.mark.filterwarnings("ignore:.*lie far outside the history:UserWarning")
 def test_a_level_of_a_model_without_a_distribution_is_refused_before_any_fit() -> None:
     class Never(Points):
-        def _fit(self, panel: Panel, monitor: Any) -> Learned:
+        def _fit(self, panel: Panel, monitor: Any) -> LearnedState:
             raise AssertionError("it was fitted")
 
     with pytest.raises(CapabilityError, match=r"Never has no distribution .*intervals='conformal'"):

@@ -11,8 +11,8 @@ import pytest
 from deepforecast import BacktestOptions, Naive, compare, param
 from deepforecast.core import threads
 from deepforecast.core.parallel import map_chunks
-from deepforecast.data.cutoffs import Plan
 from deepforecast.data.panel import Panel
+from deepforecast.data.splits import BacktestPlan
 from deepforecast.evaluation import estimate
 from tests.clock import stopped
 from tests.evaluation.boards import LastValue, Trainer, seasonal
@@ -52,7 +52,7 @@ def test_local_models_take_as_long_as_they_have_series() -> None:
 def test_a_trial_of_a_global_model_is_ended_and_its_reports_tell_the_rest(refit: object, fits: int) -> None:
     started = time.perf_counter()
     every = {"auto": 0, True: 1, 2: 2}[refit]
-    found = estimate.seconds_to_run([Trainer(horizon=4, steps=500)], Panel.from_frame(FRAME), Plan(4, 4, 4), [every], workers=1)
+    found = estimate.seconds_to_run([Trainer(horizon=4, steps=500)], Panel.from_frame(FRAME), BacktestPlan(4, 4, 4), [every], workers=1)
     assert time.perf_counter() - started < 2
     assert found.close
     assert 0.6 < found.likely / (5.0 * fits) < 1.6
@@ -60,7 +60,7 @@ def test_a_trial_of_a_global_model_is_ended_and_its_reports_tell_the_rest(refit:
 
 @pytest.mark.usefixtures("soon")
 def test_workers_share_the_work_but_not_one_model() -> None:
-    panel, plan = Panel.from_frame(seasonal(60)), Plan(4, 1, 4)
+    panel, plan = Panel.from_frame(seasonal(60)), BacktestPlan(4, 1, 4)
     models = [LastValue(horizon=4, pause=0.01, alias=alias) for alias in "ABCD"]
     alone, shared = (estimate.seconds_to_run(models, panel, plan, [1] * 4, workers=workers) for workers in (1, 2))
     assert alone.likely / shared.likely == pytest.approx(2, rel=0.4)
@@ -87,7 +87,7 @@ SIZES: list[int] = []
 @pytest.mark.parametrize("each", [0.0, 0.002], ids=["the call", "the call and each series"])
 def test_what_a_call_costs_is_told_from_what_a_series_costs(first: float, each: float) -> None:
     SIZES.clear()
-    panel, plan = Panel.from_frame(seasonal(400)), Plan(4, 4, 4)
+    panel, plan = Panel.from_frame(seasonal(400)), BacktestPlan(4, 4, 4)
     found = estimate.seconds_to_run([Loader(horizon=4, load=0.05, first=first, pause=each)], panel, plan, [1], workers=1)
     true = 4 * (0.05 + 400 * each)
     assert true / 2.5 < found.likely < 2.5 * true  # 100 times as much, where the first trial is taken for series alone
@@ -101,14 +101,14 @@ def test_what_a_call_costs_is_told_from_what_a_series_costs(first: float, each: 
 def test_a_first_trial_that_compiles_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(estimate._Trials, "_has_kernels", True)
     SIZES.clear()
-    panel, plan = Panel.from_frame(seasonal(30)), Plan(4, 3, 4)  # too few series for a trial that tells it to be an exception
+    panel, plan = Panel.from_frame(seasonal(30)), BacktestPlan(4, 3, 4)  # too few series for a trial that tells it to be an exception
     found = estimate.seconds_to_run([Loader(horizon=4, load=0.0, first=0.8, pause=0.005)], panel, plan, [1], workers=1)
     assert SIZES[:2] == [4, 4]
     assert 0.3 < found.likely <= found.high < 0.9  # 3 windows of 30 series take 0.45
 
 
 def test_kernels_may_be_there_once_their_compiler_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    panel, plan = Panel.from_frame(FRAME), Plan(4, 2, 4)
+    panel, plan = Panel.from_frame(FRAME), BacktestPlan(4, 2, 4)
     local, shared = (estimate._Trials(model, panel, plan, 1, estimate.as_it_is, ()) for model in (Naive(), Trainer()))
     monkeypatch.setitem(sys.modules, "numba", sys)
     assert (local._has_kernels, shared._has_kernels) == (True, False)
@@ -117,13 +117,13 @@ def test_kernels_may_be_there_once_their_compiler_is(monkeypatch: pytest.MonkeyP
 
 
 def test_trials_make_the_bands_that_the_run_makes(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked, make = [], estimate.columns_of
+    asked, make = [], estimate.output_columns
 
     def noted(*given: Any) -> Any:
         asked.append(given[3])
         return make(*given)
 
-    monkeypatch.setattr(estimate, "columns_of", noted)
+    monkeypatch.setattr(estimate, "output_columns", noted)
     compare([Naive()], FRAME, horizon=4, n_windows=3, level=[80, 95])
     assert asked == [[80.0, 95.0]]
 
@@ -131,7 +131,7 @@ def test_trials_make_the_bands_that_the_run_makes(monkeypatch: pytest.MonkeyPatc
 @pytest.mark.usefixtures("soon")
 def test_what_trials_cannot_tell_is_told_as_a_range(capsys: pytest.CaptureFixture[str]) -> None:
     SIZES.clear()
-    panel, plan = Panel.from_frame(seasonal(120)), Plan(4, 3, 4)
+    panel, plan = Panel.from_frame(seasonal(120)), BacktestPlan(4, 3, 4)
     found = estimate.seconds_to_run([Loader(horizon=4, load=0.6)], panel, plan, [1], workers=1)  # enough for one trial
     assert len(SIZES) <= 2
     assert found.low == pytest.approx(1.8, rel=0.2)
@@ -149,7 +149,7 @@ def test_trials_show_no_bar_and_have_the_threads_of_the_run(monkeypatch: pytest.
 
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     seen: list[int] = []
-    panel, plan = Panel.from_frame(FRAME), Plan(4, 2, 4)
+    panel, plan = Panel.from_frame(FRAME), BacktestPlan(4, 2, 4)
     models = [Threaded(horizon=4, alias=alias) for alias in "AB"]
     screen = opened(monkeypatch)
     for workers, allowed in ((1, threads.available_cpus()), (2, 1)):
@@ -172,7 +172,7 @@ def test_a_long_run_is_announced_where_progress_is_asked_for(
 
 @pytest.mark.parametrize(("seconds", "told"), [(31, "31 s"), (100, "2 min"), (7200, "2.0 h")])
 def test_time_is_told_in_the_unit_that_suits(seconds: float, told: str, capsys: pytest.CaptureFixture[str]) -> None:
-    estimate.announce(exactly(seconds), 2, Plan(4, 3, 4), Panel.from_frame(FRAME), True)
+    estimate.announce(exactly(seconds), 2, BacktestPlan(4, 3, 4), Panel.from_frame(FRAME), True)
     assert capsys.readouterr().err == f"compare: 2 models, 3 windows, 12 series: about {told}\n"
 
 

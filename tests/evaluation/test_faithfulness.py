@@ -13,9 +13,9 @@ import pytest
 
 from deepforecast import LSTM, Naive, WindowMean
 from deepforecast.core.capabilities import Capabilities
-from deepforecast.core.explaining import Weights
+from deepforecast.core.explanations import AttentionMap
 from deepforecast.core.forecaster import Forecaster
-from deepforecast.core.state import Learned
+from deepforecast.core.state import LearnedState
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.panel import Panel
 from deepforecast.datasets import generate
@@ -37,12 +37,12 @@ class Honest(WindowMean):
     def _narrow(self, declared: Capabilities) -> Capabilities:
         return replace(declared, explains=True)
 
-    def _attended(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> Sequence[Weights]:
+    def _attention_maps(self, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> Sequence[AttentionMap]:
         count = len(learned.series or ())
         weights = np.full((count, 1, steps, ROWS), 0.01, dtype=np.float32)
         weights[..., self.looks] = 0.2
         rows, first = np.arange(1 - ROWS, 1), np.full(count, 1 - ROWS)
-        return [Weights("cross", 0, 0, weights, np.arange(1, steps + 1), rows, first)]
+        return [AttentionMap("cross", 0, 0, weights, np.arange(1, steps + 1), rows, first)]
 
 
 class Pretending(Honest):
@@ -101,13 +101,13 @@ def test_a_patch_shares_its_weight_among_its_rows() -> None:
     rows = np.array([-8, -4, 0])
     known = Panel.from_frame(panel(1).iloc[:11])
     hidden = known.with_target(np.where(np.arange(11) == 9, np.nan, known.y))
-    found = importance([Weights("cross", 0, 0, weights, np.arange(1, 4), rows, np.array([-10]))], hidden, "It")
+    found = importance([AttentionMap("cross", 0, 0, weights, np.arange(1, 4), rows, np.array([-10]))], hidden, "It")
     np.testing.assert_allclose(found[0], [np.nan, *[0.2 / 4] * 3, *[0.3 / 4] * 4, *[0.5 / 4] * 2, np.nan, 0.5 / 4], rtol=1e-6)
 
 
 def test_self_attention_of_the_steps_counts_where_there_is_no_other() -> None:
     known, rows = Panel.from_frame(panel(1)), np.arange(-3, 1)
-    encoder = Weights("self", 0, 0, np.full((1, 1, 4, 4), 0.25, dtype=np.float32), rows, rows, np.array([-3]))
+    encoder = AttentionMap("self", 0, 0, np.full((1, 1, 4, 4), 0.25, dtype=np.float32), rows, rows, np.array([-3]))
     with pytest.raises(CapabilityError, match="no attention to the rows it sees"):
         importance([encoder], known, "It")
     weights = np.array([0.1, 0.2, 0.3, 0.4], dtype=np.float32).reshape(1, 1, 1, 4)

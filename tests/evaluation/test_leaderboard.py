@@ -13,7 +13,7 @@ import pytest
 
 from deepforecast import Drift, Mean, Naive, SeasonalNaive, compare, cross_validate, decompose, score
 from deepforecast.core.forecast import Forecast, PointForecast
-from deepforecast.core.state import Learned
+from deepforecast.core.state import LearnedState
 from deepforecast.errors import DataError, ParameterError
 from deepforecast.evaluation.leaderboard import Leaderboard
 from deepforecast.evaluation.metrics import METRICS, Metric
@@ -293,7 +293,7 @@ def up_and_down(*slopes: float) -> pd.DataFrame:
 class Wild(LastValue):
     """Far too high in every other series, far too low in the rest: without bias over all, and worse than any in each."""
 
-    def _forecast(self, learned: Learned, steps: int, future: Any) -> Forecast:
+    def _forecast(self, learned: LearnedState, steps: int, future: Any) -> Forecast:
         last = learned["last"]
         return PointForecast(np.repeat((last + 2.5 + 50 * (-1) ** np.arange(len(last)))[:, None], steps, axis=1), self.name)
 

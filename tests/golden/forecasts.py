@@ -282,12 +282,12 @@ def configured(model: str, parameters: dict[str, Any]) -> Any:
 
 def seasonal(subject: Any) -> Any:
     """The model of a contract example with a season of 4, as integer time has none of its own."""
-    from deepforecast.core.params import declared
+    from deepforecast.core.params import declared_params
 
     special: dict[str, dict[str, Any]] = {"ARIMA": {}, "CES": {}, "WindowMean": {"window": 4}}
     if "model" in subject.parameters:
         return subject.make(model=subject.parameters["model"].clone(season_length=4))
-    free = "season_length" in declared(subject.cls) and "season_length" not in subject.parameters
+    free = "season_length" in declared_params(subject.cls) and "season_length" not in subject.parameters
     return subject.make(**special.get(subject.name, {"season_length": 4} if free else {}))
 
 

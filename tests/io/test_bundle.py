@@ -17,7 +17,7 @@ from hypothesis.extra import numpy as numpy_strategies
 
 from deepforecast.errors import ModelFileError, ParameterTypeError, SaveError
 from deepforecast.io import bundle
-from deepforecast.io.bundle import FORMAT_VERSION, LONGEST_MANIFEST, MAGIC, read, write
+from deepforecast.io.bundle import FORMAT_VERSION, MAGIC, MAX_MANIFEST, read, write
 
 DTYPES = ["f8", "f4", "f2", "i8", "i4", "i2", "i1", "u8", "u4", "u2", "u1", "?"]
 SHAPES = [(), (0,), (1,), (7,), (3, 5), (2, 0, 3), (2, 1, 3, 1)]
@@ -147,7 +147,7 @@ UNSTORABLE: dict[str, tuple[Any, Any, str]] = {
     "surrogate pair": ({"a": "\ud83d\ude00"}, {}, "come back changed"),
     "huge integer": ({"a": 10**200}, {}, "digits"),
     "nested 200 deep": ({"a": json.loads("[" * 200 + "]" * 200)}, {}, "deep"),
-    "over a megabyte": ({"a": "x" * LONGEST_MANIFEST}, {}, "1,000,000"),
+    "over a megabyte": ({"a": "x" * MAX_MANIFEST}, {}, "1,000,000"),
     "object array": ({}, {"a": np.array([None])}, "object"),
     "text array": ({}, {"a": np.array(["x"])}, "<U1"),
     "time array": ({}, {"a": np.array(["2024-01-01"], "M8[D]")}, "datetime64"),
@@ -241,7 +241,7 @@ def test_a_file_that_changes_between_its_two_readings_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, alter: str, says: str
 ) -> None:
     write(tmp_path / "m", {}, {"x": np.ones(1_000_000)})
-    skim = bundle._skim
+    skim = bundle._verify_digest
 
     def skim_then_alter(*arguments: Any) -> None:
         skim(*arguments)
@@ -252,6 +252,6 @@ def test_a_file_that_changes_between_its_two_readings_is_refused(
             else:
                 file.truncate()
 
-    monkeypatch.setattr(bundle, "_skim", skim_then_alter)
+    monkeypatch.setattr(bundle, "_verify_digest", skim_then_alter)
     with pytest.raises(ModelFileError, match=says):
         read(tmp_path / "m")

@@ -5,7 +5,7 @@ from contextlib import suppress
 
 import pytest
 
-from deepforecast.io.strict_json import DEEPEST, decode, encode
+from deepforecast.io.strict_json import MAX_DEPTH, decode, encode
 
 
 def test_brackets_in_text_are_not_depth() -> None:
@@ -14,10 +14,10 @@ def test_brackets_in_text_are_not_depth() -> None:
 
 
 def test_depth_up_to_the_limit_is_read() -> None:
-    decode(b"[" * DEEPEST + b"]" * DEEPEST)
+    decode(b"[" * MAX_DEPTH + b"]" * MAX_DEPTH)
     decode(b"[" + b"[[]]," * 1_000 + b"0]")
-    with pytest.raises(ValueError, match=f"nested {DEEPEST + 1} deep"):
-        decode(b"[" * (DEEPEST + 1) + b"]" * (DEEPEST + 1))
+    with pytest.raises(ValueError, match=f"nested {MAX_DEPTH + 1} deep"):
+        decode(b"[" * (MAX_DEPTH + 1) + b"]" * (MAX_DEPTH + 1))
 
 
 @pytest.mark.parametrize("start", [b'["\\",', b'["],["]', b'[""]]]]]', b"]]]]]]]]]", b'["a\\\\",'])

@@ -7,8 +7,8 @@ import pytest
 from scipy.optimize import minimize
 
 from deepforecast.data.frames import Floats
-from deepforecast.kernels.additive import Prior, straight
-from deepforecast.kernels.curved import FLAT, LINEAR, LOGISTIC, Rows, curved
+from deepforecast.kernels.additive import Prior, fit_linear
+from deepforecast.kernels.gauss_newton import FLAT, LINEAR, LOGISTIC, Rows, fit_nonlinear
 
 ROWS = 200
 TIME = np.arange(ROWS) / (ROWS - 1)
@@ -28,7 +28,7 @@ def series(seed: int, multiply: bool = False) -> Floats:
 def objective(x: Floats, log_deviation: float, rows: Rows, prior: Prior, smooth: float = 0.0) -> float:
     """Written down a second time, from the text of the module."""
     free, count = (1 if rows.growth == FLAT else 2), len(rows.multiply)
-    line = rows.hinges @ x[free + count :]
+    line = rows.changepoint_hinges @ x[free + count :]
     if rows.growth == LOGISTIC:
         trend = rows.capacity / (1 + np.exp(-(line + x[0] * (rows.time - x[1]))))
     else:
@@ -51,7 +51,7 @@ def rows_of(y: Floats, growth: int = LINEAR, multiply: float = 0.0, freedom: flo
 
 
 def test_the_slopes_are_those_of_the_most_likely() -> None:
-    found = straight(np.stack([series(0), series(1)]), DESIGN, PRIOR, 1)
+    found = fit_linear(np.stack([series(0), series(1)]), DESIGN, PRIOR, 1)
     for y, x, deviation in zip((series(0), series(1)), found.x, found.deviation, strict=True):
         left = y - DESIGN @ x
         slope = -DESIGN.T @ left / deviation**2
@@ -64,16 +64,16 @@ def test_the_slopes_are_those_of_the_most_likely() -> None:
 
 
 def test_the_objective_is_that_of_its_text() -> None:
-    found = straight(series(3)[None], DESIGN, PRIOR, 1)
+    found = fit_linear(series(3)[None], DESIGN, PRIOR, 1)
     wanted = objective(found.x[0], float(np.log(found.deviation[0])), rows_of(series(3)), PRIOR)
     assert found.objective[0] == pytest.approx(wanted, abs=1e-9)
 
 
 def test_a_series_does_not_depend_on_those_beside_it() -> None:
     many = np.stack([series(seed) * (1 + 100 * (seed % 2)) for seed in range(5)])
-    together = straight(many, DESIGN, PRIOR, 1)
+    together = fit_linear(many, DESIGN, PRIOR, 1)
     for one in range(5):
-        alone = straight(many[one : one + 1], DESIGN, PRIOR, 1)
+        alone = fit_linear(many[one : one + 1], DESIGN, PRIOR, 1)
         assert (alone.x[0] == together.x[one]).all()
         assert alone.objective[0] == together.objective[one]
 
@@ -83,12 +83,12 @@ def test_small_moves_on_a_high_level() -> None:
     whole = np.stack([part(2 * np.pi * k * np.arange(ROWS) / 7) for k in (1, 2, 3) for part in (np.sin, np.cos)], axis=1)
     design = np.concatenate([TIME[:, None], np.ones((ROWS, 1)), whole, HINGES], axis=1)
     prior = Prior(np.full(8, 0.04), 20.0)
-    x = straight((1 + 1e-9 * week)[None], design, prior, 1).x[0]
+    x = fit_linear((1 + 1e-9 * week)[None], design, prior, 1).x[0]
     np.testing.assert_allclose((whole @ x[2:8]) * 1e9, week - week[: 7 * (ROWS // 7)].mean(), atol=0.1)
 
 
 def test_more_parameters_than_values_end_without_noise() -> None:
-    found = straight(np.array([[0.5, 1.0, 0.7]]), DESIGN[:3], PRIOR, 1)
+    found = fit_linear(np.array([[0.5, 1.0, 0.7]]), DESIGN[:3], PRIOR, 1)
     assert found.deviation[0] < 1e-9
     np.testing.assert_allclose(DESIGN[:3] @ found.x[0], [0.5, 1.0, 0.7], atol=1e-6)
 
@@ -105,7 +105,7 @@ def test_no_step_is_better_than_the_curved_maximum(growth: int, multiply: float,
     prior = Prior(PRIOR.precision[1 if growth == FLAT else 0 :], 20.0)
     start = np.zeros(5 if growth == FLAT else 16)
     start[0] = 0.6 if growth == FLAT else 0.1
-    x, deviation, found = curved(rows, prior, start)
+    x, deviation, found = fit_nonlinear(rows, prior, start)
     assert found == pytest.approx(objective(x, float(np.log(deviation)), rows, prior), abs=1e-9)
 
     def smoothed(p: Floats) -> float:
@@ -117,8 +117,8 @@ def test_no_step_is_better_than_the_curved_maximum(growth: int, multiply: float,
 
 
 def test_the_curved_search_finds_the_straight_maximum() -> None:
-    wanted = straight(series(2)[None], DESIGN, PRIOR, 1)
-    x, deviation, found = curved(rows_of(series(2)), PRIOR, np.zeros(16))
+    wanted = fit_linear(series(2)[None], DESIGN, PRIOR, 1)
+    x, deviation, found = fit_nonlinear(rows_of(series(2)), PRIOR, np.zeros(16))
     assert found == pytest.approx(wanted.objective[0], abs=1e-7)
     np.testing.assert_allclose(x, wanted.x[0], atol=1e-6)
     assert deviation == pytest.approx(wanted.deviation[0], rel=1e-6)
@@ -128,7 +128,7 @@ def test_outliers_weigh_little_where_errors_are_students() -> None:
     clean = series(4)
     wild = clean + np.where(np.arange(ROWS) == 100, 20.0, 0.0)
     start = np.zeros(16)
-    plain, robust = (curved(rows_of(wild, freedom=freedom), PRIOR, start)[0] for freedom in (0.0, 3.0))
-    wanted = curved(rows_of(clean, freedom=3.0), PRIOR, start)[0]
+    plain, robust = (fit_nonlinear(rows_of(wild, freedom=freedom), PRIOR, start)[0] for freedom in (0.0, 3.0))
+    wanted = fit_nonlinear(rows_of(clean, freedom=3.0), PRIOR, start)[0]
     assert np.abs(DESIGN @ (robust - wanted)).max() < 0.02
     assert np.abs(DESIGN @ (plain - wanted)).max() > 0.1

@@ -10,7 +10,7 @@ import pytest
 from scipy.optimize import minimize
 
 from deepforecast import datasets
-from deepforecast.kernels import ces, ces_search
+from deepforecast.kernels import ces, levenberg_marquardt
 from deepforecast.models import _seasonality as seasonality
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "theta_ces.json").read_text())
@@ -25,7 +25,7 @@ def passengers():
 
 def first_index(y, period=PERIOD):
     """Additive seasonal indices, the first row's first."""
-    index, _ = seasonality.decomposed(y, np.array([len(y)]), period, additive=True)
+    index, _ = seasonality.decompose(y, np.array([len(y)]), period, additive=True)
     return np.roll(index, len(y) % period, axis=1)
 
 
@@ -70,9 +70,9 @@ def plain(y, form, parameters, period=PERIOD, steps=0):
 
 def by_kernels(y, form, parameters, steps=1):
     indptr, forms, given = np.array([0, len(y)]), np.array([FORMS.index(form)]), np.array([parameters], float)
-    level, season = ces.starts(y, indptr, forms, given, first_index(seasonality.filled(y, indptr)))
-    fitted, level, season = ces.filtered(y, indptr, forms, given, level, season)
-    levels, seasons = ces.ahead(forms, given, level, season, steps)
+    level, season = ces.backcast_states(y, indptr, forms, given, first_index(seasonality.interpolate(y, indptr)))
+    fitted, level, season = ces.filter_series(y, indptr, forms, given, level, season)
+    levels, seasons = ces.forecast_components(forms, given, level, season, steps)
     response = ces.impulse_response(forms, given, season.shape[1], steps)
     return fitted, (levels + seasons)[0], response[0]
 
@@ -80,7 +80,7 @@ def by_kernels(y, form, parameters, steps=1):
 def searched(y, form, period=PERIOD):
     indptr, wanted = np.array([0, len(y)]), np.zeros((1, 4), bool)
     wanted[0, [FORMS.index(form)] + ([2] if form == "full" else [])] = True
-    parameters, squares = ces_search.estimate(y, indptr, first_index(y, period), wanted)
+    parameters, squares = levenberg_marquardt.estimate(y, indptr, first_index(y, period), wanted)
     return parameters[0, FORMS.index(form)], squares[0, FORMS.index(form)]
 
 
@@ -136,8 +136,8 @@ def outside_of_the_circles(p0, p1):
 def test_the_region_is_that_of_stable_eigenvalues():
     rng = np.random.default_rng(0)
     for p0, p1 in rng.uniform(-1, 4, (2000, 2)):
-        distances = np.hypot(p0 - ces_search.CIRCLES[:, 0], p1 - ces_search.CIRCLES[:, 1])
-        inside = ((distances - np.abs(ces_search.CIRCLES[:, 2])) * np.sign(ces_search.CIRCLES[:, 2]) < 0).all()
+        distances = np.hypot(p0 - levenberg_marquardt.STABILITY_CIRCLES[:, 0], p1 - levenberg_marquardt.STABILITY_CIRCLES[:, 1])
+        inside = ((distances - np.abs(levenberg_marquardt.STABILITY_CIRCLES[:, 2])) * np.sign(levenberg_marquardt.STABILITY_CIRCLES[:, 2]) < 0).all()
         assert inside == outside_of_the_circles(p0, p1)
 
 
@@ -149,7 +149,7 @@ def test_what_is_found_is_stable():
             parameters, squares = searched(y, form, 4)
             assert np.isfinite(squares)
             assert all(outside_of_the_circles(*pair) for pair in pairs(form, parameters))
-            assert form != "partial" or ces_search.SMOOTHEST <= parameters[2] <= ces_search.FASTEST
+            assert form != "partial" or levenberg_marquardt.MIN_SEASON_GAIN <= parameters[2] <= levenberg_marquardt.MAX_SEASON_GAIN
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -179,8 +179,8 @@ def test_missing_values_are_stepped_over_without_error(form):
     fitted, forecast, _ = by_kernels(y, form, SOME[form], 12)
     assert np.isfinite(np.append(fitted, forecast)).all()
     indptr, wanted = np.array([0, len(y)]), np.ones((1, 4), bool)
-    index = first_index(seasonality.filled(y, indptr))
-    given, squares = ces_search.estimate(y, indptr, index, wanted)
+    index = first_index(seasonality.interpolate(y, indptr))
+    given, squares = levenberg_marquardt.estimate(y, indptr, index, wanted)
     number = FORMS.index(form)
     fitted, _, _ = by_kernels(y, form, given[0, number])
     wanted = np.nansum((y - fitted) ** 2)
@@ -192,11 +192,11 @@ def test_the_answer_to_a_shock_is_the_change_that_a_value_makes(form):
     y, parameters = passengers(), searched(passengers() / 1024, form)[0]
     _, _, response = by_kernels(y, form, parameters, 20)
     indptr, forms, given = np.array([0, 144]), np.array([FORMS.index(form)]), parameters[None]
-    level, season = ces.starts(y, indptr, forms, given, first_index(y))
+    level, season = ces.backcast_states(y, indptr, forms, given, first_index(y))
     ends = []
     for value in (y[-1], y[-1] + 1):
-        _, *state = ces.filtered(np.append(y[:-1], value), indptr, forms, given, level, season)
-        levels, seasons = ces.ahead(forms, given, *state, 19)
+        _, *state = ces.filter_series(np.append(y[:-1], value), indptr, forms, given, level, season)
+        levels, seasons = ces.forecast_components(forms, given, *state, 19)
         ends.append((levels + seasons)[0])
     np.testing.assert_allclose(response[1:], ends[1] - ends[0], atol=1e-9)
     assert response[0] == 1
@@ -208,9 +208,9 @@ def test_a_series_does_not_depend_on_those_beside_it():
     lengths = np.array([len(part) for part in parts])
     indptr = np.concatenate([[0], np.cumsum(lengths)])
     index = np.concatenate([first_index(part, 4) for part in parts])
-    together = ces_search.estimate(np.concatenate(parts), indptr, index, np.ones((len(parts), 4), bool))
+    together = levenberg_marquardt.estimate(np.concatenate(parts), indptr, index, np.ones((len(parts), 4), bool))
     for number, part in enumerate(parts):
-        alone = ces_search.estimate(part, np.array([0, len(part)]), index[[number]], np.ones((1, 4), bool))
+        alone = levenberg_marquardt.estimate(part, np.array([0, len(part)]), index[[number]], np.ones((1, 4), bool))
         np.testing.assert_array_equal(together[0][number], alone[0][0])
         np.testing.assert_array_equal(together[1][number], alone[1][0])
 
@@ -222,8 +222,8 @@ def test_a_series_that_overflows_leaves_the_next_ones_alone():
     lengths = np.array([61] * 16 + [60] * 20)
     indptr = np.concatenate([[0], np.cumsum(lengths)])
     forms = np.ones((36, 4), bool)
-    together = ces_search.estimate(np.concatenate([wild.ravel(), tame.ravel()]), indptr, np.zeros((36, 3)), forms)
-    alone = ces_search.estimate(tame.ravel(), np.arange(21) * 60, np.zeros((20, 3)), forms[16:])
+    together = levenberg_marquardt.estimate(np.concatenate([wild.ravel(), tame.ravel()]), indptr, np.zeros((36, 3)), forms)
+    alone = levenberg_marquardt.estimate(tame.ravel(), np.arange(21) * 60, np.zeros((20, 3)), forms[16:])
     assert not np.isfinite(together[1][:16, 0]).any()
     for found, expected in zip(together, alone, strict=True):
         np.testing.assert_array_equal(found[16:], expected)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from deepforecast.kernels.ets.admissible import SLACK, distance
-from deepforecast.kernels.ets.fitting import Settings, fit
+from deepforecast.kernels.ets.admissible_region import GROWTH_TOLERANCE, barrier_distance
+from deepforecast.kernels.ets.estimation import Settings, fit
 from deepforecast.kernels.ets.forms import Form
 
 
@@ -35,9 +35,9 @@ def test_the_region_is_where_all_eigenvalues_are_inside(trended, season):
         alpha, beta = random.uniform(0, 2.2), random.uniform(-0.3, 1.5) if trended else 0.0
         gamma, phi = random.uniform(0, 1.5) if season > 1 else 0.0, random.choice([1.0, 0.9, 0.8]) if trended else 0.0
         modulus = largest(alpha, beta, gamma, phi, season)
-        if abs(modulus - 1 - SLACK) > 1e-6:
-            found = np.isfinite(distance(alpha, beta, gamma, float(phi), season, np.zeros(season + 2)))
-            assert found == (modulus < 1 + SLACK)
+        if abs(modulus - 1 - GROWTH_TOLERANCE) > 1e-6:
+            found = np.isfinite(barrier_distance(alpha, beta, gamma, float(phi), season, np.zeros(season + 2)))
+            assert found == (modulus < 1 + GROWTH_TOLERANCE)
             inside += found
     assert 20 < inside < 380
 
@@ -51,7 +51,7 @@ def test_fits_keep_inside(bounds):
     wide, usual = (fit(np.concatenate(series), indptr, 4, forms, settings=Settings(bounds=one)) for one in (bounds, "usual"))
     for rates, form in ((rates, form) for row in wide.rates for rates, form in zip(row, forms, strict=True)):
         phi = rates[3] if form.trend else 0.0
-        assert np.isfinite(distance(*rates[:3], phi, 4 if form.season else 1, np.zeros(6)))
+        assert np.isfinite(barrier_distance(*rates[:3], phi, 4 if form.season else 1, np.zeros(6)))
     if bounds == "admissible":  # the region holds the usual one but for a few points
         assert np.mean(wide.log_likelihood >= usual.log_likelihood - 0.05) > 0.9
         assert (wide.rates[..., 0] > 1).any()

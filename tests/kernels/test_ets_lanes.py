@@ -6,7 +6,7 @@ from itertools import product
 
 import numpy as np
 
-from deepforecast.kernels.ets.fitting import Settings, fit
+from deepforecast.kernels.ets.estimation import Settings, fit
 from deepforecast.kernels.ets.forms import Form
 
 FORMS = [Form(e, t, d, s) for e, t, d, s in product((0, 1), (0, 1, 2), (0, 1), (0, 1, 2)) if d <= t]

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from deepforecast.kernels.ets import estimating, fitting
-from deepforecast.kernels.ets.fitting import Settings, fit
+from deepforecast.kernels.ets import estimation, optimization
+from deepforecast.kernels.ets.estimation import Settings, fit
 from deepforecast.kernels.ets.forms import Form
 from tests.kernels.ets_plain import log_likelihood
 
@@ -90,7 +90,7 @@ def test_a_form_is_no_less_likely_than_the_smaller_ones_in_it():
 def test_values_that_are_not_positive_have_no_form_that_multiplies():
     y, _ = series()
     found = fit(y - y.mean(), np.array([0, ROWS]), SEASON, FORMS, settings=SETTINGS)
-    lost = np.array([form.multiplies for form in FORMS])
+    lost = np.array([form.is_multiplicative for form in FORMS])
     assert np.isneginf(found.log_likelihood[0, lost]).all()
     assert np.isfinite(found.log_likelihood[0, ~lost]).all()
 
@@ -148,11 +148,11 @@ def test_a_call_of_the_kernel_does_limited_work(monkeypatch):
     calls = []
 
     def counted(*arguments):
-        calls.append(estimating.fit_group(*arguments))
+        calls.append(optimization.fit_group(*arguments))
 
-    monkeypatch.setattr(fitting, "fit_group", counted)
-    size = estimating.STEPS_PER_CALL // 4
+    monkeypatch.setattr(estimation, "fit_group", counted)
+    size = optimization.STEPS_PER_CALL // 4
     y = np.cumsum(np.random.default_rng(0).normal(size=size))
     found = fit(y, np.array([0, size]), 1, [Form(0, 0, 0, 0)])
     assert found.evaluations.sum() > 4  # else one call may do it all
-    assert len(calls) >= found.evaluations.sum() * size / (estimating.STEPS_PER_CALL + size)
+    assert len(calls) >= found.evaluations.sum() * size / (optimization.STEPS_PER_CALL + size)

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from deepforecast.kernels.ets import filtering, forecasting
-from deepforecast.kernels.ets.fitting import Settings, fit
+from deepforecast.kernels.ets import filter, forecasts
+from deepforecast.kernels.ets.estimation import Settings, fit
 from deepforecast.kernels.ets.forms import Form
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "ets_r.json").read_text(encoding="utf-8"))
@@ -49,17 +49,17 @@ def test_every_row_is_there():
 @pytest.mark.parametrize("one", FITS, ids=name_of)
 def test_given_rs_parameters(one):
     form, rates, states, y, _ = of(one)
-    begin = filtering.model(np.array([form]), rates[None], states[None], np.zeros(1))
-    fitted, end = filtering.follow(begin, y, np.zeros(len(y)), np.array([0, len(y)]))
+    begin = filter.model_arrays(np.array([form]), rates[None], states[None], np.zeros(1))
+    fitted, end = filter.filter_series(begin, y, np.zeros(len(y)), np.array([0, len(y)]))
     errors = (y - fitted) / fitted if form.error else y - fitted
     np.testing.assert_allclose(fitted, one["fitted"], rtol=1e-5)
     np.testing.assert_allclose(errors, one["residuals"], rtol=1e-5, atol=1e-6 * np.abs(errors).max())
     n = len(y)
     found = -n / 2 * (np.log(2 * np.pi * np.mean(errors**2)) + 1) - form.error * np.log(np.abs(fitted)).sum()
     np.testing.assert_allclose(found, likelihood_of(one, n), rtol=1e-5)
-    np.testing.assert_allclose(forecasting.means(end, 4)[0][0], one["forecast"], rtol=1e-3)
+    np.testing.assert_allclose(forecasts.forecast_means(end, 4)[0][0], one["forecast"], rtol=1e-3)
     shocks = np.array(GOLDEN["innovations"])[None, :, None]
-    np.testing.assert_allclose(forecasting.paths(end, shocks, np.zeros((1, 4)))[0, 0], one["simulation"], rtol=1e-5)
+    np.testing.assert_allclose(forecasts.simulate_paths(end, shocks, np.zeros((1, 4)))[0, 0], one["simulation"], rtol=1e-5)
 
 
 @pytest.mark.parametrize("one", FITS, ids=name_of)

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from deepforecast.data.frames import Floats, Ints
-from deepforecast.kernels.lasso import least
+from deepforecast.kernels.lasso import minimize_lasso
 
 
 @numba.njit
 def _call(matrix: Floats, linear: Floats, weight: float, x: Floats, factor: Floats, room: Floats, active: Ints) -> None:
-    least(matrix, linear, weight, x, factor, room, active)
+    minimize_lasso(matrix, linear, weight, x, factor, room, active)
 
 
 def solved(matrix: Floats, linear: Floats, weight: float, start: Floats | None = None) -> Floats:

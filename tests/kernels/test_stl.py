@@ -11,7 +11,7 @@ import pytest
 import statsmodels.tsa.stl
 from statsmodels.tsa.seasonal import MSTL, STL
 
-from deepforecast.kernels.stl import decomposed
+from deepforecast.kernels.stl import decompose
 
 RESULTS = Path(statsmodels.tsa.stl.__file__).parent / "tests" / "results"
 PLAIN, ROBUST = (5, 0, 1), (2, 15, 1)
@@ -29,7 +29,7 @@ def seasonal(n: int, period: int, seed: int = 0) -> np.ndarray:
 
 
 def one(y: np.ndarray, each: list[int], loops: tuple[int, int, int]) -> tuple[np.ndarray, np.ndarray]:
-    trend, seasons = decomposed(y, np.array([0, len(y)]), np.array([each]), loops)
+    trend, seasons = decompose(y, np.array([0, len(y)]), np.array([each]), loops)
     return trend, seasons[0]
 
 
@@ -53,7 +53,7 @@ def test_mstl_of_victorian_demand_is_that_of_r() -> None:
     y = pd.read_csv(RESULTS / "mstl_elec_vic.csv")["y"].to_numpy()
     wanted = pd.read_csv(RESULTS / "mstl_test_results.csv")
     each = np.array([windows(24, 11, (0, 1, 1)), windows(168, 15, (0, 1, 1))])
-    trend, seasons = decomposed(y, np.array([0, len(y)]), each, (2, 0, 2))
+    trend, seasons = decompose(y, np.array([0, len(y)]), each, (2, 0, 2))
     np.testing.assert_allclose(trend, wanted["Trend"], rtol=1e-7)
     np.testing.assert_allclose(seasons, wanted[["Seasonal24", "Seasonal168"]].to_numpy().T, rtol=1e-6, atol=1e-6)
 
@@ -93,7 +93,7 @@ def test_mstl_is_that_of_statsmodels(robust: bool) -> None:
     theirs = MSTL(horizon=y, periods=(24, 84), stl_kwargs={"seasonal_deg": 0, "robust": robust}).fit()
     each = np.array([windows(24, 11, (0, 1, 1)), windows(84, 15, (0, 1, 1))])
     inner, outer, _ = ROBUST if robust else PLAIN
-    trend, seasons = decomposed(y, np.array([0, 800]), each, (inner, outer, 2))
+    trend, seasons = decompose(y, np.array([0, 800]), each, (inner, outer, 2))
     np.testing.assert_allclose(trend, theirs.trend, rtol=0, atol=1e-9)
     np.testing.assert_allclose(seasons.T, theirs.seasonal, rtol=0, atol=1e-9)
 
@@ -109,7 +109,7 @@ def test_series_beside_each_other_are_as_alone() -> None:
     """Bit for bit; one too short for its season is its own trend."""
     parts = [seasonal(100, 7, 1), seasonal(60, 7, 2), seasonal(9, 7, 3), seasonal(61, 7, 4)]
     indptr = np.cumsum([0, *map(len, parts)])
-    trend, seasons = decomposed(np.concatenate(parts), indptr, np.array([windows(7)]), PLAIN)
+    trend, seasons = decompose(np.concatenate(parts), indptr, np.array([windows(7)]), PLAIN)
     for place, part in enumerate(parts):
         rows = slice(indptr[place], indptr[place + 1])
         alone = one(part, windows(7), PLAIN)

@@ -42,7 +42,7 @@ def published(y, alpha, theta, first, dynamic, steps):
 
 def state(y, first, dynamic):
     """The state before the first row."""
-    found = np.zeros((1, kernel.WIDTH))
+    found = np.zeros((1, kernel.STATE_SIZE))
     found[0, [kernel.LEVEL, kernel.POWER]] = first, 1.0
     if not dynamic:
         rows = np.arange(1, len(y) + 1)
@@ -55,8 +55,8 @@ def state(y, first, dynamic):
 def followed(y, alpha, theta, first, dynamic, steps):
     """The same by the kernels."""
     parameters = np.array([alpha]), np.array([1 - 1 / theta]), np.array([dynamic])
-    fitted, end = kernel.filtered(y, np.array([0, len(y)]), state(y, first, dynamic), *parameters)
-    return fitted, kernel.ahead(end, *parameters, np.zeros((1, 1, steps)))[0, 0]
+    fitted, end = kernel.filter_series(y, np.array([0, len(y)]), state(y, first, dynamic), *parameters)
+    return fitted, kernel.simulate_paths(end, *parameters, np.zeros((1, 1, steps)))[0, 0]
 
 
 def searched(y, indptr=None, *, dynamic, weight=(0.0, 1.0), alpha=(0.1, 0.99), skip=0):
@@ -134,7 +134,7 @@ def test_the_sum_of_squares_is_that_of_the_errors_that_count():
     for skip in (0, 3):
         for dynamic in (False, True):
             alpha, weight, _, squares, start = searched(y, dynamic=dynamic, skip=skip)
-            fitted, _ = kernel.filtered(y, np.array([0, len(y)]), start, alpha, weight, np.array([dynamic]))
+            fitted, _ = kernel.filter_series(y, np.array([0, len(y)]), start, alpha, weight, np.array([dynamic]))
             assert np.sum((y - fitted)[skip:] ** 2) == pytest.approx(squares[0], rel=1e-9)
 
 
@@ -142,12 +142,12 @@ def test_the_sum_of_squares_is_that_of_the_errors_that_count():
 def test_deviations_are_those_of_the_answers_to_shocks(dynamic):
     y = passengers()
     parameters = np.array([0.4]), np.array([0.8]), np.array([dynamic])
-    _, end = kernel.filtered(y, np.array([0, len(y)]), state(y, 60.0, dynamic), *parameters)
+    _, end = kernel.filter_series(y, np.array([0, len(y)]), state(y, 60.0, dynamic), *parameters)
     steps = 15
     shocks = np.concatenate([np.zeros((1, 1, steps)), np.eye(steps)[None]], axis=1)
-    paths = kernel.ahead(end, *parameters, shocks)[0]
+    paths = kernel.simulate_paths(end, *parameters, shocks)[0]
     wanted = np.sqrt(np.sum((paths[1:] - paths[0]) ** 2, axis=0))
-    np.testing.assert_allclose(kernel.deviations(end, *parameters, steps)[0], wanted, rtol=1e-7)
+    np.testing.assert_allclose(kernel.path_deviations(end, *parameters, steps)[0], wanted, rtol=1e-7)
 
 
 @pytest.mark.parametrize("dynamic", [False, True])
@@ -155,7 +155,7 @@ def test_missing_values_are_stepped_over_without_error(dynamic):
     y = np.cumsum(np.random.default_rng(4).normal(0.5, 1, 144)) + np.random.default_rng(5).normal(0, 2, 144)
     y[[0, 1, 20, 21, 22, 143]] = np.nan
     alpha, weight, objective, squares, start = searched(y, dynamic=dynamic)
-    fitted, _ = kernel.filtered(y, np.array([0, len(y)]), start, alpha, weight, np.array([dynamic]))
+    fitted, _ = kernel.filter_series(y, np.array([0, len(y)]), start, alpha, weight, np.array([dynamic]))
     np.testing.assert_array_equal(np.isnan(fitted), np.arange(144) < 2)
     assert np.nansum((y - fitted) ** 2) == pytest.approx(squares[0], rel=1e-9)
     for shift in (-1e-4, 1e-4):
@@ -178,7 +178,7 @@ def test_a_series_does_not_depend_on_those_beside_it():
 def test_a_straight_line_is_found_exactly():
     y = np.arange(50.0)
     alpha, weight, objective, _, start = searched(y, dynamic=False)
-    _, end = kernel.filtered(y, np.array([0, 50]), start, alpha, weight, np.array([False]))
-    forecast = kernel.ahead(end, alpha, weight, np.array([False]), np.zeros((1, 1, 5)))[0, 0]
+    _, end = kernel.filter_series(y, np.array([0, 50]), start, alpha, weight, np.array([False]))
+    forecast = kernel.simulate_paths(end, alpha, weight, np.array([False]), np.zeros((1, 1, 5)))[0, 0]
     np.testing.assert_allclose(forecast, [50, 51, 52, 53, 54], rtol=1e-7)
     assert objective[0] < 1e-9

@@ -11,7 +11,7 @@ from statsmodels.tsa.adfvalues import mackinnoncrit
 from statsmodels.tsa.stattools import adfuller
 from statsmodels.tsa.stattools import kpss as reference
 
-from deepforecast.kernels.unit_roots import adf, differences, kpss, needs_difference, strength
+from deepforecast.kernels.unit_roots import adf, count_differences, kpss, needs_difference, seasonal_strength
 
 
 @pytest.mark.parametrize("lags", [0, 1, 3])
@@ -36,19 +36,19 @@ def test_adf_is_that_of_statsmodels(lags):
 @pytest.mark.parametrize("test", ["kpss", "adf"])
 def test_noise_stays_a_walk_is_differenced_once_and_a_walk_of_walks_twice(test):
     noise = np.random.default_rng(5).normal(size=300)
-    found = [differences(values, test, 2) for values in (noise, noise.cumsum(), noise.cumsum().cumsum())]
+    found = [count_differences(values, test, 2) for values in (noise, noise.cumsum(), noise.cumsum().cumsum())]
     assert found == [0, 1, 2]
 
 
 def test_constants_and_handfuls_are_left_alone():
     assert not needs_difference(np.full(50, 7.0), "kpss")
     assert not needs_difference(np.arange(4.0), "kpss")
-    assert differences(np.arange(50.0), "kpss", 2) == 1
+    assert count_differences(np.arange(50.0), "kpss", 2) == 1
 
 
 def test_strength_goes_from_none_to_all():
     noise, wave = np.random.default_rng(0).normal(size=120), np.sin(np.arange(120) * np.pi / 6)
-    assert strength(wave, np.zeros(120)) == 1.0
-    assert strength(np.zeros(120), noise) == 0.0
-    assert strength(1e200 * wave, 1e200 * noise) == pytest.approx(strength(wave, noise))
-    assert strength(np.zeros(5), np.zeros(5)) == 0.0
+    assert seasonal_strength(wave, np.zeros(120)) == 1.0
+    assert seasonal_strength(np.zeros(120), noise) == 0.0
+    assert seasonal_strength(1e200 * wave, 1e200 * noise) == pytest.approx(seasonal_strength(wave, noise))
+    assert seasonal_strength(np.zeros(5), np.zeros(5)) == 0.0

@@ -21,7 +21,7 @@ def panel(sizes=(30, 41, 25, 60), season=6, seed=0):
 @pytest.mark.parametrize("kind", ["additive", "multiplicative"])
 def test_indices_are_those_of_statsmodels(kind, season):
     parts, lengths, y = panel()
-    found, of_rows = seasonality.decomposed(y, lengths, season, additive=kind == "additive")
+    found, of_rows = seasonality.decompose(y, lengths, season, additive=kind == "additive")
     np.testing.assert_array_equal(of_rows[:30], found[0, (np.arange(30) - 30) % season])
     for part, index in zip(parts, found, strict=True):
         wanted = seasonal_decompose(part, model=kind, period=season).seasonal
@@ -30,7 +30,7 @@ def test_indices_are_those_of_statsmodels(kind, season):
 
 def test_the_limit_is_that_of_the_autocorrelations():
     parts, lengths, y = panel(seed=3)
-    found = seasonality.correlated(y, lengths, 6)
+    found = seasonality.is_seasonal(y, lengths, 6)
     for part, seasonal in zip(parts, found, strict=True):
         r = acf(part, nlags=6, fft=False)[1:]
         assert seasonal == (abs(r[5]) > 1.645 * np.sqrt((1 + 2 * np.sum(r[:5] ** 2)) / len(part)))
@@ -42,15 +42,15 @@ def test_rows_that_are_not_seen_do_not_count():
     spoilt = y.copy()
     spoilt[[7, 11]] = 50.0
     seen = spoilt == y
-    found, _ = seasonality.decomposed(np.where(seen, spoilt, y), np.array([24]), 3, additive=True, seen=seen)
-    np.testing.assert_allclose(found, seasonality.decomposed(y, np.array([24]), 3, additive=True)[0], atol=1e-12)
+    found, _ = seasonality.decompose(np.where(seen, spoilt, y), np.array([24]), 3, additive=True, is_observed=seen)
+    np.testing.assert_allclose(found, seasonality.decompose(y, np.array([24]), 3, additive=True)[0], atol=1e-12)
     never = np.arange(24) % 3 != 1
-    assert np.isnan(seasonality.decomposed(y, np.array([24]), 3, seen=never)[0]).all()
+    assert np.isnan(seasonality.decompose(y, np.array([24]), 3, is_observed=never)[0]).all()
 
 
 def test_missing_values_are_filled_within_a_series():
     y = np.array([np.nan, 1.0, np.nan, np.nan, 4.0, np.nan, np.nan, 10.0, np.nan, 30.0, np.nan])
-    found = seasonality.filled(y, np.array([0, 6, 11]))
+    found = seasonality.interpolate(y, np.array([0, 6, 11]))
     np.testing.assert_array_equal(found, [1, 1, 2, 3, 4, 4, 10, 10, 20, 30, 30])
     assert np.isnan(y[0])
 
@@ -59,9 +59,9 @@ def test_a_season_is_added_where_it_cannot_be_multiplied():
     wave = np.tile([1.0, 5.0, 9.0, 5.0], 10)
     y = np.concatenate([wave + 20, wave - 5, np.full(40, 3.0), np.where(wave == 1, 1e-4, wave * 100)])
     indptr = np.arange(5) * 40
-    index, additive = seasonality.seasons(y, indptr, 4, "auto", 2)
+    index, additive = seasonality.seasonal_indices(y, indptr, 4, "auto", 2)
     assert additive.tolist() == [False, True, False, True]
     assert (index[2] == 1).all()
     np.testing.assert_allclose(index[1], [-4, 0, 4, 0], atol=1e-12)
-    assert seasonality.seasons(y, indptr, 4, "additive", 2)[1].tolist() == [True, True, False, True]
-    assert not seasonality.seasons(y, indptr, 4, "auto", 11)[1].any()
+    assert seasonality.seasonal_indices(y, indptr, 4, "additive", 2)[1].tolist() == [True, True, False, True]
+    assert not seasonality.seasonal_indices(y, indptr, 4, "auto", 11)[1].any()

@@ -12,15 +12,15 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves
 
-from deepforecast.nn.batch import Inputs, Sizes
-from deepforecast.nn.body import Direct
+from deepforecast.nn.batch import Inputs, InputSizes
+from deepforecast.nn.body import DirectBody
 
 T = TypeVar("T")
-PLAIN = Sizes(input_size=12, horizon=4, width=1)
-FULL = Sizes(input_size=12, horizon=4, width=3, past=2, future=2, static=3)
+PLAIN = InputSizes(input_size=12, horizon=4, out_features=1)
+FULL = InputSizes(input_size=12, horizon=4, out_features=3, past=2, future=2, static=3)
 
 
-def some_inputs(sizes: Sizes, windows: int = 5, seed: int = 0, dtype: torch.dtype = torch.float32) -> Inputs:
+def some_inputs(sizes: InputSizes, windows: int = 5, seed: int = 0, dtype: torch.dtype = torch.float32) -> Inputs:
     """Windows of random numbers; the first of them begins with two missing rows, the second misses one in the middle."""
     drawn = torch.Generator().manual_seed(seed)
 
@@ -43,7 +43,7 @@ def seeded(make: Callable[[], T], seed: int = 0) -> T:
         return make()
 
 
-def shuffled(body: Direct, seed: int = 1) -> Direct:
+def shuffled(body: DirectBody, seed: int = 1) -> DirectBody:
     """All its weights random, those that begin at zero, too."""
     drawn = torch.Generator().manual_seed(seed)
     with torch.no_grad():
@@ -52,19 +52,19 @@ def shuffled(body: Direct, seed: int = 1) -> Direct:
     return body
 
 
-def moved(body: Direct, inputs: Inputs, field: str) -> float:
+def moved(body: DirectBody, inputs: Inputs, field: str) -> float:
     """By how much the features move when a field of the inputs does."""
     with torch.no_grad():
         other = replace(inputs, **{field: getattr(inputs, field) + 1.0})
         return float((body.features(other) - body.features(inputs)).abs().max())
 
 
-def keeps_the_rules(make: Callable[[Sizes], Direct], used: tuple[str, ...] = ("y", "past", "future", "static")) -> None:
+def keeps_the_rules(make: Callable[[InputSizes], DirectBody], used: tuple[str, ...] = ("y", "past", "future", "static")) -> None:
     """Shapes, gradients in every weight, every field of use, the same again in evaluation, windows for themselves, devices."""
     for sizes in (PLAIN, FULL):
         body, inputs = seeded(lambda sizes=sizes: make(sizes)), some_inputs(sizes)
         found = body.features(inputs)
-        assert found.shape == (5, sizes.horizon, sizes.width)
+        assert found.shape == (5, sizes.horizon, sizes.out_features)
         assert found.dtype == torch.float32
         found.square().sum().backward()
         for name, weight in body.named_parameters():
@@ -87,7 +87,7 @@ def rows(inputs: Inputs, begin: int, end: int) -> Inputs:
     return Inputs(**{name: value[begin:end] for name, value in held.items() if value is not None})
 
 
-def _on_another_device(make: Callable[[Sizes], Direct]) -> None:
+def _on_another_device(make: Callable[[InputSizes], DirectBody]) -> None:
     """Nothing is built on the CPU on the way: on another device it would be in the wrong place."""
     body = make(FULL).to("meta")
     held = {one.name: getattr(some_inputs(FULL), one.name) for one in fields(Inputs)}

@@ -14,11 +14,11 @@ from deepforecast.nn.attention import (
     Attention,
     AttentionOptions,
     attend,
-    hardened,
-    local,
+    harden_weights,
+    local_scores,
     masked_softmax,
     self_attention,
-    told,
+    valid_steps,
 )
 from deepforecast.nn.scores import SCORES
 from tests.nn.bodies import NothingOnTheCPU, seeded
@@ -69,7 +69,7 @@ def test_values_are_not_the_keys() -> None:
 def test_hard_weights_are_all_on_one_row_with_the_gradient_of_the_soft_ones() -> None:
     scores, pull = drawn(WINDOWS, ASKING, ROWS).requires_grad_(), drawn(WINDOWS, ASKING, ROWS, seed=1)
     soft = masked_softmax(scores, VALID)
-    hard = hardened(soft)
+    hard = harden_weights(soft)
     assert hard.unique().tolist() == [0.0, 1.0]
     assert hard.sum(-1).tolist() == [[1.0] * 2, [1.0] * 2, [0.0] * 2]
     assert torch.equal(hard[:2].argmax(-1), soft[:2].argmax(-1))
@@ -79,7 +79,7 @@ def test_hard_weights_are_all_on_one_row_with_the_gradient_of_the_soft_ones() ->
 
 
 def test_a_window_of_rows_around_a_row() -> None:
-    scores, inside = local(torch.zeros(1, 2, 7), torch.tensor([[3.0, 0.5]]), 2)
+    scores, inside = local_scores(torch.zeros(1, 2, 7), torch.tensor([[3.0, 0.5]]), 2)
     assert inside[0].tolist() == [[False, True, True, True, True, True, False], [True] * 3 + [False] * 4]
     torch.testing.assert_close(scores[0, 0], -0.5 * torch.tensor([9.0, 4, 1, 0, 1, 4, 9]))
 
@@ -87,7 +87,7 @@ def test_a_window_of_rows_around_a_row() -> None:
 def test_a_local_query_always_finds_a_row_and_learns_where() -> None:
     one = made(window=1)
     queries, encoded = drawn(WINDOWS, ASKING, QUERY) * 9, drawn(WINDOWS, ROWS, WIDTH)
-    _, weights = one(queries, *one.memory(encoded), VALID)
+    _, weights = one(queries, *one.keys_and_values(encoded), VALID)
     assert weights.sum(-1).round(decimals=9).tolist() == [[1.0] * 2, [1.0] * 2, [0.0] * 2]
     assert ((weights > 0).sum(-1) <= 3).all()
     (weights * torch.arange(ROWS)).sum().backward()
@@ -107,15 +107,15 @@ def test_rows_look_at_each_other() -> None:
 
 def test_rows_are_there_from_the_first_value_on() -> None:
     seen = torch.tensor([[0.0, 0, 1, 0, 1], [0.0] * 5])
-    assert told(seen).tolist() == [[[False, False, True, True, True]], [[False] * 5]]
+    assert valid_steps(seen).tolist() == [[[False, False, True, True, True]], [[False] * 5]]
 
 
 @pytest.mark.parametrize("name", list(SCORES))
 def test_every_sum_of_options_learns(name: str) -> None:
     for separate, temperature, window, hard in product((False, True), (False, True), (None, 2), (False, True)):
-        one = made(score=name, separate=separate, temperature=temperature, window=window, hard=hard)
+        one = made(score=name, separate_values=separate, learned_scale=temperature, window=window, hard_attention=hard)
         queries, encoded = drawn(WINDOWS, ASKING, QUERY), drawn(WINDOWS, ROWS, WIDTH).requires_grad_()
-        keys, values = one.memory(encoded)
+        keys, values = one.keys_and_values(encoded)
         context, weights = one(queries, keys, values, VALID)
         assert context.shape == (WINDOWS, ASKING, WIDTH)
         torch.testing.assert_close(weights.sum(-1), VALID.any(-1).double().expand(WINDOWS, ASKING))
@@ -133,8 +133,8 @@ def test_a_learned_temperature_multiplies_the_scores() -> None:
     """Of angles it begins at 10: as they are, their softmax over many rows is flat."""
     queries, encoded = drawn(WINDOWS, ASKING, QUERY), drawn(WINDOWS, ROWS, WIDTH)
     for name, begins in (("cosine", 10.0), ("general", 1.0)):
-        one = made(score=name, temperature=True)
-        keys, values = one.memory(encoded)
+        one = made(score=name, learned_scale=True)
+        keys, values = one.keys_and_values(encoded)
         expected = masked_softmax(begins * one.score(queries, keys), VALID)
         torch.testing.assert_close(one(queries, keys, values, VALID)[1], expected, atol=1e-6, rtol=1e-6)
 
@@ -143,7 +143,7 @@ def test_paths_of_a_window_share_its_keys() -> None:
     """Queries of N paths ask the same keys: each gets what it gets alone."""
     one = made(score="additive")
     queries, encoded = drawn(WINDOWS, 4, QUERY), drawn(WINDOWS, ROWS, WIDTH)
-    keys, values = one.memory(encoded)
+    keys, values = one.keys_and_values(encoded)
     whole, _ = one(queries, keys, values, VALID)
     for path in range(4):
         torch.testing.assert_close(one(queries[:, path : path + 1], keys, values, VALID)[0], whole[:, path : path + 1])
@@ -156,8 +156,8 @@ def test_an_unknown_score_is_refused_with_the_list() -> None:
 
 @pytest.mark.parametrize("name", list(SCORES))
 def test_on_another_device_nothing_is_left_behind(name: str) -> None:
-    one = made(score=name, separate=True, temperature=True, window=2, hard=True).to("meta")
+    one = made(score=name, separate_values=True, learned_scale=True, window=2, hard_attention=True).to("meta")
     queries, encoded, valid = (one.to("meta") for one in (drawn(3, 2, QUERY), drawn(3, ROWS, WIDTH), VALID))
     with NothingOnTheCPU():
-        context, _ = one(queries, *one.memory(encoded), valid)
+        context, _ = one(queries, *one.keys_and_values(encoded), valid)
     assert context.device.type == "meta"

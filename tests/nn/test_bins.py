@@ -6,14 +6,14 @@ import pytest
 import torch
 
 from deepforecast.errors import ParameterError
-from deepforecast.nn.bins import Bins
+from deepforecast.nn.bins import BinnedHead
 from tests.nn.scales import scale
 
 
 @pytest.mark.parametrize("spacing", ["dense", "uniform"])
 @pytest.mark.parametrize(("low", "high"), [(-15.0, 15.0), (0.0, 4.0), (-1.0, 9.0)])
 def test_edges_values_and_codes(spacing: str, low: float, high: float) -> None:
-    one = Bins(64, low, high, spacing)
+    one = BinnedHead(64, low, high, spacing)
     assert one.edges[[0, -1]].tolist() == pytest.approx([low, high])
     assert (one.edges.diff() > 0).all()
     assert torch.equal(one.encode(one.values()), torch.arange(64))
@@ -22,21 +22,21 @@ def test_edges_values_and_codes(spacing: str, low: float, high: float) -> None:
 
 
 def test_dense_bins_are_narrow_near_zero() -> None:
-    widths = Bins(256).edges.diff()
+    widths = BinnedHead(256).edges.diff()
     assert widths.min() < 0.02
     assert widths.argmin() in (127, 128)
     assert widths.max() == pytest.approx(0.53, abs=0.1)
-    uniform = Bins(10, spacing="uniform").edges.diff()
+    uniform = BinnedHead(10, spacing="uniform").edges.diff()
     assert torch.allclose(uniform, torch.full((10,), 3.0))
 
 
 def test_an_edge_belongs_to_the_bin_above_it() -> None:
-    one = Bins(4, 0.0, 4.0, "uniform")
+    one = BinnedHead(4, 0.0, 4.0, "uniform")
     assert one.encode(torch.tensor([0.0, 1.0, 1.999, 2.0, 4.0])).tolist() == [0, 1, 1, 2, 3]
 
 
 def test_the_loss_is_the_cross_entropy() -> None:
-    one = Bins(16)
+    one = BinnedHead(16)
     raw = torch.randn(3, 5, 16, generator=torch.Generator().manual_seed(0))
     target = 4 * torch.randn(3, 5, generator=torch.Generator().manual_seed(1))
     expected = -one.log_probabilities(raw).gather(-1, one.encode(target).unsqueeze(-1)).squeeze(-1)
@@ -45,7 +45,7 @@ def test_the_loss_is_the_cross_entropy() -> None:
 
 
 def test_quantiles_lie_on_straight_lines_within_the_bins() -> None:
-    one = Bins(4, 0.0, 4.0, "uniform")
+    one = BinnedHead(4, 0.0, 4.0, "uniform")
     raw = torch.tensor([0.1, 0.4, 0.0, 0.5]).log()
     p = torch.tensor([1e-12, 0.05, 0.1, 0.3, 0.5, 0.75, 1 - 1e-12], dtype=torch.float64)
     expected = [1e-11, 0.5, 1.0, 1.5, 2.0, 3.5, 4.0]  # none in the third bin
@@ -54,14 +54,14 @@ def test_quantiles_lie_on_straight_lines_within_the_bins() -> None:
 
 
 def test_the_last_probability_below_one_has_a_quantile() -> None:
-    one = Bins(1000)
+    one = BinnedHead(1000)
     raw = torch.randn(200, 1000, generator=torch.Generator().manual_seed(0))
     found = one.quantiles(raw, torch.tensor([1 - 2.0**-53], dtype=torch.float64))
     assert torch.allclose(found, torch.tensor(15.0, dtype=torch.float64), atol=1.0)
 
 
 def test_one_bin_may_hold_everything() -> None:
-    one = Bins(8)
+    one = BinnedHead(8)
     raw = torch.full((8,), -torch.inf)
     raw[3] = 0.0
     found = one.quantiles(raw, torch.tensor([1e-12, 0.5, 1 - 1e-12], dtype=torch.float64))
@@ -79,4 +79,4 @@ def test_one_bin_may_hold_everything() -> None:
 )
 def test_what_is_refused(given: dict[str, object], words: str) -> None:
     with pytest.raises(ParameterError, match=words):
-        Bins(**given)  # type: ignore[arg-type]
+        BinnedHead(**given)  # type: ignore[arg-type]

@@ -7,9 +7,9 @@ import torch
 from scipy import stats
 from torch import Tensor, distributions
 
-from deepforecast.nn.distributions import half_step
-from deepforecast.nn.head import FLOOR, positive
-from deepforecast.nn.heads import HEADS, head
+from deepforecast.nn.distributions import log_gamma_half_step
+from deepforecast.nn.head import SOFTPLUS_FLOOR, softplus_floor
+from deepforecast.nn.registry import HEADS, make_head
 from tests.nn.scales import scale
 
 EXACT = torch.float64
@@ -23,60 +23,60 @@ def grid(width: int) -> Tensor:
 
 
 def theirs(name: str, raw: Tensor) -> distributions.Distribution:
-    first, second = raw[..., 0], positive(raw[..., 1])
+    first, second = raw[..., 0], softplus_floor(raw[..., 1])
     if name == "student_t":
-        return distributions.StudentT(2 + positive(raw[..., 2]), first, second)
+        return distributions.StudentT(2 + softplus_floor(raw[..., 2]), first, second)
     kinds = {"normal": distributions.Normal, "laplace": distributions.Laplace, "lognormal": distributions.LogNormal}
     return kinds[name](first, second)
 
 
 @pytest.mark.parametrize("name", ["normal", "laplace", "student_t", "lognormal"])
 def test_the_loss_is_the_negative_log_density(name: str) -> None:
-    raw = grid(HEADS[name].width)
+    raw = grid(HEADS[name].out_features)
     for value in (1e-3, 0.4, 1.0, 30.0):
         target = torch.full(raw.shape[:2], value, dtype=EXACT)
         expected = -theirs(name, raw).log_prob(target)
-        assert torch.allclose(head(name).loss(raw, target, scale(1)), expected, rtol=1e-7, atol=1e-6)
+        assert torch.allclose(make_head(name).loss(raw, target, scale(1)), expected, rtol=1e-7, atol=1e-6)
 
 
 @pytest.mark.parametrize("name", ["normal", "laplace", "student_t", "lognormal"])
 def test_quantiles_and_mean_are_theirs(name: str) -> None:
-    raw = grid(HEADS[name].width)[:, ::3]
-    first, second = raw[..., :1].numpy(), positive(raw[..., 1:2]).numpy()
+    raw = grid(HEADS[name].out_features)[:, ::3]
+    first, second = raw[..., :1].numpy(), softplus_floor(raw[..., 1:2]).numpy()
     known = {
         "normal": lambda: stats.norm(first, second),
         "laplace": lambda: stats.laplace(first, second),
-        "student_t": lambda: stats.t(2 + positive(raw[..., 2:]).numpy(), first, second),
+        "student_t": lambda: stats.t(2 + softplus_floor(raw[..., 2:]).numpy(), first, second),
         "lognormal": lambda: stats.lognorm(second, scale=torch.tensor(first).exp().numpy()),
     }[name]()
-    found = head(name).quantiles(raw, P)
+    found = make_head(name).quantiles(raw, P)
     assert torch.allclose(torch.as_tensor(known.cdf(found)), P, rtol=1e-6, atol=0)
-    assert torch.allclose(head(name).mean(raw), torch.as_tensor(known.mean()).squeeze(-1), rtol=1e-9)
+    assert torch.allclose(make_head(name).mean(raw), torch.as_tensor(known.mean()).squeeze(-1), rtol=1e-9)
 
 
 def test_deviations_have_a_floor() -> None:
-    assert positive(torch.tensor(-1e4)).item() == pytest.approx(FLOOR)
-    assert positive(torch.tensor(50.0)).item() == pytest.approx(50.0)
+    assert softplus_floor(torch.tensor(-1e4)).item() == pytest.approx(SOFTPLUS_FLOOR)
+    assert softplus_floor(torch.tensor(50.0)).item() == pytest.approx(50.0)
 
 
 def test_half_step_of_the_gamma_function() -> None:
     a = torch.tensor([1.0, 1.3, 2.0, 7.5, 100.0, 1e4], dtype=EXACT)
     expected = torch.lgamma(a + 0.5) - torch.lgamma(a)
-    assert torch.allclose(half_step(a), expected, rtol=1e-9, atol=1e-9)
-    assert torch.allclose(half_step(a.float()).double(), expected, rtol=3e-7, atol=3e-7)
+    assert torch.allclose(log_gamma_half_step(a), expected, rtol=1e-9, atol=1e-9)
+    assert torch.allclose(log_gamma_half_step(a.float()).double(), expected, rtol=3e-7, atol=3e-7)
     far = torch.tensor([1e8, 1e20], dtype=EXACT)
-    assert torch.allclose(half_step(far.float()).double(), 0.5 * far.log(), rtol=1e-6)
+    assert torch.allclose(log_gamma_half_step(far.float()).double(), 0.5 * far.log(), rtol=1e-6)
 
 
 @pytest.mark.parametrize("name", ["normal", "laplace", "student_t", "lognormal", "mixture"])
 def test_single_precision_is_enough(name: str) -> None:
-    one = head(name)
-    raw = grid(2) if one.width == 2 else grid(3).repeat(1, 1, one.width // 3)
+    one = make_head(name)
+    raw = grid(2) if one.out_features == 2 else grid(3).repeat(1, 1, one.out_features // 3)
     target = torch.full(raw.shape[:2], 0.7, dtype=EXACT)
     assert torch.allclose(one.loss(raw.float(), target.float(), scale(1)).double(), one.loss(raw, target, scale(1)), rtol=1e-4)
 
 
 def test_the_smallest_positive_values_are_bounded() -> None:
     raw = torch.zeros(1, 2, 2)
-    found = head("lognormal").loss(raw, torch.tensor([[0.0, 1e-12]]), scale(1))
+    found = make_head("lognormal").loss(raw, torch.tensor([[0.0, 1e-12]]), scale(1))
     assert found[0, 0] == found[0, 1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from deepforecast.nn.embeddings import Embedded, embedding_width
+from deepforecast.nn.embeddings import CategoryEmbedding, embedding_width
 from tests.nn.bodies import seeded
 
 
@@ -14,7 +14,7 @@ def codes(*rows: tuple[int, ...]) -> torch.Tensor:
 
 
 def test_vectors_stand_side_by_side() -> None:
-    made = seeded(lambda: Embedded((3, 5), widths=(2, 4)))
+    made = seeded(lambda: CategoryEmbedding((3, 5), widths=(2, 4)))
     found = made(codes((1, 5), (3, 2)))
     assert found.shape == (2, 6)
     assert found.dtype == torch.float32
@@ -25,26 +25,26 @@ def test_vectors_stand_side_by_side() -> None:
 
 @pytest.mark.parametrize("training", [True, False])
 def test_a_category_never_seen_is_the_mean(training: bool) -> None:
-    made = seeded(lambda: Embedded((3, 5))).train(training)
+    made = seeded(lambda: CategoryEmbedding((3, 5))).train(training)
     found = made(codes((0, 0)))
     assert torch.allclose(found[0], torch.cat([table.mean(0) for table in made.tables]))
 
 
 def test_the_first_columns_share_their_tables() -> None:
-    made = seeded(lambda: Embedded((3, 5, 2)))
+    made = seeded(lambda: CategoryEmbedding((3, 5, 2)))
     both = codes((1, 5, 2), (3, 2, 0))
-    assert torch.equal(made.first(both[:, :2]), made(both)[:, : made.width(2)])
-    assert made.first(both[:, :0]).shape == (2, 0)
+    assert torch.equal(made.embed_first(both[:, :2]), made(both)[:, : made.width(2)])
+    assert made.embed_first(both[:, :0]).shape == (2, 0)
     assert made.width() == sum(made.widths) == made(both).shape[1]
 
 
 def test_other_columns_than_counted_are_refused() -> None:
     with pytest.raises(ValueError):
-        seeded(lambda: Embedded((3, 5)))(codes((1,)))
+        seeded(lambda: CategoryEmbedding((3, 5)))(codes((1,)))
 
 
 def test_only_the_category_met_learns() -> None:
-    made = seeded(lambda: Embedded((4,)))
+    made = seeded(lambda: CategoryEmbedding((4,)))
     made(codes((2,), (2,))).sum().backward()
     (table,) = made.tables
     assert table.grad is not None

@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from deepforecast.nn.batch import Inputs, Sizes
-from deepforecast.nn.body import Direct
+from deepforecast.nn.batch import Inputs, InputSizes
+from deepforecast.nn.body import DirectBody
 from deepforecast.nn.linear import DLinearBody, NLinearBody, moving_average
 from tests.nn.bodies import FULL, PLAIN, keeps_the_rules, rows, seeded, shuffled, some_inputs
 
@@ -19,22 +19,22 @@ def plain_trend(y: Tensor, kernel: int) -> Tensor:
     return torch.stack([padded[:, row : row + kernel].mean(1) for row in range(y.shape[1])], dim=1)
 
 
-def plain_map(weight: Tensor, bias: Tensor | None, x: Tensor, sizes: Sizes) -> Tensor:
-    found = x.new_zeros(len(x), sizes.horizon, sizes.width)
+def plain_map(weight: Tensor, bias: Tensor | None, x: Tensor, sizes: InputSizes) -> Tensor:
+    found = x.new_zeros(len(x), sizes.horizon, sizes.out_features)
     for step in range(sizes.horizon):
-        for number in range(sizes.width):
-            row = step * sizes.width + number
+        for number in range(sizes.out_features):
+            row = step * sizes.out_features + number
             found[:, step, number] = (x * weight[row]).sum(1) + (bias[row] if bias is not None else 0.0)
     return found
 
 
-def plain_covariates(body: DLinearBody | NLinearBody, inputs: Inputs, sizes: Sizes) -> Tensor:
+def plain_covariates(body: DLinearBody | NLinearBody, inputs: Inputs, sizes: InputSizes) -> Tensor:
     terms = body.covariates
-    assert terms.told is not None
-    assert terms.ahead is not None
+    assert terms.past_map is not None
+    assert terms.future_map is not None
     told = torch.cat([*inputs.past.unbind(1), inputs.static], dim=1)
-    ahead = [inputs.future[:, step] @ terms.ahead.weight.T for step in range(sizes.horizon)]
-    return plain_map(terms.told.weight, None, told, sizes) + torch.stack(ahead, dim=1)
+    ahead = [inputs.future[:, step] @ terms.future_map.weight.T for step in range(sizes.horizon)]
+    return plain_map(terms.past_map.weight, None, told, sizes) + torch.stack(ahead, dim=1)
 
 
 def plain_dlinear(body: DLinearBody, inputs: Inputs, kernel: int) -> Tensor:
@@ -44,12 +44,12 @@ def plain_dlinear(body: DLinearBody, inputs: Inputs, kernel: int) -> Tensor:
 
 
 def plain_nlinear(body: NLinearBody, inputs: Inputs, located: list[float]) -> Tensor:
-    last = torch.stack([y[seen > 0][-1] for y, seen in zip(inputs.y, inputs.seen, strict=True)]).unsqueeze(1)
-    found = plain_map(body.window.weight, body.window.bias, (inputs.y - last) * inputs.seen, FULL)
+    last = torch.stack([y[seen > 0][-1] for y, seen in zip(inputs.y, inputs.observed, strict=True)]).unsqueeze(1)
+    found = plain_map(body.window.weight, body.window.bias, (inputs.y - last) * inputs.observed, FULL)
     return found + last.unsqueeze(1) * torch.tensor(located)
 
 
-def agree(body: Direct, inputs: Inputs, plain: Tensor) -> None:
+def agree(body: DirectBody, inputs: Inputs, plain: Tensor) -> None:
     """Forward and gradient, to 1e-6 in double precision of both."""
     weights = list(body.parameters())
     found = body.features(inputs)
@@ -74,20 +74,20 @@ def test_dlinear_is_the_papers(windows: int, kernel: int) -> None:
 def test_nlinear_is_the_papers(location: slice | None, located: list[float]) -> None:
     body = shuffled(seeded(lambda: NLinearBody(FULL, location))).double()
     inputs = some_inputs(FULL, dtype=torch.float64)
-    inputs.seen[2, -3:] = 0.0  # the last value seen is not the last row
+    inputs.observed[2, -3:] = 0.0  # the last value seen is not the last row
     inputs.y[2, -3:] = 0.0
     agree(body, inputs, plain_nlinear(body, inputs, located) + plain_covariates(body, inputs, FULL))
 
 
 def test_nlinear_moves_with_the_level() -> None:
     body, inputs = shuffled(seeded(lambda: NLinearBody(PLAIN, slice(0, 1)))), some_inputs(PLAIN)
-    higher = Inputs((inputs.y + 8.0) * inputs.seen, inputs.seen, inputs.past, inputs.future, inputs.static)
+    higher = Inputs((inputs.y + 8.0) * inputs.observed, inputs.observed, inputs.past, inputs.future, inputs.static)
     assert torch.allclose(body.features(higher), body.features(inputs) + 8.0, atol=1e-4)
 
 
 def test_where_nothing_was_seen_nlinear_is_its_bias() -> None:
     body, inputs = shuffled(seeded(lambda: NLinearBody(PLAIN, slice(0, 1)))), some_inputs(PLAIN)
-    none = Inputs(inputs.y * 0, inputs.seen * 0, inputs.past, inputs.future, inputs.static)
+    none = Inputs(inputs.y * 0, inputs.observed * 0, inputs.past, inputs.future, inputs.static)
     assert torch.allclose(body.features(none), body.window.bias.view(1, 4, 1).expand(5, 4, 1))
 
 
@@ -98,7 +98,7 @@ def test_linear_bodies_keep_the_rules(make: type[DLinearBody]) -> None:
 
 def test_covariates_begin_without_effect() -> None:
     body, inputs = seeded(lambda: DLinearBody(FULL)), some_inputs(FULL)
-    bare = Inputs(inputs.y, inputs.seen, inputs.past * 0, inputs.future * 0, inputs.static * 0)
+    bare = Inputs(inputs.y, inputs.observed, inputs.past * 0, inputs.future * 0, inputs.static * 0)
     assert torch.equal(body.features(inputs), body.features(bare))
 
 
@@ -106,7 +106,7 @@ def test_a_step_ahead_has_its_own_covariates() -> None:
     body, inputs = shuffled(seeded(lambda: DLinearBody(FULL))), some_inputs(FULL)
     future = inputs.future.clone()
     future[:, 2] += 1.0
-    change = body.features(Inputs(inputs.y, inputs.seen, inputs.past, future, inputs.static)) - body.features(inputs)
+    change = body.features(Inputs(inputs.y, inputs.observed, inputs.past, future, inputs.static)) - body.features(inputs)
     assert (change[:, 2].abs() > 0.01).all()
     assert change[:, [0, 1, 3]].abs().max() < 1e-5
 
@@ -117,7 +117,7 @@ def test_parts_are_the_whole() -> None:
     parts = body.parts(inputs)
     assert list(parts) == ["trend", "remainder", "covariates"]
     assert torch.allclose(sum(parts.values()), body.features(inputs), atol=1e-5)
-    assert list(DLinearBody(PLAIN).parts(some_inputs(PLAIN))) == ["trend", "remainder"]
+    assert list(DLinearBody(PLAIN).components(some_inputs(PLAIN))) == ["trend", "remainder"]
 
 
 @pytest.mark.parametrize(("length", "kernel"), [(1, 25), (4, 3), (60, 25)])

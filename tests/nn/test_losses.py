@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from deepforecast.nn.heads import head
 from deepforecast.nn.losses import LOSSES, pinball
+from deepforecast.nn.registry import make_head
 from deepforecast.nn.scaling import Scale
 from tests.nn.scales import scale
 
@@ -29,7 +29,7 @@ def test_plain_losses() -> None:
 def test_scaled_losses_are_the_metrics_of_unscaled_values() -> None:
     point, target = drawn()
     windows = scale(8, place=40.0, spread=3.0, naive=0.25)
-    y, forecast = windows.back(target), windows.back(point)
+    y, forecast = windows.unstandardize(target), windows.unstandardize(point)
     mase = (y - forecast).abs() / (0.25 * 3.0)
     smape = 2 * (y - forecast).abs() / (y.abs() + forecast.abs())
     assert torch.allclose(LOSSES["mase"](point, target, windows), mase, rtol=1e-6)
@@ -90,6 +90,6 @@ def test_windows_of_several_scales_are_each_measured_by_their_own() -> None:
 
 @pytest.mark.parametrize("kind", LOSSES)
 def test_a_head_says_whether_its_loss_asks_for_the_naive_error(kind: str) -> None:
-    one, (point, target) = head("point", loss=kind), drawn()
+    one, (point, target) = make_head("point", loss=kind), drawn()
     near, far = (one.loss(point.unsqueeze(-1), target, scale(8, place=9.0, naive=naive)) for naive in (1.0, 4.0))
-    assert bool((near != far).any()) == one.beside_naive
+    assert bool((near != far).any()) == one.needs_naive_error

@@ -7,22 +7,22 @@ import torch
 from torch import Tensor, distributions
 
 from deepforecast.errors import ParameterError
-from deepforecast.nn.mixture import Mixture
+from deepforecast.nn.mixture import MixtureHead
 from tests.nn.scales import scale
 
 
-def theirs(one: Mixture, raw: Tensor) -> distributions.MixtureSameFamily:
-    shares, places, deviations = one.parts(raw)
+def theirs(one: MixtureHead, raw: Tensor) -> distributions.MixtureSameFamily:
+    shares, places, deviations = one.components(raw)
     return distributions.MixtureSameFamily(distributions.Categorical(logits=shares), distributions.Normal(places, deviations))
 
 
-def drawn(one: Mixture) -> Tensor:
-    return 2 * torch.randn(1, 40, one.width, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+def drawn(one: MixtureHead) -> Tensor:
+    return 2 * torch.randn(1, 40, one.out_features, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
 
 
 @pytest.mark.parametrize("n", [1, 2, 5])
 def test_density_mean_and_quantiles(n: int) -> None:
-    one = Mixture(n)
+    one = MixtureHead(n)
     raw = drawn(one)
     expected = theirs(one, raw)
     for value in (-30.0, -0.5, 0.0, 2.0):
@@ -37,19 +37,19 @@ def test_density_mean_and_quantiles(n: int) -> None:
 
 
 def test_the_upper_tail_mirrors_the_lower() -> None:
-    one = Mixture(3)
+    one = MixtureHead(3)
     raw = drawn(one)
     shares, places, deviations = raw.chunk(3, dim=-1)
-    mirrored = torch.cat([shares, -places - 2 * one.places, deviations], dim=-1)
+    mirrored = torch.cat([shares, -places - 2 * one.initial_means, deviations], dim=-1)
     p = torch.tensor([2.0**-40, 0.25], dtype=torch.float64)
     assert torch.allclose(one.quantiles(mirrored, p), -one.quantiles(raw, 1 - p), rtol=1e-12)
 
 
 def test_its_parts_start_apart() -> None:
-    _, places, _ = Mixture(3).parts(torch.zeros(9))
+    _, places, _ = MixtureHead(3).components(torch.zeros(9))
     assert (places.diff() > 0.5).all()
 
 
 def test_it_has_at_least_one_part() -> None:
     with pytest.raises(ParameterError, match="n is at least 1"):
-        Mixture(0)
+        MixtureHead(0)

@@ -9,21 +9,21 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from deepforecast.nn.batch import Inputs, Sizes
-from deepforecast.nn.nbeats import NBEATSBody, harmonics, numbered, polynomials
+from deepforecast.nn.batch import Inputs, InputSizes
+from deepforecast.nn.nbeats import NBEATSBody, harmonics, number_duplicates, polynomials
 from tests.nn.bodies import FULL, keeps_the_rules, seeded, shuffled, some_inputs
 
 STACKS = [("generic",), ("trend", "season"), ("generic", "trend", "generic")]
 
 
-def nbeats(stacks: Sequence[str], sizes: Sizes = FULL, blocks: int = 2, **options: float) -> NBEATSBody:
-    return seeded(lambda: NBEATSBody(sizes, stacks, blocks, hidden=(16, 16), **options))  # type: ignore[arg-type]
+def nbeats(stacks: Sequence[str], sizes: InputSizes = FULL, blocks: int = 2, **options: float) -> NBEATSBody:
+    return seeded(lambda: NBEATSBody(sizes, stacks, blocks, hidden_sizes=(16, 16), **options))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("blocks", [1, 2])
 @pytest.mark.parametrize("stacks", STACKS)
 def test_nbeats_keeps_the_rules(stacks: tuple[str, ...], blocks: int) -> None:
-    keeps_the_rules(lambda sizes: NBEATSBody(sizes, stacks, blocks, hidden=(16, 16), dropout=0.1))
+    keeps_the_rules(lambda sizes: NBEATSBody(sizes, stacks, blocks, hidden_sizes=(16, 16), dropout=0.1))
 
 
 def test_polynomials_are_powers() -> None:
@@ -47,7 +47,7 @@ def test_harmonics_draw_every_season_of_zero_mean() -> None:
     assert torch.allclose(basis.mean(0), torch.zeros(11, dtype=torch.float64), atol=1e-12)
 
 
-def bases(kind: str, sizes: Sizes) -> tuple[Tensor, Tensor]:
+def bases(kind: str, sizes: InputSizes) -> tuple[Tensor, Tensor]:
     """Of degree 2 and period 3, from their formulas."""
     behind, ahead = range(-sizes.input_size, 0), range(sizes.horizon)
     if kind == "trend":
@@ -57,7 +57,7 @@ def bases(kind: str, sizes: Sizes) -> tuple[Tensor, Tensor]:
     return tuple(torch.tensor([[math.cos(angle * t), math.sin(angle * t)] for t in rows]) for rows in (behind, ahead))  # type: ignore[return-value]
 
 
-def plain_block(body: NBEATSBody, number: int, kind: str, told: Tensor, sizes: Sizes) -> tuple[Tensor | None, Tensor]:
+def plain_block(body: NBEATSBody, number: int, kind: str, told: Tensor, sizes: InputSizes) -> tuple[Tensor | None, Tensor]:
     """One window (its numbers told in a row) through one block: what it explains, and (horizon, width)."""
     layers = [one for one in body.blocks[number].modules() if isinstance(one, nn.Linear)]
     for layer in layers[:-1]:
@@ -67,17 +67,17 @@ def plain_block(body: NBEATSBody, number: int, kind: str, told: Tensor, sizes: S
         behind, ahead = torch.eye(sizes.input_size), torch.eye(sizes.horizon)
     else:
         behind, ahead = bases(kind, sizes)
-    last = len(theta) == ahead.shape[1] * sizes.width
+    last = len(theta) == ahead.shape[1] * sizes.out_features
     own = 0 if last else behind.shape[1]
-    forecast = torch.stack([ahead @ theta[own + number :: sizes.width] for number in range(sizes.width)], dim=1)
+    forecast = torch.stack([ahead @ theta[own + number :: sizes.out_features] for number in range(sizes.out_features)], dim=1)
     return (None if last else behind @ theta[:own]), forecast
 
 
 def plain_nbeats(body: NBEATSBody, stacks: Sequence[str], blocks: int, inputs: Inputs, window: int) -> Tensor:
     sizes, number = FULL, -1
-    left, seen = inputs.y[window], inputs.seen[window]
+    left, seen = inputs.y[window], inputs.observed[window]
     others = [inputs.past[window].flatten(), inputs.future[window].flatten(), inputs.static[window]]
-    total = torch.zeros(sizes.horizon, sizes.width)
+    total = torch.zeros(sizes.horizon, sizes.out_features)
     for kind in stacks:
         for block in range(blocks):
             number += 1 if kind == "generic" or block == 0 else 0
@@ -104,12 +104,12 @@ def test_blocks_are_the_papers_recursion(stacks: tuple[str, ...], blocks: int) -
 def test_parts_are_the_whole(stacks: tuple[str, ...]) -> None:
     body, inputs = shuffled(nbeats(stacks)), some_inputs(FULL)
     parts = body.parts(inputs)
-    assert list(parts) == numbered(stacks)
+    assert list(parts) == number_duplicates(stacks)
     assert torch.allclose(sum(parts.values()), body.features(inputs), atol=1e-4)
 
 
 def test_trend_is_a_polynomial_and_season_repeats() -> None:
-    sizes = Sizes(input_size=12, horizon=8, width=2)
+    sizes = InputSizes(input_size=12, horizon=8, out_features=2)
     body = shuffled(nbeats(("trend", "season"), sizes, period=4, degree=2))
     parts = {name: part.detach().double() for name, part in body.parts(some_inputs(sizes)).items()}
     assert parts["trend"].diff(n=3, dim=1).abs().max() < 1e-4 < parts["trend"].diff(n=2, dim=1).abs().max()
@@ -131,9 +131,9 @@ def test_bases_are_not_saved_and_move_with_the_body() -> None:
 
 def test_what_is_hidden_does_not_matter() -> None:
     body, inputs = nbeats(("generic", "trend")), some_inputs(FULL)
-    hidden = inputs.y + 5.0 * (1 - inputs.seen)
-    other = Inputs(hidden, inputs.seen, inputs.past, inputs.future, inputs.static)
-    given = Inputs(hidden * inputs.seen, inputs.seen, inputs.past, inputs.future, inputs.static)
+    hidden = inputs.y + 5.0 * (1 - inputs.observed)
+    other = Inputs(hidden, inputs.observed, inputs.past, inputs.future, inputs.static)
+    given = Inputs(hidden * inputs.observed, inputs.observed, inputs.past, inputs.future, inputs.static)
     assert torch.equal(body.features(given), body.features(inputs))
     assert not torch.equal(body.features(other), body.features(inputs))  # hiding is the network's part, not the body's
 

@@ -8,16 +8,16 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from deepforecast.nn.batch import Batch, Inputs, Sizes
-from deepforecast.nn.body import Direct, State, Stepwise
-from deepforecast.nn.decoding import greedy, sampled, taught
-from deepforecast.nn.heads import Head, head
+from deepforecast.nn.batch import Batch, Inputs, InputSizes
+from deepforecast.nn.body import AutoregressiveBody, DirectBody, State
+from deepforecast.nn.decoding import decode_greedy, decode_samples, decode_teacher_forced
 from deepforecast.nn.network import ForecastNetwork
+from deepforecast.nn.registry import Head, make_head
 
 L, H = 6, 3
 
 
-class Seen(Direct):
+class Seen(DirectBody):
     """Gives the last value to every step, and keeps what it was given."""
 
     def __init__(self, width: int = 1) -> None:
@@ -30,14 +30,14 @@ class Seen(Direct):
         return (self.weight * inputs.y[:, -1:, None]).expand(-1, H, self.width)
 
 
-class Counting(Stepwise):
+class Counting(AutoregressiveBody):
     """The value before plus one, at each step; the state counts the steps."""
 
     def __init__(self) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.ones(()))
 
-    def start(self, inputs: Inputs) -> State:
+    def initial_state(self, inputs: Inputs) -> State:
         return (inputs.y.new_zeros(len(inputs.y)),)
 
     def step(self, state: State, previous: Tensor, ahead: Tensor, number: int) -> tuple[Tensor, State]:
@@ -57,12 +57,12 @@ def batch(windows: int = 4, seed: int = 0, **changed: Tensor) -> Batch:
     return replace(made, **changed)
 
 
-def network(body: Direct | Stepwise, *, scaler: str = "standard", ends_in: Head | None = None) -> ForecastNetwork:
-    last = head("point") if ends_in is None else ends_in
-    sizes = Sizes(L, H, last.width, past=5, future=4, location=last.location)
+def network(body: DirectBody | AutoregressiveBody, *, scaler: str = "standard", ends_in: Head | None = None) -> ForecastNetwork:
+    last = make_head("point") if ends_in is None else ends_in
+    sizes = InputSizes(L, H, last.out_features, past=5, future=4, location_slice=last.location_slice)
     with torch.random.fork_rng():
         torch.manual_seed(0)
-        return ForecastNetwork(sizes, body, last, scaler=scaler, temporal=[2], codes_ahead=1)
+        return ForecastNetwork(sizes, body, last, scaler=scaler, temporal=[2], n_future_codes=1)
 
 
 def test_a_hidden_value_never_reaches_the_body() -> None:
@@ -76,7 +76,7 @@ def test_a_hidden_value_never_reaches_the_body() -> None:
         net(replace(whole, y=y))
         assert body.given is not None
         given.append(body.given)
-    assert (given[0].y[0, 2], given[0].seen[0, 2]) == (0, 0)
+    assert (given[0].y[0, 2], given[0].observed[0, 2]) == (0, 0)
     assert torch.equal(given[0].y, given[1].y)
 
 
@@ -143,25 +143,25 @@ def test_the_affine_of_revin_is_learned() -> None:
 def test_a_stepwise_body_is_fed_its_own_values_in_forecasts_and_the_true_ones_when_taught() -> None:
     net, whole = network(Counting()), batch()
     inputs, scale = net.inputs(whole)
-    own = greedy(net, inputs).squeeze(-1)
+    own = decode_greedy(net, inputs).squeeze(-1)
     torch.testing.assert_close(own, inputs.y[:, -1:] + torch.arange(1, H + 1))
     assert whole.target is not None
-    z = scale.away(whole.target).float()
+    z = scale.standardize(whole.target).float()
     told = torch.ones_like(z)
     before = torch.cat([inputs.y[:, -1:], z[:, :-1]], dim=1)
-    torch.testing.assert_close(taught(net, inputs, z, told, 1.0).squeeze(-1), before + 1)
-    torch.testing.assert_close(taught(net, inputs, z, told, 0.0).squeeze(-1), own)
+    torch.testing.assert_close(decode_teacher_forced(net, inputs, z, told, 1.0).squeeze(-1), before + 1)
+    torch.testing.assert_close(decode_teacher_forced(net, inputs, z, told, 0.0).squeeze(-1), own)
     told[:, 0] = 0  # a hole: the value known before it is told
-    torch.testing.assert_close(taught(net, inputs, z, told, 1.0)[:, 1, 0], inputs.y[:, -1] + 1)
+    torch.testing.assert_close(decode_teacher_forced(net, inputs, z, told, 1.0)[:, 1, 0], inputs.y[:, -1] + 1)
 
 
 def test_steps_do_not_see_values_after_them() -> None:
     net, whole = network(Counting()), batch()
     inputs, scale = net.inputs(whole)
     assert whole.target is not None
-    z = scale.away(whole.target).float().requires_grad_()
+    z = scale.standardize(whole.target).float().requires_grad_()
     for step in range(H):
-        (slope,) = torch.autograd.grad(taught(net, inputs, z, torch.ones_like(z), 1.0)[:, step].sum(), z, allow_unused=True)
+        (slope,) = torch.autograd.grad(decode_teacher_forced(net, inputs, z, torch.ones_like(z), 1.0)[:, step].sum(), z, allow_unused=True)
         assert slope[:, step:].abs().max() == 0
 
 
@@ -171,10 +171,10 @@ def test_paths_go_on_from_their_own_draws() -> None:
             found, state = super().step(state, previous, ahead, number)
             return torch.cat([found, torch.full_like(found, 1.0)], dim=-1), state
 
-    net, whole = network(Noisy(), ends_in=head("normal")), batch()
+    net, whole = network(Noisy(), ends_in=make_head("normal")), batch()
     inputs, scale = net.inputs(whole)
     uniform = torch.rand(4, 5, H, dtype=torch.float64, generator=torch.Generator().manual_seed(0)).clamp(0.01, 0.99)
-    found = sampled(net, inputs, scale, uniform)
+    found = decode_samples(net, inputs, scale, uniform)
     raw = torch.stack([torch.zeros(()), torch.ones(())])
     away = net.head.quantiles(raw.expand(4, 5, H, 2), uniform.unsqueeze(-1)).squeeze(-1)
     wanted = inputs.y[:, None, -1:] + (1 + away).cumsum(2)

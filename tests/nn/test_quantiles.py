@@ -10,14 +10,14 @@ from torch import Tensor
 
 from deepforecast.errors import CapabilityError
 from deepforecast.nn.head import Head
-from deepforecast.nn.heads import head
-from deepforecast.nn.quantiles import Quantiles
+from deepforecast.nn.quantiles import QuantileHead
+from deepforecast.nn.registry import make_head
 from tests.nn.scales import scale
 
 
 def fitted(one: Head, drawn: Tensor, steps: int = 300, rate: float = 0.2) -> Tensor:
     """What one window has to say of values drawn from one distribution: found by gradient descent. (width,)"""
-    raw = torch.zeros(1, 1, one.width, requires_grad=True)
+    raw = torch.zeros(1, 1, one.out_features, requires_grad=True)
     found = torch.optim.Adam([raw, *one.parameters()], lr=rate)
     pace = torch.optim.lr_scheduler.LinearLR(found, 1.0, 0.0, steps)
     for _ in range(steps):
@@ -34,13 +34,13 @@ def skewed(count: int = 2000) -> Tensor:
 
 
 def test_for_zeros_they_are_the_normal_distributions() -> None:
-    one = Quantiles([0.01, 0.1, 0.3, 0.8])
+    one = QuantileHead([0.01, 0.1, 0.3, 0.8])
     known = torch.tensor(one.probabilities, dtype=torch.float64)
-    assert torch.allclose(one.values(torch.zeros(one.width, dtype=torch.float64)), torch.special.ndtri(known), atol=1e-6)
+    assert torch.allclose(one.values(torch.zeros(one.out_features, dtype=torch.float64)), torch.special.ndtri(known), atol=1e-6)
 
 
 def test_each_step_moves_the_quantiles_beyond_it() -> None:
-    one = Quantiles([0.1, 0.3, 0.5, 0.7, 0.9])
+    one = QuantileHead([0.1, 0.3, 0.5, 0.7, 0.9])
     still, moved = one.values(torch.zeros(5)), one.values(torch.tensor([0.0, 1.0, 0.0, 2.0, 0.0]))
     assert moved[2] == still[2]
     assert torch.allclose(moved[0] - still[0], moved[1] - still[1])
@@ -51,8 +51,8 @@ def test_each_step_moves_the_quantiles_beyond_it() -> None:
 
 @given(st.integers(0, 10**6), st.sampled_from([0.1, 10.0, 1e3]))
 def test_they_never_cross(seed: int, size: float) -> None:
-    one = Quantiles([number / 100 for number in range(1, 100)])  # so many that sums of them are rounded
-    raw = size * torch.randn(20, one.width, generator=torch.Generator().manual_seed(seed))
+    one = QuantileHead([number / 100 for number in range(1, 100)])  # so many that sums of them are rounded
+    raw = size * torch.randn(20, one.out_features, generator=torch.Generator().manual_seed(seed))
     found = one.quantiles(raw, torch.tensor(one.probabilities, dtype=torch.float64))
     assert (found.diff(dim=-1) >= 0).all()
 
@@ -61,7 +61,7 @@ def test_they_never_cross(seed: int, size: float) -> None:
 def test_the_true_quantiles_are_learned(name: str) -> None:
     with torch.random.fork_rng():
         torch.manual_seed(0)
-        one, drawn = head(name), skewed()
+        one, drawn = make_head(name), skewed()
         raw = fitted(one, drawn) if name == "quantiles" else fitted(one, drawn[::4], rate=0.05)
         p = torch.tensor([0.1, 0.3, 0.5, 0.8, 0.9], dtype=torch.float64)
         found = one.eval().quantiles(raw, p)
@@ -70,7 +70,7 @@ def test_the_true_quantiles_are_learned(name: str) -> None:
 
 
 def test_between_the_learned_lie_straight_lines() -> None:
-    one, raw = Quantiles([0.1, 0.9]), torch.tensor([0.3, 1.0, -0.5])
+    one, raw = QuantileHead([0.1, 0.9]), torch.tensor([0.3, 1.0, -0.5])
     low, middle, high = one.values(raw.double())
     found = one.quantiles(raw, torch.tensor([0.1, 0.3, 0.5, 0.6, 0.9], dtype=torch.float64))
     expected = torch.stack([low, (low + middle) / 2, middle, middle + (high - middle) / 4, high])
@@ -78,13 +78,13 @@ def test_between_the_learned_lie_straight_lines() -> None:
 
 
 def test_outside_of_the_learned_is_refused_by_name() -> None:
-    one = Quantiles([0.1, 0.9])
-    assert one.reach == (0.1, 0.9)
+    one = QuantileHead([0.1, 0.9])
+    assert one.probability_range == (0.1, 0.9)
     with pytest.raises(CapabilityError, match=r"learned the quantiles 0\.1, 0\.5, 0\.9.* 0\.95 is asked for \(level 90\)"):
         one.quantiles(torch.zeros(2, 3), torch.tensor([0.5, 0.95], dtype=torch.float64))
 
 
 def test_the_median_alone_is_learned_by_the_absolute_error() -> None:
-    one, raw = Quantiles([0.5]), torch.tensor([[[1.5], [2.0]]])
+    one, raw = QuantileHead([0.5]), torch.tensor([[[1.5], [2.0]]])
     assert torch.allclose(one.loss(raw, torch.tensor([[1.0, 4.0]]), scale(1)), torch.tensor([[0.5, 2.0]]))
     assert one.quantiles(raw, torch.tensor([0.5])).flatten().tolist() == [1.5, 2.0]

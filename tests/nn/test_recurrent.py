@@ -97,7 +97,7 @@ def total(out: Tensor, state: tuple[Tensor, ...]) -> Tensor:
 @pytest.fixture(params=["cells", "fused"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both ways to take a step, whatever the size."""
-    monkeypatch.setattr(recurrent, "FUSED_FROM", 1 if request.param == "fused" else 10**9)
+    monkeypatch.setattr(recurrent, "MIN_FUSED_SIZE", 1 if request.param == "fused" else 10**9)
 
 
 @pytest.mark.usefixtures("way")
@@ -123,15 +123,15 @@ def test_a_state_is_a_tuple_of_windows() -> None:
         for n_layers, bidirectional, normalization in product((1, 3), (False, True), (None, "layer")):
             options = RecurrentOptions(cell, 6, n_layers, bidirectional, normalization=normalization)
             out, state = seeded(lambda options=options: Recurrent(4, options))(some_rows().float())
-            assert out.shape == (3, 5, options.width)
+            assert out.shape == (3, 5, options.output_size)
             assert [one.shape for one in state] == [(3, 6)] * (kinds * n_layers * (2 if bidirectional else 1))
 
 
 def test_many_windows_are_fused_and_few_are_not() -> None:
     layers = Recurrent(4, RecurrentOptions(hidden_size=60))
-    assert [layers._fused(torch.zeros(windows, 4)) for windows in (1, 99, 100)] == [False, False, True]
-    assert not layers._fused(torch.zeros(100, 4, device="meta"))
-    assert not Recurrent(4, RecurrentOptions("gru", 60))._fused(torch.zeros(100, 4))
+    assert [layers._uses_fused_kernel(torch.zeros(windows, 4)) for windows in (1, 99, 100)] == [False, False, True]
+    assert not layers._uses_fused_kernel(torch.zeros(100, 4, device="meta"))
+    assert not Recurrent(4, RecurrentOptions("gru", 60))._uses_fused_kernel(torch.zeros(100, 4))
 
 
 def test_dropout_is_between_layers_and_only_in_training() -> None:
@@ -161,7 +161,7 @@ def test_batch_normalisation_knows_training_from_use() -> None:
 
 def test_a_last_layer_that_is_not_read_is_not_normalised() -> None:
     options = RecurrentOptions(n_layers=2, normalization="layer")
-    assert [type(norm) for norm in Recurrent(4, options, read=False).norms] == [nn.LayerNorm, nn.Identity]
+    assert [type(norm) for norm in Recurrent(4, options, uses_output=False).norms] == [nn.LayerNorm, nn.Identity]
 
 
 @pytest.mark.usefixtures("way")

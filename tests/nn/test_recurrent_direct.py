@@ -9,14 +9,14 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from deepforecast.nn.batch import Inputs, Sizes
-from deepforecast.nn.body import Direct
+from deepforecast.nn.batch import Inputs, InputSizes
+from deepforecast.nn.body import DirectBody
 from deepforecast.nn.recurrent import Recurrent, RecurrentOptions
-from deepforecast.nn.recurrent_direct import RecurrentDirect, lagged, reading_lag
+from deepforecast.nn.recurrent_direct import RecurrentDirect, lagged_states, readout_lag
 from tests.nn.bodies import FULL, keeps_the_rules, seeded, shuffled, some_inputs
 
 SMALL = RecurrentOptions(hidden_size=6)
-SHORT = Sizes(input_size=4, horizon=3, width=3, past=2, future=2, static=3)
+SHORT = InputSizes(input_size=4, horizon=3, out_features=3, past=2, future=2, static=3)
 
 
 @pytest.mark.parametrize("cell", ["lstm", "gru", "rnn"])
@@ -44,26 +44,26 @@ def test_every_sum_of_options_trains(cell: str) -> None:
 
 
 def test_a_perceptron_beside_sees_the_window_and_moves_the_places_alone() -> None:
-    keeps_the_rules(lambda sizes: RecurrentDirect(sizes, SMALL, decoder_size=8, beside=(7,)))
-    sizes, inputs = replace(SHORT, location=slice(1, 2)), some_inputs(SHORT)
-    body = seeded(lambda: RecurrentDirect(sizes, SMALL, decoder_size=8, beside=()))
-    assert body.beside is not None
+    keeps_the_rules(lambda sizes: RecurrentDirect(sizes, SMALL, decoder_size=8, skip_hidden_sizes=(7,)))
+    sizes, inputs = replace(SHORT, location_slice=slice(1, 2)), some_inputs(SHORT)
+    body = seeded(lambda: RecurrentDirect(sizes, SMALL, decoder_size=8, skip_hidden_sizes=()))
+    assert body.skip is not None
     with torch.no_grad():
         before = body.features(inputs)
-        for weight in body.beside.parameters():
+        for weight in body.skip.parameters():
             weight.zero_()
         assert (before != body.features(inputs)).flatten(0, 1).any(0).tolist() == [False, True, False]
-        body.beside.get_parameter("perceptron.layers.0.weight")[1, 2] = 2.0  # of the window's third row for the second step
-        told = body.beside(inputs, torch.zeros(5, 6))
+        body.skip.get_parameter("perceptron.layers.0.weight")[1, 2] = 2.0  # of the window's third row for the second step
+        told = body.skip(inputs, torch.zeros(5, 6))
     assert torch.equal(told[:, 1, 1], 2 * inputs.y[:, 2])
     assert told.count_nonzero() == inputs.y[:, 2].count_nonzero()
 
 
 def test_which_row_a_step_reads() -> None:
     def read(input_size: int, horizon: int, season: int | None) -> list[float]:
-        sizes = Sizes(input_size, horizon, 1)
+        sizes = InputSizes(input_size, horizon, 1)
         rows = torch.arange(float(input_size)).view(1, -1, 1)
-        return lagged(rows, reading_lag(sizes, season), horizon).flatten().tolist()
+        return lagged_states(rows, readout_lag(sizes, season), horizon).flatten().tolist()
 
     assert read(6, 3, None) == read(6, 3, 1) == read(6, 3, 7) == [3, 4, 5]  # no season, or none that fits: the last rows
     assert read(6, 3, 4) == [2, 3, 4]  # one season before, in phase
@@ -94,8 +94,8 @@ def test_dropout_acts_on_all_states_that_are_read(silent: str) -> None:
 def test_both_ways_the_state_at_the_end_of_reading_is_that_of_both_ways() -> None:
     options = RecurrentOptions("gru", 6, 2, bidirectional=True)
     body, inputs = seeded(lambda: RecurrentDirect(FULL, options)), some_inputs(FULL)
-    out, state = body.encoder(inputs.rows)
-    torch.testing.assert_close(body._last(out), torch.cat(state[-2:], dim=-1))
+    out, state = body.encoder(inputs.past_features)
+    torch.testing.assert_close(body._final_state(out), torch.cat(state[-2:], dim=-1))
 
 
 def test_a_history_of_nothing_but_padding_is_finite() -> None:
@@ -104,9 +104,9 @@ def test_a_history_of_nothing_but_padding_is_finite() -> None:
         body = seeded(lambda options=options: RecurrentDirect(FULL, options))
         inputs = some_inputs(FULL)
         for rows in (0, 1):
-            seen = torch.zeros_like(inputs.seen)
+            seen = torch.zeros_like(inputs.observed)
             seen[:, 12 - rows :] = 1.0
-            short = replace(inputs, seen=seen, y=inputs.y * seen, past=inputs.past * seen.unsqueeze(-1))
+            short = replace(inputs, observed=seen, y=inputs.y * seen, past=inputs.past * seen.unsqueeze(-1))
             for body_now in (body.train(), body.eval()):
                 assert body_now.features(short).isfinite().all()
 
@@ -117,7 +117,7 @@ def test_on_another_device_nothing_is_left_behind() -> None:
     with FakeTensorMode():
         for options in (RecurrentOptions("lstm", 2, 2, True, 0.1, True, "batch"), RecurrentOptions("gru", 2)):
             with torch.device("meta"):  # only while building: what `features` builds has to follow its inputs by itself
-                body = RecurrentDirect(Sizes(3, 4, 3, 2, 2, 3), options, season=2)
+                body = RecurrentDirect(InputSizes(3, 4, 3, 2, 2, 3), options, season=2)
                 inputs = Inputs(*(torch.empty(shape) for shape in ((5, 3), (5, 3), (5, 3, 2), (5, 4, 2), (5, 3))))
             found = body.features(inputs)
             found.sum().backward()
@@ -129,20 +129,20 @@ def test_on_another_device_nothing_is_left_behind() -> None:
 # --- learning -------------------------------------------------------------------------------------------------------------
 
 
-class LastStateOnly(Direct):
+class LastStateOnly(DirectBody):
     """The usual head: all steps from the last state."""
 
-    def __init__(self, sizes: Sizes) -> None:
+    def __init__(self, sizes: InputSizes) -> None:
         super().__init__()
-        self.encoder = Recurrent(sizes.rows, RecurrentOptions(hidden_size=24))
+        self.encoder = Recurrent(sizes.past_features, RecurrentOptions(hidden_size=24))
         self.decoder = nn.Sequential(nn.Linear(24, 64), nn.ReLU(), nn.Linear(64, sizes.horizon))
 
     def features(self, inputs: Inputs) -> Tensor:
-        found: Tensor = self.decoder(self.encoder(inputs.rows)[0][:, -1])
+        found: Tensor = self.decoder(self.encoder(inputs.past_features)[0][:, -1])
         return found.unsqueeze(-1)
 
 
-def seasonal(sizes: Sizes, windows: int, season: int, seed: int) -> tuple[Inputs, Tensor]:
+def seasonal(sizes: InputSizes, windows: int, season: int, seed: int) -> tuple[Inputs, Tensor]:
     """Seasons of any shape on a random walk, and what follows."""
     drawn = torch.Generator().manual_seed(seed)
     length = sizes.input_size + sizes.horizon
@@ -155,7 +155,7 @@ def seasonal(sizes: Sizes, windows: int, season: int, seed: int) -> tuple[Inputs
     return Inputs(*known), ahead
 
 
-def error_after(body: Direct, sizes: Sizes, season: int, steps: int) -> float:
+def error_after(body: DirectBody, sizes: InputSizes, season: int, steps: int) -> float:
     optimizer = torch.optim.AdamW(body.parameters(), lr=5e-3)
     for step in range(steps):
         inputs, ahead = seasonal(sizes, 64, season, seed=1 + step)
@@ -168,9 +168,9 @@ def error_after(body: Direct, sizes: Sizes, season: int, steps: int) -> float:
 
 
 def test_seasons_are_learned_in_a_few_steps() -> None:
-    sizes, options = Sizes(input_size=24, horizon=10, width=1), RecurrentOptions(hidden_size=24)
+    sizes, options = InputSizes(input_size=24, horizon=10, out_features=1), RecurrentOptions(hidden_size=24)
     inputs, ahead = seasonal(sizes, 256, 8, seed=0)
-    naive = float((lagged(inputs.y.unsqueeze(-1), 8, 10).squeeze(-1) - ahead).abs().mean())
+    naive = float((lagged_states(inputs.y.unsqueeze(-1), 8, 10).squeeze(-1) - ahead).abs().mean())
     told = error_after(seeded(lambda: RecurrentDirect(sizes, options, season=8)), sizes, 8, steps=40)
     alone = error_after(seeded(lambda: LastStateOnly(sizes)), sizes, 8, steps=40)
     assert told < 1.2 * naive

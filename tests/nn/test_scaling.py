@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from deepforecast.nn.batch import Batch
-from deepforecast.nn.scaling import MEASURES, scaled
+from deepforecast.nn.scaling import SCALER_FUNCTIONS, scale_window
 
-SCALERS = list(MEASURES)
+SCALERS = list(SCALER_FUNCTIONS)
 Y = [[3.0, 5.0, 4.0, 8.0, 6.0, 9.0], [1.0, 1.5, float("nan"), 0.5, 2.0, float("nan")]]
 
 
@@ -24,7 +24,7 @@ def batch(y: Any) -> Batch:
 
 
 def z_of(y: Any, scaler: str, season: int = 1) -> tuple[Tensor, Tensor, Any]:
-    return scaled(batch(y), scaler, season, True)
+    return scale_window(batch(y), scaler, season, True)
 
 
 @pytest.mark.parametrize("scaler", SCALERS)
@@ -96,12 +96,12 @@ def test_places_and_spreads_are_what_they_are_called() -> None:
 def test_the_naive_error_is_that_of_the_season_where_it_fits() -> None:
     y = [[1.0, 3.0, 1.0, 3.0, 2.0, 4.0]]
     learned = replace(batch(y), target=torch.zeros(1, 2, dtype=torch.float64))
-    one, two, long = (scaled(learned, "none", season, True)[2].naive for season in (1, 2, 12))
+    one, two, long = (scale_window(learned, "none", season, True)[2].naive for season in (1, 2, 12))
     assert (float(one), float(two), float(long)) == pytest.approx((9 / 5, 2 / 4, 9 / 5))
     assert float(z_of(y, "none", 2)[2].naive) == 1  # where nothing is learned nobody asks for it
 
 
 def test_a_head_of_counts_is_only_stretched() -> None:
-    _, _, scale = scaled(batch(Y), "standard", 1, False)
-    assert scale.place.abs().max() == 0
-    torch.testing.assert_close(scale.spread[0, 0].item(), 35 / 6)
+    _, _, scale = scale_window(batch(Y), "standard", 1, False)
+    assert scale.loc.abs().max() == 0
+    torch.testing.assert_close(scale.scale[0, 0].item(), 35 / 6)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from deepforecast.errors import ParameterError, ParameterTypeError
-from deepforecast.nn import scores, summing
+from deepforecast.nn import additive_score, scores
 from deepforecast.nn.scores import SCORES, Score
 from tests.nn.bodies import NothingOnTheCPU, seeded
 
@@ -28,7 +28,7 @@ LOOPS: dict[str, Callable[[Score, Tensor, Tensor, int], Tensor]] = {
 def made(name: str) -> tuple[Score, Tensor, Tensor]:
     """A score, queries and keys, in float64."""
     kind = SCORES[name]
-    wide = QUERY if kind.alike else KEY
+    wide = QUERY if kind.same_width else KEY
     drawn = torch.Generator().manual_seed(1)
     queries = torch.randn(WINDOWS, ASKING, QUERY, generator=drawn, dtype=torch.float64, requires_grad=True)
     keys = torch.randn(WINDOWS, ROWS, wide, generator=drawn, dtype=torch.float64, requires_grad=True)
@@ -51,15 +51,15 @@ def test_every_score_there_is_has_a_loop() -> None:
 @pytest.mark.parametrize("asking", [1, ASKING])
 @pytest.mark.parametrize("name", list(LOOPS))
 def test_a_score_is_its_plain_loop(name: str, asking: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(summing, "PIECE", 2 * ASKING * ROWS * QUERY)  # two windows, then one
+    monkeypatch.setattr(additive_score, "CHUNK_SIZE", 2 * ASKING * ROWS * QUERY)  # two windows, then one
     one, queries, keys = made(name)
     queries = queries[:, :asking].detach().requires_grad_()
     weights = torch.randn(WINDOWS, asking, ROWS, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
     learned = [queries, *([keys] if name != "location" else []), *one.parameters()]
-    found, expected = one(queries, one.keys(keys)), looped(one, name, queries, keys)
+    found, expected = one(queries, one.prepare_keys(keys)), looped(one, name, queries, keys)
     torch.testing.assert_close(found, expected, atol=1e-10, rtol=1e-10)
     with torch.no_grad():
-        torch.testing.assert_close(one(queries, one.keys(keys)), expected, atol=1e-10, rtol=1e-10)
+        torch.testing.assert_close(one(queries, one.prepare_keys(keys)), expected, atol=1e-10, rtol=1e-10)
     for mine, plain in zip(
         torch.autograd.grad((found * weights).sum(), learned),
         torch.autograd.grad((expected * weights).sum(), learned),
@@ -75,7 +75,7 @@ def test_the_additive_score_is_the_concatenated_one() -> None:
     )  # [s; h]
     whole = torch.cat([one.query.weight, one.key.weight], dim=1)
     expected = torch.tanh(both @ whole.t() + one.query.bias) @ one.direction
-    torch.testing.assert_close(one(queries, one.keys(keys)), expected, atol=1e-10, rtol=1e-10)
+    torch.testing.assert_close(one(queries, one.prepare_keys(keys)), expected, atol=1e-10, rtol=1e-10)
 
 
 @pytest.mark.parametrize(("query", "key"), [(QUERY, KEY), (QUERY, QUERY), (32, 32)])
@@ -89,7 +89,7 @@ def test_the_additive_score_begins_as_a_bell(query: int, key: int) -> None:
     def at(distance: float) -> Tensor:
         keys = queries[0] + distance * away
         wide = torch.cat([keys, keys.new_ones(200, max(key - query, 0))], dim=1).unsqueeze(0)
-        return one(queries, one.keys(wide)).flatten()
+        return one(queries, one.prepare_keys(wide)).flatten()
 
     assert (at(0.0) > at(0.1)).all()
     assert (at(0.1) > at(1.0)).all()
@@ -101,12 +101,12 @@ def test_the_additive_score_begins_as_a_bell(query: int, key: int) -> None:
 def test_the_plain_function_is_the_module(name: str) -> None:
     one, queries, keys = made(name)
     given = (queries, keys, one.weight) if name == "general" else (queries, keys)
-    torch.testing.assert_close(getattr(scores, name)(*given), one(queries, one.keys(keys)), atol=1e-12, rtol=1e-12)
+    torch.testing.assert_close(getattr(scores, name)(*given), one(queries, one.prepare_keys(keys)), atol=1e-12, rtol=1e-12)
 
 
 def test_an_angle_to_nothing_is_finite() -> None:
     one, queries, keys = made("cosine")
-    one(queries, one.keys(keys * 0)).sum().backward()
+    one(queries, one.prepare_keys(keys * 0)).sum().backward()
     assert queries.grad is not None
     assert keys.grad is not None
     assert (queries.grad.isfinite() & keys.grad.isfinite().all()).all()
@@ -117,7 +117,7 @@ def test_on_another_device_nothing_is_left_behind(name: str) -> None:
     one, queries, keys = made(name)
     one, queries, keys = one.to("meta"), queries.detach().to("meta").requires_grad_(), keys.detach().to("meta")
     with NothingOnTheCPU():
-        found = one(queries, one.keys(keys))
+        found = one(queries, one.prepare_keys(keys))
     found.sum().backward()
     assert found.shape == (WINDOWS, ASKING, ROWS)
 

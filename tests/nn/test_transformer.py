@@ -9,8 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from deepforecast.errors import ParameterError
-from deepforecast.nn.multihead import Look, Memory, hidden
-from deepforecast.nn.transformer import At, Decoder, Encoder, FeedForward, LayerOptions
+from deepforecast.nn.multihead import AttentionMask, KeyValueProjection, padding_bias
+from deepforecast.nn.transformer import Decoder, DecodingPosition, Encoder, FeedForward, LayerOptions
 from tests.nn.bodies import seeded
 
 WIDTH, HEADS, ROWS, STEPS, LAYERS = 16, 4, 7, 5, 2
@@ -22,11 +22,11 @@ class Ours(nn.Module):
     def __init__(self, options: LayerOptions) -> None:
         super().__init__()
         self.encoder, self.decoder = Encoder(options, LAYERS), Decoder(options, LAYERS)
-        self.memory = Memory(options.width, options.n_heads, LAYERS)
+        self.memory = KeyValueProjection(options.d_model, options.n_heads, LAYERS)
 
     def forward(self, rows: Tensor, steps: Tensor, added: Tensor | None) -> Tensor:
-        memory = self.memory(self.encoder(rows, Look(added)))
-        return self.decoder(steps, memory, (Look(causal=True), Look(added)))
+        memory = self.memory(self.encoder(rows, AttentionMask(added)))
+        return self.decoder(steps, memory, (AttentionMask(causal=True), AttentionMask(added)))
 
 
 def twins(order: str, activation: str) -> tuple[nn.Transformer, Ours]:
@@ -44,7 +44,7 @@ def twins(order: str, activation: str) -> tuple[nn.Transformer, Ours]:
 
 
 def renamed(theirs: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Weights of torch's, or their gradients, by our names: keys and values of the cross attention are made in `Memory`."""
+    """Weights of torch's, or their gradients, by our names: keys and values of the cross attention are made in `KeyValueProjection`."""
     found, across = {}, {"weight": [], "bias": []}
     for name, value in theirs.items():
         kind = name.rpartition(".")[2].removeprefix("in_proj_")
@@ -80,7 +80,7 @@ def test_it_is_torchs(order: str, activation: str) -> None:
     later = torch.ones(STEPS, STEPS, dtype=torch.bool).triu(1)
     none = valid == 0
     expected = torchs(rows, steps, tgt_mask=later, src_key_padding_mask=none, memory_key_padding_mask=none)
-    found = ours(rows, steps, hidden(valid))
+    found = ours(rows, steps, padding_bias(valid))
     torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
     for one in (found, expected):
         (one * torch.arange(one.numel()).view(one.shape).cos()).sum().backward()
@@ -96,29 +96,29 @@ def test_a_step_with_a_cache_is_the_step_without(order: str, normalization: str)
     options = LayerOptions(WIDTH, HEADS, 24, "swiglu", order, normalization, 0.1)
     ours = seeded(lambda: Ours(options)).eval()
     rows, steps, valid = sequences()
-    added = hidden(valid)
+    added = padding_bias(valid)
     expected = ours(rows, steps, added)
     for gradients in (False, True):
         with torch.set_grad_enabled(gradients):
-            memory = ours.memory(ours.encoder(rows, Look(added)))
+            memory = ours.memory(ours.encoder(rows, AttentionMask(added)))
             caches = [rows.new_empty(3, 2, HEADS, 0, WIDTH // HEADS)] * LAYERS
             for number in range(STEPS):
-                at = At(number, number + 1 if gradients else STEPS)
-                found, caches = ours.decoder.step(steps[:, number], caches, memory, at, (Look(), Look(added)))
+                at = DecodingPosition(number, number + 1 if gradients else STEPS)
+                found, caches = ours.decoder.step(steps[:, number], caches, memory, at, (AttentionMask(), AttentionMask(added)))
                 torch.testing.assert_close(found, expected[:, number], atol=1e-6, rtol=1e-5)
-                assert caches[0].shape[3] == at.room
+                assert caches[0].shape[3] == at.cache_size
 
 
 def test_gradients_flow_through_steps_as_through_the_whole() -> None:
     ours = seeded(lambda: Ours(LayerOptions(WIDTH, HEADS, 24))).double()
     rows, steps, valid = (one.double() for one in sequences())
-    added, weights = hidden(valid), list(ours.parameters())
+    added, weights = padding_bias(valid), list(ours.parameters())
     whole = torch.autograd.grad(ours(rows, steps, added).square().sum(), weights)
-    memory, caches = ours.memory(ours.encoder(rows, Look(added))), [rows.new_empty(3, 2, HEADS, 0, WIDTH // HEADS)] * LAYERS
+    memory, caches = ours.memory(ours.encoder(rows, AttentionMask(added))), [rows.new_empty(3, 2, HEADS, 0, WIDTH // HEADS)] * LAYERS
     total = rows.new_zeros(())
     for number in range(STEPS):
-        looks = Look(), Look(added)
-        found, caches = ours.decoder.step(steps[:, number], caches, memory, At(number, number + 1), looks)
+        looks = AttentionMask(), AttentionMask(added)
+        found, caches = ours.decoder.step(steps[:, number], caches, memory, DecodingPosition(number, number + 1), looks)
         total = total + found.square().sum()
     torch.testing.assert_close(torch.autograd.grad(total, weights), whole, atol=1e-9, rtol=1e-9)
 
@@ -128,7 +128,7 @@ def test_no_step_sees_a_later_one() -> None:
     rows, steps, valid = sequences()
     for number in range(STEPS):
         told = steps.clone().requires_grad_()
-        found = ours(rows, told, hidden(valid))[:, number]
+        found = ours(rows, told, padding_bias(valid))[:, number]
         (found * torch.linspace(0.5, 1.5, found.shape[-1])).sum().backward()  # the plain sum after a norm never moves
         assert (told.grad[:, number + 1 :] == 0).all()
         assert (told.grad[:, : number + 1].abs().sum((0, 2)) > 0).all()
@@ -137,9 +137,9 @@ def test_no_step_sees_a_later_one() -> None:
 def test_weights_are_kept_when_asked_for_and_change_nothing() -> None:
     ours = seeded(lambda: Ours(LayerOptions(WIDTH, HEADS, 24))).eval()
     rows, steps, valid = sequences()
-    added, kept = hidden(valid), list[Tensor]()
-    memory = ours.memory(ours.encoder(rows, Look(added), kept))
-    found = ours.decoder(steps, memory, (Look(causal=True), Look(added)), kept)
+    added, kept = padding_bias(valid), list[Tensor]()
+    memory = ours.memory(ours.encoder(rows, AttentionMask(added), kept))
+    found = ours.decoder(steps, memory, (AttentionMask(causal=True), AttentionMask(added)), kept)
     torch.testing.assert_close(found, ours(rows, steps, added), atol=1e-6, rtol=1e-5)
     assert [tuple(one.shape[2:]) for one in kept] == [(ROWS, ROWS)] * 2 + [(STEPS, STEPS), (STEPS, ROWS)] * 2
     for one in kept:
@@ -152,16 +152,16 @@ def test_the_small_network_bends_as_its_name_says() -> None:
     rows = sequences()[0]
     for name, bent in (("relu", torch.relu), ("gelu", nn.functional.gelu)):
         part = seeded(lambda name=name: FeedForward(WIDTH, 24, name))
-        torch.testing.assert_close(part(rows), part.out(bent(part.into(rows))))
+        torch.testing.assert_close(part(rows), part.linear2(bent(part.linear1(rows))))
     part = seeded(lambda: FeedForward(WIDTH, 24, "swiglu"))
-    gate, value = part.into(rows).chunk(2, -1)
-    torch.testing.assert_close(part(rows), part.out(gate * gate.sigmoid() * value))
+    gate, value = part.linear1(rows).chunk(2, -1)
+    torch.testing.assert_close(part(rows), part.linear2(gate * gate.sigmoid() * value))
 
 
 def test_what_there_is_none_of_is_refused() -> None:
     with pytest.raises(ParameterError, match="activation is one of 'relu', 'gelu', 'swiglu'; got tanh"):
         FeedForward(WIDTH, 24, "tanh")
     with pytest.raises(ParameterError, match="norm_order is one of 'pre', 'post'; got both"):
-        Encoder(LayerOptions(order="both"), 1)
+        Encoder(LayerOptions(norm_order="both"), 1)
     with pytest.raises(ParameterError, match=r"16 numbers do not go into 5 heads\. Say n_heads=4 or d_model=15"):
         Encoder(LayerOptions(WIDTH, 5), 1)

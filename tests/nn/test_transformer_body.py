@@ -10,14 +10,14 @@ import pytest
 import torch
 from torch import Tensor
 
-from deepforecast.nn.batch import Inputs, Sizes
-from deepforecast.nn.body import Stepwise, chosen, paths
+from deepforecast.nn.batch import Inputs, InputSizes
+from deepforecast.nn.body import AutoregressiveBody, repeat_paths, select_paths
 from deepforecast.nn.transformer import LayerOptions
-from deepforecast.nn.transformer_body import TransformerDirect, TransformerOptions, TransformerStepwise
+from deepforecast.nn.transformer_body import TransformerAutoregressive, TransformerDirect, TransformerOptions
 from tests.nn.bodies import FULL, PLAIN, NothingOnTheCPU, keeps_the_rules, seeded, some_inputs
 
 KINDS = ("sinusoidal", "learned", "rotary", "alibi", "calendar", None)
-ROUND = replace(FULL, circles=((0, 0),))
+ROUND = replace(FULL, cyclic_columns=((0, 0),))
 
 
 def options(positions: str | None = "sinusoidal", patch: int = 1, **layer: Any) -> TransformerOptions:
@@ -25,11 +25,11 @@ def options(positions: str | None = "sinusoidal", patch: int = 1, **layer: Any) 
     return TransformerOptions(told, 2, 2, positions, patch, max(patch // 2, 1))
 
 
-def stepwise(sizes: Sizes = FULL, **given: Any) -> TransformerStepwise:
-    return seeded(lambda: TransformerStepwise(sizes, options(**given)))
+def stepwise(sizes: InputSizes = FULL, **given: Any) -> TransformerAutoregressive:
+    return seeded(lambda: TransformerAutoregressive(sizes, options(**given)))
 
 
-def direct(sizes: Sizes = FULL, **given: Any) -> TransformerDirect:
+def direct(sizes: InputSizes = FULL, **given: Any) -> TransformerDirect:
     return seeded(lambda: TransformerDirect(sizes, options(**given)))
 
 
@@ -41,12 +41,12 @@ def before(inputs: Inputs, horizon: int = 4) -> Tensor:
 def test_taught_at_once_is_step_by_step(positions: str | None) -> None:
     inputs = some_inputs(ROUND)
     for patch, order in product((1, 4), ("pre", "post")):
-        body = stepwise(ROUND, positions=positions, patch=patch, order=order, dropout=0.1).eval()
-        expected = body.teach(inputs, before(inputs))
-        torch.testing.assert_close(Stepwise.teach(body, inputs, before(inputs)), expected, atol=1e-6, rtol=1e-5)
+        body = stepwise(ROUND, positions=positions, patch=patch, norm_order=order, dropout=0.1).eval()
+        expected = body.forward_teacher_forced(inputs, before(inputs))
+        torch.testing.assert_close(AutoregressiveBody.forward_teacher_forced(body, inputs, before(inputs)), expected, atol=1e-6, rtol=1e-5)
         with torch.inference_mode():
-            torch.testing.assert_close(Stepwise.teach(body, inputs, before(inputs)), expected, atol=1e-6, rtol=1e-5)
-        two = body.teach(inputs, before(inputs)[:, :2])
+            torch.testing.assert_close(AutoregressiveBody.forward_teacher_forced(body, inputs, before(inputs)), expected, atol=1e-6, rtol=1e-5)
+        two = body.forward_teacher_forced(inputs, before(inputs)[:, :2])
         torch.testing.assert_close(two, expected[:, :2], atol=1e-6, rtol=1e-5)
 
 
@@ -54,8 +54,8 @@ def test_taught_at_once_is_step_by_step(positions: str | None) -> None:
 def test_so_are_its_gradients(positions: str) -> None:
     body, inputs = stepwise(positions=positions, patch=4).double(), some_inputs(FULL, dtype=torch.float64)
     weights = list(body.parameters())
-    taught = torch.autograd.grad(body.teach(inputs, before(inputs)).square().sum(), weights)
-    looped = torch.autograd.grad(Stepwise.teach(body, inputs, before(inputs)).square().sum(), weights)
+    taught = torch.autograd.grad(body.forward_teacher_forced(inputs, before(inputs)).square().sum(), weights)
+    looped = torch.autograd.grad(AutoregressiveBody.forward_teacher_forced(body, inputs, before(inputs)).square().sum(), weights)
     for one, other in zip(taught, looped, strict=True):
         torch.testing.assert_close(one, other, atol=1e-9, rtol=1e-9)
         assert one.abs().sum() > 0
@@ -64,9 +64,9 @@ def test_so_are_its_gradients(positions: str) -> None:
 @pytest.mark.parametrize("positions", KINDS)
 def test_direct_it_keeps_the_rules(positions: str | None) -> None:
     for patch, normalization in ((1, "layer"), (3, "rms"), (5, "batch")):
-        def make(sizes: Sizes, patch: int = patch, normalization: str = normalization) -> TransformerDirect:
+        def make(sizes: InputSizes, patch: int = patch, normalization: str = normalization) -> TransformerDirect:
             kind = positions if sizes.past or positions != "calendar" else None
-            sizes = replace(sizes, circles=((0, 0),)) if sizes.past else sizes
+            sizes = replace(sizes, cyclic_columns=((0, 0),)) if sizes.past else sizes
             return TransformerDirect(sizes, options(kind, patch, normalization=normalization))
 
         keeps_the_rules(make)
@@ -75,13 +75,13 @@ def test_direct_it_keeps_the_rules(positions: str | None) -> None:
 def test_in_turn_every_field_is_of_use_and_every_weight_learns() -> None:
     for sizes in (PLAIN, FULL):
         body, inputs = stepwise(sizes, patch=4, dropout=0.1), some_inputs(sizes)
-        body.teach(inputs, before(inputs)).square().sum().backward()
+        body.forward_teacher_forced(inputs, before(inputs)).square().sum().backward()
         for name, weight in body.named_parameters():
             assert weight.grad.abs().sum() > 0, name
     body.eval()
     for field in ("y", "past", "future", "static"):
         other = replace(inputs, **{field: getattr(inputs, field) + 1.0})
-        assert (body.teach(other, before(inputs)) - body.teach(inputs, before(inputs))).abs().amax((1, 2)).min() > 1e-4, field
+        assert (body.forward_teacher_forced(other, before(inputs)) - body.forward_teacher_forced(inputs, before(inputs))).abs().amax((1, 2)).min() > 1e-4, field
 
 
 def test_a_value_moves_the_steps_after_it_alone() -> None:
@@ -90,7 +90,7 @@ def test_a_value_moves_the_steps_after_it_alone() -> None:
     for step in range(4):
         other = told.clone()
         other[:, step] += 1.0
-        moved = (body.teach(inputs, other) - body.teach(inputs, told)).abs().amax((0, 2)) > 1e-5
+        moved = (body.forward_teacher_forced(inputs, other) - body.forward_teacher_forced(inputs, told)).abs().amax((0, 2)) > 1e-5
         assert moved.tolist() == [one >= step for one in range(4)]
 
 
@@ -101,7 +101,7 @@ def moved(body: Any, inputs: Inputs, window: int, row: int) -> float:
     told = before(inputs)
     with torch.no_grad():
         one, two = (
-            body.teach(given, told) if isinstance(body, Stepwise) else body.features(given)
+            body.forward_teacher_forced(given, told) if isinstance(body, AutoregressiveBody) else body.features(given)
             for given in (inputs, replace(inputs, past=past))
         )
     return float((one - two)[window].abs().max())
@@ -110,9 +110,9 @@ def moved(body: Any, inputs: Inputs, window: int, row: int) -> float:
 @pytest.mark.parametrize("positions", ["sinusoidal", "alibi"])
 def test_padding_is_not_seen_and_what_is_missing_inside_is(positions: str) -> None:
     inputs = some_inputs(FULL)  # the first window begins with two missing rows, the second misses one in the middle
-    seen = inputs.seen.clone()
+    seen = inputs.observed.clone()
     seen[0, :8] = 0.0
-    short = replace(inputs, y=inputs.y * seen, seen=seen)
+    short = replace(inputs, y=inputs.y * seen, observed=seen)
     for patch, make in product((1, 4), (stepwise, direct)):
         body = make(positions=positions, patch=patch).eval()
         assert moved(body, inputs, 1, 6) > 1e-4
@@ -124,10 +124,10 @@ def test_padding_is_not_seen_and_what_is_missing_inside_is(positions: str) -> No
 
 def test_a_history_of_nothing_but_padding_is_finite() -> None:
     inputs = some_inputs(FULL)
-    empty = replace(inputs, y=inputs.y * 0, seen=inputs.seen * 0)
+    empty = replace(inputs, y=inputs.y * 0, observed=inputs.observed * 0)
     for positions, normalization in product(("sinusoidal", "alibi", "rotary"), ("layer", "batch", "rms")):
         for body in (stepwise(positions=positions, normalization=normalization), direct(positions=positions, patch=4)):
-            found = body.teach(empty, before(empty)) if isinstance(body, Stepwise) else body.features(empty)
+            found = body.forward_teacher_forced(empty, before(empty)) if isinstance(body, AutoregressiveBody) else body.features(empty)
             assert found.isfinite().all()
             found.square().sum().backward()
             assert all(weight.grad.isfinite().all() for weight in body.parameters())
@@ -137,59 +137,59 @@ def test_paths_go_on_beside_each_other_from_keys_that_are_not_repeated() -> None
     body, inputs, count = stepwise(patch=4, positions="alibi").eval(), some_inputs(FULL), 3
     told = torch.randn(5, count, 4, generator=torch.Generator().manual_seed(3))
     with torch.inference_mode():
-        state = paths(body.start(inputs), body.shared, count)
+        state = repeat_paths(body.initial_state(inputs), body.shared_state, count)
         assert [one.shape[0] for one in state] == [5, 5, 5, 15, 15]
         found = []
         for step in range(4):
-            ahead = inputs.ahead[:, step].repeat_interleave(count, 0)
+            ahead = inputs.future_features[:, step].repeat_interleave(count, 0)
             raw, state = body.step(state, told[:, :, step].flatten(), ahead, step)
             found.append(raw)
         assert [one.shape[0] for one in state] == [5, 5, 5, 15, 15]
         together = torch.stack(found, 1).view(5, count, 4, -1)
         for path in range(count):
-            torch.testing.assert_close(together[:, path], body.teach(inputs, told[:, path]), atol=1e-6, rtol=1e-5)
+            torch.testing.assert_close(together[:, path], body.forward_teacher_forced(inputs, told[:, path]), atol=1e-6, rtol=1e-5)
 
 
 def test_paths_may_be_chosen_among() -> None:
     body, inputs = stepwise().eval(), some_inputs(FULL, windows=3)
     told = before(inputs)
     with torch.inference_mode():
-        _, state = body.step(body.start(inputs), told[:, 0], inputs.ahead[:, 0], 0)
+        _, state = body.step(body.initial_state(inputs), told[:, 0], inputs.future_features[:, 0], 0)
         order = torch.tensor([0, 0, 1, 1, 2, 2])
-        state = chosen(state, body.shared, order)
-        ahead = inputs.ahead[order, 1]
+        state = select_paths(state, body.shared_state, order)
+        ahead = inputs.future_features[order, 1]
         values = torch.linspace(-1, 1, 6)
         raw, _ = body.step(state, values, ahead, 1)
         for place, window in enumerate(order.tolist()):
             given = torch.cat([told[:, :1], values[place].expand(3, 1)], dim=1)
-            torch.testing.assert_close(raw[place], body.teach(inputs, given)[window, 1], atol=1e-6, rtol=1e-5)
+            torch.testing.assert_close(raw[place], body.forward_teacher_forced(inputs, given)[window, 1], atol=1e-6, rtol=1e-5)
 
 
 def test_the_encoder_runs_once_and_a_step_computes_one_row() -> None:
     body, inputs, seen = stepwise().eval(), some_inputs(FULL), list[int]()
     runs: list[int] = []
-    body.reader.encoder.register_forward_hook(lambda *_: runs.append(1))
+    body.window_encoder.encoder.register_forward_hook(lambda *_: runs.append(1))
     body.decoder.layers[0].attention.into.register_forward_hook(lambda _, given, __: seen.append(given[0].numel() // 16))
     with torch.inference_mode():
-        Stepwise.teach(body, inputs, before(inputs))
+        AutoregressiveBody.forward_teacher_forced(body, inputs, before(inputs))
     assert (len(runs), seen) == (1, [5, 5, 5, 5])
 
 
 def test_weights_add_up_and_say_whose_rows_they_are() -> None:
     inputs = some_inputs(FULL)
     for body, count in ((stepwise(patch=4).eval(), 4), (direct(patch=3).eval(), 2)):
-        found = body.attended(inputs, before(inputs))
+        found = body.attention_maps(inputs, before(inputs))
         assert [(one.kind, one.layer) for one in found] == [
             ("self", 0), ("self", 1), ("self", 0), ("cross", 0), ("self", 1), ("cross", 1)
         ]  # fmt: skip
         for one in found:
             assert one.weights.shape == (5, 4, len(one.queries), len(one.keys))
             torch.testing.assert_close(one.weights.sum(-1), torch.ones(one.weights.shape[:-1]), atol=1e-6, rtol=0)
-        assert found[0].queries.tolist() == found[0].keys.tolist() == found[3].keys.tolist() == list(body.reader.behind)
+        assert found[0].queries.tolist() == found[0].keys.tolist() == found[3].keys.tolist() == list(body.window_encoder.past_positions)
         assert found[0].keys.tolist()[-1] == 0
         assert found[2].queries.tolist() == found[3].queries.tolist() == [1, 2, 3, 4]
         assert found[2].keys.tolist() == ([1, 2, 3, 4] if count == 4 else [3, 4])
-        early = (torch.tensor(body.reader.behind) < -9).nonzero().flatten()  # the first window begins at row -9
+        early = (torch.tensor(body.window_encoder.past_positions) < -9).nonzero().flatten()  # the first window begins at row -9
         assert (found[3].weights[0, :, :, early] == 0).all()
 
 
@@ -200,7 +200,7 @@ def test_in_turn_on_another_device_nothing_is_left_behind() -> None:
         inputs = Inputs(*(getattr(given, name).to("meta") for name in ("y", "seen", "past", "future", "static")))
         told = before(given).to("meta")
         with NothingOnTheCPU():
-            assert body.teach(inputs, told).device.type == "meta"
-            assert Stepwise.teach(body, inputs, told).device.type == "meta"
+            assert body.forward_teacher_forced(inputs, told).device.type == "meta"
+            assert AutoregressiveBody.forward_teacher_forced(body, inputs, told).device.type == "meta"
             with torch.no_grad():
-                assert Stepwise.teach(body, inputs, told).device.type == "meta"
+                assert AutoregressiveBody.forward_teacher_forced(body, inputs, told).device.type == "meta"

@@ -22,7 +22,7 @@ def test_keys_target_covariates_and_text_are_no_models() -> None:
 
 
 def test_half_a_band_is_none() -> None:
-    assert find_models(table("N", "N-lo-80", "N-hi-80", "N-lo-50"))["N"].bands == {80.0: ("N-lo-80", "N-hi-80")}
+    assert find_models(table("N", "N-lo-80", "N-hi-80", "N-lo-50"))["N"].intervals == {80.0: ("N-lo-80", "N-hi-80")}
 
 
 def test_levels_come_widest_first_and_one_model_with_it_is_enough() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from deepforecast import Mean, Naive, testing
 from deepforecast.core.forecast import Forecast, NormalForecast
-from deepforecast.core.state import Learned
+from deepforecast.core.state import LearnedState
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats
 from deepforecast.errors import ParameterError
@@ -32,7 +32,7 @@ class Scaled(Naive):
 
     width: ClassVar[float] = 1.0
 
-    def _forecast(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> Forecast:
+    def _forecast(self, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> Forecast:
         forecast = super()._forecast(learned, steps, future)
         assert isinstance(forecast, NormalForecast)
         return NormalForecast(forecast.mean, self.width * forecast.deviation)

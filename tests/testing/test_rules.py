@@ -20,7 +20,7 @@ from deepforecast.core.capabilities import Capabilities
 from deepforecast.core.forecast import Forecast, NormalForecast
 from deepforecast.core.monitor import Monitor
 from deepforecast.core.params import param
-from deepforecast.core.state import Learned
+from deepforecast.core.state import LearnedState
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Frame
 from deepforecast.data.panel import Panel
@@ -34,26 +34,26 @@ def outcome(model: object, rule: str) -> tuple[str, str]:
 
 
 class Deaf(Sampled):
-    def _forecast(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> Forecast:
+    def _forecast(self, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> Forecast:
         return self.clone(seed=5)._own(learned, steps, future) if self.seed != 5 else self._own(learned, steps, future)
 
-    def _own(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> Forecast:
+    def _own(self, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> Forecast:
         return super()._forecast(learned, steps, future)
 
 
 class Hushed(Naive):
     """Hears nothing of new values."""
 
-    def _advance(self, learned: Learned, panel: Panel, fresh: bool) -> Learned:
+    def _advance(self, learned: LearnedState, panel: Panel, fresh: bool) -> LearnedState:
         return learned
 
 
 class Damped(Last):
     """Hears half of a change of its histories, and says that it follows."""
 
-    def _advance(self, learned: Learned, panel: Panel, fresh: bool) -> Learned:
+    def _advance(self, learned: LearnedState, panel: Panel, fresh: bool) -> LearnedState:
         moved = super()._advance(learned, panel, fresh)
-        return Learned({**moved.by_series, "last": (learned["last"] + moved["last"]) / 2})
+        return LearnedState({**moved.by_series, "last": (learned["last"] + moved["last"]) / 2})
 
 
 class Pretending(Last):
@@ -65,10 +65,10 @@ class Pretending(Last):
 class Clock(Last):
     """Time passes for it in update, values do not."""
 
-    def _advance(self, learned: Learned, panel: Panel, fresh: bool) -> Learned:
+    def _advance(self, learned: LearnedState, panel: Panel, fresh: bool) -> LearnedState:
         if fresh:
             return super()._advance(learned, panel, fresh)
-        return Learned({**learned.by_series, "last": learned["last"] + panel.lengths})
+        return LearnedState({**learned.by_series, "last": learned["last"] + panel.lengths})
 
 
 class Setting(Naive):
@@ -76,7 +76,7 @@ class Setting(Naive):
 
     change: Callable[[], object]
 
-    def _fit(self, panel: Panel, monitor: Monitor) -> Learned:
+    def _fit(self, panel: Panel, monitor: Monitor) -> LearnedState:
         type(self).change()
         return super()._fit(panel, monitor)
 
@@ -259,10 +259,10 @@ class Sloppy(Last):
     capabilities = replace(Last.capabilities, precision=1e-6)
     off: ClassVar[float] = 1e-7
 
-    def _fit(self, panel: Panel, monitor: Monitor) -> Learned:
+    def _fit(self, panel: Panel, monitor: Monitor) -> LearnedState:
         learned = super()._fit(panel, monitor)
         seen = np.array([np.ptp(y) * math.sin(1e3 * abs(y[0])) for y in np.split(panel.y, panel.indptr[1:-1])])
-        return Learned({**learned.by_series, "last": learned["last"] + self.off * seen})
+        return LearnedState({**learned.by_series, "last": learned["last"] + self.off * seen})
 
 
 class Sloppier(Sloppy):
@@ -290,7 +290,7 @@ def test_declared_precision_is_checked(rule: str) -> None:
 class Lopsided(Last):
     """Lower bounds that are twice as far away."""
 
-    def _forecast(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> Forecast:
+    def _forecast(self, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> Forecast:
         forecast = super()._forecast(learned, steps, future)
         return _Lopsided(forecast.mean, forecast.deviation)
 
@@ -304,7 +304,7 @@ class _Lopsided(NormalForecast):
 class Upward(Last):
     """Goes up, whatever the sign."""
 
-    def _mean(self, learned: Learned, steps: int) -> np.ndarray:
+    def _mean(self, learned: LearnedState, steps: int) -> np.ndarray:
         return super()._mean(learned, steps) + learned["deviation"][:, None]
 
 
@@ -320,12 +320,12 @@ def test_missing_sign_equivariance_is_caught(model: type) -> None:
 class Reckless(Ratio):
     """Takes the logarithm of anything."""
 
-    def _fit(self, panel: Panel, monitor: Monitor) -> Learned:
+    def _fit(self, panel: Panel, monitor: Monitor) -> LearnedState:
         with np.errstate(all="ignore"):
             return Naive._fit(self, panel.with_target(np.log(np.abs(panel.y) + 1)), monitor)
 
 
-Reckless.takes_any_value = True  # or its values would be looked at before it sees them
+Reckless.accepts_any_value = True  # or its values would be looked at before it sees them
 
 
 def test_what_takes_positive_values_alone_is_checked_on_these() -> None:
@@ -359,7 +359,7 @@ class Noisy(Naive):
 
     seed: int = param(default=0, at_least=0, help="of the bands")
 
-    def _forecast(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> Forecast:
+    def _forecast(self, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> Forecast:
         forecast = super()._forecast(learned, steps, future)
         return NormalForecast(forecast.mean, forecast.deviation * (1 + 0.01 * np.random.default_rng(self.seed).random()))
 
@@ -371,8 +371,8 @@ def test_a_seed_may_speak_in_the_bands_alone() -> None:
 class LongSeasons(SeasonalNaive):
     """Knows four seasons before it says a word."""
 
-    def _needs(self, panel: Panel) -> int:
-        return 4 * super()._needs(panel)
+    def _min_observations(self, panel: Panel) -> int:
+        return 4 * super()._min_observations(panel)
 
 
 def test_a_run_of_all_rules_fits_few_series() -> None:
@@ -380,7 +380,7 @@ def test_a_run_of_all_rules_fits_few_series() -> None:
     fits: list[int] = []
 
     class Counted(Naive):
-        def _fit(self, panel: Panel, monitor: Monitor) -> Learned:
+        def _fit(self, panel: Panel, monitor: Monitor) -> LearnedState:
             fits.append(len(panel))
             return super()._fit(panel, monitor)
 

@@ -16,8 +16,8 @@ from deepforecast.core.forecaster import Forecaster
 from deepforecast.core.monitor import Monitor
 from deepforecast.core.noise import standard_normal
 from deepforecast.core.params import param
-from deepforecast.core.preparing import refuse_outside
-from deepforecast.core.state import Learned
+from deepforecast.core.preprocessing import refuse_out_of_domain
+from deepforecast.core.state import LearnedState
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Frame
 from deepforecast.data.panel import Panel
@@ -36,21 +36,21 @@ class Line(Forecaster):
 
     capabilities = Capabilities(scale_equivariant=True, shift_equivariant=True, new_values="ignored")
 
-    def _needs(self, panel: Panel) -> int:
+    def _min_observations(self, panel: Panel) -> int:
         return 2
 
-    def _fit(self, panel: Panel, monitor: Monitor) -> Learned:
+    def _fit(self, panel: Panel, monitor: Monitor) -> LearnedState:
         rows = [panel.y[begin:end] for begin, end in itertools.pairwise(panel.indptr)]
         fits = [np.polyfit(np.arange(len(y)) - (len(y) - 1) / 2, y - y[0], 1) for y in rows]
         middle = [y[0] + fit[1] for y, fit in zip(rows, fits, strict=True)]
         centre = (panel.start + panel.series.last) / 2 / panel.calendar.step
         slope = np.array([fit[0] for fit in fits])
-        return self._advance(Learned({"slope": slope, "middle": np.array(middle), "centre": centre}), panel, True)
+        return self._advance(LearnedState({"slope": slope, "middle": np.array(middle), "centre": centre}), panel, True)
 
-    def _advance(self, learned: Learned, panel: Panel, fresh: bool) -> Learned:
-        return Learned({**learned.by_series, "last": panel.series.last / panel.calendar.step})
+    def _advance(self, learned: LearnedState, panel: Panel, fresh: bool) -> LearnedState:
+        return LearnedState({**learned.by_series, "last": panel.series.last / panel.calendar.step})
 
-    def _forecast(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> Forecast:
+    def _forecast(self, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> Forecast:
         away = (learned["last"] - learned["centre"])[:, None] + np.arange(1, steps + 1)
         return PointForecast(learned["middle"][:, None] + learned["slope"][:, None] * away, self.name)
 
@@ -60,16 +60,16 @@ class Ratio(Naive):
 
     capabilities = Capabilities(missing=True, distribution="analytic", domain="positive", scale_equivariant=True)
 
-    def _fit(self, panel: Panel, monitor: Monitor) -> Learned:
-        refuse_outside(self, panel)
+    def _fit(self, panel: Panel, monitor: Monitor) -> LearnedState:
+        refuse_out_of_domain(self, panel)
         return super()._fit(panel.with_target(np.log(panel.y)), monitor)
 
-    def _advance(self, learned: Learned, panel: Panel, fresh: bool) -> Learned:
+    def _advance(self, learned: LearnedState, panel: Panel, fresh: bool) -> LearnedState:
         return super()._advance(learned, panel.with_target(np.log(panel.y)), fresh)
 
-    def _forecast(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> Forecast:
+    def _forecast(self, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> Forecast:
         mean = np.repeat(np.exp(learned["last"])[:, None], steps, axis=1)
-        return NormalForecast(mean, mean * self._spread(learned, steps) * learned["deviation"][:, None])
+        return NormalForecast(mean, mean * self._deviation_factor(learned, steps) * learned["deviation"][:, None])
 
 
 class Sampled(Naive):
@@ -79,7 +79,7 @@ class Sampled(Naive):
 
     seed: int = param(default=0, at_least=0, help="of the paths")
 
-    def _forecast(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> Forecast:
+    def _forecast(self, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> Forecast:
         mean = np.repeat(learned["last"][:, None], steps, axis=1)
         noise = standard_normal(self.seed, np.stack([learned["last"], learned["deviation"]], axis=1), (2000, steps))
         return SampledForecast(mean[:, None, :] + learned["deviation"][:, None, None] * noise.cumsum(axis=-1))

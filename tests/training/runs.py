@@ -60,7 +60,7 @@ def break_losses(monkeypatch: Any, steps: Any) -> Callable[[], int]:
 
 def watched(model: Any, monitor: Monitor, frame: Any = FRAME) -> Any:
     """A fit with somebody who listens."""
-    model.__dict__["state_"] = model._learn(Panel.from_frame(frame), monitor)
+    model.__dict__["state_"] = model._fit_panel(Panel.from_frame(frame), monitor)
     return model
 
 

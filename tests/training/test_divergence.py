@@ -13,7 +13,7 @@ import pytest
 from deepforecast import MLP, Naive, NeuralProphet, compare, tune
 from deepforecast.core.monitor import Monitor
 from deepforecast.errors import NotFittedError, TrainingError, TrainingWarning
-from deepforecast.training.guard import LOOK, RECOVERY
+from deepforecast.training.training_monitor import CHECK_EVERY, RECOVERY_STEPS
 from tests.training.runs import FRAME, break_losses, cut, lstm, same, stopping, watched
 
 SMALL: dict[str, Any] = {"horizon": 4, "input_size": 12, "batch_size": 8}
@@ -41,7 +41,7 @@ def test_a_loss_that_does_not_recover_within_50_steps_is_an_error(
         TrainingError, match=rf"from step 13 to step 60 of {max_steps}; .*smaller `learning_rate`"
     ):
         model.fit(FRAME)
-    assert steps() == LOOK + RECOVERY
+    assert steps() == CHECK_EVERY + RECOVERY_STEPS
     with pytest.raises(NotFittedError):
         model.predict()
 
@@ -116,16 +116,16 @@ def test_a_run_that_ends_early_on_such_a_loss_is_an_error(monkeypatch: pytest.Mo
 
 
 def test_ctrl_c_keeps_the_last_good_weights(monkeypatch: pytest.MonkeyPatch) -> None:
-    from deepforecast.training.guard import Guard
+    from deepforecast.training.training_monitor import TrainingMonitor
 
     break_losses(monkeypatch, ALWAYS)
-    stepped = Guard.stepped
+    stepped = TrainingMonitor.finish_step
 
-    def interrupt(self: Guard) -> bool:
-        self.interrupted = self.at == 15
+    def interrupt(self: TrainingMonitor) -> bool:
+        self.interrupted = self.step == 15
         return stepped(self)
 
-    monkeypatch.setattr(Guard, "stepped", interrupt)
+    monkeypatch.setattr(TrainingMonitor, "finish_step", interrupt)
     with pytest.warns(TrainingWarning) as warned:
         model = lstm(max_steps=60, lr_schedule="constant", warmup=0.0).fit(FRAME)
     assert [str(one.message).partition(" ")[0] for one in warned] == ["Training", "6"]
@@ -219,13 +219,13 @@ def test_a_users_own_trainer_that_recovers_is_warned_of_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Gradients of such a loss are NaN: here a hook of the user's sets them to 0."""
-    from deepforecast.training.lightning import Training
+    from deepforecast.training.module import ForecastModule
 
     def without_nan(self: Any, optimizer: Any) -> None:
         for weight in self.parameters():
             weight.grad.nan_to_num_()
 
-    monkeypatch.setattr(Training, "on_before_optimizer_step", without_nan)
+    monkeypatch.setattr(ForecastModule, "on_before_optimizer_step", without_nan)
     break_losses(monkeypatch, {13, 14})
     with pytest.warns(
         TrainingWarning, match="^The loss of 2 training batches was not finite"

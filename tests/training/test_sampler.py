@@ -16,7 +16,7 @@ def test_validation_looks_at_all_windows_of_few_and_at_as_many_of_many(monkeypat
     count = 3 * (20 - 4 + 1)
     assert every.numbers.tolist() == list(range(count))
     whole = np.concatenate([batch.target.numpy() for batch in every])
-    monkeypatch.setattr(sampler, "MOST", 10)
+    monkeypatch.setattr(sampler, "MAX_VALIDATION_WINDOWS", 10)
     few = model.datamodule(FRAME).validation
     few.size = 4
     looks = [np.concatenate([batch.target.numpy() for batch in few]) for _ in range(2)]

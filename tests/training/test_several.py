@@ -13,7 +13,7 @@ import pytest
 from deepforecast import MLP
 from deepforecast.errors import ParameterError
 from tests.training.runs import FRAME
-from tests.training.test_setting import ROOT
+from tests.training.test_trainer import ROOT
 
 SMALL = "horizon=3, hidden_sizes=[8], input_size=8, max_steps=20"
 TOLD = """

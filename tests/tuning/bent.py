@@ -13,7 +13,7 @@ import numpy as np
 from deepforecast import Forecaster, param
 from deepforecast.core.capabilities import Capabilities
 from deepforecast.core.forecast import PointForecast
-from deepforecast.core.state import Learned
+from deepforecast.core.state import LearnedState
 from deepforecast.errors import ParameterError
 
 
@@ -31,18 +31,18 @@ class Bent(Forecaster):
     fault: str = param(default="", help="what happens in a fit")
     mark: str | None = param(default=None, help="file that a fit leaves a line in")
 
-    def _needs(self, panel: Any) -> int:
+    def _min_observations(self, panel: Any) -> int:
         return 1
 
-    def _fit(self, panel: Any, monitor: Any) -> Learned:
+    def _fit(self, panel: Any, monitor: Any) -> LearnedState:
         if self.mark is not None:
             with open(self.mark, "a") as file:
                 file.write(f"{os.getpid()} {self.away}\n")
         happen(self.fault, self.away)
         return self._advance(None, panel, True)
 
-    def _advance(self, learned: Any, panel: Any, fresh: bool) -> Learned:
-        return Learned({"last": panel.y[panel.indptr[1:] - 1]})
+    def _advance(self, learned: Any, panel: Any, fresh: bool) -> LearnedState:
+        return LearnedState({"last": panel.y[panel.indptr[1:] - 1]})
 
     def _forecast(self, learned: Any, steps: int, future: Any) -> PointForecast:
         off = self.seed / 10 + self.away

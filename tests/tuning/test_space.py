@@ -4,16 +4,16 @@ import optuna
 import pytest
 
 from deepforecast import LSTM, Conformal, LinearModel, Regression, SeasonalNaive, WindowMean
-from deepforecast.core.idle import refuse_idle
-from deepforecast.core.params import Draws, declared
+from deepforecast.core.params import RandomTrial, declared_params
 from deepforecast.core.registry import get, names
+from deepforecast.core.unused_parameters import refuse_unused_parameters
 from deepforecast.errors import ParameterError, ParameterTypeError
 from deepforecast.tuning.space import Configuration, read, space_for, written
 from tests.tuning.bent import Bent
 
 
 def drawn(space, count=40):
-    return [space.draw(Draws(seed)) for seed in range(count)]
+    return [space.draw(RandomTrial(seed)) for seed in range(count)]
 
 
 def test_ranges_come_from_the_declarations_and_never_name_the_seed():
@@ -162,27 +162,27 @@ def test_a_model_without_ranges_says_so():
     with pytest.raises(ParameterTypeError, match="function"):
         space_for([Bent(), WindowMean()], lambda trial: {})
     with pytest.raises(ParameterTypeError, match="gives a dict"):
-        space_for([Bent()], lambda trial: 3).draw(Draws(0))
+        space_for([Bent()], lambda trial: 3).draw(RandomTrial(0))
     with pytest.raises(ParameterError, match="seed"):
-        space_for([Bent()], lambda trial: {"seed": 3}).draw(Draws(0))
+        space_for([Bent()], lambda trial: {"seed": 3}).draw(RandomTrial(0))
 
 
 @pytest.mark.parametrize("name", [name for name in names() if hasattr(get(name), "_idle")])
 def test_no_model_draws_what_its_fit_refuses(name):
     model = get(name)(horizon=24)
-    if any(one.searched for one in declared(get(name)).values()):
+    if any(one.is_searched for one in declared_params(get(name)).values()):
         space = space_for([model], None)
         for one in drawn(space, 60):
             built = space.built(one)
-            refuse_idle(built, built._idle())
+            refuse_unused_parameters(built, built._idle())
 
 
 @pytest.mark.parametrize("name", names())
 def test_every_model_draws_what_it_can_be_built_with(name):
     cls = get(name)
-    needed = [key for key, one in declared(cls).items() if one.required]
+    needed = [key for key, one in declared_params(cls).items() if one.required]
     made = cls(**{key: {"model": Bent(), "regressor": "ridge"}[key] for key in needed})
-    searched = any(one.searched for one in declared(cls).values())
+    searched = any(one.is_searched for one in declared_params(cls).values())
     if not searched and "model" not in needed:
         with pytest.raises(ParameterError, match="declares no parameter"):
             space_for([made], None)

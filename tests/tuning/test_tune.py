@@ -27,7 +27,7 @@ from deepforecast import (
     param,
     tune,
 )
-from deepforecast.core import rolling
+from deepforecast.core import backtest
 from deepforecast.errors import (
     CapabilityError,
     DataError,
@@ -353,16 +353,16 @@ def test_networks_end_early_within_a_window_by_their_forecasts():
 
 def test_a_look_is_at_some_of_many_series_and_what_it_ends_is_not_forecast(monkeypatch):
     looked, ended = [], []
-    kept = objective.forecast_at
+    kept = objective.forecast_window
 
     def seen(model, panel, window, state, gap, horizon):
         fold = kept(model, panel, window, state, gap, horizon)
         looked.append(window.series.tolist())
-        assert fold.there.shape == (32, 5)
+        assert fold.has_row.shape == (32, 5)
         return fold
 
-    monkeypatch.setattr(objective, "forecast_at", seen)
-    monkeypatch.setattr(rolling, "forecast_at", lambda *given: ended.append(given) or kept(*given))
+    monkeypatch.setattr(objective, "forecast_window", seen)
+    monkeypatch.setattr(backtest, "forecast_window", lambda *given: ended.append(given) or kept(*given))
     frame = datasets.generate(50, 60, seed=2)
     small = MLP(horizon=5, hidden_sizes=[4], max_steps=40, input_size=10, batch_size=8)
     options = TuningOptions(n_windows=1, space={"learning_rate": {"low": 1e-7, "high": 1e-2, "log": True}})
@@ -376,8 +376,8 @@ def test_a_look_is_at_some_of_many_series_and_what_it_ends_is_not_forecast(monke
 
 def test_a_look_at_few_series_is_at_several_windows_of_the_fit(monkeypatch):
     looked = []
-    kept = objective.forecast_at
-    monkeypatch.setattr(objective, "forecast_at", lambda *given: looked.append(given[2].number) or kept(*given))
+    kept = objective.forecast_window
+    monkeypatch.setattr(objective, "forecast_window", lambda *given: looked.append(given[2].number) or kept(*given))
     frame = datasets.generate(2, 120, seed=2)
     small = MLP(horizon=5, hidden_sizes=[4], max_steps=40, input_size=10, batch_size=8)
     space = {"learning_rate": {"low": 1e-7, "high": 1e-2, "log": True}}

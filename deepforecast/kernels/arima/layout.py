@@ -18,81 +18,81 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-AR, MA, SEASONAL_AR, SEASONAL_MA, SEASON, FREE_AR, FREE_MA, P, Q, R, PHI_LAGS, THETA_LAGS, BEGIN = range(13)
+AR, MA, SEASONAL_AR, SEASONAL_MA, SEASON, AR_LAG_LIST, MA_LAG_LIST, P, Q, R, PHI_LAGS, THETA_LAGS, FACTOR_START = range(13)
 """Of `form`: numbers of coefficients; the season; whether ar, ma are lists of lags; orders of the products; how many lags;
 from BEGIN where the coefficients of each factor begin."""
 
-PHI, THETA, PHI_BAR, THETA_BAR, FACTORS, BARS, F, G, F_BAR, G_BAR, FIRST, PULL, ROW, PIVOTS = range(14)
-FULL_PHI, RHO, FULL_BAR, RHO_BAR, BETA, FOUND, TEMPORARY = range(14, 21)
+PHI, THETA, PHI_GRADIENT, THETA_GRADIENT, FACTORS, FACTOR_GRADIENT, F, G, F_GRADIENT, G_GRADIENT, FIRST_ROW, PRESAMPLE_SCORE, ROW, PIVOTS = range(14)
+FULL_PHI, RHO, FULL_PHI_GRADIENT, RHO_GRADIENT, BETA, SUMMARY, TEMPORARY = range(14, 21)
 """Of `vectors`. PHI, THETA and their gradients by lag, the others from 0."""
 
-MEAN, KNOWN, MEAN_BAR = range(3)
+MEAN, INITIAL_MEAN, MEAN_GRADIENT = range(3)
 """Of `states`: before the next row; what the first rows say of those after them; the gradient."""
 
-EXCESS, BAR, NEXT_BAR = range(3)
+EXCESS, COVARIANCE_GRADIENT, NEXT_GRADIENT = range(3)
 """Of `square`: the covariance of the state less that of the next error; its gradient."""
 
-COVARIANCE, SYSTEM, AFTER, KEPT, GRAM, LOWER, MIDDLE, INNER = range(8)
+COVARIANCE, SYSTEM, POSTERIOR, POSTERIOR_GRAM, GRAM, LOWER, MIDDLE, INNER = range(8)
 """Of `dense`: V; the system it came from; V (I + G V)^-1; G (I + V G)^-1; G; three to work in."""
 
 
-class Form(NamedTuple):
+class LagStructure(NamedTuple):
     """Which lags a model has."""
 
-    form: Ints
+    orders: Ints
     lags: Ints  # of ar, ma, the product phi, the product theta, ascending
 
     @property
     def size(self) -> int:
         """How many coordinates: those of ar, ma, seasonal ar, seasonal ma, in this order."""
-        return int(self.form[:4].sum())
+        return int(self.orders[:4].sum())
 
 
-class Arrays(NamedTuple):
+class Workspace(NamedTuple):
     """What an evaluation writes to."""
 
     vectors: Floats
-    tracks: Floats
-    dense: Floats
-    past: Floats
+    sequences: Floats
+    matrices: Floats
+    presample: Floats
     gram: Floats
     states: Floats
-    square: Floats
-    against: Floats
+    covariances: Floats
+    cross_covariances: Floats
 
 
 @lru_cache(maxsize=4096)
-def form_of(
+def lag_structure(
     ar: tuple[int, ...],
     ma: tuple[int, ...],
     seasonal: tuple[int, int] = (0, 0),
     season: int = 1,
-    free: tuple[bool, bool] = (False, False),
-) -> Form:
-    """The form with these lags of ar and ma and these seasonal orders. `free`: whether ar, ma are lists with lags left out."""
-    phi = sorted({one + season * many for one in (0, *ar) for many in range(seasonal[0] + 1)} - {0})
-    theta = sorted({one + season * many for one in (0, *ma) for many in range(seasonal[1] + 1)} - {0})
+    lag_lists: tuple[bool, bool] = (False, False),
+) -> LagStructure:
+    """The form with these lags of ar and ma and these seasonal orders. `lag_lists`: whether ar, ma are lists with lags left out."""
+    phi = sorted({lag + season * multiple for lag in (0, *ar) for multiple in range(seasonal[0] + 1)} - {0})
+    theta = sorted({lag + season * multiple for lag in (0, *ma) for multiple in range(seasonal[1] + 1)} - {0})
     p, q = max(phi, default=0), max(theta, default=0)
     lags = np.zeros((4, max(len(phi), len(theta), 1)), np.int64)
-    for row, each in zip(lags, (ar, ma, phi, theta), strict=True):
-        row[: len(each)] = each
-    numbers = [len(ar), len(ma), *seasonal, season, *free, p, q, max(p, q), len(phi), len(theta)]
+    for row, lag_values in zip(lags, (ar, ma, phi, theta), strict=True):
+        row[: len(lag_values)] = lag_values
+    numbers = [len(ar), len(ma), *seasonal, season, *lag_lists, p, q, max(p, q), len(phi), len(theta)]
     numbers += [0, len(ar), len(ar) + len(ma), len(ar) + len(ma) + seasonal[0]]
-    return Form(np.array(numbers, np.int64), lags)
+    return LagStructure(np.array(numbers, np.int64), lags)
 
 
-def arrays_for(form: Form, rows: int, columns: int, differences: int, whole: bool) -> Arrays:
-    """Room for evaluations over `rows` rows. `whole`: nothing is missing, so that no filter is needed."""
-    p, q, r = (int(form.form[one]) for one in (P, Q, R))
-    width = max(p + differences, q + 1, r, columns, form.size) + 3
-    some = 0 if whole else 1
-    return Arrays(
+def new_workspace(structure: LagStructure, rows: int, columns: int, differences: int, complete: bool) -> Workspace:
+    """Room for evaluations over `rows` rows. `complete`: nothing is missing, so that no filter is needed."""
+    p, q, r = (int(structure.orders[order]) for order in (P, Q, R))
+    width = max(p + differences, q + 1, r, columns, structure.size) + 3
+    filter_size = 0 if complete else 1
+    return Workspace(
         np.zeros((TEMPORARY + 1, width)),
         np.zeros((columns + 4, rows + 1)),
         np.zeros((8, max(r, 1), max(r, 1))),
         np.zeros((2, columns, max(r, 1))),
         np.zeros((2, columns, columns)),
-        np.zeros((3, columns * some, width)),
-        np.zeros((3, width * some, width)),
-        np.zeros((rows * some, width)),
+        np.zeros((3, columns * filter_size, width)),
+        np.zeros((3, width * filter_size, width)),
+        np.zeros((rows * filter_size, width)),
     )

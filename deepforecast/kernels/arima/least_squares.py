@@ -8,15 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deepforecast.kernels.arima.layout import BETA
-from deepforecast.kernels.compiling import bare
+from deepforecast.kernels.compilation import inner_no_alloc
 
 Floats = NDArray[np.float64]
 
-TOLD = 1e-10
+RANK_TOLERANCE = 1e-10
 """A column of which less than this share is not said by those before it adds nothing."""
 
 
-@bare
+@inner_no_alloc
 def solve_normal(gram: Floats, columns: int, vectors: Floats) -> None:
     """Coefficients into BETA from the products of all columns (lower half of gram[0]), the first of which is the target.
 
@@ -27,9 +27,9 @@ def solve_normal(gram: Floats, columns: int, vectors: Floats) -> None:
         pivot = gram[0, j + 1, j + 1]
         for k in range(j):
             pivot -= gram[0, j + 1, k + 1] * gram[0, j + 1, k + 1]
-        told = pivot > TOLD * gram[0, j + 1, j + 1]
-        scale = 1.0 / math.sqrt(pivot) if told else 0.0
-        gram[0, j + 1, j + 1] = math.sqrt(pivot) if told else 0.0
+        is_independent = pivot > RANK_TOLERANCE * gram[0, j + 1, j + 1]
+        scale = 1.0 / math.sqrt(pivot) if is_independent else 0.0
+        gram[0, j + 1, j + 1] = math.sqrt(pivot) if is_independent else 0.0
         for i in range(j + 1, size):
             total = gram[0, i + 1, j + 1]
             for k in range(j):
@@ -46,16 +46,16 @@ def solve_normal(gram: Floats, columns: int, vectors: Floats) -> None:
         vectors[BETA, j] = total / gram[0, j + 1, j + 1] if gram[0, j + 1, j + 1] > 0.0 else 0.0
 
 
-@bare
-def product(tracks: Floats, one: int, shift: int, other: int, size: int) -> float:
+@inner_no_alloc
+def dot_product(sequences: Floats, shifted: int, shift: int, reference: int, size: int) -> float:
     """Of `size` rows of a track from row `shift` and of another from row 0, in four sums: none has to wait for the others."""
-    a, b, c, d = 0.0, 0.0, 0.0, 0.0
-    whole = size - size % 4 if size > 0 else 0
-    for t in range(0, whole, 4):
-        a += tracks[one, shift + t] * tracks[other, t]
-        b += tracks[one, shift + t + 1] * tracks[other, t + 1]
-        c += tracks[one, shift + t + 2] * tracks[other, t + 2]
-        d += tracks[one, shift + t + 3] * tracks[other, t + 3]
-    for t in range(whole, size):
-        a += tracks[one, shift + t] * tracks[other, t]
-    return (a + b) + (c + d)
+    sum_0, sum_1, sum_2, sum_3 = 0.0, 0.0, 0.0, 0.0
+    blocked = size - size % 4 if size > 0 else 0
+    for t in range(0, blocked, 4):
+        sum_0 += sequences[shifted, shift + t] * sequences[reference, t]
+        sum_1 += sequences[shifted, shift + t + 1] * sequences[reference, t + 1]
+        sum_2 += sequences[shifted, shift + t + 2] * sequences[reference, t + 2]
+        sum_3 += sequences[shifted, shift + t + 3] * sequences[reference, t + 3]
+    for t in range(blocked, size):
+        sum_0 += sequences[shifted, shift + t] * sequences[reference, t]
+    return (sum_0 + sum_1) + (sum_2 + sum_3)

@@ -18,110 +18,110 @@ from numpy.typing import NDArray
 
 from deepforecast.kernels.arima.layout import (
     COVARIANCE,
-    F_BAR,
-    FIRST,
-    G_BAR,
+    F_GRADIENT,
+    FIRST_ROW,
+    G_GRADIENT,
     PHI,
-    PHI_BAR,
+    PHI_GRADIENT,
     PIVOTS,
     ROW,
     SYSTEM,
     THETA,
-    THETA_BAR,
+    THETA_GRADIENT,
     F,
     G,
     P,
     Q,
     R,
 )
-from deepforecast.kernels.compiling import bare, part
+from deepforecast.kernels.compilation import inlined, inner_no_alloc
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
-@bare
-def stationary(form: Ints, vectors: Floats, dense: Floats) -> bool:
+@inner_no_alloc
+def stationary_covariance(orders: Ints, vectors: Floats, matrices: Floats) -> bool:
     """V into dense[COVARIANCE], its first row into FIRST; False where there is none."""
-    p, q, r = form[P], form[Q], form[R]
+    p, q, r = orders[P], orders[Q], orders[R]
     for i in range(r):
         vectors[F, i] = vectors[PHI, i + 1] if i < p else 0.0
         vectors[G, i] = vectors[F, i] + (vectors[THETA, i + 1] if i < q else 0.0)
-    vectors[FIRST, r] = 0.0
+    vectors[FIRST_ROW, r] = 0.0
     for j in range(r - 1, -1, -1):
         total = 0.0
         for k in range(r - j):
             total += vectors[G, k] * vectors[G, j + k]
         for k in range(min(p, r - j - 1)):
             if j + 1 + k >= p:
-                total += vectors[F, k] * vectors[FIRST, j + 1 + k]
+                total += vectors[F, k] * vectors[FIRST_ROW, j + 1 + k]
         if j == 0 and p > 0:
-            total += vectors[F, p - 1] * vectors[FIRST, p]
-        vectors[FIRST, j] = total
+            total += vectors[F, p - 1] * vectors[FIRST_ROW, p]
+        vectors[FIRST_ROW, j] = total
     if p > 0:
-        _yule_walker(p, vectors, dense)
-        if not _invert(p, vectors, dense):
+        _yule_walker(p, vectors, matrices)
+        if not _invert(p, vectors, matrices):
             return False
         for i in range(p):
-            vectors[ROW, i] = vectors[FIRST, i]
+            vectors[ROW, i] = vectors[FIRST_ROW, i]
         for i in range(p):
             total = 0.0
             for j in range(p):
-                total += dense[SYSTEM, i, j] * vectors[ROW, j]
-            vectors[FIRST, i] = total
-    first = vectors[FIRST, 0]
+                total += matrices[SYSTEM, i, j] * vectors[ROW, j]
+            vectors[FIRST_ROW, i] = total
+    first = vectors[FIRST_ROW, 0]
     for i in range(r - 1, -1, -1):
         for j in range(i, r):
-            value = vectors[FIRST, j]
+            value = vectors[FIRST_ROW, j]
             if i > 0:
-                value = dense[COVARIANCE, i + 1, j + 1] if j + 1 < r else 0.0
-                value += vectors[F, i] * vectors[FIRST, j + 1] + vectors[F, j] * vectors[FIRST, i + 1]
+                value = matrices[COVARIANCE, i + 1, j + 1] if j + 1 < r else 0.0
+                value += vectors[F, i] * vectors[FIRST_ROW, j + 1] + vectors[F, j] * vectors[FIRST_ROW, i + 1]
                 value += vectors[F, i] * vectors[F, j] * first + vectors[G, i] * vectors[G, j]
-            dense[COVARIANCE, i, j] = value
-            dense[COVARIANCE, j, i] = value
+            matrices[COVARIANCE, i, j] = value
+            matrices[COVARIANCE, j, i] = value
     return bool(first >= 0.0 and math.isfinite(first))
 
 
-@bare
-def stationary_back(form: Ints, vectors: Floats, dense: Floats, bar: int) -> None:
+@inner_no_alloc
+def stationary_gradient(orders: Ints, vectors: Floats, matrices: Floats, gradient_slot: int) -> None:
     """Adds to PHI_BAR, THETA_BAR what dense[bar], the symmetric gradient by V, says; that is written over."""
-    p, q, r = form[P], form[Q], form[R]
+    p, q, r = orders[P], orders[Q], orders[R]
     for i in range(r):
-        vectors[FIRST, i] = dense[COVARIANCE, 0, i]
-        vectors[F_BAR, i] = 0.0
-        vectors[G_BAR, i] = 0.0
-        vectors[ROW, i] = (1.0 if i == 0 else 2.0) * dense[bar, 0, i]
-    vectors[FIRST, r] = 0.0
+        vectors[FIRST_ROW, i] = matrices[COVARIANCE, 0, i]
+        vectors[F_GRADIENT, i] = 0.0
+        vectors[G_GRADIENT, i] = 0.0
+        vectors[ROW, i] = (1.0 if i == 0 else 2.0) * matrices[gradient_slot, 0, i]
+    vectors[FIRST_ROW, r] = 0.0
     vectors[ROW, r] = 0.0
     for i in range(1, r):
         to_f, to_g = 0.0, 0.0
         for j in range(1, r):
             if i > 1 and j > 1:
-                dense[bar, i, j] += dense[bar, i - 1, j - 1]
-            weight = dense[bar, i, j]
-            to_f += weight * (vectors[FIRST, j + 1] + vectors[F, j] * vectors[FIRST, 0])
+                matrices[gradient_slot, i, j] += matrices[gradient_slot, i - 1, j - 1]
+            weight = matrices[gradient_slot, i, j]
+            to_f += weight * (vectors[FIRST_ROW, j + 1] + vectors[F, j] * vectors[FIRST_ROW, 0])
             to_g += weight * vectors[G, j]
             vectors[ROW, j + 1] += 2.0 * weight * vectors[F, i]
             vectors[ROW, 0] += weight * vectors[F, i] * vectors[F, j]
-        vectors[F_BAR, i] += 2.0 * to_f
-        vectors[G_BAR, i] += 2.0 * to_g
-    _first_back(p, r, vectors, dense)
+        vectors[F_GRADIENT, i] += 2.0 * to_f
+        vectors[G_GRADIENT, i] += 2.0 * to_g
+    _first_row_gradient(p, r, vectors, matrices)
     for i in range(r):
         if i < p:
-            vectors[PHI_BAR, i + 1] += vectors[F_BAR, i] + vectors[G_BAR, i]
+            vectors[PHI_GRADIENT, i + 1] += vectors[F_GRADIENT, i] + vectors[G_GRADIENT, i]
         if i < q:
-            vectors[THETA_BAR, i + 1] += vectors[G_BAR, i]
+            vectors[THETA_GRADIENT, i + 1] += vectors[G_GRADIENT, i]
 
 
-@part
-def _first_back(p: int, r: int, vectors: Floats, dense: Floats) -> None:
+@inlined
+def _first_row_gradient(p: int, r: int, vectors: Floats, matrices: Floats) -> None:
     """From the gradient by the first row, in ROW, through the system."""
     for i in range(p):
         vectors[PIVOTS, i] = vectors[ROW, i]
     for i in range(p):
         total = 0.0
         for j in range(p):
-            total += dense[SYSTEM, j, i] * vectors[PIVOTS, j]
+            total += matrices[SYSTEM, j, i] * vectors[PIVOTS, j]
         vectors[ROW, i] = total
     for j in range(p, r):
         for k in range(min(p, j)):
@@ -131,17 +131,17 @@ def _first_back(p: int, r: int, vectors: Floats, dense: Floats) -> None:
     for j in range(r):
         weight = vectors[ROW, j]
         for k in range(r - j):
-            vectors[G_BAR, k] += weight * vectors[G, j + k]
-            vectors[G_BAR, j + k] += weight * vectors[G, k]
+            vectors[G_GRADIENT, k] += weight * vectors[G, j + k]
+            vectors[G_GRADIENT, j + k] += weight * vectors[G, k]
         for k in range(min(p, r - j - 1)):
-            vectors[F_BAR, k] += weight * vectors[FIRST, j + 1 + k]
+            vectors[F_GRADIENT, k] += weight * vectors[FIRST_ROW, j + 1 + k]
         for k in range(p - j):
-            vectors[F_BAR, j + k] += weight * (vectors[FIRST, 1 + k] + vectors[F, k] * vectors[FIRST, 0])
-            vectors[F_BAR, k] += weight * vectors[F, j + k] * vectors[FIRST, 0]
+            vectors[F_GRADIENT, j + k] += weight * (vectors[FIRST_ROW, 1 + k] + vectors[F, k] * vectors[FIRST_ROW, 0])
+            vectors[F_GRADIENT, k] += weight * vectors[F, j + k] * vectors[FIRST_ROW, 0]
 
 
-@part
-def _yule_walker(p: int, vectors: Floats, dense: Floats) -> None:
+@inlined
+def _yule_walker(p: int, vectors: Floats, matrices: Floats) -> None:
     """The system of the first row's first p entries."""
     for j in range(p):
         for c in range(p):
@@ -150,37 +150,37 @@ def _yule_walker(p: int, vectors: Floats, dense: Floats) -> None:
                 value -= vectors[F, c - j - 1]
             if c >= 1 and j + c - 1 < p:
                 value -= vectors[F, j + c - 1]
-            dense[SYSTEM, j, c] = value
+            matrices[SYSTEM, j, c] = value
         for k in range(p - j):
-            dense[SYSTEM, j, 0] -= vectors[F, k] * vectors[F, j + k]
+            matrices[SYSTEM, j, 0] -= vectors[F, k] * vectors[F, j + k]
 
 
-@part
-def _invert(size: int, vectors: Floats, dense: Floats) -> bool:
+@inlined
+def _invert(size: int, vectors: Floats, matrices: Floats) -> bool:
     """The system by its inverse (Gauss & Jordan, rows exchanged for the largest pivot)."""
     for k in range(size):
         best = k
         for i in range(k + 1, size):
-            if abs(dense[SYSTEM, i, k]) > abs(dense[SYSTEM, best, k]):
+            if abs(matrices[SYSTEM, i, k]) > abs(matrices[SYSTEM, best, k]):
                 best = i
         vectors[PIVOTS, k] = best
-        pivot = dense[SYSTEM, best, k]
+        pivot = matrices[SYSTEM, best, k]
         if not abs(pivot) > 0.0:
             return False
         for j in range(size):
-            held = dense[SYSTEM, best, j]
-            dense[SYSTEM, best, j] = dense[SYSTEM, k, j]
-            dense[SYSTEM, k, j] = (held if j != k else 1.0) / pivot
+            swapped = matrices[SYSTEM, best, j]
+            matrices[SYSTEM, best, j] = matrices[SYSTEM, k, j]
+            matrices[SYSTEM, k, j] = (swapped if j != k else 1.0) / pivot
         for i in range(size):
-            share = dense[SYSTEM, i, k]
-            if i != k and share != 0.0:
-                dense[SYSTEM, i, k] = 0.0
+            multiplier = matrices[SYSTEM, i, k]
+            if i != k and multiplier != 0.0:
+                matrices[SYSTEM, i, k] = 0.0
                 for j in range(size):
-                    dense[SYSTEM, i, j] -= share * dense[SYSTEM, k, j]
+                    matrices[SYSTEM, i, j] -= multiplier * matrices[SYSTEM, k, j]
     for k in range(size - 1, -1, -1):
-        other = int(vectors[PIVOTS, k])
-        for i in range(size if other != k else 0):
-            held = dense[SYSTEM, i, k]
-            dense[SYSTEM, i, k] = dense[SYSTEM, i, other]
-            dense[SYSTEM, i, other] = held
+        pivot_row = int(vectors[PIVOTS, k])
+        for i in range(size if pivot_row != k else 0):
+            swapped = matrices[SYSTEM, i, k]
+            matrices[SYSTEM, i, k] = matrices[SYSTEM, i, pivot_row]
+            matrices[SYSTEM, i, pivot_row] = swapped
     return True

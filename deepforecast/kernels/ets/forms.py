@@ -22,12 +22,12 @@ class Form(NamedTuple):
         return f"ETS({'AM'[self.error]},{trend},{'NAM'[self.season]})"
 
     @property
-    def multiplies(self) -> bool:
+    def is_multiplicative(self) -> bool:
         """Whether anything multiplies, so that values have to be positive."""
         return self.error == 1 or self.trend == 2 or self.season == 2
 
     @property
-    def stable(self) -> bool:
+    def is_stable(self) -> bool:
         """Whether its variance is finite and no state has to keep off 0: what R's `ets` allows."""
         if self.error == 0:
             return self.trend < 2 and self.season < 2

@@ -13,59 +13,59 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from deepforecast.kernels.compiling import hot
-from deepforecast.kernels.ets.lanes import _1, _2, _3, _4, _5, _6
+from deepforecast.kernels.compilation import hot
+from deepforecast.kernels.ets.recursion import _1, _2, _3, _4, _5, _6
 
 Floats = NDArray[np.float64]
 
-COUNT, FLOOR, FOUND, SQUARE, LEAST, LOGS, PRODUCTS = range(7)
-BLOCK = 16  # steps a logarithm
+COUNT, FLOOR, OBJECTIVE, SUM_OF_SQUARES, MIN_MEAN, LOG_MEANS, PRODUCTS = range(7)
+LOG_BLOCK = 16  # steps a logarithm
 SMALLEST, LARGEST = 1e-18, 1e18  # of a mean in a product of BLOCK
 
 
 @hot
-def additive(trail: Floats, steps: int, width: int, sums: Floats) -> None:
+def additive_likelihood(trace: Floats, steps: int, width: int, sums: Floats) -> None:
     """The values, and in `PULL` the derivatives by eps."""
     for k in range(_1):
         sums[_3 + k] = 0.0
     for t in range(steps):
-        row = trail[t * width : (t + 1) * width]
+        row = trace[t * width : (t + 1) * width]
         for k in range(_1):
             sums[_3 + k] += row[_2 + k] * row[_2 + k]
     for k in range(_1):
-        square = sums[_3 + k] + sums[_1 + k]
-        sums[_2 + k] = 0.5 * sums[k] * math.log(square)
-        sums[_3 + k] = sums[k] / square
+        total_squares = sums[_3 + k] + sums[_1 + k]
+        sums[_2 + k] = 0.5 * sums[k] * math.log(total_squares)
+        sums[_3 + k] = sums[k] / total_squares
     for t in range(steps):
-        row = trail[t * width : (t + 1) * width]
+        row = trace[t * width : (t + 1) * width]
         for k in range(_1):
             row[_3 + k] = sums[_3 + k] * row[_2 + k]
 
 
 @hot
-def multiplicative(trail: Floats, steps: int, width: int, sums: Floats) -> None:
+def multiplicative_likelihood(trace: Floats, steps: int, width: int, sums: Floats) -> None:
     """The same for multiplicative errors; infinite where a mean is not positive."""
     for k in range(_1):
         sums[_3 + k], sums[_4 + k], sums[_5 + k], sums[_6 + k] = 0.0, 1.0, 0.0, 1.0
     for t in range(steps):
-        row = trail[t * width : (t + 1) * width]
+        row = trace[t * width : (t + 1) * width]
         for k in range(_1):
             mean = row[_5 + k] - row[_2 + k]
-            share = 1.0 / mean
-            sums[_3 + k] += (row[_2 + k] * share) * (row[_2 + k] * share)
+            inverse_mean = 1.0 / mean
+            sums[_3 + k] += (row[_2 + k] * inverse_mean) * (row[_2 + k] * inverse_mean)
             sums[_4 + k] = min(sums[_4 + k], mean)
             sums[_6 + k] *= min(max(mean, SMALLEST), LARGEST)
-            row[_6 + k] = share
-        if t % BLOCK == BLOCK - 1 or t == steps - 1:
+            row[_6 + k] = inverse_mean
+        if t % LOG_BLOCK == LOG_BLOCK - 1 or t == steps - 1:
             for k in range(_1):
                 sums[_5 + k] += math.log(sums[_6 + k])
                 sums[_6 + k] = 1.0
     for k in range(_1):
-        square = sums[_3 + k] + sums[_1 + k]
-        sums[_2 + k] = 0.5 * sums[k] * math.log(square) + sums[_5 + k] if sums[_4 + k] > 0.0 else np.inf
-        sums[_3 + k] = sums[k] / square
+        total_squares = sums[_3 + k] + sums[_1 + k]
+        sums[_2 + k] = 0.5 * sums[k] * math.log(total_squares) + sums[_5 + k] if sums[_4 + k] > 0.0 else np.inf
+        sums[_3 + k] = sums[k] / total_squares
     for t in range(steps):
-        row = trail[t * width : (t + 1) * width]
+        row = trace[t * width : (t + 1) * width]
         for k in range(_1):
             error = row[_2 + k] * row[_6 + k]
             row[_3 + k] = row[_1 + k] * row[_6 + k] * (sums[_3 + k] * error * (1.0 + error) - 1.0)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from deepforecast.core.forecaster import Forecaster
 from deepforecast.core.params import param
-from deepforecast.errors import ParameterError, some
-from deepforecast.models.additive._declared import holidays_as_events, plain_events
+from deepforecast.errors import ParameterError, format_list
+from deepforecast.models.additive._declarations import holidays_as_events, plain_events
 
 if TYPE_CHECKING:
     from deepforecast.core.state import State
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 SEASONALITY = "True, False, how many sines and cosines, or 'auto': where a history is long and dense enough for it"
 
 
-def _bends(values: Mapping[str, Any]) -> bool:
+def _has_trend(values: Mapping[str, Any]) -> bool:
     return bool(values["growth"] != "flat")
 
 
-def _turns(values: Mapping[str, Any]) -> bool:
-    return _bends(values) and values["changepoints"] is None
+def _places_changepoints(values: Mapping[str, Any]) -> bool:
+    return _has_trend(values) and values["changepoints"] is None
 
 
-def _celebrates(values: Mapping[str, Any]) -> bool:
+def _has_events(values: Mapping[str, Any]) -> bool:
     return bool(values["holidays"] is not None or values["events"])
 
 
@@ -41,15 +41,15 @@ class AdditiveForecaster(Forecaster):
         default=None, help="dates on which the slope may change, in place of evenly placed ones",
     )
     n_changepoints: int = param(
-        default=25, at_least=0, at_most=1000, low=5, high=50, when=_turns,
+        default=25, at_least=0, at_most=1000, low=5, high=50, when=_places_changepoints,
         help="how many changes of slope there may be",
     )
     changepoint_range: float = param(
-        default=0.8, at_least=0, at_most=1, low=0.7, high=0.95, when=_turns,
+        default=0.8, at_least=0, at_most=1, low=0.7, high=0.95, when=_places_changepoints,
         help="share of a history they lie in",
     )
     changepoint_prior_scale: float = param(
-        default=0.05, above=0, low=0.001, high=0.5, log=True, when=_bends,
+        default=0.05, above=0, low=0.001, high=0.5, log=True, when=_has_trend,
         help="how much the slope may change",
     )
     yearly_seasonality: int | bool | Literal["auto"] = param(
@@ -77,7 +77,7 @@ class AdditiveForecaster(Forecaster):
         help="a country ('DE') or a part of one ('DE-BY') whose holidays have effects; or a dict as events, or Prophet's frame",
     )
     holidays_prior_scale: float = param(
-        default=10.0, above=0, low=0.01, high=10.0, log=True, when=_celebrates,
+        default=10.0, above=0, low=0.01, high=10.0, log=True, when=_has_events,
         help="how large these and other effects may be",
     )
     holidays_mode: Literal["additive", "multiplicative"] | None = param(
@@ -101,31 +101,31 @@ class AdditiveForecaster(Forecaster):
     def dated_events(self) -> dict[str, Any]:
         """Events and own holidays by name."""
         holidays = {} if self.holidays is None or isinstance(self.holidays, str) else self.holidays
-        both = [name for name in holidays if name in (self.events or {})]
-        if both:
-            raise ParameterError(f"`holidays` and `events` cannot both have {some(both)}. Rename it in one of them.")
+        duplicates = [name for name in holidays if name in (self.events or {})]
+        if duplicates:
+            raise ParameterError(f"`holidays` and `events` cannot both have {format_list(duplicates)}. Rename it in one of them.")
         return {**holidays, **(self.events or {})}
 
     @property
-    def most_changes(self) -> int:
+    def max_changepoints(self) -> int:
         """How many changes of slope there may be."""
         if self.growth == "flat":
             return 0
         return self.n_changepoints if self.changepoints is None else len(self.changepoints)
 
     @property
-    def named_bounds(self) -> tuple[str, ...]:
+    def bound_columns(self) -> tuple[str, ...]:
         """Columns known ahead that are no regressors, as they say how much there can be."""
         return ()
 
     @property
-    def taken_names(self) -> tuple[str, ...]:
+    def reserved_names(self) -> tuple[str, ...]:
         """Components it has whatever is declared."""
         return ("trend",)
 
-    def _ahead(self, state: State, steps: int, future: Frame | None) -> Mapping[str, Covariate]:
-        from deepforecast.models.additive._planning import check_ahead
+    def _future_covariates(self, state: State, steps: int, future: Frame | None) -> Mapping[str, Covariate]:
+        from deepforecast.models.additive._specification import check_future_conditions
 
-        found = super()._ahead(state, steps, future)
-        check_ahead(self, found)
-        return found
+        covariates = super()._future_covariates(state, steps, future)
+        check_future_conditions(self, covariates)
+        return covariates

@@ -8,49 +8,49 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deepforecast.core.parallel import map_chunks
-from deepforecast.core.state import Learned
+from deepforecast.core.state import LearnedState
+from deepforecast.data.components import to_dicts
 from deepforecast.data.frames import Ints
 from deepforecast.data.panel import Panel
-from deepforecast.data.parts import written
-from deepforecast.data.stamps import stamps_at
-from deepforecast.errors import DataError, ParameterError, say
-from deepforecast.models.additive._changepoints import checked, refuse_outside
-from deepforecast.models.additive._fitting import Work, work_of
-from deepforecast.models.additive._planning import planned
+from deepforecast.data.timestamps import timestamps_at
+from deepforecast.errors import DataError, ParameterError, warn
+from deepforecast.models.additive._changepoints import check_changepoints, refuse_outside
+from deepforecast.models.additive._jobs import FitData, prepare_fit
 from deepforecast.models.additive._scaling import used_rows
-from deepforecast.models.additive._solving import solved
+from deepforecast.models.additive._solver import fit_job
+from deepforecast.models.additive._specification import build_components
 
 if TYPE_CHECKING:
     from deepforecast.models.additive.prophet import Prophet
 
-SECONDS = 3e-10  # about what a number of a design costs in a fit, for each column
-TURNS = 12.0  # as much, where each step needs the products anew
+SECONDS_PER_VALUE = 3e-10  # about what a number of a design costs in a fit, for each column
+NONLINEAR_COST = 12.0  # as much, where each step needs the products anew
 
 
-def fitted(model: Prophet, panel: Panel, known: Learned | None) -> Learned:
-    """What is learned of each series; `known` from before is where searches start, beside others."""
+def fit_panel(model: Prophet, panel: Panel, previous: LearnedState | None) -> LearnedState:
+    """What is learned of each series; `previous` from before is where searches start, beside others."""
     if model.growth == "logistic" and model.cap is None:
         raise ParameterError("growth='logistic' needs cap=, the most there can be: a number, or a column known ahead.")
-    parts = planned(model, panel)
-    first, last = _ends(model, panel, used_rows(model, panel, parts))
+    components = build_components(model, panel)
+    first, last = _first_and_last(model, panel, used_rows(model, panel, components))
     if model.changepoints is not None and model.growth != "flat":
         _check_changepoints(model.changepoints, panel, first, last)
-    before = None if known is None or len(known["rate"]) != len(panel) or known["parts"] != written(parts) else known.by_series
-    work = work_of(model, panel, parts)
-    todo = work.groups()
-    found = map_chunks(
-        lambda part: [one for numbers in todo[part] for one in solved(model, work.job(model, numbers), before)],
-        len(todo),
-        cost=[_cost(model, work, numbers) for numbers in todo],
+    previous_arrays = None if previous is None or len(previous["rate"]) != len(panel) or previous["parts"] != to_dicts(components) else previous.by_series
+    work = prepare_fit(model, panel, components)
+    groups = work.groups()
+    group_fits = map_chunks(
+        lambda group: [series_fit for numbers in groups[group] for series_fit in fit_job(model, work.job(model, numbers), previous_arrays)],
+        len(groups),
+        cost=[_cost(model, work, numbers) for numbers in groups],
     )
-    by_number = {number: learned for part in found for number, learned in part}
+    by_number = {number: learned for group in group_fits for number, learned in group}
     ordered = [by_number[number] for number in range(len(panel))]
-    held = {name: np.array([one[name] for one in ordered]) for name in ordered[0]}
-    _say_exact(model, panel, held.pop("exact"))
-    return Learned({**held, "end": last}, {"parts": written(parts)}, history=panel)
+    arrays = {name: np.array([series_fit[name] for series_fit in ordered]) for name in ordered[0]}
+    _warn_exact_fit(model, panel, arrays.pop("exact"))
+    return LearnedState({**arrays, "end": last}, {"parts": to_dicts(components)}, history=panel)
 
 
-def _ends(model: Prophet, panel: Panel, used: NDArray[np.bool_]) -> tuple[Ints, Ints]:
+def _first_and_last(model: Prophet, panel: Panel, used: NDArray[np.bool_]) -> tuple[Ints, Ints]:
     """The positions of the first and the last row of each series that is used, or a `DataError` where there are not two."""
     count = np.add.reduceat(used, panel.indptr[:-1], dtype=np.int64)
     few = np.flatnonzero(count < 2)
@@ -66,26 +66,26 @@ def _ends(model: Prophet, panel: Panel, used: NDArray[np.bool_]) -> tuple[Ints, 
     return np.asarray(panel.start + step * first), np.asarray(panel.start + step * last)
 
 
-def _say_exact(model: Prophet, panel: Panel, exact: NDArray[np.bool_]) -> None:
+def _warn_exact_fit(model: Prophet, panel: Panel, exact: NDArray[np.bool_]) -> None:
     """Series with no more values than parameters, and nothing left over: their bands tell nothing of noise."""
     if exact.any():
-        say(
+        warn(
             f"{model.name} goes through every value of series {panel.series.labels(np.flatnonzero(exact))}, which have no more "
             "values than there are parameters: bands count no noise. Give longer series, or a smaller n_changepoints."
         )
 
 
-def _check_changepoints(given: list[Any], panel: Panel, first: Ints, last: Ints) -> None:
-    checked(given, not panel.calendar.frequency.base)
-    begin, end = (stamps_at(panel.calendar, one) for one in (first, last))
-    refuse_outside(given, panel, begin.rows, end.rows, begin.per_day)
+def _check_changepoints(changepoints: list[Any], panel: Panel, first: Ints, last: Ints) -> None:
+    check_changepoints(changepoints, not panel.calendar.frequency.base)
+    start, end = (timestamps_at(panel.calendar, positions) for positions in (first, last))
+    refuse_outside(changepoints, panel, start.local_time_of_rows, end.local_time_of_rows, start.per_day)
 
 
-def _cost(model: Prophet, work: Work, numbers: list[int]) -> float:
+def _cost(model: Prophet, work: FitData, numbers: list[int]) -> float:
     """About how many seconds a job takes."""
     rows = int(work.panel.lengths[numbers[0]])
-    columns = 2 + model.most_changes + sum(one.columns for one in work.parts)
-    multiply = any(one.multiplies for one in work.parts)
-    plain = not multiply and model.errors == "normal" and model.growth != "logistic"
-    each = 0.0 if plain else TURNS * len(numbers)
-    return rows * columns**2 * SECONDS * (1.0 + each) + 1e-4 * len(numbers)
+    columns = 2 + model.max_changepoints + sum(component.columns for component in work.components)
+    has_multiplicative = any(component.multiplicative for component in work.components)
+    is_linear = not has_multiplicative and model.errors == "normal" and model.growth != "logistic"
+    nonlinear_cost = 0.0 if is_linear else NONLINEAR_COST * len(numbers)
+    return rows * columns**2 * SECONDS_PER_VALUE * (1.0 + nonlinear_cost) + 1e-4 * len(numbers)

@@ -13,48 +13,48 @@ import numpy as np
 from deepforecast.data.frames import Floats
 
 if TYPE_CHECKING:
-    from deepforecast.models.additive._designing import Design
+    from deepforecast.models.additive._design_matrix import Design
     from deepforecast.models.additive.prophet import Prophet
 
 
-def factor(model: Prophet, design: Design, y: Floats, cap: Floats, x: Floats, deviation: float) -> Floats:
+def covariance_factor(model: Prophet, design: Design, y: Floats, cap: Floats, x: Floats, deviation: float) -> Floats:
     """A square root of the covariance of all parameters (rate, offset, coefficients, changes), 0 for any not in the design."""
     columns = len(design.scale)
-    size = 2 + columns + model.most_changes
-    found = np.zeros((size, size))
+    size = 2 + columns + model.max_changepoints
+    factor = np.zeros((size, size))
     if deviation <= 0.0:
-        return found
-    free, features = (1 if model.growth == "flat" else 2), len(design.on)
-    along, fitted = _tangents(model, design, cap, x, free, features)
-    left = (y - fitted) / deviation
-    weight = 4.0 / (3.0 + left * left) if model.errors == "student" else np.ones(len(y))
-    prior = np.concatenate([design.precision, np.full(len(design.changes), 0.5 / model.changepoint_prior_scale**2)])
-    products = (along * weight[:, None]).T @ along
+        return factor
+    n_trend, features = (1 if model.growth == "flat" else 2), len(design.active_columns)
+    jacobian, fitted = _jacobian(model, design, cap, x, n_trend, features)
+    residuals = (y - fitted) / deviation
+    weight = 4.0 / (3.0 + residuals * residuals) if model.errors == "student" else np.ones(len(y))
+    prior = np.concatenate([design.precision, np.full(len(design.changepoints), 0.5 / model.changepoint_prior_scale**2)])
+    products = (jacobian * weight[:, None]).T @ jacobian
     products[np.diag_indices_from(products)] += deviation**2 * prior
     values, vectors = np.linalg.eigh(products)
-    least = max(deviation**2 * float(prior.min()), 1e-15 * float(values[-1]))  # below it is rounding
-    covering = vectors * (deviation / np.sqrt(np.maximum(values, least)))
-    trend = [1] if free == 1 else [0, 1]
-    where = np.concatenate([trend, 2 + design.on, 2 + columns + np.arange(len(design.changes))]).astype(np.int64)
-    found[where[:, None], where[None, :]] = covering
-    return found
+    floor = max(deviation**2 * float(prior.min()), 1e-15 * float(values[-1]))  # below it is rounding
+    scaled_vectors = vectors * (deviation / np.sqrt(np.maximum(values, floor)))
+    trend = [1] if n_trend == 1 else [0, 1]
+    index = np.concatenate([trend, 2 + design.active_columns, 2 + columns + np.arange(len(design.changepoints))]).astype(np.int64)
+    factor[index[:, None], index[None, :]] = scaled_vectors
+    return factor
 
 
-def _tangents(
-    model: Prophet, design: Design, cap: Floats, x: Floats, free: int, features: int
+def _jacobian(
+    model: Prophet, design: Design, cap: Floats, x: Floats, n_trend: int, features: int
 ) -> tuple[Floats, Floats]:
     """Derivatives of the fitted values (rows, parameters), and these."""
-    coefficients, delta = x[free : free + features], x[free + features :]
-    line = (x[0] * design.time if free == 2 else 0.0) + x[free - 1] + design.hinges @ delta
+    coefficients, delta = x[n_trend : n_trend + features], x[n_trend + features :]
+    line = (x[0] * design.time if n_trend == 2 else 0.0) + x[n_trend - 1] + design.hinges @ delta
     ones = np.ones(len(design.time))
-    trend, by, first = line, ones, [design.time, ones][2 - free :]
+    trend, slope_factor, trend_derivatives = line, ones, [design.time, ones][2 - n_trend :]
     if model.growth == "logistic":
         line = x[0] * (design.time - x[1]) + design.hinges @ delta
-        share = 1.0 / (1.0 + np.exp(-line))
-        trend, by = cap * share, cap * share * (1.0 - share)
-        first = [design.time - x[1], -x[0] * ones]
-    grown = 1.0 + design.features @ (coefficients * design.multiply)
-    fitted = trend * grown + design.features @ (coefficients * (1.0 - design.multiply))
-    wide = np.where(design.multiply > 0.0, trend[:, None], 1.0)
-    slopes = np.concatenate([np.stack(first, axis=-1), design.hinges], axis=1) * (by * grown)[:, None]
-    return np.concatenate([slopes[:, :free], design.features * wide, slopes[:, free:]], axis=1), fitted
+        logistic = 1.0 / (1.0 + np.exp(-line))
+        trend, slope_factor = cap * logistic, cap * logistic * (1.0 - logistic)
+        trend_derivatives = [design.time - x[1], -x[0] * ones]
+    multiplier = 1.0 + design.features @ (coefficients * design.multiplicative)
+    fitted = trend * multiplier + design.features @ (coefficients * (1.0 - design.multiplicative))
+    column_factor = np.where(design.multiplicative > 0.0, trend[:, None], 1.0)
+    slopes = np.concatenate([np.stack(trend_derivatives, axis=-1), design.hinges], axis=1) * (slope_factor * multiplier)[:, None]
+    return np.concatenate([slopes[:, :n_trend], design.features * column_factor, slopes[:, n_trend:]], axis=1), fitted

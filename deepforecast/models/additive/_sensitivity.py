@@ -7,45 +7,45 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from deepforecast.core.state import Learned
+from deepforecast.core.state import LearnedState
+from deepforecast.data.components import column_slices
 from deepforecast.data.covariates import Covariate
+from deepforecast.data.design_columns import time_component_columns
 from deepforecast.data.frames import Floats
-from deepforecast.data.parts import places
-from deepforecast.data.stamps import stamps_at
-from deepforecast.data.time_columns import table
-from deepforecast.models.additive._design import rows_of
-from deepforecast.models.additive._evaluating import Laid, parts_of
+from deepforecast.data.timestamps import timestamps_at
+from deepforecast.models.additive._columns import component_columns
+from deepforecast.models.additive._row_components import RowComponents, learned_parts
 
 if TYPE_CHECKING:
     from deepforecast.models.additive.prophet import Prophet
 
 
 def sensitivity(
-    model: Prophet, learned: Learned, laid: Laid, steps: int, future: Mapping[str, Covariate]
+    model: Prophet, learned: LearnedState, row_components: RowComponents, steps: int, future: Mapping[str, Covariate]
 ) -> Floats:
     """Derivatives (series, steps, parameters) by rate, offset, coefficients and changes, in units of the values."""
     series = np.repeat(np.arange(len(learned["rate"])), steps)
     columns = learned["coefficients"].shape[1]
-    found = np.zeros((len(series), 2 + columns + model.most_changes))
-    by = laid.moved * laid.grown
-    bends = model.growth == "logistic"
-    found[:, 0] = by * (laid.time - learned["offset"][series] if bends else laid.time)
-    found[:, 1] = by * (-learned["rate"][series] if bends else 1.0)
-    past = np.maximum(laid.time[:, None] - learned["changes"][series], 0.0)
-    found[:, 2 + columns :] = by[:, None] * past
-    _features(model, learned, laid, future, found[:, 2 : 2 + columns])
-    return found.reshape(-1, steps, found.shape[1])
+    derivatives = np.zeros((len(series), 2 + columns + model.max_changepoints))
+    slope_factor = row_components.trend_slope_factor * row_components.multiplier
+    is_logistic = model.growth == "logistic"
+    derivatives[:, 0] = slope_factor * (row_components.time - learned["offset"][series] if is_logistic else row_components.time)
+    derivatives[:, 1] = slope_factor * (-learned["rate"][series] if is_logistic else 1.0)
+    elapsed = np.maximum(row_components.time[:, None] - learned["changes"][series], 0.0)
+    derivatives[:, 2 + columns :] = slope_factor[:, None] * elapsed
+    _column_derivatives(model, learned, row_components, future, derivatives[:, 2 : 2 + columns])
+    return derivatives.reshape(-1, steps, derivatives.shape[1])
 
 
-def _features(model: Prophet, learned: Learned, laid: Laid, future: Mapping[str, Covariate], found: Floats) -> None:
-    parts = parts_of(learned)
-    steps = len(found) // len(learned["rate"])
+def _column_derivatives(model: Prophet, learned: LearnedState, row_components: RowComponents, future: Mapping[str, Covariate], derivatives: Floats) -> None:
+    components = learned_parts(learned)
+    steps = len(derivatives) // len(learned["rate"])
     series = np.repeat(np.arange(len(learned["rate"])), steps)
-    positions = learned.series.calendar.following(learned.series.last, steps)  # type: ignore[union-attr]
-    stamps = stamps_at(learned.series.calendar, positions)  # type: ignore[union-attr]
-    held, every = table(parts, stamps, model.country), places(parts)
-    for one in parts:
-        where = every[one.name]
-        columns = rows_of(one, held, stamps.place, future, slice(None))
-        columns = (columns - learned["centre"][series, where]) / learned["unit"][series, where]
-        found[:, where] = columns * (laid.moving if one.multiplies else learned["scale"][series])[:, None]
+    positions = learned.series.calendar.next_positions(learned.series.last, steps)  # type: ignore[union-attr]
+    timestamps = timestamps_at(learned.series.calendar, positions)  # type: ignore[union-attr]
+    time_columns, slices = time_component_columns(components, timestamps, model.country), column_slices(components)
+    for component in components:
+        component_slice = slices[component.name]
+        columns = component_columns(component, time_columns, timestamps.index, future, slice(None))
+        columns = (columns - learned["centre"][series, component_slice]) / learned["unit"][series, component_slice]
+        derivatives[:, component_slice] = columns * (row_components.scaled_trend if component.multiplicative else learned["scale"][series])[:, None]

@@ -11,26 +11,26 @@ from deepforecast.core.params import param
 from deepforecast.core.registry import register
 from deepforecast.models.additive._base import AdditiveForecaster
 from deepforecast.models.neural._base import NEURAL, NeuralForecaster
-from deepforecast.models.neural._making import LocationHead
+from deepforecast.models.neural._fit import LocationHead
 
 if TYPE_CHECKING:
-    from deepforecast.core.state import Learned, State
+    from deepforecast.core.state import LearnedState, State
     from deepforecast.data.covariates import Covariate
     from deepforecast.data.frames import Floats, Frame
-    from deepforecast.data.moments import Moments
     from deepforecast.data.panel import Panel
-    from deepforecast.data.windows import Channels
-    from deepforecast.models.neural._predictor import Predictor
-    from deepforecast.nn.additive import AdditiveBody
-    from deepforecast.nn.batch import Sizes
+    from deepforecast.data.time_features import TimeFeatures
+    from deepforecast.data.windows import WindowColumns
+    from deepforecast.models.neural._array_predictor import Predictor
+    from deepforecast.nn.batch import InputSizes
     from deepforecast.nn.network import ForecastNetwork
+    from deepforecast.nn.neural_prophet import NeuralProphetBody
 
-OWN = ("trend", "seasons", "events", "regressors")
-LAGS = "ar"
-PLACED = ("n_changepoints", "changepoint_range")
+LOCAL_COMPONENTS = ("trend", "seasons", "events", "regressors")
+LAGS_NAME = "ar"
+PLACEMENT_PARAMETERS = ("n_changepoints", "changepoint_range")
 
 
-def _looks_back(values: Mapping[str, Any]) -> bool:
+def _uses_lags(values: Mapping[str, Any]) -> bool:
     return bool(values["input_size"] != 0)
 
 
@@ -58,10 +58,10 @@ class NeuralProphet(AdditiveForecaster, NeuralForecaster):
     """
 
     capabilities: ClassVar[Capabilities] = replace(NEURAL, static=False)
-    by_heart: ClassVar[bool] = False
-    adds_parts: ClassVar[bool] = True
-    looks_up: ClassVar[bool] = True
-    keeps_scale: ClassVar[bool] = True
+    warns_overfitting: ClassVar[bool] = False
+    has_components: ClassVar[bool] = True
+    uses_series_id: ClassVar[bool] = True
+    keeps_series_scale: ClassVar[bool] = True
 
     warm_up_params: ClassVar[dict[str, Any]] = NeuralForecaster.warm_up_params
     learning_example: ClassVar[dict[str, Any]] = {**NeuralForecaster.learning_example, "lag_prior_scale": None}
@@ -79,11 +79,11 @@ class NeuralProphet(AdditiveForecaster, NeuralForecaster):
         help="rows up to the cutoff that lags are taken from; 0: no lags",
     )
     hidden_sizes: Sequence[int] = param(
-        default=(), at_least=1, when=_looks_back,
+        default=(), at_least=1, when=_uses_lags,
         help="widths of hidden layers behind lags; (): linear",
     )
     lag_prior_scale: float | None = param(
-        default=None, above=0, low=0.001, high=1.0, log=True, when=_looks_back,
+        default=None, above=0, low=0.001, high=1.0, log=True, when=_uses_lags,
         help="how large weights of lags may be (Laplace: most are small); None: any",
     )  # fmt: skip
     scaler: Literal["standard", "robust", "min_max", "mean_abs", "none"] = param(default="standard")
@@ -110,81 +110,81 @@ class NeuralProphet(AdditiveForecaster, NeuralForecaster):
         """Refused: scales and components belong to series by name, which arrays have not."""
         from deepforecast.errors import CapabilityError
 
-        self.fitted()
+        self.fitted_state()
         raise CapabilityError(
             f"{self.name} knows series by name and forecasts them on the scale of the fit, and arrays have no names. Say "
             "predict(frame=...)."
         )
 
     @property
-    def taken_names(self) -> tuple[str, ...]:
+    def reserved_names(self) -> tuple[str, ...]:
         """Components it has whatever is declared."""
-        return ("trend", LAGS, "rest")
+        return ("trend", LAGS_NAME, "rest")
 
     def _narrow(self, declared: Capabilities) -> Capabilities:
-        able = super()._narrow(declared)
+        capabilities = super()._narrow(declared)
         if self.input_size == 0:
-            able = replace(able, past=False, new_values="ignored")
-        able = replace(able, partly_own=bool(self.local))
-        return able if self._adds() else replace(able, shift_equivariant=False)
+            capabilities = replace(capabilities, past=False, new_values="ignored")
+        capabilities = replace(capabilities, partly_own=bool(self.local))
+        return capabilities if self._is_additive() else replace(capabilities, shift_equivariant=False)
 
-    def _adds(self) -> bool:
+    def _is_additive(self) -> bool:
         """Whether no component multiplies the trend."""
-        said = [self.seasonality_mode, self.holidays_mode]
-        for each in (self.seasonalities, self.dated_events, self.regressors):
-            said += [one.get("mode") for one in (each or {}).values() if isinstance(one, Mapping)]
-        return "multiplicative" not in said
+        modes = [self.seasonality_mode, self.holidays_mode]
+        for declarations in (self.seasonalities, self.dated_events, self.regressors):
+            modes += [fields.get("mode") for fields in (declarations or {}).values() if isinstance(fields, Mapping)]
+        return "multiplicative" not in modes
 
     def _idle(self) -> Iterator[tuple[str, str]]:
         if self.input_size == 0:
-            why = "with input_size=0, which looks at no lags: leave it out, or say input_size="
-            yield from (("hidden_sizes", why), ("lag_prior_scale", why))
+            reason = "with input_size=0, which looks at no lags: leave it out, or say input_size="
+            yield from (("hidden_sizes", reason), ("lag_prior_scale", reason))
         if self.growth == "flat":
-            why = "with growth='flat': leave it out, or say growth='linear'"
-            yield from ((name, why) for name in (*PLACED, "changepoints", "changepoint_prior_scale"))
+            reason = "with growth='flat': leave it out, or say growth='linear'"
+            yield from ((name, reason) for name in (*PLACEMENT_PARAMETERS, "changepoints", "changepoint_prior_scale"))
         elif self.changepoints is not None:
-            why = "beside changepoints, which are given: leave one of the two out"
-            yield from ((name, why) for name in PLACED)
+            reason = "beside changepoints, which are given: leave one of the two out"
+            yield from ((name, reason) for name in PLACEMENT_PARAMETERS)
 
-    def _beside(self, panel: Panel, known: Learned | None) -> Panel:
-        from deepforecast.models.additive._networks import named
+    def _add_series_columns(self, panel: Panel, learned: LearnedState | None) -> Panel:
+        from deepforecast.models.additive._networks import add_series_codes
 
-        return named(self, panel, known)
+        return add_series_codes(self, panel, learned)
 
-    def _columns_read(self, channels: Channels, panel: Panel) -> Channels:
-        varied = {name: one or 1.0 for name, one in channels.spread.items()}  # a condition that held may end
-        return replace(channels, moments=self._moments(panel), spread=varied)
+    def _select_columns(self, columns: WindowColumns, panel: Panel) -> WindowColumns:
+        scales = {name: scale or 1.0 for name, scale in columns.scale.items()}  # a condition that held may end
+        return replace(columns, time_features=self._time_features(panel), scale=scales)
 
-    def _moments(self, panel: Panel | None) -> Moments | None:
-        from deepforecast.models.additive._networks import EXAMPLE, moments_of
+    def _time_features(self, panel: Panel | None) -> TimeFeatures | None:
+        from deepforecast.models.additive._networks import EXAMPLE, fit_moments
 
-        return EXAMPLE if panel is None else moments_of(self, panel)
+        return EXAMPLE if panel is None else fit_moments(self, panel)
 
-    def _checked_moments(self, said: Any, numbers: list[str]) -> None:
-        from deepforecast.models.additive._reviving import checked
+    def _check_time_features(self, record: Any, future_names: list[str]) -> None:
+        from deepforecast.models.additive._serialization import check_moments
 
-        checked(said, numbers, self.country)
+        check_moments(record, future_names, self.country)
 
-    def _start(self, network: ForecastNetwork, panel: Panel, channels: Channels, scale: tuple[Floats, Floats]) -> None:
-        from deepforecast.models.additive._starting import begin
+    def _initialize(self, network: ForecastNetwork, panel: Panel, columns: WindowColumns, scale: tuple[Floats, Floats]) -> None:
+        from deepforecast.models.additive._initialization import initialize
 
-        begin(self, network, panel, channels, scale)
+        initialize(self, network, panel, columns, scale)
 
-    def _body(self, sizes: Sizes) -> AdditiveBody:
-        from deepforecast.models.additive._networks import planned_network
-        from deepforecast.nn.additive import AdditiveBody
+    def _body(self, sizes: InputSizes) -> NeuralProphetBody:
+        from deepforecast.models.additive._networks import network_spec
+        from deepforecast.nn.neural_prophet import NeuralProphetBody
 
-        return AdditiveBody(sizes, planned_network(self, sizes.channels))
+        return NeuralProphetBody(sizes, network_spec(self, sizes.window_columns))
 
-    def _ahead(self, state: State, steps: int, future: Frame | None) -> Mapping[str, Covariate]:
-        from deepforecast.models.additive._untold import say_unlearned
+    def _future_covariates(self, state: State, steps: int, future: Frame | None) -> Mapping[str, Covariate]:
+        from deepforecast.models.additive._constant_covariates import warn_unlearned
 
-        found = super()._ahead(state, steps, future)
-        if found:
-            say_unlearned(self.name, state, found)
-        return found
+        covariates = super()._future_covariates(state, steps, future)
+        if covariates:
+            warn_unlearned(self.name, state, covariates)
+        return covariates
 
-    def _explain(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> dict[str, Floats]:
-        from deepforecast.models.additive._networks import on_the_scale
+    def _explain(self, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> dict[str, Floats]:
+        from deepforecast.models.additive._networks import merge_level
 
-        return on_the_scale(super()._explain(learned, steps, future))
+        return merge_level(super()._explain(learned, steps, future))

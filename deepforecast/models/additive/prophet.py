@@ -10,12 +10,12 @@ from deepforecast.core.capabilities import Capabilities
 from deepforecast.core.monitor import SILENT, Monitor
 from deepforecast.core.params import param
 from deepforecast.core.registry import register
-from deepforecast.core.state import Learned, State
+from deepforecast.core.state import LearnedState, State
 from deepforecast.models.additive._base import AdditiveForecaster
 
 if TYPE_CHECKING:
     from deepforecast.core.forecast import Forecast
-    from deepforecast.core.foreign import Foreign
+    from deepforecast.core.skops_objects import SkopsSerializer
     from deepforecast.data.covariates import Covariate
     from deepforecast.data.frames import Floats, Frame
     from deepforecast.data.panel import Panel
@@ -91,12 +91,12 @@ class Prophet(AdditiveForecaster):
         return "seasonal_noise" if self.growth == "flat" else "trend_and_season"
 
     @property
-    def named_bounds(self) -> tuple[str, ...]:
+    def bound_columns(self) -> tuple[str, ...]:
         """Columns that say how much there can be."""
-        return tuple(one for one in (self.cap, self.floor) if isinstance(one, str))
+        return tuple(bound for bound in (self.cap, self.floor) if isinstance(bound, str))
 
     @property
-    def taken_names(self) -> tuple[str, ...]:
+    def reserved_names(self) -> tuple[str, ...]:
         """Components it has whatever is declared."""
         return ("trend", "bounds")
 
@@ -113,60 +113,60 @@ class Prophet(AdditiveForecaster):
         return history_components(self, frame)
 
     def _narrow(self, declared: Capabilities) -> Capabilities:
-        bent = self.growth == "logistic" or isinstance(self.cap, (int, float)) or isinstance(self.floor, (int, float))
-        return replace(declared, scale_equivariant=False) if bent else declared
+        is_bounded = self.growth == "logistic" or isinstance(self.cap, (int, float)) or isinstance(self.floor, (int, float))
+        return replace(declared, scale_equivariant=False) if is_bounded else declared
 
-    def _needs(self, panel: Panel) -> int:
+    def _min_observations(self, panel: Panel) -> int:
         return 2
 
-    def _learn(self, panel: Panel, monitor: Monitor = SILENT) -> State:
-        state = super()._learn(panel, monitor)
+    def _fit_panel(self, panel: Panel, monitor: Monitor = SILENT) -> State:
+        state = super()._fit_panel(panel, monitor)
         if not panel.series.columns.future:
             return state
-        from deepforecast.models.additive._untold import held_still
+        from deepforecast.models.additive._constant_covariates import constant_covariate_values
 
-        learned = replace(state.learned, by_series={**state.learned.by_series, "unvaried": held_still(self, panel)})
+        learned = replace(state.learned, by_series={**state.learned.by_series, "unvaried": constant_covariate_values(self, panel)})
         return replace(state, learned=learned)
 
-    def _ahead(self, state: State, steps: int, future: Frame | None) -> Mapping[str, Covariate]:
-        from deepforecast.models.statistical._regressors import say_untold
+    def _future_covariates(self, state: State, steps: int, future: Frame | None) -> Mapping[str, Covariate]:
+        from deepforecast.models.statistical._regressors import warn_constant_in_fit
 
-        found = super()._ahead(state, steps, future)
-        if found and "unvaried" in state.learned.by_series:
-            say_untold(self.name, state.learned["unvaried"], found, state.series)
-        return found
+        covariates = super()._future_covariates(state, steps, future)
+        if covariates and "unvaried" in state.learned.by_series:
+            warn_constant_in_fit(self.name, state.learned["unvaried"], covariates, state.series)
+        return covariates
 
-    def _fit(self, panel: Panel, monitor: Monitor) -> Learned:
-        from deepforecast.models.additive._fit import fitted
+    def _fit(self, panel: Panel, monitor: Monitor) -> LearnedState:
+        from deepforecast.models.additive._fit import fit_panel
 
-        return fitted(self, panel, None)
+        return fit_panel(self, panel, None)
 
-    def _refine(self, learned: Learned, panel: Panel) -> Learned:
-        from deepforecast.models.additive._fit import fitted
+    def _fine_tune(self, learned: LearnedState, panel: Panel) -> LearnedState:
+        from deepforecast.models.additive._fit import fit_panel
 
-        return fitted(self, panel, learned)
+        return fit_panel(self, panel, learned)
 
-    def _advance(self, learned: Learned, panel: Panel, fresh: bool) -> Learned:
+    def _advance(self, learned: LearnedState, panel: Panel, fresh: bool) -> LearnedState:
         return replace(learned, history=panel) if fresh else learned
 
-    def _revive(self, learned: Learned, foreign: Foreign) -> Learned:
-        from deepforecast.models.additive._reviving import check_prophet
+    def _deserialize(self, learned: LearnedState, foreign: SkopsSerializer) -> LearnedState:
+        from deepforecast.models.additive._serialization import check_prophet
 
         check_prophet(learned, self.country, self.growth)
         return learned
 
-    def _forecast(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> Forecast:
-        from deepforecast.models.additive._ahead import ahead
+    def _forecast(self, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> Forecast:
+        from deepforecast.models.additive._predict import forecast
 
-        return ahead(self, learned, steps, future)
+        return forecast(self, learned, steps, future)
 
-    def _simulate(self, learned: Learned, steps: int, samples: int, seed: int, future: Mapping[str, Covariate]) -> Floats:
-        from deepforecast.models.additive._ahead import paths
+    def _simulate(self, learned: LearnedState, steps: int, samples: int, seed: int, future: Mapping[str, Covariate]) -> Floats:
+        from deepforecast.models.additive._predict import simulate_paths
 
-        return paths(self, learned, steps, samples, seed, future)
+        return simulate_paths(self, learned, steps, samples, seed, future)
 
-    def _explain(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> dict[str, Floats]:
-        from deepforecast.models.additive._ahead import components
+    def _explain(self, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> dict[str, Floats]:
+        from deepforecast.models.additive._predict import components
 
         return components(self, learned, steps, future)
 

@@ -9,13 +9,13 @@ import numpy as np
 
 from deepforecast.core.monitor import Monitor
 from deepforecast.core.registry import register
-from deepforecast.core.state import Learned
+from deepforecast.core.state import LearnedState
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats
 from deepforecast.data.panel import Panel
-from deepforecast.models.baselines._arrays import Observed, reduced, root_mean_square
+from deepforecast.models.baselines._arrays import ObservedValues, segment_reduce, segment_rms
 from deepforecast.models.baselines._base import Baseline
-from deepforecast.models.baselines.naive import moved_last
+from deepforecast.models.baselines.naive import update_last
 
 
 @register
@@ -40,49 +40,49 @@ class Drift(Baseline):
 
     coverage_process: ClassVar[str] = "random_walk_with_drift"
 
-    def _needs(self, panel: Panel) -> int:
+    def _min_observations(self, panel: Panel) -> int:
         return 2
 
-    def _fit(self, panel: Panel, monitor: Monitor) -> Learned:
-        seen = Observed(panel.y, panel.indptr)
-        last, age = seen.last()
-        changes, rows = seen.steps()
-        begin, end = seen.step_bounds()
-        span = (end - begin).astype(np.float64) if rows is None else reduced(rows, begin, end)
+    def _fit(self, panel: Panel, monitor: Monitor) -> LearnedState:
+        observed = ObservedValues(panel.y, panel.indptr)
+        last, age = observed.last()
+        changes, rows = observed.steps()
+        begin, end = observed.step_bounds()
+        span = (end - begin).astype(np.float64) if rows is None else segment_reduce(rows, begin, end)
         with np.errstate(over="ignore", invalid="ignore"):
-            slope = (last - seen.values[seen.begin]) / span
-            expected = np.repeat(slope, seen.count)[1:]
-            wrong = changes - expected if rows is None else (changes - expected * rows) / np.sqrt(rows)
-        deviation = root_mean_square(wrong, begin, end, lost=1)
-        return Learned({"last": last, "age": age, "slope": slope, "span": span, "deviation": deviation})
+            slope = (last - observed.values[observed.begin]) / span
+            expected = np.repeat(slope, observed.count)[1:]
+            errors = changes - expected if rows is None else (changes - expected * rows) / np.sqrt(rows)
+        deviation = segment_rms(errors, begin, end, ddof=1)
+        return LearnedState({"last": last, "age": age, "slope": slope, "span": span, "deviation": deviation})
 
-    def _advance(self, learned: Learned, panel: Panel, fresh: bool) -> Learned:
-        return moved_last(learned, panel)
+    def _advance(self, learned: LearnedState, panel: Panel, fresh: bool) -> LearnedState:
+        return update_last(learned, panel)
 
-    def _needs_to_spread(self, learned: Learned) -> int:
+    def _min_observations_for_spread(self, learned: LearnedState) -> int:
         return 3
 
-    def _mean(self, learned: Learned, steps: int) -> Floats:
-        away = self._ahead_of_last(learned, steps)
-        return np.asarray(learned["last"][:, None] + learned["slope"][:, None] * away)
+    def _mean(self, learned: LearnedState, steps: int) -> Floats:
+        horizon = self._steps_from_last(learned, steps)
+        return np.asarray(learned["last"][:, None] + learned["slope"][:, None] * horizon)
 
-    def _explain(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> dict[str, Floats]:
+    def _explain(self, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> dict[str, Floats]:
         level = np.repeat(learned["last"][:, None], steps, axis=1)
-        return {"level": level, "trend": learned["slope"][:, None] * self._ahead_of_last(learned, steps)}
+        return {"level": level, "trend": learned["slope"][:, None] * self._steps_from_last(learned, steps)}
 
-    def _spread(self, learned: Learned, steps: int) -> Floats:
-        away = self._ahead_of_last(learned, steps)
-        return np.asarray(np.sqrt(away * (1 + away / learned["span"][:, None])))
+    def _deviation_factor(self, learned: LearnedState, steps: int) -> Floats:
+        horizon = self._steps_from_last(learned, steps)
+        return np.asarray(np.sqrt(horizon * (1 + horizon / learned["span"][:, None])))
 
-    def _paths(self, learned: Learned, common: Floats, shocks: Floats) -> Floats:
-        away = self._ahead_of_last(learned, shocks.shape[-1])[:, None, :]
-        slope_error = common[..., :1] * away / np.sqrt(learned["span"])[:, None, None]
-        walked = common[..., 1:] * np.sqrt(learned["age"])[:, None, None]
-        return np.asarray(slope_error + walked + np.cumsum(shocks, axis=-1))
+    def _path_errors(self, learned: LearnedState, shared_draws: Floats, shocks: Floats) -> Floats:
+        horizon = self._steps_from_last(learned, shocks.shape[-1])[:, None, :]
+        slope_error = shared_draws[..., :1] * horizon / np.sqrt(learned["span"])[:, None, None]
+        last_value_error = shared_draws[..., 1:] * np.sqrt(learned["age"])[:, None, None]
+        return np.asarray(slope_error + last_value_error + np.cumsum(shocks, axis=-1))
 
-    def _common_draws(self, learned: Learned) -> int:
+    def _n_shared_draws(self, learned: LearnedState) -> int:
         return 2  # the error of the drift, and the walk since the last value
 
     @staticmethod
-    def _ahead_of_last(learned: Learned, steps: int) -> Floats:
+    def _steps_from_last(learned: LearnedState, steps: int) -> Floats:
         return np.asarray(learned["age"][:, None] + np.arange(1, steps + 1))

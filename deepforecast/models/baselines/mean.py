@@ -8,10 +8,10 @@ import numpy as np
 
 from deepforecast.core.monitor import Monitor
 from deepforecast.core.registry import register
-from deepforecast.core.state import Learned
+from deepforecast.core.state import LearnedState
 from deepforecast.data.frames import Floats
 from deepforecast.data.panel import Panel
-from deepforecast.models.baselines._arrays import Observed, means, root_mean_square
+from deepforecast.models.baselines._arrays import ObservedValues, segment_means, segment_rms
 from deepforecast.models.baselines._base import Baseline
 
 
@@ -35,35 +35,35 @@ class Mean(Baseline):
 
     coverage_process: ClassVar[str] = "white_noise"
 
-    def _fit(self, panel: Panel, monitor: Monitor) -> Learned:
-        seen = Observed(panel.y, panel.indptr)
-        mean = means(seen.values, seen.begin, seen.end)
+    def _fit(self, panel: Panel, monitor: Monitor) -> LearnedState:
+        observed = ObservedValues(panel.y, panel.indptr)
+        mean = segment_means(observed.values, observed.begin, observed.end)
         with np.errstate(over="ignore", invalid="ignore"):
-            away = seen.values - np.repeat(mean, seen.count)
-        deviation = root_mean_square(away, seen.begin, seen.end, lost=1)
-        return Learned({"mean": mean, "count": seen.count.astype(np.float64), "deviation": deviation})
+            deviations = observed.values - np.repeat(mean, observed.count)
+        deviation = segment_rms(deviations, observed.begin, observed.end, ddof=1)
+        return LearnedState({"mean": mean, "count": observed.count.astype(np.float64), "deviation": deviation})
 
-    def _advance(self, learned: Learned, panel: Panel, fresh: bool) -> Learned:
-        seen = Observed(panel.y, panel.indptr)
-        mean, count = means(seen.values, seen.begin, seen.end), seen.count.astype(np.float64)
+    def _advance(self, learned: LearnedState, panel: Panel, fresh: bool) -> LearnedState:
+        observed = ObservedValues(panel.y, panel.indptr)
+        mean, count = segment_means(observed.values, observed.begin, observed.end), observed.count.astype(np.float64)
         if not fresh:
-            mean, count = pooled(learned["mean"], learned["count"], mean, count)
-        return Learned({**learned.by_series, "mean": mean, "count": count})
+            mean, count = pool_means(learned["mean"], learned["count"], mean, count)
+        return LearnedState({**learned.by_series, "mean": mean, "count": count})
 
-    def _mean(self, learned: Learned, steps: int) -> Floats:
+    def _mean(self, learned: LearnedState, steps: int) -> Floats:
         return np.repeat(learned["mean"][:, None], steps, axis=1)
 
-    def _spread(self, learned: Learned, steps: int) -> Floats:
+    def _deviation_factor(self, learned: LearnedState, steps: int) -> Floats:
         return np.repeat(np.sqrt(1 + 1 / learned["count"])[:, None], steps, axis=1)
 
-    def _paths(self, learned: Learned, common: Floats, shocks: Floats) -> Floats:
-        return np.asarray(common / np.sqrt(learned["count"])[:, None, None] + shocks)
+    def _path_errors(self, learned: LearnedState, shared_draws: Floats, shocks: Floats) -> Floats:
+        return np.asarray(shared_draws / np.sqrt(learned["count"])[:, None, None] + shocks)
 
-    def _common_draws(self, learned: Learned) -> int:
+    def _n_shared_draws(self, learned: LearnedState) -> int:
         return 1  # the error of the mean
 
 
-def pooled(mean: Floats, count: Floats, new_mean: Floats, new_count: Floats) -> tuple[Floats, Floats]:
+def pool_means(mean: Floats, count: Floats, new_mean: Floats, new_count: Floats) -> tuple[Floats, Floats]:
     """Mean and count of two sets of values together; the second may be empty. A constant stays exact."""
     total = count + new_count
     return mean + np.where(new_count > 0, (new_mean - mean) * (new_count / total), 0.0), total

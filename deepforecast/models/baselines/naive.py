@@ -8,10 +8,10 @@ import numpy as np
 
 from deepforecast.core.monitor import Monitor
 from deepforecast.core.registry import register
-from deepforecast.core.state import Learned
+from deepforecast.core.state import LearnedState
 from deepforecast.data.frames import Floats
 from deepforecast.data.panel import Panel
-from deepforecast.models.baselines._arrays import Observed
+from deepforecast.models.baselines._arrays import ObservedValues
 from deepforecast.models.baselines._base import Baseline
 
 
@@ -35,30 +35,30 @@ class Naive(Baseline):
 
     coverage_process: ClassVar[str] = "random_walk"
 
-    def _fit(self, panel: Panel, monitor: Monitor) -> Learned:
-        seen = Observed(panel.y, panel.indptr)
-        last, age = seen.last()
-        return Learned({"last": last, "age": age, "deviation": seen.step_deviation()})
+    def _fit(self, panel: Panel, monitor: Monitor) -> LearnedState:
+        observed = ObservedValues(panel.y, panel.indptr)
+        last, age = observed.last()
+        return LearnedState({"last": last, "age": age, "deviation": observed.step_deviation()})
 
-    def _advance(self, learned: Learned, panel: Panel, fresh: bool) -> Learned:
-        return moved_last(learned, panel)
+    def _advance(self, learned: LearnedState, panel: Panel, fresh: bool) -> LearnedState:
+        return update_last(learned, panel)
 
-    def _mean(self, learned: Learned, steps: int) -> Floats:
+    def _mean(self, learned: LearnedState, steps: int) -> Floats:
         return np.repeat(learned["last"][:, None], steps, axis=1)
 
-    def _spread(self, learned: Learned, steps: int) -> Floats:
+    def _deviation_factor(self, learned: LearnedState, steps: int) -> Floats:
         return np.asarray(np.sqrt(learned["age"][:, None] + np.arange(1, steps + 1)))
 
-    def _paths(self, learned: Learned, common: Floats, shocks: Floats) -> Floats:
-        return np.asarray(np.sqrt(learned["age"])[:, None, None] * common + np.cumsum(shocks, axis=-1))
+    def _path_errors(self, learned: LearnedState, shared_draws: Floats, shocks: Floats) -> Floats:
+        return np.asarray(np.sqrt(learned["age"])[:, None, None] * shared_draws + np.cumsum(shocks, axis=-1))
 
-    def _common_draws(self, learned: Learned) -> int:
+    def _n_shared_draws(self, learned: LearnedState) -> int:
         return 1
 
 
-def moved_last(learned: Learned, panel: Panel) -> Learned:
+def update_last(learned: LearnedState, panel: Panel) -> LearnedState:
     """`last` and `age`, the rows passed since, at the end of more rows; they may hold no value."""
-    last, age = Observed(panel.y, panel.indptr).last()
-    none = np.isnan(last)
-    last = np.where(none, learned["last"], last)
-    return Learned({**learned.by_series, "last": last, "age": np.where(none, learned["age"] + panel.lengths, age)})
+    last, age = ObservedValues(panel.y, panel.indptr).last()
+    is_missing = np.isnan(last)
+    last = np.where(is_missing, learned["last"], last)
+    return LearnedState({**learned.by_series, "last": last, "age": np.where(is_missing, learned["age"] + panel.lengths, age)})

@@ -9,14 +9,14 @@ import numpy as np
 from deepforecast.core.capabilities import Capabilities
 from deepforecast.core.monitor import Monitor
 from deepforecast.core.registry import register
-from deepforecast.core.state import Learned
+from deepforecast.core.state import LearnedState
 from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.panel import Panel
-from deepforecast.models._seasonality import correlated, decomposed
-from deepforecast.models.baselines._arrays import blocks, reduced, root_mean_square
-from deepforecast.models.baselines._base import Seasonal, resolved_season
+from deepforecast.models._seasonality import decompose, is_seasonal
+from deepforecast.models.baselines._arrays import blocks, segment_reduce, segment_rms
+from deepforecast.models.baselines._base import Seasonal, resolve_season
 
-SEASONS_NEEDED = 3
+MIN_CYCLES = 3
 
 
 @register
@@ -45,58 +45,58 @@ class Naive2(Seasonal):
 
     capabilities = Capabilities(distribution="analytic", simulates=True, explains=True, scale_equivariant=True)
 
-    def _needs(self, panel: Panel) -> int:
+    def _min_observations(self, panel: Panel) -> int:
         return 1  # what is shorter has no season
 
-    def _fit(self, panel: Panel, monitor: Monitor) -> Learned:
-        length = resolved_season(self.season_length, panel, self, "season_length")
+    def _fit(self, panel: Panel, monitor: Monitor) -> LearnedState:
+        length = resolve_season(self.season_length, panel, self, "season_length")
         last, deviation = np.empty(len(panel.indptr) - 1), np.empty(len(panel.indptr) - 1)
         index = np.empty((len(last), length))
-        for some, y, indptr in blocks(panel.y, panel.indptr):
-            adjusted, index[some] = _adjusted(y, indptr, length)
-            last[some] = adjusted[indptr[1:] - 1]
+        for chunk, y, indptr in blocks(panel.y, panel.indptr):
+            adjusted, index[chunk] = _seasonally_adjust(y, indptr, length)
+            last[chunk] = adjusted[indptr[1:] - 1]
             with np.errstate(over="ignore"):
                 changes = np.diff(adjusted)
-            deviation[some] = root_mean_square(changes, indptr[:-1], indptr[1:] - 1)
+            deviation[chunk] = segment_rms(changes, indptr[:-1], indptr[1:] - 1)
         phase = (panel.series.last // panel.series.calendar.step + 1) % length  # of the first step ahead, on the calendar
         index = np.take_along_axis(index, (np.arange(length) - phase[:, None]) % length, axis=1)
-        return Learned({"last": last, "index": index, "phase": phase, "deviation": deviation})
+        return LearnedState({"last": last, "index": index, "phase": phase, "deviation": deviation})
 
-    def _advance(self, learned: Learned, panel: Panel, fresh: bool) -> Learned:
+    def _advance(self, learned: LearnedState, panel: Panel, fresh: bool) -> LearnedState:
         index = learned["index"]
         phase = (panel.series.last // panel.series.calendar.step + 1) % index.shape[1]  # histories may end anywhere
         last = panel.y[panel.indptr[1:] - 1] / index[np.arange(len(index)), phase - 1]
-        return Learned({**learned.by_series, "last": last, "phase": phase})
+        return LearnedState({**learned.by_series, "last": last, "phase": phase})
 
-    def _mean(self, learned: Learned, steps: int) -> Floats:
-        return np.asarray(learned["last"][:, None] * _ahead(learned, steps))
+    def _mean(self, learned: LearnedState, steps: int) -> Floats:
+        return np.asarray(learned["last"][:, None] * _future_index(learned, steps))
 
-    def _level(self, learned: Learned) -> Floats:
+    def _level(self, learned: LearnedState) -> Floats:
         return np.asarray(learned["last"])
 
-    def _spread(self, learned: Learned, steps: int) -> Floats:
-        return np.sqrt(np.arange(1, steps + 1)) * _ahead(learned, steps)
+    def _deviation_factor(self, learned: LearnedState, steps: int) -> Floats:
+        return np.sqrt(np.arange(1, steps + 1)) * _future_index(learned, steps)
 
-    def _paths(self, learned: Learned, common: Floats, shocks: Floats) -> Floats:
-        return np.asarray(np.cumsum(shocks, axis=-1) * _ahead(learned, shocks.shape[-1])[:, None, :])
+    def _path_errors(self, learned: LearnedState, shared_draws: Floats, shocks: Floats) -> Floats:
+        return np.asarray(np.cumsum(shocks, axis=-1) * _future_index(learned, shocks.shape[-1])[:, None, :])
 
 
-def _ahead(learned: Learned, steps: int) -> Floats:
+def _future_index(learned: LearnedState, steps: int) -> Floats:
     """The index of each step ahead."""
     length = learned["index"].shape[1]
     return np.take_along_axis(learned["index"], (learned["phase"][:, None] + np.arange(steps)) % length, axis=1)
 
 
-def _adjusted(y: Floats, indptr: Ints, length: int) -> tuple[Floats, Floats]:
+def _seasonally_adjust(y: Floats, indptr: Ints, length: int) -> tuple[Floats, Floats]:
     """The values without their season, and the season of each series (series, phases): all 1 where there is none."""
     lengths = np.diff(indptr)
     index = np.ones((len(lengths), length))
-    seasonal = (lengths >= SEASONS_NEEDED * length) & (length > 1)
-    seasonal &= reduced(y, indptr[:-1], indptr[1:], np.minimum) > 0
-    seasonal[seasonal] = correlated(y[np.repeat(seasonal, lengths)], lengths[seasonal], length)
+    seasonal = (lengths >= MIN_CYCLES * length) & (length > 1)
+    seasonal &= segment_reduce(y, indptr[:-1], indptr[1:], np.minimum) > 0
+    seasonal[seasonal] = is_seasonal(y[np.repeat(seasonal, lengths)], lengths[seasonal], length)
     rows = np.repeat(seasonal, lengths)
     if rows.any():
         y = y.copy()
-        index[seasonal], of_rows = decomposed(y[rows], lengths[seasonal], length)
-        y[rows] /= of_rows
+        index[seasonal], row_index = decompose(y[rows], lengths[seasonal], length)
+        y[rows] /= row_index
     return y, index

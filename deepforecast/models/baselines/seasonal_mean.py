@@ -8,12 +8,12 @@ import numpy as np
 
 from deepforecast.core.monitor import Monitor
 from deepforecast.core.registry import register
-from deepforecast.core.state import Learned
+from deepforecast.core.state import LearnedState
 from deepforecast.data.frames import Floats
 from deepforecast.data.panel import Panel
-from deepforecast.models.baselines._arrays import Observed, by_phase, means, root_mean_square
-from deepforecast.models.baselines._base import Seasonal, rotated
-from deepforecast.models.baselines.mean import pooled
+from deepforecast.models.baselines._arrays import ObservedValues, segment_means, segment_rms, split_phases
+from deepforecast.models.baselines._base import Seasonal, rotate_season
+from deepforecast.models.baselines.mean import pool_means
 
 
 @register
@@ -37,42 +37,42 @@ class SeasonalMean(Seasonal):
 
     coverage_process: ClassVar[str] = "seasonal_noise"
 
-    def _fit(self, panel: Panel, monitor: Monitor) -> Learned:
-        length = self._needs(panel)
-        seen = Observed(*by_phase(panel.y, panel.indptr, length))
-        season = means(seen.values, seen.begin, seen.end)
+    def _fit(self, panel: Panel, monitor: Monitor) -> LearnedState:
+        length = self._min_observations(panel)
+        observed = ObservedValues(*split_phases(panel.y, panel.indptr, length))
+        season = segment_means(observed.values, observed.begin, observed.end)
         with np.errstate(over="ignore", invalid="ignore"):
-            away = seen.values - np.repeat(season, seen.count)
-        bounds = seen.bounds[::length]
-        deviation = root_mean_square(away, bounds[:-1], bounds[1:], lost=length)
-        count = seen.count.astype(np.float64).reshape(-1, length)
-        return Learned({"season": self._complete(season.reshape(-1, length), panel), "count": count, "deviation": deviation})
+            deviations = observed.values - np.repeat(season, observed.count)
+        bounds = observed.bounds[::length]
+        deviation = segment_rms(deviations, bounds[:-1], bounds[1:], ddof=length)
+        count = observed.count.astype(np.float64).reshape(-1, length)
+        return LearnedState({"season": self._require_complete(season.reshape(-1, length), panel), "count": count, "deviation": deviation})
 
-    def _advance(self, learned: Learned, panel: Panel, fresh: bool) -> Learned:
+    def _advance(self, learned: LearnedState, panel: Panel, fresh: bool) -> LearnedState:
         length = learned["season"].shape[1]
-        seen = Observed(*by_phase(panel.y, panel.indptr, length))
-        season = means(seen.values, seen.begin, seen.end).reshape(-1, length)
-        count = seen.count.astype(np.float64).reshape(-1, length)
+        observed = ObservedValues(*split_phases(panel.y, panel.indptr, length))
+        season = segment_means(observed.values, observed.begin, observed.end).reshape(-1, length)
+        count = observed.count.astype(np.float64).reshape(-1, length)
         if fresh:
-            season = self._complete(season, panel)
+            season = self._require_complete(season, panel)
         else:
-            before = rotated(learned["season"], panel.lengths), rotated(learned["count"], panel.lengths)
-            season, count = pooled(*before, season, count)
-        return Learned({**learned.by_series, "season": season, "count": count})
+            previous = rotate_season(learned["season"], panel.lengths), rotate_season(learned["count"], panel.lengths)
+            season, count = pool_means(*previous, season, count)
+        return LearnedState({**learned.by_series, "season": season, "count": count})
 
-    def _needs_to_spread(self, learned: Learned) -> int:
+    def _min_observations_for_spread(self, learned: LearnedState) -> int:
         return 1 + int(learned["season"].shape[1])
 
-    def _mean(self, learned: Learned, steps: int) -> Floats:
+    def _mean(self, learned: LearnedState, steps: int) -> Floats:
         return np.asarray(learned["season"][:, np.arange(steps) % learned["season"].shape[1]])
 
-    def _spread(self, learned: Learned, steps: int) -> Floats:
+    def _deviation_factor(self, learned: LearnedState, steps: int) -> Floats:
         return np.asarray(np.sqrt(1 + 1 / learned["count"][:, np.arange(steps) % learned["count"].shape[1]]))
 
-    def _paths(self, learned: Learned, common: Floats, shocks: Floats) -> Floats:
-        place = np.arange(shocks.shape[-1]) % learned["count"].shape[1]
-        of_mean = common / np.sqrt(learned["count"])[:, None, :]  # the error of a place's mean comes round with the place
-        return np.asarray(shocks + of_mean[..., place])
+    def _path_errors(self, learned: LearnedState, shared_draws: Floats, shocks: Floats) -> Floats:
+        phase = np.arange(shocks.shape[-1]) % learned["count"].shape[1]
+        mean_error = shared_draws / np.sqrt(learned["count"])[:, None, :]  # the error of a place's mean comes round with the place
+        return np.asarray(shocks + mean_error[..., phase])
 
-    def _common_draws(self, learned: Learned) -> int:
+    def _n_shared_draws(self, learned: LearnedState) -> int:
         return int(learned["count"].shape[1])

@@ -8,11 +8,17 @@ import numpy as np
 
 from deepforecast.core.monitor import Monitor
 from deepforecast.core.registry import register
-from deepforecast.core.state import Learned
+from deepforecast.core.state import LearnedState
 from deepforecast.data.frames import Floats
 from deepforecast.data.panel import Panel
-from deepforecast.models.baselines._arrays import Observed, by_phase, gathered, root_mean_square, root_mean_square_change
-from deepforecast.models.baselines._base import Seasonal, rotated
+from deepforecast.models.baselines._arrays import (
+    ObservedValues,
+    gather_segments,
+    seasonal_change_rms,
+    segment_rms,
+    split_phases,
+)
+from deepforecast.models.baselines._base import Seasonal, rotate_season
 
 
 @register
@@ -38,41 +44,41 @@ class SeasonalNaive(Seasonal):
 
     coverage_process: ClassVar[str] = "seasonal_random_walk"
 
-    def _fit(self, panel: Panel, monitor: Monitor) -> Learned:
-        length = self._needs(panel)
+    def _fit(self, panel: Panel, monitor: Monitor) -> LearnedState:
+        length = self._min_observations(panel)
         season = panel.padded(length)
-        age, deviation = np.zeros_like(season), root_mean_square_change(panel.y, panel.indptr, length)
+        age, deviation = np.zeros_like(season), seasonal_change_rms(panel.y, panel.indptr, length)
         if not panel.complete:
             # series by series: a hole in one changes nothing in the others
-            holes = np.flatnonzero(panel.observed < panel.lengths)
-            season[holes], age[holes], deviation[holes] = _looking_past(panel.take(holes), length)
-            season = self._complete(season, panel)
-        return Learned({"season": season, "age": age, "deviation": deviation})
+            incomplete = np.flatnonzero(panel.observed < panel.lengths)
+            season[incomplete], age[incomplete], deviation[incomplete] = _fit_with_missing(panel.take(incomplete), length)
+            season = self._require_complete(season, panel)
+        return LearnedState({"season": season, "age": age, "deviation": deviation})
 
-    def _advance(self, learned: Learned, panel: Panel, fresh: bool) -> Learned:
+    def _advance(self, learned: LearnedState, panel: Panel, fresh: bool) -> LearnedState:
         length = learned["season"].shape[1]
-        values, places = by_phase(panel.y, panel.indptr, length)
-        season, age = (found.reshape(-1, length) for found in Observed(values, places).last())
+        values, bounds = split_phases(panel.y, panel.indptr, length)
+        season, age = (array.reshape(-1, length) for array in ObservedValues(values, bounds).last())
         if fresh:
-            season = self._complete(season, panel)
+            season = self._require_complete(season, panel)
         else:
-            none, passed = np.isnan(season), np.diff(places).reshape(-1, length)  # seasons by which an old value has aged
-            season = np.where(none, rotated(learned["season"], panel.lengths), season)
-            age = np.where(none, rotated(learned["age"], panel.lengths) + passed, age)
-        return Learned({**learned.by_series, "season": season, "age": age})
+            is_missing, n_cycles = np.isnan(season), np.diff(bounds).reshape(-1, length)  # seasons by which an old value has aged
+            season = np.where(is_missing, rotate_season(learned["season"], panel.lengths), season)
+            age = np.where(is_missing, rotate_season(learned["age"], panel.lengths) + n_cycles, age)
+        return LearnedState({**learned.by_series, "season": season, "age": age})
 
-    def _needs_to_spread(self, learned: Learned) -> int:
+    def _min_observations_for_spread(self, learned: LearnedState) -> int:
         return 1 + int(learned["season"].shape[1])
 
-    def _mean(self, learned: Learned, steps: int) -> Floats:
+    def _mean(self, learned: LearnedState, steps: int) -> Floats:
         return np.asarray(learned["season"][:, np.arange(steps) % learned["season"].shape[1]])
 
-    def _spread(self, learned: Learned, steps: int) -> Floats:
+    def _deviation_factor(self, learned: LearnedState, steps: int) -> Floats:
         length = learned["season"].shape[1]
         ahead = np.arange(steps)
         return np.asarray(np.sqrt(ahead // length + 1 + learned["age"][:, ahead % length]))
 
-    def _paths(self, learned: Learned, common: Floats, shocks: Floats) -> Floats:
+    def _path_errors(self, learned: LearnedState, shared_draws: Floats, shocks: Floats) -> Floats:
         length = learned["season"].shape[1]
         paths = np.array(shocks)
         paths[..., :length] *= np.sqrt(1 + learned["age"][:, None, : paths.shape[-1]])
@@ -81,12 +87,12 @@ class SeasonalNaive(Seasonal):
         return paths
 
 
-def _looking_past(panel: Panel, length: int) -> tuple[Floats, Floats, Floats]:
+def _fit_with_missing(panel: Panel, length: int) -> tuple[Floats, Floats, Floats]:
     """Season, age and deviation where values are missing: every place in the season is a series of its own."""
-    seen = Observed(*by_phase(panel.y, panel.indptr, length))
-    season, age = seen.last()
-    changes, rows = seen.steps()
-    begin, end = seen.step_bounds()
-    scaled, indptr = gathered(changes if rows is None else changes / np.sqrt(rows), begin, end)
+    observed = ObservedValues(*split_phases(panel.y, panel.indptr, length))
+    season, age = observed.last()
+    changes, rows = observed.steps()
+    begin, end = observed.step_bounds()
+    scaled, indptr = gather_segments(changes if rows is None else changes / np.sqrt(rows), begin, end)
     bounds = indptr[::length]
-    return season.reshape(-1, length), age.reshape(-1, length), root_mean_square(scaled, bounds[:-1], bounds[1:])
+    return season.reshape(-1, length), age.reshape(-1, length), segment_rms(scaled, bounds[:-1], bounds[1:])

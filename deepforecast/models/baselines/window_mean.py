@@ -9,11 +9,11 @@ import numpy as np
 from deepforecast.core.monitor import Monitor
 from deepforecast.core.params import param
 from deepforecast.core.registry import register
-from deepforecast.core.state import Learned
+from deepforecast.core.state import LearnedState
 from deepforecast.data.frames import Floats
 from deepforecast.data.panel import Panel
-from deepforecast.models.baselines._arrays import Observed, root_mean_square
-from deepforecast.models.baselines._base import Baseline, resolved_season
+from deepforecast.models.baselines._arrays import ObservedValues, segment_rms
+from deepforecast.models.baselines._base import Baseline, resolve_season
 
 
 @register
@@ -39,58 +39,58 @@ class WindowMean(Baseline):
         default="auto", at_least=1, low=2, high=60, log=True, help="values averaged, or a season"
     )
 
-    def _needs(self, panel: Panel) -> int:
-        return resolved_season(self.window, panel, self, "window")
+    def _min_observations(self, panel: Panel) -> int:
+        return resolve_season(self.window, panel, self, "window")
 
-    def _fit(self, panel: Panel, monitor: Monitor) -> Learned:
-        width = self._needs(panel)
-        seen = Observed(panel.y, panel.indptr)
-        wrong = _errors(seen.values, width)
-        deviation = root_mean_square(wrong, seen.begin, np.maximum(seen.end - width, seen.begin))
-        return Learned({"tail": _tail(seen, width), "deviation": deviation})
+    def _fit(self, panel: Panel, monitor: Monitor) -> LearnedState:
+        width = self._min_observations(panel)
+        observed = ObservedValues(panel.y, panel.indptr)
+        errors = _one_step_errors(observed.values, width)
+        deviation = segment_rms(errors, observed.begin, np.maximum(observed.end - width, observed.begin))
+        return LearnedState({"tail": _last_values(observed, width), "deviation": deviation})
 
-    def _advance(self, learned: Learned, panel: Panel, fresh: bool) -> Learned:
+    def _advance(self, learned: LearnedState, panel: Panel, fresh: bool) -> LearnedState:
         width = learned["tail"].shape[1]
-        tail = _tail(Observed(panel.y, panel.indptr), width)
+        tail = _last_values(ObservedValues(panel.y, panel.indptr), width)
         count = np.sum(~np.isnan(tail), axis=1)[:, None]
         joined = np.concatenate([learned["tail"], tail], axis=1)
-        place = np.arange(width)
-        take = np.where(place < width - count, place + count, place + width)
-        return Learned({**learned.by_series, "tail": np.take_along_axis(joined, take, axis=1)})
+        position = np.arange(width)
+        column = np.where(position < width - count, position + count, position + width)
+        return LearnedState({**learned.by_series, "tail": np.take_along_axis(joined, column, axis=1)})
 
-    def _needs_to_spread(self, learned: Learned) -> int:
+    def _min_observations_for_spread(self, learned: LearnedState) -> int:
         return 1 + int(learned["tail"].shape[1])
 
-    def _mean(self, learned: Learned, steps: int) -> Floats:
+    def _mean(self, learned: LearnedState, steps: int) -> Floats:
         tail = learned["tail"]
         level = tail[:, -1] + np.mean(tail - tail[:, -1:], axis=1)  # around a value: exact for constants
         return np.repeat(level[:, None], steps, axis=1)
 
-    def _spread(self, learned: Learned, steps: int) -> Floats:
+    def _deviation_factor(self, learned: LearnedState, steps: int) -> Floats:
         return np.ones((1, steps))
 
-    def _paths(self, learned: Learned, common: Floats, shocks: Floats) -> Floats:
+    def _path_errors(self, learned: LearnedState, shared_draws: Floats, shocks: Floats) -> Floats:
         width = learned["tail"].shape[1]
-        return np.asarray((common / np.sqrt(width) + shocks) / np.sqrt(1 + 1 / width))
+        return np.asarray((shared_draws / np.sqrt(width) + shocks) / np.sqrt(1 + 1 / width))
 
-    def _common_draws(self, learned: Learned) -> int:
+    def _n_shared_draws(self, learned: LearnedState) -> int:
         return 1  # the error of the window's mean
 
 
-def _errors(values: Floats, width: int) -> Floats:
+def _one_step_errors(values: Floats, width: int) -> Floats:
     """What the rule misses each value after the first `width` by, in the flat array; around the value: exact for constants."""
-    ahead = values[width:]
-    total = np.zeros(len(ahead))
+    targets = values[width:]
+    total = np.zeros(len(targets))
     with np.errstate(over="ignore", invalid="ignore"):
         for lag in range(width):
-            total += values[lag : lag + len(ahead)] - ahead
+            total += values[lag : lag + len(targets)] - targets
     return total / width
 
 
-def _tail(seen: Observed, width: int) -> Floats:
+def _last_values(observed: ObservedValues, width: int) -> Floats:
     """The last `width` values, NaN on the left where there are fewer."""
-    if not len(seen.values):
-        return np.full((len(seen.count), width), np.nan)
-    place = seen.end[:, None] - width + np.arange(width)
-    inside = place >= seen.begin[:, None]
-    return np.where(inside, seen.values[np.where(inside, place, 0)], np.nan)
+    if not len(observed.values):
+        return np.full((len(observed.count), width), np.nan)
+    row = observed.end[:, None] - width + np.arange(width)
+    is_inside = row >= observed.begin[:, None]
+    return np.where(is_inside, observed.values[np.where(is_inside, row, 0)], np.nan)

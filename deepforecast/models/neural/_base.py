@@ -13,26 +13,26 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from deepforecast.core.capabilities import Capabilities
 from deepforecast.core.forecast import Forecast
 from deepforecast.core.forecaster import Forecaster
-from deepforecast.core.foreign import Foreign
-from deepforecast.core.manifest import Unfit
+from deepforecast.core.manifest import InvalidManifest
 from deepforecast.core.monitor import Monitor
 from deepforecast.core.params import param
-from deepforecast.core.state import Learned, State
+from deepforecast.core.skops_objects import SkopsSerializer
+from deepforecast.core.state import LearnedState, State
 from deepforecast.data import frames
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats, Frame
 from deepforecast.data.panel import Panel
-from deepforecast.errors import TrainingWarning, say, shown
-from deepforecast.models.neural import _idle, _keeping, _making, _own, _standing
-from deepforecast.models.neural._forecast import PLAIN, Decoding, limits
+from deepforecast.errors import TrainingWarning, format_value, warn
+from deepforecast.models.neural import _fit, _lightning, _serialization, _series_state, _unused_parameters
+from deepforecast.models.neural._forecast import DEFAULT_DECODING, DecodingOptions, clip_bounds
 
 if TYPE_CHECKING:
-    from deepforecast.core.explaining import Weights
-    from deepforecast.data.moments import Moments
-    from deepforecast.data.windows import Channels
-    from deepforecast.models.neural._predictor import Predictor
-    from deepforecast.nn.batch import Sizes
-    from deepforecast.nn.body import Direct, Stepwise
+    from deepforecast.core.explanations import AttentionMap
+    from deepforecast.data.time_features import TimeFeatures
+    from deepforecast.data.windows import WindowColumns
+    from deepforecast.models.neural._array_predictor import Predictor
+    from deepforecast.nn.batch import InputSizes
+    from deepforecast.nn.body import AutoregressiveBody, DirectBody
     from deepforecast.nn.network import ForecastNetwork
 
 Scaler = Literal["standard", "robust", "min_max", "mean_abs", "last", "level", "revin", "difference", "none"]
@@ -41,9 +41,9 @@ HeadName = Literal[
          "tweedie", "mixture", "implicit_quantile", "bins"
 ]  # fmt: skip
 Loss = Literal["mae", "mse", "huber", "mase", "smape", "owa"]
-GRID = (0.005, 0.025, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.975, 0.995)
+DEFAULT_QUANTILES = (0.005, 0.025, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.975, 0.995)
 
-BY_HEART = 30  # passes from which bands were seen to hold half of what they say, and less: benchmarks/results/small_panels.md
+OVERFIT_PASSES = 30  # passes from which bands were seen to hold half of what they say, and less: benchmarks/results/small_panels.md
 
 NEURAL = Capabilities(
     future=True, past=True, static=True, categorical=True, missing=True, distribution="quantiles", learns_distribution=True,
@@ -173,12 +173,12 @@ class NeuralForecaster(Forecaster):
         default=None, group="training", help="anything else that Lightning's Trainer takes",
     )
 
-    most_steps: ClassVar[int] = 500  # of max_steps="auto"
-    largest_batch: ClassVar[int] = 256  # of batch_size="auto"
-    by_heart: ClassVar[bool] = True  # whether many passes over few windows are told: not of what is linear
-    adds_parts: ClassVar[bool] = False  # whether its forecast is a sum of parts that say something
-    looks_up: ClassVar[bool] = False  # whether its body looks fixed categories up by itself
-    keeps_scale: ClassVar[bool] = False  # whether the scale of a series is learned of it and stays, whatever its values become
+    max_auto_steps: ClassVar[int] = 500  # of max_steps="auto"
+    max_auto_batch: ClassVar[int] = 256  # of batch_size="auto"
+    warns_overfitting: ClassVar[bool] = True  # whether many passes over few windows are told: not of what is linear
+    has_components: ClassVar[bool] = False  # whether its forecast is a sum of parts that say something
+    uses_series_id: ClassVar[bool] = False  # whether its body looks fixed categories up by itself
+    keeps_series_scale: ClassVar[bool] = False  # whether the scale of a series is learned of it and stays, whatever its values become
 
     warm_up_params: ClassVar[dict[str, Any]] = {
         "max_steps": 1, "max_epochs": None, "validation_size": None, "validate_every": 50, "patience": None, "time_limit": None,
@@ -206,20 +206,20 @@ class NeuralForecaster(Forecaster):
     @property
     def network_(self) -> ForecastNetwork:
         """The network as it is after training, a torch module."""
-        network: ForecastNetwork = self.fitted().learned["network"]
+        network: ForecastNetwork = self.fitted_state().learned["network"]
         return network
 
     @property
     def training_report_(self) -> Frame:
         """A row a step: `step`, `loss`, `rate`, `gradient_norm`, `seconds` (not of a loaded model), `validation_size`, and
         whether its weights were `kept`."""
-        state = self.fitted()
-        return frames.build(state.series.library, _making.report(state.learned["record"]))
+        state = self.fitted_state()
+        return frames.build(state.series.library, _fit.training_report(state.learned["record"]))
 
     @property
     def stopped_(self) -> str:
         """Why training ended."""
-        return str(self.fitted().learned["record"]["why"])
+        return str(self.fitted_state().learned["record"]["why"])
 
     def lightning_module(self, frame: Frame, **fit: Any) -> Any:
         """The LightningModule around a new network for this frame, for a Trainer of your own: what it learns, this model knows.
@@ -230,22 +230,22 @@ class NeuralForecaster(Forecaster):
         `model.predict()` works as after `fit`.
         """
         panel = Panel.from_frame(frame, **fit)
-        held = self.__dict__["_untrained"] = list[Panel]()
+        panels = self.__dict__["_untrained"] = list[Panel]()
         try:
-            self.__dict__["state_"] = self._learn(panel)
+            self.__dict__["state_"] = self._fit_panel(panel)
         finally:
             del self.__dict__["_untrained"]
-        return _own.module(self, held[0])
+        return _lightning.lightning_module(self, panels[0])
 
     def datamodule(self, frame: Frame, *, static: Frame | None = None) -> Any:
         """The batches of a frame as a LightningDataModule, with the columns of the fit or of `lightning_module`."""
-        return _own.datamodule(self, frame, static)
+        return _lightning.datamodule(self, frame, static)
 
     def predictor(self, quantiles: Sequence[float] = ()) -> Predictor:
         """Forecasts from arrays to arrays, by this fit, whatever becomes of the model: for programs that ask often."""
-        from deepforecast.models.neural._predictor import Predictor
+        from deepforecast.models.neural._array_predictor import Predictor
 
-        return Predictor.of(self, quantiles)
+        return Predictor.from_model(self, quantiles)
 
     def beam_search(
         self, width: int = 10, horizon: int | None = None, *, frame: Frame | None = None, future: Frame | None = None,
@@ -264,109 +264,109 @@ class NeuralForecaster(Forecaster):
 
     def export_onnx(self, path: Any) -> None:
         """Write the network as an ONNX file, for programs without Python; its inputs and outputs: see `NAMES` of the file's
-        metadata and `models.neural._export`. Needs the extra onnx."""
-        from deepforecast.models.neural import _export
+        metadata and `models.neural._onnx`. Needs the extra onnx."""
+        from deepforecast.models.neural import _onnx
 
-        _export.write(self, path)
+        _onnx.export_network(self, path)
 
     def device_step(self, device: str) -> None:
         """A forward and a backward step with network and batch on a device, by tensors that only pretend to be there."""
-        from deepforecast.models.neural import _pretending
+        from deepforecast.models.neural import _device_check
 
-        _pretending.step(self, device)
+        _device_check.fake_device_step(self, device)
 
     # -- hooks of the contract -------------------------------------------------------------------------------------------------
 
     def _narrow(self, declared: Capabilities) -> Capabilities:
-        shows = self.adds_parts, self.attends
-        return _making.narrowed(declared, self.head, self.loss, self.scaler, shows, self.bounds is not None)
+        explanations = self.has_components, self.has_attention
+        return _fit.narrow_capabilities(declared, self.head, self.loss, self.scaler, explanations, self.bounds is not None)
 
-    def _ahead(self, state: State, steps: int, future: Frame | None) -> Mapping[str, Covariate]:
-        found = super()._ahead(state, steps, future)
-        _standing.say_still(self.name, state, found)
-        return found
+    def _future_covariates(self, state: State, steps: int, future: Frame | None) -> Mapping[str, Covariate]:
+        covariates = super()._future_covariates(state, steps, future)
+        _series_state.warn_constant_covariate(self.name, state, covariates)
+        return covariates
 
-    def _say_of_bands(self, state: State) -> None:
+    def _warn_about_intervals(self, state: State) -> None:
         """Bands are learned by windows that were not known: by windows known by heart, they are far too narrow."""
         passes = state.learned["record"].get("passes", 0.0)
-        if passes >= BY_HEART and self.by_heart:
-            usual = isinstance(self.max_steps, str) and isinstance(self.batch_size, str)
-            fewer = "more series or longer ones" if usual else "max_steps='auto' and batch_size='auto'"
-            said = (
+        if passes >= OVERFIT_PASSES and self.warns_overfitting:
+            uses_defaults = isinstance(self.max_steps, str) and isinstance(self.batch_size, str)
+            remedy = "more series or longer ones" if uses_defaults else "max_steps='auto' and batch_size='auto'"
+            message = (
                 f"{self.name}: training passed {passes:,.0f} times over the windows of the fit; seen so often, they are known "
                 "by heart, and the bands learned of them hold fewer values than they say. intervals='conformal' has bands from "
-                f"errors on rows held out; with {fewer} it would pass less often."
+                f"errors on rows held out; with {remedy} it would pass less often."
             )
-            say(said, TrainingWarning)
+            warn(message, TrainingWarning)
 
-    def _search_by(self, seasons: tuple[int, ...], rows: int) -> dict[str, list[Any]]:
+    def _search_choices(self, seasons: tuple[int, ...], rows: int) -> dict[str, list[Any]]:
         """Windows of a few horizons, as far as the data reach."""
         steps = self.horizon or 0
         return {"input_size": ["auto", *(k * steps for k in (2, 4) if not rows or (k + 1) * steps <= rows)]} if steps else {}
 
-    def _fit(self, panel: Panel, monitor: Monitor) -> Learned:
-        limits(self)
-        self._decoder()
-        _idle.refuse(self)
-        found = _making.learned(self, panel, monitor)
-        return self._tied(found, panel) if monitor.whole else found  # no paths are made of a fold
+    def _fit(self, panel: Panel, monitor: Monitor) -> LearnedState:
+        clip_bounds(self)
+        self._decoding_options()
+        _unused_parameters.refuse_unused(self)
+        learned = _fit.fit_network(self, panel, monitor)
+        return self._fit_residual_correlation(learned, panel) if monitor.is_outermost else learned  # no paths are made of a fold
 
-    def _refine(
-        self, learned: Learned, panel: Panel, freeze: Sequence[str] | None = None, max_steps: int | None = None,
+    def _fine_tune(
+        self, learned: LearnedState, panel: Panel, freeze: Sequence[str] | None = None, max_steps: int | None = None,
         learning_rate: float | None = None,
-    ) -> Learned:
-        from deepforecast.models.neural import _tuning
+    ) -> LearnedState:
+        from deepforecast.models.neural import _fine_tuning
 
-        return self._tied(_tuning.refined(self, learned, panel, freeze, max_steps, learning_rate), panel)
+        return self._fit_residual_correlation(_fine_tuning.fine_tune(self, learned, panel, freeze, max_steps, learning_rate), panel)
 
-    def _tied(self, learned: Learned, panel: Panel) -> Learned:
-        from deepforecast.models.neural import _ties
+    def _fit_residual_correlation(self, learned: LearnedState, panel: Panel) -> LearnedState:
+        from deepforecast.models.neural import _residual_correlation
 
         if "_untrained" in self.__dict__:  # a Trainer of the user's is to come
             self.__dict__["_untrained"].append(panel)
             return learned
-        return _ties.tied(self, learned, panel)
+        return _residual_correlation.fit_residual_correlation(self, learned, panel)
 
-    def _advance(self, learned: Learned, panel: Panel, fresh: bool) -> Learned:
-        held = _standing.begun(self, learned, panel) if fresh else _standing.moved(learned, panel)
-        return replace(learned, by_series=held)
+    def _advance(self, learned: LearnedState, panel: Panel, fresh: bool) -> LearnedState:
+        by_series = _series_state.from_history(self, learned, panel) if fresh else _series_state.advance(learned, panel)
+        return replace(learned, by_series=by_series)
 
-    def _forecast(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> Forecast:
-        from deepforecast.models.neural import _ahead
+    def _forecast(self, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> Forecast:
+        from deepforecast.models.neural import _predict
 
-        return _ahead.forecast(self, learned, steps, future)
+        return _predict.forecast_horizon(self, learned, steps, future)
 
-    def _simulate(self, learned: Learned, steps: int, samples: int, seed: int, future: Mapping[str, Covariate]) -> Floats:
-        from deepforecast.models.neural import _ahead
+    def _simulate(self, learned: LearnedState, steps: int, samples: int, seed: int, future: Mapping[str, Covariate]) -> Floats:
+        from deepforecast.models.neural import _predict
 
-        return _ahead.paths(self, learned, steps, samples, seed, future)
+        return _predict.simulate_paths(self, learned, steps, samples, seed, future)
 
-    def _decoder(self) -> Decoding:
+    def _decoding_options(self) -> DecodingOptions:
         """How paths are made of what the network says of a step."""
-        return PLAIN
+        return DEFAULT_DECODING
 
-    def _explain(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> dict[str, Floats]:
-        from deepforecast.models.neural import _explaining
+    def _explain(self, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> dict[str, Floats]:
+        from deepforecast.models.neural import _components
 
-        return _explaining.components(self, learned, steps, future)
+        return _components.components(self, learned, steps, future)
 
     @property
-    def attends(self) -> bool:
+    def has_attention(self) -> bool:
         """Whether its body can say where it looked."""
         return False
 
-    def _attended(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> Sequence[Weights]:
-        if not self.attends:
+    def _attention_maps(self, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> Sequence[AttentionMap]:
+        if not self.has_attention:
             return ()
-        from deepforecast.models.neural import _attending
+        from deepforecast.models.neural import _attention
 
-        return _attending.attended(self, learned, steps, future)
+        return _attention.attention_maps(self, learned, steps, future)
 
-    def _kept(self, learned: Learned, foreign: Foreign) -> Learned:
-        return _keeping.kept(learned)
+    def _serialize(self, learned: LearnedState, foreign: SkopsSerializer) -> LearnedState:
+        return _serialization.serialize(learned)
 
-    def _revive(self, learned: Learned, foreign: Foreign) -> Learned:
-        return _keeping.revived(self, learned)
+    def _deserialize(self, learned: LearnedState, foreign: SkopsSerializer) -> LearnedState:
+        return _serialization.deserialize(self, learned)
 
     # -- hooks of a model ------------------------------------------------------------------------------------------------------
 
@@ -374,26 +374,26 @@ class NeuralForecaster(Forecaster):
         """Parameters of its own that have no effect beside the others as they are: names, and why, with the way out."""
         return ()
 
-    def _beside(self, panel: Panel, known: Learned | None) -> Panel:
-        """A panel with what the network is told beside it; `known`: what was learned before, of these series or of others."""
+    def _add_series_columns(self, panel: Panel, learned: LearnedState | None) -> Panel:
+        """A panel with what the network is told beside it; `learned`: what was learned before, of these series or of others."""
         return panel
 
-    def _columns_read(self, channels: Channels, panel: Panel) -> Channels:
+    def _select_columns(self, columns: WindowColumns, panel: Panel) -> WindowColumns:
         """The columns it looks at, from those there are in the panel of the fit."""
-        return channels
+        return columns
 
-    def _moments(self, panel: Panel | None) -> Moments | None:
+    def _time_features(self, panel: Panel | None) -> TimeFeatures | None:
         """Columns that follow from time, learned of a panel; of none: of any kind, to try a network with."""
         return None
 
-    def _checked_moments(self, said: Any, numbers: list[str]) -> None:
-        """`Unfit` where what a file says of them is not what a fit says; `numbers`: columns known ahead."""
-        if said is not None:
-            raise Unfit(f"a network of its kind has no columns of time; found {shown(said)}")
+    def _check_time_features(self, record: Any, future_names: list[str]) -> None:
+        """`InvalidManifest` where what a file says of them is not what a fit says; `future_names`: columns known ahead."""
+        if record is not None:
+            raise InvalidManifest(f"a network of its kind has no columns of time; found {format_value(record)}")
 
-    def _start(self, network: ForecastNetwork, panel: Panel, channels: Channels, scale: tuple[Floats, Floats]) -> None:
+    def _initialize(self, network: ForecastNetwork, panel: Panel, columns: WindowColumns, scale: tuple[Floats, Floats]) -> None:
         """Weights to begin with, where something better than chance is known."""
 
     @abstractmethod
-    def _body(self, sizes: Sizes) -> Direct | Stepwise:
+    def _body(self, sizes: InputSizes) -> DirectBody | AutoregressiveBody:
         """The body of the network."""

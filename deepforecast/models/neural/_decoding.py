@@ -10,33 +10,33 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from deepforecast.core.finite import finite
-from deepforecast.core.forecast import Forecast, refuse_taken
-from deepforecast.core.threads import torch_limited, torch_threads
+from deepforecast.core.finite_check import check_finite
+from deepforecast.core.forecast import Forecast, refuse_duplicate_columns
+from deepforecast.core.threads import limit_torch_threads, torch_threads
 from deepforecast.data import frames
 from deepforecast.data.frames import Floats, Frame, Ints
-from deepforecast.data.whole import whole_number
+from deepforecast.data.integers import validate_integer
 from deepforecast.errors import CapabilityError
-from deepforecast.models.neural._ahead import ROWS, Ahead
-from deepforecast.models.neural._forecast import LEAST, HeadForecast, filled, limits
+from deepforecast.models.neural._forecast import BATCH_MULTIPLE, HeadForecast, clip_bounds, pad_batch
+from deepforecast.models.neural._predict import MAX_WINDOWS, HorizonForecaster
 from deepforecast.nn.batch import Batch
-from deepforecast.nn.beam import search
-from deepforecast.nn.decoding import greedy
+from deepforecast.nn.beam_search import beam_search
+from deepforecast.nn.decoding import decode_greedy
 from deepforecast.training.defaults import torch_defaults
 
 if TYPE_CHECKING:
     from deepforecast.models.neural._base import NeuralForecaster
-    from deepforecast.models.neural._forecast import Decoding
+    from deepforecast.models.neural._forecast import DecodingOptions
 
-WIDEST = 10_000  # paths that are held of a series
+MAX_BEAM_WIDTH = 10_000  # paths that are held of a series
 
 
 @dataclass(frozen=True)
-class Decoded(Forecast):
+class PathForecast(Forecast):
     """A path, (series, steps), and around it the bands of each step by itself, drawn when they are asked for."""
 
     path: Floats
-    plain: Callable[[], Forecast]
+    marginal_forecast: Callable[[], Forecast]
     begin: int = 0
 
     @property
@@ -50,87 +50,87 @@ class Decoded(Forecast):
 
     def quantiles(self, probabilities: Sequence[float]) -> Floats:
         """Of each step by itself."""
-        return self.around.quantiles(probabilities)
+        return self.marginal.quantiles(probabilities)
 
-    def after(self, steps: int) -> Decoded:
+    def skip_steps(self, steps: int) -> PathForecast:
         """The same without its first steps."""
-        return Decoded(self.path[:, steps:], self.plain, self.begin + steps)
+        return PathForecast(self.path[:, steps:], self.marginal_forecast, self.begin + steps)
 
     @cached_property
-    def around(self) -> Forecast:
+    def marginal(self) -> Forecast:
         """What the network says of each step by itself."""
-        found = self.plain()
-        return found.after(self.begin) if self.begin else found
+        forecast = self.marginal_forecast()
+        return forecast.skip_steps(self.begin) if self.begin else forecast
 
 
-def decoded(ahead: Ahead, decoder: Decoding, mean: bool, plain: Callable[[], Forecast]) -> Decoded:
+def path_forecast(forecaster: HorizonForecaster, decoding: DecodingOptions, mean: bool, marginal_forecast: Callable[[], Forecast]) -> PathForecast:
     """The forecast that goes by the greedy path (`mean`: each step is told the mean of the one before), or the likeliest.
-    `plain` gives what is said of each step by itself."""
-    path = _greedy(ahead, mean) if decoder.kind == "greedy" else np.ascontiguousarray(beams(ahead, decoder.width)[0][:, 0])
-    return Decoded(path, plain)
+    `marginal_forecast` gives what is said of each step by itself."""
+    path = _greedy_paths(forecaster, mean) if decoding.method == "greedy" else np.ascontiguousarray(beam_paths(forecaster, decoding.width)[0][:, 0])
+    return PathForecast(path, marginal_forecast)
 
 
-def _greedy(ahead: Ahead, mean: bool) -> Floats:
+def _greedy_paths(forecaster: HorizonForecaster, mean: bool) -> Floats:
     """(series, steps), block by block."""
-    def act(batch: Batch, _: slice) -> tuple[Any, Any]:
-        inputs, scale = ahead.network.inputs(batch)
-        return greedy(ahead.network, inputs, mean), scale
+    def run_batch(batch: Batch, _: slice) -> tuple[Any, Any]:
+        inputs, scaling = forecaster.network.inputs(batch)
+        return decode_greedy(forecaster.network, inputs, mean), scaling
 
-    tail, found = ahead.tail, []
-    for begin in range(0, ahead.steps, ahead.horizon):
-        said = HeadForecast(ahead.network.head, *ahead._passes(tail, begin, act), ahead.name, ahead.limits)
-        found.append(said.point("mean" if mean else "median"))
-        tail = np.concatenate([tail, found[-1]], axis=1)[:, -tail.shape[1] :]
-    return np.concatenate(found, axis=1)[:, : ahead.steps]
+    recent_values, blocks = forecaster.recent_values, []
+    for begin in range(0, forecaster.steps, forecaster.horizon):
+        block_forecast = HeadForecast(forecaster.network.head, *forecaster._run_batches(recent_values, begin, run_batch), forecaster.name, forecaster.bounds)
+        blocks.append(block_forecast.point("mean" if mean else "median"))
+        recent_values = np.concatenate([recent_values, blocks[-1]], axis=1)[:, -recent_values.shape[1] :]
+    return np.concatenate(blocks, axis=1)[:, : forecaster.steps]
 
 
-def beams(ahead: Ahead, width: int) -> tuple[Floats, Floats]:
+def beam_paths(forecaster: HorizonForecaster, width: int) -> tuple[Floats, Floats]:
     """The most probable paths, (series, paths, steps), and their logarithms of probability, (series, paths)."""
-    found = []
-    size = max(ROWS // width // LEAST, 1) * LEAST
-    threads = 1 if ahead._small(len(ahead.tail) * width) else torch_threads()
-    with torch_defaults(), torch.inference_mode(), torch_limited(threads):
-        for start in range(0, len(ahead.tail), size):
-            rows = np.arange(start, min(start + size, len(ahead.tail)))
-            paths, chance = _beams(ahead, filled(rows, -(-len(rows) // LEAST) * LEAST), width)
-            found.append((paths[: len(rows)], chance[: len(rows)]))
-    paths, chances = (np.concatenate(parts) for parts in zip(*found, strict=True))
-    return paths, chances
+    batches = []
+    size = max(MAX_WINDOWS // width // BATCH_MULTIPLE, 1) * BATCH_MULTIPLE
+    threads = 1 if forecaster._is_small(len(forecaster.recent_values) * width) else torch_threads()
+    with torch_defaults(), torch.inference_mode(), limit_torch_threads(threads):
+        for start in range(0, len(forecaster.recent_values), size):
+            rows = np.arange(start, min(start + size, len(forecaster.recent_values)))
+            paths, log_probability = _search_paths(forecaster, pad_batch(rows, -(-len(rows) // BATCH_MULTIPLE) * BATCH_MULTIPLE), width)
+            batches.append((paths[: len(rows)], log_probability[: len(rows)]))
+    paths, log_probabilities = (np.concatenate(arrays) for arrays in zip(*batches, strict=True))
+    return paths, log_probabilities
 
 
-def _beams(ahead: Ahead, series: Ints, width: int) -> tuple[Floats, Floats]:
+def _search_paths(forecaster: HorizonForecaster, series: Ints, width: int) -> tuple[Floats, Floats]:
     """Of some series, block by block: in each the network looks at the end of every path it goes on from."""
-    network, tail, length = ahead.network, ahead.tail[series], ahead.tail.shape[1]
-    chance, paths, held = torch.zeros(len(series), 1, dtype=torch.float64), np.empty((len(series), 1, 0)), 1
-    for begin in range(0, ahead.steps, ahead.horizon):
-        inputs, scale = network.inputs(ahead._batch(tail, np.repeat(series, held), begin))
-        best = search(network, inputs, width, min(ahead.horizon, ahead.steps - begin), chance)
-        origin, chance = best.origin, best.log_probability
-        z, place, spread = best.values.numpy(), scale.place[origin].numpy(), scale.spread[origin].numpy()
-        values = np.clip(place + spread * z, *ahead.limits)
-        paths = np.concatenate([paths.reshape(len(series) * held, begin)[origin.numpy()], values], axis=2)
-        held = values.shape[1]
-        tail = np.concatenate([tail[origin.flatten().numpy()], values.reshape(-1, values.shape[2])], axis=1)[:, -length:]
-    return paths, chance.numpy()
+    network, recent_values, length = forecaster.network, forecaster.recent_values[series], forecaster.recent_values.shape[1]
+    log_probability, paths, n_paths = torch.zeros(len(series), 1, dtype=torch.float64), np.empty((len(series), 1, 0)), 1
+    for begin in range(0, forecaster.steps, forecaster.horizon):
+        inputs, scaling = network.inputs(forecaster._make_batch(recent_values, np.repeat(series, n_paths), begin))
+        beams = beam_search(network, inputs, width, min(forecaster.horizon, forecaster.steps - begin), log_probability)
+        origin, log_probability = beams.origin, beams.log_probability
+        z, loc, scale = beams.values.numpy(), scaling.place[origin].numpy(), scaling.spread[origin].numpy()
+        values = np.clip(loc + scale * z, *forecaster.bounds)
+        paths = np.concatenate([paths.reshape(len(series) * n_paths, begin)[origin.numpy()], values], axis=2)
+        n_paths = values.shape[1]
+        recent_values = np.concatenate([recent_values[origin.flatten().numpy()], values.reshape(-1, values.shape[2])], axis=1)[:, -length:]
+    return paths, log_probability.numpy()
 
 
 def beam_frame(
     model: NeuralForecaster, width: int, horizon: int | None, frame: Frame | None, future: Frame | None, static: Frame | None
 ) -> Frame:
     """The most probable paths of each series as a frame."""
-    width, steps = whole_number(width, "width", most=WIDEST), model._steps(horizon)
+    width, steps = validate_integer(width, "width", maximum=MAX_BEAM_WIDTH), model._resolve_horizon(horizon)
     if model.head != "bins":
         raise CapabilityError(
             f"Beam search counts paths, so it takes head='bins'; {model.name} has head={model.head!r}, whose values are not "
             "countable. Fit it with head='bins', or draw paths by simulate."
         )
-    state = model._at_end_of(frame, static)
-    ahead = Ahead(model.name, state.standing, steps, model._ahead(state, steps, future), limits(model))
-    paths, chances = beams(ahead, width)
+    state = model._state_for_frame(frame, static)
+    forecaster = HorizonForecaster(model.name, state.learned_with_series, steps, model._future_covariates(state, steps, future), clip_bounds(model))
+    paths, log_probabilities = beam_paths(forecaster, width)
     count = paths.shape[1]
-    columns = state.series.rows(np.tile(state.series.calendar.following(state.series.last, steps), (1, count)))
-    refuse_taken(["path", "value", "log_probability"], columns)
+    columns = state.series.key_columns(np.tile(state.series.calendar.next_positions(state.series.last, steps), (1, count)))
+    refuse_duplicate_columns(["path", "value", "log_probability"], columns)
     columns["path"] = np.tile(np.repeat(np.arange(count), steps), len(state.series))
-    columns["value"] = finite(paths.reshape(len(state.series), -1), state, "value", spread_of=model).reshape(-1)
-    columns["log_probability"] = np.repeat(chances.reshape(-1), steps)
+    columns["value"] = check_finite(paths.reshape(len(state.series), -1), state, "value", distribution_model=model).reshape(-1)
+    columns["log_probability"] = np.repeat(log_probabilities.reshape(-1), steps)
     return frames.build(state.series.library, columns)

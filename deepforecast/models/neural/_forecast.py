@@ -12,33 +12,33 @@ import numpy as np
 
 from deepforecast.core.forecast import Forecast
 from deepforecast.data.frames import Floats
-from deepforecast.errors import ParameterError, shown
+from deepforecast.errors import ParameterError, format_value
 from deepforecast.training.defaults import torch_defaults
 
 if TYPE_CHECKING:
     from deepforecast.models.neural._base import NeuralForecaster
 
-LEAST = 4  # what is computed at once is a multiple of it: of fewer rows, many processors sum products in another order
+BATCH_MULTIPLE = 4  # what is computed at once is a multiple of it: of fewer rows, many processors sum products in another order
 
 
 @dataclass(frozen=True)
-class Decoding:
-    """How paths are made of what a network says of a step: see `StepwiseForecaster`. `sharpness`: temperature and top-p."""
+class DecodingOptions:
+    """How paths are made of what a network says of a step: see `StepwiseForecaster`. `sampling`: temperature and top-p."""
 
-    kind: str = "sample"
-    sharpness: tuple[float, float] = (1.0, 1.0)
+    method: str = "sample"
+    sampling: tuple[float, float] = (1.0, 1.0)
     width: int = 10
 
 
-PLAIN = Decoding()
+DEFAULT_DECODING = DecodingOptions()
 
 
-def filled(values: Any, rows: int) -> Any:
+def pad_batch(values: Any, size: int) -> Any:
     """Values with the first again behind them, up to so many rows."""
-    return values if len(values) == rows else np.concatenate([values, np.repeat(values[:1], rows - len(values), axis=0)])
+    return values if len(values) == size else np.concatenate([values, np.repeat(values[:1], size - len(values), axis=0)])
 
 
-def limits(model: NeuralForecaster) -> tuple[float, float]:
+def clip_bounds(model: NeuralForecaster) -> tuple[float, float]:
     """The least and the largest value of a forecast."""
     if model.bounds is None:
         return -inf, inf
@@ -46,19 +46,19 @@ def limits(model: NeuralForecaster) -> tuple[float, float]:
     low, high = -inf if low is None else low, inf if high is None else high
     if low < high:
         return low, high
-    raise ParameterError(f"bounds are a least value and a larger one, None for none; got {shown(model.bounds)}.")
+    raise ParameterError(f"bounds are a least value and a larger one, None for none; got {format_value(model.bounds)}.")
 
 
 @dataclass(frozen=True)
 class HeadForecast(Forecast):
-    """`raw` (series, steps, width) as `head` reads it; y = place + spread * z, both (series, 1), held within `limits`."""
+    """`raw` (series, steps, width) as `head` reads it; y = place + spread * z, both (series, 1), held within `bounds`."""
 
     head: Any
     raw: Floats
-    place: Floats
-    spread: Floats
+    loc: Floats
+    scale: Floats
     name: str = "The network"
-    limits: tuple[float, float] = (-inf, inf)
+    bounds: tuple[float, float] = (-inf, inf)
 
     @cached_property
     def mean(self) -> Floats:  # type: ignore[override]
@@ -66,77 +66,77 @@ class HeadForecast(Forecast):
         import torch
 
         with torch_defaults(), torch.inference_mode():
-            found = self.head.mean(*self._padded()).numpy()[: len(self.raw)]
-        return self._within(self.place + self.spread * found)
+            standardized = self.head.mean(*self._padded()).numpy()[: len(self.raw)]
+        return self._clip(self.loc + self.scale * standardized)
 
     def quantiles(self, probabilities: Sequence[float]) -> Floats:
         """Those the head has."""
         import torch
 
-        from deepforecast.nn.quantiles import Quantiles
+        from deepforecast.nn.quantiles import QuantileHead
 
         if not self.head.distribution:
             from deepforecast.core.forecast import PointForecast
 
             return PointForecast(self.mean, self.name).quantiles(probabilities)
-        if list(probabilities) == [0.5] and isinstance(self.head, Quantiles):  # as it is learned
-            return self._within(self.place + self.spread * self.raw[..., self.head.middle])[..., None]
+        if list(probabilities) == [0.5] and isinstance(self.head, QuantileHead):  # as it is learned
+            return self._clip(self.loc + self.scale * self.raw[..., self.head.median_index])[..., None]
         with torch_defaults(), torch.inference_mode():
-            asked = torch.tensor(list(probabilities), dtype=torch.float64)
-            raw, spread = self._padded()
-            found = self.head.quantiles(raw, asked, spread).numpy()[: len(self.raw)]
-        return self._within(self.place[..., None] + self.spread[..., None] * found)
+            levels = torch.tensor(list(probabilities), dtype=torch.float64)
+            raw, padded_scale = self._padded()
+            standardized = self.head.quantiles(raw, levels, padded_scale).numpy()[: len(self.raw)]
+        return self._clip(self.loc[..., None] + self.scale[..., None] * standardized)
 
-    def drawn(self, uniform: Floats) -> Floats:
+    def sample(self, uniform: Floats) -> Floats:
         """Values at these probabilities, (series, samples, steps)."""
         import torch
 
         with torch_defaults(), torch.inference_mode():
-            raw, spread = self._padded()
-            asked = torch.from_numpy(filled(np.moveaxis(uniform, 1, -1), len(raw)))
+            raw, padded_scale = self._padded()
+            probabilities = torch.from_numpy(pad_batch(np.moveaxis(uniform, 1, -1), len(raw)))
             low, high = self.head.reach
-            found = self.head.quantiles(raw, asked.clamp(low, high), spread).numpy()[: len(self.raw)]
-        place, wide = (one[..., None] for one in (self.place, self.spread))
-        return self._within(np.moveaxis(place + wide * found, -1, 1))
+            standardized = self.head.quantiles(raw, probabilities.clamp(low, high), padded_scale).numpy()[: len(self.raw)]
+        loc, scale = (array[..., None] for array in (self.loc, self.scale))
+        return self._clip(np.moveaxis(loc + scale * standardized, -1, 1))
 
-    def _within(self, values: Floats) -> Floats:
-        return values if self.limits == (-inf, inf) else np.clip(values, *self.limits)
+    def _clip(self, values: Floats) -> Floats:
+        return values if self.bounds == (-inf, inf) else np.clip(values, *self.bounds)
 
     def _padded(self) -> tuple[Any, Any]:
         """What the head reads, of a multiple of LEAST series: the last bits of a product hang on the rows left over."""
         import torch
 
-        count = -(-len(self.raw) // LEAST) * LEAST
-        raw = filled(self.raw, count)
-        spread = np.array(np.broadcast_to(filled(self.spread, count), raw.shape[:2]))
-        return torch.from_numpy(raw), torch.from_numpy(spread)
+        count = -(-len(self.raw) // BATCH_MULTIPLE) * BATCH_MULTIPLE
+        raw = pad_batch(self.raw, count)
+        scale = np.array(np.broadcast_to(pad_batch(self.scale, count), raw.shape[:2]))
+        return torch.from_numpy(raw), torch.from_numpy(scale)
 
-    def after(self, steps: int) -> HeadForecast:
+    def skip_steps(self, steps: int) -> HeadForecast:
         """The same without its first steps."""
         return replace(self, raw=self.raw[:, steps:])
 
 
 @dataclass(frozen=True)
-class Joined(Forecast):
+class ConcatenatedForecast(Forecast):
     """One forecast's steps after another's."""
 
-    parts: tuple[Forecast, ...]
+    forecasts: tuple[Forecast, ...]
 
     @property
     def mean(self) -> Floats:  # type: ignore[override]
         """Of each part."""
-        return np.concatenate([one.mean for one in self.parts], axis=1)
+        return np.concatenate([forecast.mean for forecast in self.forecasts], axis=1)
 
     def quantiles(self, probabilities: Sequence[float]) -> Floats:
         """Of each part."""
-        return np.concatenate([one.quantiles(probabilities) for one in self.parts], axis=1)
+        return np.concatenate([forecast.quantiles(probabilities) for forecast in self.forecasts], axis=1)
 
-    def after(self, steps: int) -> Joined:
+    def skip_steps(self, steps: int) -> ConcatenatedForecast:
         """The same without its first steps."""
-        parts, left = [], steps
-        for one in self.parts:
-            length = one.mean.shape[1]
-            if left < length:
-                parts.append(one.after(left) if left else one)
-            left = max(left - length, 0)
-        return Joined(tuple(parts))
+        forecasts, remaining = [], steps
+        for forecast in self.forecasts:
+            length = forecast.mean.shape[1]
+            if remaining < length:
+                forecasts.append(forecast.skip_steps(remaining) if remaining else forecast)
+            remaining = max(remaining - length, 0)
+        return ConcatenatedForecast(tuple(forecasts))

@@ -6,14 +6,14 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from deepforecast.core.params import param
-from deepforecast.models.neural._stepwise import StepwiseForecaster
+from deepforecast.models.neural._autoregressive import AutoregressiveForecaster
 
 if TYPE_CHECKING:
-    from deepforecast.nn.batch import Sizes
-    from deepforecast.nn.body import Direct, Stepwise
+    from deepforecast.nn.batch import InputSizes
+    from deepforecast.nn.body import AutoregressiveBody, DirectBody
 
 
-class RecurrentForecaster(StepwiseForecaster):
+class RecurrentForecaster(AutoregressiveForecaster):
     """Recurrent layers over the window. With output="direct" all steps are read off their states at once, and a perceptron
     that sees the window itself and the last state is added (states alone forget its values: `skip_hidden_sizes`); with "autoregressive"
     a second stack goes on from there, told the value before at each step: the true one in training (teacher forcing, less and
@@ -53,7 +53,7 @@ class RecurrentForecaster(StepwiseForecaster):
     )
 
     learning_example: ClassVar[dict[str, Any]] = {
-        **StepwiseForecaster.learning_example, "max_steps": 400, "hidden_size": 16, "weight_decay": 0.01, "head": "quantiles",
+        **AutoregressiveForecaster.learning_example, "max_steps": 400, "hidden_size": 16, "weight_decay": 0.01, "head": "quantiles",
         "batch_size": 64, "decoder_size": 64,
     }  # fmt: skip
 
@@ -63,12 +63,12 @@ class RecurrentForecaster(StepwiseForecaster):
         small: dict[str, Any] = {
             "input_size": 14, "max_steps": 10, "batch_size": 32, "hidden_size": 8, "decoder_size": 16, "skip_hidden_sizes": [16]
         }  # fmt: skip
-        in_turn = {**small, "output": "autoregressive", "head": "student_t"}
-        del in_turn["decoder_size"], in_turn["skip_hidden_sizes"]
-        return {"lstm": [small, in_turn], "gru": [small], "rnn": [in_turn]}[cls.cell]
+        autoregressive = {**small, "output": "autoregressive", "head": "student_t"}
+        del autoregressive["decoder_size"], autoregressive["skip_hidden_sizes"]
+        return {"lstm": [small, autoregressive], "gru": [small], "rnn": [autoregressive]}[cls.cell]
 
     @property
-    def in_turn(self) -> bool:
+    def autoregressive(self) -> bool:
         """Whether steps are taken in turn."""
         return self.output == "autoregressive"
 
@@ -81,15 +81,15 @@ class RecurrentForecaster(StepwiseForecaster):
         if self.n_layers == 1:
             yield "residual", "on a single layer: leave it out, or say n_layers=2"
 
-    def _body(self, sizes: Sizes) -> Direct | Stepwise:
+    def _body(self, sizes: InputSizes) -> DirectBody | AutoregressiveBody:
         from deepforecast.nn.recurrent import RecurrentOptions
+        from deepforecast.nn.recurrent_autoregressive import RecurrentAutoregressive
         from deepforecast.nn.recurrent_direct import RecurrentDirect
-        from deepforecast.nn.recurrent_stepwise import RecurrentStepwise
 
         options = RecurrentOptions(
             self.cell, self.hidden_size, self.n_layers, self.bidirectional, self.dropout, self.residual, self.normalization,
             getattr(self, "nonlinearity", "tanh"),
         )  # fmt: skip
         if self.output == "autoregressive":
-            return RecurrentStepwise(sizes, options)
+            return RecurrentAutoregressive(sizes, options)
         return RecurrentDirect(sizes, options, sizes.season, self.decoder_layers, self.decoder_size, self.skip_hidden_sizes)

@@ -9,7 +9,7 @@ from deepforecast.core.registry import register
 from deepforecast.models.neural._base import NeuralForecaster
 
 if TYPE_CHECKING:
-    from deepforecast.nn.batch import Sizes
+    from deepforecast.nn.batch import InputSizes
     from deepforecast.nn.linear import DLinearBody
 
 
@@ -28,15 +28,15 @@ class DLinear(NeuralForecaster):
     (14, 3)
     """
 
-    by_heart: ClassVar[bool] = False
-    adds_parts: ClassVar[bool] = True
+    warns_overfitting: ClassVar[bool] = False
+    has_components: ClassVar[bool] = True
 
     moving_average: int = param(
         default=25, at_least=1, low=5, high=51,
         help="rows of the moving average that is the trend",
     )
 
-    def _body(self, sizes: Sizes) -> DLinearBody:
+    def _body(self, sizes: InputSizes) -> DLinearBody:
         from deepforecast.nn.linear import DLinearBody
 
         return DLinearBody(sizes, self.moving_average)

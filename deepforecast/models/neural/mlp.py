@@ -10,8 +10,8 @@ from deepforecast.core.registry import register
 from deepforecast.models.neural._base import NeuralForecaster
 
 if TYPE_CHECKING:
-    from deepforecast.nn.batch import Sizes
-    from deepforecast.nn.perceptron import MLPBody
+    from deepforecast.nn.batch import InputSizes
+    from deepforecast.nn.mlp import MLPBody
 
 
 @register
@@ -41,7 +41,7 @@ class MLP(NeuralForecaster):
         default=None, help="of each hidden layer",
     )
 
-    def _body(self, sizes: Sizes) -> MLPBody:
-        from deepforecast.nn.perceptron import MLPBody
+    def _body(self, sizes: InputSizes) -> MLPBody:
+        from deepforecast.nn.mlp import MLPBody
 
         return MLPBody(sizes, self.hidden_sizes, self.dropout, self.activation, self.normalization)

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from deepforecast.core.params import param
 from deepforecast.core.registry import register
-from deepforecast.errors import ParameterError, shown
+from deepforecast.errors import ParameterError, format_value
 from deepforecast.models.neural._base import NeuralForecaster, Scaler
 
 if TYPE_CHECKING:
-    from deepforecast.nn.batch import Sizes
+    from deepforecast.nn.batch import InputSizes
     from deepforecast.nn.nbeats import NBEATSBody
 
-KINDS = ("generic", "trend", "season")
+STACK_KINDS = ("generic", "trend", "season")
 
 
 @register
@@ -34,9 +34,9 @@ class NBEATS(NeuralForecaster):
 
     coverage_slow: ClassVar[bool] = True
 
-    adds_parts: ClassVar[bool] = True
-    most_steps: ClassVar[int] = 4500
-    largest_batch: ClassVar[int] = 1024
+    has_components: ClassVar[bool] = True
+    max_auto_steps: ClassVar[int] = 4500
+    max_auto_batch: ClassVar[int] = 1024
 
     stacks: Sequence[str] = param(
         default=("generic",), search=(("generic",), ("trend", "season")),
@@ -59,12 +59,12 @@ class NBEATS(NeuralForecaster):
         if "trend" not in self.stacks:
             yield "degree", "without a stack of trends: leave it out, or say stacks=['trend', 'season']"
 
-    def _body(self, sizes: Sizes) -> NBEATSBody:
+    def _body(self, sizes: InputSizes) -> NBEATSBody:
         from deepforecast.nn.nbeats import NBEATSBody
 
-        unknown = [kind for kind in self.stacks if kind not in KINDS]
+        unknown = [stack for stack in self.stacks if stack not in STACK_KINDS]
         if unknown or not self.stacks:
-            found = shown(unknown[0]) if unknown else "none"
-            raise ParameterError(f"stacks is a list of {', '.join(KINDS)}; got {found}. Say stacks=['trend', 'season'].")
+            offender = format_value(unknown[0]) if unknown else "none"
+            raise ParameterError(f"stacks is a list of {', '.join(STACK_KINDS)}; got {offender}. Say stacks=['trend', 'season'].")
         period = sizes.season if sizes.season > 1 else None
         return NBEATSBody(sizes, self.stacks, self.blocks, self.hidden_sizes, self.degree, period, self.dropout)

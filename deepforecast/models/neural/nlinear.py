@@ -9,7 +9,7 @@ from deepforecast.core.registry import register
 from deepforecast.models.neural._base import NEURAL, NeuralForecaster
 
 if TYPE_CHECKING:
-    from deepforecast.nn.batch import Sizes
+    from deepforecast.nn.batch import InputSizes
     from deepforecast.nn.linear import NLinearBody
 
 
@@ -29,9 +29,9 @@ class NLinear(NeuralForecaster):
     """
 
     capabilities = replace(NEURAL, static=False)
-    by_heart: ClassVar[bool] = False
+    warns_overfitting: ClassVar[bool] = False
 
-    def _body(self, sizes: Sizes) -> NLinearBody:
+    def _body(self, sizes: InputSizes) -> NLinearBody:
         from deepforecast.nn.linear import NLinearBody
 
-        return NLinearBody(sizes, sizes.location)
+        return NLinearBody(sizes, sizes.location_slice)

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 from deepforecast.core.params import Param, param
 from deepforecast.core.registry import register
 from deepforecast.errors import ParameterError, ParameterTypeError
+from deepforecast.models.neural._autoregressive import AutoregressiveForecaster
 from deepforecast.models.neural._base import Scaler
-from deepforecast.models.neural._stepwise import StepwiseForecaster
 
 if TYPE_CHECKING:
-    from deepforecast.nn.batch import Sizes
+    from deepforecast.nn.batch import InputSizes
     from deepforecast.nn.seq2seq import Seq2SeqBody
 
 Score = Literal["additive", "dot", "scaled_dot", "general", "location", "cosine", "gaussian"]
@@ -42,7 +42,7 @@ def _score(*, default: str, **options: Any) -> Any:
 
 
 @register
-class Seq2Seq(StepwiseForecaster):
+class Seq2Seq(AutoregressiveForecaster):
     """Encoder and decoder: the window is read to a vector a row, and each step ahead, told the value of the one before, takes
     from these rows as much as a score of it and them says. `attention=None` leaves it the state after the last row alone.
 
@@ -111,7 +111,7 @@ class Seq2Seq(StepwiseForecaster):
     scaler: Scaler = param(default="last")
 
     learning_example: ClassVar[dict[str, Any]] = {
-        **StepwiseForecaster.learning_example, "max_steps": 600, "hidden_size": 32, "head": "quantiles"
+        **AutoregressiveForecaster.learning_example, "max_steps": 600, "hidden_size": 32, "head": "quantiles"
     }  # fmt: skip
 
     @classmethod
@@ -121,11 +121,11 @@ class Seq2Seq(StepwiseForecaster):
         return [small, {**small, "attention": "additive", "decoder": "bahdanau", "cell": "gru", "head": "student_t"}]
 
     @property
-    def attends(self) -> bool:
+    def has_attention(self) -> bool:
         """Whether it can say where it looked."""
         return self.attention is not None
 
-    def _body(self, sizes: Sizes) -> Seq2SeqBody:
+    def _body(self, sizes: InputSizes) -> Seq2SeqBody:
         from deepforecast.nn.attention import AttentionOptions
         from deepforecast.nn.recurrent import RecurrentOptions
         from deepforecast.nn.seq2seq import Seq2SeqBody, Seq2SeqOptions

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from deepforecast.core.params import param
 from deepforecast.core.registry import register
 from deepforecast.errors import ParameterError
-from deepforecast.models.neural._stepwise import StepwiseForecaster
+from deepforecast.models.neural._autoregressive import AutoregressiveForecaster
 
 if TYPE_CHECKING:
-    from deepforecast.nn.batch import Sizes
-    from deepforecast.nn.body import Direct, Stepwise
+    from deepforecast.nn.batch import InputSizes
+    from deepforecast.nn.body import AutoregressiveBody, DirectBody
     from deepforecast.nn.transformer_body import TransformerOptions
 
 
 @register
-class Transformer(StepwiseForecaster):
+class Transformer(AutoregressiveForecaster):
     """Encoder and decoder of attention alone: the rows of the window, in patches, look at each other; the steps ahead look at
     them and at each other. With output="direct" all steps come at once; with "autoregressive" each is told the value before it
     and sees no later one, in training all in one pass, in forecasts one by one with what was computed before them kept.
@@ -85,7 +85,7 @@ class Transformer(StepwiseForecaster):
     )
 
     learning_example: ClassVar[dict[str, Any]] = {
-        **StepwiseForecaster.learning_example, "max_steps": 250, "d_model": 32, "n_heads": 2, "n_layers": 1, "batch_size": 64,
+        **AutoregressiveForecaster.learning_example, "max_steps": 250, "d_model": 32, "n_heads": 2, "n_layers": 1, "batch_size": 64,
         "patch_length": 6, "positional_encoding": "learned", "head": "quantiles",
     }  # fmt: skip
 
@@ -93,35 +93,35 @@ class Transformer(StepwiseForecaster):
     def examples(cls) -> list[dict[str, Any]]:
         """Small networks for the contract checks."""
         small: dict[str, Any] = {"input_size": 14, "max_steps": 10, "batch_size": 32, "d_model": 8, "n_heads": 2, "n_layers": 1}
-        in_turn = {**small, "output": "autoregressive", "head": "student_t", "patch_length": 1, "positional_encoding": "rotary"}
-        return [small, in_turn]
+        autoregressive = {**small, "output": "autoregressive", "head": "student_t", "patch_length": 1, "positional_encoding": "rotary"}
+        return [small, autoregressive]
 
     @property
-    def in_turn(self) -> bool:
+    def autoregressive(self) -> bool:
         """Whether steps are taken in turn."""
         return self.output == "autoregressive"
 
     @property
-    def attends(self) -> bool:
+    def has_attention(self) -> bool:
         """Always."""
         return True
 
-    def _body(self, sizes: Sizes) -> Direct | Stepwise:
-        from deepforecast.nn.transformer_body import TransformerDirect, TransformerStepwise
+    def _body(self, sizes: InputSizes) -> DirectBody | AutoregressiveBody:
+        from deepforecast.nn.transformer_body import TransformerAutoregressive, TransformerDirect
 
-        kind = TransformerStepwise if self.in_turn else TransformerDirect
-        return kind(sizes, self._options(sizes.input_size))
+        body_class = TransformerAutoregressive if self.autoregressive else TransformerDirect
+        return body_class(sizes, self._options(sizes.input_size))
 
     def _options(self, rows: int) -> TransformerOptions:
-        from deepforecast.nn.patches import usual
+        from deepforecast.nn.patches import default_patch_length
         from deepforecast.nn.transformer import LayerOptions
         from deepforecast.nn.transformer_body import TransformerOptions
 
-        length = usual(rows) if isinstance(self.patch_length, str) else self.patch_length
+        length = default_patch_length(rows) if isinstance(self.patch_length, str) else self.patch_length
         if length > rows:
             raise ParameterError(
                 f"A patch is a part of the window; patch_length={length} and input_size={rows}. Say "
-                f"patch_length={usual(rows)}, or a larger input_size."
+                f"patch_length={default_patch_length(rows)}, or a larger input_size."
             )
         layer = LayerOptions(
             self.d_model, self.n_heads, self.dim_feedforward or 4 * self.d_model, self.activation, self.norm_order,
@@ -138,5 +138,5 @@ class Transformer(StepwiseForecaster):
             yield "n_layers", "where encoder_layers and decoder_layers are both said: leave it out, or one of them"
         if self.patch_length == 1:
             yield "stride", "on patches of one row: leave it out, or say patch_length=16"
-        if not self.in_turn:
+        if not self.autoregressive:
             yield "teacher_forcing", "where no step is told the value before it: leave it out, or say output='autoregressive'"

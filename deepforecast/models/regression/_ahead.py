@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from deepforecast.core.state import Learned
+from deepforecast.core.state import LearnedState
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats
 from deepforecast.models.regression import _held, _stepping, _tails
@@ -22,7 +22,7 @@ Values = Callable[[Any, Floats], Floats]
 class Ahead:
     """The next `steps` rows of every series. `future`: the columns known ahead, (series, steps)."""
 
-    def __init__(self, plan: Plan, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> None:
+    def __init__(self, plan: Plan, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> None:
         self.plan, self.learned, self.steps, self.future = plan, learned, steps, future
         self._series = _held.standing(learned)
         self._passed = _held.passed(learned, self._series)
@@ -68,7 +68,7 @@ class Ahead:
         design, series, steps = self.plan.design, self._series, self._whole_steps
         count = len(series)
         parts = [self._past_columns()]
-        positions = series.calendar.following(series.last, steps).reshape(-1)
+        positions = series.calendar.next_positions(series.last, steps).reshape(-1)
         learned = self.learned.by_series
         static = {name.partition(":")[2]: values for name, values in learned.items() if name.startswith("static:")}
         held: dict[str, Covariate] = {}

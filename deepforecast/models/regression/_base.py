@@ -15,17 +15,17 @@ import numpy as np
 from deepforecast.core.capabilities import Capabilities
 from deepforecast.core.forecast import Forecast, PointForecast, QuantileForecast
 from deepforecast.core.forecaster import Forecaster
-from deepforecast.core.foreign import Foreign
 from deepforecast.core.monitor import Monitor
 from deepforecast.core.params import param
-from deepforecast.core.preparing import refuse_short
-from deepforecast.core.state import Learned
+from deepforecast.core.preprocessing import refuse_short_series
+from deepforecast.core.skops_objects import SkopsSerializer
+from deepforecast.core.state import LearnedState
 from deepforecast.core.threads import one_thread_if_forked
 from deepforecast.data import frames
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats, Frame, Ints
 from deepforecast.data.panel import Panel
-from deepforecast.errors import ParameterError, some
+from deepforecast.errors import ParameterError, format_list
 from deepforecast.models.regression import _held, _planning, _samples, _units
 from deepforecast.models.regression._ahead import Ahead
 from deepforecast.models.regression._differences import differences_of
@@ -143,12 +143,12 @@ class RegressionForecaster(Forecaster):
         """
         from deepforecast.models.regression import _importance
 
-        state = self.fitted()
+        state = self.fitted_state()
         return frames.build(state.series.library, _importance.importances(self, state, frame, static))
 
     # -- hooks of the contract -------------------------------------------------------------------------------------------------
 
-    def _search_by(self, seasons: tuple[int, ...], rows: int) -> dict[str, list[Any]]:
+    def _search_choices(self, seasons: tuple[int, ...], rows: int) -> dict[str, list[Any]]:
         """The last rows of one, two and four of the shortest season, as far as the data reach."""
         if self.season_length != "auto":
             given = self.season_length
@@ -173,15 +173,15 @@ class RegressionForecaster(Forecaster):
             able = replace(able, scale_equivariant=False, shift_equivariant=False)
         return able
 
-    def _needs(self, panel: Panel) -> int:
+    def _min_observations(self, panel: Panel) -> int:
         given = sum(self.differences) if isinstance(self.differences, list) else 0
         return given + 3
 
-    def _fit(self, panel: Panel, monitor: Monitor) -> Learned:
+    def _fit(self, panel: Panel, monitor: Monitor) -> LearnedState:
         plan = _planning.planned(self, panel, differences_of(self, panel))
         needed = max(plan.target.reach + plan.block, plan.target.reach_of(plan.block)) + 2
         if self.per_series or int(panel.observed.max()) < needed:
-            refuse_short(self, panel, needed, "values")
+            refuse_short_series(self, panel, needed, "values")
         _, scales = plan.target.learn(panel, self.name)
         every = {**panel.covariates, **panel.static}
         units = {} if self.per_series else _units.of({name: one for name, one in every.items() if name != self.weight_column})
@@ -193,10 +193,10 @@ class RegressionForecaster(Forecaster):
         categories = {name: _listed(one.categories) for name, one in every.items()}
         shared = {"plan": plan.written(), "categories": categories, "units": units}
         if not self.per_series:
-            return Learned(held, {**shared, "regressors": made[0]})
+            return LearnedState(held, {**shared, "regressors": made[0]})
         held["regressors"] = np.empty(len(panel), dtype=object)
         held["regressors"][:] = made
-        return Learned(held, shared)
+        return LearnedState(held, shared)
 
     @one_thread_if_forked()
     def _made(self, plan: Plan, panel: Panel, scales: Mapping[str, Any], part: Ints | None) -> Made:
@@ -214,11 +214,11 @@ class RegressionForecaster(Forecaster):
                 spread = float(np.sqrt(np.mean(left * left)))
         return Made(models, spread)
 
-    def _advance(self, learned: Learned, panel: Panel, fresh: bool) -> Learned:
+    def _advance(self, learned: LearnedState, panel: Panel, fresh: bool) -> LearnedState:
         plan, panel = Plan.read(learned["plan"]), self._seen(panel, learned["units"])
         if not fresh:
             return replace(learned, by_series=_held.moved(plan, learned, panel))
-        refuse_short(self, panel, plan.target.reach + 1, "values of history")
+        refuse_short_series(self, panel, plan.target.reach + 1, "values of history")
         rows = np.arange(len(panel)) if self.per_series else _held.known_rows(learned, panel)
         _, scales = plan.target.learn(panel, self.name)
         began, owners, known = panel.start, rows.astype(np.float64), rows >= 0
@@ -235,7 +235,7 @@ class RegressionForecaster(Forecaster):
         return replace(learned, by_series=held)
 
     @one_thread_if_forked()
-    def _forecast(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> Forecast:
+    def _forecast(self, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> Forecast:
         ahead = self._ahead_of(learned, steps, future)
         mean = self._bounded(ahead.back(self._stepped(ahead, 0), self._spread(learned) if self.point_kind == "mean" else None))
         if not self.quantiles:
@@ -244,12 +244,12 @@ class RegressionForecaster(Forecaster):
         bands = [self._bounded(ahead.back(self._stepped(ahead, place + 1))) for place in range(len(levels))]
         return QuantileForecast(mean, levels, np.stack(bands, axis=-1), self.name)
 
-    def _ahead_of(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> Ahead:
+    def _ahead_of(self, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> Ahead:
         known = _units.applied({name: one for name, one in future.items() if name != self.weight_column}, learned["units"])
         return Ahead(Plan.read(learned["plan"]), learned, steps, known)
 
     @one_thread_if_forked()
-    def _explain(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> dict[str, Floats]:
+    def _explain(self, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> dict[str, Floats]:
         from deepforecast.models.regression import _explaining
 
         return _explaining.components(self, learned, steps, future)
@@ -261,7 +261,7 @@ class RegressionForecaster(Forecaster):
             return ahead.run(made.models, place, self._values)
         return np.concatenate([ahead.only(one).run(each.models, place, self._values) for one, each in enumerate(made)])
 
-    def _spread(self, learned: Learned) -> Floats | None:
+    def _spread(self, learned: LearnedState) -> Floats | None:
         """The deviation of one step's errors on the scale that is learned, where its power bends them."""
         if self.transform is None:
             return None
@@ -285,14 +285,14 @@ class RegressionForecaster(Forecaster):
         if self.weight_column is None:
             return panel
         if self.weight_column not in panel.covariates:
-            declared = some(list(panel.covariates)) or "them"
+            declared = format_list(list(panel.covariates)) or "them"
             raise ParameterError(
                 f"weight_column= names a declared column of the frame; {self.weight_column} is none of {declared}. "
                 f"Say columns={{'past': ['{self.weight_column}']}}."
             )
         return replace(panel, covariates={name: one for name, one in panel.covariates.items() if name != self.weight_column})
 
-    def _kept(self, learned: Learned, foreign: Foreign) -> Learned:
+    def _serialize(self, learned: LearnedState, foreign: SkopsSerializer) -> LearnedState:
         made = learned["regressors"]
         if self.per_series:
             held = {name: values for name, values in learned.by_series.items() if name != "regressors"}
@@ -300,7 +300,7 @@ class RegressionForecaster(Forecaster):
             return replace(learned, by_series=held, shared={**learned.shared, "regressors": plain})
         return replace(learned, shared={**learned.shared, "regressors": self._plain(made, foreign)})
 
-    def _revive(self, learned: Learned, foreign: Foreign) -> Learned:
+    def _deserialize(self, learned: LearnedState, foreign: SkopsSerializer) -> LearnedState:
         check(learned, self.per_series)
         said = learned["regressors"]
         shared = {name: value for name, value in learned.shared.items() if name != "regressors"}
@@ -310,11 +310,11 @@ class RegressionForecaster(Forecaster):
         regressors[:] = [self._living(one, foreign) for one in said]
         return replace(learned, by_series={**learned.by_series, "regressors": regressors}, shared=shared)
 
-    def _plain(self, made: Made, foreign: Foreign) -> dict[str, Any]:
+    def _plain(self, made: Made, foreign: SkopsSerializer) -> dict[str, Any]:
         return {"spread": made.spread, "models": [[self._written(one, foreign) for one in step] for step in made.models]}
 
     @one_thread_if_forked()
-    def _living(self, said: Mapping[str, Any], foreign: Foreign) -> Made:
+    def _living(self, said: Mapping[str, Any], foreign: SkopsSerializer) -> Made:
         return Made([[self._revived(one, foreign) for one in step] for step in said["models"]], said["spread"])
 
     # -- hooks of a family member ----------------------------------------------------------------------------------------------
@@ -337,11 +337,11 @@ class RegressionForecaster(Forecaster):
         return None
 
     @abstractmethod
-    def _written(self, regressor: Any, foreign: Foreign) -> dict[str, Any]:
+    def _written(self, regressor: Any, foreign: SkopsSerializer) -> dict[str, Any]:
         """A regressor as arrays, numbers and text."""
 
     @abstractmethod
-    def _revived(self, said: Mapping[str, Any], foreign: Foreign) -> Any:
+    def _revived(self, said: Mapping[str, Any], foreign: SkopsSerializer) -> Any:
         """A regressor back from them."""
 
 

@@ -14,9 +14,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from deepforecast.core.params import param
-from deepforecast.core.threads import allowed_threads, forked, waiting_passively
+from deepforecast.core.threads import allowed_threads, is_forked, passive_waiting
 from deepforecast.data.frames import Floats
-from deepforecast.errors import DataError, DependencyError, ParameterError, some
+from deepforecast.errors import DataError, DependencyError, ParameterError, format_list
 from deepforecast.models.regression._base import RegressionForecaster
 from deepforecast.models.regression._options import handed_on
 from deepforecast.models.regression._samples import Sample
@@ -85,7 +85,7 @@ class Boosted(RegressionForecaster):
         """What is learned from, and what tells when to stop."""
         if self.early_stopping_rounds is None:
             return sample, None
-        last = self.validation_size or max(self.own_horizon or 1, int(sample.ends.max() + 1) // 10)
+        last = self.validation_size or max(self.default_horizon or 1, int(sample.ends.max() + 1) // 10)
         before, late = sample.parted(last)
         if not len(before) or not len(late):
             what = f"the last {last} rows of each series" + ("" if self.validation_size else " (the horizon, or a tenth)")
@@ -100,7 +100,7 @@ class Boosted(RegressionForecaster):
         """Threads of the learner: those of `options`, else the usual; in a forked process one."""
         options = self.options or {}
         given = [int(options[name]) for name in self.thread_options if name in options]
-        return given[0] if given and given[0] > 0 and not forked() else allowed_threads()
+        return given[0] if given and given[0] > 0 and not is_forked() else allowed_threads()
 
     def _other_options(self) -> dict[str, Any]:
         """The `options` without the number of threads."""
@@ -111,13 +111,13 @@ class Boosted(RegressionForecaster):
         """Of `options` those that the learner would pass over in silence."""
         unknown = sorted(set(self.options or ()) - set(known))
         if unknown:
-            raise ParameterError(f"options= of {type(self).__name__} are those of its library, which has no {some(unknown)}.")
+            raise ParameterError(f"options= of {type(self).__name__} are those of its library, which has no {format_list(unknown)}.")
 
 
 def imported(library: str, model: str) -> Any:
     """An optional package; its idle threads sleep."""
     try:
-        with waiting_passively(library):
+        with passive_waiting(library):
             return import_module(library)
     except ImportError:
         way_out = f"Install it: pip install {library}."

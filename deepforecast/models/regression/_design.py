@@ -13,7 +13,7 @@ from deepforecast.data import calendar_features
 from deepforecast.data.calendar import Calendar
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats, Ints
-from deepforecast.data.lags import KINDS, Lagged
+from deepforecast.data.lags import FEATURE_KINDS, LagFeature
 from deepforecast.data.panel import Panel
 
 Table = NDArray[np.float32] | NDArray[np.float64]
@@ -28,8 +28,8 @@ class Design:
     otherwise both stand as numbers of their kind. `first`: the position that `time_index` counts from.
     """
 
-    past: tuple[Lagged, ...]
-    columns: Mapping[str, tuple[Lagged, ...]]
+    past: tuple[LagFeature, ...]
+    columns: Mapping[str, tuple[LagFeature, ...]]
     future_rows: tuple[int, ...] = (0,)
     calendar: tuple[str, ...] = ()
     holidays: str | None = None
@@ -42,7 +42,7 @@ class Design:
     @property
     def reach(self) -> int:
         """Rows before the first whole one."""
-        return max((one.reach for one in (*self.past, *(lag for lags in self.columns.values() for lag in lags))), default=1)
+        return max((one.n_rows_needed for one in (*self.past, *(lag for lags in self.columns.values() for lag in lags))), default=1)
 
     def shifted(self, steps: int) -> Design:
         """The same, seen from `steps` rows earlier: what a forecast that far ahead of its origin may know."""
@@ -78,25 +78,25 @@ class Design:
         return [place for place, name in enumerate(self.names(future, static)) if name in named and not self.cyclic]
 
 
-def later(lags: tuple[Lagged, ...], steps: int) -> tuple[Lagged, ...]:
+def later(lags: tuple[LagFeature, ...], steps: int) -> tuple[LagFeature, ...]:
     """Lags of what is known up to an origin alone, for a row so many steps further from it."""
     return tuple(replace(one, lag=one.lag + steps) for one in lags)
 
 
-def coded(features: Sequence[Lagged]) -> tuple[Ints, Floats]:
+def coded(features: Sequence[LagFeature]) -> tuple[Ints, Floats]:
     """Features as the kernel takes them."""
-    numbers = [[KINDS.index(one.kind), one.lag, one.size, one.stride] for one in features]
+    numbers = [[FEATURE_KINDS.index(one.kind), one.lag, one.size, one.stride] for one in features]
     return np.array(numbers, np.int64).reshape(-1, 4), np.array([one.level for one in features], np.float64)
 
 
 def known(design: Design, calendar: Calendar, positions: Ints, owners: Ints, columns: Mapping[str, Covariate]) -> Floats:
     """The columns that need no past: one row for each of `positions`, whose series are `owners`; `columns` hold these rows."""
     parts: list[Floats] = []
-    table = calendar_features.features(calendar, positions, design.calendar)
+    table = calendar_features.compute_features(calendar, positions, design.calendar)
     for place, name in enumerate(design.calendar):
-        parts += calendar_features.cyclic(table[:, place], name) if design.cyclic else (table[:, place],)
+        parts += calendar_features.encode_cyclic(table[:, place], name) if design.cyclic else (table[:, place],)
     if design.holidays:
-        parts += calendar_features.holiday_names(calendar, positions, design.holidays)
+        parts += calendar_features.holiday_features(calendar, positions, design.holidays)
     counted = positions // calendar.step
     for season, pairs in design.fourier:
         angle = 2 * np.pi * (counted % season) / season
@@ -139,7 +139,7 @@ def table(design: Design, panel: Panel, z: Floats, beside: Floats, dtype: type) 
     start = 0
     others = [(panel.covariates[name].values, lags) for name, lags in design.columns.items()]
     for values, features in [(z, design.past), *others]:
-        kernel.table(np.ascontiguousarray(values), panel.indptr, *coded(features), start, found)
+        kernel.fill_features(np.ascontiguousarray(values), panel.indptr, *coded(features), start, found)
         start += len(features)
     found[:, start:] = beside
     return found

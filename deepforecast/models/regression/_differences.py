@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from deepforecast.core.rolling import roll
+from deepforecast.core.backtest import rolling_folds
 from deepforecast.core.threads import one_thread_if_forked
-from deepforecast.data import cutoffs
+from deepforecast.data import splits
 from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.panel import Panel
-from deepforecast.errors import DataError, quietly
+from deepforecast.errors import DataError, suppress_warnings
 from deepforecast.kernels import unit_roots
 from deepforecast.models.regression import _planning, _units
 from deepforecast.models.regression._samples import Sampling
@@ -56,12 +56,12 @@ def _confirmed(model: RegressionForecaster, panel: Panel, suggested: Differences
     """Whether forecasts at the horizon have clearly less error with these differences: the more clearly the fewer series there
     are, and of few after most of several fits and more error after none, for what suits one stretch of a series often does not
     suit the next."""
-    horizon = model.own_horizon or max(min((season for season in seasons if season > 1), default=1), SHORTEST_HORIZON)
+    horizon = model.default_horizon or max(min((season for season in seasons if season > 1), default=1), SHORTEST_HORIZON)
     sample = _sample(panel)
     learned = LEARNED if len(sample) < MANY_SERIES else LEARNED[:1]
     saved: list[float] = []
     try:
-        with quietly():
+        with suppress_warnings():
             for share in learned:
                 saved.append(_saved(model, sample, suggested, horizon, share))
                 if saved[-1] <= 0:
@@ -75,7 +75,7 @@ def _sample(panel: Panel) -> Panel:
     """The last observations of some of the series, from their first value on; without the shortest quarter."""
     chosen = panel.take(np.unique(np.linspace(0, len(panel) - 1, min(N_SERIES, len(panel))).astype(int)))
     late = chosen.between(np.maximum(chosen.lengths - N_OBSERVATIONS // len(chosen), 0), chosen.lengths)
-    first = np.minimum(cutoffs.ready(late, 1) - 1, late.lengths)
+    first = np.minimum(splits.rows_until_observed(late, 1) - 1, late.lengths)
     left = late.lengths - first
     long = np.flatnonzero(left >= np.quantile(left, 0.25, method="lower"))
     return late.take(long).between(first[long], late.lengths[long])
@@ -105,8 +105,8 @@ def _rolling_errors(model: RegressionForecaster, panel: Panel, horizon: int, row
     """Mean absolute errors (windows, series) over the last rows, of a model that is fitted before the first window."""
     spare = rows - horizon
     n_windows = min(N_WINDOWS, spare // max(horizon // 2, 1) + 1)
-    plan = cutoffs.Plan(horizon, n_windows, max(spare // max(n_windows - 1, 1), 1))
-    errors = np.stack([np.abs(one.actual - one.forecast.point(model.point_kind)) for one in roll(model, panel, plan, every=0)])
+    plan = splits.BacktestPlan(horizon, n_windows, max(spare // max(n_windows - 1, 1), 1))
+    errors = np.stack([np.abs(one.actual - one.forecast.point(model.point_kind)) for one in rolling_folds(model, panel, plan, refit_interval=0)])
     owner = np.repeat(np.arange(n_windows * len(panel)), horizon)
     return _means(errors.reshape(-1), owner, n_windows * len(panel)).reshape(n_windows, len(panel))
 
@@ -177,4 +177,4 @@ def _strong(values: Floats, season: int) -> bool:
     rest = values[len(kernel) // 2 :][: len(trend)] - trend
     places = np.arange(len(rest)) % season
     means = np.bincount(places, rest) / np.bincount(places)
-    return unit_roots.strength(means[places], rest - means[places]) >= unit_roots.STRONG
+    return unit_roots.seasonal_strength(means[places], rest - means[places]) >= unit_roots.STRONG_SEASON

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from deepforecast.core.state import Learned
+from deepforecast.core.state import LearnedState
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats, Ints
 from deepforecast.errors import CapabilityError
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 NEAR = 1e-3  # how far shares may be from what they are shares of: some learners add in float32
 
 
-def components(model: RegressionForecaster, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> dict[str, Floats]:
+def components(model: RegressionForecaster, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> dict[str, Floats]:
     """What each feature adds (series, steps), and the rest: "base" (level, trend and what differences go on from) and, where
     there are bounds, what they cut off."""
     ahead = model._ahead_of(learned, steps, future)
@@ -38,7 +38,7 @@ def components(model: RegressionForecaster, learned: Learned, steps: int, future
     return parts if model.bounds is None else {**parts, _free("bounds", parts): total - whole}
 
 
-def columns(model: RegressionForecaster, learned: Learned) -> tuple[list[str], Ints]:
+def columns(model: RegressionForecaster, learned: LearnedState) -> tuple[list[str], Ints]:
     """The names of features, and which of them each column of a regressor is: one of all steps of a block sees columns known
     ahead once for each."""
     plan, roles = Plan.read(learned["plan"]), _held.standing(learned).columns

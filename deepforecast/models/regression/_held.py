@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from deepforecast.core.state import Learned
-from deepforecast.data.covariates import match
+from deepforecast.core.state import LearnedState
+from deepforecast.data.covariates import match_ids
 from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.panel import Panel, Series
 from deepforecast.errors import DeepForecastError
@@ -27,7 +27,7 @@ def begun(plan: Plan, panel: Panel, scales: Mapping[str, Any], began: Ints, owne
     straight = plan.target.straight(panel.y, panel.indptr, scales, since)
     held["ends"] = plan.target.ends(straight, panel.indptr, scales["drift"], plan.block)
     for name, lags in plan.design.columns.items():
-        rows = max(one.reach for one in lags) + plan.block
+        rows = max(one.n_rows_needed for one in lags) + plan.block
         held[f"past:{name}"] = _tails.tail(panel.covariates[name].values, panel.indptr, rows)
     before = max(0, -min(plan.design.future_rows))
     for name in panel.series.columns.future:
@@ -38,7 +38,7 @@ def begun(plan: Plan, panel: Panel, scales: Mapping[str, Any], began: Ints, owne
     return held
 
 
-def moved(plan: Plan, learned: Learned, panel: Panel) -> dict[str, Any]:
+def moved(plan: Plan, learned: LearnedState, panel: Panel) -> dict[str, Any]:
     """All of it after further rows of the same series."""
     held = dict(learned.by_series)
     for name in [one for one in held if one.startswith(("past:", "ahead:"))]:
@@ -75,21 +75,21 @@ def scales_of(held: Mapping[str, Any]) -> dict[str, Any]:
     return {name: held[name] for name in SCALES}
 
 
-def passed(learned: Learned, series: Series) -> Ints:
+def passed(learned: LearnedState, series: Series) -> Ints:
     """Rows from the first one of the fit to the last one of each series."""
     return np.asarray((series.last - learned.by_series["began"]) // series.calendar.step + 1)
 
 
-def standing(learned: Learned) -> Series:
+def standing(learned: LearnedState) -> Series:
     """Whose numbers these are."""
     if learned.series is None:
         raise DeepForecastError("A regression model forecasts for series with stamps; the model around it hands none on.")
     return learned.series
 
 
-def known_rows(learned: Learned, panel: Panel) -> Ints:
+def known_rows(learned: LearnedState, panel: Panel) -> Ints:
     """The number of each series of a panel among those of the fit, -1 for an unknown one."""
     ours, theirs = standing(learned).ids, panel.series.ids
     if ours is None or theirs is None:
         return np.zeros(len(panel), dtype=np.int64)
-    return match(theirs, ours, "fitted model", "")
+    return match_ids(theirs, ours, "fitted model", "")

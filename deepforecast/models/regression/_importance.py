@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from deepforecast.core.histories import looked_at
 from deepforecast.core.state import State
+from deepforecast.core.state_updates import prepare_history
 from deepforecast.data.frames import Floats, Frame
 from deepforecast.errors import CapabilityError
 from deepforecast.models.regression import _explaining, _held
@@ -22,7 +22,7 @@ MOST = 5_000  # rows that are shuffled
 
 def importances(model: RegressionForecaster, state: State, frame: Frame | None, static: Frame | None) -> dict[str, Any]:
     """Features and their shares of all importance, the largest first; the mean over the regressors there are."""
-    learned = state.standing
+    learned = state.learned_with_series
     names, owner = _explaining.columns(model, learned)
     made = list(learned["regressors"]) if model.per_series else [learned["regressors"]]
     if frame is None:
@@ -47,8 +47,8 @@ def _said(model: RegressionForecaster, regressor: Any) -> Floats:
 
 def _shuffled(model: RegressionForecaster, state: State, frame: Frame, static: Frame | None, owner: Any) -> list[Floats]:
     """What the squared errors grow by where one feature after the other is shuffled among the rows of a frame."""
-    panel, rows = looked_at(model, state, frame, static)
-    learned = state.standing if not model.per_series else state.standing.take(rows)
+    panel, rows = prepare_history(model, state, frame, static)
+    learned = state.learned_with_series if not model.per_series else state.learned_with_series.take(rows)
     plan, held = Plan.read(learned["plan"]), model._advance(learned, panel, True).by_series
     since = (panel.start - held["began"]) // panel.calendar.step
     parts = [np.array([one]) for one in range(len(panel))] if model.per_series else [np.arange(len(panel))]

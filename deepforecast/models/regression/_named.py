@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from deepforecast.core.threads import allowed_threads, waiting_passively
+from deepforecast.core.threads import allowed_threads, passive_waiting
 from deepforecast.errors import ParameterError
 from deepforecast.models.regression import _trees
 from deepforecast.models.regression._fitted import Fitted, Layers, Line, Machine, Neighbours, Scaled
@@ -61,7 +61,7 @@ def _scaled(
 
     def train(sample: Sample, level: float | None, options: Options) -> Fitted:
         scaled = Scaled.of(sample)
-        with waiting_passively("sklearn"):
+        with passive_waiting("sklearn"):
             estimator = made(level, options)
         return kept(fitted(estimator, scaled.rows(sample.rows), scaled.target(sample), sample.weight), asdict(scaled))
 
@@ -85,7 +85,7 @@ def _at(level: float) -> dict[str, float]:
 
 
 def _forest(sample: Sample, level: float | None, options: Options) -> Fitted:
-    with waiting_passively("sklearn"):
+    with passive_waiting("sklearn"):
         from sklearn.ensemble import RandomForestRegressor
     usual = {"n_estimators": 100, "min_samples_leaf": 3, "max_features": 0.5, "random_state": 0, "n_jobs": allowed_threads()}
     return _trees.of_forest(fitted(RandomForestRegressor(**{**usual, **options}), sample.rows, sample.target, sample.weight))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from deepforecast.data.frames import Floats
-from deepforecast.errors import DeepForecastError, ParameterTypeError, TrainingError, shown, some
+from deepforecast.errors import DeepForecastError, ParameterTypeError, TrainingError, format_list, format_value
 from deepforecast.models.regression._named import fitted
 from deepforecast.models.regression._samples import Sample, without_empty
 
@@ -46,9 +46,9 @@ def learned(regressor: Any, sample: Sample) -> Whole:
     except DeepForecastError:
         raise
     except Exception as error:  # whatever one's own object may raise
-        text = f"{type(error).__name__}: {shown(str(error), 300)}"
+        text = f"{type(error).__name__}: {format_value(str(error), 300)}"
         raise TrainingError(
-            f"{shown(regressor)} could not learn: {text}. It is given differences of the target, scaled: "
+            f"{format_value(regressor)} could not learn: {text}. It is given differences of the target, scaled: "
             "differences=None, scale=False hands it the target as it is."
         ) from error
     return Whole(copy, None if takes_missing(regressor) else np.average(sample.rows, axis=0, weights=sample.weight))
@@ -61,7 +61,7 @@ def changed(regressor: Any, given: Mapping[str, Any]) -> Any:
     try:
         return clone(regressor).set_params(**{name.partition("__")[2]: value for name, value in given.items()})
     except (AttributeError, TypeError, ValueError) as error:
-        raise ParameterTypeError(f"{some(list(given))} does not fit {shown(regressor)}: {shown(str(error), 300)}") from error
+        raise ParameterTypeError(f"{format_list(list(given))} does not fit {format_value(regressor)}: {format_value(str(error), 300)}") from error
 
 
 def takes_missing(regressor: Any) -> bool:

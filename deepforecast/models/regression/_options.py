@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from deepforecast.errors import DeepForecastError, ParameterError, shown
+from deepforecast.errors import DeepForecastError, ParameterError, format_value
 
 
 @contextmanager
@@ -19,5 +19,5 @@ def handed_on(options: Mapping[str, Any] | None, name: str) -> Iterator[None]:
     except Exception as error:
         if not options:
             raise
-        text = f"{type(error).__name__}: {shown(str(error), 300)}"
-        raise ParameterError(f"{name} could not learn with options={shown(options)}. {text}") from error
+        text = f"{type(error).__name__}: {format_value(str(error), 300)}"
+        raise ParameterError(f"{name} could not learn with options={format_value(options)}. {text}") from error

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from deepforecast.core.bounds import check_floats
-from deepforecast.core.manifest import Unfit
-from deepforecast.core.state import Learned
+from deepforecast.core.integer_bounds import check_floats
+from deepforecast.core.manifest import InvalidManifest
+from deepforecast.core.state import LearnedState
 from deepforecast.data.frames import Floats, Ints
-from deepforecast.data.lags import LONGEST, lagged
-from deepforecast.errors import shown, some
+from deepforecast.data.lags import MAX_LAG, parse_lag_feature
+from deepforecast.errors import format_list, format_value
 from deepforecast.models.regression._design import Design
 from deepforecast.models.regression._targets import Target
 
@@ -50,7 +50,7 @@ class Plan:
         if not np.isnan(y).any():
             return y
         y = y.copy()
-        kernel.carry(y, indptr, self._repeats, np.zeros(len(indptr) - 1))
+        kernel.fill_missing(y, indptr, self._repeats, np.zeros(len(indptr) - 1))
         return y
 
     def written(self) -> dict[str, Any]:
@@ -76,8 +76,8 @@ class Plan:
         """Back from plain values."""
         time_index, identity, cyclic, detrend, scale, together = said["flags"]
         design = Design(
-            tuple(lagged(one) for one in said["past"]),
-            {name: tuple(lagged(one) for one in lags) for name, lags in said["columns"].items()},
+            tuple(parse_lag_feature(one) for one in said["past"]),
+            {name: tuple(parse_lag_feature(one) for one in lags) for name, lags in said["columns"].items()},
             tuple(said["future_rows"]),
             tuple(said["calendar"]),
             said["holidays"],
@@ -91,34 +91,34 @@ class Plan:
         return cls(design, target, said["block"], together, said["season"])
 
 
-def check(learned: Learned, per_series: bool) -> None:
-    """`Unfit` where a file's plan asks for other histories, or for other regressors, than the file holds.
+def check(learned: LearnedState, per_series: bool) -> None:
+    """`InvalidManifest` where a file's plan asks for other histories, or for other regressors, than the file holds.
 
     So lags, differences and `block` are bounded by arrays that were read, and Fourier pairs by the columns of a season.
     """
     plan, stated = Plan.read(learned["plan"]), learned["plan"]
     integers = [stated["block"], stated["first"], stated["season"], *stated["differences"], *stated["future_rows"]]
     if any(not isinstance(value, int) or isinstance(value, bool) for value in integers):
-        raise Unfit(f"block, first, season, differences and future_rows of its plan must be integers, got {some(integers)}")
+        raise InvalidManifest(f"block, first, season, differences and future_rows of its plan must be integers, got {format_list(integers)}")
     check_floats(learned, ["unit", "drift", "centre", "scale", "owner"], ())
     check_floats(learned, ["line"], (2,))
     if min(plan.block, plan.season, *plan.target.differences) < 1 or learned["tail"].shape[1:] != (plan.rows,):
-        raise Unfit(f"its plan must look back at the values it holds, got {plan.rows:,} for {learned['tail'].shape[1:]}")
+        raise InvalidManifest(f"its plan must look back at the values it holds, got {plan.rows:,} for {learned['tail'].shape[1:]}")
     if learned["ends"].shape[1:] != (plan.target.reach_of(plan.block),):
-        raise Unfit("its differences must be as long as the last values they start from")
+        raise InvalidManifest("its differences must be as long as the last values they start from")
     for name, lags in plan.design.columns.items():
-        rows = max(lag.reach for lag in lags) + plan.block
+        rows = max(lag.n_rows_needed for lag in lags) + plan.block
         if learned[f"past:{name}"].shape[1:] != (rows,):
-            raise Unfit(f"its lags of {shown(name)} must look back at the {rows:,} values it holds")
+            raise InvalidManifest(f"its lags of {format_value(name)} must look back at the {rows:,} values it holds")
     before = max(0, -min(plan.design.future_rows))
     if any(learned[name].shape[1:] != (before,) for name in learned.by_series if name.startswith("ahead:")):
-        raise Unfit(f"its future covariates must have the {before:,} values before the first step")
-    if max(plan.design.future_rows) > LONGEST or any(not 1 <= pairs <= MOST_PAIRS for _, pairs in plan.design.fourier):
-        raise Unfit("its future covariates or Fourier terms must be fewer")
+        raise InvalidManifest(f"its future covariates must have the {before:,} values before the first step")
+    if max(plan.design.future_rows) > MAX_LAG or any(not 1 <= pairs <= MOST_PAIRS for _, pairs in plan.design.fourier):
+        raise InvalidManifest("its future covariates or Fourier terms must be fewer")
     expected = 1 if plan.together else plan.block
     for regressors in learned["regressors"] if per_series else [learned["regressors"]]:
         if len(regressors["models"]) != expected:
-            raise Unfit(f"its plan must have a regressor for each of {expected:,} steps, got {len(regressors['models']):,}")
+            raise InvalidManifest(f"its plan must have a regressor for each of {expected:,} steps, got {len(regressors['models']):,}")
 
 
 def usual_lags(seasons: tuple[int, ...], length: int) -> list[int]:

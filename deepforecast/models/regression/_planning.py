@@ -8,9 +8,9 @@ import numpy as np
 
 from deepforecast.data import calendar_features
 from deepforecast.data.frequency import seasons
-from deepforecast.data.lags import LONGEST, Lagged, lagged, lags_of
+from deepforecast.data.lags import MAX_LAG, LagFeature, lag_features, parse_lag_feature
 from deepforecast.data.panel import Panel
-from deepforecast.errors import DataError, ParameterError, shown, some
+from deepforecast.errors import DataError, ParameterError, format_list, format_value
 from deepforecast.models.regression._design import Design, later
 from deepforecast.models.regression._plan import Plan, usual_lags, usual_windows
 from deepforecast.models.regression._targets import Target
@@ -37,8 +37,8 @@ def planned(model: RegressionForecaster, panel: Panel, differences: tuple[int, .
         past,
         _columns(model, panel, steps),
         _future_rows(model, panel),
-        calendar_features.checked(model.calendar, panel.calendar),
-        calendar_features.checked_country(model.holidays, panel.calendar),
+        calendar_features.validate_features(model.calendar, panel.calendar),
+        calendar_features.validate_country(model.holidays, panel.calendar),
         tuple((season, min(model.fourier, season // 2)) for season in periods if season > 1 and model.fourier),
         model.time_index,
         model.series_id,
@@ -51,14 +51,14 @@ def planned(model: RegressionForecaster, panel: Panel, differences: tuple[int, .
 
 def _refuse_combinations(model: RegressionForecaster, panel: Panel) -> None:
     name, columns = model.name, panel.series.columns
-    if model.strategy in ("direct", "direct_multioutput") and model.own_horizon is None:
+    if model.strategy in ("direct", "direct_multioutput") and model.default_horizon is None:
         raise ParameterError(
             f"strategy={model.strategy!r} learns each step apart, so {name} needs to know how many before it is fitted. Say "
             f"{type(model).__name__}(horizon=...)."
         )
-    if set(columns.past) - {model.weight_column} and model.own_horizon is None:
+    if set(columns.past) - {model.weight_column} and model.default_horizon is None:
         raise ParameterError(
-            f"Columns known up to now alone ({some(columns.past)}) are read from before the first step, so {name} needs a "
+            f"Columns known up to now alone ({format_list(columns.past)}) are read from before the first step, so {name} needs a "
             f"horizon before it is fitted. Say {type(model).__name__}(horizon=...)."
         )
     if model.strategy == "direct_multioutput" and not model.gives_several:
@@ -81,12 +81,12 @@ def _refuse_combinations(model: RegressionForecaster, panel: Panel) -> None:
         )
     low, high = model.bounds or (None, None)
     if low is not None and high is not None and not low < high:
-        raise ParameterError(f"bounds are a least value and a larger one, None for none; got {shown(model.bounds)}.")
+        raise ParameterError(f"bounds are a least value and a larger one, None for none; got {format_value(model.bounds)}.")
 
 
 def _block(model: RegressionForecaster) -> int:
     if model.strategy in ("direct", "direct_multioutput"):
-        return int(model.own_horizon or 1)
+        return int(model.default_horizon or 1)
     return model.block_size if model.strategy == "blocks" else 1
 
 
@@ -100,30 +100,30 @@ def seasons_of(model: RegressionForecaster, panel: Panel) -> tuple[int, ...]:
     return tuple(sorted({int(one) for one in (given if isinstance(given, list) else [given])}))
 
 
-def _past(model: RegressionForecaster, periods: tuple[int, ...], length: int) -> tuple[Lagged, ...]:
+def _past(model: RegressionForecaster, periods: tuple[int, ...], length: int) -> tuple[LagFeature, ...]:
     lags: Any = usual_lags(periods, length) if model.lags == "auto" else model.lags or []
     windows = usual_windows(periods, length) if model.lag_transforms == "auto" else model.lag_transforms or []
-    found = (*(lags_of(lags) if lags else ()), *(lagged(one) for one in windows))
+    found = (*(lag_features(lags) if lags else ()), *(parse_lag_feature(one) for one in windows))
     if len(set(found)) < len(found):
-        twice = some([str(one) for place, one in enumerate(found) if one in found[:place]])
+        twice = format_list([str(one) for place, one in enumerate(found) if one in found[:place]])
         raise ParameterError(f"Each feature of the past is named once; {twice} is there twice. Leave one out.")
-    far = [str(one) for one in found if one.reach > LONGEST]
+    far = [str(one) for one in found if one.n_rows_needed > MAX_LAG]
     if far:
-        raise ParameterError(f"Features look back {LONGEST:,} rows at most; {some(far)} do not. Say shorter ones.")
+        raise ParameterError(f"Features look back {MAX_LAG:,} rows at most; {format_list(far)} do not. Say shorter ones.")
     return found
 
 
-def _refuse_far(model: RegressionForecaster, panel: Panel, past: tuple[Lagged, ...], further: int) -> None:
+def _refuse_far(model: RegressionForecaster, panel: Panel, past: tuple[LagFeature, ...], further: int) -> None:
     """A feature asked for by name is known somewhere; those chosen by "auto" suit the series."""
     rows = int(panel.lengths.min() if model.per_series else panel.lengths.max())
     asked = {"lag"} if model.lags != "auto" else set()
     asked |= {one.kind for one in past} - {"lag"} if model.lag_transforms != "auto" else set()
-    far = [one for one in past if one.kind in asked and one.reach + further >= rows]
+    far = [one for one in past if one.kind in asked and one.n_rows_needed + further >= rows]
     if far:
         whose = "shortest" if model.per_series else "longest"
         raise DataError(
-            f"Features look back no further than series reach; {some([str(one) for one in far])} needs "
-            f"{far[0].reach + further + 1} rows and the {whose} series has {rows}. Say fewer lags= or lag_transforms=, or give longer "
+            f"Features look back no further than series reach; {format_list([str(one) for one in far])} needs "
+            f"{far[0].n_rows_needed + further + 1} rows and the {whose} series has {rows}. Say fewer lags= or lag_transforms=, or give longer "
             "series."
         )
 
@@ -136,13 +136,13 @@ def _future_rows(model: RegressionForecaster, panel: Panel) -> tuple[int, ...]:
     if not rows or len(set(rows)) < len(rows) or max(map(abs, rows)) > most:
         raise ParameterError(
             f"future_rows are distinct whole numbers, at least one, from -{most} to {most} in series of {most + 1} rows; got "
-            f"{shown(list(rows))}. Say them like [-1, 0, 1], 0 for the step itself."
+            f"{format_value(list(rows))}. Say them like [-1, 0, 1], 0 for the step itself."
         )
     return rows
 
 
-def _columns(model: RegressionForecaster, panel: Panel, steps: int) -> dict[str, tuple[Lagged, ...]]:
+def _columns(model: RegressionForecaster, panel: Panel, steps: int) -> dict[str, tuple[LagFeature, ...]]:
     """Lags of columns known up to now alone: a regressor called again and again sees what was there before the first."""
-    lags = lags_of(model.past_lags)
-    further = 0 if model.strategy in ("direct", "direct_multioutput") else int(model.own_horizon or 1) - 1
+    lags = lag_features(model.past_lags)
+    further = 0 if model.strategy in ("direct", "direct_multioutput") else int(model.default_horizon or 1) - 1
     return {name: later(lags, further) for name in panel.series.columns.past if name != model.weight_column}

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from deepforecast.data.frames import Floats, Ints
-from deepforecast.data.lags import lagged
+from deepforecast.data.lags import parse_lag_feature
 from deepforecast.data.panel import Panel
 from deepforecast.errors import DataError
 from deepforecast.models.regression._design import around_all, known, table
@@ -47,7 +47,7 @@ class Sample:
         """What brings columns of this spread to about 1: infinity for what never varies; never less than what one value as far
         off as the `target` spreads moves. What means several values and hardly varied would weigh so much that a forecast
         among them moves the next without end, and the last digits of a mean over whole seasons would be a signal."""
-        moved = [target * lagged(name).share for name in self.names[: self.past]]
+        moved = [target * parse_lag_feature(name).influence for name in self.names[: self.past]]
         least = np.array([*moved, *[0.0] * (len(spread) - self.past)])
         return np.where(spread > 1e-12 * np.maximum(np.abs(centre), 1e-300), np.maximum(spread, least), np.inf)
 
@@ -130,7 +130,7 @@ def weights(panel: Panel, column: str | None, half_life: float | None) -> Floats
         bad = np.flatnonzero(~(found >= 0))
         if len(bad):
             raise DataError(
-                f"Weights are numbers of at least 0; column {column} has {found[bad[0]]:g} at {panel.stamp(int(bad[0]))} in "
+                f"Weights are numbers of at least 0; column {column} has {found[bad[0]]:g} at {panel.format_timestamp(int(bad[0]))} in "
                 f"series {panel.series.labels(panel.row_series[bad[:1]])}. Fill or leave out such rows."
             )
         if not found.any():

@@ -30,7 +30,7 @@ class Past:
         """The row `step` rows after the next one, as that step's regressor in a block sees it; `beside`: its last columns."""
         features, levels = self._features[step]
         found = np.empty((len(beside), len(levels) + beside.shape[1]))
-        kernel.newest(self.values, self.held + step, features, levels, self._running, found)
+        kernel.fill_next_row(self.values, self.held + step, features, levels, self._running, found)
         found[:, len(levels) :] = beside
         return found
 
@@ -40,7 +40,7 @@ class Past:
             self.values[:, self.held] = value
             self.held += 1
             if self._running.shape[2]:
-                kernel.watch(self.values, self.held, *self._features[0], self._running)
+                kernel.update_expanding(self.values, self.held, *self._features[0], self._running)
 
 
 def forecast(past: Past, predicts: Sequence[Predict], beside: Floats, to_changes: ToChanges) -> Floats:

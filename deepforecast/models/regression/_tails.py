@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from deepforecast.data.frames import Floats, Ints
-from deepforecast.data.lags import KINDS
+from deepforecast.data.lags import FEATURE_KINDS
 from deepforecast.kernels import features as kernel
 from deepforecast.models.regression._design import Design, coded
 
-GROWING = KINDS.index("expanding_mean")
+GROWING = FEATURE_KINDS.index("expanding_mean")
 
 
 def tail(values: Floats, indptr: Ints, rows: int) -> Floats:
@@ -30,7 +30,7 @@ def gone_on(before: Floats, values: Floats, indptr: Ints) -> Floats:
 
 def growing(design: Design) -> list[int]:
     """The places of windows that grow with the series among its features of the past."""
-    return [place for place, one in enumerate(design.past) if KINDS.index(one.kind) >= GROWING]
+    return [place for place, one in enumerate(design.past) if FEATURE_KINDS.index(one.kind) >= GROWING]
 
 
 def seen(design: Design, z: Floats, indptr: Ints) -> Floats:
@@ -41,14 +41,14 @@ def seen(design: Design, z: Floats, indptr: Ints) -> Floats:
     features = [design.past[place] for place in growing(design)]
     found = np.zeros((len(indptr) - 1, len(features), kernel.SUMMARY))
     if features:
-        kernel.begin_watch(z, indptr, *coded(features), found)
+        kernel.begin_expanding(z, indptr, *coded(features), found)
     return found
 
 
 def seen_on(design: Design, before: Floats, z: Floats, indptr: Ints, known: int) -> Floats:
     """The same after further values: each series of `z` starts with `known` values that were there before."""
     found = before.copy()
-    kernel.watch_on(z, indptr, known, *coded([design.past[place] for place in growing(design)]), found)
+    kernel.extend_expanding(z, indptr, known, *coded([design.past[place] for place in growing(design)]), found)
     return found
 
 

@@ -91,7 +91,7 @@ class Target:
             return np.empty((len(drift), 0))
         if np.isnan(y).any():
             y = y.copy()
-            kernel.carry(y, indptr, self.longest, drift)
+            kernel.fill_missing(y, indptr, self.longest, drift)
         found = _tails.tail(y, indptr, self.reach_of(block))
         first = np.argmax(~np.isnan(found), axis=1)[:, None]
         return np.where(np.isnan(found), np.take_along_axis(found, first, axis=1), found)

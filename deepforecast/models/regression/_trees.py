@@ -39,7 +39,7 @@ class Trees:
         rows = rows.astype(np.float32) if self.coarse else rows
         found = np.full((len(rows), self.value.shape[1]), self.base)
         nodes = (self.column, self.threshold, self.left, self.right, self.missing_left, self.table)
-        kernel.add_up(rows, self.first, nodes, self.value, self.lefts, found)
+        kernel.add_leaf_values(rows, self.first, nodes, self.value, self.lefts, found)
         found *= self.share
         return found[:, 0] if found.shape[1] == 1 else found
 

@@ -10,9 +10,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from deepforecast.core.foreign import Foreign
 from deepforecast.core.params import param
 from deepforecast.core.registry import register
+from deepforecast.core.skops_objects import SkopsSerializer
 from deepforecast.data.frames import Floats
 from deepforecast.models.regression._boosted import Boosted, imported
 from deepforecast.models.regression._samples import Sample
@@ -112,7 +112,7 @@ class CatBoost(Boosted):
         gains = np.asarray(regressor["model"].get_feature_importance(type="PredictionValuesChange"), dtype=np.float64)
         return gains[np.argsort(_order(len(gains), regressor["categories"]))]
 
-    def _written(self, regressor: Any, foreign: Foreign) -> dict[str, Any]:
+    def _written(self, regressor: Any, foreign: SkopsSerializer) -> dict[str, Any]:
         if "constant" in regressor:
             return dict(regressor)
         with TemporaryDirectory() as folder:  # CatBoost writes to files alone
@@ -120,7 +120,7 @@ class CatBoost(Boosted):
             regressor["model"].save_model(str(path), format="cbm")
             return {"trees": np.frombuffer(path.read_bytes(), dtype=np.uint8), "categories": regressor["categories"]}
 
-    def _revived(self, said: Mapping[str, Any], foreign: Foreign) -> Any:
+    def _revived(self, said: Mapping[str, Any], foreign: SkopsSerializer) -> Any:
         if "constant" in said:
             return dict(said)
         model = imported("catboost", "CatBoost").CatBoost()

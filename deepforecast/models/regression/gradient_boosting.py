@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from deepforecast.core.foreign import Foreign
 from deepforecast.core.params import param
 from deepforecast.core.registry import register
-from deepforecast.core.threads import allowed_threads, limited, waiting_passively
+from deepforecast.core.skops_objects import SkopsSerializer
+from deepforecast.core.threads import allowed_threads, limit_threads, passive_waiting
 from deepforecast.data.frames import Floats
 from deepforecast.models.regression import _trees
 from deepforecast.models.regression._boosted import Boosted, lossy
@@ -71,7 +71,7 @@ class GradientBoosting(Boosted):
         return self._stopped(model, before, late, level, categories)
 
     def _learner(self, level: float | None, categories: list[int]) -> Any:
-        with waiting_passively("sklearn.ensemble._hist_gradient_boosting"):
+        with passive_waiting("sklearn.ensemble._hist_gradient_boosting"):
             from sklearn.ensemble import HistGradientBoostingRegressor
         aim = {} if level is None else {"loss": "quantile", "quantile": level}
         given = {
@@ -106,16 +106,16 @@ class GradientBoosting(Boosted):
     def _gains(self, regressor: Any) -> Floats:
         return np.asarray(regressor.gains)
 
-    def _written(self, regressor: Any, foreign: Foreign) -> dict[str, Any]:
+    def _written(self, regressor: Any, foreign: SkopsSerializer) -> dict[str, Any]:
         return dict(regressor.written())
 
-    def _revived(self, said: Mapping[str, Any], foreign: Foreign) -> Trees:
+    def _revived(self, said: Mapping[str, Any], foreign: SkopsSerializer) -> Trees:
         return Trees.read(said)
 
 
 def _fitted(model: Any, sample: Sample) -> Any:
     # scikit-learn changes the warning filters in threads of its own, which may leave them changed.
-    with limited(allowed_threads()), warnings.catch_warnings():
+    with limit_threads(allowed_threads()), warnings.catch_warnings():
         return model.fit(without_empty(sample.rows), sample.target, sample_weight=sample.weight)
 
 

@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from deepforecast.core.foreign import Foreign
 from deepforecast.core.params import param
 from deepforecast.core.registry import register
+from deepforecast.core.skops_objects import SkopsSerializer
 from deepforecast.data.frames import Floats
 from deepforecast.models.regression import _tree_files
 from deepforecast.models.regression._boosted import Boosted, imported
@@ -109,9 +109,9 @@ class LightGBM(Boosted):
     def _gains(self, regressor: Any) -> Floats:
         return np.asarray(regressor.feature_importance("gain"), dtype=np.float64)
 
-    def _written(self, regressor: Any, foreign: Foreign) -> dict[str, Any]:
+    def _written(self, regressor: Any, foreign: SkopsSerializer) -> dict[str, Any]:
         return {"text": np.frombuffer(_tree_files.plain(regressor.model_to_string()).encode(), dtype=np.uint8)}
 
-    def _revived(self, said: Mapping[str, Any], foreign: Foreign) -> Any:
+    def _revived(self, said: Mapping[str, Any], foreign: SkopsSerializer) -> Any:
         text = _tree_files.checked_text(said["text"].tobytes().decode("ascii"))
         return imported("lightgbm", "LightGBM").Booster(model_str=text)

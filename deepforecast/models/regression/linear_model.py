@@ -8,9 +8,9 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from deepforecast.core.foreign import Foreign
 from deepforecast.core.params import param
 from deepforecast.core.registry import register
+from deepforecast.core.skops_objects import SkopsSerializer
 from deepforecast.data.frames import Floats
 from deepforecast.models.regression._base import RegressionForecaster, Strategy
 from deepforecast.models.regression._samples import Sample
@@ -111,8 +111,8 @@ class LinearModel(RegressionForecaster):
     def _gains(self, regressor: Any) -> Floats:
         return np.asarray(np.abs(regressor["coefficients"]).sum(axis=1) * regressor["spread"])
 
-    def _written(self, regressor: Any, foreign: Foreign) -> dict[str, Any]:
+    def _written(self, regressor: Any, foreign: SkopsSerializer) -> dict[str, Any]:
         return dict(regressor)
 
-    def _revived(self, said: Mapping[str, Any], foreign: Foreign) -> Any:
+    def _revived(self, said: Mapping[str, Any], foreign: SkopsSerializer) -> Any:
         return dict(said)

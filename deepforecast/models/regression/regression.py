@@ -9,9 +9,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from deepforecast.core.capabilities import Capabilities
-from deepforecast.core.foreign import Foreign
 from deepforecast.core.params import param
 from deepforecast.core.registry import register
+from deepforecast.core.skops_objects import SkopsSerializer
 from deepforecast.data.frames import Floats
 from deepforecast.data.panel import Panel
 from deepforecast.errors import ParameterError
@@ -119,10 +119,10 @@ class Regression(RegressionForecaster):
             sign_equivariant=able.sign_equivariant and even,
         )
 
-    def _needs(self, panel: Panel) -> int:
+    def _min_observations(self, panel: Panel) -> int:
         if self.options and not isinstance(self.regressor, str):
             raise ParameterError("options= are those of a regressor by name; your own has its own: Regression(Ridge(alpha=2)).")
-        return super()._needs(panel)
+        return super()._min_observations(panel)
 
     def _train(self, sample: Sample, level: float | None) -> Any:
         if isinstance(self.regressor, str):
@@ -139,12 +139,12 @@ class Regression(RegressionForecaster):
     def _gains(self, regressor: Any) -> Floats | None:
         return getattr(regressor, "gains", None)
 
-    def _written(self, regressor: Any, foreign: Foreign) -> dict[str, Any]:
+    def _written(self, regressor: Any, foreign: SkopsSerializer) -> dict[str, Any]:
         if not isinstance(regressor, Whole):
             return dict(regressor.written())
-        return {"object": foreign.written(regressor.estimator, "the fitted regressor"), "centre": regressor.centre}
+        return {"object": foreign.serialize(regressor.estimator, "the fitted regressor"), "centre": regressor.centre}
 
-    def _revived(self, said: Mapping[str, Any], foreign: Foreign) -> Any:
+    def _revived(self, said: Mapping[str, Any], foreign: SkopsSerializer) -> Any:
         if isinstance(self.regressor, str):
             return NAMED[self.regressor].kind.read(said)
-        return Whole(foreign.revived(said["object"], "the fitted regressor"), said["centre"])
+        return Whole(foreign.deserialize(said["object"], "the fitted regressor"), said["centre"])

@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from deepforecast.core.foreign import Foreign
 from deepforecast.core.params import param
 from deepforecast.core.registry import register
+from deepforecast.core.skops_objects import SkopsSerializer
 from deepforecast.core.threads import allowed_threads
 from deepforecast.data.frames import Floats
 from deepforecast.errors import DataError
@@ -110,11 +110,11 @@ class XGBoost(Boosted):
         found = regressor.get_score(importance_type="total_gain")
         return np.array([found.get(f"f{place}", 0.0) for place in range(regressor.num_features())])
 
-    def _written(self, regressor: Any, foreign: Foreign) -> dict[str, Any]:
+    def _written(self, regressor: Any, foreign: SkopsSerializer) -> dict[str, Any]:
         raw = re.sub(rb"(?<=[\[,])NaN(?=[,\]])", b"0E0", regressor.save_raw("json"))  # of category splits, before XGBoost 3
         return {"trees": np.frombuffer(raw, dtype=np.uint8)}
 
-    def _revived(self, said: Mapping[str, Any], foreign: Foreign) -> Any:
+    def _revived(self, said: Mapping[str, Any], foreign: SkopsSerializer) -> Any:
         return imported("xgboost", "XGBoost").Booster(model_file=_tree_files.checked_json(said["trees"].tobytes()))
 
 

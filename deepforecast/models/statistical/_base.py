@@ -2,7 +2,7 @@
 
 Statistical     `_estimate` learns a panel of some series; `_fitted` gives the one-step-ahead forecasts of a history
 
-`Learned.by_series` holds parameters, the state before the first row and the state after the last; the shapes of its arrays
+`LearnedState.by_series` holds parameters, the state before the first row and the state after the last; the shapes of its arrays
 follow from the model's parameters and the season, never from the data, so that series fitted apart can stand side by side.
 """
 
@@ -15,20 +15,20 @@ from typing import Any, ClassVar
 import numpy as np
 
 from deepforecast.core.capabilities import Capabilities
-from deepforecast.core.forecast import checked_horizon, refuse_taken
+from deepforecast.core.forecast import refuse_duplicate_columns, validate_horizon
 from deepforecast.core.forecaster import Forecaster
-from deepforecast.core.idle import refuse_idle
 from deepforecast.core.monitor import SILENT, Monitor
 from deepforecast.core.parallel import map_chunks
-from deepforecast.core.state import Learned, State
+from deepforecast.core.state import LearnedState, State
+from deepforecast.core.unused_parameters import refuse_unused_parameters
 from deepforecast.data import frames
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats, Frame
 from deepforecast.data.frequency import seasons
 from deepforecast.data.panel import Panel
-from deepforecast.errors import CapabilityError, DataError, say
-from deepforecast.models.statistical._diagnostics import diagnosed
-from deepforecast.models.statistical._regressors import say_untold, unvaried
+from deepforecast.errors import CapabilityError, DataError, warn
+from deepforecast.models.statistical._diagnostics import residual_tests
+from deepforecast.models.statistical._regressors import constant_values, warn_constant_in_fit
 
 
 class Statistical(Forecaster):
@@ -44,25 +44,25 @@ class Statistical(Forecaster):
         NaN where the model has none: its start, and steps into a missing past. `update` adds no rows to those of the fit: give
         the whole histories.
         """
-        state = self._at_end_of(frame, static)
+        state = self._state_for_frame(frame, static)
         panel = self._history(state.learned)
         columns: dict[str, Any] = {}
         names = panel.series.columns
         if names.id is not None and panel.series.ids is not None:
             columns[names.id] = panel.series.ids[panel.row_series]
         columns[names.time] = panel.series.time_column(panel.row_positions)
-        refuse_taken([names.target, self.name], columns)
+        refuse_duplicate_columns([names.target, self.name], columns)
         columns[names.target] = panel.y
         columns[self.name] = self._fitted(state.learned, panel)
         return frames.build(panel.series.library, columns)
 
     def parameters(self) -> Frame:
         """What was estimated, a row a series."""
-        state = self.fitted()
+        state = self.fitted_state()
         columns: dict[str, Any] = {}
         if state.series.columns.id is not None and state.series.ids is not None:
             columns[state.series.columns.id] = state.series.ids
-        return frames.build(state.series.library, columns | self._estimated(state.learned, state))
+        return frames.build(state.series.library, columns | self._parameter_columns(state.learned, state))
 
     def residual_diagnostics(
         self, frame: Frame | None = None, lags: int | None = None, *, static: Frame | None = None
@@ -77,62 +77,62 @@ class Statistical(Forecaster):
         are left for a test.
         """
         if lags is not None:
-            checked_horizon(lags, name="lags")
-        state = self._at_end_of(frame, static)
+            validate_horizon(lags, name="lags")
+        state = self._state_for_frame(frame, static)
         panel = self._history(state.learned)
-        found = diagnosed(self._innovations(state.learned, panel), panel.indptr, lags, self._season_tested(panel))
-        short = np.flatnonzero(np.isnan(np.stack([one[0] for one in found.values()])).any(axis=0))
-        if len(short):
-            say(f"{self.name}: too few residuals for every test in series {panel.series.labels(short)}.")
-        return frames.build(panel.series.library, self._test_columns(panel, found))
+        tests = residual_tests(self._innovations(state.learned, panel), panel.indptr, lags, self._diagnostic_season(panel))
+        short_series = np.flatnonzero(np.isnan(np.stack([test[0] for test in tests.values()])).any(axis=0))
+        if len(short_series):
+            warn(f"{self.name}: too few residuals for every test in series {panel.series.labels(short_series)}.")
+        return frames.build(panel.series.library, self._diagnostic_columns(panel, tests))
 
-    def _innovations(self, learned: Learned, panel: Panel) -> Floats:
+    def _innovations(self, learned: LearnedState, panel: Panel) -> Floats:
         """The errors of each row that the model supposes to be noise."""
         return np.asarray(panel.y - self._fitted(learned, panel))
 
-    def _test_columns(self, panel: Panel, found: Mapping[str, tuple[Any, Any, Any]]) -> dict[str, Any]:
+    def _diagnostic_columns(self, panel: Panel, tests: Mapping[str, tuple[Any, Any, Any]]) -> dict[str, Any]:
         columns: dict[str, Any] = {}
         names = panel.series.columns
         if names.id is not None and panel.series.ids is not None:
-            columns[names.id] = panel.series.ids[np.repeat(np.arange(len(panel)), len(found))]
-        refuse_taken(["test", "statistic", "p_value", "lags"], columns)
-        columns["test"] = np.array(list(found) * len(panel), dtype=object)
-        for place, name in enumerate(("statistic", "p_value", "lags")):
-            columns[name] = np.stack([one[place] for one in found.values()], axis=-1).reshape(-1)
+            columns[names.id] = panel.series.ids[np.repeat(np.arange(len(panel)), len(tests))]
+        refuse_duplicate_columns(["test", "statistic", "p_value", "lags"], columns)
+        columns["test"] = np.array(list(tests) * len(panel), dtype=object)
+        for position, name in enumerate(("statistic", "p_value", "lags")):
+            columns[name] = np.stack([test[position] for test in tests.values()], axis=-1).reshape(-1)
         return columns
 
-    def _season_tested(self, panel: Panel) -> int:
+    def _diagnostic_season(self, panel: Panel) -> int:
         """The season over two of which residuals may follow each other: the model's longest, 1 if it has none."""
         season = getattr(self, "season_length", 1)
         if season == "auto":
-            usual = seasons(panel.calendar.frequency)
-            return usual[0] if usual else 1
+            default_seasons = seasons(panel.calendar.frequency)
+            return default_seasons[0] if default_seasons else 1
         return int(max(season) if isinstance(season, (list, tuple)) else season)
 
-    def _learn(self, panel: Panel, monitor: Monitor = SILENT) -> State:
-        refuse_idle(self, self._idle())
-        state = super()._learn(panel, monitor)
+    def _fit_panel(self, panel: Panel, monitor: Monitor = SILENT) -> State:
+        refuse_unused_parameters(self, self._idle())
+        state = super()._fit_panel(panel, monitor)
         if not panel.series.columns.future:
             return state
         learned = state.learned
-        return replace(state, learned=replace(learned, by_series={**learned.by_series, "unvaried": unvaried(panel)}))
+        return replace(state, learned=replace(learned, by_series={**learned.by_series, "unvaried": constant_values(panel)}))
 
-    def _ahead(self, state: State, steps: int, future: Frame | None) -> Mapping[str, Covariate]:
-        found = super()._ahead(state, steps, future)
-        if found and "unvaried" in state.learned.by_series:
-            say_untold(self.name, state.learned["unvaried"], found, state.series)
-        return found
+    def _future_covariates(self, state: State, steps: int, future: Frame | None) -> Mapping[str, Covariate]:
+        covariates = super()._future_covariates(state, steps, future)
+        if covariates and "unvaried" in state.learned.by_series:
+            warn_constant_in_fit(self.name, state.learned["unvaried"], covariates, state.series)
+        return covariates
 
-    def _fit(self, panel: Panel, monitor: Monitor) -> Learned:
-        parts = map_chunks(
-            lambda part: self._estimate(_part(panel, part)),
+    def _fit(self, panel: Panel, monitor: Monitor) -> LearnedState:
+        chunks = map_chunks(
+            lambda chunk: self._estimate(_select_series(panel, chunk)),
             len(panel),
             cost=panel.lengths * self.seconds_per_value,
         )
-        joined = parts[0] if len(parts) == 1 else _joined(parts)
+        joined = chunks[0] if len(chunks) == 1 else _concatenate(chunks)
         return replace(joined, history=panel)
 
-    def _history(self, learned: Learned) -> Panel:
+    def _history(self, learned: LearnedState) -> Panel:
         if learned.history is None:
             raise DataError(
                 f"{self.name} holds no history: it was loaded from a file, or some of its series were fitted and some only "
@@ -146,24 +146,24 @@ class Statistical(Forecaster):
         """Parameters that have no effect beside the others as they are: names, and why, with the way out."""
         return ()
 
-    def _estimated(self, learned: Learned, state: State) -> dict[str, Any]:
+    def _parameter_columns(self, learned: LearnedState, state: State) -> dict[str, Any]:
         """The columns of `parameters`."""
         raise CapabilityError(f"{type(self).__name__} has no table of parameters. What it learned is in state_.learned.")
 
-    def _estimate(self, panel: Panel) -> Learned:
+    def _estimate(self, panel: Panel) -> LearnedState:
         """Learn from a panel; called for slices of it, in threads."""
         raise NotImplementedError
 
-    def _fitted(self, learned: Learned, panel: Panel) -> Floats:
+    def _fitted(self, learned: LearnedState, panel: Panel) -> Floats:
         """One-step-ahead forecasts of the rows of a panel, from the state before its first row."""
         raise NotImplementedError
 
 
-def _part(panel: Panel, part: slice) -> Panel:
+def _select_series(panel: Panel, chunk: slice) -> Panel:
     """Some series that stand side by side; all of them are the panel itself, not a copy."""
-    return panel if part.stop - part.start == len(panel) else panel.take(np.arange(part.start, part.stop))
+    return panel if chunk.stop - chunk.start == len(panel) else panel.take(np.arange(chunk.start, chunk.stop))
 
 
-def _joined(parts: list[Learned]) -> Learned:
-    first = parts[0]
-    return replace(first, by_series={name: np.concatenate([one.by_series[name] for one in parts]) for name in first.by_series})
+def _concatenate(chunks: list[LearnedState]) -> LearnedState:
+    first = chunks[0]
+    return replace(first, by_series={name: np.concatenate([chunk.by_series[name] for chunk in chunks]) for name in first.by_series})

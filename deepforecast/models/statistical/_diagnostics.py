@@ -18,53 +18,53 @@ import numpy as np
 from deepforecast.data.frames import Floats, Ints
 
 TESTS = ("ljung_box", "heteroscedasticity", "jarque_bera")
-MOST_LAGS = 10  # where no season says more
-FEWEST = {"ljung_box": 2, "heteroscedasticity": 5, "jarque_bera": 2}  # residuals without which a test is not defined
+MAX_LAGS = 10  # where no season says more
+MIN_RESIDUALS = {"ljung_box": 2, "heteroscedasticity": 5, "jarque_bera": 2}  # residuals without which a test is not defined
 
 
-def diagnosed(residuals: Floats, indptr: Ints, lags: int | None, season: int = 1) -> dict[str, tuple[Floats, Floats, Ints]]:
+def residual_tests(residuals: Floats, indptr: Ints, lags: int | None, season: int = 1) -> dict[str, tuple[Floats, Floats, Ints]]:
     """For each test statistic, p-value and lags of each series; NaN where there are fewer residuals than it is defined for.
 
     `lags`: at most as many as there are residuals but one; None: 10, or two seasons, and at most a fifth of the residuals.
     Where residuals do not vary there is nothing to find: p-value 1.
     """
-    there = ~np.isnan(residuals)
-    count = _sums(there.astype(np.float64), indptr).astype(np.int64)
-    values = _near_one(residuals, indptr)
-    used = np.minimum(count // 5, 2 * season if season > 1 else MOST_LAGS) if lags is None else np.minimum(count - 1, lags)
-    used = np.maximum(used, 1)
+    is_present = ~np.isnan(residuals)
+    count = _sums(is_present.astype(np.float64), indptr).astype(np.int64)
+    values = _rescale(residuals, indptr)
+    n_lags = np.minimum(count // 5, 2 * season if season > 1 else MAX_LAGS) if lags is None else np.minimum(count - 1, lags)
+    n_lags = np.maximum(n_lags, 1)
     bounds = np.concatenate([[0], np.cumsum(count)])
     third = np.round(count / 3).astype(np.int64)
-    found = {
-        "ljung_box": (*_ljung_box(values, there, indptr, count, used), used),
-        "heteroscedasticity": (*_break_of_variance(values[there], bounds, third), third),
-        "jarque_bera": (*_jarque_bera(values[there], bounds, count), np.zeros(len(count), np.int64)),
+    tests = {
+        "ljung_box": (*_ljung_box(values, is_present, indptr, count, n_lags), n_lags),
+        "heteroscedasticity": (*_heteroscedasticity(values[is_present], bounds, third), third),
+        "jarque_bera": (*_jarque_bera(values[is_present], bounds, count), np.zeros(len(count), np.int64)),
     }
-    for test, (statistic, p_value, _) in found.items():
-        few = count < FEWEST[test]
-        statistic[few], p_value[few] = np.nan, np.nan
-    return found
+    for test, (statistic, p_value, _) in tests.items():
+        is_short = count < MIN_RESIDUALS[test]
+        statistic[is_short], p_value[is_short] = np.nan, np.nan
+    return tests
 
 
-def _ljung_box(values: Floats, there: Any, indptr: Ints, count: Ints, lags: Ints) -> tuple[Floats, Floats]:
+def _ljung_box(values: Floats, is_present: Any, indptr: Ints, count: Ints, lags: Ints) -> tuple[Floats, Floats]:
     """n (n + 2) times the sum of r_k^2 over the pairs k rows apart."""
     from scipy.special import chdtrc
 
-    lengths, filled = np.diff(indptr), np.where(there, values, 0.0)
+    lengths, filled = np.diff(indptr), np.where(is_present, values, 0.0)
     mean = _sums(filled, indptr) / np.maximum(count, 1)
-    centred = np.where(there, values - np.repeat(mean, lengths), 0.0)
+    centred = np.where(is_present, values - np.repeat(mean, lengths), 0.0)
     total = _sums(centred * centred, indptr)
-    seen, statistic = there.astype(np.float64), np.zeros(len(lengths))
+    observed, statistic = is_present.astype(np.float64), np.zeros(len(lengths))
     for lag in range(1, int(lags.max(initial=0)) + 1):
-        pairs = _lagged(seen, indptr, lag)
-        correlation = _lagged(centred, indptr, lag) / np.where(total > 0, total, 1.0)
+        pairs = _lagged_products(observed, indptr, lag)
+        correlation = _lagged_products(centred, indptr, lag) / np.where(total > 0, total, 1.0)
         counted = (lag <= lags) & (pairs > 0)
         statistic += np.where(counted, correlation**2 / np.maximum(pairs, 1.0), 0.0)
     statistic *= count * (count + 2.0)
     return statistic, chdtrc(lags.astype(np.float64), statistic)
 
 
-def _break_of_variance(values: Floats, bounds: Ints, third: Ints) -> tuple[Floats, Floats]:
+def _heteroscedasticity(values: Floats, bounds: Ints, third: Ints) -> tuple[Floats, Floats]:
     from scipy.special import fdtr, fdtrc
 
     squares = values * values
@@ -72,10 +72,10 @@ def _break_of_variance(values: Floats, bounds: Ints, third: Ints) -> tuple[Float
     last = _sums_between(squares, bounds[1:] - third, bounds[1:])
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where((first == 0) & (last == 0), 1.0, last / first)
-    held, degrees = np.isfinite(ratio), np.maximum(third, 1).astype(np.float64)
-    known = np.where(held, ratio, 1.0)
-    p_value = 2 * np.minimum(fdtr(degrees, degrees, known), fdtrc(degrees, degrees, known))
-    p_value = np.where((first == 0) & (last == 0), 1.0, np.where(held, p_value, 0.0))
+    is_finite, degrees = np.isfinite(ratio), np.maximum(third, 1).astype(np.float64)
+    finite_ratio = np.where(is_finite, ratio, 1.0)
+    p_value = 2 * np.minimum(fdtr(degrees, degrees, finite_ratio), fdtrc(degrees, degrees, finite_ratio))
+    p_value = np.where((first == 0) & (last == 0), 1.0, np.where(is_finite, p_value, 0.0))
     return ratio, np.minimum(p_value, 1.0)
 
 
@@ -83,16 +83,16 @@ def _jarque_bera(values: Floats, bounds: Ints, count: Ints) -> tuple[Floats, Flo
     from scipy.special import chdtrc
 
     size = np.maximum(count, 1)
-    away = values - np.repeat(_sums(values, bounds) / size, count)
-    second, third, fourth = (_sums(away**power, bounds) / size for power in (2, 3, 4))
+    deviations = values - np.repeat(_sums(values, bounds) / size, count)
+    second, third, fourth = (_sums(deviations**power, bounds) / size for power in (2, 3, 4))
     varied = np.where(second > 0, second, 1.0)
-    flat = second <= 0
-    skewness, kurtosis = np.where(flat, 0.0, third / varied**1.5), np.where(flat, 0.0, fourth / varied**2 - 3)
+    is_constant = second <= 0
+    skewness, kurtosis = np.where(is_constant, 0.0, third / varied**1.5), np.where(is_constant, 0.0, fourth / varied**2 - 3)
     statistic = size / 6 * (skewness**2 + kurtosis**2 / 4)
     return statistic, chdtrc(2.0, statistic)
 
 
-def _near_one(residuals: Floats, indptr: Ints) -> Floats:
+def _rescale(residuals: Floats, indptr: Ints) -> Floats:
     """Each series over a power of two near its largest residual, so that its fourth powers neither overflow nor vanish."""
     size = np.where(np.isnan(residuals), 0.0, np.abs(residuals))
     largest = np.zeros(len(indptr) - 1)
@@ -103,7 +103,7 @@ def _near_one(residuals: Floats, indptr: Ints) -> Floats:
     return np.asarray(np.ldexp(residuals, -np.repeat(power, np.diff(indptr))))
 
 
-def _lagged(values: Floats, indptr: Ints, lag: int) -> Floats:
+def _lagged_products(values: Floats, indptr: Ints, lag: int) -> Floats:
     """The sum of products of values `lag` rows apart within each series."""
     return _sums_between(values[lag:] * values[:-lag], indptr[:-1], np.maximum(indptr[1:] - lag, indptr[:-1]))
 
@@ -114,9 +114,9 @@ def _sums(values: Floats, indptr: Ints) -> Floats:
 
 def _sums_between(values: Floats, begin: Ints, end: Ints) -> Floats:
     """The sum over `values[begin[i]:end[i]]` for each i, in the order of the rows; 0 where that is empty."""
-    found = np.zeros(len(begin))
+    sums = np.zeros(len(begin))
     filled = np.flatnonzero(end > begin)
     if len(filled):
         ends = np.stack([begin[filled], end[filled]], axis=1).reshape(-1)
-        found[filled] = np.add.reduceat(values, ends[:-1] if ends[-1] == len(values) else ends)[::2]
-    return found
+        sums[filled] = np.add.reduceat(values, ends[:-1] if ends[-1] == len(values) else ends)[::2]
+    return sums

@@ -14,10 +14,10 @@ from deepforecast.core.parallel import map_chunks
 from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.frequency import seasons as usual_seasons
 from deepforecast.data.panel import Panel
-from deepforecast.errors import ParameterError, ParameterTypeError, shown
-from deepforecast.models.statistical._gaps import filled_by_seasons
+from deepforecast.errors import ParameterError, ParameterTypeError, format_value
+from deepforecast.models.statistical._interpolation import fill_with_seasons
 
-CYCLES = 2  # of a season a series must have for it to be told from the trend
+MIN_CYCLES = 2  # of a season a series must have for it to be told from the trend
 
 
 @dataclass(frozen=True)
@@ -32,115 +32,115 @@ class Smoothers:
     robust: bool = False
     inner: int | None = None
     outer: int | None = None
-    rounds: int = 2
+    n_rounds: int = 2
 
     def windows(self, lengths: Sequence[int]) -> Ints:
         """For each season its length, and widths, degrees and jumps of the smoothers of season, trend and low-pass."""
         usual = [7 + 4 * number for number in range(1, len(lengths) + 1)]
-        seasonal = _each(self.seasonal_window, usual, [2] * len(lengths), "seasonal_window")
-        wide = [math.ceil(1.5 * length / (1 - 1.5 / width)) | 1 for length, width in zip(lengths, seasonal, strict=True)]
-        trend = _each(self.trend_window, wide, lengths, "trend_window")
-        low = _each(self.low_pass_window, [(length + 1) | 1 for length in lengths], lengths, "low_pass_window")
-        rows = [(*each, *self.degrees, *self.jumps) for each in zip(lengths, seasonal, trend, low, strict=True)]
+        seasonal = _resolve_widths(self.seasonal_window, usual, [2] * len(lengths), "seasonal_window")
+        default_trend = [math.ceil(1.5 * length / (1 - 1.5 / width)) | 1 for length, width in zip(lengths, seasonal, strict=True)]
+        trend = _resolve_widths(self.trend_window, default_trend, lengths, "trend_window")
+        low_pass = _resolve_widths(self.low_pass_window, [(length + 1) | 1 for length in lengths], lengths, "low_pass_window")
+        rows = [(*widths, *self.degrees, *self.jumps) for widths in zip(lengths, seasonal, trend, low_pass, strict=True)]
         return np.array(rows, np.int64).reshape(-1, 10)
 
     @property
     def loops(self) -> tuple[int, int, int]:
         """Inner and outer loops of STL, and rounds over the seasons: with weights against outliers fewer and more."""
         inner, outer = (2, 15) if self.robust else (5, 0)
-        return inner if self.inner is None else self.inner, outer if self.outer is None else self.outer, self.rounds
+        return inner if self.inner is None else self.inner, outer if self.outer is None else self.outer, self.n_rounds
 
 
-def season_lengths(given: Any, panel: Panel, who: str) -> tuple[int, ...]:
+def resolve_season_lengths(season_length: Any, panel: Panel, caller: str) -> tuple[int, ...]:
     """The seasons asked for, the shortest first; "auto": those usual at the frequency. A season of 1 is none."""
-    if isinstance(given, str):
-        if given != "auto":
-            raise ParameterError(f"season_length is 'auto', a number of steps, or several; got {shown(given)!r}.")
+    if isinstance(season_length, str):
+        if season_length != "auto":
+            raise ParameterError(f"season_length is 'auto', a number of steps, or several; got {format_value(season_length)!r}.")
         frequency = panel.calendar.frequency
         if not frequency.base:
             raise ParameterError(
-                f"{who}: season_length='auto' follows from dates; integer time has no season to infer. Give season_length."
+                f"{caller}: season_length='auto' follows from dates; integer time has no season to infer. Give season_length."
             )
-        given = usual_seasons(frequency)
-    values = list(given) if isinstance(given, (list, tuple, np.ndarray)) else [given]
+        season_length = usual_seasons(frequency)
+    values = list(season_length) if isinstance(season_length, (list, tuple, np.ndarray)) else [season_length]
     for value in values:
         if isinstance(value, bool) or not hasattr(value, "__index__"):
-            raise ParameterTypeError(f"season_length is a whole number of steps, or several; got {shown(value)}.")
+            raise ParameterTypeError(f"season_length is a whole number of steps, or several; got {format_value(value)}.")
         if value < 1:
-            raise ParameterError(f"season_length is at least 1; got {shown(value)}.")
+            raise ParameterError(f"season_length is at least 1; got {format_value(value)}.")
     lengths = sorted(int(value) for value in values)
     if len(set(lengths)) < len(lengths) or (len(lengths) > 1 and lengths[0] == 1):
-        raise ParameterError(f"Several seasons have different lengths above 1; got {shown(given)}. Name each once.")
+        raise ParameterError(f"Several seasons have different lengths above 1; got {format_value(season_length)}. Name each once.")
     return tuple(length for length in lengths if length > 1)
 
 
-def taken_apart(panel: Panel, lengths: Sequence[int], smoothers: Smoothers) -> tuple[Floats, Floats]:
+def decompose_panel(panel: Panel, lengths: Sequence[int], smoothers: Smoothers) -> tuple[Floats, Floats]:
     """Trend (rows,) and seasons (seasons, rows) of every series; what is missing is filled for it, by seasons and line.
 
     A series of less than two cycles of a season does without that one: its part is 0.
     """
-    from deepforecast.kernels.stl import decomposed
+    from deepforecast.kernels.stl import decompose
 
     windows, loops, stop = smoothers.windows(lengths), smoothers.loops, np.zeros(1, np.int64)
-    y = panel.y if panel.complete else filled_by_seasons(panel.y, panel.indptr, lengths, CYCLES)
+    y = panel.y if panel.complete else fill_with_seasons(panel.y, panel.indptr, lengths, MIN_CYCLES)
     passes = loops[0] * (loops[1] + 1) * loops[2]
     cost = 3e-9 * passes * panel.lengths * (10.0 + windows[:, 1:4].sum() * (10 if loops[1] else 1))
 
-    def part(one: slice) -> tuple[Floats, Floats]:
-        rows = slice(panel.indptr[one.start], panel.indptr[one.stop])
-        return decomposed(y[rows], panel.indptr[one.start : one.stop + 1] - panel.indptr[one.start], windows, loops, stop)
+    def decompose_chunk(chunk: slice) -> tuple[Floats, Floats]:
+        rows = slice(panel.indptr[chunk.start], panel.indptr[chunk.stop])
+        return decompose(y[rows], panel.indptr[chunk.start : chunk.stop + 1] - panel.indptr[chunk.start], windows, loops, stop)
 
     try:
-        parts = map_chunks(part, len(panel), cost=cost)
+        chunks = map_chunks(decompose_chunk, len(panel), cost=cost)
     except BaseException:
         stop[0] = 1  # for what still runs in other threads
         raise
-    return np.concatenate([trend for trend, _ in parts]), np.concatenate([found for _, found in parts], axis=1)
+    return np.concatenate([trend for trend, _ in chunks]), np.concatenate([seasonal for _, seasonal in chunks], axis=1)
 
 
-def widening(lengths: Sequence[int], observed: Ints, rows: Ints, smoothers: Smoothers) -> Floats:
+def interval_widening(lengths: Sequence[int], observed: Ints, rows: Ints, smoothers: Smoothers) -> Floats:
     """What bands of the rest are multiplied by for the seasons taken out of each series: sqrt((1 + k / n) / (1 - k / n)).
 
     A season of m steps takes k = (m - 1) / m times the trace of its smoother, the sum of what each value counts for in its own
     season; with that many numbers estimated the rest has too little left over, and the season carried on errors of its own.
     """
-    windows, taken = smoothers.windows(lengths), np.zeros(len(rows))
+    windows, n_degrees = smoothers.windows(lengths), np.zeros(len(rows))
     for length, window in zip(lengths, windows[:, 1], strict=True):
         cycles = rows // length
-        each = [smoother_trace(int(one), int(window), smoothers.degrees[0]) if one >= CYCLES else 0.0 for one in cycles]
-        taken += (length - 1) * np.array(each)
-    share = np.minimum(taken / np.maximum(observed, 1), 0.9)
-    return np.asarray(np.sqrt((1.0 + share) / (1.0 - share)))
+        traces = [smoother_trace(int(n_cycles), int(window), smoothers.degrees[0]) if n_cycles >= MIN_CYCLES else 0.0 for n_cycles in cycles]
+        n_degrees += (length - 1) * np.array(traces)
+    relative_degrees = np.minimum(n_degrees / np.maximum(observed, 1), 0.9)
+    return np.asarray(np.sqrt((1.0 + relative_degrees) / (1.0 - relative_degrees)))
 
 
 @lru_cache(maxsize=4096)
 def smoother_trace(count: int, width: int, degree: int) -> float:
     """The sum of what each of `count` evenly spaced values counts for in its own loess smooth."""
-    places = np.arange(count)
-    seen, total = min(count, width), 0.0
-    for place in range(count):
-        first = min(max(place - (width - 1) // 2, 0), count - seen)
-        near = places[first : first + seen] - place
-        reach = float(np.abs(near).max()) + (max(width - count, 0) // 2 if width > count else 0)
-        weights = np.maximum(1.0 - (np.abs(near) / max(reach, 1.0)) ** 3, 0.0) ** 3
+    positions = np.arange(count)
+    n_neighbours, total = min(count, width), 0.0
+    for position in range(count):
+        first = min(max(position - (width - 1) // 2, 0), count - n_neighbours)
+        distances = positions[first : first + n_neighbours] - position
+        bandwidth = float(np.abs(distances).max()) + (max(width - count, 0) // 2 if width > count else 0)
+        weights = np.maximum(1.0 - (np.abs(distances) / max(bandwidth, 1.0)) ** 3, 0.0) ** 3
         weights = weights / weights.sum()
-        middle = float(weights @ near)
-        spread = float(weights @ (near - middle) ** 2)
-        own = 1.0 + (middle * middle / spread if degree and spread > 1e-6 * count * count else 0.0)
-        total += float(weights[near == 0][0]) * own
+        center = float(weights @ distances)
+        variance = float(weights @ (distances - center) ** 2)
+        leverage = 1.0 + (center * center / variance if degree and variance > 1e-6 * count * count else 0.0)
+        total += float(weights[distances == 0][0]) * leverage
     return total
 
 
-def _each(given: Any, usual: Sequence[int], above: Sequence[int], name: str) -> Sequence[int]:
+def _resolve_widths(window: Any, default: Sequence[int], lower_bounds: Sequence[int], name: str) -> Sequence[int]:
     """One width a season: as given, for all or for each, or the usual ones; odd and above a bound."""
-    if given is None:
-        return usual
-    widths = list(given) if isinstance(given, (list, tuple)) else [given] * len(usual)
-    if len(widths) != len(usual):
-        raise ParameterError(f"{name} is one number, or one for each of the {len(usual)} seasons; got {len(widths)}.")
-    for width, least in zip(widths, above, strict=True):
+    if window is None:
+        return default
+    widths = list(window) if isinstance(window, (list, tuple)) else [window] * len(default)
+    if len(widths) != len(default):
+        raise ParameterError(f"{name} is one number, or one for each of the {len(default)} seasons; got {len(widths)}.")
+    for width, lower_bound in zip(widths, lower_bounds, strict=True):
         if isinstance(width, bool) or not hasattr(width, "__index__"):
-            raise ParameterTypeError(f"{name} is a whole number; got {shown(width)} ({type(width).__name__}).")
-        if width % 2 == 0 or width <= least:
-            raise ParameterError(f"{name} is an odd number above {least}; got {width}.")
+            raise ParameterTypeError(f"{name} is a whole number; got {format_value(width)} ({type(width).__name__}).")
+        if width % 2 == 0 or width <= lower_bound:
+            raise ParameterError(f"{name} is an odd number above {lower_bound}; got {width}.")
     return [int(width) for width in widths]

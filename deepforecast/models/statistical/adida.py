@@ -10,12 +10,12 @@ from deepforecast.core.params import param
 from deepforecast.core.registry import register
 from deepforecast.data.frames import Ints
 from deepforecast.data.panel import Panel
-from deepforecast.models.statistical._blocks import Blocked, mean_interval
-from deepforecast.models.statistical._intermittent import BOUNDS
+from deepforecast.models.statistical._demand import ALPHA_BOUNDS
+from deepforecast.models.statistical._temporal_aggregation import TemporalAggregation, mean_interval
 
 
 @register
-class ADIDA(Blocked):
+class ADIDA(TemporalAggregation):
     """Sum demand over blocks in which some usually comes, smooth the sums, and spread the forecast over the rows of a block.
 
     A block holds as many rows as there are on average from one demand to the next; the smoothing parameter is that of least
@@ -43,9 +43,9 @@ class ADIDA(Blocked):
         help="smoothing parameter of the sums; searched if not given",
     )
 
-    def _rows(self, panel: Panel) -> Ints:
-        found = mean_interval(panel) if self.aggregation == "auto" else np.full(len(panel), self.aggregation)
-        return found.astype(np.int64)[:, None]
+    def _block_sizes(self, panel: Panel) -> Ints:
+        block_size = mean_interval(panel) if self.aggregation == "auto" else np.full(len(panel), self.aggregation)
+        return block_size.astype(np.int64)[:, None]
 
-    def _smoothing(self) -> tuple[float, float]:
-        return BOUNDS if self.alpha is None else (self.alpha, self.alpha)
+    def _alpha_bounds(self) -> tuple[float, float]:
+        return ALPHA_BOUNDS if self.alpha is None else (self.alpha, self.alpha)

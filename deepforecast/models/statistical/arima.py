@@ -13,13 +13,13 @@ from deepforecast.core.params import param
 from deepforecast.core.registry import register
 from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.panel import Panel
-from deepforecast.errors import ParameterError, shown
-from deepforecast.models.baselines._base import resolved_season
-from deepforecast.models.statistical._arima import ArimaFamily
-from deepforecast.models.statistical._arima_series import Fit, Order, Series
-from deepforecast.models.statistical._regressors import design
+from deepforecast.errors import ParameterError, format_value
+from deepforecast.models.baselines._base import resolve_season
+from deepforecast.models.statistical._arma_errors import ArimaFamily
+from deepforecast.models.statistical._regressors import design_matrix
+from deepforecast.models.statistical._scaled_series import Fit, Order, ScaledSeries
 
-MOST_D, MOST_SEASONAL_D, LONGEST = 3, 2, 500
+MAX_D, MAX_SEASONAL_D, MAX_LAG = 3, 2, 500
 
 
 @register
@@ -47,12 +47,12 @@ class ARIMA(ArimaFamily):
     """
 
     order: tuple[int | list[int], int, int | list[int]] = param(
-        default=(1, 1, 1), at_least=0, at_most=LONGEST,
+        default=(1, 1, 1), at_least=0, at_most=MAX_LAG,
         search=((0, 1, 1), (1, 1, 0), (1, 1, 1), (2, 1, 1), (0, 1, 2), (2, 1, 2), (1, 0, 1)),
         help="autoregressive order, differences, moving average order; or lists of lags",
     )  # fmt: skip
     seasonal_order: tuple[int, int, int] = param(
-        default=(0, 0, 0), at_least=0, at_most=LONGEST, search=((0, 0, 0), (0, 1, 1), (1, 0, 1)),
+        default=(0, 0, 0), at_least=0, at_most=MAX_LAG, search=((0, 0, 0), (0, 1, 1), (1, 0, 1)),
         help="the same over seasons",
     )  # fmt: skip
     season_length: int | Literal["auto"] = param(
@@ -73,8 +73,8 @@ class ARIMA(ArimaFamily):
         return [{}, {"order": (1, 0, 0), "seasonal_order": (0, 1, 1), "season_length": 7}]
 
     def _narrow(self, declared: Capabilities) -> Capabilities:
-        order = self._given(1)
-        return replace(declared, shift_equivariant=bool(order.lost or order.constant))
+        order = self._requested_order(1)
+        return replace(declared, shift_equivariant=bool(order.n_lost or order.constant))
 
     def _idle(self) -> Iterator[tuple[str, str]]:
         if not any(self.seasonal_order):
@@ -82,27 +82,27 @@ class ARIMA(ArimaFamily):
         if self.engine == "statsmodels":
             yield "method", "with engine='statsmodels', which has the exact likelihood. Leave one of them out"
 
-    def _needs(self, panel: Panel) -> int:
-        order = self._given(self._short_season(panel))
+    def _min_observations(self, panel: Panel) -> int:
+        order = self._requested_order(self._short_season(panel))
         self._check(order)
-        columns = design(panel.covariates).shape[1] if panel.covariates else 0
-        return order.lost + max(order.coefficients + int(order.constant) + columns + 2, order.longest + 1)
+        columns = design_matrix(panel.covariates).shape[1] if panel.covariates else 0
+        return order.n_lost + max(order.n_coefficients + int(order.constant) + columns + 2, order.longest_lag + 1)
 
     def _check(self, order: Order) -> None:
-        if order.d > MOST_D or order.seasonal[1] > MOST_SEASONAL_D:
+        if order.d > MAX_D or order.seasonal[1] > MAX_SEASONAL_D:
             raise ParameterError(
-                f"order takes at most {MOST_D} differences and seasonal_order at most {MOST_SEASONAL_D}: more make noise of "
+                f"order takes at most {MAX_D} differences and seasonal_order at most {MAX_SEASONAL_D}: more make noise of "
                 f"any series; got order={self.order}, seasonal_order={self.seasonal_order}. Take one or two in all."
             )
-        if order.longest > LONGEST:
+        if order.longest_lag > MAX_LAG:
             raise ParameterError(
-                f"The longest lag of order and seasonal_order together is at most {LONGEST}, as the work grows with its cube; "
-                f"got {order.longest}. For a long season take AutoARIMA, which has waves for it."
+                f"The longest lag of order and seasonal_order together is at most {MAX_LAG}, as the work grows with its cube; "
+                f"got {order.longest_lag}. For a long season take AutoARIMA, which has waves for it."
             )
         for name, lags in (("p", order.ar), ("q", order.ma)):
             if len(set(lags)) < len(lags) or min(lags, default=1) < 1:
                 raise ParameterError(
-                    f"order: the lags in the list of {name} are different and at least 1; got {shown(list(lags))}. "
+                    f"order: the lags in the list of {name} are different and at least 1; got {format_value(list(lags))}. "
                     f"All lags up to a number are that number: {name}={max(lags, default=1)}."
                 )
         if order.constant and order.d + order.seasonal[1] > 1:
@@ -116,28 +116,28 @@ class ARIMA(ArimaFamily):
                 "as 12 for months, or leave seasonal_order out."
             )
 
-    def _given(self, season: int) -> Order:
-        p, d, q = self.order
-        free = isinstance(p, (list, tuple)), isinstance(q, (list, tuple))
-        lags = [tuple(sorted(map(int, one if isinstance(one, (list, tuple)) else range(1, one + 1)))) for one in (p, q)]
-        many_p, big_d, many_q = (int(one) for one in self.seasonal_order)
-        constant = d + big_d == 0 if self.constant == "auto" else bool(self.constant)
-        return Order(lags[0], int(d), lags[1], (many_p, big_d, many_q), season, constant, free)
+    def _requested_order(self, season: int) -> Order:
+        p, n_differences, q = self.order
+        lag_lists = isinstance(p, (list, tuple)), isinstance(q, (list, tuple))
+        lags = [tuple(sorted(map(int, lag_argument if isinstance(lag_argument, (list, tuple)) else range(1, lag_argument + 1)))) for lag_argument in (p, q)]
+        seasonal_p, seasonal_d, seasonal_q = (int(lag_argument) for lag_argument in self.seasonal_order)
+        constant = n_differences + seasonal_d == 0 if self.constant == "auto" else bool(self.constant)
+        return Order(lags[0], int(n_differences), lags[1], (seasonal_p, seasonal_d, seasonal_q), season, constant, lag_lists)
 
     def _short_season(self, panel: Panel) -> int:
-        return resolved_season(self.season_length, panel, self, "season_length") if any(self.seasonal_order) else 1
+        return resolve_season(self.season_length, panel, self, "season_length") if any(self.seasonal_order) else 1
 
-    def _widths(self, panel: Panel) -> tuple[int, int]:
-        order = self._given(self._short_season(panel))
-        return order.coefficients, order.size
+    def _max_sizes(self, panel: Panel) -> tuple[int, int]:
+        order = self._requested_order(self._short_season(panel))
+        return order.n_coefficients, order.n_states
 
     def _order(self, row: Ints, season: int) -> Order:
-        return self._given(season)
+        return self._requested_order(season)
 
-    def _one(self, y: Floats, columns: Floats, known: int, hint: float, season: int, waves: Any) -> tuple[Series, Fit, Ints]:
-        series, order, used = Series.of(y, columns), self._given(season), np.arange(known)
+    def _fit_series(self, y: Floats, columns: Floats, n_regressors: int, seasonal_strength: float, season: int, fourier_terms: Any) -> tuple[ScaledSeries, Fit, Ints]:
+        series, order, used_columns = ScaledSeries.from_values(y, columns), self._requested_order(season), np.arange(n_regressors)
         if self.engine == "statsmodels":
-            from deepforecast.models.statistical._sarimax import fitted
+            from deepforecast.models.statistical._sarimax import fit_sarimax
 
-            return series, fitted(series, order), used
-        return series, series.fits(order, conditional=self.method == "conditional")[0], used
+            return series, fit_sarimax(series, order), used_columns
+        return series, series.fit_many_starts(order, conditional=self.method == "conditional")[0], used_columns

@@ -7,20 +7,20 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from deepforecast.core.idle import NO_SEASON
 from deepforecast.core.params import param
 from deepforecast.core.registry import register
-from deepforecast.core.state import Learned
+from deepforecast.core.state import LearnedState
+from deepforecast.core.unused_parameters import NO_SEASON
 from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.panel import Panel
-from deepforecast.errors import say, some
-from deepforecast.models.statistical._arima import ArimaFamily
-from deepforecast.models.statistical._arima_search import Rules, Search, differences_of, waves_chosen
-from deepforecast.models.statistical._arima_series import Fit, Order, Series
-from deepforecast.models.statistical._regressors import design
-from deepforecast.models.statistical._seasons import CYCLES, Smoothers, season_lengths, taken_apart
+from deepforecast.errors import format_list, warn
+from deepforecast.models.statistical._arma_errors import ArimaFamily
+from deepforecast.models.statistical._order_search import Search, SearchOptions, choose_differences, choose_fourier_terms
+from deepforecast.models.statistical._regressors import design_matrix
+from deepforecast.models.statistical._scaled_series import Fit, Order, ScaledSeries
+from deepforecast.models.statistical._seasons import MIN_CYCLES, Smoothers, decompose_panel, resolve_season_lengths
 
-LONG_SERIES = 10_000
+APPROXIMATION_LENGTH = 10_000
 """From so many rows on a search compares likelihoods given zeros before the first row; the order found is fitted exactly."""
 
 
@@ -112,109 +112,109 @@ class AutoARIMA(ArimaFamily):
             for name in ("seasonal_d", "max_seasonal_p", "max_seasonal_q", "max_seasonal_d", "fourier_from", "max_harmonics"):
                 yield name, "without a season. Give a season_length above 1, or leave it out"
 
-    def _needs(self, panel: Panel) -> int:
+    def _min_observations(self, panel: Panel) -> int:
         self._lengths(panel)
-        columns = design(panel.covariates).shape[1] if panel.covariates else 0
+        columns = design_matrix(panel.covariates).shape[1] if panel.covariates else 0
         return columns + 4 + (self.d or 0)
 
     def _lengths(self, panel: Panel) -> tuple[int, ...]:
-        return season_lengths(self.season_length, panel, self.name)
+        return resolve_season_lengths(self.season_length, panel, self.name)
 
     def _short_season(self, panel: Panel) -> int:
         lengths = self._lengths(panel)
         return lengths[0] if lengths and lengths[0] < self.fourier_from else 1
 
-    def _waves(self, panel: Panel) -> list[tuple[int, int]]:
-        short = self._short_season(panel)
-        return [(length, min(length // 2, self.max_harmonics)) for length in self._lengths(panel) if length != short]
+    def _fourier_terms(self, panel: Panel) -> list[tuple[int, int]]:
+        short_season = self._short_season(panel)
+        return [(length, min(length // 2, self.max_harmonics)) for length in self._lengths(panel) if length != short_season]
 
-    def _widths(self, panel: Panel) -> tuple[int, int]:
+    def _max_sizes(self, panel: Panel) -> tuple[int, int]:
         season = self._short_season(panel)
-        many_p, many_q, big_d = self.max_seasonal_p, self.max_seasonal_q, self._most_seasonal_d()
+        seasonal_p, seasonal_q, seasonal_d = self.max_seasonal_p, self.max_seasonal_q, self._seasonal_d_limit()
         if season == 1:
-            many_p, many_q, big_d = 0, 0, 0
-        d = self.max_d if self.d is None else self.d
-        states = max(self.max_p + season * (many_p + big_d) + d, self.max_q + season * many_q + 1)
-        return self.max_p + self.max_q + many_p + many_q, states
+            seasonal_p, seasonal_q, seasonal_d = 0, 0, 0
+        n_differences = self.max_d if self.d is None else self.d
+        states = max(self.max_p + season * (seasonal_p + seasonal_d) + n_differences, self.max_q + season * seasonal_q + 1)
+        return self.max_p + self.max_q + seasonal_p + seasonal_q, states
 
-    def _most_seasonal_d(self) -> int:
+    def _seasonal_d_limit(self) -> int:
         return self.max_seasonal_d if self.seasonal_d is None else self.seasonal_d
 
-    def _fit(self, panel: Panel, monitor: Any) -> Learned:
+    def _fit(self, panel: Panel, monitor: Any) -> LearnedState:
         lengths = self._lengths(panel)
-        short = np.flatnonzero(panel.observed < CYCLES * max(lengths, default=0))
-        if len(short):
-            lacking = [length for length in lengths if panel.observed[short].min() < CYCLES * length]
-            say(
-                f"{self.name} leaves a season out of which a series has less than {CYCLES} cycles (of {some(lacking)} steps): "
-                f"series {panel.series.labels(short)}."
+        short_series = np.flatnonzero(panel.observed < MIN_CYCLES * max(lengths, default=0))
+        if len(short_series):
+            lacking_seasons = [length for length in lengths if panel.observed[short_series].min() < MIN_CYCLES * length]
+            warn(
+                f"{self.name} leaves a season out of which a series has less than {MIN_CYCLES} cycles (of {format_list(lacking_seasons)} steps): "
+                f"series {panel.series.labels(short_series)}."
             )
         return super()._fit(panel, monitor)
 
-    def _shared(self, panel: Panel) -> dict[str, Any]:
-        return {"waves": [list(one) for one in self._waves(panel)]}
+    def _shared_values(self, panel: Panel) -> dict[str, Any]:
+        return {"waves": [list(term) for term in self._fourier_terms(panel)]}
 
-    def _hints(self, panel: Panel) -> Floats:
+    def _seasonal_strengths(self, panel: Panel) -> Floats:
         """The strength of each series' short season; NaN where there are too few cycles to tell."""
-        from deepforecast.kernels.unit_roots import strength
+        from deepforecast.kernels.unit_roots import seasonal_strength
 
         season = self._short_season(panel)
-        found = np.full(len(panel), np.nan)
-        long = np.flatnonzero(panel.observed > CYCLES * season)
-        if season == 1 or self.seasonal_d is not None or not len(long):
-            return np.where(panel.observed > CYCLES * season, 0.0, np.nan)
-        part = panel.take(long)
-        trend, seasons = taken_apart(part, [season], Smoothers())
-        for place, number in enumerate(long):
-            rows = slice(part.indptr[place], part.indptr[place + 1])
-            values, rest = part.y[rows], part.y[rows] - trend[rows] - seasons[0][rows]
-            seen = ~np.isnan(values)
-            found[number] = strength(seasons[0][rows][seen], rest[seen])
-        return found
+        strengths = np.full(len(panel), np.nan)
+        long_enough = np.flatnonzero(panel.observed > MIN_CYCLES * season)
+        if season == 1 or self.seasonal_d is not None or not len(long_enough):
+            return np.where(panel.observed > MIN_CYCLES * season, 0.0, np.nan)
+        testable = panel.take(long_enough)
+        trend, seasons = decompose_panel(testable, [season], Smoothers())
+        for position, number in enumerate(long_enough):
+            rows = slice(testable.indptr[position], testable.indptr[position + 1])
+            values, remainder = testable.y[rows], testable.y[rows] - trend[rows] - seasons[0][rows]
+            is_observed = ~np.isnan(values)
+            strengths[number] = seasonal_strength(seasons[0][rows][is_observed], remainder[is_observed])
+        return strengths
 
-    def _one(self, y: Floats, columns: Floats, known: int, hint: float, season: int, waves: Any) -> tuple[Series, Fit, Ints]:
-        from deepforecast.kernels.unit_roots import STRONG
+    def _fit_series(self, y: Floats, columns: Floats, n_regressors: int, seasonal_strength: float, season: int, fourier_terms: Any) -> tuple[ScaledSeries, Fit, Ints]:
+        from deepforecast.kernels.unit_roots import STRONG_SEASON
 
-        if np.isnan(hint):
+        if np.isnan(seasonal_strength):
             season = 1
-        series = Series.of(y, columns[:, :known])
-        strong = int(season > 1 and hint > STRONG) if self.seasonal_d is None else self.seasonal_d * int(season > 1)
-        big_d = min(strong, self._most_seasonal_d())
-        used = np.arange(known)
-        usable = _usable(waves, int((~np.isnan(y)).sum()), known)
-        if usable:
-            every = np.concatenate([used, *usable])
-            d = self._d(Series.of(y, columns[:, every]), big_d, season)
-            base = Order((1, 2), d, (1, 2), (0, big_d, 0), season, False)
-            counts = waves_chosen(y, columns[:, used], [columns[:, one] for one in usable], base, self.criterion)
-            used = np.concatenate([used, *(one[: 2 * count] for one, count in zip(usable, counts, strict=True))])
-            series = Series.of(y, columns[:, used])
+        series = ScaledSeries.from_values(y, columns[:, :n_regressors])
+        strength_d = int(season > 1 and seasonal_strength > STRONG_SEASON) if self.seasonal_d is None else self.seasonal_d * int(season > 1)
+        seasonal_d = min(strength_d, self._seasonal_d_limit())
+        used_columns = np.arange(n_regressors)
+        usable_terms = _usable_terms(fourier_terms, int((~np.isnan(y)).sum()), n_regressors)
+        if usable_terms:
+            all_columns = np.concatenate([used_columns, *usable_terms])
+            n_differences = self._choose_differences(ScaledSeries.from_values(y, columns[:, all_columns]), seasonal_d, season)
+            base = Order((1, 2), n_differences, (1, 2), (0, seasonal_d, 0), season, False)
+            counts = choose_fourier_terms(y, columns[:, used_columns], [columns[:, season_columns] for season_columns in usable_terms], base, self.criterion)
+            used_columns = np.concatenate([used_columns, *(season_columns[: 2 * count] for season_columns, count in zip(usable_terms, counts, strict=True))])
+            series = ScaledSeries.from_values(y, columns[:, used_columns])
         else:
-            d = self._d(series, big_d, season)
-        return series, Search(series, self._rules(len(y)), d, big_d, season).best_fit(), used
+            n_differences = self._choose_differences(series, seasonal_d, season)
+        return series, Search(series, self._search_options(len(y)), n_differences, seasonal_d, season).best_fit(), used_columns
 
-    def _d(self, series: Series, big_d: int, season: int) -> int:
+    def _choose_differences(self, series: ScaledSeries, seasonal_d: int, season: int) -> int:
         if self.d is not None:
             return self.d
-        return differences_of(series, big_d, season, self.unit_root_test, self.max_d)
+        return choose_differences(series, seasonal_d, season, self.unit_root_test, self.max_d)
 
-    def _rules(self, rows: int) -> Rules:
-        most = (self.max_p, self.max_q, self.max_seasonal_p, self.max_seasonal_q)
-        conditional = rows > LONG_SERIES if self.approximation == "auto" else bool(self.approximation)
-        follows = self.d is None and self.max_d > 0
-        return Rules(most, self.max_order, self.stepwise, self.criterion, self.constant, conditional, follows)
+    def _search_options(self, rows: int) -> SearchOptions:
+        max_orders = (self.max_p, self.max_q, self.max_seasonal_p, self.max_seasonal_q)
+        conditional = rows > APPROXIMATION_LENGTH if self.approximation == "auto" else bool(self.approximation)
+        difference_constant = self.d is None and self.max_d > 0
+        return SearchOptions(max_orders, self.max_order, self.stepwise, self.criterion, self.constant, conditional, difference_constant)
 
 
-def _usable(waves: list[tuple[int, int]], rows: int, first: int) -> list[Ints]:
+def _usable_terms(fourier_terms: list[tuple[int, int]], rows: int, first: int) -> list[Ints]:
     """The columns of each season that a series has two cycles of, without waves that are another season's."""
-    found, taken = [], set()
-    for season, count in waves:
+    usable_columns, frequencies = [], set()
+    for season, count in fourier_terms:
         columns = []
-        for wave in range(1, count + 1):
-            if (frequency := round(wave / season, 12)) not in taken and rows >= CYCLES * season:
-                taken.add(frequency)
-                columns += [first + 2 * wave - 2, first + 2 * wave - 1]
+        for harmonic in range(1, count + 1):
+            if (frequency := round(harmonic / season, 12)) not in frequencies and rows >= MIN_CYCLES * season:
+                frequencies.add(frequency)
+                columns += [first + 2 * harmonic - 2, first + 2 * harmonic - 1]
         first += 2 * count
         if columns:
-            found.append(np.array(columns, np.int64))
-    return found
+            usable_columns.append(np.array(columns, np.int64))
+    return usable_columns

@@ -9,12 +9,12 @@ import numpy as np
 from deepforecast.core.monitor import Monitor
 from deepforecast.core.params import param
 from deepforecast.core.registry import register
-from deepforecast.core.state import Learned
+from deepforecast.core.state import LearnedState
 from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.panel import Panel
 from deepforecast.models import _seasonality as seasonality
-from deepforecast.models.baselines._base import resolved_season
-from deepforecast.models.statistical._ces import FORMS, ComplexSmoothing, fitted_numbers
+from deepforecast.models.baselines._base import resolve_season
+from deepforecast.models.statistical._complex_smoothing import FORMS, ComplexSmoothing, n_fitted_parameters
 
 
 @register
@@ -45,22 +45,22 @@ class AutoCES(ComplexSmoothing):
         default="aicc", help="what the form of a series is chosen by",
     )
 
-    def _fit(self, panel: Panel, monitor: Monitor) -> Learned:
-        season = resolved_season(self.season_length, panel, self, "season_length")
-        seasonality.say_short(panel, season, self.name, int(_needed(season)[1:].min()), panel.observed)
+    def _fit(self, panel: Panel, monitor: Monitor) -> LearnedState:
+        season = resolve_season(self.season_length, panel, self, "season_length")
+        seasonality.warn_short_series(panel, season, self.name, int(_required_values(season)[1:].min()), panel.observed)
         return super()._fit(panel, monitor)
 
     def _forms(self, counts: Ints, season: int) -> Any:
-        enough = counts[:, None] >= _needed(season) if season > 1 else False
+        enough = counts[:, None] >= _required_values(season) if season > 1 else False
         return np.where(np.array(FORMS) == "none", True, np.broadcast_to(enough, (len(counts), len(FORMS))))
 
-    def _score(self, fit: Floats, number: Floats, count: Floats) -> Floats:
+    def _score(self, fit: Floats, n_parameters: Floats, count: Floats) -> Floats:
         if self.criterion == "bic":
-            return np.asarray(fit + np.log(count) * number)
-        more = 2 * number * (number + 1) / np.maximum(count - number - 1, 1e-9) if self.criterion == "aicc" else 0.0
-        return np.asarray(fit + 2 * number + more)
+            return np.asarray(fit + np.log(count) * n_parameters)
+        correction = 2 * n_parameters * (n_parameters + 1) / np.maximum(count - n_parameters - 1, 1e-9) if self.criterion == "aicc" else 0.0
+        return np.asarray(fit + 2 * n_parameters + correction)
 
 
-def _needed(season: int) -> Ints:
+def _required_values(season: int) -> Ints:
     """How many values each form needs."""
-    return np.maximum(fitted_numbers(season) + 1, 2 * season)
+    return np.maximum(n_fitted_parameters(season) + 1, 2 * season)

@@ -16,9 +16,9 @@ from deepforecast.data.frames import Floats
 from deepforecast.data.panel import Panel
 from deepforecast.errors import ParameterError
 from deepforecast.kernels.ets.forms import Form
-from deepforecast.models.baselines._base import resolved_season
-from deepforecast.models.statistical import _ets
-from deepforecast.models.statistical._exponential import Exponential
+from deepforecast.models.baselines._base import resolve_season
+from deepforecast.models.statistical import _form_selection
+from deepforecast.models.statistical._exponential_smoothing import Exponential
 
 Component = Literal["auto", "additive", "multiplicative"]
 
@@ -72,22 +72,22 @@ class AutoETS(Exponential):
     )
 
     def _forms(self) -> list[Form]:
-        errors = [0, 1] if self.error == "auto" else [_ets.PARTS[self.error] - 1]
-        trends = [0, 1, 2] if self.trend == "auto" else [_ets.PARTS[self.trend]]
-        seasons = [0, 1, 2] if self.seasonal == "auto" else [_ets.PARTS[self.seasonal]]
+        errors = [0, 1] if self.error == "auto" else [_form_selection.COMPONENT_CODES[self.error] - 1]
+        trends = [0, 1, 2] if self.trend == "auto" else [_form_selection.COMPONENT_CODES[self.trend]]
+        seasons = [0, 1, 2] if self.seasonal == "auto" else [_form_selection.COMPONENT_CODES[self.seasonal]]
         damped = [0, 1] if self.damped == "auto" else [int(self.damped)]
         if self.trend == "auto" and not self.multiplicative_trend:
             trends.remove(2)
-        every = (Form(e, t, d if t else 0, s) for e, t, d, s in product(errors, trends, damped, seasons))
-        found = [form for form in dict.fromkeys(every) if form.stable]
+        all_forms = (Form(error, trend, damping if trend else 0, season) for error, trend, damping, season in product(errors, trends, damped, seasons))
+        stable_forms = [form for form in dict.fromkeys(all_forms) if form.is_stable]
         if self.box_cox is not None:
-            found = [form for form in found if not form.multiplies]
-        if not found:
+            stable_forms = [form for form in stable_forms if not form.is_multiplicative]
+        if not stable_forms:
             raise ParameterError(
                 f"{self.name}: no stable form is left by error={self.error!r}, trend={self.trend!r}, damped={self.damped!r}, "
                 f"seasonal={self.seasonal!r}, box_cox={self.box_cox!r}. Allow more, or name a form: ETS(...)."
             )
-        return found
+        return stable_forms
 
     def _idle(self) -> Iterator[tuple[str, str]]:
         if self.seasonal is None:
@@ -102,24 +102,24 @@ class AutoETS(Exponential):
     def _season(self, panel: Panel) -> int:
         if all(form.season == 0 for form in self._forms()):
             return 1
-        return resolved_season(self.season_length, panel, self, "season_length")
+        return resolve_season(self.season_length, panel, self, "season_length")
 
-    def _settings(self, panel: Panel, y: Floats, season: int, forms: list[Form]) -> dict[str, Any]:
+    def _fit_settings(self, panel: Panel, y: Floats, season: int, forms: list[Form]) -> dict[str, Any]:
         matrix = self._regressors(panel)[0]
-        counts = np.maximum(_ets.observed(y, matrix, panel.indptr), 1)[:, None]
-        each = np.array([_ets.parameters_of(form, season) + matrix.shape[1] for form in forms], np.float64)[None, :]
-        return {"bounds": self.parameter_bounds, "penalties": _ets.criteria(np.zeros(1), each, counts)[self.criterion]}
+        counts = np.maximum(_form_selection.count_observed(y, matrix, panel.indptr), 1)[:, None]
+        n_parameters = np.array([_form_selection.count_parameters(form, season) + matrix.shape[1] for form in forms], np.float64)[None, :]
+        return {"bounds": self.parameter_bounds, "penalties": _form_selection.information_criteria(np.zeros(1), n_parameters, counts)[self.criterion]}
 
     def _scores(self, fits: Any, counts: Floats, parameters: Floats) -> Floats:
-        found = _ets.criteria(fits.log_likelihood, parameters, counts)[self.criterion]
-        undecided = ~np.isfinite(found).any(axis=1)
-        found[undecided] = np.where(np.isfinite(fits.log_likelihood), parameters, np.inf)[undecided]
-        return found
+        scores = _form_selection.information_criteria(fits.log_likelihood, parameters, counts)[self.criterion]
+        undecided = ~np.isfinite(scores).any(axis=1)
+        scores[undecided] = np.where(np.isfinite(fits.log_likelihood), parameters, np.inf)[undecided]
+        return scores
 
-    def _narrow(self, able: Capabilities) -> Capabilities:
+    def _narrow(self, declared: Capabilities) -> Capabilities:
         if self.box_cox is not None:
-            return replace(able, domain="positive", scale_equivariant=False)
-        return replace(able, domain="positive") if all(form.multiplies for form in self._forms()) else able
+            return replace(declared, domain="positive", scale_equivariant=False)
+        return replace(declared, domain="positive") if all(form.is_multiplicative for form in self._forms()) else declared
 
     @classmethod
     def examples(cls) -> list[dict[str, Any]]:

@@ -9,7 +9,7 @@ import numpy as np
 from deepforecast.core.params import param
 from deepforecast.core.registry import register
 from deepforecast.data.frames import Floats, Ints
-from deepforecast.models.statistical._theta import Fiorucci, Form
+from deepforecast.models.statistical._line_smoothing import Fiorucci, ThetaForm
 
 
 @register
@@ -42,18 +42,18 @@ class AutoTheta(Fiorucci):
         help="what the model of a series is chosen by",
     )  # fmt: skip
 
-    def _forms(self) -> tuple[Form, ...]:
+    def _forms(self) -> tuple[ThetaForm, ...]:
         optimised = self._form(dynamic=False), self._form(dynamic=True)
         if self.criterion == "mse":
             return optimised
         return self._form(dynamic=False, theta=2.0), self._form(dynamic=True, theta=2.0), *optimised
 
-    def _score(self, form: Form, loss: Floats, count: Ints) -> Floats:
+    def _score(self, form: ThetaForm, loss: Floats, count: Ints) -> Floats:
         if self.criterion == "mse":
             return loss
         if self.criterion == "variance":
-            return np.asarray(loss / np.maximum(count - form.parameters, 0.5))
-        number = form.parameters + 1
+            return np.asarray(loss / np.maximum(count - form.n_parameters, 0.5))
+        n_parameters = form.n_parameters + 1
         with np.errstate(divide="ignore"):  # errors of 0: as good as can be
             fit = count * np.log(loss / count)
-        return np.asarray(fit + 2 * number + 2 * number * (number + 1) / np.maximum(count - number - 1, 1e-9))
+        return np.asarray(fit + 2 * n_parameters + 2 * n_parameters * (n_parameters + 1) / np.maximum(count - n_parameters - 1, 1e-9))

@@ -12,7 +12,7 @@ from deepforecast.core.registry import register
 from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.panel import Panel
 from deepforecast.errors import ParameterError
-from deepforecast.models.statistical._ces import FORMS, SHORTEST, ComplexSmoothing
+from deepforecast.models.statistical._complex_smoothing import FORMS, MIN_VALUES, ComplexSmoothing
 
 
 @register
@@ -60,18 +60,18 @@ class CES(ComplexSmoothing):
     def _season(self, panel: Panel) -> int:
         return 1 if self.seasonal == "none" else super()._season(panel)
 
-    def _needs(self, panel: Panel) -> int:
+    def _min_observations(self, panel: Panel) -> int:
         if self.seasonal == "none":
-            return SHORTEST
+            return MIN_VALUES
         length = self._season(panel)
         if length == 1:
             raise ParameterError(
                 f"{self.name}: seasonal={self.seasonal!r} needs a season_length of 2 or more; it is 1. Say seasonal='none'."
             )
-        return max(SHORTEST, 2 * length)
+        return max(MIN_VALUES, 2 * length)
 
     def _forms(self, counts: Ints, season: int) -> Any:
         return np.tile(np.array(FORMS) == self.seasonal, (len(counts), 1))
 
-    def _score(self, fit: Floats, number: Floats, count: Floats) -> Floats:
+    def _score(self, fit: Floats, n_parameters: Floats, count: Floats) -> Floats:
         return fit

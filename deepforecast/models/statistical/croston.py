@@ -9,10 +9,17 @@ import numpy as np
 
 from deepforecast.core.params import param
 from deepforecast.core.registry import register
-from deepforecast.core.state import Learned, State
+from deepforecast.core.state import LearnedState, State
 from deepforecast.data.frames import Floats
 from deepforecast.data.panel import Panel
-from deepforecast.models.statistical._intermittent import BOUNDS, Intermittent, found, moved, since_seen, without_demand
+from deepforecast.models.statistical._demand import (
+    ALPHA_BOUNDS,
+    Intermittent,
+    fit_demand,
+    mask_before_demand,
+    update_demand,
+    zero_if_unknown,
+)
 
 INTERVALS = 0
 
@@ -53,27 +60,27 @@ class Croston(Intermittent):
         if self.variant == "optimized":
             yield "alpha", "with variant='optimized', which finds its own. Say variant='classic' or 'sba', or leave it out"
 
-    def _estimate(self, panel: Panel) -> Learned:
-        bounds = BOUNDS if self.variant == "optimized" else (self.alpha, self.alpha)
-        return Learned(found(panel, INTERVALS, [bounds, bounds]))
+    def _estimate(self, panel: Panel) -> LearnedState:
+        bounds = ALPHA_BOUNDS if self.variant == "optimized" else (self.alpha, self.alpha)
+        return LearnedState(fit_demand(panel, INTERVALS, [bounds, bounds]))
 
-    def _advance(self, learned: Learned, panel: Panel, fresh: bool) -> Learned:
-        state = moved(panel, INTERVALS, learned["alpha"], None if fresh else learned)
-        return Learned(state, history=panel if fresh else None)
+    def _advance(self, learned: LearnedState, panel: Panel, fresh: bool) -> LearnedState:
+        state = update_demand(panel, INTERVALS, learned["alpha"], None if fresh else learned)
+        return LearnedState(state, history=panel if fresh else None)
 
-    def _estimated(self, learned: Learned, state: State) -> dict[str, Any]:
+    def _parameter_columns(self, learned: LearnedState, state: State) -> dict[str, Any]:
         return {"alpha_size": learned["alpha"][:, 0], "alpha_interval": learned["alpha"][:, 1]}
 
-    def _rate(self, learned: Learned) -> Floats:
+    def _rate(self, learned: LearnedState) -> Floats:
         state, alpha = learned["state"], learned["alpha"]
-        return without_demand(self._ratio(state[:, 0], state[:, 1], alpha[:, 1]))
+        return zero_if_unknown(self._ratio(state[:, 0], state[:, 1], alpha[:, 1]))
 
-    def _fitted(self, learned: Learned, panel: Panel) -> Floats:
-        from deepforecast.kernels.intermittent import levels
+    def _fitted(self, learned: LearnedState, panel: Panel) -> Floats:
+        from deepforecast.kernels.intermittent import filter_levels
 
         alpha = learned["alpha"]
-        size, periods = levels(panel.y, panel.indptr, INTERVALS, alpha)
-        return since_seen(self._ratio(size, periods, np.repeat(alpha[:, 1], panel.lengths)), panel)
+        size, periods = filter_levels(panel.y, panel.indptr, INTERVALS, alpha)
+        return mask_before_demand(self._ratio(size, periods, np.repeat(alpha[:, 1], panel.lengths)), panel)
 
     def _ratio(self, size: Floats, periods: Floats, alpha: Floats) -> Floats:
         rate = size / periods

@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from deepforecast.core.forecast import refuse_taken
+from deepforecast.core.forecast import refuse_duplicate_columns
 from deepforecast.data import frames
-from deepforecast.data.columns import Columns, say_undeclared
+from deepforecast.data.columns import Columns, warn_undeclared
 from deepforecast.data.frames import Frame
-from deepforecast.data.missing import METHODS, filled
+from deepforecast.data.imputation import METHODS, fill_missing
 from deepforecast.data.panel import Panel
-from deepforecast.errors import DataError, ParameterError, say, shown, some
-from deepforecast.models._seasonality import say_short
-from deepforecast.models.statistical._seasons import CYCLES, Smoothers, season_lengths, taken_apart
+from deepforecast.errors import DataError, ParameterError, format_list, format_value, warn
+from deepforecast.models._seasonality import warn_short_series
+from deepforecast.models.statistical._seasons import MIN_CYCLES, Smoothers, decompose_panel, resolve_season_lengths
 
 
 @dataclass(frozen=True)
@@ -68,33 +68,33 @@ def decompose(
     ['unique_id', 'ds', 'y', 'trend', 'season_12', 'remainder']
     """
     panel = Panel.from_frame(frame, columns=columns, freq=freq)
-    say_undeclared(panel.undeclared)
-    lengths = season_lengths(season_length, panel, "decompose")
+    warn_undeclared(panel.undeclared)
+    lengths = resolve_season_lengths(season_length, panel, "decompose")
     if not lengths:
         raise ParameterError("decompose takes seasons out: season_length is at least 2; there is none here.")
     _refuse_short(panel, lengths if season_length != "auto" else lengths[:1])
     smoothers = _smoothers(options or Loess(), seasonal_window, trend_window, seasonal_degree, robust)
-    trend, seasons = taken_apart(_prepared(panel, missing), lengths, smoothers)
-    say_short(panel, max(lengths, default=1), "decompose", CYCLES * max(lengths, default=1))
+    trend, seasons = decompose_panel(_prepared(panel, missing), lengths, smoothers)
+    warn_short_series(panel, max(lengths, default=1), "decompose", MIN_CYCLES * max(lengths, default=1))
     return frames.build(panel.series.library, _columns(panel, trend, dict(zip(lengths, seasons, strict=True))))
 
 
 def _columns(panel: Panel, trend: Any, seasons: Mapping[int, Any]) -> dict[str, Any]:
-    held: dict[str, Any] = {}
+    columns: dict[str, Any] = {}
     names = panel.series.columns
     if names.id is not None and panel.series.ids is not None:
-        held[names.id] = panel.series.ids[panel.row_series]
-    held[names.time] = panel.series.time_column(panel.row_positions)
-    held[names.target] = panel.y
-    parts = {"trend": trend, **{f"season_{length}": values for length, values in seasons.items()}}
-    refuse_taken([*parts, "remainder"], held)
-    return {**held, **parts, "remainder": panel.y - sum(parts.values())}
+        columns[names.id] = panel.series.ids[panel.row_series]
+    columns[names.time] = panel.series.time_column(panel.row_positions)
+    columns[names.target] = panel.y
+    components = {"trend": trend, **{f"season_{length}": values for length, values in seasons.items()}}
+    refuse_duplicate_columns([*components, "remainder"], columns)
+    return {**columns, **components, "remainder": panel.y - sum(components.values())}
 
 
 def _prepared(panel: Panel, missing: str) -> Panel:
     """The panel without missing values, or with those that are interpolated when it is taken apart."""
     if missing not in ("auto", *METHODS):
-        raise ParameterError(f"missing is 'auto' or one of {some(METHODS)}; got {shown(missing)}.")
+        raise ParameterError(f"missing is 'auto' or one of {format_list(METHODS)}; got {format_value(missing)}.")
     if panel.complete:
         return panel
     empty = np.flatnonzero(panel.observed == 0)
@@ -104,20 +104,20 @@ def _prepared(panel: Panel, missing: str) -> Panel:
             f"{panel.series.labels(empty)}. Leave these series out."
         )
     if missing == "auto":
-        holed = np.flatnonzero(panel.observed < panel.lengths)
-        say(
+        incomplete = np.flatnonzero(panel.observed < panel.lengths)
+        warn(
             f"decompose interpolates missing values: column {panel.series.columns.target} is missing in "
-            f"{int(panel.missing().sum())} rows of series {panel.series.labels(holed)}."
+            f"{int(panel.missing().sum())} rows of series {panel.series.labels(incomplete)}."
         )
-    return panel if missing in ("auto", "interpolate") else replace(panel, y=filled(panel.y, panel.indptr, missing))
+    return panel if missing in ("auto", "interpolate") else replace(panel, y=fill_missing(panel.y, panel.indptr, missing))
 
 
 def _refuse_short(panel: Panel, lengths: Sequence[int]) -> None:
-    short = np.flatnonzero(panel.lengths < CYCLES * lengths[-1])
-    if len(short):
+    short_series = np.flatnonzero(panel.lengths < MIN_CYCLES * lengths[-1])
+    if len(short_series):
         raise DataError(
-            f"A season needs {CYCLES} cycles to be told from the trend, {CYCLES * lengths[-1]} rows for season_length "
-            f"{lengths[-1]}; series {panel.series.labels(short)} has {panel.lengths[short[0]]}. Leave such series out, or give "
+            f"A season needs {MIN_CYCLES} cycles to be told from the trend, {MIN_CYCLES * lengths[-1]} rows for season_length "
+            f"{lengths[-1]}; series {panel.series.labels(short_series)} has {panel.lengths[short_series[0]]}. Leave such series out, or give "
             "a smaller season_length."
         )
 
@@ -126,11 +126,11 @@ def _smoothers(options: Loess, seasonal_window: Any, trend_window: Any, seasonal
     degrees = (seasonal_degree, options.trend_degree, options.low_pass_degree)
     jumps = (options.seasonal_jump, options.trend_jump, options.low_pass_jump)
     if any(degree not in (0, 1) for degree in degrees):
-        raise ParameterError(f"A degree is 0 (constant) or 1 (line); got {shown(degrees)}.")
+        raise ParameterError(f"A degree is 0 (constant) or 1 (line); got {format_value(degrees)}.")
     counted = {"a jump": min(jumps), "inner": options.inner or 5, "rounds": options.rounds}
     for name, value in counted.items():
         if value < 1:
-            raise ParameterError(f"{name} of Loess is at least 1; got {shown(value)}.")
+            raise ParameterError(f"{name} of Loess is at least 1; got {format_value(value)}.")
     return Smoothers(
         seasonal_window, trend_window, options.low_pass_window, degrees, jumps, robust, options.inner, options.outer,
         options.rounds,

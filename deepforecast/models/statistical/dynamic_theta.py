@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from deepforecast.core.params import param
 from deepforecast.core.registry import register
-from deepforecast.models.statistical._theta import Fiorucci, Form
+from deepforecast.models.statistical._line_smoothing import Fiorucci, ThetaForm
 
 
 @register
@@ -38,5 +38,5 @@ class DynamicTheta(Fiorucci):
         default=None, at_least=1.0, help="curvature of the line that is smoothed; None: estimated",
     )
 
-    def _forms(self) -> tuple[Form, ...]:
+    def _forms(self) -> tuple[ThetaForm, ...]:
         return (self._form(dynamic=True, theta=self.theta),)

@@ -12,10 +12,10 @@ from deepforecast.data.frames import Floats
 from deepforecast.data.panel import Panel
 from deepforecast.errors import ParameterError
 from deepforecast.kernels.ets.forms import Form
-from deepforecast.models.baselines._base import resolved_season
-from deepforecast.models.statistical import _ets
-from deepforecast.models.statistical._engine import by_statsmodels, without_regressors
-from deepforecast.models.statistical._smoothing import Smoothing
+from deepforecast.models.baselines._base import resolve_season
+from deepforecast.models.statistical import _form_selection
+from deepforecast.models.statistical._engine import fit_by_statsmodels, statsmodels_capabilities
+from deepforecast.models.statistical._single_form import Smoothing
 
 Component = Literal["additive", "multiplicative"]
 
@@ -83,11 +83,11 @@ class ETS(Smoothing):
     )
 
     def _forms(self) -> list[Form]:
-        parts = _ets.PARTS
-        form = Form(parts[self.error] - 1, parts[self.trend], int(self.damped), parts[self.seasonal])
+        codes = _form_selection.COMPONENT_CODES
+        form = Form(codes[self.error] - 1, codes[self.trend], int(self.damped), codes[self.seasonal])
         if form.damped and not form.trend:
             raise ParameterError(f"{self.name}: what is damped is the trend; trend is None. Say damped=False, or give a trend.")
-        if not form.stable and not self.allow_unstable:
+        if not form.is_stable and not self.allow_unstable:
             raise ParameterError(
                 f"{self.name}: {form} is numerically unstable (its variance is infinite, or states pass through 0). Choose "
                 "multiplicative errors with multiplicative parts, or say allow_unstable=True."
@@ -104,18 +104,18 @@ class ETS(Smoothing):
             yield "phi", "on a trend that is not damped. Say damped=True, or leave it out"
 
     def _season(self, panel: Panel) -> int:
-        return 1 if self.seasonal is None else resolved_season(self.season_length, panel, self, "season_length")
+        return 1 if self.seasonal is None else resolve_season(self.season_length, panel, self, "season_length")
 
     def _rates(self) -> Sequence[float | None]:
         return self.alpha, self.beta, self.gamma, self.phi
 
     def _fits(self, panel: Panel, y: Floats, matrix: Floats, season: int, forms: list[Form]) -> Any:
         if self.engine == "statsmodels":
-            return by_statsmodels(self, panel, y, season, forms)
+            return fit_by_statsmodels(self, panel, y, season, forms)
         return super()._fits(panel, y, matrix, season, forms)
 
-    def _narrow(self, able: Capabilities) -> Capabilities:
-        return without_regressors(self._additive(able)) if self.engine == "statsmodels" else self._additive(able)
+    def _narrow(self, declared: Capabilities) -> Capabilities:
+        return statsmodels_capabilities(self._additive_capabilities(declared)) if self.engine == "statsmodels" else self._additive_capabilities(declared)
 
     @classmethod
     def examples(cls) -> list[dict[str, Any]]:

@@ -10,9 +10,9 @@ from deepforecast.core.params import param
 from deepforecast.core.registry import register
 from deepforecast.data.panel import Panel
 from deepforecast.kernels.ets.forms import Form
-from deepforecast.models.baselines._base import resolved_season
-from deepforecast.models.statistical._ets import PARTS
-from deepforecast.models.statistical._smoothing import Smoothing
+from deepforecast.models.baselines._base import resolve_season
+from deepforecast.models.statistical._form_selection import COMPONENT_CODES
+from deepforecast.models.statistical._single_form import Smoothing
 
 
 @register
@@ -63,10 +63,10 @@ class HoltWinters(Smoothing):
     )
 
     def _forms(self) -> list[Form]:
-        return [Form(0, 1, int(self.damped), PARTS[self.seasonal])]
+        return [Form(0, 1, int(self.damped), COMPONENT_CODES[self.seasonal])]
 
     def _season(self, panel: Panel) -> int:
-        return resolved_season(self.season_length, panel, self, "season_length")
+        return resolve_season(self.season_length, panel, self, "season_length")
 
     def _idle(self) -> Iterator[tuple[str, str]]:
         if not self.damped:
@@ -77,8 +77,8 @@ class HoltWinters(Smoothing):
     def _rates(self) -> Sequence[float | None]:
         return self.alpha, self.beta, self.gamma, self.phi
 
-    def _narrow(self, able: Capabilities) -> Capabilities:
-        return self._additive(able)
+    def _narrow(self, declared: Capabilities) -> Capabilities:
+        return self._additive_capabilities(declared)
 
     @classmethod
     def examples(cls) -> list[dict[str, Any]]:

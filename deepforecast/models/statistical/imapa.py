@@ -8,12 +8,12 @@ from deepforecast.core.params import param
 from deepforecast.core.registry import register
 from deepforecast.data.frames import Ints
 from deepforecast.data.panel import Panel
-from deepforecast.models.statistical._blocks import Blocked, mean_interval
-from deepforecast.models.statistical._intermittent import BOUNDS
+from deepforecast.models.statistical._demand import ALPHA_BOUNDS
+from deepforecast.models.statistical._temporal_aggregation import TemporalAggregation, mean_interval
 
 
 @register
-class IMAPA(Blocked):
+class IMAPA(TemporalAggregation):
     """The mean of `ADIDA`'s forecasts over blocks of 1, 2, 3, ... rows, up to the usual wait for a demand.
 
     So no single length of a block has to be right. Each length has its own smoothing parameter, of least squared errors
@@ -41,10 +41,10 @@ class IMAPA(Blocked):
         help="smoothing parameter of the sums; searched if not given",
     )
 
-    def _rows(self, panel: Panel) -> Ints:
-        most = np.minimum(mean_interval(panel), self.max_block)[:, None]
-        every = np.arange(1, self.max_block + 1)
-        return np.where(every <= most, every, 0).astype(np.int64)
+    def _block_sizes(self, panel: Panel) -> Ints:
+        largest = np.minimum(mean_interval(panel), self.max_block)[:, None]
+        block_sizes = np.arange(1, self.max_block + 1)
+        return np.where(block_sizes <= largest, block_sizes, 0).astype(np.int64)
 
-    def _smoothing(self) -> tuple[float, float]:
-        return BOUNDS if self.alpha is None else (self.alpha, self.alpha)
+    def _alpha_bounds(self) -> tuple[float, float]:
+        return ALPHA_BOUNDS if self.alpha is None else (self.alpha, self.alpha)

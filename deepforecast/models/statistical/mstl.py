@@ -8,30 +8,36 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from deepforecast.core.bounds import check_integers
 from deepforecast.core.capabilities import Capabilities
 from deepforecast.core.forecast import Forecast
 from deepforecast.core.forecaster import Forecaster
-from deepforecast.core.foreign import Foreign
-from deepforecast.core.idle import NO_SEASON, refuse_idle
+from deepforecast.core.integer_bounds import check_integers
 from deepforecast.core.monitor import Monitor
 from deepforecast.core.params import param
-from deepforecast.core.preparing import refuse_outside
+from deepforecast.core.preprocessing import refuse_out_of_domain
 from deepforecast.core.registry import get, register
-from deepforecast.core.state import Learned, State
+from deepforecast.core.skops_objects import SkopsSerializer
+from deepforecast.core.state import LearnedState, State
+from deepforecast.core.unused_parameters import NO_SEASON, refuse_unused_parameters
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats
 from deepforecast.data.panel import Panel
 from deepforecast.errors import CapabilityError, ParameterError
-from deepforecast.models._seasonality import say_short
-from deepforecast.models.statistical import _carried
-from deepforecast.models.statistical._bands import WidenedForecast
+from deepforecast.models._seasonality import warn_short_series
+from deepforecast.models.statistical import _inner_model
 from deepforecast.models.statistical._base import Statistical
-from deepforecast.models.statistical._carried import together, unpacked
-from deepforecast.models.statistical._known import RANGES, Known
-from deepforecast.models.statistical._one_step import foreseen
-from deepforecast.models.statistical._seasons import CYCLES, Smoothers, season_lengths, taken_apart, widening
-from deepforecast.models.statistical._shifted import Shifted
+from deepforecast.models.statistical._checksums import RANGES, HistoryChecksum
+from deepforecast.models.statistical._fitted_values import one_step_forecasts
+from deepforecast.models.statistical._inner_model import inner_learned, with_seasons
+from deepforecast.models.statistical._intervals import WidenedForecast
+from deepforecast.models.statistical._offset_forecast import ShiftedForecast
+from deepforecast.models.statistical._seasons import (
+    MIN_CYCLES,
+    Smoothers,
+    decompose_panel,
+    interval_widening,
+    resolve_season_lengths,
+)
 
 
 @register
@@ -94,7 +100,7 @@ class MSTL(Statistical):
     def _inner(self) -> Forecaster:
         """The model of the rest, as it is fitted here."""
         model = get("AutoETS")(season_length=1) if self.trend_model is None else self.trend_model
-        return model.clone(horizon=self.own_horizon, missing="auto", alias=self.name)
+        return model.clone(horizon=self.default_horizon, missing="auto", alias=self.name)
 
     def _smoothers(self) -> Smoothers:
         return Smoothers(
@@ -106,7 +112,7 @@ class MSTL(Statistical):
             for name in ("seasonal_window", "trend_window", "seasonal_degree", "robust"):
                 yield name, "without a season. Give a season_length above 1, or leave it out"
 
-    def _needs(self, panel: Panel) -> int:
+    def _min_observations(self, panel: Panel) -> int:
         inner = self._inner()
         if inner.calibrates or not inner.capabilities.by_series:
             raise ParameterError(
@@ -114,101 +120,101 @@ class MSTL(Statistical):
                 "that kind. Say intervals='conformal' on MSTL instead, or choose another model."
             )
         if isinstance(inner, Statistical):
-            refuse_idle(inner.clone(alias=type(inner).__name__), inner._idle())
-        lengths = season_lengths(self.season_length, panel, self.name)
-        return max(inner._needs(panel), CYCLES * self._told(lengths) if lengths else 1)
+            refuse_unused_parameters(inner.clone(alias=type(inner).__name__), inner._idle())
+        lengths = resolve_season_lengths(self.season_length, panel, self.name)
+        return max(inner._min_observations(panel), MIN_CYCLES * self._required_season(lengths) if lengths else 1)
 
-    def _fit(self, panel: Panel, monitor: Monitor) -> Learned:
-        lengths = season_lengths(self.season_length, panel, self.name)
-        say_short(panel, max(lengths, default=1), self.name, CYCLES * max(lengths, default=1))
-        _, seasons = taken_apart(panel, lengths, self._smoothers())
-        inner = self._inner()._fit(self._rest(panel, seasons), monitor)
-        wider = widening(lengths, panel.observed, panel.lengths, self._smoothers())
-        held = {**_carried.last_cycles(panel, lengths, seasons), "wider": wider}
-        return together(inner, held, Known.of(panel), panel)
+    def _fit(self, panel: Panel, monitor: Monitor) -> LearnedState:
+        lengths = resolve_season_lengths(self.season_length, panel, self.name)
+        warn_short_series(panel, max(lengths, default=1), self.name, MIN_CYCLES * max(lengths, default=1))
+        _, seasons = decompose_panel(panel, lengths, self._smoothers())
+        inner = self._inner()._fit(self._deseasonalize(panel, seasons), monitor)
+        estimation_factor = interval_widening(lengths, panel.observed, panel.lengths, self._smoothers())
+        seasonal_arrays = {**_inner_model.last_cycles(panel, lengths, seasons), "wider": estimation_factor}
+        return with_seasons(inner, seasonal_arrays, HistoryChecksum.from_panel(panel), panel)
 
-    def _advance(self, learned: Learned, panel: Panel, fresh: bool) -> Learned:
-        known = Known.held(learned)
+    def _advance(self, learned: LearnedState, panel: Panel, fresh: bool) -> LearnedState:
+        checksums = HistoryChecksum.from_learned(learned)
         if not fresh:
-            return self._went_on(learned, known, panel)
-        count = known.rows_in(panel)
-        again, on = np.flatnonzero(count < 0), np.flatnonzero(count >= 0)
-        parts = [self._anew(learned.take(again), panel.take(again))] if len(again) else []
-        if len(on):
-            part = panel.take(on)
-            parts.append(self._went_on(learned.take(on), known.take(on), part.between(count[on], part.lengths)))
-        found = parts[0] if len(parts) == 1 else parts[0].join(parts[1])
-        return replace(found.take(np.argsort(np.concatenate([again, on]))), history=panel)
+            return self._continue(learned, checksums, panel)
+        count = checksums.matching_rows(panel)
+        restarted, continuing = np.flatnonzero(count < 0), np.flatnonzero(count >= 0)
+        groups = [self._restart(learned.take(restarted), panel.take(restarted))] if len(restarted) else []
+        if len(continuing):
+            continued = panel.take(continuing)
+            groups.append(self._continue(learned.take(continuing), checksums.take(continuing), continued.between(count[continuing], continued.lengths)))
+        joined = groups[0] if len(groups) == 1 else groups[0].join(groups[1])
+        return replace(joined.take(np.argsort(np.concatenate([restarted, continuing]))), history=panel)
 
-    def _rest(self, panel: Panel, seasons: Floats) -> Panel:
+    def _deseasonalize(self, panel: Panel, seasons: Floats) -> Panel:
         """The series without their seasons, missing values as they were; of values that the model of the rest takes."""
-        rest, inner = panel.with_target(panel.y - seasons.sum(axis=0)), self._inner()
-        refuse_outside(inner.clone(alias=f"{type(inner).__name__} of what is left without the seasons"), rest)
-        return rest
+        deseasonalized, inner = panel.with_target(panel.y - seasons.sum(axis=0)), self._inner()
+        refuse_out_of_domain(inner.clone(alias=f"{type(inner).__name__} of what is left without the seasons"), deseasonalized)
+        return deseasonalized
 
-    def _anew(self, learned: Learned, panel: Panel) -> Learned:
+    def _restart(self, learned: LearnedState, panel: Panel) -> LearnedState:
         """Another history: decomposed anew, the model of the rest with the parameters it has."""
-        lengths = season_lengths(self.season_length, panel, self.name)
-        _, seasons = taken_apart(panel, lengths, self._smoothers())
-        inner = self._inner()._advance(unpacked(learned), self._rest(panel, seasons), True)
-        held = {**_carried.last_cycles(panel, lengths, seasons), **_fixed(learned)}
-        return together(inner, held, Known.of(panel), None)
+        lengths = resolve_season_lengths(self.season_length, panel, self.name)
+        _, seasons = decompose_panel(panel, lengths, self._smoothers())
+        inner = self._inner()._advance(inner_learned(learned), self._deseasonalize(panel, seasons), True)
+        seasonal_arrays = {**_inner_model.last_cycles(panel, lengths, seasons), **_fit_constants(learned)}
+        return with_seasons(inner, seasonal_arrays, HistoryChecksum.from_panel(panel), None)
 
-    def _went_on(self, learned: Learned, known: Known, panel: Panel) -> Learned:
+    def _continue(self, learned: LearnedState, checksums: HistoryChecksum, panel: Panel) -> LearnedState:
         """Rows that follow those known: the seasons go on as they were."""
-        some = np.flatnonzero(panel.lengths > 0)
-        if not len(some):
+        selected = np.flatnonzero(panel.lengths > 0)
+        if not len(selected):
             return learned
-        rows, here = panel.take(some) if len(some) < len(panel) else panel, learned.take(some)
-        y, moved = _carried.carried_on(here, rows)
-        inner = self._inner()._advance(unpacked(here), rows.with_target(y), False)
-        return learned.put(some, together(inner, {**moved, **_fixed(here)}, known.take(some).extended(rows), None))
+        rows, selected_learned = panel.take(selected) if len(selected) < len(panel) else panel, learned.take(selected)
+        y, next_seasons = _inner_model.continue_seasons(selected_learned, rows)
+        inner = self._inner()._advance(inner_learned(selected_learned), rows.with_target(y), False)
+        return learned.put(selected, with_seasons(inner, {**next_seasons, **_fit_constants(selected_learned)}, checksums.take(selected).extend(rows), None))
 
-    def _revive(self, learned: Learned, foreign: Foreign) -> Learned:
-        self._inner()._revive(unpacked(learned), foreign)  # whose state is what its file says: checked, and not changed
+    def _deserialize(self, learned: LearnedState, foreign: SkopsSerializer) -> LearnedState:
+        self._inner()._deserialize(inner_learned(learned), foreign)  # whose state is what its file says: checked, and not changed
         check_integers(learned, "known", *RANGES)
         return learned
 
-    def _forecast(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> Forecast:
-        rest = self._inner()._forecast(unpacked(learned), steps, future)
-        return Shifted(WidenedForecast(rest, learned["wider"]), _carried.season_ahead(learned, steps))
+    def _forecast(self, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> Forecast:
+        inner_forecast = self._inner()._forecast(inner_learned(learned), steps, future)
+        return ShiftedForecast(WidenedForecast(inner_forecast, learned["wider"]), _inner_model.forecast_season_sum(learned, steps))
 
-    def _simulate(self, learned: Learned, steps: int, samples: int, seed: int, future: Mapping[str, Covariate]) -> Floats:
-        paths = self._inner()._simulate(unpacked(learned), steps, samples, seed, future)
-        middle = self._inner()._forecast(unpacked(learned), steps, future).mean[:, None, :]
-        paths = middle + (paths - middle) * learned["wider"][:, None, None]
-        return np.asarray(paths + _carried.season_ahead(learned, steps)[:, None, :])
+    def _simulate(self, learned: LearnedState, steps: int, samples: int, seed: int, future: Mapping[str, Covariate]) -> Floats:
+        paths = self._inner()._simulate(inner_learned(learned), steps, samples, seed, future)
+        inner_mean = self._inner()._forecast(inner_learned(learned), steps, future).mean[:, None, :]
+        paths = inner_mean + (paths - inner_mean) * learned["wider"][:, None, None]
+        return np.asarray(paths + _inner_model.forecast_season_sum(learned, steps)[:, None, :])
 
-    def _explain(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> dict[str, Floats]:
-        return {**self._inner()._explain(unpacked(learned), steps, future), **_carried.seasons_ahead(learned, steps)}
+    def _explain(self, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> dict[str, Floats]:
+        return {**self._inner()._explain(inner_learned(learned), steps, future), **_inner_model.forecast_seasons(learned, steps)}
 
-    def _fitted(self, learned: Learned, panel: Panel) -> Floats:
+    def _fitted(self, learned: LearnedState, panel: Panel) -> Floats:
         inner = self._inner()
         if not isinstance(inner, Statistical):
             raise CapabilityError(f"{type(inner).__name__} has no fitted values. Choose a trend_model that has, as AutoETS.")
-        lengths, rest = season_lengths(self.season_length, panel, self.name), unpacked(learned)
+        lengths, inner_state = resolve_season_lengths(self.season_length, panel, self.name), inner_learned(learned)
         if not lengths:
-            return inner._fitted(rest, panel)
-        return foreseen(
+            return inner._fitted(inner_state, panel)
+        return one_step_forecasts(
             panel,
             lengths,
-            CYCLES * self._told(lengths),
-            lambda rows: taken_apart(rows, lengths, self._smoothers())[1],
-            lambda rows, numbers: inner._fitted(rest.take(numbers), rows),
+            MIN_CYCLES * self._required_season(lengths),
+            lambda rows: decompose_panel(rows, lengths, self._smoothers())[1],
+            lambda rows, numbers: inner._fitted(inner_state.take(numbers), rows),
         )
 
-    def _estimated(self, learned: Learned, state: State) -> dict[str, Any]:
+    def _parameter_columns(self, learned: LearnedState, state: State) -> dict[str, Any]:
         """Those of the model of the rest."""
         inner = self._inner()
         if not isinstance(inner, Statistical):
             raise CapabilityError(f"{type(inner).__name__} has no table of parameters. Choose a trend_model that has, as SES.")
-        return inner._estimated(unpacked(learned), state)
+        return inner._parameter_columns(inner_learned(learned), state)
 
-    def _told(self, lengths: tuple[int, ...]) -> int:
+    def _required_season(self, lengths: tuple[int, ...]) -> int:
         """The season of which every series has whole cycles: those that the frequency suggests a short one does without."""
         return lengths[0] if self.season_length == "auto" else lengths[-1]
 
 
-def _fixed(learned: Learned) -> dict[str, Any]:
+def _fit_constants(learned: LearnedState) -> dict[str, Any]:
     """What stays as it was in the fit, whatever values follow."""
     return {name: learned[name] for name in ("wider", "unvaried") if name in learned.by_series}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from deepforecast.core.registry import register
-from deepforecast.models.statistical._theta import Fiorucci, Form
+from deepforecast.models.statistical._line_smoothing import Fiorucci, ThetaForm
 
 
 @register
@@ -32,5 +32,5 @@ class OptimizedTheta(Fiorucci):
     1 2024-01-14            26.0
     """
 
-    def _forms(self) -> tuple[Form, ...]:
+    def _forms(self) -> tuple[ThetaForm, ...]:
         return (self._form(dynamic=False),)

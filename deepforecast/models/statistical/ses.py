@@ -9,7 +9,7 @@ from deepforecast.core.capabilities import Capabilities
 from deepforecast.core.params import param
 from deepforecast.core.registry import register
 from deepforecast.kernels.ets.forms import Form
-from deepforecast.models.statistical._smoothing import Smoothing
+from deepforecast.models.statistical._single_form import Smoothing
 
 
 @register
@@ -45,8 +45,8 @@ class SES(Smoothing):
     def _rates(self) -> Sequence[float | None]:
         return self.alpha, None, None, None
 
-    def _narrow(self, able: Capabilities) -> Capabilities:
-        return self._additive(able)
+    def _narrow(self, declared: Capabilities) -> Capabilities:
+        return self._additive_capabilities(declared)
 
     @classmethod
     def examples(cls) -> list[dict[str, Any]]:

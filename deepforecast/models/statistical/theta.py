@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from deepforecast.core.params import param
 from deepforecast.core.registry import register
-from deepforecast.models.statistical._theta import Form, ThetaFamily, weight_of
+from deepforecast.models.statistical._line_smoothing import ThetaFamily, ThetaForm, weight_of
 
 
 @register
@@ -36,13 +36,13 @@ class Theta(ThetaFamily):
     1 2024-01-08  13.58
     """
 
-    seasons_needed = 3  # as the organisers have it
+    min_cycles = 3  # as the organisers have it
 
     theta: float = param(
         default=2.0, at_least=1.0, low=1.0, high=4.0,
         help="curvature of the line that is smoothed; 1 is exponential smoothing alone",
     )
 
-    def _forms(self) -> tuple[Form, ...]:
+    def _forms(self) -> tuple[ThetaForm, ...]:
         weight = weight_of(self.theta)
-        return (Form(dynamic=False, weight=(weight, weight), alpha=(1e-4, 0.9999)),)
+        return (ThetaForm(dynamic=False, weight=(weight, weight), alpha=(1e-4, 0.9999)),)

@@ -6,10 +6,10 @@ from typing import Any
 
 from deepforecast.core.params import param
 from deepforecast.core.registry import register
-from deepforecast.core.state import Learned, State
+from deepforecast.core.state import LearnedState, State
 from deepforecast.data.frames import Floats
 from deepforecast.data.panel import Panel
-from deepforecast.models.statistical._intermittent import Intermittent, found, moved, since_seen, without_demand
+from deepforecast.models.statistical._demand import Intermittent, fit_demand, mask_before_demand, update_demand, zero_if_unknown
 
 PROBABILITY = 1
 SIZE_BOUNDS, PROBABILITY_BOUNDS = (0.1, 0.3), (0.01, 0.3)
@@ -47,27 +47,27 @@ class TSB(Intermittent):
         help="smoothing parameter of the probability of a demand; searched if not given",
     )  # fmt: skip
 
-    def _estimate(self, panel: Panel) -> Learned:
-        given, usual = (self.alpha_size, self.alpha_probability), (SIZE_BOUNDS, PROBABILITY_BOUNDS)
-        bounds = [ours if one is None else (one, one) for one, ours in zip(given, usual, strict=True)]
-        return Learned(found(panel, PROBABILITY, bounds))
+    def _estimate(self, panel: Panel) -> LearnedState:
+        alphas, default_bounds = (self.alpha_size, self.alpha_probability), (SIZE_BOUNDS, PROBABILITY_BOUNDS)
+        bounds = [default if alpha is None else (alpha, alpha) for alpha, default in zip(alphas, default_bounds, strict=True)]
+        return LearnedState(fit_demand(panel, PROBABILITY, bounds))
 
-    def _advance(self, learned: Learned, panel: Panel, fresh: bool) -> Learned:
-        state = moved(panel, PROBABILITY, learned["alpha"], None if fresh else learned)
-        return Learned(state, history=panel if fresh else None)
+    def _advance(self, learned: LearnedState, panel: Panel, fresh: bool) -> LearnedState:
+        state = update_demand(panel, PROBABILITY, learned["alpha"], None if fresh else learned)
+        return LearnedState(state, history=panel if fresh else None)
 
-    def _estimated(self, learned: Learned, state: State) -> dict[str, Any]:
+    def _parameter_columns(self, learned: LearnedState, state: State) -> dict[str, Any]:
         return {"alpha_size": learned["alpha"][:, 0], "alpha_probability": learned["alpha"][:, 1]}
 
-    def _rate(self, learned: Learned) -> Floats:
+    def _rate(self, learned: LearnedState) -> Floats:
         state = learned["state"]
-        return without_demand(state[:, 0] * state[:, 1])
+        return zero_if_unknown(state[:, 0] * state[:, 1])
 
-    def _occurrence(self, learned: Learned) -> Floats:
-        return without_demand(learned["state"][:, 1])
+    def _occurrence(self, learned: LearnedState) -> Floats:
+        return zero_if_unknown(learned["state"][:, 1])
 
-    def _fitted(self, learned: Learned, panel: Panel) -> Floats:
-        from deepforecast.kernels.intermittent import levels
+    def _fitted(self, learned: LearnedState, panel: Panel) -> Floats:
+        from deepforecast.kernels.intermittent import filter_levels
 
-        size, chance = levels(panel.y, panel.indptr, PROBABILITY, learned["alpha"])
-        return since_seen(size * chance, panel)
+        size, chance = filter_levels(panel.y, panel.indptr, PROBABILITY, learned["alpha"])
+        return mask_before_demand(size * chance, panel)

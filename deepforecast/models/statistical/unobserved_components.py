@@ -7,17 +7,17 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from deepforecast.core.idle import NO_SEASON
 from deepforecast.core.monitor import Monitor
 from deepforecast.core.params import param
-from deepforecast.core.preparing import fewer
+from deepforecast.core.preprocessing import describe_short
 from deepforecast.core.registry import register
-from deepforecast.core.state import Learned
+from deepforecast.core.state import LearnedState
+from deepforecast.core.unused_parameters import NO_SEASON
 from deepforecast.data.frames import Floats
 from deepforecast.data.frequency import PER_YEAR, seasons
 from deepforecast.data.panel import Panel
-from deepforecast.errors import DataError, ParameterError, TrainingWarning, say, shown
-from deepforecast.models.statistical._structural import Structural
+from deepforecast.errors import DataError, ParameterError, TrainingWarning, format_value, warn
+from deepforecast.models.statistical._time_series_components import Structural
 
 Level = Literal[
     "irregular", "fixed intercept", "deterministic constant", "local level", "random walk", "fixed slope",
@@ -28,7 +28,7 @@ LEVELS: tuple[Level, ...] = get_args(Level)
 
 SHORTEST_PERIOD = 2  # time steps: any shorter one is observed as a longer one (aliasing)
 BUSINESS_CYCLE = (1.5, 12)  # years, as in statsmodels
-AT_BOUND = 0.01  # of the period: as near to a bound, the maximum of the likelihood lies beyond it
+BOUND_TOLERANCE = 0.01  # of the period: as near to a bound, the maximum of the likelihood lies beyond it
 
 
 @register
@@ -97,30 +97,30 @@ class UnobservedComponents(Structural):
         if self.season_length == NO_SEASON:
             yield "stochastic_season", "without a season of dummies. Give a season_length above 1, or leave it out"
 
-    def _needs(self, panel: Panel) -> int:
-        waves = sum(one["harmonics"] * 2 for one in self._waves())
-        states = 2 + max(self._season(panel) - 1, 0) + waves + 2 * self.cycle + (self.autoregressive or 0)
+    def _min_observations(self, panel: Panel) -> int:
+        n_trigonometric = sum(season["harmonics"] * 2 for season in self._trigonometric_seasons())
+        states = 2 + max(self._season(panel) - 1, 0) + n_trigonometric + 2 * self.cycle + (self.autoregressive or 0)
         return states + len(panel.series.columns.future) + 3
 
-    def _needs_to_fit(self, panel: Panel) -> int:
+    def _min_observations_to_fit(self, panel: Panel) -> int:
         periods = self._cycle_periods(panel)
         most = 0 if periods is None or self.cycle_period != "auto" else int(periods[0, 0]) + 1
-        return max(super()._needs_to_fit(panel), most)
+        return max(super()._min_observations_to_fit(panel), most)
 
-    def _fit(self, panel: Panel, monitor: Monitor) -> Learned:
+    def _fit(self, panel: Panel, monitor: Monitor) -> LearnedState:
         periods = self._cycle_periods(panel)
         if periods is not None:
             self._refuse_short_cycle(panel, periods)
         learned = super()._fit(panel, monitor)
         if periods is not None:
-            place = learned["names"].index("frequency.cycle")
+            position = learned["names"].index("frequency.cycle")
             varies = learned["scale"] > 0
-            period = 2 * np.pi / np.where(varies, learned["params"][:, place], np.nan)
+            period = 2 * np.pi / np.where(varies, learned["params"][:, position], np.nan)
             shortest, longest = periods.T
-            at_bound = np.flatnonzero((period < (1 + AT_BOUND) * shortest) | (period > (1 - AT_BOUND) * longest))
+            at_bound = np.flatnonzero((period < (1 + BOUND_TOLERANCE) * shortest) | (period > (1 - BOUND_TOLERANCE) * longest))
             if len(at_bound):
                 first = at_bound[0]
-                say(
+                warn(
                     f"{self.name}: the estimated period of the cycle lies at a bound of cycle_period in series "
                     f"{panel.series.labels(at_bound)} (the first: {period[first]:.4g} time steps, bounds {shortest[first]:.4g} "
                     f"and {longest[first]:.4g}). Set cycle_period=(shortest, longest) around the period of your data.",
@@ -134,7 +134,7 @@ class UnobservedComponents(Structural):
         if len(short):
             raise DataError(
                 f"{self.name}: the shortest period of the cycle, {shortest[0]:g} time steps, must be shorter than the history; "
-                f"series {fewer(panel, short)}. Set cycle_period=(shortest, longest), or cycle=False."
+                f"series {describe_short(panel, short)}. Set cycle_period=(shortest, longest), or cycle=False."
             )
 
     def _season(self, panel: Panel) -> int:
@@ -162,7 +162,7 @@ class UnobservedComponents(Structural):
                 valid = (longest, shortest) if shortest > longest else (max(shortest / 2, SHORTEST_PERIOD), 2 * shortest)
                 raise ParameterError(
                     f"{self.name}: `cycle_period` must be (shortest, longest) with shortest < longest, got "
-                    f"{shown(self.cycle_period)}. Set, for example, cycle_period=({valid[0]:g}, {valid[1]:g})."
+                    f"{format_value(self.cycle_period)}. Set, for example, cycle_period=({valid[0]:g}, {valid[1]:g})."
                 )
             return shortest, longest
         frequency = panel.calendar.frequency
@@ -176,9 +176,9 @@ class UnobservedComponents(Structural):
             )
         return max(shortest, SHORTEST_PERIOD), longest
 
-    def _waves(self) -> list[dict[str, int]]:
-        most = self.harmonics or 10**6
-        return [{"period": one, "harmonics": min(one // 2, most)} for one in self.trigonometric or ()]
+    def _trigonometric_seasons(self) -> list[dict[str, int]]:
+        max_harmonics = self.harmonics or 10**6
+        return [{"period": period, "harmonics": min(period // 2, max_harmonics)} for period in self.trigonometric or ()]
 
     def _specification(self, panel: Panel) -> dict[str, Any]:
         season = self._season(panel)
@@ -186,24 +186,24 @@ class UnobservedComponents(Structural):
             "level": self.level,
             "seasonal": season if season > 1 else None,
             "stochastic_seasonal": self.stochastic_season,
-            "freq_seasonal": self._waves() or None,
+            "freq_seasonal": self._trigonometric_seasons() or None,
             "cycle": self.cycle,
             "stochastic_cycle": self.stochastic_cycle,
             "damped_cycle": self.damped_cycle,
             "autoregressive": self.autoregressive,
         }
 
-    def _simpler(self) -> list[str]:
+    def _simplifications(self) -> list[str]:
         changes = ["a simpler level, such as 'random walk'"]
         if self.cycle:
             changes.append("a narrower cycle_period")
         changes += [f"{name}=False" for name in ("damped_cycle", "stochastic_cycle") if getattr(self, name)]
         return [*changes, "longer series"]
 
-    def _blocks(self, learned: Learned) -> dict[str, int]:
-        waves = sum(2 * one["harmonics"] for one in self._waves())
-        rest = {"waves": waves, "cycle": 2 * self.cycle, "autoregressive": self.autoregressive or 0}
+    def _component_sizes(self, learned: LearnedState) -> dict[str, int]:
+        n_trigonometric = sum(2 * season["harmonics"] for season in self._trigonometric_seasons())
+        other_sizes = {"waves": n_trigonometric, "cycle": 2 * self.cycle, "autoregressive": self.autoregressive or 0}
         dummies = learned.shared["dummies"]
-        level = learned["state"].shape[1] - dummies - sum(rest.values())
-        found = {"level": level, "season": dummies, **rest}
-        return {name: width for name, width in found.items() if width}
+        level = learned["state"].shape[1] - dummies - sum(other_sizes.values())
+        sizes = {"level": level, "season": dummies, **other_sizes}
+        return {name: width for name, width in sizes.items() if width}

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from deepforecast.core.forecaster import Forecaster
-from deepforecast.core.foreign import Foreign
+from deepforecast.core.skops_objects import SkopsSerializer
 from deepforecast.data.frames import Frame
 from deepforecast.errors import DataError, NotFittedError
 from deepforecast.testing import worlds
@@ -98,7 +98,7 @@ def predict_changes_nothing(subject: Subject) -> None:
 def _kept(model: Forecaster) -> dict[str, Any]:
     """The state, what other libraries made of it as a file would hold it."""
     state = model.state_
-    return dict(leaves(replace(state, learned=model._kept(state.learned, Foreign(allow=True)))))
+    return dict(leaves(replace(state, learned=model._serialize(state.learned, SkopsSerializer(allow_any=True)))))
 
 
 @rule()

@@ -17,7 +17,7 @@ PLACES = {"first": [0], "middle": [20], "last": [-1], "several": [0, 9, 10, 11, 
 
 
 def _filled(subject: Subject) -> str | None:
-    filling = getattr(subject.make(), "filling", subject.make().missing)
+    filling = getattr(subject.make(), "missing_method", subject.make().missing)
     return None if filling == "auto" else f"missing={filling!r}: what is missing is filled"
 
 

@@ -7,10 +7,10 @@ from itertools import islice
 
 import numpy as np
 
-from deepforecast.core.rolling import Fold, refit_every, roll
-from deepforecast.data.cutoffs import Plan
+from deepforecast.core.backtest import Fold, refit_every, rolling_folds
 from deepforecast.data.frames import Floats, Frame
 from deepforecast.data.panel import Panel
+from deepforecast.data.splits import BacktestPlan
 from deepforecast.testing import worlds
 from deepforecast.testing.check import able, rule
 from deepforecast.testing.expect import expect, expect_equal, expect_same
@@ -95,5 +95,5 @@ def _expect_blind(subject: Subject, panel: Panel, changed: Callable[..., Panel],
 
 def _folds(subject: Subject, panel: Panel, first: int, end: int, parameters: dict[str, str]) -> list[Fold]:
     """The windows from `first` to before `end`."""
-    every, plan = refit_every("auto", subject.capabilities.by_series), Plan(HORIZON, WINDOWS - first, HORIZON)
-    return list(islice(roll(subject.make(**parameters), panel, plan, every=every), end - first))
+    every, plan = refit_every("auto", subject.capabilities.by_series), BacktestPlan(HORIZON, WINDOWS - first, HORIZON)
+    return list(islice(rolling_folds(subject.make(**parameters), panel, plan, refit_interval=every), end - first))

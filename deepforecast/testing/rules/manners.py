@@ -22,7 +22,7 @@ from deepforecast.testing.surroundings import surroundings, unusual
 
 
 def _no_seed(subject: Subject) -> str | None:
-    return None if "seed" in params.declared(subject.cls) else "no parameter seed is declared"
+    return None if "seed" in params.declared_params(subject.cls) else "no parameter seed is declared"
 
 
 @rule()

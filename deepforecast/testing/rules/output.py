@@ -43,7 +43,7 @@ def times_follow_the_calendar(subject: Subject) -> None:
     """Hours over a change of the clocks, month ends and business days go on as the calendar says, time zone kept."""
     for freq, start, length, zone in CALENDARS:
         frame = worlds.of_values(_waves(length), "s0", pd.Timestamp(start, tz=zone), freq)
-        needed = subject.make()._needs(Panel.from_frame(frame, freq=freq))
+        needed = subject.make()._min_observations(Panel.from_frame(frame, freq=freq))
         if needed > length:  # of a model with long seasons
             frame = worlds.of_values(_waves(needed), "s0", pd.Timestamp(start, tz=zone), freq)
         stamps = pd.date_range(start, periods=len(frame) + HORIZON, freq=freq, tz=zone)

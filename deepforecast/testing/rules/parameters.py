@@ -11,7 +11,7 @@ import numpy as np
 
 from deepforecast.core import params
 from deepforecast.core.forecaster import Forecaster
-from deepforecast.core.kinds import alternatives
+from deepforecast.core.type_checks import union_members
 from deepforecast.errors import ParameterError, ParameterTypeError
 from deepforecast.testing import plain
 from deepforecast.testing.check import rule
@@ -27,10 +27,10 @@ def constructor_only_stores(subject: Subject) -> None:
     """The constructor stores the very objects it is given and nothing else."""
     given = {**subject.parameters, "alias": "".join(["some", " name"]), "horizon": np.int64(HORIZON)}
     model = subject.cls(**given)
-    for name, one in params.declared(subject.cls).items():
+    for name, one in params.declared_params(subject.cls).items():
         value = given.get(name, one.default)
         expect(getattr(model, name) is value, f"{name} is {getattr(model, name)!r}, not the very object given")
-    more = sorted(set(vars(model)) - set(params.declared(subject.cls)))
+    more = sorted(set(vars(model)) - set(params.declared_params(subject.cls)))
     expect(not more, f"the constructor also sets {', '.join(more)}")
 
 
@@ -137,7 +137,7 @@ def equality_is_by_parameters(subject: Subject) -> None:
 def sampled_configurations_build(subject: Subject) -> None:
     """Every configuration drawn from the declared search ranges is legal."""
     for seed in range(20):
-        drawn = params.sample(subject.cls, params.Draws(seed))
+        drawn = params.sample(subject.cls, params.RandomTrial(seed))
         model = subject.make(**drawn)
         kept = {name: getattr(model, name) for name in drawn}
         expect(kept == drawn, f"the configuration {drawn} became {kept}")
@@ -145,8 +145,8 @@ def sampled_configurations_build(subject: Subject) -> None:
 
 def illegal(cls: type[Forecaster]) -> Iterator[tuple[str, Any]]:
     """Values just outside what each parameter declares, and of other types."""
-    for name, one in params.declared(cls).items():
-        kinds = {typing.get_origin(kind) or kind for kind in alternatives(one.annotation)}
+    for name, one in params.declared_params(cls).items():
+        kinds = {typing.get_origin(kind) or kind for kind in union_members(one.annotation)}
         beyond = [bound + away for bound, away in ((one.at_least, -1), (one.at_most, 1)) if bound is not None]
         beyond += [bound for bound in (one.above, one.below) if bound is not None]
         if kinds & {int, float}:

@@ -66,7 +66,7 @@ def paths_are_spread_as_the_intervals(subject: Subject) -> None:
     Where values are few, paths lie on a bound itself: the share without those is at most what it is to be, with them at least.
     """
     model = subject.fitted()
-    if model.fitted().calibration is not None or subject.capabilities.distribution is None:
+    if model.fitted_state().calibration is not None or subject.capabilities.distribution is None:
         return  # calibrated bands come from errors of the past, not from the paths
     steps = 2 * worlds.SEASON + 1
     bands = model.predict(steps, level=[50, 80], quantiles=[0.5])

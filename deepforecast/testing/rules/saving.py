@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from deepforecast.core.forecaster import Forecaster
-from deepforecast.core.persistence import load
+from deepforecast.core.model_file import load
 from deepforecast.errors import ModelFileError, SaveError
 from deepforecast.testing import elsewhere, worlds
 from deepforecast.testing.check import rule

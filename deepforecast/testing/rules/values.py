@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from deepforecast.data.frames import Floats, Frame
-from deepforecast.errors import DataError, shown
+from deepforecast.errors import DataError, format_value
 from deepforecast.testing import worlds
 from deepforecast.testing.check import able, rule
 from deepforecast.testing.expect import column, expect, expect_close, expect_finite, expect_same, forecasts, heard, refused
@@ -51,7 +51,7 @@ def odd_histories_give_finite_forecasts(subject: Subject) -> None:
     with heard() as messages:
         forecast = _forecasts(subject, histories)
     for message in messages:
-        expect(any(what in message for what in histories), f"a warning names no series: {shown(message, 300)}")
+        expect(any(what in message for what in histories), f"a warning names no series: {format_value(message, 300)}")
     for what, found in forecast.items():
         expect_finite(found, subject.fitted().name, f"the forecast of {what}")
         values, points = histories[what], column(found, subject.fitted().name)
@@ -107,7 +107,7 @@ def an_outlier_stays_in_its_series(subject: Subject) -> None:
     with heard() as messages:
         found = subject.forecast(wild, level=subject.levels)
     for message in messages:
-        expect(f"series {frame['unique_id'][20]}:" in message, f"a warning is not of the series: {shown(message, 300)}")
+        expect(f"series {frame['unique_id'][20]}:" in message, f"a warning is not of the series: {format_value(message, 300)}")
     wanted = subject.fitted().predict(level=subject.levels)
     others = wanted["unique_id"] != frame["unique_id"][20]
     expect_same(found[others], wanted[others], "the forecast of other series")

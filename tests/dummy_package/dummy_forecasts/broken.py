@@ -9,7 +9,7 @@ import numpy as np
 
 from deepforecast import Panel, register
 from deepforecast.core.forecast import Forecast, PointForecast
-from deepforecast.core.state import Learned
+from deepforecast.core.state import LearnedState
 from deepforecast.data.covariates import Covariate
 from dummy_forecasts.pooled import PooledRegression
 
@@ -18,7 +18,7 @@ from dummy_forecasts.pooled import PooledRegression
 class Forgetful(PooledRegression):
     """Forgets the covariates known ahead."""
 
-    def _forecast(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> Forecast:
+    def _forecast(self, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> Forecast:
         zeros = {name: Covariate(np.zeros_like(one.values), one.categories) for name, one in future.items()}
         return super()._forecast(learned, steps, zeros)
 
@@ -27,7 +27,7 @@ class Forgetful(PooledRegression):
 class Restless(PooledRegression):
     """Another forecast every time it is asked."""
 
-    def _forecast(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> Forecast:
+    def _forecast(self, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> Forecast:
         forecast = super()._forecast(learned, steps, future)
         return PointForecast(forecast.mean + np.random.default_rng().normal(size=forecast.mean.shape), self.name)
 
@@ -36,6 +36,6 @@ class Restless(PooledRegression):
 class Headstrong(PooledRegression):
     """Changes a parameter of its own in fit."""
 
-    def _fit(self, panel: Panel, monitor: Any) -> Learned:
+    def _fit(self, panel: Panel, monitor: Any) -> LearnedState:
         self.lags = 5
         return super()._fit(panel, monitor)

@@ -9,7 +9,7 @@ import numpy as np
 
 from deepforecast import Capabilities, Forecaster, Panel, param, register
 from deepforecast.core.forecast import Forecast, PointForecast
-from deepforecast.core.state import Learned
+from deepforecast.core.state import LearnedState
 from deepforecast.data.covariates import Covariate
 
 
@@ -26,10 +26,10 @@ class PooledRegression(Forecaster):
 
     lags: int = param(default=7, at_least=2, low=2, high=14, help="values that the next one is explained by")
 
-    def _needs(self, panel: Panel) -> int:
+    def _min_observations(self, panel: Panel) -> int:
         return self.lags + 1
 
-    def _fit(self, panel: Panel, monitor: Any) -> Learned:
+    def _fit(self, panel: Panel, monitor: Any) -> LearnedState:
         windows, rows = self._windows(panel)
         level = float(np.mean(panel.y - panel.y[0])) + panel.y[0]
         scale = float(np.abs(panel.y - level).mean()) or 1.0
@@ -43,9 +43,9 @@ class PooledRegression(Forecaster):
         inputs = _inputs(windows, [*past, *held, *future], level, scale)
         target = (panel.y[rows] - windows.mean(axis=1)) / scale
         weights = np.linalg.lstsq(inputs, target, rcond=1e-9)[0]
-        return self._advance(Learned({}, {**shared, "weights": weights}), panel, True)
+        return self._advance(LearnedState({}, {**shared, "weights": weights}), panel, True)
 
-    def _advance(self, learned: Learned, panel: Panel, fresh: bool) -> Learned:
+    def _advance(self, learned: LearnedState, panel: Panel, fresh: bool) -> LearnedState:
         sizes, columns = learned["sizes"], panel.series.columns
         tail = panel.padded(self.lags)
         if not fresh:
@@ -57,9 +57,9 @@ class PooledRegression(Forecaster):
         past = [_encoded(panel.covariates[name], sizes[name])[last] for name in columns.past]
         held = [_encoded(panel.static[name], sizes[name]) for name in columns.static]
         constants = learned["held"] if not fresh else _side_by_side(held, len(panel))
-        return Learned({"tail": tail, "past": _side_by_side(past, len(panel)), "held": constants}, learned.shared)
+        return LearnedState({"tail": tail, "past": _side_by_side(past, len(panel)), "held": constants}, learned.shared)
 
-    def _forecast(self, learned: Learned, steps: int, future: Mapping[str, Covariate]) -> Forecast:
+    def _forecast(self, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> Forecast:
         tail, past = learned["tail"], learned["past"]
         found = np.empty((len(tail), steps))
         for step in range(steps):

@@ -7,8 +7,8 @@ import pytest
 from scipy.linalg import toeplitz
 from statsmodels.tsa.arima_process import arma_acovf
 
-from deepforecast.kernels.arima.fitting import Problem, estimate
-from deepforecast.kernels.arima.layout import form_of
+from deepforecast.kernels.arima.estimation import Problem, estimate
+from deepforecast.kernels.arima.layout import lag_structure
 
 FORMS = [
     ((1,), (), (0, 0), 1),
@@ -35,7 +35,7 @@ def differencing(d, big_d, season):
 
 def evaluated(data, form, point, delta=(1.0,), unknown=0, whole=True):
     problem = Problem(np.ascontiguousarray(data), np.asarray(delta, float), unknown, whole, 0.0)
-    return estimate(problem, form, point[None], most=0)
+    return estimate(problem, form, point[None], max_evaluations=0)
 
 
 def product_of(factor, seasonal, season):
@@ -84,7 +84,7 @@ def a_point(rng, form):
 @pytest.mark.parametrize(("ar", "ma", "seasonal", "season"), FORMS)
 def test_complete(ar, ma, seasonal, season, rows, regressors):
     rng = np.random.default_rng(len(ar) + 10 * rows)
-    form = form_of(ar, ma, seasonal, season, (False, ma == (1, 4)))
+    form = lag_structure(ar, ma, seasonal, season, (False, ma == (1, 4)))
     point, data = a_point(rng, form), rng.normal(size=(1 + regressors, rows)).cumsum(1)
     found = evaluated(data, form, point)
     assert found.value == pytest.approx(written_out(data, form, found), abs=1e-11)
@@ -99,7 +99,7 @@ def test_complete(ar, ma, seasonal, season, rows, regressors):
 @pytest.mark.parametrize(("ar", "ma", "seasonal", "season"), [*(FORMS[one] for one in (2, 5, 6)), ((), (), (0, 0), 1)])
 def test_with_holes(ar, ma, seasonal, season, d, big_d, regressors, missing):
     rng = np.random.default_rng(7)
-    form, delta = form_of(ar, ma, seasonal, season), differencing(d, big_d, season)
+    form, delta = lag_structure(ar, ma, seasonal, season), differencing(d, big_d, season)
     point, data = a_point(rng, form), rng.normal(size=(1 + regressors, 60)).cumsum(1)
     data[0, missing] = np.nan
     early = [row for row in missing if row < len(delta) - 1]
@@ -113,7 +113,7 @@ def test_with_holes(ar, ma, seasonal, season, d, big_d, regressors, missing):
 @pytest.mark.parametrize(("ar", "ma", "seasonal", "season"), FORMS)
 def test_the_filter_and_the_recursion_agree(ar, ma, seasonal, season):
     rng = np.random.default_rng(3)
-    form = form_of(ar, ma, seasonal, season, (False, ma == (1, 4)))
+    form = lag_structure(ar, ma, seasonal, season, (False, ma == (1, 4)))
     point, data = a_point(rng, form), rng.normal(size=(2, 150)).cumsum(1)
     one, other = evaluated(data, form, point), evaluated(data, form, point, whole=False)
     assert one.value == pytest.approx(other.value, abs=1e-9)
@@ -123,7 +123,7 @@ def test_the_filter_and_the_recursion_agree(ar, ma, seasonal, season):
 
 def test_a_root_on_the_unit_circle_of_a_moving_average_has_a_likelihood():
     rng = np.random.default_rng(0)
-    form, data = form_of((), (1,)), np.diff(rng.normal(size=(1, 101)))
+    form, data = lag_structure((), (1,)), np.diff(rng.normal(size=(1, 101)))
     at_the_edge = evaluated(data, form, np.array([np.pi / 2]))
     assert at_the_edge.factors[0] == pytest.approx(-1, abs=1e-6)
     assert at_the_edge.value == pytest.approx(written_out(data, form, at_the_edge), abs=1e-6)
@@ -131,5 +131,5 @@ def test_a_root_on_the_unit_circle_of_a_moving_average_has_a_likelihood():
 
 
 def test_a_list_of_lags_outside_the_region_is_refused():
-    data, form = np.random.default_rng(0).normal(size=(1, 50)), form_of((), (1, 4), free=(False, True))
+    data, form = np.random.default_rng(0).normal(size=(1, 50)), lag_structure((), (1, 4), lag_lists=(False, True))
     assert np.isinf(evaluated(data, form, np.array([0.5, 1.2])).value)

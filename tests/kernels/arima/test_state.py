@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from statsmodels.tsa.statespace.sarimax import SARIMAX
 
-from deepforecast.kernels.arima.layout import form_of
-from deepforecast.kernels.arima.state import follow, follow_on, foreseen, pulses
+from deepforecast.kernels.arima.layout import lag_structure
+from deepforecast.kernels.arima.state import continue_filter, filter_history, forecast_moments, impulse_responses
 
 FORMS = [
     ((1, 0, 0), (0, 0, 0, 1)),
@@ -25,13 +25,13 @@ def made(order, seasonal):
     product = np.ones(1)
     for lag in [1] * d + [season] * big_d:
         product = np.convolve(product, np.r_[1, np.zeros(lag - 1), -1])
-    form = form_of(tuple(range(1, p + 1)), tuple(range(1, q + 1)), (many_p, many_q), season)
+    form = lag_structure(tuple(range(1, p + 1)), tuple(range(1, q + 1)), (many_p, many_q), season)
     return form, factors, np.r_[1.0, -product[1:]]
 
 
 def ahead(state, steps):
     lower = np.tril_indices(len(state.mean))
-    mean, deviation, response = foreseen(state.ar[None], state.ma[None], state.mean[None], state.excess[lower][None], steps)
+    mean, deviation, response = forecast_moments(state.ar[None], state.ma[None], state.mean[None], state.excess[lower][None], steps)
     return mean[0], deviation[0], response[0]
 
 
@@ -41,7 +41,7 @@ def test_forecasts_and_their_variances_are_those_of_statsmodels(order, seasonal,
     y = np.random.default_rng(1).normal(size=120).cumsum()
     y[missing] = np.nan
     form, factors, delta = made(order, seasonal)
-    state, seen, variance = follow(form, factors, delta, y)
+    state, seen, variance = filter_history(form, factors, delta, y)
     seasonal = (*seasonal[:3], seasonal[3] if seasonal[3] > 1 else 0)
     result = SARIMAX(y, order=order, seasonal_order=seasonal, trend=None, use_exact_diffuse=True).filter([*factors, 1.0])
     wanted = result.get_forecast(30)
@@ -59,9 +59,9 @@ def test_going_on_is_like_going_through(order, seasonal):
     y = np.random.default_rng(2).normal(size=90).cumsum()
     y[[40, 85, 89]] = np.nan
     form, factors, delta = made(order, seasonal)
-    whole, seen, _ = follow(form, factors, delta, y)
-    first, _, _ = follow(form, factors, delta, y[:70])
-    second, after, _ = follow_on(first, y[70:])
+    whole, seen, _ = filter_history(form, factors, delta, y)
+    first, _, _ = filter_history(form, factors, delta, y[:70])
+    second, after, _ = continue_filter(first, y[70:])
     np.testing.assert_allclose(second.mean, whole.mean, atol=1e-12)
     np.testing.assert_allclose(second.excess, whole.excess, atol=1e-12)
     np.testing.assert_allclose(after, seen[70:], atol=1e-12)
@@ -69,15 +69,15 @@ def test_going_on_is_like_going_through(order, seasonal):
 
 def test_what_has_died_out_is_exactly_nothing():
     form, factors, delta = made((1, 0, 1), (0, 0, 0, 1))
-    state, _, variance = follow(form, factors, delta, np.random.default_rng(0).normal(size=200))
+    state, _, variance = filter_history(form, factors, delta, np.random.default_rng(0).normal(size=200))
     assert not state.excess.any()
     assert variance[-1] == 1.0
 
 
 def test_responses_are_pulses_of_the_polynomials():
     form, factors, delta = made((2, 1, 1), (0, 0, 0, 1))
-    state, _, _ = follow(form, factors, delta, np.random.default_rng(0).normal(size=50))
+    state, _, _ = filter_history(form, factors, delta, np.random.default_rng(0).normal(size=50))
     _, _, response = ahead(state, 20)
-    of_state, of_shock = pulses(state.ar[None], state.ma[None], 20)
+    of_state, of_shock = impulse_responses(state.ar[None], state.ma[None], 20)
     np.testing.assert_allclose(of_shock[0], response, rtol=1e-13)
     np.testing.assert_allclose(np.convolve(of_state[0], state.ma)[:20], response, rtol=1e-12)

@@ -13,7 +13,7 @@ from deepforecast import NeuralProphet, load
 from deepforecast.datasets import generate
 from deepforecast.errors import CapabilityError, DataWarning, ModelFileError, ParameterError
 from deepforecast.io import bundle
-from tests.models.neural.test_keeping import tree
+from tests.models.neural.test_serialization import tree
 
 FAST: dict[str, Any] = {"max_steps": 30, "batch_size": 32}
 OFF = {"yearly_seasonality": False, "weekly_seasonality": False, "daily_seasonality": False}

@@ -9,23 +9,23 @@ import pytest
 
 from deepforecast.models.baselines import _arrays
 from deepforecast.models.baselines._arrays import (
-    Observed,
-    by_phase,
-    gathered,
-    means,
-    reduced,
-    root_mean_square,
-    root_mean_square_change,
+    ObservedValues,
+    gather_segments,
+    seasonal_change_rms,
+    segment_means,
+    segment_reduce,
+    segment_rms,
+    split_phases,
 )
 
 
 def test_reduced_takes_empty_stretches_and_gaps() -> None:
     values = np.arange(10.0)
     begin, end = np.array([0, 2, 2, 5, 10, 7]), np.array([2, 2, 4, 6, 10, 10])
-    np.testing.assert_array_equal(reduced(values, begin, end), [1, 0, 5, 5, 0, 24])
-    np.testing.assert_array_equal(reduced(values, begin, end, np.maximum), [1, 0, 3, 5, 0, 9])
-    np.testing.assert_array_equal(reduced(values > 2, begin, end), [0, 0, 1, 1, 0, 3])
-    np.testing.assert_array_equal(reduced(np.empty(0), np.zeros(2, int), np.zeros(2, int)), [0, 0])
+    np.testing.assert_array_equal(segment_reduce(values, begin, end), [1, 0, 5, 5, 0, 24])
+    np.testing.assert_array_equal(segment_reduce(values, begin, end, np.maximum), [1, 0, 3, 5, 0, 9])
+    np.testing.assert_array_equal(segment_reduce(values > 2, begin, end), [0, 0, 1, 1, 0, 3])
+    np.testing.assert_array_equal(segment_reduce(np.empty(0), np.zeros(2, int), np.zeros(2, int)), [0, 0])
 
 
 def test_root_mean_square_of_any_size() -> None:
@@ -33,21 +33,21 @@ def test_root_mean_square_of_any_size() -> None:
     scales = [1.0, 2.0**-500, 2.0**-1000, 2.0**500, 2.0**1000, 0.0, 2.0**-470, 2.0**470]
     values = np.concatenate([base * scale for scale in scales])
     begin = np.arange(len(scales)) * 7
-    found = root_mean_square(values, begin, begin + 7, lost=2)
+    found = segment_rms(values, begin, begin + 7, ddof=2)
     np.testing.assert_allclose(found[0], np.sqrt(np.sum(base**2) / 5), rtol=1e-15)
     np.testing.assert_array_equal(found, found[0] * np.array(scales))
 
 
 def test_root_mean_square_of_too_few() -> None:
-    found = root_mean_square(np.array([3.0, 4.0, 5.0]), np.array([0, 0, 1, 3]), np.array([2, 1, 3, 3]), lost=1)
+    found = segment_rms(np.array([3.0, 4.0, 5.0]), np.array([0, 0, 1, 3]), np.array([2, 1, 3, 3]), ddof=1)
     np.testing.assert_array_equal(found, [5.0, np.nan, np.sqrt(41), np.nan])
-    found = root_mean_square(np.array([np.inf, 1.0, np.nan]), np.array([0, 2]), np.array([2, 3]))
+    found = segment_rms(np.array([np.inf, 1.0, np.nan]), np.array([0, 2]), np.array([2, 3]))
     np.testing.assert_array_equal(found, [np.inf, np.nan])
 
 
 @pytest.mark.parametrize("block", [1, 7, 10_000])
 def test_changes_within_series_and_blocks(monkeypatch: pytest.MonkeyPatch, block: int) -> None:
-    monkeypatch.setattr(_arrays, "BLOCK", block)
+    monkeypatch.setattr(_arrays, "MAX_BLOCK_ROWS", block)
     random = np.random.default_rng(0)
     lengths = [1, 5, 2, 3, 30, 1, 4]
     indptr = np.concatenate([[0], np.cumsum(lengths)])
@@ -57,18 +57,18 @@ def test_changes_within_series_and_blocks(monkeypatch: pytest.MonkeyPatch, block
         for first, last in pairwise(indptr):
             changes = values[first:last][lag:] - values[first:last][:-lag]
             expected.append(np.sqrt(np.mean(changes**2)) if len(changes) else np.nan)
-        np.testing.assert_allclose(root_mean_square_change(values, indptr, lag), expected, rtol=1e-14)
+        np.testing.assert_allclose(seasonal_change_rms(values, indptr, lag), expected, rtol=1e-14)
 
 
 def test_means_of_constants_are_exact() -> None:
     values = np.concatenate([np.full(1001, 0.1), np.full(7, 1e9 + 0.3), np.full(3, -1e-300), [1.0, 2.0]])
     bounds = np.array([0, 1001, 1008, 1011, 1011, 1013])
-    np.testing.assert_array_equal(means(values, bounds[:-1], bounds[1:]), [0.1, 1e9 + 0.3, -1e-300, np.nan, 1.5])
-    np.testing.assert_array_equal(means(np.empty(0), np.zeros(2, int), np.zeros(2, int)), [np.nan, np.nan])
+    np.testing.assert_array_equal(segment_means(values, bounds[:-1], bounds[1:]), [0.1, 1e9 + 0.3, -1e-300, np.nan, 1.5])
+    np.testing.assert_array_equal(segment_means(np.empty(0), np.zeros(2, int), np.zeros(2, int)), [np.nan, np.nan])
 
 
 def test_gathered() -> None:
-    values, indptr = gathered(np.arange(10.0), np.array([7, 2, 2]), np.array([9, 2, 5]))
+    values, indptr = gather_segments(np.arange(10.0), np.array([7, 2, 2]), np.array([9, 2, 5]))
     np.testing.assert_array_equal(values, [7, 8, 2, 3, 4])
     np.testing.assert_array_equal(indptr, [0, 2, 2, 5])
 
@@ -79,7 +79,7 @@ def test_by_phase(season: int) -> None:
     lengths = [4, 0, 1, 9, 2, 15]
     indptr = np.concatenate([[0], np.cumsum(lengths)])
     values = np.random.default_rng(0).normal(size=indptr[-1])
-    found, bounds = by_phase(values, indptr, season)
+    found, bounds = split_phases(values, indptr, season)
     expected, counts = [], []
     for first, last in pairwise(indptr):
         for phase in range(season):
@@ -92,7 +92,7 @@ def test_by_phase(season: int) -> None:
 
 def test_observed() -> None:
     values = np.array([np.nan, 1, np.nan, 3, 5, np.nan, np.nan, np.nan, 7, 8])
-    seen = Observed(values, np.array([0, 4, 6, 8, 10]))
+    seen = ObservedValues(values, np.array([0, 4, 6, 8, 10]))
     last, age = seen.last()
     np.testing.assert_array_equal(last, [3, 5, np.nan, 8])
     np.testing.assert_array_equal(age, [0, 1, 2, 0])
@@ -106,7 +106,7 @@ def test_observed() -> None:
 
 def test_observed_without_holes_does_not_copy() -> None:
     values = np.arange(5.0)
-    seen = Observed(values, np.array([0, 2, 5]))
+    seen = ObservedValues(values, np.array([0, 2, 5]))
     assert seen.values is values
-    assert seen.rows is None
+    assert seen.row_numbers is None
     np.testing.assert_array_equal(seen.last(), [[1, 4], [0, 0]])

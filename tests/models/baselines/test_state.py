@@ -67,7 +67,7 @@ def test_other_histories_are_replayed(
         points, _ = plain(model, np.array(y)[: len(y)], STEPS)
         np.testing.assert_allclose(found[model.name], points, rtol=1e-12, atol=1e-12)
         quietly(lambda fresh=fresh: fresh.fit(daily(A=y)))
-        here, there = (quietly(lambda m=m: m._at_end_of(daily(A=y), None)).learned for m in (fitted, fresh))
+        here, there = (quietly(lambda m=m: m._state_for_frame(daily(A=y), None)).learned for m in (fitted, fresh))
         assert here["deviation"] == fitted.state_.learned["deviation"]
         np.testing.assert_array_equal(fitted._spread(here, STEPS), fresh._spread(there, STEPS))
 

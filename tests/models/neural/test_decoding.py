@@ -16,9 +16,9 @@ from torch import Tensor
 import deepforecast
 from deepforecast.errors import CapabilityError, ParameterError
 from deepforecast.nn.batch import Batch, Inputs
-from deepforecast.nn.bins import Bins
-from deepforecast.nn.heads import HEADS
-from tests.models.neural.test_ahead import HORIZON, panel
+from deepforecast.nn.bins import BinnedHead
+from deepforecast.nn.registry import HEADS
+from tests.models.neural.test_predict import HORIZON, panel
 
 WORDS = 4
 
@@ -47,7 +47,7 @@ def inputs_of(model: Any, y: Tensor) -> Inputs:
 @pytest.fixture
 def few_words(monkeypatch: pytest.MonkeyPatch) -> None:
     """A vocabulary that can be enumerated."""
-    monkeypatch.setitem(HEADS, "bins", partial(Bins, WORDS, -2.0, 2.0, "uniform"))
+    monkeypatch.setitem(HEADS, "bins", partial(BinnedHead, WORDS, -2.0, 2.0, "uniform"))
 
 
 @pytest.mark.parametrize("rest", [{"output": "autoregressive"}, {"output": "direct"}])
@@ -118,7 +118,7 @@ def test_a_greedy_point_is_the_path_in_which_each_step_is_told_the_one_before() 
             inputs = inputs_of(model, y)
             state, previous, path = network.start(inputs), inputs.y[:, -1], []
             for step in range(HORIZON):
-                raw, state = network.step(state, previous, inputs.ahead[:, step], step)
+                raw, state = network.step(state, previous, inputs.future_features[:, step], step)
                 previous = raw[:, 0]
                 path.append(previous)
             return torch.stack(path, dim=1).double()

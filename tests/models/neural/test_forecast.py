@@ -7,7 +7,7 @@ import pytest
 
 from deepforecast import LSTM, MLP, NBEATS
 from deepforecast.errors import CapabilityError, ParameterError
-from tests.models.neural.test_ahead import fitted, panel
+from tests.models.neural.test_predict import fitted, panel
 
 
 @pytest.mark.parametrize("rest", [{}, {"head": "normal"}, {"head": "point"}])

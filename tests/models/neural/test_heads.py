@@ -13,8 +13,8 @@ import pytest
 from deepforecast import MLP, load
 from deepforecast.errors import CapabilityError, DataError
 from deepforecast.models.neural import _base
-from deepforecast.nn.heads import HEADS
-from tests.models.neural.test_ahead import panel
+from deepforecast.nn.registry import HEADS
+from tests.models.neural.test_predict import panel
 
 LEVELS = [50, 80, 95]
 NOT_NEGATIVE = [name for name, one in HEADS.items() if one.support != "real"]
@@ -41,7 +41,7 @@ def test_every_head_is_known_to_the_models() -> None:
 @pytest.mark.parametrize("name", HEADS)
 def test_bands_are_nested_around_the_median_and_within_what_values_can_be(name: str) -> None:
     model = fitted(name)
-    if not HEADS[name].distribution:
+    if not HEADS[name].has_distribution:
         assert np.isfinite(model.predict()["MLP"]).all()
         with pytest.raises(CapabilityError, match="no distribution"):
             model.predict(level=80)
@@ -53,11 +53,11 @@ def test_bands_are_nested_around_the_median_and_within_what_values_can_be(name: 
     assert (np.diff(values, axis=1) >= 0).all()
     if name in NOT_NEGATIVE:
         assert values.min() >= 0
-    if HEADS[name].counts:
+    if HEADS[name].is_count:
         np.testing.assert_allclose(values[: , 0], values[:, 0].round(), atol=1e-9)
 
 
-@pytest.mark.parametrize("name", [one for one in HEADS if HEADS[one].distribution])
+@pytest.mark.parametrize("name", [one for one in HEADS if HEADS[one].has_distribution])
 def test_paths_lie_as_the_bands(name: str) -> None:
     model = fitted(name)
     paths = model.simulate(300)["MLP"].to_numpy().reshape(4, 300, 4)
@@ -72,7 +72,7 @@ def test_paths_lie_as_the_bands(name: str) -> None:
 def test_a_file_says_the_same(name: str, tmp_path: Path) -> None:
     model = fitted(name)
     model.save(tmp_path / "model")
-    level = 80 if HEADS[name].distribution else None
+    level = 80 if HEADS[name].has_distribution else None
     pd.testing.assert_frame_equal(load(tmp_path / "model").predict(level=level), model.predict(level=level), check_exact=True)
 
 

@@ -11,7 +11,7 @@ import pytest
 from deepforecast import LSTM, MLP, NBEATS, DLinear, NeuralProphet, load
 from deepforecast.datasets import generate
 from deepforecast.errors import TrainingWarning
-from deepforecast.models.neural._making import options, usual_steps
+from deepforecast.models.neural._fit import default_max_steps, training_options
 
 FEW: dict[str, Any] = {"input_size": 8, "hidden_sizes": [8]}
 
@@ -27,12 +27,12 @@ FEW: dict[str, Any] = {"input_size": 8, "hidden_sizes": [8]}
     ],
 )  # fmt: skip
 def test_steps_and_batches_follow_the_windows_there_are(model: Any, windows: int, batch: int, steps: int) -> None:
-    found = options(model, windows)
+    found = training_options(model, windows)
     assert (found.batch_size, found.max_steps) == (batch, steps)
 
 
 def test_steps_never_fall_as_windows_grow() -> None:
-    found = [usual_steps(windows, 256) for windows in range(1, 40_000, 97)]
+    found = [default_max_steps(windows, 256) for windows in range(1, 40_000, 97)]
     assert found == sorted(found)
 
 

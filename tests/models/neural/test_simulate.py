@@ -11,8 +11,8 @@ import pytest
 from deepforecast import LSTM, MLP
 from deepforecast.core.monitor import SILENT
 from deepforecast.data.panel import Panel
-from deepforecast.models.neural import _ties
-from tests.models.neural.test_ahead import fitted, panel
+from deepforecast.models.neural import _residual_correlation
+from tests.models.neural.test_predict import fitted, panel
 
 SERIES, ROWS, STEPS, KEPT = 20, 300, 8, 0.8
 
@@ -68,7 +68,7 @@ def test_ties_are_those_of_the_errors(learned: MLP) -> None:
 def test_ties_cost_little_and_are_the_same_again(learned: MLP, wandering: pd.DataFrame) -> None:
     panel, state = Panel.from_frame(wandering), learned.state_.learned
     begin = time.process_time()
-    again = _ties.tied(learned, state, panel).shared["ties"]
+    again = _residual_correlation.fit_residual_correlation(learned, state, panel).shared["ties"]
     assert time.process_time() - begin < 0.5  # ten times what it may take
     assert (again == state.shared["ties"]).all()
 
@@ -84,19 +84,19 @@ def test_where_no_paths_are_made_of_them_no_ties_are_learned(wandering: pd.DataF
 
 def test_chance_alone_ties_nothing() -> None:
     errors = np.random.default_rng(0).normal(size=(60, 12))
-    found = _ties.shrunk(_ties.scores(errors))
+    found = _residual_correlation.shrink_correlation(_residual_correlation.normal_scores(errors))
     assert np.abs(found - np.eye(12)).max() < 0.15
     together = errors[:, :1] + 0.1 * errors
-    assert _ties.shrunk(_ties.scores(together))[0, 1] > 0.9
+    assert _residual_correlation.shrink_correlation(_residual_correlation.normal_scores(together))[0, 1] > 0.9
 
 
 def test_errors_that_were_not_seen_count_for_nothing() -> None:
     rng = np.random.default_rng(0)
     errors = rng.normal(size=(400, 1)) + 0.3 * rng.normal(size=(400, 3))
     holes = np.where(rng.random(errors.shape) < 0.3, np.nan, errors)
-    whole, part = (_ties.shrunk(_ties.scores(one)) for one in (errors, holes))
+    whole, part = (_residual_correlation.shrink_correlation(_residual_correlation.normal_scores(one)) for one in (errors, holes))
     np.testing.assert_allclose(part, whole, atol=0.08)
-    assert np.isfinite(_ties.shrunk(_ties.scores(np.full((4, 3), np.nan)))).all()
+    assert np.isfinite(_residual_correlation.shrink_correlation(_residual_correlation.normal_scores(np.full((4, 3), np.nan)))).all()
 
 
 def test_noise_belongs_to_the_series() -> None:

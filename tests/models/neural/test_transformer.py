@@ -12,7 +12,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from deepforecast import Transformer
 from deepforecast.errors import ParameterError
-from tests.models.neural.test_ahead import panel
+from tests.models.neural.test_predict import panel
 
 ROWS, HORIZON = 24, 6
 SMALL: dict[str, Any] = {"input_size": ROWS, "d_model": 16, "n_heads": 2, "n_layers": 2, "max_steps": 5, "calendar": None}

@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 
 from deepforecast import CatBoost, GradientBoosting, LightGBM, XGBoost
-from deepforecast.core.foreign import Foreign
 from deepforecast.core.monitor import SILENT
+from deepforecast.core.skops_objects import SkopsSerializer
 from deepforecast.core.threads import as_worker
 from deepforecast.data.panel import Panel
 from deepforecast.errors import DataError, DependencyError, ParameterError
@@ -160,13 +160,13 @@ def test_written_and_revived_it_says_the_same_to_the_bit(boosted: Any) -> None:
     model = small(boosted, strategy="direct", quantiles=[0.1, 0.9]).fit(history, columns={"future": ["promotion", "weather"]})
     for regressors in model.state_.learned["regressors"].models:
         for one in regressors:
-            said = model._written(one, Foreign())
+            said = model._written(one, SkopsSerializer())
             assert all(isinstance(value, (np.ndarray, int, float, str, list)) for value in said.values())
             width = len(model._gains(one))
             rows = np.random.default_rng(1).normal(size=(40, width))
             rows[:, -1] = np.random.default_rng(2).integers(-1, 3, 40)
             rows[0, 0] = np.nan
-            np.testing.assert_array_equal(model._values(model._revived(said, Foreign()), rows), model._values(one, rows))
+            np.testing.assert_array_equal(model._values(model._revived(said, SkopsSerializer()), rows), model._values(one, rows))
 
 
 def test_what_cannot_be_told_apart_is_forecast_as_it_was(boosted: Any) -> None:

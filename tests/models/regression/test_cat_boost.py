@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from deepforecast import CatBoost
-from deepforecast.core.foreign import Foreign
+from deepforecast.core.skops_objects import SkopsSerializer
 from deepforecast.models.regression import cat_boost
 from deepforecast.models.regression._samples import Sample
 
@@ -32,7 +32,7 @@ def test_what_never_varies_is_forecast_without_trees() -> None:
     mean, high = model._train(sample, None), model._train(sample, 0.9)
     assert model._values(mean, rows[:3]).tolist() == [9.5] * 3
     assert model._values(high, rows[:1])[0] == pytest.approx(17, abs=1)
-    again = model._revived(model._written(mean, Foreign()), Foreign())
+    again = model._revived(model._written(mean, SkopsSerializer()), SkopsSerializer())
     assert model._values(again, rows[:1]) == 9.5
     assert model._gains(mean).tolist() == [0, 0]
     np.testing.assert_array_equal(model._shares(mean, rows[:1]), [[0, 0, 9.5]])
@@ -48,5 +48,5 @@ def test_rows_that_lack_what_never_lacked_before_do_not_say_when_to_stop() -> No
 def test_the_same_trees_make_the_same_bytes_whenever_they_are_grown() -> None:
     rows = np.random.default_rng(0).normal(size=(60, 2))
     sample = Sample(rows, rows[:, 0], None, ["a", "b"], [], *np.zeros((2, 60), dtype=np.int64))
-    made = [CatBoost(n_estimators=5)._written(CatBoost(n_estimators=5)._train(sample, None), Foreign()) for _ in range(2)]
+    made = [CatBoost(n_estimators=5)._written(CatBoost(n_estimators=5)._train(sample, None), SkopsSerializer()) for _ in range(2)]
     np.testing.assert_array_equal(made[0]["trees"], made[1]["trees"])

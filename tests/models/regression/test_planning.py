@@ -59,11 +59,11 @@ def test_auto_takes_a_season_step_by_step_and_what_the_frequency_tells() -> None
 @pytest.mark.parametrize("length", [1, 3, 10, 30, 400])
 @pytest.mark.parametrize("seasons", [(1,), (7,), (12,), (24, 168), (7, 365)])
 def test_usual_features_are_names_that_a_series_can_fill(seasons: tuple[int, ...], length: int) -> None:
-    from deepforecast.data.lags import lagged, lags_of
+    from deepforecast.data.lags import lag_features, parse_lag_feature
 
-    lags = lags_of(usual_lags(seasons, length))
+    lags = lag_features(usual_lags(seasons, length))
     assert max(one.lag for one in lags) <= max(length // 3, 1, *(one for one in seasons if one <= length // 3))
-    assert all(lagged(one).reach <= max(4 * max(length // 3, 1), 2) for one in usual_windows(seasons, length))
+    assert all(parse_lag_feature(one).n_rows_needed <= max(4 * max(length // 3, 1), 2) for one in usual_windows(seasons, length))
 
 
 def test_a_step_far_from_its_origin_reads_past_columns_as_they_were_then() -> None:

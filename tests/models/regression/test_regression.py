@@ -23,7 +23,7 @@ from sklearn.svm import SVR
 from sklearn.utils.validation import has_fit_parameter
 
 from deepforecast import Regression
-from deepforecast.core.foreign import Foreign
+from deepforecast.core.skops_objects import SkopsSerializer
 from deepforecast.errors import DataWarning, ParameterError, ParameterTypeError, TrainingError
 from deepforecast.models.regression._named import NAMED
 from tests.models.regression.promoted import PLAIN, PROMOTION, WEATHER, sales, walks
@@ -53,7 +53,7 @@ def test_known_effects_are_found(name: str) -> None:
 def test_what_is_kept_says_the_same_after_it_was_written_to_the_bit(name: str) -> None:
     model = quick(name, season_length=7).fit(walks(2, 60))
     one = model.state_.learned["regressors"].models[0][0]
-    again = model._revived(model._written(one, Foreign()), Foreign())
+    again = model._revived(model._written(one, SkopsSerializer()), SkopsSerializer())
     rows = np.random.default_rng(0).normal(size=(30, len(getattr(one, "gains", getattr(one, "centre", [])))))
     rows[0, 0] = np.nan
     np.testing.assert_array_equal(again.values(rows), one.values(rows))

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from deepforecast import LinearModel
-from deepforecast.data.lags import lagged
+from deepforecast.data.lags import parse_lag_feature
 from deepforecast.data.panel import Panel
 from deepforecast.models.regression._design import Design, known, table
 from deepforecast.models.regression._held import SCALES
@@ -106,7 +106,7 @@ def test_the_line_of_a_perfect_recursion_goes_on(strategy: str) -> None:
 @pytest.mark.parametrize("ahead", [0, 1, 4])
 @pytest.mark.parametrize("feature", ["lag_1", "lag_7", *FEATURES])
 def test_no_feature_of_a_row_moves_with_what_comes_after_its_origin(feature: str, ahead: int) -> None:
-    design = Design((lagged(feature),), {}).shifted(ahead)
+    design = Design((parse_lag_feature(feature),), {}).shifted(ahead)
     panel = Panel.from_frame(walks((60,)))
     rows = table(design, panel, panel.y, np.empty((60, 0)), np.float64)
     for at in (20, 33):

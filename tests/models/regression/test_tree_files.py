@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from deepforecast import LightGBM, XGBoost
-from deepforecast.core.foreign import Foreign
+from deepforecast.core.skops_objects import SkopsSerializer
 from deepforecast.errors import DataError
 from deepforecast.models.regression._tree_files import checked_json, checked_text, plain
 from tests.models.regression.promoted import sales
@@ -30,7 +30,7 @@ def text() -> str:
 def raw() -> bytes:
     pytest.importorskip("xgboost", reason="the package xgboost is not installed")
     model = XGBoost(horizon=3, n_estimators=5, max_depth=3).fit(sales(2, 60)[0], columns=ROLES)
-    return bytes(model._written(model.state_.learned["regressors"].models[0][0], Foreign())["trees"])
+    return bytes(model._written(model.state_.learned["regressors"].models[0][0], SkopsSerializer())["trees"])
 
 
 def test_whole_trees_pass(text: str, raw: bytes) -> None:
@@ -133,7 +133,7 @@ def test_what_is_no_description_is_refused() -> None:
 
 def test_rows_of_other_columns_are_refused(raw: bytes) -> None:
     model = XGBoost()
-    regressor = model._revived({"trees": np.frombuffer(raw, dtype=np.uint8)}, Foreign())
+    regressor = model._revived({"trees": np.frombuffer(raw, dtype=np.uint8)}, SkopsSerializer())
     with pytest.raises(DataError, match="columns"):
         model._values(regressor, np.zeros((2, 3)))
 
@@ -145,5 +145,5 @@ def test_a_category_split_has_no_threshold_that_json_does_not_know() -> None:
         def save_raw(self, kind: str) -> bytes:
             return b'{"split_conditions":[NaN,1E0,NaN],"default_left":[0]}'
 
-    written = bytes(XGBoost()._written(Old(), Foreign())["trees"])
+    written = bytes(XGBoost()._written(Old(), SkopsSerializer())["trees"])
     assert written == b'{"split_conditions":[0E0,1E0,0E0],"default_left":[0]}'

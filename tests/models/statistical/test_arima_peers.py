@@ -10,7 +10,7 @@ import pytest
 from statsmodels.tsa.statespace.sarimax import SARIMAX
 
 from deepforecast import ARIMA, datasets
-from deepforecast.models.statistical._arima_series import Order, Series
+from deepforecast.models.statistical._scaled_series import Order, ScaledSeries
 
 SERIES = 50
 LONGEST = 160  # of a series of M4, for the time that statsmodels takes
@@ -76,14 +76,14 @@ def test_on_no_series_is_the_likelihood_below_that_of_statsmodels(pool, form):
     order, groups, missing, regressors = FORMS[form]
     gains = []
     for y, x in chosen(pool, order, groups, missing, regressors):
-        series = Series.of(y, x)
+        series = ScaledSeries.from_values(y, x)
         model = statsmodels_of(series, order, missing)
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
             theirs = model.fit(disp=False, maxiter=500).llf
         theirs += 0.5 * np.log(2 * np.pi) * order.lost if missing else 0.0
-        found = series.fits(order)[0]
-        gains.append(found.log_likelihood + found.seen * np.log(series.scale) - theirs)
+        found = series.fit_many_starts(order)[0]
+        gains.append(found.log_likelihood + found.n_observed * np.log(series.scale) - theirs)
     assert len(gains) == SERIES
     assert min(gains) > -1e-4
 

@@ -11,8 +11,8 @@ from statsmodels.datasets import nile
 
 from deepforecast import ARIMA, AutoARIMA, datasets
 from deepforecast.data.columns import Columns
-from deepforecast.models.statistical._arima_search import Rules, Search, differences_of, near_unit_root
-from deepforecast.models.statistical._arima_series import Series
+from deepforecast.models.statistical._order_search import Search, SearchOptions, choose_differences, has_near_unit_root
+from deepforecast.models.statistical._scaled_series import ScaledSeries
 
 WWW_USAGE = [
     88, 84, 85, 85, 84, 85, 83, 85, 88, 89, 91, 99, 104, 112, 126, 138, 146, 151, 150, 148, 147, 149, 143, 132, 131, 139, 147,
@@ -48,17 +48,17 @@ def test_at_most_two_above_what_r_prints_for_auto_arima(frame, season, d, aicc):
 
 def test_the_order_chosen_is_the_best_of_those_visited_and_each_is_its_own_fit():
     y = air()["y"].to_numpy(float)
-    series = Series.of(y, np.empty((len(y), 0)))
-    search = Search(series, Rules(), differences_of(series, 1, 12, "kpss", 2), 1, 12)
+    series = ScaledSeries.from_values(y, np.empty((len(y), 0)))
+    search = Search(series, SearchOptions(), choose_differences(series, 1, 12, "kpss", 2), 1, 12)
     best = search.best_fit()
-    scores = [fit.criterion("aicc") for fit in search.visited.values() if fit is not None]
+    scores = [fit.criterion("aicc") for fit in search.fits_by_key.values() if fit is not None]
     assert len(scores) > 10
     assert best.criterion("aicc") <= min(scores) + 1e-6
-    for fit in search.visited.values():
+    for fit in search.fits_by_key.values():
         if fit is not None:
-            alone = series.fits(fit.order)[0]
+            alone = series.fit_many_starts(fit.order)[0]
             assert fit.log_likelihood <= alone.log_likelihood + 1e-3
-            if near_unit_root(alone):
+            if has_near_unit_root(alone):
                 continue
             assert fit.log_likelihood == pytest.approx(alone.log_likelihood, abs=0.5)
     fixed = ARIMA(order=(2, 1, 1), seasonal_order=(0, 1, 0)).fit(air()).parameters().iloc[0]

@@ -11,7 +11,7 @@ from scipy import integrate, optimize, stats
 
 from deepforecast import ETS, AutoETS, datasets
 from deepforecast.errors import DataError, ParameterError
-from deepforecast.models.statistical._box_cox import corrected, guerrero, transformed
+from deepforecast.models.statistical._box_cox import bias_adjusted_mean, guerrero, transform
 
 
 def monthly():
@@ -21,14 +21,14 @@ def monthly():
 @pytest.mark.parametrize("power", [-0.5, 0.0, 0.3, 1.0, 2.0])
 def test_there_is_scipys_and_back_is_the_inverse(power):
     y = np.array([0.3, 1.0, 2.5, 40.0])
-    np.testing.assert_allclose(transformed(y, power), stats.boxcox(y, power), rtol=1e-12)
-    np.testing.assert_allclose(transformed(transformed(y, power), power, back=True), y, rtol=1e-12)
+    np.testing.assert_allclose(transform(y, power), stats.boxcox(y, power), rtol=1e-12)
+    np.testing.assert_allclose(transform(transform(y, power), power, inverse=True), y, rtol=1e-12)
 
 
 def test_no_power_is_no_transformation():
     y = np.array([-1.0, 2.0])
-    assert transformed(y, np.nan) is y
-    assert transformed(np.array([-50.0]), 0.5, back=True) == 0.0
+    assert transform(y, np.nan) is y
+    assert transform(np.array([-50.0]), 0.5, inverse=True) == 0.0
 
 
 def test_guerreros_power_is_the_minimum_of_the_variation():
@@ -46,7 +46,7 @@ def test_guerreros_power_is_the_minimum_of_the_variation():
 
 
 def test_the_mean_is_corrected_and_the_median_is_not():
-    found = corrected(np.array([2.0, 9.0]), np.array([0.3, 4.0]), np.zeros(2))
+    found = bias_adjusted_mean(np.array([2.0, 9.0]), np.array([0.3, 4.0]), np.zeros(2))
     np.testing.assert_allclose(found, np.exp([2.0 + 0.3**2 / 2, 9.0 + 8.0]), rtol=1e-12)
     model = ETS(seasonal="additive", box_cox=0, horizon=6).fit(monthly())
     middle = model.clone(point="median").fit(monthly()).predict()["ETS"]
@@ -62,11 +62,11 @@ def test_the_mean_is_the_integral(power, mean, deviation):
     low, high = stats.norm.ppf([0.005, 0.995]) if power < 0 else (-40.0, 60.0)
 
     def weighed(z):
-        return float(transformed(np.array([mean + deviation * z]), power, back=True)[0]) * stats.norm.pdf(z)
+        return float(transform(np.array([mean + deviation * z]), power, inverse=True)[0]) * stats.norm.pdf(z)
 
     edge = (-1.0 / power - mean) / deviation
     points = sorted({low, high, *(one for one in (edge, -3.0, 0.0, 3.0, 6.0, 12.0) if low < one < high)})
-    found = corrected(*(np.array([one]) for one in (mean, deviation, power)))[0]
+    found = bias_adjusted_mean(*(np.array([one]) for one in (mean, deviation, power)))[0]
     if power < 0 and edge < high:
         assert found == np.inf
         return

@@ -10,7 +10,7 @@ from statsmodels.stats.diagnostic import acorr_ljungbox
 from statsmodels.stats.stattools import jarque_bera
 from statsmodels.tsa.stattools import breakvar_heteroskedasticity_test
 
-from deepforecast.models.statistical._diagnostics import diagnosed
+from deepforecast.models.statistical._diagnostics import residual_tests
 
 LENGTHS = (5, 30, 47, 120, 300)
 
@@ -28,7 +28,7 @@ def series(values: np.ndarray, indptr: np.ndarray) -> list[np.ndarray]:
 @pytest.mark.parametrize("lags", [None, 3, 12])
 def test_ljung_box_is_acorr_ljungbox(lags: int | None) -> None:
     values, indptr = ragged()
-    statistic, p_value, used = diagnosed(values, indptr, lags)["ljung_box"]
+    statistic, p_value, used = residual_tests(values, indptr, lags)["ljung_box"]
     wanted = [min(max(len(one) // 5, 1), 10) if lags is None else min(lags, len(one) - 1) for one in series(values, indptr)]
     assert used.tolist() == wanted
     for place, one in enumerate(series(values, indptr)):
@@ -39,12 +39,12 @@ def test_ljung_box_is_acorr_ljungbox(lags: int | None) -> None:
 
 def test_lags_of_a_season_are_two_seasons() -> None:
     values, indptr = ragged((300, 60))
-    assert diagnosed(values, indptr, None, season=12)["ljung_box"][2].tolist() == [24, 12]
+    assert residual_tests(values, indptr, None, season=12)["ljung_box"][2].tolist() == [24, 12]
 
 
 def test_heteroscedasticity_is_the_break_test_of_variances() -> None:
     values, indptr = ragged()
-    statistic, p_value, third = diagnosed(values, indptr, None)["heteroscedasticity"]
+    statistic, p_value, third = residual_tests(values, indptr, None)["heteroscedasticity"]
     for place, one in enumerate(series(values, indptr)):
         theirs = breakvar_heteroskedasticity_test(one)
         np.testing.assert_allclose([statistic[place], p_value[place]], [theirs[0], theirs[1]], rtol=1e-10)
@@ -53,7 +53,7 @@ def test_heteroscedasticity_is_the_break_test_of_variances() -> None:
 
 def test_jarque_bera_is_theirs() -> None:
     values, indptr = ragged()
-    statistic, p_value, _ = diagnosed(values, indptr, None)["jarque_bera"]
+    statistic, p_value, _ = residual_tests(values, indptr, None)["jarque_bera"]
     for place, one in enumerate(series(values, indptr)):
         np.testing.assert_allclose([statistic[place], p_value[place]], jarque_bera(one)[:2], rtol=1e-9)
 
@@ -62,7 +62,7 @@ def test_missing_residuals_are_left_out() -> None:
     values, indptr = ragged((80, 100))
     holed = values.copy()
     holed[:2] = holed[20:25] = holed[99] = np.nan
-    found = diagnosed(holed, indptr, 4)
+    found = residual_tests(holed, indptr, 4)
     for place, one in enumerate(series(holed, indptr)):
         there = one[~np.isnan(one)]
         np.testing.assert_allclose(found["jarque_bera"][0][place], jarque_bera(there)[0], rtol=1e-9)
@@ -75,31 +75,31 @@ def test_missing_residuals_are_left_out() -> None:
             wanted += correlation**2 / (seen[lag:] & seen[:-lag]).sum()
         np.testing.assert_allclose(found["ljung_box"][0][place], wanted * len(there) * (len(there) + 2), rtol=1e-10)
     leading = np.concatenate([[np.nan, np.nan], values[80:]])
-    ours = diagnosed(leading, np.array([0, 102]), 4)["ljung_box"][0][0]
+    ours = residual_tests(leading, np.array([0, 102]), 4)["ljung_box"][0][0]
     np.testing.assert_allclose(ours, acorr_ljungbox(values[80:], lags=[4])["lb_stat"].iloc[0], rtol=1e-10)
 
 
 def test_residuals_that_do_not_vary_have_nothing_to_find() -> None:
-    found = diagnosed(np.zeros(40), np.array([0, 40]), None)
+    found = residual_tests(np.zeros(40), np.array([0, 40]), None)
     assert [float(one[1][0]) for one in found.values()] == [1.0, 1.0, 1.0]
     step = np.concatenate([np.zeros(20), np.ones(20)])
-    assert diagnosed(step, np.array([0, 40]), None)["heteroscedasticity"][1][0] == 0.0
+    assert residual_tests(step, np.array([0, 40]), None)["heteroscedasticity"][1][0] == 0.0
 
 
 def test_too_few_are_nan_and_others_as_alone() -> None:
     values, indptr = ragged((1, 4, 60))
-    found = diagnosed(values, indptr, None)
+    found = residual_tests(values, indptr, None)
     lacking = {test: np.isnan(one[0]).tolist() for test, one in found.items()}
     first, both = [True, False, False], [True, True, False]
     assert lacking == {"ljung_box": first, "heteroscedasticity": both, "jarque_bera": first}
-    alone = diagnosed(values[5:], np.array([0, 60]), None)
+    alone = residual_tests(values[5:], np.array([0, 60]), None)
     assert [one[0][2] for one in found.values()] == [one[0][0] for one in alone.values()]
 
 
 @pytest.mark.parametrize("factor", [1e-300, 1e200])
 def test_scale_does_not_matter(factor: float) -> None:
     values, indptr = ragged((60, 90))
-    plain, scaled = diagnosed(values, indptr, None), diagnosed(values * factor, indptr, None)
+    plain, scaled = residual_tests(values, indptr, None), residual_tests(values * factor, indptr, None)
     for test, (statistic, _, _) in plain.items():
         np.testing.assert_allclose(scaled[test][0], statistic, rtol=1e-6)
 

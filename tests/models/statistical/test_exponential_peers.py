@@ -16,7 +16,7 @@ from statsmodels.tsa.statespace.exponential_smoothing import ExponentialSmoothin
 from deepforecast import ETS, SES, AutoETS, HoltWinters
 from deepforecast.errors import CapabilityError, DataWarning
 from deepforecast.kernels.ets.forms import Form
-from deepforecast.models.statistical._ets_statsmodels import made, params_of
+from deepforecast.models.statistical._statsmodels_ets import build_model, statsmodels_parameters
 from tests.kernels.ets_plain import log_likelihood
 
 SEASON = 4
@@ -70,7 +70,7 @@ def compared(form, frame):
         y = part["y"].to_numpy()
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
-            theirs = made(y, form, SEASON).fit(disp=False, maxiter=2000)
+            theirs = build_model(y, form, SEASON).fit(disp=False, maxiter=2000)
             gains.append(mine - log_likelihood(y, form, *textbooks(form, theirs.params)))
     return np.array(gains)
 
@@ -102,7 +102,7 @@ def test_at_equal_parameters_statsmodels_has_our_likelihood_and_forecasts(form):
     model = model_of(form, **({"gamma": 0} if form.season == 2 else {})).fit(frame)
     mine, forecasts = model.parameters()["log_likelihood"], model.predict(8)[model.name].to_numpy().reshape(-1, 8)
     for number, (_, part) in enumerate(frame.groupby("unique_id")):
-        theirs = made(part["y"].to_numpy(), form, SEASON).smooth(params_of(model.state_.learned, number))
+        theirs = build_model(part["y"].to_numpy(), form, SEASON).smooth(statsmodels_parameters(model.state_.learned, number))
         np.testing.assert_allclose(theirs.llf, mine[number], rtol=1e-9)
         np.testing.assert_allclose(forecasts[number], theirs.forecast(8), rtol=1e-8)
 
@@ -121,7 +121,7 @@ def test_variances_are_statsmodels(form):
     result = ETSModel(
         y, error="add", trend="add" if form.trend else None, damped_trend=bool(form.damped),
         seasonal="add" if form.season else None, seasonal_periods=SEASON if form.season else None,
-    ).smooth(params_of(model.state_.learned, 0))  # fmt: skip
+    ).smooth(statsmodels_parameters(model.state_.learned, 0))  # fmt: skip
     found = result.get_prediction(start=len(y), end=len(y) + 8, method="exact")
     theirs = (found.pred_int(0.05).iloc[:, 1] - found.predicted_mean).to_numpy() / np.sqrt(result.mse)
     count = model.parameters()["parameters"].item()
@@ -241,5 +241,5 @@ def test_a_choice_is_as_likely_as_its_forms_alone(seed, one):
     frame = panel(60, seed)
     frame = frame[frame["unique_id"] == one]
     chosen = AutoETS(season_length=SEASON).fit(frame).parameters()["aicc"].item()
-    forms = [form for form in FORMS if form.stable and form.trend < 2 and form.error == 1]
+    forms = [form for form in FORMS if form.is_stable and form.trend < 2 and form.error == 1]
     assert chosen <= min(model_of(form).fit(frame).parameters()["aicc"].item() for form in forms) + 0.1

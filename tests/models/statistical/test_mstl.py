@@ -23,9 +23,9 @@ from deepforecast import (
     datasets,
     decompose,
 )
-from deepforecast.data.missing import filled
+from deepforecast.data.imputation import fill_missing
 from deepforecast.errors import CapabilityError, DataError, ParameterError, ParameterTypeError
-from deepforecast.models.statistical._gaps import filled_by_seasons
+from deepforecast.models.statistical._interpolation import fill_with_seasons
 from deepforecast.models.statistical.decomposition import Loess
 
 
@@ -103,23 +103,23 @@ def test_a_season_goes_on_through_gaps_and_beyond_the_values_seen() -> None:
         whole = 5 + 0.3 * np.arange(n) + sum(np.resize(rng.normal(size=length) * 10, n) for length in lengths)
         y = whole.copy()
         y[gap] = np.nan
-        found = filled_by_seasons(y, np.array([0, n]), lengths, 2)
+        found = fill_with_seasons(y, np.array([0, n]), lengths, 2)
         np.testing.assert_allclose(found, whole, atol=1e-8)
         np.testing.assert_array_equal(found[~np.isnan(y)], whole[~np.isnan(y)])
         parts.append(y[:90] + rng.normal(size=90))
-    together = filled_by_seasons(np.concatenate(parts), 90 * np.arange(len(parts) + 1), [3, 7], 2)
+    together = fill_with_seasons(np.concatenate(parts), 90 * np.arange(len(parts) + 1), [3, 7], 2)
     for y, found in zip(parts, together.reshape(-1, 90), strict=True):
-        np.testing.assert_array_equal(filled_by_seasons(y, np.array([0, 90]), [3, 7], 2), found)
+        np.testing.assert_array_equal(fill_with_seasons(y, np.array([0, 90]), [3, 7], 2), found)
 
 
 def test_what_has_no_season_to_fill_by_is_filled_on_straight_lines() -> None:
     short = np.array([1.0, 5.0, 2.0, np.nan, 3.0, np.nan, 4.0, 6.0, np.nan])
     holed = np.where(np.arange(40) % 7 < 6, 0.1, np.nan)  # and never seen on one day of the week
     y, bounds = np.concatenate([short, holed, np.full(20, np.nan)]), np.array([0, 9, 49, 69])
-    found = filled_by_seasons(y, bounds, [7], 2)
-    np.testing.assert_array_equal(found, filled(y, bounds, "interpolate"))
+    found = fill_with_seasons(y, bounds, [7], 2)
+    np.testing.assert_array_equal(found, fill_missing(y, bounds, "interpolate"))
     week = np.where(np.arange(42) % 7 == 6, np.nan, np.resize([0.0, 1.0, 5.0, 9.0, 3.0, 2.0, 0.0], 42))
-    np.testing.assert_allclose(filled_by_seasons(week, np.array([0, 42]), [7], 2)[6::7], 1.0, atol=1e-9)
+    np.testing.assert_allclose(fill_with_seasons(week, np.array([0, 42]), [7], 2)[6::7], 1.0, atol=1e-9)
 
 
 def test_mstl_keeps_its_season_through_a_long_gap() -> None:

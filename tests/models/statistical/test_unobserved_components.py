@@ -13,9 +13,9 @@ from statsmodels.tsa.statespace.structural import UnobservedComponents as Theirs
 from deepforecast import UnobservedComponents, datasets, load
 from deepforecast.data.panel import Panel
 from deepforecast.errors import DataError, ParameterError, TrainingError, TrainingWarning
-from deepforecast.models.statistical import _statsmodels
-from deepforecast.models.statistical._statsmodels import cycle_starts
-from deepforecast.models.statistical._structural import _of
+from deepforecast.models.statistical import _component_fit
+from deepforecast.models.statistical._component_fit import cycle_starts
+from deepforecast.models.statistical._time_series_components import _series_arrays
 
 FORMS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "local level": ({"level": "local level", "season_length": 1}, {"level": "local level"}),
@@ -226,7 +226,7 @@ def test_an_optimiser_that_found_no_maximum_is_said() -> None:
 
 
 def test_warning_of_a_failed_line_search_does_not_suggest_more_iterations(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_statsmodels, "_converged", lambda optimiser: False)
+    monkeypatch.setattr(_component_fit, "_converged", lambda optimiser: False)
     with pytest.warns(TrainingWarning, match=r"a narrower cycle_period, damped_cycle=False, longer series\."):
         UnobservedComponents(horizon=3, level="random walk", season_length=1, cycle=True, damped_cycle=True).fit(monthly(1))
 
@@ -239,7 +239,7 @@ def unemployment() -> pd.DataFrame:
 
 
 def log_likelihood(model: UnobservedComponents) -> float:
-    return float(model._task(model._history(model.state_.learned)).result(0, _of(model.state_.learned, 0)).llf)
+    return float(model._task(model._history(model.state_.learned)).result(0, _series_arrays(model.state_.learned, 0)).llf)
 
 
 @pytest.mark.parametrize("covariate", [False, True])
@@ -348,18 +348,18 @@ def test_far_from_zero_a_series_is_forecast_as_near_it() -> None:
 @pytest.mark.parametrize(("flag", "slope", "found"), [(0, 1.0, True), (1, 0.0, False), (2, 1e-5, True), (2, 0.1, False)])
 def test_a_search_that_breaks_off_where_nothing_rises_has_found_it(flag: int, slope: float, found: bool) -> None:
     """Flag 2 of statsmodels' L-BFGS: numerical slopes are too coarse to go on, at a maximum or on a slope."""
-    from deepforecast.models.statistical._statsmodels import _converged
+    from deepforecast.models.statistical._component_fit import _converged
 
     assert _converged({"converged": flag == 0, "warnflag": flag, "gopt": np.array([0.0, -slope])}) is found
 
 
 def test_a_series_that_statsmodels_cannot_take_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    from deepforecast.models.statistical import _statsmodels
+    from deepforecast.models.statistical import _component_fit
 
     def refuse(self: Any, *_: Any) -> Any:
         raise np.linalg.LinAlgError("singular")
 
-    monkeypatch.setattr(_statsmodels.Task, "_found", refuse)
+    monkeypatch.setattr(_component_fit.FitTask, "_fit_or_filter", refuse)
     with pytest.raises(TrainingError, match=r"series s00, s01 \(LinAlgError: singular\)"):
         UnobservedComponents(horizon=3).fit(monthly(2))
 

@@ -1,0 +1,116 @@
+"""The one engine behind cross-validation, ensembles and tuning: forecasts of a model at many cutoffs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deepforecast.core.forecast import Forecast
+from deepforecast.core.monitor import SILENT, Monitor
+from deepforecast.core.preprocessing import drop_unseen_categories, occurring_categories
+from deepforecast.core.state import State
+from deepforecast.core.state_updates import move_state_to_panel
+from deepforecast.data.frames import Floats, Ints
+from deepforecast.data.future_covariates import recode_covariate
+from deepforecast.data.panel import Panel
+from deepforecast.data.splits import BacktestPlan, BacktestWindow, backtest_windows
+from deepforecast.errors import CollectedWarnings, DataError, ParameterError, collect_warnings, emit_warnings, format_value
+
+if TYPE_CHECKING:
+    from deepforecast.core.forecaster import Forecaster
+
+
+@dataclass(frozen=True)
+class Fold:
+    """The forecasts of one window, arrays of shape (series, steps); `has_row`: which steps the panel has rows for.
+
+    `value_range`: the smallest and the largest value of each series up to the cutoff, shape (series, 2).
+    """
+
+    window: BacktestWindow
+    forecast: Forecast
+    actual: Floats
+    has_row: NDArray[np.bool_]
+    fit_seconds: float = 0.0
+    predict_seconds: float = 0.0
+    fit_cpu: float = 0.0
+    predict_cpu: float = 0.0
+    value_range: Floats | None = None
+
+
+def refit_every(refit: Any, local: bool) -> int:
+    """`refit` as a number of windows: 0 = once at the first, 1 = at every one, k = at every k-th."""
+    if refit == "auto":
+        return int(local)
+    if isinstance(refit, bool):
+        return int(refit)
+    if hasattr(refit, "__index__") and int(refit) >= 1:
+        return int(refit)
+    raise ParameterError(f"refit is 'auto', True, False or a number of windows, at least 1; got {format_value(refit)}.")
+
+
+def rolling_folds(model: Forecaster, panel: Panel, plan: BacktestPlan, *, refit_interval: int, monitor: Monitor = SILENT) -> Iterator[Fold]:
+    """Forecasts of `model` (left untouched) at every window of the plan, the oldest first.
+
+    Every window is what `fit` (or between refits, where the parameters stay, `predict(frame=...)`) makes of the rows before its
+    cutoff and of no other. What there is to say is said once, at the end. It ends where who listens tells a fit to end.
+    """
+    state: State | None = None
+    fitted_on = np.empty(0, dtype=np.int64)
+    clone = model.clone(horizon=plan.gap + plan.horizon)
+    all_windows = backtest_windows(panel, plan)
+    refuse_missing_future(panel, all_windows, plan.gap + plan.horizon)
+    collected: CollectedWarnings = {}
+    for window in all_windows:
+        history = drop_unseen_categories(window.history(panel))
+        started, cpu_started = time.perf_counter(), time.process_time()
+        with collect_warnings(collected):
+            if state is None or (refit_interval and window.number % refit_interval == 0):
+                state = clone._fit_panel(history, monitor.fold(window.number))
+                fitted_on, state_at_cutoff = window.series, state
+            else:
+                state_at_cutoff = move_state_to_panel(clone, state, history, _rows_in_state(fitted_on, window.series, len(panel)))
+            if monitor.cancelled:
+                break
+            fit_finished, cpu_fitted = time.perf_counter(), time.process_time()
+            fold = forecast_window(clone, panel, window, state_at_cutoff, plan.gap, plan.horizon)
+        seconds = (fit_finished - started, time.perf_counter() - fit_finished, cpu_fitted - cpu_started, time.process_time() - cpu_fitted)
+        yield Fold(fold.window, fold.forecast, fold.actual, fold.has_row, *seconds, state_at_cutoff.value_range)
+    emit_warnings(collected)
+
+
+def forecast_window(model: Forecaster, panel: Panel, window: BacktestWindow, state: State, gap: int, horizon: int) -> Fold:
+    """The forecasts from a state that stands at the cutoff of a window, beside what the panel says of these steps."""
+    steps = gap + horizon
+    rows, _ = window.test_rows(panel, 0, steps)
+    names = panel.series.columns.future
+    future = {name: recode_covariate(occurring_categories(panel.covariates[name].take(rows)), name, state.categories[name]) for name in names}
+    forecast = model.forecast_from(state, steps, future)
+    rows, has_row = window.test_rows(panel, gap, horizon)
+    return Fold(window, forecast.skip_steps(gap) if gap else forecast, np.where(has_row, panel.y[rows], np.nan), has_row)
+
+
+def refuse_missing_future(panel: Panel, all_windows: Sequence[BacktestWindow], steps: int) -> None:
+    """What is known ahead is known at every step of every window."""
+    for name in panel.series.columns.future:
+        missing = panel.covariates[name].missing()
+        for window in all_windows if missing.any() else ():
+            rows, has_row = window.test_rows(panel, 0, steps)
+            absent = np.argwhere(missing[rows] & has_row)
+            if len(absent):
+                series_number, step = absent[0]
+                raise DataError(
+                    f"Columns known ahead are known at every step that is forecast; {name} is missing for series "
+                    f"{panel.series.label(int(window.series[series_number]))} at {panel.format_timestamp(int(rows[series_number, step]))}. Fill it."
+                )
+
+
+def _rows_in_state(fitted_on: Ints, series: Ints, count: int) -> Ints:
+    rows = np.full(count, -1, dtype=np.int64)
+    rows[fitted_on] = np.arange(len(fitted_on))
+    return rows[series]

@@ -1,0 +1,57 @@
+"""Bounds of the integers of a model file: a loop, an allocation or an index depends on each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from deepforecast.core.manifest import InvalidManifest
+from deepforecast.core.state import LearnedState
+from deepforecast.data.frames import Ints
+from deepforecast.errors import format_value
+
+MAX_GAP = 1_000_000  # missing values at the end of a series, as many as the longest horizon has steps
+MAX_SIMULATED_GAP = 100_000  # where each of them is a step of every sample path
+MAX_TOTAL_GAPS, MAX_MEAN_GAP = 10_000_000, 1_000  # those of all series together: a constant, and an average on top
+
+
+def check_integers(learned: LearnedState, name: str, minimum: Any, maximum: Any) -> Ints:
+    """The integers of that name, one for each series or a row of them; `InvalidManifest` where one is out of range.
+
+    `minimum` and `maximum` are numbers, or one number for each column.
+    """
+    values = learned.by_series.get(name)
+    columns = np.broadcast(minimum, maximum).shape
+    if values is None or values.dtype != np.int64 or values.shape[1:] != columns:
+        raise InvalidManifest(f"{name} must be {columns[0] if columns else 'one'} int64 for each series")
+    outside = (values < minimum) | (values > maximum)
+    if outside.any():
+        raise InvalidManifest(f"{name} must be between {minimum} and {maximum}, got {values[outside][0]:,}")
+    return np.asarray(values)
+
+
+def check_floats(learned: LearnedState, names: Sequence[str], shape: tuple[int, ...], finite: bool = False) -> None:
+    """`InvalidManifest` where arrays of floats are not of this shape for each series."""
+    for name in names:
+        values = learned.by_series.get(name)
+        if values is None or values.dtype != np.float64 or values.shape[1:] != shape:
+            raise InvalidManifest(f"{name} must be float64 of the shape {shape} for each series")
+        if finite and not np.isfinite(values).all():
+            raise InvalidManifest(f"{name} must be finite")
+
+
+def check_gaps(learned: LearnedState, max_gap: int = MAX_GAP) -> None:
+    """`InvalidManifest` where `gaps`, the number of missing values at the end of each series, asks for too much work."""
+    gaps = check_integers(learned, "age", 0, max_gap)
+    maximum = MAX_TOTAL_GAPS + MAX_MEAN_GAP * len(gaps)
+    if gaps.sum() > maximum:
+        raise InvalidManifest(f"its series must end with at most {maximum:,} missing values together, got {gaps.sum():,}")
+
+
+def check_integer(value: Any, name: str, minimum: int, maximum: int) -> int:
+    """A single integer of a file; `InvalidManifest` where it is none or out of range."""
+    if not isinstance(value, int) or isinstance(value, bool) or not minimum <= value <= maximum:
+        raise InvalidManifest(f"{name} must be an integer between {minimum:,} and {maximum:,}, got {format_value(value)}")
+    return value

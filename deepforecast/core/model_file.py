@@ -1,0 +1,125 @@
+"""Fitted models to files and back: no pickle, nothing from the file is run."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from deepforecast.core.manifest import InvalidManifest, from_manifest, to_manifest
+from deepforecast.core.skops_objects import SkopsSerializer, UntrustedTypeError, stored_objects
+from deepforecast.core.threads import one_thread_if_forked
+from deepforecast.data.covariates import Covariate
+from deepforecast.errors import (
+    CapabilityError,
+    DeepForecastError,
+    DependencyError,
+    ModelFileError,
+    ParameterTypeError,
+    SaveError,
+    format_list,
+    format_value,
+)
+from deepforecast.io import bundle
+
+if TYPE_CHECKING:
+    from deepforecast.core.forecaster import Forecaster
+
+N_TRIAL_SERIES, N_TRIAL_STEPS = 16, 3  # series, and steps of each, that are forecast on loading
+
+
+@one_thread_if_forked()
+def save(model: Forecaster, path: Any, allow_skops: bool = False) -> None:
+    """Write a fitted model; at every instant `path` holds the file that was there or the new one."""
+    state, serializer = model.fitted_state(), SkopsSerializer(allow_any=allow_skops)
+    if model.calibrates and state.calibration is None:
+        raise _save_error(model, path, "it was told to calibrate bands after it was fitted. Fit it again")
+    try:
+        manifest, arrays = to_manifest(model, state, serializer)
+        if types := serializer.untrusted_types(stored_objects(manifest, arrays)):
+            raise UntrustedTypeError(
+                f"it holds types of other libraries, {format_list(types)}, which whoever loads it must trust. "
+                f"Pass save(path, allow_skops=True), and load(path, trusted={types!r})"
+            )
+        _trial_forecast(from_manifest(manifest, arrays, serializer))  # what could not be loaded is not saved
+    except (InvalidManifest, DeepForecastError) as error:
+        if isinstance(error.__cause__, ImportError):  # the error names the package that is missing
+            raise
+        raise _save_error(model, path, str(error)) from error
+    bundle.write(path, manifest, arrays)
+
+
+@one_thread_if_forked()
+def load(path: Any, *, trusted: Any = ()) -> Any:
+    """A fitted model from its file, ready to forecast: the data it was fitted on are not needed.
+
+    Nothing from the file is run or imported: a model is found by its name in the registry (the library's own, those of
+    installed packages, those registered in this process), its parameters pass its constructor, all else is numbers and text.
+    `trusted` names further types, of your own, that may be built while loading, as "module.Class": those of a regressor that
+    was saved with allow_skops=True; no model of the library needs any. A file that is not whole, was altered, or does not fit
+    together raises `ModelFileError`, which names it.
+
+    >>> import tempfile
+    >>> from deepforecast import Naive, datasets
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     Naive(horizon=2).fit(datasets.load("air_passengers")).save(folder + "/model.dfc")
+    ...     load(folder + "/model.dfc")
+    Naive(horizon=2)
+    """
+    if isinstance(trusted, str) or not all(isinstance(name, str) for name in trusted):
+        raise ParameterTypeError(f"trusted is a tuple of names, each 'module.Class'; got {format_value(trusted)}.")
+    try:
+        manifest, arrays = bundle.read(path)
+    except ModelFileError as error:
+        if isinstance(error.__cause__, FileNotFoundError):
+            raise ModelFileError(f"There is no file at {format_value(str(path), 200)}. Save one first: model.save(path).") from error
+        raise
+    try:
+        serializer = SkopsSerializer(trusted=tuple(trusted))
+        if types := serializer.untrusted_types(stored_objects(manifest, arrays)):
+            names = repr(sorted({*trusted, *types}))
+            raise UntrustedTypeError(
+                f"it holds {format_list(types)}, which must be trusted. If you trust its origin, pass load(path, trusted={names})"
+            )
+        model = from_manifest(manifest, arrays, serializer)
+        _trial_forecast(model)
+    except DependencyError:
+        raise
+    except UntrustedTypeError as error:
+        raise ModelFileError(f"{format_value(str(path), 200)} cannot be loaded: {error}.") from error
+    except (Exception, MemoryError) as error:  # whatever a file made to do harm may provoke in a model
+        text = str(error) if isinstance(error, (DeepForecastError, InvalidManifest)) else f"{type(error).__name__}: {error}"
+        name, reason = format_value(str(path), 200), format_value(text, 400).rstrip(".")
+        raise ModelFileError(f"{name} is not a whole model of this library: {reason}. Save it again.") from error
+    return model
+
+
+def _trial_forecast(model: Forecaster) -> None:
+    """A few steps of a few series: what was learned has to fit the model, and the time stamps the frame."""
+    state = model.fitted_state()
+    if model.calibrates and state.calibration is None:
+        raise InvalidManifest("its bands are to be calibrated, and no calibration is there")
+    trial_state = state.take(np.arange(min(N_TRIAL_SERIES, len(state.series))))
+    trial_state.series.key_columns(trial_state.series.calendar.next_positions(trial_state.series.last, 1))
+    shape = (len(trial_state.series), min(N_TRIAL_STEPS, model.default_horizon or N_TRIAL_STEPS))
+    future = {name: _unknown_covariate(state.categories[name], shape) for name in state.series.columns.future}
+    forecast = model.forecast_from(replace(trial_state, calibration=None), shape[1], future)
+    interval = np.stack([forecast.mean, forecast.mean], axis=-1)
+    with suppress(CapabilityError):  # of a model that has points alone
+        interval = forecast.quantiles([0.1, 0.9])
+    if forecast.mean.shape != shape or interval.shape != (*shape, 2):
+        raise InvalidManifest(
+            f"a forecast of {shape[1]} steps for {shape[0]} series has the shape {forecast.mean.shape}, its bands {interval.shape}"
+        )
+    if (interval[..., 0] > interval[..., 1]).any():
+        raise InvalidManifest("the lower end of a band lies above its upper end")
+
+
+def _unknown_covariate(categories: tuple[str, ...] | None, shape: tuple[int, int]) -> Covariate:
+    return Covariate(np.full(shape, 0.0 if categories is None else -1.0), categories)
+
+
+def _save_error(model: Forecaster, path: Any, reason: str) -> SaveError:
+    return SaveError(f"{model.name} cannot be saved to {format_value(str(path), 200)}: {reason}.")

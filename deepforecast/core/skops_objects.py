@@ -1,0 +1,90 @@
+"""Objects of scikit-learn in model files: written by skops, read back as nothing but types listed or named by the user.
+
+Skops takes an object apart into a description and arrays; reading it, it builds the types that it is allowed and no others.
+"""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from deepforecast.errors import DeepForecastError, format_list, missing_extra_error
+
+TRUSTED_TYPES: tuple[str, ...] = ()
+"""Types that skops does not know to be harmless and that regressors of the library hold."""
+
+
+class UntrustedTypeError(DeepForecastError):
+    """A type that nobody named."""
+
+
+@dataclass(frozen=True)
+class SkopsSerializer:
+    """What may go into a file (`allow_any`: objects of any type), and come out of it (`trusted`: their names)."""
+
+    allow_any: bool = False
+    trusted: tuple[str, ...] = ()
+
+    def serialize(self, value: Any, description: str) -> np.ndarray:
+        """An object as bytes."""
+        skops = _import_skops()
+        try:
+            content = skops.dumps(value)
+        except Exception as error:  # whatever an object may raise that is asked for its state
+            raise UntrustedTypeError(f"{description} cannot be written by skops: {type(error).__name__}: {error}") from error
+        return np.frombuffer(content, dtype=np.uint8)
+
+    def untrusted_types(self, arrays: Iterable[np.ndarray]) -> list[str]:
+        """The types in all these objects that must be trusted and are not."""
+        unknown: set[str] = set()
+        for array in arrays:
+            raw = np.ascontiguousarray(array, dtype=np.uint8).tobytes()
+            _refuse_compressed(raw, "an object of another library")
+            unknown.update(self._unknown_types(raw))
+        return [] if self.allow_any else sorted(unknown - set(self.trusted))
+
+    def deserialize(self, array: np.ndarray, description: str) -> Any:
+        """The object back from its bytes."""
+        raw = np.ascontiguousarray(array, dtype=np.uint8).tobytes()
+        _refuse_compressed(raw, description)
+        unknown = [] if self.allow_any else [name for name in self._unknown_types(raw) if name not in self.trusted]
+        if unknown:
+            raise UntrustedTypeError(f"{description} holds {format_list(unknown)}, which must be trusted to be read")
+        return _import_skops().loads(raw, trusted=[*TRUSTED_TYPES, *(self._unknown_types(raw) if self.allow_any else self.trusted)])
+
+    @staticmethod
+    def _unknown_types(content: bytes) -> list[str]:
+        return sorted(set(_import_skops().get_untrusted_types(data=content)) - set(TRUSTED_TYPES))
+
+
+def stored_objects(node: Any, arrays: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+    """The bytes of every object of another library that a manifest refers to: among parameters, and what was learned."""
+    if isinstance(node, list):
+        return [stored for inner in node for stored in stored_objects(inner, arrays)]
+    if not isinstance(node, Mapping):
+        return []
+    reference = node.get("object")
+    name = reference.get("array") if isinstance(reference, Mapping) else None
+    stored_here = [arrays[name]] if isinstance(name, str) and name in arrays else []
+    return stored_here + [stored for inner in node.values() for stored in stored_objects(inner, arrays)]
+
+
+def _import_skops() -> Any:
+    try:
+        from skops import io
+    except ImportError as error:
+        raise missing_extra_error("A file with a regressor of another library", "skops") from error
+    return io
+
+
+def _refuse_compressed(raw: bytes, description: str) -> None:
+    """No member of the archive is larger than it looks."""
+    with zipfile.ZipFile(io.BytesIO(raw)) as archive:
+        members = archive.infolist()
+        if any(member.compress_type != zipfile.ZIP_STORED for member in members) or sum(member.file_size for member in members) > len(raw):
+            raise UntrustedTypeError(f"{description} is compressed, which no file of the library is")

@@ -1,0 +1,247 @@
+"""A fitted model on other rows than those of its fit: moved to the end of a history, appended, refined."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from inspect import signature
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from deepforecast.core.conformal import Calibration
+from deepforecast.core.monitor import SILENT
+from deepforecast.core.plausibility import value_range
+from deepforecast.core.preprocessing import preprocess, refuse_short_series
+from deepforecast.core.state import LearnedState, State
+from deepforecast.data import frames
+from deepforecast.data.columns import warn_undeclared
+from deepforecast.data.covariates import Covariate
+from deepforecast.data.frames import Frame, Ints
+from deepforecast.data.future_covariates import recode_covariate
+from deepforecast.data.panel import Panel
+from deepforecast.data.panel_construction import is_blown_up
+from deepforecast.errors import CapabilityError, DataError, ParameterTypeError, format_list, warn
+
+if TYPE_CHECKING:
+    from deepforecast.core.forecaster import Forecaster
+
+
+def move_state(model: Forecaster, state: State, frame: Frame, static: Frame | None) -> State:
+    """The state at the end of other histories: known series keep their parameters, unknown ones are fitted if they must be."""
+    panel, rows = _read_history(state, frame, static, calendar=state.series.calendar)
+    _refuse_off_grid(state, panel, rows)
+    return move_state_to_panel(model, state, panel, rows)
+
+
+def prepare_history(model: Forecaster, state: State, frame: Frame, static: Frame | None) -> tuple[Panel, Ints]:
+    """A frame as a model in this state sees it, and the number of each of its series in the state, -1 for an unknown one."""
+    panel, rows = _read_history(state, frame, static, calendar=state.series.calendar)
+    _refuse_off_grid(state, panel, rows)
+    return _recode_categories(preprocess(model, panel), state), rows
+
+
+def move_state_to_panel(model: Forecaster, state: State, panel: Panel, rows: Ints) -> State:
+    """`move_state` for a panel; `rows` is the number of each of its series in the state, -1 for an unknown one."""
+    complete_panel = _recode_categories(preprocess(model, panel), state)
+    refuse_short_series(model, complete_panel, model._min_observations(complete_panel), "values of history")
+    new = np.flatnonzero(rows < 0)
+    if model.capabilities.by_series and len(new):
+        warn(f"{model.name} learns each series apart: series {panel.series.labels(new)} was not there in fit and is fitted now.")
+    calibration = _calibration_for_panel(model, state, panel, complete_panel, rows)
+    learned = _learned_for_panel(model, state, complete_panel, rows, lambda learned_known, panel_part: model._advance(learned_known, panel_part, True))
+    extremes = value_range(complete_panel, state.value_range, rows)
+    return replace(
+        state, series=complete_panel.series, learned=learned, static=complete_panel.static, calibration=calibration, value_range=extremes
+    )
+
+
+def append_observations(model: Forecaster, state: State, frame: Frame) -> State:
+    """The state after the rows of `frame`, which go on where each series stands. A calibration of bands stays as it is."""
+    series = state.series
+    panel, rows = _read_history(state, frame, None, calendar=series.calendar)
+    unknown = np.flatnonzero(rows < 0)
+    if len(unknown):
+        raise DataError(
+            f"update goes on with series known from fit; series {panel.series.labels(unknown)} is not. Fit again with it, or "
+            "forecast it by predict(frame=...)."
+        )
+    skipped = _skipped_steps(model, series.last[rows], panel)
+    _refuse_large_gap(panel, series.last[rows], skipped, state.n_rows)
+    panel_with_gaps = _insert_gap_rows(panel, skipped)
+    panel = _recode_categories(preprocess(model, panel_with_gaps, continues=True), state)
+    last = series.last.copy()
+    last[rows] = panel.series.last
+    learned = state.learned.put(rows, model._advance(state.learned_with_series.take(rows), panel, False))
+    if state.value_range is not None:
+        extremes = state.value_range.copy()
+        extremes[rows] = value_range(panel, extremes, rows)
+        state = replace(state, value_range=extremes)
+    return replace(state, series=replace(series, last=last), learned=learned, undeclared=panel.undeclared)
+
+
+def fine_tune_state(
+    model: Forecaster, state: State, frame: Frame, static: Frame | None, options: Mapping[str, Any] = MappingProxyType({})
+) -> State:
+    """Learning goes on from the state on these histories; the model then stands at their end. `options`: for its `_refine`."""
+    unknown = [name for name in options if name not in signature(model._fine_tune).parameters]
+    if unknown:
+        raise ParameterTypeError(f"fine_tune of {model.name} takes frame and static; it has no {unknown[0]}. Leave it out.")
+    panel, rows = _read_history(state, frame, static, calendar=state.series.calendar)
+    _refuse_off_grid(state, panel, rows)
+    complete_panel = _recode_categories(preprocess(model, panel), state)
+    refuse_short_series(model, complete_panel, model._min_observations_to_fit(complete_panel))
+    calibration = model._calibrate(panel)
+    learned = _learned_for_panel(model, state, complete_panel, rows, partial(model._fine_tune, **options))
+    extremes = value_range(complete_panel, state.value_range, rows)
+    state = replace(state, undeclared=panel.undeclared, value_range=extremes)
+    return replace(state, series=complete_panel.series, learned=learned, static=complete_panel.static, calibration=calibration)
+
+
+def _learned_for_panel(model: Forecaster, state: State, panel: Panel, rows: Ints, function: Callable[[LearnedState, Panel], LearnedState]) -> LearnedState:
+    """What a model knows of the series of a panel: `function` on what it learned; a local one fits the series it has not seen."""
+    if not model.capabilities.by_series:
+        return function(state.learned_with_series, panel)
+    known_series, new_series = np.flatnonzero(rows >= 0), np.flatnonzero(rows < 0)
+    if not len(new_series):
+        return function(state.learned_with_series.take(rows), panel)
+    learned_new = model._fit(panel.take(new_series), SILENT)
+    if not len(known_series):
+        return learned_new
+    learned_known = function(state.learned_with_series.take(rows[known_series]), panel.take(known_series))
+    return learned_known.join(learned_new).take(np.argsort(np.concatenate([known_series, new_series])))
+
+
+def _calibration_for_panel(model: Forecaster, state: State, panel: Panel, complete_panel: Panel, rows: Ints) -> Calibration | None:
+    """The bands for the series of a panel (`complete_panel`: as the model sees it); a model that was calibrated series by series is so
+    on the new ones too, each window filling what is missing for itself."""
+    known_series, new_series = np.flatnonzero(rows >= 0), np.flatnonzero(rows < 0)
+    if state.calibration is None or state.calibration.shared or not len(new_series):
+        return None if state.calibration is None else state.calibration.for_panel(complete_panel, rows)
+    if not model.capabilities.by_series:
+        raise CapabilityError(
+            f"Conformal bands come from a series' own errors; series {panel.series.labels(new_series)} was not there in fit. Fit "
+            "with it, share errors among series (Conformal(model, pool=True)), or construct the model without intervals."
+        )
+    calibration_new = model._calibrate(panel.take(new_series))
+    if not len(known_series) or calibration_new is None:
+        return calibration_new
+    return state.calibration.take(rows[known_series]).join(calibration_new).take(np.argsort(np.concatenate([known_series, new_series])))
+
+
+def _read_history(state: State, frame: Frame, static: Frame | None, **time: Any) -> tuple[Panel, Ints]:
+    """A frame as a panel with the columns of the fit, and the number of each of its series in the state, -1 for an unknown one.
+
+    Static columns that are given neither in the frame nor beside it are those of the fit.
+    """
+    columns = state.series.columns
+    expected_static = state.static if static is None else {}
+    absent_names = [name for name in expected_static if name not in frames.read_table(frame).columns]
+    static_there = tuple(name for name in state.static if name not in absent_names)
+    requested_columns = columns if columns.static == static_there else replace(columns, static=static_there)
+    panel = Panel.from_frame(frame, columns=requested_columns, static=static, **time)
+    warn_undeclared(panel.undeclared, state.undeclared)
+    if state.series.native_ids is None or panel.series.native_ids is None:
+        if state.series.native_ids is not None:
+            raise DataError(
+                f"The model was fitted with the id column {columns.id}; the frame has none, so its series cannot be told. Add "
+                "the column."
+            )
+        rows = np.zeros(len(panel), dtype=np.int64)
+    else:
+        rows = state.series.index_of(panel.series.native_ids)
+    unknown = np.flatnonzero(rows < 0)
+    if absent_names and len(unknown):
+        raise DataError(
+            f"Static columns of a new series are in the frame or in static=; {format_list(absent_names)} of series "
+            f"{panel.series.labels(unknown)} is in neither. Add them."
+        )
+    if columns is panel.series.columns and panel.undeclared == state.undeclared:
+        return panel, rows
+    static_covariates = {name: state.static[name].take(rows) if name in absent_names else panel.static[name] for name in state.static}
+    undeclared = tuple(dict.fromkeys((*state.undeclared, *panel.undeclared)))
+    return replace(panel, series=replace(panel.series, columns=columns), static=static_covariates, undeclared=undeclared), rows
+
+
+def _recode_categories(panel: Panel, state: State) -> Panel:
+    """The panel with the categories of the fit. Done after what is missing was seen to: a new category is not a missing one."""
+    categories = state.categories
+    if all(covariate.categories == categories.get(name) for name, covariate in {**panel.covariates, **panel.static}.items()):
+        return panel
+
+    def recode_all(covariates: Mapping[str, Covariate]) -> dict[str, Covariate]:
+        return {name: recode_covariate(covariate, name, categories.get(name)) for name, covariate in covariates.items()}
+
+    return replace(panel, covariates=recode_all(panel.covariates), static=recode_all(panel.static))
+
+
+def _skipped_steps(model: Forecaster, last: Ints, panel: Panel) -> Ints:
+    """The rows that lie between where each series stands and the first of its new rows."""
+    calendar = panel.calendar
+    skipped, remainder = np.divmod(panel.start - last, calendar.step)
+    early = np.flatnonzero((skipped < 1) | (remainder != 0))
+    if len(early):
+        raise DataError(
+            f"update takes rows after the last known one, on the same grid of time; {_describe_ends(panel, last, early)}. Give only "
+            "rows that are new."
+        )
+    late = np.flatnonzero(skipped > 1)
+    if len(late) and model.missing_method != "auto":
+        raise DataError(
+            f"update with missing={model.missing_method!r} goes on without a gap, as what was before it is not kept to fill it from; "
+            f"{_describe_ends(panel, last, late)}. Give the rows between, or fit again."
+        )
+    return skipped - 1
+
+
+def _refuse_off_grid(state: State, panel: Panel, rows: Ints) -> None:
+    """Histories of known series lie on the grid of time of the fit: their season is counted on it."""
+    known_series = np.flatnonzero(rows >= 0)
+    off_grid = known_series[(panel.series.last[known_series] - state.series.last[rows[known_series]]) % panel.calendar.step != 0]
+    if len(off_grid):
+        calendar, series_number = panel.calendar, int(off_grid[0])
+        raise DataError(
+            f"The history of a known series lies on the grid of time of the fit, {calendar.freq!r} through "
+            f"{calendar.format(int(state.series.last[rows[series_number]]))}; series {panel.series.labels(off_grid)} has stamps beside it, "
+            f"the last of {panel.series.label(series_number)} at {calendar.format(int(panel.series.last[series_number]))}. Shift the "
+            "stamps, or fit again."
+        )
+
+
+def _refuse_large_gap(panel: Panel, last: Ints, skipped: Ints, n_known: int) -> None:
+    """The new rows and the `n_known` ones are most of the rows that the frequency asks for, as in a fit."""
+    n_absent, n_rows = float(skipped.sum(dtype=np.float64)), n_known + len(panel.y)
+    if is_blown_up(n_rows + n_absent, n_rows):
+        largest = np.array([np.argmax(skipped)])
+        raise DataError(
+            f"update goes on with most of the rows that freq asks for; with {panel.calendar.freq!r} {n_absent:,.0f} are absent "
+            f"before the new ones, and {n_rows:,} there; {_describe_ends(panel, last, largest)}. Repair the stamps, give the rows between, "
+            "or fit again."
+        )
+
+
+def _describe_ends(panel: Panel, last: Ints, numbers: Ints) -> str:
+    """Where these series stand and where their new rows start; of several, the first says it."""
+    series_number, calendar = int(numbers[0]), panel.calendar
+    first = f"; the first, {panel.series.label(series_number)}," if len(numbers) > 1 else ""
+    known_until, start = calendar.format(int(last[series_number])), calendar.format(int(panel.start[series_number]))
+    return f"series {panel.series.labels(numbers)}{first} is known up to {known_until} and the new rows start at {start}"
+
+
+def _insert_gap_rows(panel: Panel, skipped: Ints) -> Panel:
+    """The panel with `skipped[i]` missing rows before series i."""
+    if not skipped.any():
+        return panel
+    lengths = panel.lengths + skipped
+    indptr = np.concatenate([[0], np.cumsum(lengths)])
+    rows = np.arange(len(panel.y)) + np.repeat(np.cumsum(skipped), panel.lengths)
+    y = np.full(int(indptr[-1]), np.nan)
+    y[rows] = panel.y
+    covariates = {}
+    for name, covariate in panel.covariates.items():
+        values = np.full(len(y), np.nan if covariate.categories is None else -1.0)
+        values[rows] = covariate.values
+        covariates[name] = replace(covariate, values=values)
+    return replace(panel, indptr=indptr, y=y, covariates=covariates)

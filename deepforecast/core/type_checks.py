@@ -1,0 +1,133 @@
+"""Annotations of hyperparameters read as kinds of values: what is one, and what it is called in a message."""
+
+from __future__ import annotations
+
+import builtins
+import inspect
+import numbers
+import sys
+import types
+import typing
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from deepforecast.errors import ParameterTypeError
+
+NONE_TYPE = type(None)
+TYPE_NAMES = {int: "an integer", float: "a finite number", str: "text", bool: "True or False", NONE_TYPE: "None"}
+PLURAL_NAMES = {int: "integers", float: "finite numbers", str: "texts"}
+
+
+def union_members(annotation: Any) -> tuple[Any, ...]:
+    """The members of a union, `None` as its type; one annotation alone is its only member.
+
+    >>> union_members(int | list[int] | None) == (int, list[int], type(None))
+    True
+    """
+    if typing.get_origin(annotation) in (typing.Union, types.UnionType):
+        return tuple(inner_member for member in typing.get_args(annotation) for inner_member in union_members(member))
+    if typing.get_origin(annotation) is typing.Annotated:
+        return union_members(typing.get_args(annotation)[0])
+    return (NONE_TYPE if annotation is None else annotation,)
+
+
+def is_instance(value: Any, expected_type: Any) -> bool:
+    """Whether a value is of a kind. True and False are no numbers, a list does for a tuple, numpy's numbers for Python's."""
+    origin, inner = typing.get_origin(expected_type) or expected_type, typing.get_args(expected_type)
+    if origin is Any:
+        return True
+    if origin is typing.Literal:
+        return is_choice(value, inner)
+    if origin is bool:
+        return isinstance(value, (bool, np.bool_))
+    if origin is int:
+        return isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    if origin is float:
+        return isinstance(value, numbers.Real) and not isinstance(value, bool)
+    if origin in (list, tuple, Sequence):
+        return isinstance(value, (list, tuple)) and _elements_match(value, inner, fixed=origin is tuple)
+    if origin in (dict, Mapping):
+        return isinstance(value, Mapping) and (not inner or _pairs_match(value, *inner))
+    if origin is type:
+        return isinstance(value, type) and (not inner or issubclass(value, inner))
+    return isinstance(value, origin)
+
+
+def is_choice(value: Any, choices: Sequence[Any]) -> bool:
+    """Whether a value is among the choices, and of the kind of the choice: True is not 1, 1.0 is not either."""
+    return any(value is choice or (is_instance(value, type(choice)) and bool(value == choice)) for choice in choices)
+
+
+def type_name(expected_type: Any, bounds: str = "") -> str:
+    """A kind as it is called in messages; `bounds` are said of its numbers.
+
+    >>> type_name(list[int], " of at least 1"), type_name(str), type_name(tuple[float, float]), type_name(tuple[int | str, int])
+    ('a list of integers of at least 1', 'text', 'a tuple of 2 finite numbers', 'a tuple (an integer or text, an integer)')
+    """
+    origin, inner = typing.get_origin(expected_type) or expected_type, typing.get_args(expected_type)
+    if origin in (int, float):
+        return TYPE_NAMES[origin] + bounds
+    if origin is typing.Literal:
+        return format_choices(inner)
+    if origin is tuple and Ellipsis not in inner and len(set(inner)) > 1:
+        positions = (" or ".join(map(type_name, union_members(inner_type))) for inner_type in inner)
+        return f"a tuple ({', '.join(positions)})" + (f", its numbers{bounds}" if bounds else "")
+    if origin in (list, tuple, Sequence):
+        element_types = [inner_type for inner_type in inner if inner_type is not Ellipsis]
+        count = f"{len(element_types)} " if origin is tuple and Ellipsis not in inner and inner else ""
+        alternatives_of_elements = [inner_type for element_type in element_types for inner_type in union_members(element_type) if inner_type is not Any]
+        members = list(dict.fromkeys(PLURAL_NAMES.get(inner_type) or type_name(inner_type) for inner_type in alternatives_of_elements))
+        element_bounds = bounds if set(element_types) <= {int, float} else ""
+        return f"a {'tuple' if origin is tuple else 'list'}" + (f" of {count}{' or '.join(members)}{element_bounds}" if members else "")
+    if origin in (dict, Mapping):
+        return "a dict"
+    return TYPE_NAMES.get(origin) or f"a {getattr(origin, '__name__', str(origin))}"
+
+
+def format_choices(choices: Sequence[Any]) -> str:
+    """Choices as they are written in a message: 'a', 'b' or None.
+
+    >>> format_choices(("a", "b", None))
+    "'a', 'b' or None"
+    """
+    words = [repr(choice) for choice in choices]
+    return " or ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+
+
+def resolve_annotation(annotation: Any, cls: type, name: str) -> Any:
+    """The annotation of a parameter as an object, checked to be one that values can be held against."""
+    if isinstance(annotation, str):
+        module = sys.modules.get(cls.__module__)
+        names = {**vars(builtins), **vars(typing), **(vars(module) if module is not None else {}), cls.__name__: cls}
+        try:
+            annotation = typing.get_type_hints(types.SimpleNamespace(__annotations__={name: annotation}), names)[name]
+        except (NameError, AttributeError, SyntaxError, TypeError) as error:
+            raise ParameterTypeError(
+                f"{cls.__name__}.{name}: the annotation {annotation!r} has to be understood where the class is made ({error}). "
+                "Import its names at the top of the module."
+            ) from error
+    for member in union_members(annotation):
+        origin = typing.get_origin(member) or member
+        if not (inspect.isclass(origin) or origin in (Any, typing.Literal)):
+            raise ParameterTypeError(
+                f"{cls.__name__}.{name}: no value can be held against the annotation {member!r}. Use types, unions or Literal."
+            )
+    return annotation
+
+
+def _elements_match(values: Sequence[Any], element_types: tuple[Any, ...], fixed: bool) -> bool:
+    if not element_types:
+        return True
+    if fixed and Ellipsis not in element_types:
+        return len(values) == len(element_types) and all(_matches(value, expected_type) for value, expected_type in zip(values, element_types, strict=True))
+    return all(_matches(value, element_types[0]) for value in values)
+
+
+def _pairs_match(values: Mapping[Any, Any], key_type: Any, value_type: Any) -> bool:
+    return all(_matches(key, key_type) and _matches(value, value_type) for key, value in values.items())
+
+
+def _matches(value: Any, annotation: Any) -> bool:
+    return any(is_instance(value, member) for member in union_members(annotation))

@@ -1,0 +1,209 @@
+"""Time columns to integers and back in the very type they came in."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+
+from deepforecast.data.native_columns import to_array, to_narwhals_series, to_native
+from deepforecast.errors import DataError, format_list, format_value
+
+if TYPE_CHECKING:
+    from deepforecast.data.frames import Ints
+
+MAX_TIMESTAMP = 2**62  # integer stamps beyond could not be subtracted from each other
+TEXT_TIME = r"^\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?(Z|[+-]\d{2}:?\d{2})?)?$"
+
+
+@dataclass(frozen=True)
+class TimeType:
+    """How the time column came: `unit` is a numpy unit ("D" for dates) or "" for integers."""
+
+    unit: str
+    tz: str | None = None
+    dtype: str = "int64"
+
+
+time_type = lru_cache(maxsize=64)(TimeType)  # there are but a few
+
+
+def read_timestamps(column: Any, name: str) -> tuple[Ints, TimeType]:
+    """A time column as int64 (absolute time where there is a time zone) and how it came; the caller sees to missing ones."""
+    values = to_array(column)
+    native = to_native(column) if isinstance(column, nw.Series) else column
+    dtype: Any = getattr(native, "dtype", None)
+    if isinstance(values, np.ndarray) and values.dtype.kind == "M":
+        zone = getattr(dtype, "time_zone", None)  # of polars'
+        return np.ascontiguousarray(values).view(np.int64), time_type(np.datetime_data(values.dtype)[0], zone, str(dtype))
+    series = to_narwhals_series(column)
+    narwhals_dtype: Any = series.dtype
+    dtype_text = str(dtype if dtype is not None else getattr(native, "type", ""))
+    if narwhals_dtype.is_integer():
+        return _read_integers(series, name, dtype_text), time_type("", None, dtype_text)
+    if narwhals_dtype == nw.String:
+        return _parse_text(series, name)
+    if narwhals_dtype == nw.Date:
+        return _to_integers(series), time_type("D", None, dtype_text)
+    if hasattr(dtype, "tz"):
+        return _to_integers(series), time_type(dtype.unit, _zone_name(dtype, name), dtype_text)
+    if narwhals_dtype == nw.Datetime or "timestamp[" in dtype_text:  # narwhals does not know every name of a zone
+        arrow = getattr(dtype, "pyarrow_dtype", getattr(native, "type", narwhals_dtype))
+        if not hasattr(arrow, "unit"):
+            return _to_integers(series), time_type(arrow.time_unit, arrow.time_zone, dtype_text)
+        return _to_integers(series), time_type(arrow.unit, arrow.tz, dtype_text)
+    raise _time_type_error(native, narwhals_dtype, name, dtype_text)
+
+
+def time_series(name: str, timestamps: Ints, time: TimeType, backend: str) -> nw.Series[Any]:
+    """int64 stamps as a column of the type they came in."""
+    column = time_values(name, timestamps, time, backend)
+    if isinstance(column, np.ndarray):
+        import pandas as pd
+
+        column = pd.Series(column, name=name)
+    return to_narwhals_series(column)
+
+
+def time_values(name: str, timestamps: Ints, time: TimeType, backend: str) -> Any:
+    """The same to build a frame of: a native column, or an array of numpy's where pandas has one."""
+    if backend == "pandas":
+        if time.dtype in (f"datetime64[{time.unit}]", "int64"):
+            return timestamps.view(time.dtype)
+        import pandas as pd
+
+        values: Any = timestamps
+        if time.unit:
+            values = pd.DatetimeIndex(timestamps.view(f"M8[{time.unit}]"))
+            values = values if time.tz is None else values.tz_localize("UTC").tz_convert(time.tz)
+        column: Any = pd.Series(values, name=name)
+        return column if str(column.dtype) == time.dtype else column.astype(time.dtype)
+    integers: Any = timestamps.astype(integer_dtype(time) if not time.unit else np.int32 if time.unit == "D" else np.int64)
+    if backend == "polars":
+        import polars as pl
+
+        series = pl.Series(name, integers)
+        if not time.unit:
+            return series
+        unit: Any = time.unit
+        return series.cast(pl.Date if unit == "D" else pl.Datetime(unit, time.tz))
+    import pyarrow as pa
+
+    array = pa.array(integers)
+    if time.unit:
+        array = array.cast(pa.date32() if time.unit == "D" else pa.timestamp(time.unit, tz=time.tz))
+    return pa.chunked_array([array])
+
+
+def integer_dtype(time: TimeType) -> np.dtype[Any]:
+    """The numpy type of integer time, whatever the library called it (`Int32`, `int32[pyarrow]`)."""
+    return np.dtype(time.dtype.lower().removesuffix("[pyarrow]"))
+
+
+def _read_integers(series: nw.Series[Any], name: str, dtype_text: str) -> Ints:
+    values = to_array(series)
+    values = series if values is None else values
+    low, high = (values.min(), values.max()) if len(series) else (0, 0)
+    if series.dtype in (nw.Int128, nw.UInt128) or not -MAX_TIMESTAMP <= int(low) <= int(high) <= MAX_TIMESTAMP:
+        raise DataError(
+            f"Integer stamps of column {format_value(name)} fit int64 and lie within ±2^62; its dtype is {dtype_text} and it runs from "
+            f"{low} to {high}. Shift or convert them."
+        )
+    return np.ascontiguousarray(series.to_numpy(), dtype=np.int64)
+
+
+def _zone_name(dtype: Any, name: str) -> str:
+    """The name of the time zone of a zoned dtype of pandas, if it leads back to it."""
+    import pandas as pd
+
+    key = getattr(dtype.tz, "key", None)  # of zoneinfo, which pandas 2 does not make of a name
+    if isinstance(key, str):
+        return key
+    try:
+        if pd.DatetimeTZDtype(dtype.unit, str(dtype.tz)) == dtype:
+            return str(dtype.tz)
+    except (TypeError, KeyError, ValueError):
+        pass
+    raise DataError(
+        f"The time zone of column {format_value(name)} has a name by which it is found again; its dtype is {format_value(str(dtype))}. "
+        f"Give one: frame[{name!r}].dt.tz_convert('Europe/Berlin')."
+    )
+
+
+def _to_integers(series: nw.Series[Any]) -> Ints:
+    """The integers behind dates, without a copy where the library has them so."""
+    native = series.to_native()
+    if series.implementation.is_polars():
+        return np.ascontiguousarray(native.to_physical().to_numpy(), dtype=np.int64)
+    if series.implementation.is_pandas_like() and str(native.dtype).startswith("datetime64"):
+        import pandas as pd
+
+        return np.ascontiguousarray(pd.DatetimeIndex(native).asi8)
+    import pyarrow as pa
+
+    array = series.to_arrow()
+    width = pa.int32() if pa.types.is_date32(array.type) else pa.int64()
+    return np.ascontiguousarray(array.cast(width).to_numpy(zero_copy_only=False), dtype=np.int64)
+
+
+def _parse_text(series: nw.Series[Any], name: str) -> tuple[Ints, TimeType]:
+    """Text in ISO-8601 only: day-first and month-first forms cannot be told apart."""
+    import pandas as pd
+
+    text = pd.Series(series.to_list(), dtype=object)
+    invalid = text[~text.str.fullmatch(TEXT_TIME)]
+    if len(invalid):
+        raise DataError(
+            f"Text in the time column {format_value(name)} is ISO-8601, as in 2024-01-31 or 2024-01-31T12:00; found "
+            f"{format_list(invalid.unique())}, first in row {invalid.index[0]}. Convert it yourself, e.g. "
+            f"pandas.to_datetime(frame[{name!r}], dayfirst=...)."
+        )
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of several zones pandas 2 but warns; they are refused below
+            parsed = pd.Series(pd.to_datetime(text, format="ISO8601"))
+    except (ValueError, TypeError) as error:
+        if "timezones" in str(error):
+            raise _mixed_zones_error(name) from None
+        raise DataError(f"Text in the time column {format_value(name)} is ISO-8601: {format_value(str(error), 200)}. Repair it.") from None
+    if parsed.dtype == object:
+        raise _mixed_zones_error(name)
+    return read_timestamps(nw.from_native(parsed, series_only=True), name)
+
+
+def _time_type_error(native: Any, narwhals_dtype: Any, name: str, dtype_text: str) -> DataError:
+    """What the column holds instead of stamps, and the way out for just that."""
+    frame = f"frame[{name!r}]"
+    if narwhals_dtype == nw.Object or dtype_text == "object":
+        return _object_dtype_error(native, name)
+    if narwhals_dtype.is_float():
+        suggestion = f"Convert it, e.g. {frame}.astype('int64')"
+    elif dtype_text.startswith("period"):
+        suggestion = f"Convert it: {frame}.dt.to_timestamp()"
+    else:
+        suggestion = f"Convert it first, e.g. pandas.to_datetime({frame})"
+    return DataError(
+        f"The time column {format_value(name)} holds date-times, dates or integers; its dtype is {format_value(dtype_text)}. {suggestion}."
+    )
+
+
+def _object_dtype_error(native: Any, name: str) -> DataError:
+    zones = {str(getattr(value, "tzinfo", None)) for value in native}
+    if len(zones) > 1:
+        return _mixed_zones_error(name)
+    type_names = sorted({type(value).__name__ for value in native})
+    return DataError(
+        f"The time column {format_value(name)} holds date-times, dates or integers in a dtype of their own; its dtype is object, "
+        f"holding {format_list(type_names)}. Convert it first, e.g. pandas.to_datetime(frame[{name!r}])."
+    )
+
+
+def _mixed_zones_error(name: str) -> DataError:
+    return DataError(
+        f"The time column {format_value(name)} has one time zone; it mixes several. Convert it: "
+        f"pandas.to_datetime(frame[{name!r}], utc=True)."
+    )

@@ -1,0 +1,44 @@
+"""What parts that follow from time alone are at each stamp: waves of seasons, days of holidays, windows of events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from deepforecast.data.components import HOLIDAY, REGRESSOR, SEASON, ComponentSpec, ComponentSpecs
+from deepforecast.data.frames import Floats, Ints
+from deepforecast.data.holiday_days import holiday_dates
+from deepforecast.data.timestamps import Timestamps
+
+
+def time_component_columns(components: ComponentSpecs, timestamps: Timestamps, country: str | None) -> dict[str, Floats]:
+    """The columns (stamps, columns) of each part that follows from time alone, at the few stamps there are."""
+    return {component.name: _component_columns(component, timestamps, country) for component in components if component.kind != REGRESSOR}
+
+
+def _component_columns(component: ComponentSpec, timestamps: Timestamps, country: str | None) -> Floats:
+    if component.kind == SEASON:
+        return np.stack(list(_fourier_terms(timestamps.days, component.period, component.order)), axis=-1)
+    if component.kind == HOLIDAY:
+        return _holiday_columns(component, timestamps, str(country))
+    return np.stack(list(_event_windows(component, timestamps.whole_days)), axis=-1)
+
+
+def _fourier_terms(days: Floats, period: float, order: int) -> Iterator[Floats]:
+    for number in range(1, order + 1):
+        angle = 2.0 * np.pi * (number / period) * days
+        yield np.sin(angle)
+        yield np.cos(angle)
+
+
+def _event_windows(component: ComponentSpec, days: Ints) -> Iterator[Floats]:
+    """A column for each day of the window of an event."""
+    for offset in range(component.lower, component.upper + 1):
+        yield np.isin(days, np.array(component.days, dtype=np.int64) + offset).astype(np.float64)
+
+
+def _holiday_columns(component: ComponentSpec, timestamps: Timestamps, country: str) -> Floats:
+    days = timestamps.whole_days
+    dates_by_name = holiday_dates(country, int(days.min()), int(days.max())) if len(days) else {}
+    return np.stack([np.isin(days, dates_by_name.get(name, [])).astype(np.float64) for name in component.names], axis=-1)

@@ -1,0 +1,192 @@
+"""The frequency the data look like, from all series at once; None where they cannot tell."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from deepforecast.data.calendar import PER_DAY, nominal_local_time, to_local, unique_times
+from deepforecast.data.calendar_grids import OFF_GRID, point_numbers
+from deepforecast.data.frequency import MONTHS, TICKS, WEEKDAYS, Frequency, tick_frequency
+
+if TYPE_CHECKING:
+    from deepforecast.data.datetimes import TimeType
+    from deepforecast.data.frames import Ints
+
+MIN_SHARE = 0.5  # share of neighbours that must be one step apart before a step is believed
+MAX_OFF_GRID_SHARE = 0.1  # share of stamps beside the grid up to which they are the mistake, and not the grid
+
+
+def infer(timestamps: Ints, indptr: Ints, time: TimeType) -> Frequency | None:
+    """The frequency of the sorted stamps of a ragged panel.
+
+    Weekday-only daily data is business-daily; daily, hourly ... data with holes keeps its step.
+    """
+    if len(timestamps) < len(indptr):
+        return None  # no series has two rows
+    gaps = np.diff(timestamps)
+    gaps[indptr[1:-1] - 1] = gaps[indptr[np.argmax(np.diff(indptr))]]  # between two series: some gap that occurs within one
+    step, largest = int(gaps.min()), int(gaps.max())
+    del gaps
+    if step <= 0:
+        return None
+    if not time.unit and step == largest:
+        return Frequency(step)
+    if time.unit and step == largest and time.tz in (None, "UTC"):
+        nanoseconds = step * (TICKS["D"] // PER_DAY[time.unit])
+        if nanoseconds < 7 * TICKS["D"]:
+            return tick_frequency(nanoseconds)
+    return _infer_uneven(timestamps, indptr, time, step)
+
+
+def may_be_business_days(frequency: Frequency, timestamps: Ints, indptr: Ints, time: TimeType) -> bool:
+    """Whether daily series each lie within one Monday to Friday: then nothing tells days from business days."""
+    if frequency != Frequency(1, "D"):
+        return False
+    days = (timestamps if time.tz in (None, "UTC") else to_local(timestamps, time)) // PER_DAY[time.unit]
+    weekday = (days + 3) % 7  # day 0 was a Thursday
+    monday = days - weekday
+    return bool((weekday < 5).all() and (monday == np.repeat(monday[indptr[:-1]], np.diff(indptr))).all())
+
+
+def find_off_grid(timestamps: Ints, indptr: Ints, time: TimeType) -> tuple[Frequency, Ints] | None:
+    """Where `infer` finds none: the frequency nearly all stamps have, and the rows of the few beside it; None if many are."""
+    for find_rows in (_rows_off_steps, _rows_off_months):
+        rows = find_rows(timestamps, indptr, time)
+        if 0 < len(rows) <= MAX_OFF_GRID_SHARE * len(timestamps):
+            on_grid = np.ones(len(timestamps), dtype=bool)
+            on_grid[rows] = False
+            frequency = infer(timestamps[on_grid], np.unique(np.append(0, np.cumsum(on_grid))[indptr]), time)
+            if frequency is not None:
+                return frequency, rows
+    return None
+
+
+def _rows_off_steps(timestamps: Ints, indptr: Ints, time: TimeType) -> Ints:
+    """The rows beside the grid of their own series, where steps are of one length: days, hours, weeks, integers."""
+    gaps = np.delete(np.diff(timestamps), indptr[1:-1] - 1)
+    step, count = _most_frequent(gaps) if len(gaps) else (0, 0)
+    if step <= 0 or count < MIN_SHARE * len(gaps):
+        return timestamps[:0]
+    if time.tz not in (None, "UTC") and step % PER_DAY[time.unit] == 0:  # the same hour by the clock, not every 24 hours
+        timestamps = nominal_local_time(timestamps, time, _most_frequent(to_local(timestamps, time) % PER_DAY[time.unit])[0])
+    phase, begin = timestamps % step, indptr[:-1]
+    mixed = np.flatnonzero(np.minimum.reduceat(phase, begin) != np.maximum.reduceat(phase, begin))  # each has a grid of its own
+    return np.concatenate([timestamps[:0], *(_rows_off_phase(phase, int(indptr[series_number]), int(indptr[series_number + 1])) for series_number in mixed)])
+
+
+def _rows_off_months(timestamps: Ints, indptr: Ints, time: TimeType) -> Ints:
+    """The rows beside the first or last (business) days of months, where nearly all are such days."""
+    day = PER_DAY.get(time.unit, 0)
+    if not day:
+        return timestamps[:0]
+    local = timestamps if time.tz in (None, "UTC") else to_local(timestamps, time)
+    days, clock = local // day, local % day
+    bases = (point_numbers(Frequency(1, base), days) == OFF_GRID for base in ("MS", "ME", "BMS", "BME"))
+    return min((np.flatnonzero(is_off | (clock != _most_frequent(clock)[0])) for is_off in bases), key=len)
+
+
+def _rows_off_phase(phase: Ints, begin: int, end: int) -> Ints:
+    """The rows of a series whose phase is not its usual one."""
+    return begin + np.flatnonzero(phase[begin:end] != _most_frequent(phase[begin:end])[0])
+
+
+def _most_frequent(values: Ints) -> tuple[int, int]:
+    """The most frequent of some whole numbers, and how often it is there."""
+    unique_values, counts = np.unique(values, return_counts=True)
+    return int(unique_values[np.argmax(counts)]), int(counts.max())
+
+
+def _infer_uneven(timestamps: Ints, indptr: Ints, time: TimeType, step: int) -> Frequency | None:
+    """`infer` where gaps differ, are a week or longer, or local time counts."""
+    neighbours = Neighbours.from_indptr(indptr)
+    day = PER_DAY.get(time.unit, 0)
+    has_zone = time.tz not in (None, "UTC")
+    regular = None
+    if not day or step % day or has_zone:
+        if neighbours.share(neighbours.gaps(timestamps), step) >= MIN_SHARE:
+            regular = Frequency(step) if not day else tick_frequency(step * (TICKS["D"] // day))
+        if not has_zone or (regular is not None and regular.base != "D"):
+            return regular
+    unique, rows = unique_times(timestamps)
+    neighbours = replace(neighbours, rows=rows)
+    if has_zone:  # local midnights are 23 or 25 hours apart twice a year
+        unique = nominal_local_time(unique, time, int((to_local(timestamps[:2], time) % day).min()))
+    days = unique // day
+    time_of_day = unique - days * day
+    if (time_of_day != time_of_day[0]).any() and neighbours.gaps(time_of_day).any():
+        return None if regular is None else Frequency(24 * regular.n, "h")  # whole days in absolute time only
+    return _infer_daily(days, neighbours)
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    """Rows of a flat array that follow each other within a series: all `count` of them but those at `bounds`.
+
+    `rows`: which of the values at hand each row has, where rows repeat them.
+    """
+
+    bounds: Ints
+    count: int
+    typical: int
+    rows: Any = ...
+
+    @classmethod
+    def from_indptr(cls, indptr: Ints) -> Neighbours:
+        """The neighbours in a panel, one of whose series has two rows."""
+        return cls(indptr[1:-1] - 1, int(indptr[-1]) - len(indptr) + 1, int(indptr[np.argmax(np.diff(indptr))]))
+
+    def gaps(self, values: Ints) -> Ints:
+        """Differences of neighbours; between two series some gap that occurs within one, so that nothing need be left out."""
+        gaps: Ints = np.diff(values[self.rows])
+        gaps[self.bounds] = gaps[self.typical]
+        return gaps
+
+    def share(self, gaps: Ints, step: int) -> float:
+        """The share of neighbours one step apart; 0 where some are no whole number of steps apart."""
+        is_one_step = gaps == step
+        is_one_step[self.bounds] = False
+        share = np.count_nonzero(is_one_step) / self.count
+        return 0.0 if share < 1 and (gaps % step).any() else share
+
+
+def _infer_daily(days: Ints, neighbours: Neighbours) -> Frequency | None:
+    """Days, business days, weeks or months: the calendar on which most neighbours are one step apart."""
+    gaps = neighbours.gaps(days)
+    step = int(gaps.min())
+    monthly = _infer_monthly(days, neighbours) if step >= 28 else None
+    if monthly is not None:
+        return monthly
+    daily = neighbours.share(gaps, step)
+    del gaps
+    weekday = (days + 3) % 7
+    if step % 7 == 0:
+        return Frequency(step // 7, "W", WEEKDAYS[weekday[0]]) if daily >= MIN_SHARE and (weekday == weekday[0]).all() else None
+    if daily < 1 and (weekday < 5).all():
+        gaps = neighbours.gaps(point_numbers(Frequency(1, "B"), days))
+        step_of_business = int(gaps.min())
+        if neighbours.share(gaps, step_of_business) >= max(MIN_SHARE, daily):
+            return Frequency(step_of_business, "B")
+    return Frequency(step, "D") if daily >= MIN_SHARE else None
+
+
+def _infer_monthly(days: Ints, neighbours: Neighbours) -> Frequency | None:
+    """Months, quarters or years, whose first or last (business) days all of `days` are."""
+    for base in ("MS", "ME", "BMS", "BME"):
+        numbers = point_numbers(Frequency(1, base), days)
+        if (numbers != OFF_GRID).all():
+            break
+    else:
+        return None
+    gaps = neighbours.gaps(numbers)
+    step = int(gaps.min())
+    if neighbours.share(gaps, step) < MIN_SHARE:
+        return None
+    months = numbers % 12
+    if step % 12 == 0 and (months == months[0]).all():
+        return Frequency(step // 12, base.replace("M", "Y"), MONTHS[months[0]])
+    if step % 3 == 0 and (months % 3 == months[0] % 3).all():
+        return Frequency(step // 3, base.replace("M", "Q"), MONTHS[months[0] % 3 + (0 if base.endswith("S") else 9)])
+    return Frequency(step, base)

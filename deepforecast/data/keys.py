@@ -1,0 +1,294 @@
+"""The keys of the caller's frame: ids and stamps read, checked, sorted and placed on a calendar."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from deepforecast.data import calendar as calendars
+from deepforecast.data import frames
+from deepforecast.data.calendar import OFF_GRID, PER_DAY, Calendar, format_timestamp, nominal_local_time
+from deepforecast.data.calendar_grids import GRIDS, point_numbers
+from deepforecast.data.columns import Columns
+from deepforecast.data.frames import Floats, Ints, TimeType
+from deepforecast.data.frequency import parse
+from deepforecast.data.frequency_inference import find_off_grid, infer
+from deepforecast.data.id_runs import SINGLE_RUN, Runs, find_runs
+from deepforecast.data.native_columns import Table
+from deepforecast.errors import DataError, format_list, format_value, pluralize
+
+NOT_A_TIME = np.iinfo(np.int64).min  # a stamp of numpy's that is none
+
+
+class Keys(NamedTuple):
+    """The sorted (id, time) pairs: `order` is the permutation of the caller's rows, None where they were sorted."""
+
+    names: Columns
+    library: str
+    ids: Any
+    order: Ints | None
+    indptr: Ints
+    timestamps: Ints
+    time: TimeType
+    what: str
+
+    def sorted(self, values: Floats) -> Floats:
+        """A column in the order of the keys."""
+        return values if self.order is None else values[self.order]
+
+    def caller_row(self, row: int) -> int:
+        """The caller's number of a sorted row."""
+        return row if self.order is None else int(self.order[row])
+
+    def format_timestamp(self, row: Any) -> str:
+        """The stamp of a row as it is written in messages."""
+        return format_timestamp(int(self.timestamps[row]), self.time)
+
+    def describe_row(self, row: int) -> str:
+        """`series A at 2024-01-31` for messages."""
+        return f"series {self.label(self.series_of(row))} at {self.format_timestamp(row)}" if self.ids is not None else self.format_timestamp(row)
+
+    def series_of(self, row: int) -> int:
+        """The number of the series a sorted row belongs to."""
+        return int(np.searchsorted(self.indptr, row, side="right")) - 1
+
+    def label(self, number: int) -> str:
+        """The id of a series as it is written in messages."""
+        return series_label(self.ids, number)
+
+    def describe_rows(self, rows: Ints) -> str:
+        """The series these sorted rows belong to, and the stamp of the first of them; of several series with whose it is."""
+        several = self.series_of(rows[0]) != self.series_of(rows[-1])
+        whose = f" (series {self.label(self.series_of(rows[0]))})" if several else ""
+        return f"{self.labels(rows)}, first at {self.format_timestamp(rows[0])}{whose}"
+
+    def labels(self, rows: Ints) -> str:
+        """The first few series these sorted rows belong to, and how many there are."""
+        series = np.unique(np.searchsorted(self.indptr, rows, side="right") - 1)
+        return format_list([self.label(int(series_number)) for series_number in series[:5]], len(series))
+
+    def place_on_calendar(self, freq: Any, calendar: Calendar | None) -> tuple[Calendar, Ints]:
+        """The calendar - that of `freq`, or the one made before - and the position of each row on it."""
+        timestamps, reference_calendar = self.timestamps, calendar
+        if calendar is not None:
+            timestamps = _convert_units(calendar, self)
+        else:
+            if freq is None and not self.time.unit:
+                _refuse_dates(self)
+            frequency = infer(timestamps, self.indptr, self.time) if freq is None else parse(freq)
+            if frequency is None:
+                raise _no_frequency_error(self)
+            calendar = calendars.make_calendar(frequency, self.time, timestamps[:2], self.names.time)
+        by_ticks = calendar.time.tz is None and calendar.frequency.base not in GRIDS  # then stamps are positions
+        position = timestamps if by_ticks else calendar.positions(timestamps)
+        first, gaps = position[self.indptr[:-1]], np.diff(position)
+        gaps[self.indptr[1:-1] - 1] = calendar.step
+        if (gaps != calendar.step).any() or (first == OFF_GRID).any():
+            _check_grid(self, calendar, position, gaps)
+            if reference_calendar is None:
+                _check_not_coarser(self, calendar, gaps, freq)
+        return calendar, position
+
+
+def read_keys(table: Table, names: Columns, what: str = "frame") -> Keys:
+    """Read, check and sort the id and time columns."""
+    time = table.native[names.time]
+    of_numpy = isinstance(getattr(time, "dtype", None), np.dtype)
+    if not of_numpy and frames.to_narwhals_series(time).null_count():
+        raise missing_timestamp_error(table, names, what)
+    timestamps, time_type = frames.read_timestamps(time, names.time)
+    if of_numpy and time_type.unit and (timestamps == NOT_A_TIME).any():
+        raise missing_timestamp_error(table, names, what)
+    column = None if names.id is None else table.native[names.id]
+    runs = Runs(SINGLE_RUN, SINGLE_RUN, 1) if column is None or names.id is None else find_runs(column, names.id)
+    order, indptr = runs.layout(timestamps)
+    first = indptr[:-1]
+    if order is not None:
+        timestamps, first = timestamps[order], order[first]
+    ids = column
+    if column is not None:
+        views = str(getattr(column, "dtype", None) or getattr(column, "type", "")).startswith("string_view")
+        ids = frames.take_native_rows(column, first) if views or not hasattr(column, "take") else column.take(first)
+    keys = Keys(names, table.library, ids, order, indptr, timestamps, time_type, what)
+    is_duplicate = timestamps[1:] == timestamps[:-1]
+    if is_duplicate.any():
+        _check_duplicates(keys, is_duplicate)
+    return keys
+
+
+def series_label(ids: Any, number: int) -> str:
+    """The id of a series as it is written in messages, after the word "series"; a frame without an id column has but one."""
+    if ids is None:
+        return "(no id)"
+    series_id = frames.to_narwhals_series(ids)[int(number)]
+    return format_value(series_id.item() if isinstance(series_id, np.generic) else series_id)
+
+
+def missing_timestamp_error(table: Table, names: Columns, what: str = "frame") -> DataError:
+    """The error to raise where rows have no stamp."""
+    rows = np.flatnonzero(frames.to_narwhals_series(table.native[names.time]).is_null().to_numpy())
+    series_text = "" if names.id is None else f", of series {series_label(table.native[names.id], int(rows[0]))}"
+    return DataError(
+        f"Every row of the {what} has a stamp in column {format_value(names.time)}; it is missing in {len(rows)} row(s), first in "
+        f"row {rows[0]}{series_text}. Repair or drop these rows."
+    )
+
+
+def _rows_within_series(indptr: Ints, holds: Any) -> Ints:
+    """Rows where a condition of neighbours holds within a series: the later of the two."""
+    rows = np.flatnonzero(holds) + 1
+    return rows[~np.isin(rows, indptr)]
+
+
+def _check_duplicates(keys: Keys, is_duplicate: Any) -> None:
+    rows = _rows_within_series(keys.indptr, is_duplicate)
+    if not len(rows):
+        return
+    time = format_value(keys.names.time)
+    if keys.ids is None:
+        stamp = keys.format_timestamp(rows[0])
+        raise DataError(
+            f"Without an id column (unique_id) the {keys.what} is one series and the stamps of {time} are unique; {stamp} "
+            f"is there more than once ({len(rows)} rows too many). Name the id column, e.g. columns={{'id': 'shop'}}, or "
+            "drop the duplicates."
+        )
+    raise DataError(
+        f"({format_value(keys.names.id)}, {time}) is unique in the {keys.what}; it is doubled in series {keys.describe_rows(rows)} "
+        f"(row {keys.caller_row(int(rows[0]))}). Drop the duplicates or aggregate them."
+    )
+
+
+def _refuse_dates(keys: Keys) -> None:
+    """Whole numbers that are all dates as 20240131 or 202401 are hardly meant to be counted on to 20240132."""
+    for date_format, unit in (("%Y%m%d", 10_000), ("%Y%m", 100)):
+        year, month_and_day = np.divmod(keys.timestamps, unit)
+        month, day = np.divmod(month_and_day, 100) if unit > 100 else (month_and_day, np.ones_like(month_and_day))
+        inside = (year >= 1800) & (year < 2200) & (month >= 1) & (month <= 12) & (day >= 1) & (day <= 31)
+        if inside.all():
+            name = format_value(keys.names.time)
+            raise DataError(
+                f"The time column {name} of the {keys.what} holds dates, or numbers that count steps; its numbers look like "
+                f"dates written as {date_format}, the first {keys.timestamps[0]}. Convert them, e.g. by pandas.to_datetime with "
+                f"format={date_format!r}, or say freq=1 if they count steps."
+            )
+
+
+def _convert_units(calendar: Calendar, keys: Keys) -> Ints:
+    """The stamps in the unit of another frame's calendar, whose kind of time they share."""
+    time_type, reference_type = keys.time, calendar.time
+    if (bool(time_type.unit), time_type.tz is None) != (bool(reference_type.unit), reference_type.tz is None):
+        raise DataError(
+            f"The time column {format_value(keys.names.time)} of the {keys.what} has the type and time zone (tz) seen in fit, "
+            f"{reference_type.dtype}; its dtype is {time_type.dtype}. Convert it."
+        )
+    if time_type.unit == reference_type.unit:
+        return keys.timestamps
+    finer, coarser = PER_DAY[reference_type.unit] // PER_DAY[time_type.unit], PER_DAY[time_type.unit] // PER_DAY[reference_type.unit]
+    limit = np.iinfo(np.int64).max // max(finer, 1)
+    is_inexact = np.abs(keys.timestamps) > limit if finer else keys.timestamps % coarser != 0
+    if is_inexact.any():
+        raise DataError(
+            f"The stamps of the {keys.what} fit the time type seen in fit, {reference_type.dtype}; "
+            f"{keys.describe_row(int(np.argmax(is_inexact)))} does not ({np.count_nonzero(is_inexact)} stamps in all). Round or convert "
+            f"column {format_value(keys.names.time)}."
+        )
+    return keys.timestamps * finer if finer else keys.timestamps // coarser
+
+
+def _no_frequency_error(keys: Keys) -> DataError:
+    lengths = np.diff(keys.indptr)
+    time = format_value(keys.names.time)
+    if lengths.max() < 2:
+        series_text = "the frame has" if keys.ids is None else f"series {keys.label(0)} has"
+        if len(lengths) > 1:
+            series_text = f"all {len(lengths)} series ({keys.labels(keys.indptr[:-1])}) have"
+        return DataError(
+            f"freq is inferred from at least 2 rows of a series; {series_text} 1. Give longer series; or freq, e.g. freq='D', "
+            "for models that need no more."
+        )
+    if off_grid := find_off_grid(keys.timestamps, keys.indptr, keys.time):
+        frequency, rows = off_grid
+        return DataError(
+            f"All stamps of {time} of a series lie on one grid; nearly all follow freq={_format_frequency(frequency)}, and "
+            f"{keys.describe_row(int(rows[0]))} does not ({pluralize(len(rows), 'stamp')} in all, in series {keys.labels(rows)}). Repair "
+            "them, or bring events on a grid first."
+        )
+    longest_series = int(np.argmax(lengths))
+    some_rows = range(int(keys.indptr[longest_series]), int(keys.indptr[longest_series]) + min(5, int(lengths[longest_series])))
+    stamps = format_list([keys.format_timestamp(row) for row in some_rows], int(lengths[longest_series]))
+    series_text = "" if keys.ids is None else f" of series {keys.label(longest_series)}"
+    series_timestamps = keys.timestamps[keys.indptr[longest_series] : keys.indptr[longest_series + 1]]
+    days = np.diff(series_timestamps) // PER_DAY[keys.time.unit] if keys.time.unit else np.zeros(1)
+    if 28 <= np.median(days) <= 31 and days.max() <= 31:
+        return DataError(
+            f"Months are stamped on their first or last (business) days; the stamps of {time}{series_text} are a month apart on "
+            f"other days, beginning {stamps}. Move them, e.g. frame[{time!r}].dt.to_period('M').dt.to_timestamp(), freq='MS'."
+        )
+    return DataError(
+        f"freq is inferred where at least half of all stamps of {time} are one step apart, the same in all series; they "
+        f"are too irregular, or of several frequencies. Those{series_text} begin {stamps}. Give freq, e.g. freq='D' "
+        "(check(frame, freq='D') shows what does not fit), or resample."
+    )
+
+
+def _check_grid(keys: Keys, calendar: Calendar, position: Ints, gaps: Ints) -> None:
+    """Every stamp is a point of the calendar, a whole number of steps after the first of its series."""
+    off_grid = np.flatnonzero(position == OFF_GRID)
+    if not len(off_grid):
+        off_grid = np.flatnonzero((gaps % calendar.step != 0) | (gaps < 0)) + 1
+    if not len(off_grid):
+        return
+    inferred = infer(keys.timestamps, keys.indptr, keys.time)
+    inferred_text = f" The data look like freq={_format_frequency(inferred)}." if inferred is not None and str(inferred) != calendar.freq else ""
+    time_of_day = _time_of_day(calendar, position, off_grid[0], keys.timestamps)
+    raise DataError(
+        f"Every stamp of the {keys.what} lies on the grid of freq={_format_frequency(calendar.frequency)}{time_of_day}; "
+        f"{keys.describe_row(int(off_grid[0]))} does not ({len(off_grid)} stamps in all, in series {keys.labels(off_grid)}).{inferred_text} Give the "
+        "right freq, or repair the stamps."
+    )
+
+
+def _time_of_day(calendar: Calendar, position: Ints, row: int, timestamps: Ints) -> str:
+    """When on its days a calendar has its points, where a stamp is off the grid by nothing but that."""
+    if position[row] != OFF_GRID:
+        return ""
+    local = nominal_local_time(timestamps[row : row + 1], calendar.time, calendar.time_of_day) if calendar.counts_local_time else timestamps[row : row + 1]
+    if point_numbers(calendar.frequency, local // PER_DAY[calendar.time.unit])[0] == OFF_GRID:
+        return ""
+    clock = np.int64(calendar.time_of_day).view(f"m8[{calendar.time.unit}]").astype("m8[s]").astype(int)
+    return f" at {clock // 3600:02d}:{clock // 60 % 60:02d}:{clock % 60:02d}, as the first stamp"
+
+
+def _weekdays_only(keys: Keys, calendar: Calendar, lengths: Ints) -> Any:
+    """Series of a week and more without a single weekend: business days among daily series."""
+    local = nominal_local_time(keys.timestamps, keys.time, calendar.time_of_day) if calendar.counts_local_time else keys.timestamps
+    days = local // PER_DAY[keys.time.unit]
+    weekends = np.add.reduceat(((days + 3) % 7 > 4).astype(np.int64), keys.indptr[:-1])
+    return (weekends == 0) & (days[keys.indptr[1:] - 1] - days[keys.indptr[:-1]] >= 7) & (lengths > 5)
+
+
+def _format_frequency(frequency: Any) -> str:
+    return repr(str(frequency)) if frequency.base else str(frequency)
+
+
+def _check_not_coarser(keys: Keys, calendar: Calendar, gaps: Ints, freq: Any) -> None:
+    """No series is plainly of a coarser frequency: its holes would become missing values by the thousand."""
+    lengths = np.diff(keys.indptr)
+    own_gaps = np.append(gaps, 0)
+    own_gaps[keys.indptr[1:] - 1] = np.iinfo(np.int64).max  # the last row of a series has no neighbour
+    smallest = np.minimum.reduceat(own_gaps, keys.indptr[:-1])
+    coarser = (lengths > 2) & (smallest > calendar.step)
+    if freq is None and calendar.freq == "D":
+        coarser |= _weekdays_only(keys, calendar, lengths)
+    suspects = np.flatnonzero(coarser)
+    for series_number in suspects[:20]:
+        rows = slice(int(keys.indptr[series_number]), int(keys.indptr[series_number + 1]))
+        inferred = infer(keys.timestamps[rows], np.array([0, rows.stop - rows.start]), keys.time)
+        if inferred is not None:
+            source = "which the other series have" if freq is None else "as said"
+            raise DataError(
+                f"All series are of one freq, {_format_frequency(calendar.frequency)} {source}; series {keys.label(int(series_number))} looks "
+                f"like freq={_format_frequency(inferred)} from {keys.format_timestamp(rows.start)} on ({len(suspects)} "
+                "such series). Give the freq the data have, or resample; forecast series of different frequencies apart."
+            )

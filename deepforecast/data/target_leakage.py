@@ -1,0 +1,75 @@
+"""Columns said to be known ahead that are the target itself, or nearly."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deepforecast.data.frames import Floats, Ints
+from deepforecast.data.panel import Panel
+from deepforecast.errors import format_list, warn
+
+MAX_CORRELATION = 0.999
+MIN_PAIRS = 8  # pairs of values below which a correlation says nothing
+
+
+def warn_of_leakage(panel: Panel) -> None:
+    """Name the columns that look like leaks."""
+    leaking = leaking_columns(panel)
+    if leaking:
+        warn(
+            f"Columns said to be known ahead follow the target nearly exactly: {format_list(leaking)}. If their future values are not "
+            "known when forecasting, declare them as past."
+        )
+
+
+def leaking_columns(panel: Panel) -> list[str]:
+    """The numeric columns known ahead whose correlation with the target, or with that of the step before or after, is beyond
+    0.999 in half of the series or more."""
+    leaking = []
+    for name in panel.series.columns.future:
+        covariate = panel.covariates[name]
+        if covariate.categories is None and _is_target(covariate.values, panel.y, panel.indptr):
+            leaking.append(name)
+    return leaking
+
+
+def _is_target(x: Floats, y: Floats, indptr: Ints) -> bool:
+    starts, stops = indptr[:-1], indptr[1:]
+    return _is_correlated(x, y, starts, stops) or _is_correlated(x[:-1], y[1:], starts, stops - 1) or _is_correlated(x[1:], y[:-1], starts, stops - 1)
+
+
+def _is_correlated(x: Floats, y: Floats, starts: Ints, stops: Ints) -> bool:
+    """Whether |correlation| is beyond the limit in half of the stretches `starts[i]:end[i]` that can tell."""
+    is_observed = ~(np.isnan(x) | np.isnan(y))
+    count = _sums(is_observed.astype(np.float64), starts, stops)
+    x, y = (_center(np.where(is_observed, values, 0.0), is_observed, count, starts, stops) for values in (x, y))
+    xx, yy, xy = _sums(x * x, starts, stops), _sums(y * y, starts, stops), _sums(x * y, starts, stops)
+    is_informative = (count >= MIN_PAIRS) & (xx > 0) & (yy > 0)
+    if not is_informative.any():
+        return False
+    exceeds = np.abs(xy[is_informative]) > MAX_CORRELATION * np.sqrt(xx[is_informative]) * np.sqrt(yy[is_informative])
+    return bool(2 * np.count_nonzero(exceeds) >= len(exceeds))
+
+
+def _center(values: Floats, is_observed: NDArray[np.bool_], count: Floats, starts: Ints, stops: Ints) -> Floats:
+    """Values less the mean of their stretch, over their largest size, so that no square overflows."""
+    largest = np.abs(values).max() if len(values) else 0.0
+    values = values / largest if largest > 0 else values
+    mean = _sums(values, starts, stops) / np.maximum(count, 1)
+    centered = np.zeros(len(values))
+    lengths = np.maximum(stops - starts, 0)
+    rows = np.arange(lengths.sum()) + np.repeat(starts - np.append(0, np.cumsum(lengths)[:-1]), lengths)
+    centered[rows] = np.where(is_observed[rows], values[rows] - np.repeat(mean, lengths), 0.0)
+    return centered
+
+
+def _sums(values: Floats, starts: Ints, stops: Ints) -> Floats:
+    """The sum of each stretch; 0 where it is empty."""
+    sums = np.zeros(len(starts))
+    non_empty = np.flatnonzero(stops > starts)
+    if len(non_empty):
+        bounds = np.stack([starts[non_empty], stops[non_empty]], axis=1).reshape(-1)
+        bounds = bounds[:-1] if bounds[-1] == len(values) else bounds
+        sums[non_empty] = np.add.reduceat(values, bounds)[::2]
+    return sums

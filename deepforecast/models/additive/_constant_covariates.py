@@ -1,0 +1,44 @@
+"""Columns known ahead that never change in a history: what they do is not told by it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from deepforecast.core.state import State
+from deepforecast.data.covariates import Covariate
+from deepforecast.data.frames import Floats
+from deepforecast.data.panel import Panel
+from deepforecast.models.statistical._regressors import constant_values, warn_constant_in_fit
+
+if TYPE_CHECKING:
+    from deepforecast.models.additive.prophet import Prophet
+
+
+def constant_covariate_values(model: Prophet, panel: Panel) -> Floats:
+    """The value of each column known ahead that a series never sees another of, (series, columns); NaN of others, of bounds,
+    and of a condition that always holds: a season that stops is known."""
+    values = constant_values(panel)
+    conditions = {season.get("condition") for season in (model.seasonalities or {}).values()}
+    for index, name in enumerate(panel.series.columns.future):
+        if name in (model.cap, model.floor):
+            values[:, index] = np.nan
+        elif name in conditions:
+            values[:, index] = np.where(values[:, index] == 1.0, np.nan, values[:, index])
+    return values
+
+
+def warn_unlearned(name: str, state: State, future: Mapping[str, Covariate]) -> None:
+    """Warn of numbers that a network of all series has no weight for, as they never changed in fit, and that change ahead."""
+    from deepforecast.models.neural._series_state import window_columns
+
+    centre, body = window_columns(state.learned).loc, state.learned["network"].body
+    fit_values, first = np.full((len(state.series), len(future)), np.nan), 0
+    for component in body.plan.terms:
+        stop = first + component.columns.stop - component.columns.start
+        if component.name in future and future[component.name].categories is None and not body.weight[first:stop].any():
+            fit_values[:, list(future).index(component.name)] = centre[component.name]
+        first = stop
+    warn_constant_in_fit(name, fit_values, future, state.series)

@@ -1,0 +1,194 @@
+"""Seasonalities, events and regressors as they are declared, dicts of dicts, read and refused by name."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from deepforecast.core.type_checks import is_instance
+from deepforecast.errors import DataError, ParameterError, ParameterTypeError, format_list, format_value, pluralize
+
+MODES = ("additive", "multiplicative")
+
+
+class Field(NamedTuple):
+    """A key of a declaration: what its value is in words, and whether a value is that."""
+
+    description: str
+    is_valid: Callable[[Any], bool]
+    required: bool = False
+
+
+def _number(value: Any) -> bool:
+    return is_instance(value, float) and math.isfinite(value) and value > 0
+
+
+PRIOR = Field("a number above 0", _number)
+MODE = Field("'additive' or 'multiplicative'", lambda value: value in MODES)
+SEASON = {
+    "period": Field("a number above 0, in days", _number, True),
+    "order": Field("an integer of at least 1", lambda value: is_instance(value, int) and value >= 1, True),
+    "prior_scale": PRIOR,
+    "mode": MODE,
+    "condition": Field("the name of a column known ahead", lambda value: isinstance(value, str)),
+}
+EVENT = {
+    "dates": Field("a list of dates", lambda value: isinstance(value, (list, tuple)) and len(value) > 0, True),
+    "lower_window": Field("an integer from -366 to 0", lambda value: is_instance(value, int) and -366 <= value <= 0),
+    "upper_window": Field("an integer from 0 to 366", lambda value: is_instance(value, int) and 0 <= value <= 366),
+    "prior_scale": PRIOR,
+    "mode": MODE,
+}
+REGRESSOR = {
+    "prior_scale": PRIOR,
+    "mode": MODE,
+    "standardize": Field("'auto', True or False", lambda value: isinstance(value, bool) or value == "auto"),
+}
+
+
+def read_declarations(declarations: Any, name: str, allowed: Mapping[str, Field]) -> dict[str, dict[str, Any]]:
+    """The declarations of a parameter by the name of each, checked."""
+    checked: dict[str, dict[str, Any]] = {}
+    for label, fields in (declarations or {}).items():
+        if not isinstance(label, str) or not label:
+            raise ParameterTypeError(f"{name} is a dict whose keys are names; got {format_value(label)} ({type(label).__name__}).")
+        if allowed is EVENT and isinstance(fields, (list, tuple)):
+            fields = {"dates": fields}
+        if not isinstance(fields, Mapping):
+            raise ParameterTypeError(f"{name}[{label!r}] is a dict with {format_list(list(allowed))}; got {format_value(fields)}.")
+        unknown = [key for key in fields if key not in allowed]
+        if unknown:
+            raise ParameterError(f"{name}[{label!r}] takes {format_list(list(allowed), max_shown=9)}; it has {format_value(unknown[0])}.")
+        for key, field in allowed.items():
+            if field.required and key not in fields:
+                raise ParameterError(f"{name}[{label!r}] needs {key!r}, {field.description}.")
+            if key in fields and not field.is_valid(fields[key]):
+                raise ParameterError(f"{name}[{label!r}]: {key!r} is {field.description}; got {format_value(fields[key])}.")
+        checked[label] = dict(fields)
+    return checked
+
+
+def plain_events(events: Any) -> Any:
+    """Events with their dates as lists of plain values, which compare, print and serialize; all else as it is."""
+    if not isinstance(events, Mapping):
+        return events
+    if all(_is_plain(event) for event in events.values()):
+        return events
+    return {
+        name: {**event, "dates": _plain_dates(event.get("dates"))} if isinstance(event, Mapping) and "dates" in event
+        else _plain_dates(event)
+        for name, event in events.items()
+    }  # fmt: skip
+
+
+def holidays_as_events(holidays: Any) -> Any:
+    """The frame that Prophet takes, `holiday, ds, lower_window, upper_window, prior_scale` (the last three may be absent
+    or missing), as events; all else as it is."""
+    if holidays is None or isinstance(holidays, str):
+        return holidays
+    if isinstance(holidays, Mapping):
+        return plain_events(holidays)
+    from deepforecast.data import frames
+
+    try:
+        table = frames.to_narwhals(holidays, "holidays")
+    except DataError:
+        raise ParameterTypeError(
+            "`holidays` must be a country such as 'DE', a dict of events, or a frame with the columns holiday and ds, got "
+            f"{format_value(holidays)}."
+        ) from None
+    lacking = [name for name in ("holiday", "ds") if name not in table.columns]
+    if lacking or not len(table):
+        raise ParameterError(
+            f"`holidays` must be a frame with rows and the columns holiday and ds, got {pluralize(len(table), 'row')} of "
+            f"{format_list(table.columns)}. Add {f'the columns {format_list(lacking)}' if lacking else 'rows'}."
+        )
+    events: dict[str, Any] = {}
+    for row in table.iter_rows(named=True):
+        name, event = _read_event(row)
+        merged = events.setdefault(name, {**event, "dates": []})
+        if {**merged, "dates": []} != {**event, "dates": []}:
+            raise ParameterError(
+                f"`holidays` must have the same windows and prior_scale in all rows of a holiday, {format_value(name)} has "
+                "different ones. Give the holiday two names."
+            )
+        merged["dates"] += event["dates"]
+    return events
+
+
+def _read_event(row: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Name and declaration of one row of the frame that Prophet takes."""
+    name, date = row["holiday"], row["ds"]
+    if _is_missing(name) or not str(name):
+        raise ParameterError(f"`holidays` must have a name in each row of the column holiday, got {name!r} at {date}.")
+    day_numbers([date], f"`holidays` of {format_value(str(name))}", is_instance(date, int))  # refuses what is no date
+    event: dict[str, Any] = {"dates": _plain_dates([date])}
+    for key in ("lower_window", "upper_window", "prior_scale"):
+        value: Any = row.get(key)
+        if _is_missing(value):
+            continue
+        if key != "prior_scale" and is_instance(value, float) and math.isfinite(value) and value == int(value):
+            value = int(value)  # pandas has whole numbers with missing ones among them as floats
+        if not EVENT[key].is_valid(value):
+            value_text = format_value(repr(value) if isinstance(value, str) else value)
+            raise ParameterError(f"`holidays`: {key} of {format_value(str(name))} must be {EVENT[key].description}, got {value_text}.")
+        event[key] = float(value) if key == "prior_scale" else value
+    return str(name), event
+
+
+def _is_missing(value: Any) -> bool:
+    import pandas as pd
+
+    return bool(pd.api.types.is_scalar(value) and pd.isna(value))
+
+
+def _is_plain(event: Any) -> bool:
+    dates = event.get("dates") if isinstance(event, Mapping) else event
+    return isinstance(dates, (list, tuple)) and all(type(date) in (str, int) for date in dates)
+
+
+def _plain_dates(dates: Any) -> Any:
+    """Dates as texts (integers of integer time as they are)."""
+    if isinstance(dates, (str, Mapping)) or not hasattr(dates, "__iter__"):
+        return dates
+    return [date if type(date) in (str, int) else int(date) if is_instance(date, int) else _text(date) for date in dates]
+
+
+def _text(date: Any) -> str:
+    text = str(date).replace("T", " ")
+    return text.removesuffix(".000000000").removesuffix(" 00:00:00")
+
+
+def day_numbers(dates: Any, name: str, integer: bool) -> tuple[int, ...]:
+    """Dates as days since 1970, or as they are where time is counted in integers."""
+    days = []
+    for date in dates:
+        try:
+            if integer != is_instance(date, int):
+                raise ValueError
+            days.append(int(date) if integer else int(to_datetime64(date, "D").astype(np.int64)))
+        except (ValueError, OverflowError):
+            expected = "an integer, as time is counted in integers" if integer else "a date such as '2024-12-24'"
+            raise ParameterError(f"{name} holds {format_value(date)}; each of its dates is {expected}.") from None
+        if not integer and np.isnat(to_datetime64(date, "D")):
+            raise ParameterError(f"{name} holds {format_value(date)}; each of its dates is a date such as '2024-12-24'.")
+    return tuple(sorted(set(days)))
+
+
+def to_datetime64(date: Any, unit: str) -> np.datetime64:
+    """A date as numpy counts it. One with a time zone counts by the clock on its wall, as rows do, not by that of Greenwich.
+
+    >>> to_datetime64("2024-12-25 00:00+01:00", "D"), to_datetime64("2024-12-25", "D")
+    (np.datetime64('2024-12-25'), np.datetime64('2024-12-25'))
+    """
+    try:
+        parsed = date if isinstance(date, datetime) else datetime.fromisoformat(str(date))
+        date = parsed.replace(tzinfo=None) if parsed.tzinfo is not None else date
+    except ValueError:
+        pass  # what numpy reads beside: a year, a month
+    converted: np.datetime64 = np.datetime64(str(date).replace(" ", "T")).astype(f"M8[{unit}]")
+    return converted

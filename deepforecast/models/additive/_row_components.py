@@ -1,0 +1,122 @@
+"""What was learned at any rows of time: the trend, and what each part adds to it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from deepforecast.core.state import LearnedState
+from deepforecast.data.calendar import Calendar
+from deepforecast.data.components import ComponentSpecs, column_slices
+from deepforecast.data.components import from_dicts as read_parts
+from deepforecast.data.covariates import Covariate
+from deepforecast.data.design_columns import time_component_columns
+from deepforecast.data.frames import Floats, Ints
+from deepforecast.data.timestamps import Timestamps, timestamps_at
+from deepforecast.models.additive._columns import component_column
+from deepforecast.models.additive._scaling import Bounds, bounds
+from deepforecast.models.additive._time import scale_time
+
+if TYPE_CHECKING:
+    from deepforecast.models.additive.prophet import Prophet
+
+
+@dataclass(frozen=True)
+class RowComponents:
+    """Rows taken apart, each of shape (rows,), in units of the values: `trend`; `scaled_trend`, what of it is multiplied (it lies on
+    a base); `trend_slope_factor`, what it moves by as its line does; `multiplicative_terms`, what each part that multiplies is, and `multiplier`, 1 and their
+    sum; `additive_terms`, what each other part is."""
+
+    time: Floats
+    line: Floats
+    trend: Floats
+    scaled_trend: Floats
+    trend_slope_factor: Floats
+    multiplier: Floats
+    multiplicative_terms: Mapping[str, Floats]
+    additive_terms: Mapping[str, Floats]
+    cap: Floats
+    bounds: Bounds
+
+    @property
+    def components(self) -> dict[str, Floats]:
+        """What each part adds to the sum."""
+        return {"trend": self.trend, **{name: self.scaled_trend * share for name, share in self.multiplicative_terms.items()}, **self.additive_terms}
+
+    @property
+    def mean(self) -> Floats:
+        """The sum."""
+        return np.asarray(sum(self.components.values()))
+
+
+def learned_parts(learned: LearnedState) -> ComponentSpecs:
+    """The parts of a forecast."""
+    return read_parts(learned["parts"])
+
+
+def evaluate_rows(
+    model: Prophet, learned: LearnedState, calendar: Calendar, series: Ints, positions: Ints, covariates: Mapping[str, Covariate]
+) -> RowComponents:
+    """Rows of some series, flat: `series` says whose each is."""
+    components = learned_parts(learned)
+    timestamps = timestamps_at(calendar, positions)
+    time = scale_time(timestamps.local_time_of_rows, learned["start"][series], learned["span"][series])
+    limits, scale = bounds(model, covariates, len(series)), learned["scale"][series]
+    base = learned["shift"][series] + (limits.floor if model.growth == "logistic" else 0.0)
+    cap = (limits.cap - base) / scale
+    line = trend_line(model, learned, series, time)
+    scaled_trend = saturate(line, cap) if model.growth == "logistic" else line
+    slope_factor = scaled_trend * (1.0 - scaled_trend / cap) if model.growth == "logistic" else np.ones(len(line))
+    multiplicative_terms, additive_terms = _evaluate_terms(model, learned, components, timestamps, series, covariates)
+    constant_value = learned["steady"][series]
+    is_constant = ~np.isnan(constant_value)
+    return RowComponents(
+        time,
+        line,
+        np.where(is_constant, constant_value, base + scale * scaled_trend),
+        np.where(is_constant, 0.0, scale * scaled_trend),
+        scale * slope_factor,
+        1.0 + sum(multiplicative_terms.values(), np.zeros(len(series))),
+        multiplicative_terms,
+        {name: scale * values for name, values in additive_terms.items()},
+        cap,
+        limits,
+    )
+
+
+def trend_line(model: Prophet, learned: LearnedState, series: Ints, time: Floats) -> Floats:
+    """The line with changes of slope, before it is bent by a cap."""
+    rate, offset = learned["rate"][series], learned["offset"][series]
+    line = rate * (time - offset) if model.growth == "logistic" else rate * time + offset
+    for change in range(learned["delta"].shape[1]):
+        delta = learned["delta"][series, change]
+        if delta.any():
+            line = line + delta * np.maximum(time - learned["changes"][series, change], 0.0)
+    return np.asarray(line)
+
+
+def saturate(line: Floats, cap: Floats) -> Floats:
+    """A line as a saturating trend."""
+    return cap / (1.0 + np.exp(-np.clip(line, -500.0, 500.0)))
+
+
+def _evaluate_terms(
+    model: Prophet, learned: LearnedState, components: ComponentSpecs, timestamps: Timestamps, series: Ints, covariates: Mapping[str, Covariate]
+) -> tuple[dict[str, Floats], dict[str, Floats]]:
+    """What each part is, scaled: those that multiply, and those that add."""
+    time_columns, slices = time_component_columns(components, timestamps, model.country), column_slices(components)
+    multiplicative_terms: dict[str, Floats] = {}
+    additive_terms: dict[str, Floats] = {}
+    for component in components:
+        columns, values = slices[component.name], np.zeros(len(series))
+        if learned["coefficients"][:, columns].any():
+            for number in range(component.columns):  # one at a time: all of them at once take much memory
+                index = columns.start + number
+                column = component_column(component, number, time_columns, timestamps.index, covariates)
+                centre, unit = learned["centre"][series, index], learned["unit"][series, index]
+                values += learned["coefficients"][series, index] * ((column - centre) / unit)
+        (multiplicative_terms if component.multiplicative else additive_terms)[component.name] = values
+    return multiplicative_terms, additive_terms

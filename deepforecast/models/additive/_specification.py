@@ -1,0 +1,150 @@
+"""From the parameters of a model and a panel to the parts of its forecast."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from deepforecast.data.components import ALWAYS, AUTO, ComponentSpec, ComponentSpecs
+from deepforecast.data.components import EVENT as AN_EVENT
+from deepforecast.data.components import HOLIDAY as A_HOLIDAY
+from deepforecast.data.components import REGRESSOR as A_REGRESSOR
+from deepforecast.data.components import SEASON as A_SEASON
+from deepforecast.data.panel import Panel
+from deepforecast.errors import DataError, ParameterError, format_list
+from deepforecast.models.additive._declarations import EVENT, REGRESSOR, SEASON, day_numbers, read_declarations
+
+if TYPE_CHECKING:
+    from deepforecast.data.covariates import Covariate
+    from deepforecast.models.additive._base import AdditiveForecaster
+
+DEFAULT_SEASONS = {"yearly": (365.25, 10, 730.0, 0.0), "weekly": (7.0, 3, 14.0, 7.0), "daily": (1.0, 4, 2.0, 1.0)}
+"""Seasons found by themselves: period in days, order, days a series must span, and days that rows lie less apart (0: any)."""
+
+
+def build_components(model: AdditiveForecaster, panel: Panel) -> ComponentSpecs:
+    """The parts, refused where their names or columns do not go together."""
+    components = (*_seasons(model, panel), *_holidays(model, panel), *_events(model, panel), *_regressors(model, panel))
+    names = [*model.reserved_names, *(component.name for component in components)]
+    duplicates = [name for index, name in enumerate(names) if name in names[:index]]
+    if duplicates:
+        raise ParameterError(
+            f"Each component of {model.name} has a name of its own; {format_list(duplicates)} would stand there twice ("
+            f"{format_list(model.reserved_names)} are taken). Rename the season, event or column."
+        )
+    return components
+
+
+def _seasons(model: AdditiveForecaster, panel: Panel) -> Iterator[ComponentSpec]:
+    declarations = read_declarations(model.seasonalities, "seasonalities", SEASON)
+    dated = bool(panel.calendar.frequency.base)
+    is_multiplicative = model.seasonality_mode == "multiplicative"
+    for name, (period, order, span, apart) in DEFAULT_SEASONS.items():
+        setting = getattr(model, f"{name}_seasonality")
+        if setting in (False, 0) or name in declarations or (setting == "auto" and not dated):
+            continue
+        if not dated:
+            raise ParameterError(f"{name}_seasonality needs dates; time is counted in integers. Declare it in seasonalities=.")
+        when, count = (AUTO, order) if setting == "auto" else (ALWAYS, order if setting is True else int(setting))
+        yield ComponentSpec(
+            name, A_SEASON, 2 * count, float(model.seasonality_prior_scale), is_multiplicative, period, count, "", when, span, apart
+        )
+    for name, setting in declarations.items():
+        condition = setting.get("condition", "")
+        if condition:
+            _check_condition(name, condition, panel)
+        prior = float(setting.get("prior_scale", model.seasonality_prior_scale))
+        order = int(setting["order"])
+        yield ComponentSpec(name, A_SEASON, 2 * order, prior, _is_multiplicative(setting, is_multiplicative), float(setting["period"]), order, condition)
+
+
+def check_future_conditions(model: AdditiveForecaster, future: Mapping[str, Covariate]) -> None:
+    """Conditions are flags ahead, too."""
+    for fields in read_declarations(model.seasonalities, "seasonalities", SEASON).values():
+        if fields.get("condition") in future:
+            _check_flag(fields["condition"], future[fields["condition"]])
+
+
+def _check_condition(name: str, condition: str, panel: Panel) -> None:
+    if condition not in panel.series.columns.future:
+        raise ParameterError(
+            f"seasonalities[{name!r}]: 'condition' names a column known ahead; {condition!r} is not declared as one. Say "
+            f"columns={{'future': [..., {condition!r}]}}."
+        )
+    _check_flag(condition, panel.covariates[condition])
+
+
+def _check_flag(condition: str, column: Covariate) -> None:
+    values, is_categorical = column.values, column.categories is not None
+    invalid = values[~(np.isnan(values) | (values == 0.0) | (values == 1.0))]
+    if is_categorical or len(invalid):
+        content = "categories" if is_categorical else f"{invalid[0]:g}"
+        raise DataError(f"Column {condition} says by 1 and 0 where a season holds; it holds {content}. Make it a flag.")
+
+
+def _holidays(model: AdditiveForecaster, panel: Panel) -> Iterator[ComponentSpec]:
+    if model.country is None:
+        return
+    from deepforecast.data.calendar_features import validate_country
+    from deepforecast.data.holiday_days import country_holiday_names
+
+    validate_country(model.country, panel.calendar)
+    names = country_holiday_names(model.country)
+    yield ComponentSpec(
+        "holidays", A_HOLIDAY, len(names), float(model.holidays_prior_scale), _holidays_multiply(model), names=names
+    )
+
+
+def _events(model: AdditiveForecaster, panel: Panel) -> Iterator[ComponentSpec]:
+    for name, fields in read_declarations(model.dated_events, "events", EVENT).items():
+        days = day_numbers(fields["dates"], f"events[{name!r}]", not panel.calendar.frequency.base)
+        lower, upper = int(fields.get("lower_window", 0)), int(fields.get("upper_window", 0))
+        prior = float(fields.get("prior_scale", model.holidays_prior_scale))
+        yield ComponentSpec(
+            name, AN_EVENT, upper - lower + 1, prior, _is_multiplicative(fields, _holidays_multiply(model)), days=days, lower=lower,
+            upper=upper,
+        )  # fmt: skip
+
+
+def _regressors(model: AdditiveForecaster, panel: Panel) -> Iterator[ComponentSpec]:
+    declarations = read_declarations(model.regressors, "regressors", REGRESSOR)
+    future = panel.series.columns.future
+    absent = [name for name in declarations if name not in future]
+    if absent:
+        raise ParameterError(
+            f"regressors says how columns known ahead are used; {format_list(absent)} is not declared as one. Say "
+            f"columns={{'future': {absent!r}}}."
+        )
+    bounds = model.bound_columns
+    missing = [column for column in bounds if column not in future]
+    if missing:
+        raise ParameterError(
+            f"cap and floor are numbers or columns known ahead; {format_list(missing)} is not declared as one. Say "
+            f"columns={{'future': {missing!r}}}."
+        )
+    seasons = read_declarations(model.seasonalities, "seasonalities", SEASON).values()
+    taken = {*bounds, *(fields.get("condition") for fields in seasons)} - set(declarations)
+    for name in future:
+        if name in taken:
+            continue
+        fields, categories = declarations.get(name, {}), panel.covariates[name].categories
+        standardize = fields.get("standardize", "auto")
+        yield ComponentSpec(
+            name,
+            A_REGRESSOR,
+            1 if categories is None else len(categories),
+            float(fields.get("prior_scale", model.holidays_prior_scale)),
+            _is_multiplicative(fields, model.seasonality_mode == "multiplicative"),
+            names=() if categories is None else categories,
+            standardize="no" if categories is not None else "auto" if standardize == "auto" else "yes" if standardize else "no",
+        )
+
+
+def _is_multiplicative(fields: dict[str, Any], default: bool) -> bool:
+    return bool(fields["mode"] == "multiplicative") if "mode" in fields else default
+
+
+def _holidays_multiply(model: AdditiveForecaster) -> bool:
+    return bool((model.holidays_mode or model.seasonality_mode) == "multiplicative")

@@ -1,0 +1,76 @@
+"""Where a network looked: the weights of its attention along the greedy path, for `explain`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from deepforecast.core.explanations import AttentionMap, refuse_large_frame
+from deepforecast.core.state import LearnedState
+from deepforecast.data.covariates import Covariate
+from deepforecast.data.frames import Floats, Ints
+from deepforecast.models.neural._forecast import HeadForecast, clip_bounds
+from deepforecast.models.neural._predict import HorizonForecaster
+from deepforecast.nn.batch import Batch
+from deepforecast.nn.body import AttentionWeights
+from deepforecast.nn.decoding import first_input as first_value
+from deepforecast.nn.decoding import median
+
+if TYPE_CHECKING:
+    from deepforecast.models.neural._base import NeuralForecaster
+
+MAX_WINDOWS = 32  # windows of a pass: of each there are many weights
+
+
+def attention_maps(
+    model: NeuralForecaster, learned: LearnedState, steps: int, future: Mapping[str, Covariate]
+) -> list[AttentionMap]:
+    """All weights of the next `steps`: each step is told the median of the one before, and beyond the horizon learned the
+    network looks anew, at a window that ends in its own forecast."""
+    forecaster, maps = HorizonForecaster(model.name, learned, steps, future, clip_bounds(model)), list[AttentionMap]()
+    recent_values, first_observed = forecaster.recent_values, _first_observed(forecaster.recent_values)
+    for begin in range(0, steps, forecaster.horizon):
+        batch_maps = list[list[AttentionWeights]]()
+        block_forecast = HeadForecast(forecaster.network.head, *forecaster._run_batches(recent_values, begin, _recording_pass(forecaster, batch_maps, first_observed), MAX_WINDOWS), forecaster.name)
+        for layer in zip(*batch_maps, strict=True):
+            maps.append(_layer_weights(layer, begin, steps, first_observed))
+        recent_values = np.concatenate([recent_values, block_forecast.point("median")], axis=1)[:, -recent_values.shape[1] :]
+    return maps
+
+
+def _recording_pass(forecaster: HorizonForecaster, batch_maps: list[list[AttentionWeights]], first_observed: Ints) -> Any:
+    """A pass that keeps the weights of its windows in `batch_maps`; after the first one it is known how many there will be."""
+    def run_batch(batch: Batch, rows: slice) -> tuple[Any, Any]:
+        inputs, scaling = forecaster.network.inputs(batch)
+        raw, count = forecaster.network.features(inputs), rows.stop - rows.start
+        previous_values = torch.cat([first_value(inputs).unsqueeze(1), median(forecaster.network, raw)[:, :-1].float()], dim=1)
+        layers = forecaster.network.body.attention_maps(inputs, previous_values)
+        batch_maps.append([replace(layer, weights=layer.weights[:count]) for layer in layers])
+        if len(batch_maps) == 1:
+            n_weights = sum(_layer_weights((layer,), 0, forecaster.steps, first_observed[rows]).n_rows() for layer in batch_maps[0])
+            refuse_large_frame(n_weights * forecaster.blocks * len(first_observed) // count, forecaster.name, len(first_observed))
+        return raw, scaling
+
+    return run_batch
+
+
+def _layer_weights(batches: tuple[AttentionWeights, ...], begin: int, steps: int, first_observed: Ints) -> AttentionMap:
+    """One layer's, of all series, with rows counted from the last one known; none of steps that are not asked for."""
+    first_batch, weights = batches[0], np.concatenate([batch.weights.numpy() for batch in batches])
+    queries, keys = first_batch.queries.numpy() + begin, first_batch.keys.numpy() + begin
+    weights, queries = weights[:, :, queries <= steps], queries[queries <= steps]
+    used = (keys <= steps) | weights.any(axis=(0, 1, 2))
+    weights, keys = weights[..., used], keys[used]
+    unobserved = keys[None] < first_observed[:, None]
+    attends_padding = (weights.sum(axis=(1, 2)) * unobserved).sum(axis=1) > 0  # of a body that looks at the padding, too
+    first = min(int(queries.min()), int(keys.min()))
+    return AttentionMap(first_batch.kind, first_batch.layer, begin, weights, queries, keys, np.where(attends_padding, first, first_observed))
+
+
+def _first_observed(recent_values: Floats) -> Ints:
+    """The row of each series' first value in the window, 0 the last."""
+    return np.asarray(np.isfinite(recent_values).argmax(axis=1) - recent_values.shape[1] + 1)

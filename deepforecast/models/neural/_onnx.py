@@ -1,0 +1,259 @@
+"""The network as an ONNX file: arrays in the units of the data go in, forecasts in these units come out.
+
+Inputs, each with a first axis of any number of windows; those a network has no columns for are not there:
+
+- `y` (windows, input_size) float64: the last values, NaN where missing; `place`, `spread` (windows, 1) float64: shift and scale
+  of the whole series, where scale_by is not "window" (and nowhere else).
+- `past` (windows, input_size, columns) float32: the columns of numbers as they are, those known ahead first, NaN where missing,
+  then the calendar's (sine and cosine of 2 pi value / period for each that comes round, flags as 0 and 1).
+- `future` (windows, horizon, columns) float32: the columns known ahead and the calendar's over the steps ahead.
+- `past_codes`, `future_codes`, `static_codes` int64: categories, counted from 1 in the order told, 0 for an unknown one.
+- `static` (windows, columns) float32.
+
+Output: `points` (windows, horizon) float64 and, of learned quantiles, `quantiles` (windows, horizon, quantiles). The file's
+metadata hold as JSON, under "deepforecast": input_size, horizon, the names of columns, the categories of each that has some,
+the calendar's features with their periods, and the probabilities.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+import os
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from copy import deepcopy
+from typing import TYPE_CHECKING, Any, cast
+
+import torch
+from torch import Tensor, nn
+
+from deepforecast.data.windows import WindowColumns
+from deepforecast.errors import CapabilityError, DependencyError, ParameterTypeError, SaveError, format_value
+from deepforecast.io.atomic import replace_file
+from deepforecast.models.neural import _forecast
+from deepforecast.models.neural._series_state import window_columns
+from deepforecast.nn.batch import Batch
+from deepforecast.nn.body import AutoregressiveBody
+from deepforecast.nn.distributions import LocationScaleHead
+from deepforecast.nn.head import Head
+from deepforecast.nn.network import ForecastNetwork
+from deepforecast.nn.quantiles import QuantileHead
+from deepforecast.training.defaults import torch_defaults
+
+if TYPE_CHECKING:
+    from deepforecast.models.neural._base import NeuralForecaster
+
+EXPORTED_QUANTILES = (0.025, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.975)  # of a distribution that has any
+
+
+@torch_defaults()
+def export_network(model: NeuralForecaster, path: Any) -> None:
+    """Write a fitted model's network; what stood at the path before is replaced whole or not at all."""
+    if not isinstance(path, (str, os.PathLike)):
+        raise ParameterTypeError(f"path is the name of a file; got {format_value(path)}.")
+    learned = model.fitted_state().learned
+    network, columns = learned.shared["network"], window_columns(learned)
+    if isinstance(network.body, AutoregressiveBody):
+        raise CapabilityError(
+            f"{model.name} takes its steps in turn, by draws that no ONNX file makes. Fit one that takes them at once: "
+            "output='direct'."
+        )
+    head = network.head
+    if head.distribution and not isinstance(head, (QuantileHead, LocationScaleHead)):
+        raise CapabilityError(
+            f"An ONNX file gives quantiles that its operators can compute; those of head={model.head!r} they cannot. Fit with "
+            "head='quantiles', 'normal', 'laplace', 'lognormal' or 'point'."
+        )
+    onnx = _import_onnx()
+    inputs = _example_inputs(columns, model.scaler_scope != "window")
+    exported = _ExportedNetwork(deepcopy(network), columns, _forecast.clip_bounds(model), model.point_kind, tuple(inputs)).eval()
+    output_names = ["points", "quantiles"] if network.head.distribution else ["points"]
+    program = _to_onnx(exported, inputs, output_names)
+    entry = program.metadata_props.add()
+    entry.key, entry.value = "deepforecast", json.dumps(_metadata(model, columns, exported.probabilities))
+    _cast_softplus(onnx, program)
+    _verify(program, exported, inputs)
+    try:
+        replace_file(path, [program.SerializeToString()])
+    except OSError as error:
+        raise SaveError(f"The network cannot be written to {format_value(str(path), 200)}: {error}.") from error
+
+
+class _ExportedNetwork(nn.Module):
+    """A network between raw columns and forecasts in the units of the data."""
+
+    standard_quantiles: Tensor
+    centre: Tensor
+    scale: Tensor
+    fixed_centre: Tensor
+    fixed_scale: Tensor
+
+    def __init__(
+        self, network: ForecastNetwork, window_columns: WindowColumns, bounds: tuple[float, float], point_kind: str, input_names: tuple[str, ...]
+    ) -> None:
+        super().__init__()
+        self.network, self.window_columns, self.bounds, self.point_kind, self.names = network, window_columns, bounds, point_kind, input_names
+        head = network.head
+        self.probabilities = _probabilities(head)
+        if isinstance(head, LocationScaleHead):
+            self.register_buffer("standard_quantiles", head.standard_quantile(torch.tensor(self.probabilities, dtype=torch.float64)))
+        for name, names in (("", window_columns.numeric), ("fixed_", window_columns.static)):
+            self.register_buffer(f"{name}centre", torch.tensor([window_columns.loc[column] for column in names], dtype=torch.float64))
+            scales = [window_columns.scale[column] or math.inf for column in names]
+            self.register_buffer(f"{name}scale", torch.tensor(scales, dtype=torch.float64))
+
+    def forward(self, *values: Tensor) -> tuple[Tensor, ...]:
+        """Points, and quantiles where there are any."""
+        arrays, window_columns = dict(zip(self.names, values, strict=True)), self.window_columns
+        y, count = values[0], values[0].shape[0]
+
+        def read_input(name: str, *shape: int, is_integer: bool = False) -> Tensor:
+            empty = torch.zeros((count, *shape), dtype=torch.int64 if is_integer else torch.float32)
+            return arrays.get(name, empty)
+
+        past = self._standardize(read_input("past", window_columns.input_size, 0), self.centre, self.scale, len(window_columns.numeric))
+        future = self._standardize(read_input("future", window_columns.horizon, 0), self.centre, self.scale, window_columns.n_future)
+        batch = Batch(
+            y, past, future, self._standardize(read_input("static", 0), self.fixed_centre, self.fixed_scale, len(window_columns.static)),
+            read_input("past_codes", window_columns.input_size, 0, is_integer=True), read_input("future_codes", window_columns.horizon, 0, is_integer=True),
+            read_input("static_codes", 0, is_integer=True), arrays.get("place", y[:, :1] * 0), arrays.get("spread", y[:, :1] * 0 + 1),
+        )  # fmt: skip
+        raw, scaling = self.network(batch)
+        return tuple(scaling.back(tensor).clamp(*self.bounds) for tensor in self._forecast_values(raw, scaling.spread.expand(raw.shape[:2])))
+
+    def _forecast_values(self, raw: Tensor, scale: Tensor) -> tuple[Tensor, ...]:
+        head = self.network.head
+        if not head.has_distribution:
+            return (head.mean(raw),)
+        quantiles = head.from_standard_quantile(raw.double(), self.standard_quantiles) if isinstance(head, LocationScaleHead) else cast(QuantileHead, head).values(raw)
+        points = quantiles[..., self.probabilities.index(0.5)] if self.point_kind == "median" else head.mean(raw, scale)
+        return points, quantiles
+
+    def _standardize(self, values: Tensor, centre: Tensor, scale: Tensor, n_columns: int) -> Tensor:
+        """The first columns standardised, 0 where they are missing."""
+        if not n_columns:
+            return values
+        standardized = (values[..., :n_columns].double() - centre[:n_columns]) / scale[:n_columns]
+        return torch.cat([torch.nan_to_num(standardized, 0.0).float(), values[..., n_columns:]], dim=-1)
+
+
+def _probabilities(head: Head) -> tuple[float, ...]:
+    if isinstance(head, QuantileHead):
+        return head.probabilities
+    return EXPORTED_QUANTILES if head.has_distribution else ()
+
+
+def _example_inputs(columns: WindowColumns, scaled: bool) -> dict[str, Tensor]:
+    """An example of every input the network has."""
+    length, horizon, n_calendar = columns.input_size, columns.horizon, columns.calendar_width
+    shapes = {
+        "past": (length, len(columns.numeric) + n_calendar), "future": (horizon, columns.n_future + n_calendar),
+        "static": (len(columns.static),), "past_codes": (length, len(columns.categorical)),
+        "future_codes": (horizon, columns.n_future_codes), "static_codes": (len(columns.static_codes),),
+    }  # fmt: skip
+    inputs = {"y": torch.arange(2.0 * length, dtype=torch.float64).view(2, length)}
+    for name, shape in shapes.items():
+        if shape[-1]:
+            inputs[name] = torch.zeros((2, *shape), dtype=torch.int64 if name.endswith("codes") else torch.float32)
+    if scaled:
+        inputs |= {"place": torch.zeros((2, 1), dtype=torch.float64), "spread": torch.ones((2, 1), dtype=torch.float64)}
+    return inputs
+
+
+def _to_onnx(network: _ExportedNetwork, inputs: dict[str, Tensor], output_names: list[str]) -> Any:
+    axis = torch.export.Dim("windows")
+    shapes = {"values": tuple({0: axis} for _ in inputs)}
+    with warnings.catch_warnings(), torch.no_grad(), _quiet():
+        warnings.simplefilter("ignore")  # of torch and onnxscript on each other
+        try:
+            program = torch.onnx.export(
+                network, tuple(inputs.values()), dynamo=True, dynamic_shapes=shapes, input_names=list(inputs),
+                output_names=output_names, verbose=False,
+            )  # fmt: skip
+        except Exception as error:
+            raise _export_error(network, error.__cause__ or error) from error
+    return program.model_proto  # type: ignore[union-attr]
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Torch says of each library that is not there that it is not there."""
+    logger = logging.getLogger("torch.onnx")
+    previous_level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(previous_level)
+
+
+def _cast_softplus(onnx: Any, program: Any) -> None:
+    """Softplus in float32: onnxruntime has it in no other."""
+    element_types = {value.name: value.type.tensor_type.elem_type for value in program.graph.value_info}
+    double, single = onnx.TensorProto.DOUBLE, onnx.TensorProto.FLOAT
+    nodes = []
+    for node in program.graph.node:
+        if node.op_type != "Softplus" or element_types.get(node.output[0]) != double:
+            nodes.append(node)
+            continue
+        single_input, single_value = f"{node.output[0]}_single", f"{node.output[0]}_softplus"
+        nodes += [
+            onnx.helper.make_node("Cast", [node.input[0]], [single_input], to=single),
+            onnx.helper.make_node("Softplus", [single_input], [single_value]),
+            onnx.helper.make_node("Cast", [single_value], [node.output[0]], to=double),
+        ]
+    del program.graph.node[:]
+    program.graph.node.extend(nodes)
+
+
+def _verify(program: Any, network: _ExportedNetwork, inputs: dict[str, Tensor]) -> None:
+    """That onnxruntime says of the file what torch says of the network."""
+    import onnxruntime
+
+    try:
+        session = onnxruntime.InferenceSession(program.SerializeToString(), providers=["CPUExecutionProvider"])
+        onnx_values = session.run(None, {name: tensor.numpy() for name, tensor in inputs.items()})
+    except Exception as error:
+        raise _export_error(network, error) from error
+    with torch.inference_mode():
+        torch_values = network(*inputs.values())
+    for tensor, expected in zip(onnx_values, torch_values, strict=True):
+        if not torch.allclose(torch.from_numpy(tensor).double(), expected.double(), rtol=1e-4, atol=1e-4):
+            raise _export_error(network, "onnxruntime finds other numbers")
+
+
+def _export_error(network: _ExportedNetwork, reason: object) -> CapabilityError:
+    head = type(network.network.head).__name__
+    return CapabilityError(
+        f"The network cannot be written as ONNX (head {head}): {format_value(str(reason), 200)}. What cannot is the body: take another "
+        "model, or leave its special options out."
+    )
+
+
+def _import_onnx() -> Any:
+    try:
+        import onnx
+        import onnxruntime  # noqa: F401
+        import onnxscript  # noqa: F401
+    except ImportError:
+        raise DependencyError(
+            "An ONNX file is written by the packages onnx and onnxscript and checked by onnxruntime. Install them: "
+            "pip install onnx onnxscript onnxruntime."
+        ) from None
+    return onnx
+
+
+def _metadata(model: NeuralForecaster, columns: WindowColumns, probabilities: tuple[float, ...]) -> dict[str, Any]:
+    from deepforecast.data.calendar_features import PERIODS
+
+    return {
+        "model": type(model).__name__, "input_size": columns.input_size, "horizon": columns.horizon,
+        "past": list(columns.numeric), "future": list(columns.numeric[: columns.n_future]), "past_codes": list(columns.categorical),
+        "future_codes": list(columns.categorical[: columns.n_future_codes]), "static": list(columns.static),
+        "static_codes": list(columns.static_codes), "calendar": {name: PERIODS.get(name) for name in columns.calendar},
+        "categories": {name: list(categories) for name, categories in model.fitted_state().categories.items() if categories is not None},
+        "quantiles": list(probabilities),
+    }  # fmt: skip

@@ -1,0 +1,147 @@
+"""Where each series stands: the last rows of its columns, as a network looks at them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, MutableMapping
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from deepforecast.core.state import LearnedState, State
+from deepforecast.data.covariates import UNKNOWN, Covariate
+from deepforecast.data.frames import Floats, Ints
+from deepforecast.data.panel import Panel
+from deepforecast.data.windows import WindowColumns
+from deepforecast.errors import DataError
+from deepforecast.training.defaults import torch_defaults
+
+if TYPE_CHECKING:
+    from deepforecast.models.neural._base import NeuralForecaster
+
+
+_WINDOW_COLUMNS: MutableMapping[Any, WindowColumns] = WeakKeyDictionary()  # of each network, read once
+
+
+def window_columns(learned: LearnedState) -> WindowColumns:
+    """The columns of the fit."""
+    network = learned.shared["network"]
+    columns = _WINDOW_COLUMNS.get(network)
+    if columns is None:
+        columns = _WINDOW_COLUMNS[network] = WindowColumns.from_dict(learned.shared["channels"])
+    return columns
+
+
+def last_observations(panel: Panel, columns: WindowColumns, scales: tuple[Floats, Floats]) -> dict[str, Any]:
+    """The last rows of every column of a panel, and by what its series are scaled where they are as a whole."""
+    rows = columns.input_size
+    by_series: dict[str, Any] = {"tail": panel.padded(rows), "place": scales[0], "spread": scales[1]}
+    for name in (*columns.numeric, *columns.categorical):
+        fill_value = np.nan if name in columns.numeric else float(UNKNOWN)
+        by_series[f"tail:{name}"] = _pad_column(panel.covariates[name].values, panel, rows, fill_value)
+    for name in (*columns.static, *columns.static_codes):
+        by_series[f"static:{name}"] = panel.static[name].values.astype(np.float64)
+    return by_series
+
+
+def refuse_unobserved(name: str, learned: LearnedState) -> None:
+    """No series is forecast of which nothing was seen in all the rows that the network looks at: it would be zero."""
+    series, recent_values = learned.series, learned.by_series["tail"]
+    unobserved = np.flatnonzero(np.isnan(recent_values).all(axis=1))
+    if not len(unobserved):
+        return
+    has_ids = series is not None and series.native_ids is not None
+    whose = f"of series {series.labels(unobserved)}" if series is not None and has_ids else "here"
+    until = f", the last at {series.calendar.format(int(series.last[unobserved[0]]))}" if series is not None and has_ids else ""
+    raise DataError(
+        f"{name} looks at the last {recent_values.shape[1]} values of a series, and one of them has to be known; {whose} none is"
+        f"{until}. Leave such series out, end them where they are known, say missing='ffill', or fit with a larger input_size=."
+    )
+
+
+def warn_constant_covariate(name: str, state: State, future: Mapping[str, Covariate]) -> None:
+    """Warn of numbers ahead that differ from the one value they had in all of the fit: they count as nothing."""
+    columns = window_columns(state.learned)
+    constant = {column: future[column] for column in future if columns.scale.get(column) == 0.0}
+    if not constant:
+        return
+    from deepforecast.models.statistical._regressors import warn_constant_in_fit
+
+    warn_constant_in_fit(name, np.tile([columns.loc[column] for column in constant], (len(state.series), 1)), constant, state.series)
+
+
+def from_history(model: NeuralForecaster, learned: LearnedState, panel: Panel) -> dict[str, Any]:
+    """The same for histories of any series."""
+    return last_observations(model._add_series_columns(panel, learned), window_columns(learned), known_scales(model, learned, panel))
+
+
+def advance(learned: LearnedState, panel: Panel) -> dict[str, Any]:
+    """The last rows after further ones."""
+    by_series = dict(learned.by_series)
+    for name in [key for key in by_series if key == "tail" or key.startswith("tail:")]:
+        values = panel.y if name == "tail" else panel.covariates[name.partition(":")[2]].values
+        by_series[name] = _append_rows(by_series[name], values, panel)
+    return by_series
+
+
+def known_scales(model: NeuralForecaster, learned: LearnedState, panel: Panel) -> tuple[Floats, Floats]:
+    """Of histories of any series after a fit: that of all series together is as it was in the fit, and of models that keep it,
+    that of each it knows."""
+    panel_scale = learned.shared.get("scale")
+    if panel_scale is not None:
+        return np.full(len(panel), panel_scale[0]), np.full(len(panel), panel_scale[1])
+    loc, scale = series_scales(panel, model)
+    if model.keeps_series_scale:
+        index = series_index(learned, panel)
+        in_fit = index >= 0
+        for values, name in ((loc, "place"), (scale, "spread")):
+            values[in_fit] = learned.by_series[name][index[in_fit]]
+    return loc, scale
+
+
+def series_index(learned: LearnedState, panel: Panel) -> Ints:
+    """The number of each series of a panel among those of which something is known, -1 for one that is not there."""
+    series = learned.series
+    if series is None or series.native_ids is None or panel.series.native_ids is None:
+        return np.arange(len(panel))
+    return series.index_of(panel.series.native_ids)
+
+
+def series_scales(panel: Panel, model: NeuralForecaster) -> tuple[Floats, Floats]:
+    """Place and spread of each series as a whole, or of all of them together."""
+    loc, scale = np.zeros(len(panel)), np.ones(len(panel))
+    if model.scaler_scope == "window":
+        return loc, scale
+    ends = panel.indptr if model.scaler_scope == "series" else np.array([0, len(panel.y)])
+    for index, (begin, end) in enumerate(pairwise(ends)):
+        selection = index if model.scaler_scope == "series" else slice(None)
+        loc[selection], scale[selection] = estimate_scale(panel.y[begin:end], model.scaler)
+    return loc, scale
+
+
+def estimate_scale(values: Floats, scaler: str) -> tuple[float, float]:
+    """Place and spread of all the values of a series."""
+    import torch
+
+    from deepforecast.nn.scaling import series_scale
+
+    with torch_defaults():
+        loc, scale = series_scale(torch.tensor(values).unsqueeze(0), scaler)
+        return float(loc), float(scale)
+
+
+def _pad_column(values: Floats, panel: Panel, rows: int, fill_value: float) -> Floats:
+    index = panel.indptr[1:, None] - rows + np.arange(rows)
+    inside = index >= panel.indptr[:-1, None]
+    return np.where(inside, values[np.where(inside, index, 0)], fill_value)
+
+
+def _append_rows(previous: Floats, values: Floats, panel: Panel) -> Floats:
+    """Of the rows before and the further ones behind them, the last."""
+    rows = previous.shape[1]
+    updated = np.empty_like(previous)
+    for index in range(len(previous)):
+        new = values[panel.indptr[index] : panel.indptr[index + 1]][-rows:]
+        updated[index] = np.concatenate([previous[index, len(new) :], new])
+    return updated

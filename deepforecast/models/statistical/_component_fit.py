@@ -1,0 +1,243 @@
+"""statsmodels' unobserved components of one series at a time: fitted, filtered again, summed up."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from statsmodels.tsa.statespace.structural import UnobservedComponents
+
+from deepforecast.data.frames import Floats, Ints
+from deepforecast.models.statistical._noise_floor import PERFECT_FIT, interval_factor, last_observed
+from deepforecast.models.statistical._orthogonalization import orthogonal_basis
+
+FAILED = "failed"
+OUT_OF_ITERATIONS = "out_of_iterations"
+"""Whether the optimiser stopped there: known in a fit alone."""
+GRADIENT_TOLERANCE = 1e-3
+"""Slope of the mean log-likelihood of a row, in the optimiser's own terms, that counts as none."""
+ORDINARY_SCALE = (1e-3, 1e6)
+"""Standard deviations of a series as statsmodels' optimiser knows them; others are brought near 1 by a power of two."""
+MAX_RELATIVE_MEAN = 1e8
+"""Standard deviations from zero beyond which a series is centred: the exact diffuse filter starts from
+the level itself, and its rounding errors grow with it."""
+START_PERIODS = 5
+GRID_PERIODS = 24
+GRID_DAMPING = 0.9
+
+
+@dataclass(frozen=True)
+class FitTask:
+    """Series, their regressors, and what statsmodels is told; travels to the processes that fit.
+
+    cycle_periods: the shortest and longest period of the cycle in time steps, shape (series, 2); None without a cycle.
+    """
+
+    y: Floats
+    indptr: Ints
+    regressors: Floats
+    specification: Mapping[str, Any]
+    max_iter: int
+    cycle_periods: Floats | None
+
+    def fit_slice(self, chunk: slice) -> list[dict[str, Floats]]:
+        """What each of some series has learned."""
+        return [self.fit_series(number) for number in range(chunk.start, chunk.stop)]
+
+    def fit_series(self, number: int, learned: Mapping[str, Floats] | None = None) -> dict[str, Floats]:
+        """Fit a series, or only filter it with the parameters of an earlier fit; what went wrong under the key `FAILED`."""
+        y, x, base = self._series_arrays(number, learned)
+        scale = series_scale(y) if learned is None else float(learned["scale"])
+        if scale == 0.0:
+            return {**self._random_walk(number, y, x), **base}
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")  # what statsmodels warns of follows from the model asked for, or is in `converged`
+            try:
+                if learned is None or bool(learned["exact"]):
+                    centre = self._centre(y) if learned is None else float(learned["centre"])
+                    model = self._model(number, (y - centre) / scale, x, exact=True)
+                    fit = self._fit_or_filter(model, learned)
+                    if fit.nobs_diffuse < len(y):
+                        return {**_state_arrays(model, fit, scale, centre), **base, **residual_scale(y, scale, fit, learned)}
+                return {**self._fit_around_mean(number, y, x, learned), **base}
+            except (np.linalg.LinAlgError, ValueError, IndexError) as error:
+                return {FAILED: np.array(f"{type(error).__name__}: {error}")}
+
+    def fitted_values(self, number: int, learned: Mapping[str, Floats]) -> Floats:
+        """One-step-ahead forecasts; NaN while the first states are not known."""
+        y, x, _ = self._series_arrays(number, learned)
+        scale, centre = float(learned["scale"]), float(learned["centre"])
+        if scale == 0.0:
+            return np.append(np.nan, last_observed(y)[:-1])
+        model = self._model(number, (y - centre) / scale, x, bool(learned["exact"]))
+        filtered = model.filter(learned["params"])
+        fitted = np.asarray(filtered.fittedvalues, np.float64) * scale + centre
+        fitted[: max(int(filtered.nobs_diffuse), int(model.loglikelihood_burn))] = np.nan
+        return fitted
+
+    def names(self) -> list[str]:
+        """Of the parameters without effects of regressors, as statsmodels has them."""
+        return list(self._model(0, np.arange(float(self.indptr[1])), np.empty((0, 0)), exact=True).param_names)
+
+    def smoothed_results(self, number: int, learned: Mapping[str, Floats]) -> Any:
+        """statsmodels' own results object, with its summary and tests."""
+        y, x, _ = self._series_arrays(number, learned)
+        return self._model(number, (y - learned["centre"]) / learned["scale"], x, bool(learned["exact"])).smooth(learned["params"])
+
+    def _fit_around_mean(
+        self, number: int, y: Floats, x: Floats, learned: Mapping[str, Floats] | None
+    ) -> dict[str, Floats]:
+        """With an approximately diffuse start of variance 1e6, around the mean and near 1: where the exact one, lost in
+        rounding, leaves states unknown to the end (two components that are nearly the same)."""
+        centre = float(np.nanmean(y))
+        scale = power_of_two(float(np.nanstd(y))) if learned is None else float(learned["scale"])
+        model = self._model(number, (y - centre) / scale, x, exact=False)
+        fit = self._fit_or_filter(model, learned)
+        return {**_state_arrays(model, fit, scale, centre), **residual_scale(y, scale, fit, learned)}
+
+    def _model(self, number: int, y: Floats, x: Floats, exact: bool) -> Any:
+        bounds = None if self.cycle_periods is None else tuple(self.cycle_periods[number])
+        specification = {**self.specification, "cycle_period_bounds": bounds}
+        return UnobservedComponents(horizon=y, exog=x if x.shape[1] else None, use_exact_diffuse=exact, **specification)
+
+    def _fit_or_filter(self, model: Any, learned: Mapping[str, Floats] | None) -> Any:
+        if learned is not None:
+            return model.filter(learned["params"])
+        starts = cycle_starts(model) if model.cycle else [model.start_params]
+        fits = [self._fit_from(model, start) for start in starts]
+        best = max(fits, key=lambda candidate: candidate.llf if np.isfinite(candidate.llf) else -np.inf)
+        model.update(best.params)  # its matrices are those of the last fit
+        return best
+
+    def _fit_from(self, model: Any, start: Floats) -> Any:
+        return model.fit(start, disp=False, maxiter=self.max_iter, warn_convergence=False, cov_type="none")
+
+    def _centre(self, y: Floats) -> float:
+        """What is subtracted from a series far from zero; 0 where the model has no level to add it to."""
+        mean, deviation = float(np.nanmean(y)), float(np.nanstd(y))
+        has_level = self.specification["level"] != "irregular"
+        return mean if has_level and abs(mean) > MAX_RELATIVE_MEAN * deviation else 0.0
+
+    def _series_arrays(self, number: int, learned: Mapping[str, Floats] | None) -> tuple[Floats, Floats, dict[str, Floats]]:
+        """Values; regressors as they are worked with, and by what; a row without a regressor counts as one without a value."""
+        rows = slice(self.indptr[number], self.indptr[number + 1])
+        y, x = np.array(self.y[rows]), np.array(self.regressors[rows])
+        is_incomplete = np.isnan(x).any(axis=1)
+        centres, matrix = orthogonal_basis(x[~is_incomplete]) if learned is None else (learned["centres"], learned["basis"])
+        x = (x - centres) @ matrix
+        y[is_incomplete], x[is_incomplete] = np.nan, 0.0
+        return y, x, {"centres": centres, "basis": matrix}
+
+    def _random_walk(self, number: int, y: Floats, x: Floats) -> dict[str, Floats]:
+        """A series that does not vary, or did not in the fit: a random walk, of as much as it has moved. No effects."""
+        model_shape = self._model(number, np.arange(float(len(y))), x, exact=True)
+        states = int(model_shape.k_states)
+        values, first_state = y[~np.isnan(y)], np.zeros(states)
+        first_state[0] = 1.0
+        return {
+            "params": np.zeros(len(model_shape.param_names)),
+            "converged": np.array(True),
+            OUT_OF_ITERATIONS: np.array(False),
+            "exact": np.array(True),
+            "scale": np.array(0.0),
+            "centre": np.array(values[0]),
+            "design": first_state,
+            "transition": np.eye(states),
+            "shocks": first_state,
+            "irregular": np.array(0.0),
+            "state": first_state * (values[-1] - values[0]),
+            "covariance": np.diag(first_state),
+            "effects": np.zeros(x.shape[1]),
+            "ripple": np.array(0.0),
+            **interval_factor(np.diff(values), np.ones(len(values) - 1), 0.0, (0, 0.0)),
+        }
+
+
+def cycle_starts(model: Any) -> list[Floats]:
+    """Return starting parameters at several periods of the cycle.
+
+    The likelihood has a local maximum near each peak of the periodogram, and statsmodels' optimiser
+    returns the nearest. The periods are a geometric sequence between the bounds (of 1.5 to 12 years:
+    2.1, 3, 4.2, 6 and 8.5), and the most likely one of a fine grid for a persistent cycle.
+    """
+    longest, shortest = 2 * np.pi / np.asarray(model.cycle_frequency_bound)
+
+    def start(fraction: float, damping: float | None = None) -> Floats:
+        parameters = np.array(model.start_params, np.float64)
+        period = shortest * (longest / shortest) ** fraction
+        parameters[model.param_names.index("frequency.cycle")] = 2 * np.pi / period
+        if damping is not None and model.damped_cycle:
+            parameters[model.param_names.index("damping.cycle")] = damping
+        return parameters
+
+    grid = [start((position + 0.5) / GRID_PERIODS, GRID_DAMPING) for position in range(GRID_PERIODS)]
+    likeliest = grid[int(np.argmax([np.nan_to_num(model.loglike(parameters), nan=-np.inf) for parameters in grid]))]
+    return [*(start(position / (START_PERIODS + 1)) for position in range(1, START_PERIODS + 1)), likeliest]
+
+
+def series_scale(y: Floats) -> float:
+    """What a series is divided by: 1 if its spread is ordinary, else a power of two near it; 0 if it does not vary."""
+    present = y[~np.isnan(y)]
+    if present.min() == present.max():
+        return 0.0
+    power = int(np.frexp(np.max(np.abs(present)))[1])
+    spread = float(np.std(np.ldexp(present, -power)))
+    with np.errstate(over="ignore", under="ignore"):
+        size = float(np.ldexp(spread, power))
+    return 1.0 if ORDINARY_SCALE[0] <= size <= ORDINARY_SCALE[1] else float(np.ldexp(power_of_two(spread), power))
+
+
+def power_of_two(size: float) -> float:
+    """The power of two at or above a positive number; 1 for 0."""
+    return float(np.ldexp(1.0, int(np.frexp(size)[1]))) if size > 0 else 1.0
+
+
+def _state_arrays(model: Any, fit: Any, scale: float, centre: float) -> dict[str, Floats]:
+    """Everything a forecast needs, in units of the scale and around the centre."""
+    space, filter_results = model.ssm, fit.filter_results
+    optimiser = getattr(fit, "mle_retvals", None)  # None: filtered with known parameters
+    selection = np.asarray(space["selection"], np.float64)
+    shocks = selection @ np.asarray(space["state_cov"], np.float64) @ selection.T
+    effects = fit.params[len(fit.params) - model.k_exog :] if model.k_exog else np.zeros(0)
+    return {
+        "params": np.array(fit.params, np.float64),
+        "converged": np.array(_converged(optimiser)),
+        OUT_OF_ITERATIONS: np.array(optimiser is not None and optimiser["warnflag"] == 1),
+        "exact": np.array(bool(model.use_exact_diffuse)),
+        "scale": np.array(scale),
+        "centre": np.array(centre),
+        "design": np.array(np.asarray(space["design"])[0].reshape(model.k_states, -1)[:, 0], np.float64),
+        "transition": np.array(space["transition"], np.float64).reshape(model.k_states, model.k_states),
+        "shocks": np.array(np.diag(shocks)),
+        "irregular": np.array(float(np.asarray(space["obs_cov"]).reshape(-1)[0])),
+        "state": np.array(filter_results.predicted_state[:, -1]),
+        "covariance": np.array(filter_results.predicted_state_cov[:, :, -1]),
+        "effects": np.asarray(effects, np.float64),  # of the regressors as they were worked with
+    }
+
+
+def _converged(optimizer_report: Mapping[str, Any] | None) -> bool:
+    """Whether the optimiser stands at a maximum. Its line search may break off there, among the last digits of numerical
+    slopes (flag 2, on one processor and not on another): a maximum all the same if nothing rises. None: nothing was sought."""
+    if optimizer_report is None or optimizer_report["converged"]:
+        return True
+    return bool(optimizer_report["warnflag"] == 2 and np.max(np.abs(optimizer_report["gopt"])) <= GRADIENT_TOLERANCE)
+
+
+def residual_scale(y: Floats, scale: float, fit: Any, learned: Mapping[str, Floats] | None) -> dict[str, Floats]:
+    """`noise_floor`, `since` and `swell`, as `_still` has them."""
+    filtered = fit.filter_results
+    errors, spreads = np.asarray(filtered.forecasts_error[0]), np.asarray(filtered.forecasts_error_cov[0, 0])
+    n_diffuse = max(int(fit.nobs_diffuse), int(fit.model.loglikelihood_burn))
+    errors, spreads = np.where(np.isnan(y), np.nan, errors)[n_diffuse:], spreads[n_diffuse:]
+    if learned is None:
+        present = y[~np.isnan(y)]
+        limit = PERFECT_FIT * float(np.max(present / scale) - np.min(present / scale))
+        is_perfect = len(errors) > 0 and bool(np.all(~(np.abs(errors) > limit)))
+        noise_floor = limit if is_perfect else np.nan
+    else:
+        noise_floor = float(learned["ripple"])
+    return {"ripple": np.array(noise_floor), **interval_factor(errors, spreads, noise_floor, (0, 1.0))}

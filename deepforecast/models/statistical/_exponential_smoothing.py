@@ -1,0 +1,307 @@
+"""What the models of exponential smoothing share: estimation, states, forecasts in the units of the data.
+
+Exponential     `_forms` says which forms are tried, `_settings` what is given; the best by `_scores` is kept
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from deepforecast.core.capabilities import Capabilities
+from deepforecast.core.forecast import Forecast
+from deepforecast.core.monitor import Monitor
+from deepforecast.core.noise import standard_normal
+from deepforecast.core.params import param
+from deepforecast.core.skops_objects import SkopsSerializer
+from deepforecast.core.state import LearnedState, State
+from deepforecast.data.covariates import Covariate
+from deepforecast.data.frames import Floats, Frame
+from deepforecast.data.panel import Panel
+from deepforecast.errors import TrainingError, warn
+from deepforecast.kernels.ets.forms import Form
+from deepforecast.models._seasonality import warn_short_series
+from deepforecast.models.statistical import _form_selection as ets
+from deepforecast.models.statistical._base import Statistical
+from deepforecast.models.statistical._box_cox import guerrero, transform
+from deepforecast.models.statistical._innovations_forecast import ExponentialForecast, student_errors
+from deepforecast.models.statistical._missing_value_variance import deviation_after_missing, smoothing_states
+from deepforecast.models.statistical._perfect_fit import residual_spread, update_residual_spread
+from deepforecast.models.statistical._plausibility import find_implausible
+from deepforecast.models.statistical._regressors import design_matrix, effect_columns, standardize
+from deepforecast.models.statistical._variance_explosion import exclude_explosive, judged_steps
+
+
+class Exponential(Statistical):
+    """Exponential smoothing in innovations form, by maximum likelihood, the initial states estimated too.
+
+    Learned of each series: `form` (error, trend, damped, season), `rates` (alpha, beta, gamma, phi), `start` and `state`
+    (level, slope, factors of the steps that follow; before the first row, and after the last value seen, `age` rows ago),
+    `effects` of regressors with their `centre` and `scale`, `sigma`, `criteria` (log-likelihood, estimated parameters,
+    values), `power` of the Box-Cox transformation, and what `_since` tells the spread by.
+    """
+
+    coverage_process: ClassVar[str] = "exponential_smoothing"
+
+    capabilities = Capabilities(
+        future=True,
+        categorical=True,
+        missing=True,
+        distribution="analytic",
+        scale_equivariant=True,
+        precision=1e-6,
+        simulates=True,
+        explains=True,
+    )
+    seconds_per_value = 2e-7
+
+    box_cox: float | Literal["auto"] | None = param(
+        default=None, at_least=-1, at_most=2,
+        help="power of a Box-Cox transformation, 0 for logarithms, below 0 forecasts may be infinite; auto: Guerrero's, 0 to 1;"
+        " additive forms alone",
+    )
+
+    def parameters(self) -> Frame:
+        """The form of each series with its parameters and criteria, a row each; with columns known ahead what one unit of each
+        adds (`effect_<column>`), `level` then as it is where these are at their means. Transformed as `box_cox` transforms."""
+        return super().parameters()
+
+    def _parameter_columns(self, learned: LearnedState, state: State) -> dict[str, Any]:
+        return {**ets.parameter_table(learned), **effect_columns(state, learned["effects"] / learned["scale"])}
+
+    def summary(self, unique_id: Any = None) -> str:
+        """statsmodels' summary of a series of the fit at the parameters found, a text; with missing values, regressors or a
+        transformation, which statsmodels does not take, those of `parameters()`."""
+        from deepforecast.models.statistical._statsmodels_ets import summary
+
+        state = self.fitted_state()
+        estimates = self._parameter_columns(state.learned, state)
+        return summary(self._history(state.learned), state.learned, unique_id, estimates)
+
+    # -- hooks of a model ------------------------------------------------------------------------------------------------------
+
+    def _forms(self) -> list[Form]:
+        """The forms to choose from; those with a season are left out where the season is 1."""
+        raise NotImplementedError
+
+    def _season(self, panel: Panel) -> int:
+        """Steps after which the season repeats; 1 without."""
+        return 1
+
+    def _fit_settings(self, panel: Panel, y: Floats, season: int, forms: list[Form]) -> dict[str, Any]:
+        """Of the kernel: what is given and how thoroughly to look."""
+        return {"thorough": True, "tolerance": 1e-9}
+
+    def _scores(self, fits: Any, counts: Floats, parameters: Floats) -> Floats:
+        """What the form of a series is chosen by, the lower the better; (series, forms)."""
+        return np.asarray(-fits.log_likelihood)
+
+    def _deserialize(self, learned: LearnedState, foreign: SkopsSerializer) -> LearnedState:
+        ets.check_forms(learned)
+        return learned
+
+    # -- contract --------------------------------------------------------------------------------------------------------------
+
+    def _min_observations(self, panel: Panel) -> int:
+        season = self._season(panel)
+        forms = ets.possible_forms(self._forms(), season)
+        n_fewest = min(ets.count_parameters(form, season, self._fixed_parameters()) for form in forms)
+        return max(n_fewest + len(panel.series.columns.future) + 1, 3)
+
+    def _fixed_parameters(self) -> tuple[bool, ...]:
+        """Which of alpha, beta, gamma, phi and the states are given."""
+        return (False,) * 5
+
+    def _fit(self, panel: Panel, monitor: Monitor) -> LearnedState:
+        season = self._season(panel)
+        forms = ets.possible_forms(self._forms(), season)
+        seasonal = [ets.count_parameters(form, season, self._fixed_parameters()) for form in forms if form.season]
+        if 0 < len(seasonal) < len(forms):  # else `_min_observations` has refused
+            needed = min(seasonal) + len(panel.series.columns.future) + 3
+            warn_short_series(panel, season, self.name, needed, panel.observed)
+        learned = super()._fit(panel, monitor)
+        self._warn_replaced(panel, learned, forms)
+        return learned
+
+    def _warn_replaced(self, panel: Panel, learned: LearnedState, forms: list[Form]) -> None:
+        """Name the series that got another form than was asked for."""
+        as_requested = np.isnan(learned["criteria"][:, 0])
+        for form in forms:
+            as_requested |= (learned["form"] == form).all(axis=1)
+        replaced = np.flatnonzero(~as_requested)
+        if len(replaced):
+            warn(
+                f"{self.name}: a form that multiplies, as {forms[0]}, has no sound forecast of series "
+                f"{panel.series.labels(replaced)}: none is likely, its errors are as large as the mean, or it leaves all "
+                "values, or the last two seasons, far behind. They got the form that adds instead, see parameters(). Look for "
+                "outliers, shifts of the level and values near 0, or choose additive parts."
+            )
+
+    def _estimate(self, panel: Panel) -> LearnedState:
+        season = self._season(panel)
+        forms = ets.possible_forms(self._forms(), season)
+        learned = self._select_form(panel, season, forms)
+        implausible_series = find_implausible(learned, panel, panel.y - self._regression_effects(learned.by_series, panel.covariates, panel.row_series))
+        if len(implausible_series):
+            implausible = panel.take(implausible_series)
+            replaced = self._select_form(implausible, season, ets.additive_forms(forms))
+            for name, values in replaced.by_series.items():
+                learned.by_series[name][implausible_series] = values
+        without_fit = np.flatnonzero(np.isneginf(learned["criteria"][:, 0]))
+        if len(without_fit):
+            raise TrainingError(
+                f"{self.name} found no parameters under which series {panel.series.labels(without_fit)} is likely at all. Choose "
+                "other parts, or AutoETS."
+            )
+        return learned
+
+    def _select_form(self, panel: Panel, season: int, forms: list[Form]) -> LearnedState:
+        """The best of some forms for each series."""
+        power = self._box_cox_powers(panel, season)
+        y = transform(panel.y, np.repeat(power, panel.lengths))
+        matrix, centre, scale = self._regressors(panel)
+        fits = self._fits(panel, y, matrix, season, forms)
+        counts = np.maximum(ets.count_observed(y, matrix, panel.indptr), 1)
+        n_parameters = [ets.count_parameters(form, season, self._fixed_parameters()) + matrix.shape[1] for form in forms]
+        numbers = np.array(n_parameters, np.float64)[None, :]
+        scores = self._scores(fits, counts[:, None], numbers)
+        if len(forms) > 1:
+            steps, residual_df = judged_steps(panel.lengths, self.default_horizon), counts[:, None] - numbers
+            scores = exclude_explosive(scores, fits, forms, panel.with_target(y), matrix, residual_df, steps)
+        arrays = ets.select_best(fits, forms, scores, season)
+        constant_values = ets.constant_levels(y, panel.indptr)
+        ets.set_constant(arrays, constant_values, forms[0])
+        best = arrays.pop("best")
+        likelihood = np.where(np.isnan(constant_values), arrays.pop("log_likelihood"), np.nan)
+        arrays |= {"centre": centre, "scale": scale, "power": power, "began": panel.start}
+        arrays["criteria"] = np.column_stack([likelihood, np.array(n_parameters, np.float64)[best] + (self.box_cox == "auto"), counts])
+        learned = LearnedState({**arrays, "sigma": np.zeros(len(panel)), "state": arrays["start"], "age": np.zeros(len(panel), int)})
+        learned.by_series["sigma"][:] = self._sigma(learned, panel)
+        residual_spread_arrays = residual_spread(ets.scale_to_errors(panel, y, learned["form"]), learned["sigma"])
+        arrays = {**learned.by_series, "sigma": residual_spread_arrays.pop("deviation"), **residual_spread_arrays}
+        learned = replace(learned, by_series=arrays)
+        return self._advance(learned, panel, True)
+
+    def _fits(self, panel: Panel, y: Floats, matrix: Floats, season: int, forms: list[Form]) -> Any:
+        from deepforecast.kernels.ets.estimation import Settings, fit
+
+        settings = Settings(**self._fit_settings(panel, y, season, forms))
+        return fit(y, panel.indptr, season, forms, design=matrix, settings=settings)
+
+    def _advance(self, learned: LearnedState, panel: Panel, fresh: bool) -> LearnedState:
+        arrays = dict(learned.by_series)
+        y = transform(panel.y, np.repeat(arrays["power"], panel.lengths))
+        offsets = self._regression_effects(arrays, panel.covariates, panel.row_series)
+        if fresh:
+            restarted = np.flatnonzero(panel.start != arrays["began"])
+            if len(restarted):
+                arrays["start"] = arrays["start"].copy()
+                arrays["start"][restarted] = ets.restart_states(arrays, y - offsets, panel.indptr, restarted)
+                arrays["began"] = panel.start
+        begin = ets.kernel_model(arrays, "start" if fresh else "state", None if fresh else arrays["age"])
+        fitted, end = ets.filter_series(begin, y, offsets, panel.indptr)
+        arrays |= {"state": end.states, "age": end.age}
+        if not np.isnan(arrays["ripple"]).all():
+            errors = self._errors(arrays, panel, y, fitted)
+            spread_state, rows = {**arrays, "deviation": arrays["sigma"]}, ets.scale_to_errors(panel, y, arrays["form"])
+            spread = update_residual_spread(spread_state, rows, errors, fresh)
+            arrays |= {"sigma": spread["deviation"], "since": spread["since"]}
+        return LearnedState(arrays, learned.shared, panel if fresh else None)
+
+    def _fitted(self, learned: LearnedState, panel: Panel) -> Floats:
+        fitted = self._one_step(learned, panel)[0]
+        return transform(fitted, np.repeat(learned["power"], panel.lengths), inverse=True)
+
+    def _innovations(self, learned: LearnedState, panel: Panel) -> Floats:
+        mean, y = self._one_step(learned, panel)
+        return np.where(y == mean, 0.0, self._errors(learned.by_series, panel, y, mean))
+
+    def _one_step(self, learned: LearnedState, panel: Panel) -> tuple[Floats, Floats]:
+        """Forecasts of the rows from the start, and the values, both transformed."""
+        arrays = learned.by_series
+        y = transform(panel.y, np.repeat(arrays["power"], panel.lengths))
+        offsets = self._regression_effects(arrays, panel.covariates, panel.row_series)
+        return ets.filter_series(ets.kernel_model(arrays, "start", None), y, offsets, panel.indptr)[0], y
+
+    def _sigma(self, learned: LearnedState, panel: Panel) -> Floats:
+        """Deviation of the errors with n - k degrees of freedom, as of rows without a hole before; NaN where there are none."""
+        mean, y = self._one_step(learned, panel)
+        errors = self._errors(learned.by_series, panel, y, mean)
+        form = learned["form"]
+        moves = (form[:, 1] < 2) & ((form[:, 0] == 1) | (form[:, 3] < 2))  # as linear states do, in shares if errors multiply
+        rates, season = learned["rates"] * moves[:, None], learned["state"].shape[1] - 2
+        errors = errors / deviation_after_missing(~np.isnan(errors), panel.indptr, smoothing_states(rates, season))
+        residual_df = learned["criteria"][:, 2] - learned["criteria"][:, 1]
+        constant_values = np.isnan(learned["criteria"][:, 0])
+        return np.where(constant_values, 0.0, ets.root_mean_square(errors, panel.indptr, residual_df))
+
+    def _errors(self, arrays: Mapping[str, Any], panel: Panel, y: Floats, mean: Floats) -> Floats:
+        """What forecasts of rows missed, as a share of them where errors multiply."""
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            return np.where(np.repeat(arrays["form"][:, 0], panel.lengths) == 1, (y - mean) / mean, y - mean)
+
+    def _forecast(self, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> Forecast:
+        return ExponentialForecast.from_state(learned, self._future_regression_effects(learned, steps, future))
+
+    def _simulate(self, learned: LearnedState, steps: int, samples: int, seed: int, future: Mapping[str, Covariate]) -> Floats:
+        keys = np.column_stack([learned[name] for name in ("rates", "state", "sigma", "age")])
+        draws = standard_normal(seed, keys, (1 + int(learned["age"].max()) + steps, samples))
+        return self._sample_paths(learned, draws, self._future_regression_effects(learned, steps, future))
+
+    def _sample_paths(self, learned: LearnedState, draws: Floats, offsets: Floats) -> Floats:
+        from deepforecast.kernels.ets.forecasts import simulate_paths
+
+        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused by name on its way out
+            sampled = simulate_paths(ets.kernel_model(learned.by_series, "state"), student_errors(learned.by_series, draws), offsets)
+            return transform(sampled, learned["power"][:, None, None], inverse=True)
+
+    def _explain(self, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> dict[str, Floats]:
+        forecast = ExponentialForecast.from_state(learned, self._future_regression_effects(learned, steps, future))
+        components = forecast.components()
+        forms = self._forms()
+        if all(form.trend == 0 for form in forms):
+            components["level"] += components.pop("trend")
+        if all(form.season == 0 for form in forms):
+            components["level"] += components.pop("season")
+        if not future:
+            components["level"] += components.pop("regressors")
+        with np.errstate(over="ignore", invalid="ignore"):
+            remainder = forecast.point(self.point_kind) - sum(components.values())
+        if self.box_cox is not None or self.point_kind == "median":
+            components["remainder"] = remainder
+        else:  # what rounding left, and what keeps a forecast from going below 0
+            last = list(components)[-1]
+            components[last] = components[last] + remainder
+        return components
+
+    # -- parts -----------------------------------------------------------------------------------------------------------------
+
+    def _box_cox_powers(self, panel: Panel, season: int) -> Floats:
+        """Powers of the Box-Cox transformation; NaN for none."""
+        if self.box_cox is None:
+            return np.full(len(panel), np.nan)
+        if self.box_cox == "auto":
+            return guerrero(panel.y, panel.indptr, season)
+        return np.full(len(panel), float(self.box_cox))
+
+    def _regressors(self, panel: Panel) -> tuple[Floats, Floats, Floats]:
+        """Columns known ahead, centred and scaled within each series; centres and scales."""
+        covariates = {name: panel.covariates[name] for name in panel.series.columns.future}
+        if not covariates:
+            nothing = np.empty((len(panel), 0))
+            return np.empty((len(panel.y), 0)), nothing, nothing
+        return standardize(design_matrix(covariates), panel.indptr)
+
+    def _regression_effects(self, arrays: Mapping[str, Any], covariates: Mapping[str, Covariate], rows: Any) -> Floats:
+        """What regressors add at each row; NaN where one is missing."""
+        if not arrays["effects"].shape[1] or not covariates:
+            return np.zeros(len(rows))
+        standardized = (design_matrix(covariates) - arrays["centre"][rows]) / arrays["scale"][rows]
+        return np.asarray(np.sum(standardized * arrays["effects"][rows], axis=1))
+
+    def _future_regression_effects(self, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> Floats:
+        rows = np.repeat(np.arange(len(learned["rates"])), steps)
+        return self._regression_effects(learned.by_series, future, rows).reshape(-1, steps)

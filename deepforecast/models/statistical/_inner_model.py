@@ -1,0 +1,68 @@
+"""Seasons beside what the model of the rest has learned: packed together, carried on over new rows, laid out ahead."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from deepforecast.core.state import LearnedState
+from deepforecast.data.frames import Floats
+from deepforecast.data.panel import Panel
+from deepforecast.models.statistical._checksums import HistoryChecksum
+from deepforecast.models.statistical._seasons import MIN_CYCLES
+
+INNER_PREFIX = "rest."
+"""Before the names of what the model of the rest has learned."""
+
+
+def with_seasons(inner: LearnedState, seasons: Mapping[str, Floats], checksums: HistoryChecksum, history: Panel | None) -> LearnedState:
+    """What a model with seasons has learned."""
+    arrays = {INNER_PREFIX + name: values for name, values in inner.by_series.items()}
+    shared = {INNER_PREFIX + name: value for name, value in inner.shared.items()}
+    return LearnedState({**arrays, **seasons, **checksums.arrays()}, shared, history)
+
+
+def continue_seasons(learned: LearnedState, panel: Panel) -> tuple[Floats, dict[str, Floats]]:
+    """The rows that follow without their seasons, and the seasons after them."""
+    y, next_seasons = panel.y, {}
+    row_in_series = np.arange(len(y)) - np.repeat(panel.indptr[:-1], panel.lengths)
+    for name, season in _seasons(learned).items():
+        length = season.shape[1]
+        y = y - season[panel.row_series, row_in_series % length]
+        next_seasons[name] = np.take_along_axis(season, (np.arange(length) + panel.lengths[:, None]) % length, axis=1)
+    return y, next_seasons
+
+
+def last_cycles(panel: Panel, lengths: tuple[int, ...], seasons: Floats) -> dict[str, Floats]:
+    """The last cycle of each season, place 0 that of the first step ahead; 0 where a series has no such season."""
+    cycles = {}
+    for length, season in zip(lengths, seasons, strict=True):
+        rows = panel.indptr[1:, None] - length + np.arange(length)
+        is_present = (panel.lengths >= MIN_CYCLES * length)[:, None]
+        cycles[f"season_{length}"] = np.where(is_present, season[np.where(is_present, rows, 0)], 0.0)
+    return cycles
+
+
+def forecast_seasons(learned: LearnedState, steps: int) -> dict[str, Floats]:
+    """Each season at the steps ahead."""
+    steps_ahead = np.arange(steps)
+    return {name: season[:, steps_ahead % season.shape[1]] for name, season in _seasons(learned).items()}
+
+
+def forecast_season_sum(learned: LearnedState, steps: int) -> Floats:
+    """All of them together."""
+    return sum(forecast_seasons(learned, steps).values(), np.zeros((len(learned["known"]), steps)))
+
+
+def inner_learned(learned: LearnedState) -> LearnedState:
+    """What the model of the rest has learned."""
+    by_series, shared = (
+        {name.removeprefix(INNER_PREFIX): value for name, value in prefixed.items() if name.startswith(INNER_PREFIX)}
+        for prefixed in (learned.by_series, learned.shared)
+    )
+    return LearnedState(by_series, shared)
+
+
+def _seasons(learned: LearnedState) -> dict[str, Floats]:
+    return {name: values for name, values in learned.by_series.items() if name.startswith("season_")}

@@ -1,0 +1,97 @@
+"""Errors of one step after missing values: larger than others, as the states have moved unseen.
+
+A model steps over a missing value as if its error were 0. The true states did move by it, and what they are off by dies out
+only as later values are seen: with states x' = F x + g e and y = w'x + e, the covariance P of what they are off by goes on as
+F P F' + g g' over a missing row (e of variance 1) and as (F - g w') P (F - g w')' over a seen one, and an error has the
+variance 1 + w'P w. Exact where everything adds up; of errors that multiply, in shares, as long as the level moves little.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from deepforecast.data.frames import Floats, Ints
+
+MAX_NUMBERS = 4_000_000  # numbers of covariances held at a time
+
+
+class ErrorStates(NamedTuple):
+    """Of each series: two states that every row moves and, of a ring of `season` places that stands still, those of its own.
+
+    move (series, k, k): F of the two and those of one place; gain (series, k): g; sees (series, k): w.
+    """
+
+    transition: Floats
+    gain: Floats
+    observation: Floats
+    season: int
+
+
+def smoothing_states(rates: Floats, season: int) -> ErrorStates:
+    """Level, slope and a ring of factors; `rates`: alpha, beta, gamma, phi."""
+    alpha, beta, gamma, phi = rates.T
+    ones, zeros = np.ones(len(rates)), np.zeros(len(rates))
+    transition = np.array([[ones, phi, zeros], [zeros, phi, zeros], [zeros, zeros, ones]])
+    return ErrorStates(np.moveaxis(transition, -1, 0), np.column_stack([alpha, beta, gamma]), np.column_stack([ones, phi, ones]), season)
+
+
+def deviation_after_missing(is_observed: Any, indptr: Ints, states: ErrorStates) -> Floats:
+    """Standard deviation of the error of each row, in those of a row without a hole before it.
+
+    Rows before the first value do not count: what a series begins with is estimated from those that come.
+    """
+    deviations, lengths = np.ones(len(is_observed)), np.diff(indptr)
+    first, last = _observed_range(is_observed, indptr)
+    series = np.flatnonzero(np.add.reduceat(is_observed.astype(np.int64), indptr[:-1]) < last + 1 - first)
+    size = max(MAX_NUMBERS // (2 + states.season * (states.gain.shape[1] - 2)) ** 2, 1)
+    for begin in range(0, len(series), size):
+        block = series[begin : begin + size]
+        position = np.arange(int(lengths[block].max()))
+        rows = np.minimum(indptr[block, None] + position, len(is_observed) - 1)
+        is_inside = position < lengths[block, None]
+        block_states = ErrorStates(states.transition[block], states.gain[block], states.observation[block], states.season)
+        with np.errstate(over="ignore", invalid="ignore"):  # of states that explode
+            variance = _error_variances(is_observed[rows] | ~is_inside, first[block], block_states)
+        deviations[rows[is_inside]] = np.sqrt(np.where(np.isfinite(variance), variance, 1.0)[is_inside])
+    return deviations
+
+
+def variance_ratio(errors: Floats, adjusted_errors: Floats, indptr: Ints) -> Floats:
+    """The root of the mean square of errors that were evened out so, over that of the errors as they are, of each series."""
+    is_observed = ~np.isnan(errors)
+    largest = np.maximum.reduceat(np.where(is_observed, np.abs(errors), 0.0), indptr[:-1])
+    size = np.repeat(np.where(largest > 0.0, largest, 1.0), np.diff(indptr))
+    squares = [np.add.reduceat(np.where(is_observed, values / size, 0.0) ** 2, indptr[:-1]) for values in (errors, adjusted_errors)]
+    return np.where(squares[0] > 0.0, np.sqrt(squares[1] / np.where(squares[0] > 0.0, squares[0], 1.0)), 1.0)
+
+
+def _observed_range(is_observed: Any, indptr: Ints) -> tuple[Ints, Ints]:
+    """The first and the last row of each series with a value, counted within it."""
+    observed_rows = np.flatnonzero(is_observed)
+    first = observed_rows[np.minimum(np.searchsorted(observed_rows, indptr[:-1]), len(observed_rows) - 1)]
+    last = observed_rows[np.maximum(np.searchsorted(observed_rows, indptr[1:]) - 1, 0)]
+    return first - indptr[:-1], last - indptr[:-1]
+
+
+def _error_variances(is_observed: Any, first: Ints, states: ErrorStates) -> Floats:
+    """Of the errors of rows, (series, rows)."""
+    transition, gain, observation, season = states
+    error_variances, n_own_states = np.ones(is_observed.shape), gain.shape[1] - 2
+    covariance = np.zeros((len(is_observed), 2 + season * n_own_states, 2 + season * n_own_states))
+    gain_products = gain[:, :, None] * gain[:, None, :]
+    for row in range(is_observed.shape[1]):
+        state_index = np.concatenate([[0, 1], 2 + n_own_states * (row % season) + np.arange(n_own_states)])
+        cross_covariance = np.sum(covariance[:, :, state_index] * observation[:, None, :], axis=2)
+        state_variance = np.sum(cross_covariance[:, state_index] * observation, axis=1)
+        error_variances[:, row] += state_variance
+        cross_covariance[:, state_index] = np.sum(transition * cross_covariance[:, None, state_index], axis=2)
+        covariance[:, state_index, :] = np.einsum("nij,njk->nik", transition, covariance[:, state_index, :])
+        covariance[:, :, state_index] = np.einsum("nki,nji->nkj", covariance[:, :, state_index], transition)
+        is_row_observed = is_observed[:, row]
+        correction = cross_covariance[:, :, None] * (gain * is_row_observed[:, None])[:, None, :]
+        covariance[:, :, state_index] -= correction
+        covariance[:, state_index, :] -= correction.swapaxes(1, 2)
+        covariance[:, state_index[:, None], state_index] += gain_products * np.where(is_row_observed, state_variance, row > first)[:, None, None]
+    return error_variances

@@ -1,0 +1,32 @@
+"""A forecast with known numbers added."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from deepforecast.core.forecast import Forecast
+from deepforecast.data.frames import Floats
+
+
+@dataclass(frozen=True)
+class ShiftedForecast(Forecast):
+    """`inner` with `offset`, an array (series, steps), added."""
+
+    inner: Forecast
+    offset: Floats
+
+    @property
+    def mean(self) -> Floats:  # type: ignore[override]
+        """Its mean, shifted."""
+        return np.asarray(self.inner.mean + self.offset)
+
+    def quantiles(self, probabilities: Sequence[float]) -> Floats:
+        """Its quantiles, shifted."""
+        return np.asarray(self.inner.quantiles(probabilities) + self.offset[..., None])
+
+    def skip_steps(self, steps: int) -> ShiftedForecast:
+        """The same without its first steps."""
+        return ShiftedForecast(self.inner.skip_steps(steps), self.offset[:, steps:])

@@ -1,0 +1,87 @@
+"""What happened since: the spread of series whose fit left nothing over, 0 as long as they go on so, and from the errors since
+they do not; and the rows since the last value seen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from deepforecast.core.state import LearnedState
+from deepforecast.data.frames import Floats, Ints
+from deepforecast.data.panel import Panel
+from deepforecast.models.baselines._arrays import segment_reduce
+
+PERFECT_FIT = 1e-9  # of a series' range: errors below are those of a fit that leaves nothing over
+ROUNDING = 1e-12  # of its values: errors below are no movement
+
+
+def residual_spread(panel: Panel, deviation: Floats) -> dict[str, Any]:
+    """Of each series: `deviation` of the errors of the fit, 0 where nothing is left over; `noise_floor`, NaN where something is,
+    else the size of error from which on the series moves; and `since`, how many errors there are since then."""
+    largest = _reduce_series(panel.y, panel.indptr, np.maximum)
+    span = largest - _reduce_series(panel.y, panel.indptr, np.minimum)
+    with np.errstate(over="ignore", invalid="ignore"):
+        is_perfect = deviation * np.sqrt(panel.observed) <= PERFECT_FIT * span
+    noise_floor = np.where(is_perfect, PERFECT_FIT * span, np.nan)
+    return {"deviation": np.where(is_perfect, 0.0, deviation), "ripple": noise_floor, "since": np.zeros(len(panel), np.int64)}
+
+
+def update_residual_spread(arrays: Mapping[str, Any], panel: Panel, errors: Floats, fresh: bool) -> dict[str, Any]:
+    """`deviation` and `n_errors` after these rows and their errors; fresh: of these alone."""
+    is_perfect = ~np.isnan(arrays["ripple"])
+    if not is_perfect.any():
+        return {}
+    deviation, n_errors = arrays["deviation"].copy(), arrays["since"].copy()
+    if fresh:
+        deviation[is_perfect], n_errors[is_perfect] = 0.0, 0
+    with np.errstate(over="ignore"):
+        limit = arrays["ripple"] + ROUNDING * _reduce_series(np.abs(panel.y), panel.indptr, np.maximum)
+    is_moving = is_perfect & ((n_errors > 0) | (_reduce_series(np.abs(errors), panel.indptr, np.maximum) > limit))
+    for number in np.flatnonzero(is_moving):
+        series_errors = errors[panel.indptr[number] : panel.indptr[number + 1]]
+        series_errors = series_errors[~np.isnan(series_errors)]
+        if n_errors[number] == 0:
+            series_errors = series_errors[np.argmax(np.abs(series_errors) > limit[number]) :]
+        previous = deviation[number] * np.sqrt(n_errors[number])
+        n_errors[number] += len(series_errors)
+        deviation[number] = np.hypot.reduce(np.append(previous, series_errors)) / np.sqrt(n_errors[number])  # whose squares never overflow
+    return {"deviation": deviation, "since": n_errors}
+
+
+def rows_since_observed(panel: Panel, age: Ints | None) -> Ints:
+    """How many rows at the end of each series are missing: `age` is that before these rows, None where there are none."""
+    observed_rows = np.flatnonzero(~np.isnan(panel.y))
+    last = np.concatenate([[-1], observed_rows])[np.searchsorted(observed_rows, panel.indptr[1:])]
+    previous_age = np.zeros(len(panel), np.int64) if age is None else age
+    return np.where(last >= panel.indptr[:-1], panel.indptr[1:] - 1 - last, previous_age + panel.lengths)
+
+
+def compute_by_age(learned: LearnedState, compute: Callable[[LearnedState], Floats]) -> Floats:
+    """Compute an array of the series from groups of similar `age`.
+
+    Arrays of (series, age + steps) then need memory in proportion to the sum of the ages; those of all series at once
+    would need the longest run of missing values times the number of series.
+    """
+    magnitude = np.frexp(learned["age"].astype(np.float64))[1]  # ages of a group differ by a factor below 2
+    groups = [np.flatnonzero(magnitude == number) for number in np.unique(magnitude)]
+    if len(groups) < 2:
+        return compute(learned)
+    group_values = [
+        compute(LearnedState({name: values[group] for name, values in learned.by_series.items()}))
+        for group in groups
+    ]
+    joined = np.empty((len(magnitude), *group_values[0].shape[1:]))
+    for group, values in zip(groups, group_values, strict=True):
+        joined[group] = values
+    return joined
+
+
+def _reduce_series(values: Floats, indptr: Ints, ufunc: Any) -> Floats:
+    """The largest or smallest value of each series that is not missing; 0 where there is none."""
+    missing = np.isnan(values)
+    if missing.any():
+        values = np.where(missing, -np.inf if ufunc is np.maximum else np.inf, values)
+    extremes = segment_reduce(values, indptr[:-1], indptr[1:], ufunc)
+    return np.where(np.isfinite(extremes), extremes, 0.0)

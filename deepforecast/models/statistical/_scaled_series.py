@@ -1,0 +1,338 @@
+"""One series and one order: the numbers that the kernels estimate from, and what comes of them in the units of the series."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+
+from deepforecast.data.frames import Floats
+
+Lags = tuple[int, ...]
+
+PERFECT_FIT = 1e-10
+"""Errors below this share of the variation of the differenced series are those of rounding: the fit is perfect."""
+
+STARTS = ((0.1, 0.1), (0.5, -0.5), (1.2, 1.4), (-0.5, 0.5), (0.01, 0.01), (1.2, -1.2), (0.9, -0.3), (0.5, 0.5))
+"""Coordinates to begin a search from beside estimated ones: of ar and ma. A quick one compares the first two only."""
+
+FINE_TOLERANCE, ROUGH_TOLERANCE = 1e-6, 1e-5
+"""Gains of likelihood that end a search: of a fit, and of one that is compared with other orders (1e-4 ends in saddles)."""
+
+N_GROUPS, STARTS_PER_GROUP, START_RANGE = 6, 4, 1.5
+"""A thorough search begins from the best of each of so many groups of starts a coefficient (of four at most), beside estimated
+ones; how many there are in a group, and how far they go."""
+
+N_ANGLES, RADII = 16, ((0.99, 0.9), (0.9, 0.999))
+"""Where p and q are 2 or more: phi and theta with roots at the same of so many angles, one of them nearer to the unit circle.
+Such a narrow peak or notch of the spectrum is a maximum of its own, and no other start leads to it."""
+
+
+@dataclass(frozen=True)
+class Order:
+    """An ARIMA: the lags of ar and ma, the seasonal orders, differences, and whether a constant is in the regression."""
+
+    ar: Lags
+    d: int
+    ma: Lags
+    seasonal: tuple[int, int, int]  # P, D, Q
+    season: int
+    constant: bool
+    lag_lists: tuple[bool, bool] = (False, False)
+
+    @property
+    def n_coefficients(self) -> int:
+        """Of the four polynomials together."""
+        return len(self.ar) + len(self.ma) + self.seasonal[0] + self.seasonal[2]
+
+    @property
+    def n_lost(self) -> int:
+        """Rows that the differences take."""
+        return self.d + self.season * self.seasonal[1]
+
+    @property
+    def longest_lags(self) -> tuple[int, int]:
+        """The longest lags of phi and theta."""
+        seasonal_p, _, seasonal_q = self.seasonal
+        return max(self.ar, default=0) + self.season * seasonal_p, max(self.ma, default=0) + self.season * seasonal_q
+
+    @property
+    def longest_lag(self) -> int:
+        """The longest lag without the differences."""
+        return max(self.longest_lags)
+
+    @property
+    def n_states(self) -> int:
+        """States of the filter: the longest lag."""
+        ar, ma = self.longest_lags
+        return max(ar + self.n_lost, ma + 1)
+
+    @property
+    def lag_structure(self) -> Any:
+        """For the kernels."""
+        from deepforecast.kernels.arima.layout import lag_structure
+
+        return lag_structure(self.ar, self.ma, (self.seasonal[0], self.seasonal[2]), self.season, self.lag_lists)
+
+    @property
+    def delta(self) -> Floats:
+        """The differences, 1 - delta_1 B - ..., by lag."""
+        return _difference_polynomial(self.d, self.seasonal[1], self.season)
+
+
+@dataclass(frozen=True)
+class Fit:
+    """An order fitted. `beta`: of the constant (if there is one) and the regressors, scaled; `sigma` too."""
+
+    order: Order
+    factors: Floats
+    point: Floats
+    beta: Floats
+    sigma: float
+    log_likelihood: float
+    n_parameters: int
+    n_observed: int
+
+    def criterion(self, name: str) -> float:
+        """AIC, AICc or BIC; infinite where there are not enough values for it."""
+        count = self.n_parameters + 1
+        if name == "bic":
+            return float(count * np.log(self.n_observed) - 2 * self.log_likelihood)
+        aic = 2 * count - 2 * self.log_likelihood
+        if name == "aic":
+            return aic
+        residual_df = self.n_observed - count - 1
+        return aic + 2 * count * (count + 1) / residual_df if residual_df > 0 else np.inf
+
+
+@dataclass(frozen=True)
+class ScaledSeries:
+    """A series ready to be fitted: from its first to its last known value, centred and scaled by a power of two.
+
+    `y` in units of `scale` from `centre`; NaN where missing. `columns`: regressors (rows, columns), complete, in `column_scales` from
+    their `column_means`.
+    """
+
+    y: Floats
+    columns: Floats
+    centre: float
+    scale: float
+    column_means: Floats
+    column_scales: Floats
+    rounding: float  # of the values, scaled
+    n_leading_missing: int  # rows before the first known one
+    cache: dict[Any, Any] = field(default_factory=dict, compare=False)
+
+    @classmethod
+    def from_values(cls, y: Floats, columns: Floats) -> ScaledSeries:
+        """From values and regressors; a row that lacks a regressor counts as missing."""
+        y = np.where(np.isnan(columns).any(axis=1), np.nan, y)
+        observed_rows = np.flatnonzero(~np.isnan(y))
+        first, last = int(observed_rows[0]), int(observed_rows[-1]) + 1
+        y, columns = y[first:last], columns[first:last]
+        means = columns[~np.isnan(y)].mean(axis=0)
+        columns = np.where(np.isnan(y)[:, None], 0.0, columns - means)
+        centre = float(y[0])
+        with np.errstate(over="ignore"):
+            largest = float(np.nanmax(np.abs(y - centre)))
+        if not np.isfinite(largest):
+            centre, largest = 0.0, float(np.nanmax(np.abs(y)))
+        scale = power_of_two(largest)
+        scales = np.array([power_of_two(float(largest_value)) for largest_value in np.abs(columns).max(axis=0)])
+        rounding = 2.0**-52 * (float(np.nanmax(np.abs(y))) / scale)
+        return cls((y - centre) / scale, columns / scales, centre, scale, means, scales, rounding, first)
+
+    @cached_property
+    def is_complete(self) -> bool:
+        """Nothing is missing."""
+        return not np.isnan(self.y).any()
+
+    @cached_property
+    def interpolated(self) -> Floats:
+        """With what is missing on a line between its neighbours: for tests and starting values."""
+        rows, is_observed = np.arange(len(self.y)), ~np.isnan(self.y)
+        return np.interp(rows, rows[is_observed], self.y[is_observed])
+
+    def table(self, order: Order) -> Floats:
+        """The target, the constant (a level, or time where the series is differenced) and the regressors, by rows."""
+        has_offset = order.constant or order.n_lost  # a level takes up where a series and its regressors are counted from
+        rows = [self.y if has_offset else self.y + self.centre / self.scale]
+        if order.constant:
+            count = len(self.y)
+            rows.append(np.arange(float(count)) / power_of_two(count) if order.n_lost else np.ones(count))
+        return np.vstack([*rows, (self.columns if has_offset else self.columns + self.column_means / self.column_scales).T])
+
+    def problem(self, order: Order) -> Any:
+        """What the kernels estimate from; kept for the orders that share it."""
+        key = (order.d, order.seasonal[1], order.constant)
+        if key not in self.cache:
+            self.cache[key] = self._problem(order)
+        return self.cache[key]
+
+    def _problem(self, order: Order) -> Any:
+        from deepforecast.kernels.arima.estimation import Problem
+
+        table, n_lost = self.table(order), order.n_lost
+        size = np.std(differenced(self.interpolated, order)) if len(self.y) > n_lost else 0.0
+        floor = max(4.0 * self.rounding, PERFECT_FIT * float(size)) ** 2 + 1e-300
+        if self.is_complete:
+            return Problem(np.ascontiguousarray(differenced(table, order)), np.ones(1), 0, True, floor)
+        missing_early = np.flatnonzero(np.isnan(self.y[:n_lost]))
+        unknown = np.eye(len(self.y))[missing_early]
+        variables = np.ascontiguousarray(np.vstack([table[:1], unknown, table[1:]]))
+        return Problem(variables, order.delta, len(missing_early), False, floor)
+
+    def shocks(self, order: Order) -> tuple[Floats, int, float]:
+        """The differenced series less its regression with the residuals of a long autoregression, the order of that, and the
+        variance: for starting values."""
+        from deepforecast.kernels.arima.hannan_rissanen import estimate_shocks
+
+        key = ("shocks", order.d, order.seasonal[1], order.constant)
+        if key not in self.cache:
+            table = differenced(self.table(order), order)
+            values = differenced(self.interpolated, order)
+            if len(table) > 1:
+                values = values - table[1:].T @ np.linalg.lstsq(table[1:].T, values, rcond=None)[0]
+            ar_order = max(int(10 * np.log10(max(len(values), 2))), 2 * order.season + 2 if order.season > 1 else 0)
+            ar_order = min(ar_order, len(values) // 3)
+            self.cache[key] = estimate_shocks(values, ar_order), ar_order, float(values @ values / max(len(values), 1))
+        return self.cache[key]  # type: ignore[no-any-return]
+
+    def fit(self, order: Order, *, neighbour: Fit | None = None, conditional: bool = False, for_comparison: bool = False) -> Fit:
+        """Maximum likelihood. `neighbour`: a fit of a neighbouring order to begin from; rough: to be compared with others only."""
+        from deepforecast.kernels.arima.estimation import estimate
+        from deepforecast.kernels.arima.hannan_rissanen import start_coordinates
+
+        problem, structure = self.problem(order), order.lag_structure
+        shocks, ar_order, variance = self.shocks(order)
+        if variance <= problem.floor or order.n_coefficients == 0:  # nothing is left to explain
+            return self._build_fit(order, estimate(problem, structure, np.zeros((1, structure.size)), max_evaluations=0), problem.unknown)
+        starts, tolerance = [start_coordinates(structure, shocks, ar_order)], ROUGH_TOLERANCE if for_comparison else FINE_TOLERANCE
+        starts += [_constant_start(order, *pair) for pair in STARTS[:2]]
+        optimum = estimate(problem, structure, np.array(starts), conditional=conditional, tolerance=tolerance)
+        if neighbour is not None:  # not worse than a neighbour that is a case of this order
+            coordinates = adapt_coordinates(neighbour, order)[None]
+            if estimate(problem, structure, coordinates, conditional=conditional, max_evaluations=0).value < optimum.value:
+                optimum = estimate(problem, structure, coordinates, conditional=conditional, tolerance=tolerance)
+        return self._build_fit(order, optimum, problem.unknown)
+
+    def fit_many_starts(self, order: Order, *, neighbour: Fit | None = None, conditional: bool = False, groups: int = N_GROUPS) -> list[Fit]:
+        """What a search from each of many starts ends at, the best first. `groups`: of starts, for each coefficient."""
+        from deepforecast.kernels.arima.estimation import estimate
+        from deepforecast.kernels.arima.hannan_rissanen import start_coordinates
+
+        problem, structure = self.problem(order), order.lag_structure
+        shocks, ar_order, variance = self.shocks(order)
+        if variance <= problem.floor or order.n_coefficients == 0:
+            return [self.fit(order)]
+        nested = [self.fit(candidate, conditional=conditional) for candidate in _nested_orders(order)]
+        starts = [start_coordinates(structure, shocks, ar_order)[None]]
+        starts += [adapt_coordinates(candidate, order)[None] for candidate in (*nested, *([] if neighbour is None else [neighbour]))]
+        starts += [] if order.n_coefficients == 1 else _spread_starts(order, groups)
+        estimates = [estimate(problem, structure, candidate, conditional=conditional, tolerance=FINE_TOLERANCE) for candidate in starts]
+        return [self._build_fit(order, candidate, problem.unknown) for candidate in sorted(estimates, key=lambda candidate: candidate.value)]
+
+    def _build_fit(self, order: Order, estimate: Any, unknown: int) -> Fit:
+        n_observed, beta = estimate.seen, estimate.beta[unknown:]
+        parameters = order.n_coefficients + int((beta != 0.0).sum())
+        sigma = float(np.sqrt(estimate.squares / max(n_observed - parameters, 1)))
+        variance = max(estimate.squares / n_observed, 0.0)
+        if variance <= self.problem(order).floor:
+            sigma = 0.0
+        constant = 0.5 * n_observed * (np.log(2 * np.pi) + 1) + n_observed * np.log(self.scale)
+        return Fit(order, estimate.factors, estimate.point, beta, sigma, -estimate.value - constant, parameters, n_observed)
+
+    def without_regression(self, fit: Fit) -> Floats:
+        """The scaled series without its regression: what the ARIMA itself is of."""
+        table = self.table(fit.order)
+        return np.asarray(table[0] - fit.beta @ table[1:])
+
+
+def adapt_coordinates(neighbour: Fit, order: Order) -> Floats:
+    """The coordinates of a fit as a start for another order: what it lacks is 0, what is beyond is dropped."""
+    factors, begin = [], 0
+    for old, new in zip(_coefficient_counts(neighbour.order), _coefficient_counts(order), strict=True):
+        factor = np.zeros(new)
+        factor[: min(old, new)] = neighbour.point[begin : begin + min(old, new)]
+        factors.append(factor)
+        begin += old
+    return np.concatenate(factors)
+
+
+def differenced(values: Floats, order: Order) -> Floats:
+    """Along the last axis."""
+    for _ in range(order.seasonal[1]):
+        values = values[..., order.season :] - values[..., : -order.season]
+    for _ in range(order.d):
+        values = values[..., 1:] - values[..., :-1]
+    return values
+
+
+def change_order(order: Order, **changes: Any) -> Order:
+    """The order with some of it changed."""
+    return replace(order, **changes)
+
+
+def _coefficient_counts(order: Order) -> tuple[int, int, int, int]:
+    return len(order.ar), len(order.ma), order.seasonal[0], order.seasonal[2]
+
+
+def _nested_orders(order: Order) -> list[Order]:
+    """The orders with one coefficient less, where lags have no gaps."""
+    seasonal_p, seasonal_d, seasonal_q = order.seasonal
+    orders = [replace(order, ar=order.ar[:-1])] if order.ar and not order.lag_lists[0] else []
+    orders += [replace(order, ma=order.ma[:-1])] if order.ma and not order.lag_lists[1] else []
+    orders += [replace(order, seasonal=(seasonal_p - 1, seasonal_d, seasonal_q))] if seasonal_p else []
+    return orders + ([replace(order, seasonal=(seasonal_p, seasonal_d, seasonal_q - 1))] if seasonal_q else [])
+
+
+def _constant_start(order: Order, ar: float, ma: float) -> Floats:
+    p, q, seasonal_p, seasonal_q = _coefficient_counts(order)
+    scales = [0.1 if is_lag_list else 1.0 for is_lag_list in order.lag_lists]
+    return np.array([ar * scales[0]] * p + [ma * scales[1]] * q + [ar] * seasonal_p + [ma] * seasonal_q)
+
+
+@lru_cache(maxsize=256)
+def _spread_starts(order: Order, groups_per_coefficient: int) -> list[Floats]:
+    """Groups of starts all over the coordinates: the plain ones, and points of a sequence that leaves no large gaps."""
+    size = order.n_coefficients
+    groups = groups_per_coefficient * min(size, 4)
+    count = STARTS_PER_GROUP * groups - len(STARTS)
+    ratio = 2.0
+    for _ in range(50):  # the root of x^(size + 1) = x + 1
+        ratio = (1.0 + ratio) ** (1.0 / (size + 1))
+    points = (np.arange(1, count + 1)[:, None] * ratio ** -np.arange(1.0, size + 1)) % 1.0
+    lag_lists = (*order.lag_lists, False, False)
+    limits = np.repeat([0.3 if is_lag_list else START_RANGE for is_lag_list in lag_lists], _coefficient_counts(order))
+    all_starts = np.vstack([[_constant_start(order, *pair) for pair in STARTS], (2.0 * points - 1.0) * limits])
+    start_groups = [np.ascontiguousarray(all_starts[group::groups]) for group in range(groups)]
+    return start_groups + (_resonance_starts(order) if groups_per_coefficient >= N_GROUPS else [])
+
+
+def _resonance_starts(order: Order) -> list[Floats]:
+    """Groups of starts with roots of phi and theta at the same angle, two angles in each."""
+    p, q, _, _ = _coefficient_counts(order)
+    if min(p, q) < 2 or any(order.lag_lists):
+        return []
+    points = np.zeros((N_ANGLES, len(RADII), order.n_coefficients))
+    angles = np.pi * (np.arange(N_ANGLES) + 0.5) / N_ANGLES
+    for radius_index, pair in enumerate(RADII):
+        for begin, radius in zip((0, p), pair, strict=True):  # phi_1 = 2 r cos, phi_2 = -r^2, as partial autocorrelations
+            points[:, radius_index, begin] = np.arcsin(2 * radius * np.cos(angles) / (1 + radius**2))
+            points[:, radius_index, begin + 1] = np.arcsin(-(radius**2))
+    return list(points.reshape(N_ANGLES // 2, 2 * len(RADII), -1))
+
+
+def power_of_two(value: float) -> float:
+    """The power of two next above a number, to divide by without rounding; 1 for 0."""
+    return float(np.ldexp(1.0, int(np.frexp(value)[1]))) if value > 0 else 1.0
+
+
+@lru_cache(maxsize=256)
+def _difference_polynomial(n_differences: int, seasonal_d: int, season: int) -> Floats:
+    product = np.ones(1)
+    for lag in [1] * n_differences + [season] * seasonal_d:
+        product = np.convolve(product, np.concatenate([[1.0], np.zeros(lag - 1), [-1.0]]))
+    return np.concatenate([[1.0], -product[1:]])

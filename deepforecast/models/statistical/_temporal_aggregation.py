@@ -1,0 +1,87 @@
+"""What the models share that smooth sums of blocks of rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from deepforecast.core.state import LearnedState, State
+from deepforecast.data.frames import Floats, Ints
+from deepforecast.data.panel import Panel
+from deepforecast.models.statistical._demand import CROSTON_BOUNDS, Intermittent, fit_demand, positions, update_demand
+
+INTERVALS = 0
+
+
+class TemporalAggregation(Intermittent):
+    """Blocks end where the series of the fit ends, and every so many rows before and after it.
+
+    So new rows move the forecast when they complete a block. A block with missing rows counts by the mean of the others; a
+    history too short for a whole one is one.
+    """
+
+    seconds_per_value = 1e-8
+
+    def _block_sizes(self, panel: Panel) -> Ints:
+        """Rows a block on each level, shape (series, levels); 0: no such level."""
+        raise NotImplementedError
+
+    def _alpha_bounds(self) -> tuple[float, float]:
+        """The bounds of the smoothing parameters."""
+        raise NotImplementedError
+
+    def _estimate(self, panel: Panel) -> LearnedState:
+        from deepforecast.kernels.intermittent import fit_blocks
+
+        rows = self._block_sizes(panel)
+        alpha, blocks = fit_blocks(panel.y, panel.indptr, rows, *self._alpha_bounds())
+        block_arrays = {"rows": rows, "block_alpha": alpha, "end": positions(panel)[1], "blocks": blocks}
+        return LearnedState({**block_arrays, **fit_demand(panel, INTERVALS, [CROSTON_BOUNDS, CROSTON_BOUNDS])})
+
+    def _advance(self, learned: LearnedState, panel: Panel, fresh: bool) -> LearnedState:
+        from deepforecast.kernels.intermittent import update_blocks
+
+        rows = learned["rows"]
+        skip, blocks = _initial_blocks(learned, panel) if fresh else (np.zeros_like(rows), learned["blocks"])
+        blocks, _ = update_blocks(panel.y, panel.indptr, rows, learned["block_alpha"], skip, blocks)
+        demand_arrays = update_demand(panel, INTERVALS, learned["alpha"], None if fresh else learned)
+        return LearnedState({**learned.by_series, "blocks": blocks, **demand_arrays}, history=panel if fresh else None)
+
+    def _parameter_columns(self, learned: LearnedState, state: State) -> dict[str, Any]:
+        """Rows a block and its smoothing parameter; of every length where there are several."""
+        rows, alpha = learned["rows"], learned["block_alpha"]
+        if rows.shape[1] == 1:
+            return {"block": rows[:, 0], "alpha": alpha[:, 0]}
+        return {f"alpha_{level + 1}": np.where(rows[:, level] > 0, alpha[:, level], np.nan) for level in range(rows.shape[1])}
+
+    def _rate(self, learned: LearnedState) -> Floats:
+        smoothed, _, n_observed, total = np.moveaxis(learned["blocks"], -1, 0)
+        rows = learned["rows"]
+        partial_rate = np.where(n_observed > 0, total / np.maximum(n_observed, 1), 0.0)
+        level_rate = np.where(np.isnan(smoothed), partial_rate, smoothed / np.maximum(rows, 1))
+        return np.asarray(np.sum(np.where(rows > 0, level_rate, 0.0), axis=1) / np.maximum(np.sum(rows > 0, axis=1), 1))
+
+    def _fitted(self, learned: LearnedState, panel: Panel) -> Floats:
+        from deepforecast.kernels.intermittent import update_blocks
+
+        skip, blocks = _initial_blocks(learned, panel)
+        return update_blocks(panel.y, panel.indptr, learned["rows"], learned["block_alpha"], skip, blocks)[1]
+
+
+def mean_interval(panel: Panel) -> Ints:
+    """The mean of the periods from one demand to the next, as a whole number: what one block should hold."""
+    from deepforecast.kernels.intermittent import mean_intervals
+
+    return mean_intervals(panel.y, panel.indptr)
+
+
+def _initial_blocks(learned: LearnedState, panel: Panel) -> tuple[Ints, Floats]:
+    """Rows before the first whole block on each level, and blocks of which nothing was seen."""
+    rows = learned["rows"]
+    width = np.maximum(rows, 1)
+    skip = (learned["end"] + 1 - positions(panel)[0])[:, None] % width
+    skip = np.where(skip + width > panel.lengths[:, None], 0, skip)
+    blocks = np.zeros((*rows.shape, 4))
+    blocks[..., 0] = np.nan
+    return skip, blocks

@@ -1,0 +1,53 @@
+"""One step after the other from recurrent layers: an encoder reads the rows, a decoder goes on from its state."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import cast
+
+import torch
+from torch import Tensor, nn
+
+from deepforecast.nn.batch import Inputs, InputSizes
+from deepforecast.nn.body import AutoregressiveBody, State
+from deepforecast.nn.dropout import Dropout
+from deepforecast.nn.recurrent import Recurrent, RecurrentOptions
+
+
+class RecurrentAutoregressive(AutoregressiveBody):
+    """An encoder and a decoder of the same layers, the decoder told the value before and what is known ahead at each step.
+
+    The decoder reads forwards. Where the encoder reads both ways, a linear map for each layer brings its two states to one.
+    """
+
+    def __init__(self, sizes: InputSizes, options: RecurrentOptions) -> None:
+        super().__init__()
+        forwards = replace(options, bidirectional=False)
+        self.encoder = Recurrent(sizes.past_features, options, uses_output=False)
+        self.decoder = Recurrent(1 + sizes.future_features, forwards)
+        states = options.n_layers * (2 if options.cell == "lstm" else 1) if options.bidirectional else 0
+        self.bridges = nn.ModuleList([nn.Linear(2 * options.hidden_size, options.hidden_size) for _ in range(states)])
+        self.drop = Dropout(options.dropout)
+        self.out = nn.Linear(self.decoder.output_size, sizes.out_features)
+
+    def initial_state(self, inputs: Inputs) -> State:
+        """The state at the cutoff, as `Recurrent` has it."""
+        _, state = self.encoder(inputs.past_features)
+        if not self.bridges:
+            return cast(State, state)
+        pairs = zip(state[::2], state[1::2], strict=True)  # forwards and backwards, layer by layer
+        return tuple(bridge(torch.cat(pair, dim=-1)) for bridge, pair in zip(self.bridges, pairs, strict=True))
+
+    def step(self, state: State, previous: Tensor, future: Tensor, number: int) -> tuple[Tensor, State]:
+        """What the head reads of the next step, (B, width), and the state after it."""
+        hidden, state = self.decoder.step(torch.cat([previous.unsqueeze(-1), future], dim=-1), state)
+        return self.out(self.drop(hidden)), state
+
+    def forward_teacher_forced(self, inputs: Inputs, previous: Tensor) -> Tensor:
+        """All steps with the values before them given, in one call of the layers: (B, horizon, width).
+
+        The same as step by step, but for batch normalisation in training: there each call is normalised by its own rows.
+        """
+        decoder_inputs = torch.cat([previous.unsqueeze(-1), inputs.future_features[:, : previous.shape[1]]], dim=-1)
+        hidden, _ = self.decoder(decoder_inputs, self.initial_state(inputs))
+        return cast(Tensor, self.out(self.drop(hidden)))

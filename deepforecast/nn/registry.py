@@ -1,0 +1,61 @@
+"""All heads by name, and how a user's word for one becomes one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from deepforecast.errors import ParameterError, ParameterTypeError, format_list, format_value
+from deepforecast.nn.bins import BinnedHead
+from deepforecast.nn.counts import NegativeBinomialHead, PoissonHead, ZeroInflatedNegativeBinomialHead
+from deepforecast.nn.distributions import LaplaceHead, LogNormalHead, NormalHead, StudentTHead
+from deepforecast.nn.head import Head
+from deepforecast.nn.implicit_quantile import ImplicitQuantileHead
+from deepforecast.nn.mixture import MixtureHead
+from deepforecast.nn.point import PointHead
+from deepforecast.nn.quantiles import QuantileHead
+from deepforecast.nn.tweedie import TweedieHead
+
+__all__ = ["HEADS", "Head", "make_head"]
+
+HEADS: dict[str, type[Head]] = {
+    head_class.name: head_class
+    for head_class in (
+        *(PointHead, QuantileHead, ImplicitQuantileHead, BinnedHead),
+        *(NormalHead, StudentTHead, LaplaceHead, LogNormalHead, MixtureHead),
+        *(NegativeBinomialHead, PoissonHead, ZeroInflatedNegativeBinomialHead, TweedieHead),
+    )
+}
+"""The heads there are."""
+
+
+def make_head(name: str | Head, *, loss: str | None = None, quantiles: Sequence[float] | None = None) -> Head:
+    """The head of that name, or the one given. `loss` belongs to a point, `quantiles` to learned quantiles.
+
+    >>> make_head("point", loss="owa")
+    Point(loss='owa')
+    >>> make_head("quantiles", quantiles=[0.05, 0.95]).probability_range
+    (0.05, 0.95)
+    """
+    if isinstance(name, Head):
+        return _check_options(name, name.name, loss, quantiles)
+    if not isinstance(name, str):
+        raise ParameterTypeError(f"head is one of {_head_names()}, or a Head; got {format_value(name)} ({type(name).__name__}).")
+    if name not in HEADS:
+        raise ParameterError(f"head is one of {_head_names()}, or a Head; got {format_value(name)}.")
+    if name == PointHead.name and loss is not None:
+        return _check_options(PointHead(loss), name, None, quantiles)
+    if name == QuantileHead.name and quantiles is not None:
+        return _check_options(QuantileHead(quantiles), name, loss, None)
+    return _check_options(HEADS[name](), name, loss, quantiles)
+
+
+def _check_options(head: Head, name: str, loss: str | None, quantiles: Sequence[float] | None) -> Head:
+    """The head, if no option is left that it has no use for."""
+    for option, value, owner in (("loss", loss, PointHead.name), ("quantiles", quantiles, QuantileHead.name)):
+        if value is not None:
+            raise ParameterError(f'{option} goes with head="{owner}"; got {format_value(value)} beside {name}. Leave it out.')
+    return head
+
+
+def _head_names() -> str:
+    return format_list(HEADS, max_shown=len(HEADS))

@@ -1,0 +1,44 @@
+"""First weights from a generator of their own: torch's, which all threads share, is neither drawn from nor set."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+RANDOM_FUNCTIONS = frozenset({
+    "uniform_", "normal_", "trunc_normal_", "xavier_uniform_", "xavier_normal_", "kaiming_uniform_", "kaiming_normal_",
+    "orthogonal_", "sparse_", "exponential_", "geometric_", "log_normal_", "cauchy_", "random_", "bernoulli_", "bernoulli",
+    "multinomial", "normal", "poisson", "rand", "randn", "randint", "randperm", "rand_like", "randn_like", "randint_like",
+})  # fmt: skip
+"""Functions of torch that take a generator."""
+
+
+class SeededInit(TorchFunctionMode):
+    """Inside the block, in this thread, random numbers come from a generator with this seed: the numbers that torch's own would
+    give after `torch.manual_seed(seed)`. On the device "meta", where nothing is drawn, none is needed.
+
+    >>> before = torch.get_rng_state()
+    >>> with SeededInit(3):
+    ...     drawn = torch.nn.Linear(2, 2).weight
+    >>> bool(torch.equal(before, torch.get_rng_state()))
+    True
+    """
+
+    def __init__(self, seed: int) -> None:
+        super().__init__()
+        self.generator = torch.Generator("cpu").manual_seed(seed)
+        self.on_cpu = torch.get_default_device().type == "cpu"
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """The same call, told where to draw from."""
+        keywords = kwargs or {}
+        if self.on_cpu and _function_name(func) in RANDOM_FUNCTIONS and keywords.get("generator") is None:
+            keywords = {**keywords, "generator": self.generator}
+        return func(*args, **keywords)
+
+
+def _function_name(func: Callable[..., Any]) -> str:
+    return getattr(func, "__name__", "")

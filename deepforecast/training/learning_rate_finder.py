@@ -1,0 +1,56 @@
+"""The range test: at which learning rate a network learns best, tried on a copy in a hundred steps of growing rates."""
+
+from __future__ import annotations
+
+import math
+from copy import deepcopy
+from dataclasses import replace
+
+import numpy as np
+
+from deepforecast.data.frames import Floats
+from deepforecast.nn.network import ForecastNetwork
+from deepforecast.training.optimization import clip_gradients, make_optimizer, seed_generators
+from deepforecast.training.options import TrainingOptions
+from deepforecast.training.sampler import WindowSampler
+
+RATES = np.geomspace(1e-6, 1.0, 100)
+SMOOTHING = 0.9  # how much of a smoothed loss is those before
+DIVERGED_FACTOR = 4.0  # times the least loss: rates beyond are too large
+RATE_DIVISOR = 10.0  # the rate is so many times smaller than that of the least loss, where it still falls
+
+
+def find_learning_rate(network: ForecastNetwork, steps: WindowSampler, options: TrainingOptions) -> float:
+    """The largest rate to train at, by batches that the run itself does not draw. Smith 2017, "Cyclical learning rates"."""
+    trial = deepcopy(network).train()
+    options = replace(options, learning_rate=float(RATES[0]))
+    optimizer = make_optimizer(trial, options)
+    losses: list[float] = []
+    for step, rate in enumerate(RATES):
+        for group in optimizer.param_groups:
+            group["lr"] = float(rate)
+        batch = next(steps.step_batches(steps.stop_step + step))
+        seed_generators(options.seed * 1_000_003 + step, batch.y.device)
+        optimizer.zero_grad()
+        loss = trial.loss(batch)
+        loss.backward()  # type: ignore[no-untyped-call]
+        clip_gradients(list(trial.parameters()), options)
+        optimizer.step()
+        losses.append(float(loss.detach()))
+        if not math.isfinite(losses[-1]) or (step > 10 and losses[-1] > DIVERGED_FACTOR * max(min(losses), 1e-3)):
+            break
+    return choose_rate(np.array(losses))
+
+
+def choose_rate(losses: Floats) -> float:
+    """The rate for these losses, one for each of `RATES` as far as they went.
+
+    >>> choose_rate(np.concatenate([np.full(50, 1.0), np.linspace(1.0, 0.5, 20), np.linspace(0.5, 9.0, 10)])) < 1e-2
+    True
+    """
+    weight_sum, smoothed, mean = 0.0, [], 0.0
+    for loss in losses[np.isfinite(losses)]:
+        mean, weight_sum = SMOOTHING * mean + (1 - SMOOTHING) * float(loss), SMOOTHING * weight_sum + (1 - SMOOTHING)
+        smoothed.append(mean / weight_sum)
+    best = int(np.argmin(smoothed)) if smoothed else 0
+    return float(max(RATES[best] / RATE_DIVISOR, RATES[0]))

@@ -1,0 +1,213 @@
+"""The one LightningModule: it trains any ForecastNetwork, its own or in a Trainer of the user's."""
+
+from __future__ import annotations
+
+import math
+import signal
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytorch_lightning as pl
+import torch
+from torch import Tensor
+
+from deepforecast.errors import TrainingError
+from deepforecast.nn.batch import Batch
+from deepforecast.nn.network import ForecastNetwork
+from deepforecast.training.callbacks import DivergenceCheck, EvalOnException
+from deepforecast.training.defaults import torch_defaults
+from deepforecast.training.optimization import clip_gradients, compile_loss, make_optimizer, seed_generators, to_device
+from deepforecast.training.options import TrainingOptions, schedule_factor, teacher_forcing_ratio
+from deepforecast.training.sampler import StepGroup, WindowSampler
+
+if TYPE_CHECKING:
+    from deepforecast.training.training_monitor import TrainingMonitor
+
+
+class ForecastModule(pl.LightningModule):
+    """Loss, optimiser, schedule and clipping of a network's training, by `options`.
+
+    With a `training_monitor` (a fit) it is watched and every step has a seed of its own; without one (a Trainer of the user's) the Trainer
+    decides, and `on_finished` is told when it is done, `on_diverged` when the loss has diverged. Where nobody looks at single steps,
+    `several` are made at a time: Lightning's own cost is paid once for all.
+    """
+
+    def __init__(
+        self,
+        network: ForecastNetwork,
+        options: TrainingOptions,
+        training_monitor: TrainingMonitor | None = None,
+        groups_steps: bool = False,
+        on_finished: Callable[[], None] | None = None,
+        on_diverged: Callable[[TrainingError], None] | None = None,
+    ) -> None:
+        super().__init__()
+        self.network, self.options, self.training_monitor, self.on_finished = network, options, training_monitor, on_finished
+        self.on_diverged = on_diverged
+        self.automatic_optimization = not groups_steps
+        self._loss: Any = compile_loss(network.loss) if options.compile else network.loss
+        self._weights = [parameter for parameter in network.parameters() if parameter.requires_grad]
+        self._sigterm_handler: Any = None
+        if training_monitor is None or "logger" in options.trainer:
+            self.save_hyperparameters(dict(options.hyperparameters))
+
+    # -- a step ----------------------------------------------------------------------------------------------------------------
+
+    def training_step(self, batch: Batch | StepGroup, number: int) -> Tensor | None:
+        """The loss of a batch; or some steps, one after the other."""
+        if isinstance(batch, StepGroup):
+            self._train_steps(batch)
+            return None
+        with torch_defaults(autocast=True):  # that of the Trainer; in a fit the caller's is off
+            loss = self._compute_loss(batch, number % self.options.accumulate_grad_batches)
+            if self.training_monitor is None or self.trainer.loggers or self.options.progress:
+                self.log_dict({"loss": loss.detach()}, prog_bar=True, batch_size=len(batch))
+        return loss
+
+    def optimizer_step(self, epoch: int, number: int, optimizer: Any, optimizer_closure: Any = None) -> None:
+        """At the rate of the schedule."""
+        self._set_learning_rate(optimizer)
+        optimizer.step(closure=optimizer_closure)
+
+    def on_train_batch_end(self, step_values: Any, batch: Any, number: int) -> None:
+        """The guard looks at what was done."""
+        if self.training_monitor is None or isinstance(batch, StepGroup):
+            return
+        loss = step_values["loss"].detach()
+        if self.trainer.world_size > 1:  # processes that went on by what each of them saw would not go on together
+            loss = self.trainer.strategy.reduce(loss.clone(), reduce_op="mean")
+        self.training_monitor.record_loss(loss)
+        if (number + 1) % self.options.accumulate_grad_batches:
+            return
+        ended = self.training_monitor.finish_step()
+        if self.trainer.world_size > 1:
+            ended = self.trainer.strategy.reduce_boolean_decision(ended, all=False)
+        if ended:
+            self.trainer.should_stop = True
+        if self.trainer.loggers and self.training_monitor.step in self.training_monitor.record.validation:
+            self.log("validation", self.training_monitor.record.validation[self.training_monitor.step])
+
+    def validation_step(self, batch: Batch, _: int) -> None:
+        """The loss of windows that are not learned from, in a Trainer of the user's."""
+        with torch_defaults(autocast=True):
+            self.log("validation", self.network.loss(batch), batch_size=len(batch))
+
+    def configure_optimizers(self) -> torch.optim.Optimizer:
+        """AdamW, with decay of matrices alone; the schedule is set at each step."""
+        return make_optimizer(self.network, self.options)
+
+    def configure_gradient_clipping(
+        self, optimizer: Any, gradient_clip_val: Any = None, gradient_clip_algorithm: Any = None
+    ) -> None:
+        """By the options, unless a Trainer of the user's says otherwise."""
+        if gradient_clip_val is not None:
+            self.clip_gradients(optimizer, gradient_clip_val, gradient_clip_algorithm)
+            return
+        norm = clip_gradients(self._weights, self.options)
+        if self.training_monitor is not None:
+            self.training_monitor.gradient_norm = norm
+
+    def _compute_loss(self, batch: Batch, batch_index: int) -> Tensor:
+        step = int(self.global_step) if self.training_monitor is None else self.training_monitor.step
+        rank, processes = self.trainer.global_rank, self.trainer.world_size
+        if self.training_monitor is not None:  # whoever trains with a guard keeps the caller's generators: see `loop`
+            step_seed = self.options.seed * 1_000_003 + step * self.options.accumulate_grad_batches + batch_index
+            seed_generators(step_seed + rank * 1_000_000_007, batch.y.device)
+        if processes > 1:  # each has drawn the same batch, and takes its share of it
+            batch = batch.select_windows(len(batch) * rank // processes, len(batch) * (rank + 1) // processes)
+        loss: Tensor = self._loss(batch, teacher_forcing_ratio(self.options, step))
+        return loss
+
+    def _train_steps(self, step_group: StepGroup) -> None:
+        training_monitor, optimizer, n_batches = self.training_monitor, self.trainer.optimizers[0], self.options.accumulate_grad_batches
+        weights, device = self._weights, self.device
+        if training_monitor is None:
+            raise RuntimeError("several steps at a time are made in a fit only")
+        for batch_index, batch in step_group:
+            loss = self._compute_loss(to_device(batch, device), batch_index)
+            loss = loss if n_batches == 1 else loss / n_batches
+            if not batch_index:
+                for parameter in weights:
+                    parameter.grad = None
+            loss.backward()  # type: ignore[no-untyped-call]
+            training_monitor.record_loss(loss)
+            if batch_index + 1 == n_batches:
+                training_monitor.gradient_norm = clip_gradients(weights, self.options)
+                self._set_learning_rate(optimizer)
+                optimizer.step()
+                if training_monitor.finish_step():
+                    self.trainer.should_stop = True
+                    return
+
+    def _set_learning_rate(self, optimizer: Any) -> None:
+        if self.training_monitor is not None:
+            learning_rate = self.training_monitor.learning_rate()
+        else:
+            learning_rate = self.options.learning_rate * schedule_factor(self.options, int(self.global_step))
+        for group in optimizer.param_groups:
+            group["lr"] = learning_rate
+
+    # -- before and after ------------------------------------------------------------------------------------------------------
+
+    def setup(self, stage: str) -> None:
+        """A network that learns has its dropout on. What ends the process is remembered: Lightning is about to answer to it."""
+        if stage == "fit":
+            self.network.train()
+        if threading.current_thread() is threading.main_thread():
+            self._sigterm_handler = signal.getsignal(signal.SIGTERM)
+
+    def on_train_start(self) -> None:
+        """The guard begins, and SIGTERM means what it did: a file is whole at any moment."""
+        if self.training_monitor is not None:
+            if self._sigterm_handler is not None:
+                signal.signal(signal.SIGTERM, self._sigterm_handler)
+            self.training_monitor.start(self.trainer.optimizers[0], self.trainer.precision_plugin.forward_context)
+            if not self.trainer.is_global_zero:  # one of several processes writes
+                self.training_monitor.checkpoints = None
+        elif math.isfinite(planned := self.trainer.estimated_stepping_batches):  # by the Trainer, whose steps count
+            self.options = replace(self.options, max_steps=int(planned))
+
+    def on_fit_end(self) -> None:
+        """A trained network forecasts: no dropout any more."""
+        self.network.eval()
+        if self.on_finished is not None:
+            self.on_finished()
+
+    def configure_callbacks(self) -> list[pl.Callback]:
+        """For a user's own Trainer: turn dropout off after an error, and raise one if the loss diverges."""
+        callbacks: list[pl.Callback] = self.trainer.callbacks  # type: ignore[attr-defined]
+        present = any(isinstance(callback, DivergenceCheck) for callback in callbacks)
+        return [] if present or self.training_monitor is not None else [EvalOnException(), DivergenceCheck()]
+
+
+class FitModule(ForecastModule):
+    """A fit's module, whose batches come without a LightningDataModule."""
+
+    def transfer_batch_to_device(self, batch: Any, device: torch.device, _: int) -> Any:
+        """A batch whose windows do not live there."""
+        return to_device(batch, device) if isinstance(batch, Batch) else batch
+
+
+class ForecastDataModule(pl.LightningDataModule):
+    """The batches of a fit for a Trainer of the user's."""
+
+    def __init__(self, train: WindowSampler, validation: Iterable[Batch] | None) -> None:
+        super().__init__()
+        self.train, self.validation = train, validation
+
+    def train_dataloader(self) -> Any:
+        """Batches to learn from."""
+        return self.train
+
+    def val_dataloader(self) -> Any:
+        """Windows held out, if any are."""
+        return NoBatches() if self.validation is None else self.validation
+
+
+class NoBatches:
+    """No batches and no length: Lightning warns of loaders whose length is zero."""
+
+    def __iter__(self) -> Iterator[Batch]:
+        return iter(())

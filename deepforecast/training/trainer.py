@@ -1,0 +1,168 @@
+"""What a run is set in: a Trainer that leaves nothing, the caller's state as it was, Ctrl-C that keeps what was learned."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import signal
+import threading
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import pytorch_lightning as pl
+import torch
+from lightning_fabric.utilities.exceptions import MisconfigurationException
+
+from deepforecast.errors import ParameterError
+from deepforecast.training.hardware import device_type
+from deepforecast.training.imports import TRAINING_LOCK
+from deepforecast.training.options import TrainingOptions
+from deepforecast.training.training_monitor import TrainingMonitor
+
+PARAMETERS = {
+    "max_steps": "max_steps", "max_epochs": "max_epochs", "max_time": "time_limit", "accelerator": "accelerator",
+    "devices": "devices", "precision": "precision", "strategy": "strategy", "accumulate_grad_batches": "accumulate",
+    "gradient_clip_val": "grad_clip", "gradient_clip_algorithm": "clip_value", "enable_progress_bar": "progress",
+    "val_check_interval": "validate_every", "check_val_every_n_epoch": "validate_every", "limit_val_batches": "validation",
+    "limit_train_batches": "max_steps", "min_steps": "max_steps", "min_epochs": "max_epochs", "fast_dev_run": "max_steps",
+}  # fmt: skip
+"""What Lightning's Trainer takes that has a parameter of the model's own."""
+
+CALLBACKS = {
+    "EarlyStopping": "validation= and patience=", "WeightAveraging": "average=", "StochasticWeightAveraging": "average=",
+    "GradientAccumulationScheduler": "accumulate=", "LearningRateFinder": "learning_rate='find'",
+    "BatchSizeFinder": "batch_size=",
+}  # fmt: skip
+"""Callbacks of Lightning's that look at epochs, of which a fit is one, or change what a fit keeps watch over."""
+
+NO_OUTPUT_DIR = os.path.join(os.devnull, "nothing is written")
+DDP_VARIABLES = ("MASTER_ADDR", "MASTER_PORT", "NODE_RANK", "LOCAL_RANK", "WORLD_SIZE")
+"""By which processes that train together know each other: a second fit of the same program goes on with them."""
+
+_LOGGERS = ("pytorch_lightning", "lightning_fabric", "pytorch_lightning.utilities.rank_zero", "lightning_fabric.utilities.seed")
+
+
+class Interrupted(BaseException):
+    """A Ctrl-C that ends all at once, as Lightning may not see it: it would end the process."""
+
+
+def needs_single_steps(options: TrainingOptions) -> bool:
+    """Whether single steps are looked at by somebody else: then they are made one by one."""
+    return bool(options.progress or options.trainer or options.strategy != "auto" or options.devices != 1
+                or options.precision != "32-true")  # fmt: skip
+
+
+def make_trainer(options: TrainingOptions, grouped: bool) -> pl.Trainer:
+    """The Trainer of a run."""
+    trainer_options = dict(options.trainer)
+    for name, parameter in PARAMETERS.items():
+        if name in trainer_options:
+            raise ParameterError(f"trainer= holds what has no parameter of its own; {name} has one: say {parameter}=.")
+    callbacks = _check_instances(trainer_options.pop("callbacks", None) or [], pl.Callback, "callbacks")
+    for callback, name in ((callback, name) for callback in callbacks for name in CALLBACKS if isinstance(callback, getattr(pl.callbacks, name))):
+        raise ParameterError(
+            f"A fit is one epoch, whose weights and steps it watches over itself; {type(callback).__name__} would have no effect or "
+            f"a wrong one. Say {CALLBACKS[name]} instead, or train with lightning_module() and a Trainer of your own."
+        )
+    logger = trainer_options.pop("logger", False)
+    if logger:
+        from pytorch_lightning.loggers import Logger
+
+        logger = _check_instances(list(logger) if isinstance(logger, list | tuple) else [logger], Logger, "logger")
+    if not (logger or callbacks):
+        trainer_options.setdefault("default_root_dir", NO_OUTPUT_DIR)  # or files of that name in the working folder would be read
+    accelerator = _check_accelerator(options)
+    has_checkpoint = any(isinstance(callback, pl.callbacks.Checkpoint) for callback in callbacks)
+    try:
+        trainer = pl.Trainer(
+            max_steps=-1, max_epochs=1, accelerator=accelerator, devices=options.devices, strategy=options.strategy,
+            precision=options.precision,  # type: ignore[arg-type]
+            accumulate_grad_batches=1 if grouped else options.accumulate_grad_batches, callbacks=callbacks,
+            logger=logger, limit_val_batches=0, enable_progress_bar=options.progress,
+            **{"log_every_n_steps": 50, "enable_model_summary": False, "enable_checkpointing": has_checkpoint, **trainer_options},
+        )  # fmt: skip
+    except (MisconfigurationException, TypeError, ValueError, ImportError) as error:
+        raise ParameterError(f"Lightning's Trainer has to take what it is given, and says: {error}") from error
+    if trainer.strategy.launcher is not None and trainer.strategy.launcher.__class__.__name__ == "_MultiProcessingLauncher":
+        raise ParameterError(
+            f"strategy={options.strategy!r} trains in processes of which nothing but weights comes back, not how it went. Say "
+            "strategy='ddp' in a program that is run as a file, or devices=1."
+        )
+    return trainer
+
+
+def _check_accelerator(options: TrainingOptions) -> str:
+    """The device asked for; of "auto" none that lacks float64, in which windows are scaled."""
+    if device_type(options.accelerator) != "mps":
+        return options.accelerator
+    if options.accelerator == "auto":
+        return "cpu"
+    raise ParameterError(
+        f"Windows are scaled in float64, which mps does not have; got accelerator={options.accelerator!r}. Say "
+        "accelerator='cpu'."
+    )
+
+
+def _check_instances(values: Any, expected_class: type, option: str) -> list[Any]:
+    """Objects of pytorch_lightning; the other package of the same code has classes of its own."""
+    instances = list(values) if isinstance(values, list | tuple) else [values]
+    for instance in instances:
+        if not isinstance(instance, expected_class):
+            foreign = any(base.__module__.partition(".")[0] == "lightning" for base in type(instance).__mro__)
+            origin = "the package lightning, whose classes are others of the same name" if foreign else "no such class"
+            raise ParameterError(
+                f"trainer={{'{option}': ...}} takes objects of pytorch_lightning; {type(instance).__name__} is of {origin}. Import "
+                "what it is made of from pytorch_lightning instead."
+            )
+    return instances
+
+
+@contextlib.contextmanager
+def preserve_process_state(options: TrainingOptions) -> Iterator[None]:
+    """Generators, log levels, warnings and environment of the caller are as before; Lightning says nothing of its own."""
+    cuda = device_type(options.accelerator) == "cuda" or torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
+    devices = list(range(torch.cuda.device_count())) if cuda else []
+    with TRAINING_LOCK, torch.random.fork_rng(devices), warnings.catch_warnings():
+        loggers = [logging.getLogger(name) for name in _LOGGERS]
+        levels = [logger.level for logger in loggers]
+        environment = dict(os.environ)
+        warnings.filterwarnings("ignore", module=r"pytorch_lightning|lightning_fabric")
+        if options.compile:
+            warnings.filterwarnings("ignore", module="torch")
+        if not options.progress:
+            for logger in loggers:
+                logger.setLevel(logging.ERROR)
+        try:
+            with torch.inference_mode(False), torch.enable_grad():
+                yield
+        finally:
+            for logger, level in zip(loggers, levels, strict=True):
+                logger.setLevel(level)
+            preserved = DDP_VARIABLES if "LOCAL_RANK" in os.environ else ()
+            for name in set(os.environ) - {*environment, *preserved}:
+                del os.environ[name]
+
+
+@contextlib.contextmanager
+def stop_on_interrupt(training_monitor: TrainingMonitor) -> Iterator[None]:
+    """Ctrl-C ends the run after the step at hand, and what it has learned is kept; a second one ends it at once, as the first
+    does where the run is one of several: it is all of them that are to end."""
+    previous_handler = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or previous_handler in (None, signal.SIG_IGN):
+        yield
+        return
+
+    def stop(_: int, __: Any) -> None:
+        if training_monitor.interrupted or not training_monitor.monitor.is_outermost:
+            raise Interrupted
+        training_monitor.interrupted = True
+
+    signal.signal(signal.SIGINT, stop)
+    try:
+        yield
+    except Interrupted:
+        raise KeyboardInterrupt from None
+    finally:
+        signal.signal(signal.SIGINT, previous_handler)
