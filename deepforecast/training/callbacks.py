@@ -77,6 +77,6 @@ class DivergenceCheck(pl.Callback):
             f"The loss must be finite, got nan or inf at step {trainer.global_step}; the last "
             f"check with a finite loss was at step {self.finite_step}. {REMEDY}"
         )
-        if training.failed is not None:
-            training.failed(error)
+        if training.on_diverged is not None:
+            training.on_diverged(error)
         return error

@@ -36,7 +36,7 @@ def warn_unlearned(name: str, state: State, future: Mapping[str, Covariate]) -> 
 
     centre, body = window_columns(state.learned).loc, state.learned["network"].body
     fit_values, first = np.full((len(state.series), len(future)), np.nan), 0
-    for component in body.plan.terms:
+    for component in body.spec.components:
         stop = first + component.columns.stop - component.columns.start
         if component.name in future and future[component.name].categories is None and not body.weight[first:stop].any():
             fit_values[:, list(future).index(component.name)] = centre[component.name]

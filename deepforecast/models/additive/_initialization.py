@@ -40,7 +40,7 @@ def initialize(
     coefficients = {name: x[columns_slice] for name, columns_slice in slices.items()}
     initial_scales = _initial_scales(network.head, panel_mean.deviation(design_matrix @ x))
     body: Any = network.body
-    body.begin(x[:n_trend][::-1].copy(), x[len(precision) :], coefficients, initial_scales)
+    body.initialize(x[:n_trend][::-1].copy(), x[len(precision) :], coefficients, initial_scales)
 
 
 def _design_matrix(model: NeuralProphet, moments: TimeFeatures, columns: Floats) -> tuple[Floats, Floats, dict[str, slice]]:

@@ -28,7 +28,7 @@ def components(
 
     def run_batch(batch: Batch, _: slice) -> tuple[Any, Any]:
         inputs, scaling = network.inputs(batch)
-        components = network.body.parts(inputs)
+        components = network.body.components(inputs)
         names[:] = list(components)
         return torch.stack([component[..., network.head.location_slice].squeeze(-1) for component in components.values()], dim=-1), scaling
 

@@ -106,7 +106,7 @@ def _search_paths(forecaster: HorizonForecaster, series: Ints, width: int) -> tu
         inputs, scaling = network.inputs(forecaster._make_batch(recent_values, np.repeat(series, n_paths), begin))
         beams = beam_search(network, inputs, width, min(forecaster.horizon, forecaster.steps - begin), log_probability)
         origin, log_probability = beams.origin, beams.log_probability
-        z, loc, scale = beams.values.numpy(), scaling.place[origin].numpy(), scaling.spread[origin].numpy()
+        z, loc, scale = beams.values.numpy(), scaling.loc[origin].numpy(), scaling.scale[origin].numpy()
         values = np.clip(loc + scale * z, *forecaster.bounds)
         paths = np.concatenate([paths.reshape(len(series) * n_paths, begin)[origin.numpy()], values], axis=2)
         n_paths = values.shape[1]

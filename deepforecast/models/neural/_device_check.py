@@ -52,7 +52,7 @@ def fake_device_step(model: NeuralForecaster, device: str) -> None:
             network.loss(batch, ratio).backward()  # type: ignore[no-untyped-call]
         with torch.no_grad():
             raw, scaling = network.eval()(batch)
-            scaling.back(network.head.median(raw))
+            scaling.unstandardize(network.head.median(raw))
     misplaced = [name for name, parameter in network.named_parameters() if parameter.grad is not None and parameter.grad.device != parameter.device]
     if misplaced:
         raise RuntimeError(f"gradients lie on another device than their weights: {misplaced[0]}")

@@ -233,14 +233,14 @@ def _train(
     if "_untrained" in model.__dict__:
         return _record_arrays(TrainingRecord(stop_reason="left to a Trainer of one's own"))
     sampler, validation = build_batches(model, training_data.panel, training_data.window_columns, training_data.scales)
-    run_options = training_options(model, len(sampler.places), lr_factor)
-    sampler.end = run_options.max_steps
+    run_options = training_options(model, len(sampler.window_index), lr_factor)
+    sampler.stop_step = run_options.max_steps
     run = {} if model.checkpoint_dir is None else {
         **model.get_params(deep=False), "model": type(model).__name__, "data": panel_fingerprint(training_data.panel),
         "weights": _weights_hash(network),
     }  # fmt: skip
     record = train(network, sampler, validation, run_options, monitor, run)
-    return _record_arrays(record, record.best_step * run_options.batch_size * run_options.accumulate_grad_batches / len(sampler.places))
+    return _record_arrays(record, record.best_step * run_options.batch_size * run_options.accumulate_grad_batches / len(sampler.window_index))
 
 
 def _level_ratio(panel: Panel, columns: WindowColumns) -> float:

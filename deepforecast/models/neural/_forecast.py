@@ -75,7 +75,7 @@ class HeadForecast(Forecast):
 
         from deepforecast.nn.quantiles import QuantileHead
 
-        if not self.head.distribution:
+        if not self.head.has_distribution:
             from deepforecast.core.forecast import PointForecast
 
             return PointForecast(self.mean, self.name).quantiles(probabilities)
@@ -94,7 +94,7 @@ class HeadForecast(Forecast):
         with torch_defaults(), torch.inference_mode():
             raw, padded_scale = self._padded()
             probabilities = torch.from_numpy(pad_batch(np.moveaxis(uniform, 1, -1), len(raw)))
-            low, high = self.head.reach
+            low, high = self.head.probability_range
             standardized = self.head.quantiles(raw, probabilities.clamp(low, high), padded_scale).numpy()[: len(self.raw)]
         loc, scale = (array[..., None] for array in (self.loc, self.scale))
         return self._clip(np.moveaxis(loc + scale * standardized, -1, 1))

@@ -65,5 +65,5 @@ def datamodule(model: NeuralForecaster, frame: Frame, static: Frame | None) -> A
     columns = _series_state.window_columns(state.learned)
     scales = _series_state.known_scales(model, state.learned_with_series, panel)
     train, validation = _fit.build_batches(model, model._add_series_columns(panel, state.learned_with_series), columns, scales)
-    train.end, train.parts = _fit.training_options(model, len(train.places)).max_steps * model.accumulate_grad_batches, 1
+    train.stop_step, train.parts = _fit.training_options(model, len(train.window_index)).max_steps * model.accumulate_grad_batches, 1
     return ForecastDataModule(train, validation)

@@ -62,7 +62,7 @@ def export_network(model: NeuralForecaster, path: Any) -> None:
             "output='direct'."
         )
     head = network.head
-    if head.distribution and not isinstance(head, (QuantileHead, LocationScaleHead)):
+    if head.has_distribution and not isinstance(head, (QuantileHead, LocationScaleHead)):
         raise CapabilityError(
             f"An ONNX file gives quantiles that its operators can compute; those of head={model.head!r} they cannot. Fit with "
             "head='quantiles', 'normal', 'laplace', 'lognormal' or 'point'."
@@ -70,7 +70,7 @@ def export_network(model: NeuralForecaster, path: Any) -> None:
     onnx = _import_onnx()
     inputs = _example_inputs(columns, model.scaler_scope != "window")
     exported = _ExportedNetwork(deepcopy(network), columns, _forecast.clip_bounds(model), model.point_kind, tuple(inputs)).eval()
-    output_names = ["points", "quantiles"] if network.head.distribution else ["points"]
+    output_names = ["points", "quantiles"] if network.head.has_distribution else ["points"]
     program = _to_onnx(exported, inputs, output_names)
     entry = program.metadata_props.add()
     entry.key, entry.value = "deepforecast", json.dumps(_metadata(model, columns, exported.probabilities))
@@ -122,7 +122,7 @@ class _ExportedNetwork(nn.Module):
             read_input("static_codes", 0, is_integer=True), arrays.get("place", y[:, :1] * 0), arrays.get("spread", y[:, :1] * 0 + 1),
         )  # fmt: skip
         raw, scaling = self.network(batch)
-        return tuple(scaling.back(tensor).clamp(*self.bounds) for tensor in self._forecast_values(raw, scaling.spread.expand(raw.shape[:2])))
+        return tuple(scaling.unstandardize(tensor).clamp(*self.bounds) for tensor in self._forecast_values(raw, scaling.scale.expand(raw.shape[:2])))
 
     def _forecast_values(self, raw: Tensor, scale: Tensor) -> tuple[Tensor, ...]:
         head = self.network.head

@@ -47,12 +47,12 @@ def forecast_horizon(
         from deepforecast.models.neural._decoding import path_forecast
 
         return path_forecast(forecaster, decoding, model.point_kind == "mean", partial(forecast_horizon, model, learned, steps, future, marginal=True))
-    if forecaster.autoregressive and forecaster.network.head.distribution:
+    if forecaster.autoregressive and forecaster.network.head.has_distribution:
         return SampledForecast(sample_paths(forecaster, _stratified_noise(forecaster, AUTOREGRESSIVE_SAMPLING[0]), AUTOREGRESSIVE_SAMPLING[1]))
     first_block = forecaster.forecast_block(forecaster.recent_values, 0)
     if steps <= forecaster.horizon:
         return first_block if steps == forecaster.horizon else replace(first_block, raw=first_block.raw[:, :steps])
-    if forecaster.network.head.distribution and forecaster.network.body.uses_history:
+    if forecaster.network.head.has_distribution and forecaster.network.body.uses_history:
         extended = _map_groups(forecaster, EXTENDED_SAMPLING[0], lambda group: sample_paths(group, _stratified_noise(group, EXTENDED_SAMPLING[0]), EXTENDED_SAMPLING[1]))
         return ConcatenatedForecast((first_block, SampledForecast(extended)))
     forecasts, recent_values = [first_block], forecaster.recent_values
@@ -79,7 +79,7 @@ def simulate_paths(
 def _map_groups(forecaster: HorizonForecaster, samples: int, function: Callable[[HorizonForecaster], Floats]) -> Floats:
     """Of some series after the other: what a network says of the paths of all at once would fill the memory. One that takes
     its steps in turn says one step at a time."""
-    count, numbers = len(forecaster.recent_values), samples * forecaster.horizon * forecaster.network.sizes.width
+    count, numbers = len(forecaster.recent_values), samples * forecaster.horizon * forecaster.network.sizes.out_features
     size = max(MAX_VALUES // numbers // BATCH_MULTIPLE, 1) * BATCH_MULTIPLE
     if forecaster.autoregressive or count <= size:
         return function(forecaster)
@@ -197,7 +197,7 @@ class HorizonForecaster:
                 count = rows.stop - rows.start
                 batch = self._make_batch(recent_values[rows], np.arange(rows.start, rows.stop) // paths_per_series, begin)
                 raw, scaling = self.network(batch) if run_batch is None else run_batch(batch, rows)
-                passes.append((raw[:count].numpy(), scaling.place[:count].numpy(), scaling.spread[:count].numpy()))
+                passes.append((raw[:count].numpy(), scaling.loc[:count].numpy(), scaling.scale[:count].numpy()))
         if len(passes) == 1:
             return passes[0]
         raw, loc, scale = map(np.concatenate, zip(*passes, strict=True))
@@ -205,7 +205,7 @@ class HorizonForecaster:
 
     def _is_small(self, rows: int) -> bool:
         """Whether a second thread would cost more than it helps."""
-        return bool(rows * self.network.work < MIN_PARALLEL_WORK)
+        return bool(rows * self.network.n_multiplications < MIN_PARALLEL_WORK)
 
     def _make_batch(self, recent_values: Floats, series: Any, begin: int) -> Batch:
         padded_size = -(-len(recent_values) // BATCH_MULTIPLE) * BATCH_MULTIPLE

@@ -38,7 +38,7 @@ def fit_residual_correlation(model: NeuralForecaster, learned: LearnedState, pan
     """
     network = learned.shared["network"]
     horizon = network.sizes.horizon
-    if isinstance(network.body, AutoregressiveBody) or not network.head.distribution or not 1 < horizon <= MAX_HORIZON:
+    if isinstance(network.body, AutoregressiveBody) or not network.head.has_distribution or not 1 < horizon <= MAX_HORIZON:
         return learned
     factor = np.linalg.cholesky(shrink_correlation(normal_scores(_errors(model, learned, panel))))
     return replace(learned, shared={**learned.shared, "ties": factor})
@@ -55,7 +55,7 @@ def _errors(model: NeuralForecaster, learned: LearnedState, panel: Panel) -> Flo
     scales: dict[str, Any] = {name: np.ascontiguousarray(learned.by_series[name][selected, None]) for name in ("place", "spread")}
     rows = replace(windows.window_arrays(model._add_series_columns(panel, learned).take(selected), columns), **scales)
     store = WindowStore.from_arrays(rows)
-    low, high = network.head.reach
+    low, high = network.head.probability_range
     levels = torch.tensor([min(max(level, low), high) for level in QUARTILES], dtype=torch.float64)
     batches: list[Any] = []
     with torch.inference_mode(), limit_threads(1):
@@ -67,9 +67,9 @@ def _errors(model: NeuralForecaster, learned: LearnedState, panel: Panel) -> Flo
 
 def _standardized_errors(network: ForecastNetwork, batch: Batch, levels: Tensor) -> Floats:
     raw, scaling = network(batch)
-    lower, median, upper = network.head.quantiles(raw, levels, scaling.spread.expand(raw.shape[:2])).unbind(-1)
+    lower, median, upper = network.head.quantiles(raw, levels, scaling.scale.expand(raw.shape[:2])).unbind(-1)
     iqr = upper - lower
-    target = torch.where(scaling.spread > 0, scaling.away(batch.target), torch.nan)
+    target = torch.where(scaling.scale > 0, scaling.standardize(batch.target), torch.nan)
     return np.asarray(((target - median) / torch.where(iqr > 0, iqr, torch.ones_like(iqr))).numpy())
 
 

@@ -235,10 +235,10 @@ class ScaledSeries:
         return [self._build_fit(order, candidate, problem.unknown) for candidate in sorted(estimates, key=lambda candidate: candidate.value)]
 
     def _build_fit(self, order: Order, estimate: Any, unknown: int) -> Fit:
-        n_observed, beta = estimate.seen, estimate.beta[unknown:]
+        n_observed, beta = estimate.n_observed, estimate.beta[unknown:]
         parameters = order.n_coefficients + int((beta != 0.0).sum())
-        sigma = float(np.sqrt(estimate.squares / max(n_observed - parameters, 1)))
-        variance = max(estimate.squares / n_observed, 0.0)
+        sigma = float(np.sqrt(estimate.sum_of_squares / max(n_observed - parameters, 1)))
+        variance = max(estimate.sum_of_squares / n_observed, 0.0)
         if variance <= self.problem(order).floor:
             sigma = 0.0
         constant = 0.5 * n_observed * (np.log(2 * np.pi) + 1) + n_observed * np.log(self.scale)
