@@ -25,7 +25,7 @@ import pandas as pd
 
 import deepforecast
 from deepforecast import datasets, score
-from deepforecast.benchmark.anchors import anchors
+from deepforecast.benchmark.published_results import find_published
 
 RESULTS = Path(__file__).parent / "results" / "classical.md"
 MODELS = ("AutoETS", "AutoTheta", "Theta", "DynamicTheta", "AutoCES", "AutoARIMA")
@@ -147,7 +147,7 @@ def report(groups: list[Group], given: Any) -> list[str]:
 
 def published(dataset: str, model: str, metric: str) -> float | None:
     """The published figure, if there is one."""
-    return next((one.value for one in anchors(dataset, metric=metric) if one.model == model), None)
+    return next((one.value for one in find_published(dataset, metric=metric) if one.model == model), None)
 
 
 def row(head: str, found: list[str]) -> str:

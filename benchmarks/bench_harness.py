@@ -18,9 +18,9 @@ import tempfile
 
 from beside_neural import write
 
-from deepforecast.benchmark.engine import Run, run
-from deepforecast.benchmark.rows import Row
-from deepforecast.benchmark.suite import suite_of
+from deepforecast.benchmark.job_results import Row
+from deepforecast.benchmark.suite import parse_suite
+from deepforecast.benchmark.suite_run import RunOptions, run_suite
 
 BASELINES = ["Naive", "SeasonalNaive", "Mean", "Drift", "WindowMean", "SeasonalMean", "Naive2"]
 MINUTE, SHORT, SHARE = 60.0, 0.3, 0.05
@@ -74,10 +74,10 @@ def measured(models: list[object], *, tasks: int = 1, seeds: int = 1) -> tuple[l
         {"task": f"made-{seed}", "generate": {"n_series": 20, "length": 200, "seed": seed}, "horizon": 14, "season_length": 7}
         for seed in range(tasks)
     ]
-    suite = suite_of({"suite": "s", "models": models, "tasks": made, "seeds": list(range(seeds)), "time_limit": 3600}, "s")
+    suite = parse_suite({"suite": "s", "models": models, "tasks": made, "seeds": list(range(seeds)), "time_limit": 3600}, "s")
     with tempfile.TemporaryDirectory() as folder:
         before = cpu()
-        rows = run(suite, folder, options=Run(progress=False))
+        rows = run_suite(suite, folder, options=RunOptions(progress=False))
         spent = cpu() - before
     assert all(row.status == "ok" for row in rows), rows
     return rows, spent - sum(map(inside, rows))

@@ -158,11 +158,11 @@ def steps(frame: pd.DataFrame) -> dict[str, float]:
     """predict of many series beside the bare calls of booster.predict it consists of, in turn: medians of five."""
     from deepforecast import LightGBM
 
-    fitted, tables, values = model().fit(frame), [], LightGBM._values
+    fitted, tables, values = model().fit(frame), [], LightGBM._predict_rows
     trees = fitted.state_.learned["regressors"].models[0][0]
-    LightGBM._values = lambda self, regressor, rows: (tables.append(rows), values(self, regressor, rows))[1]  # type: ignore[method-assign]
+    LightGBM._predict_rows = lambda self, regressor, rows: (tables.append(rows), values(self, regressor, rows))[1]  # type: ignore[method-assign]
     fitted.predict()
-    LightGBM._values = values  # type: ignore[method-assign]
+    LightGBM._predict_rows = values  # type: ignore[method-assign]
     whole, calls = [], []
     for _ in range(5):
         start = time.process_time()

@@ -105,10 +105,10 @@ def run(name: str, data: Data) -> list[str]:
 
 def settings(model: LightGBM, data: Data, horizon: int) -> dict[str, Any]:
     """What ours chose, for the peer."""
-    plan = Plan.read(model.state_.learned["plan"])
-    windows = [one for one in plan.design.past if one.kind != "lag"]
+    plan = Plan.from_dict(model.state_.learned["plan"])
+    windows = [one for one in plan.design.target_features if one.kind != "lag"]
     return {
-        "lags": [one.lag for one in plan.design.past if one.kind == "lag"],
+        "lags": [one.lag for one in plan.design.target_features if one.kind == "lag"],
         "windows": [(one.kind, one.size) for one in windows if one.stride == 1],
         "seasonal": [(one.size, one.stride) for one in windows if one.stride > 1],
         "calendar": [NAMES.get(one, one) for one in plan.design.calendar],

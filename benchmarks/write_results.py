@@ -11,11 +11,11 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from deepforecast.benchmark.anchors import anchors
-from deepforecast.benchmark.folder import suite_of_run
-from deepforecast.benchmark.rows import OURS, Row, read
+from deepforecast.benchmark.job_results import OWN_LIBRARY, Row, read_rows
+from deepforecast.benchmark.published_results import find_published
+from deepforecast.benchmark.run_folder import load_run_suite
 from deepforecast.benchmark.suite import Suite
-from deepforecast.benchmark.summary import fallen, over_seeds, owa, slopes, summarise
+from deepforecast.benchmark.summary import cost_slopes, group_failures, mean_over_seeds, owa, summarize
 from deepforecast.errors import pluralize
 
 RESULTS = Path(__file__).parent / "results"
@@ -31,8 +31,8 @@ def main() -> int:
     parser.add_argument("--command", action="append", default=[], help="how the run was made")
     parser.add_argument("--note", action="append", default=[], help="what else is to be said of it")
     given = parser.parse_args()
-    rows = list({row.job: row for run in reversed(given.run) for row in read(run)}.values())  # the first run's rows count
-    suite = suite_of_run(given.run[0])
+    rows = list({row.job: row for run in reversed(given.run) for row in read_rows(run)}.values())  # the first run's rows count
+    suite = load_run_suite(given.run[0])
     if not rows:
         print("this run has no rows yet", file=sys.stderr)
         return 1
@@ -75,7 +75,7 @@ def leaderboard(rows: list[Row], metric: str | None, reference: str) -> list[str
     """Skill and wins, where there are several tasks."""
     if len({row.task for row in rows if row.status == "ok"}) < 2:
         return []
-    found = summarise(rows, metric=metric, reference=reference)
+    found = summarize(rows, metric=metric, reference=reference)
     lines = [f"By {found.metric}; skill: 1 less the geometric mean of the ratios to {reference} (95 % interval over tasks)."]
     lines += ["", "| model | mean rank | skill | wins | tasks | fit, s | forecast, s |", "|---|---|---|---|---|---|---|"]
     for one in found.table.to_dict("records"):
@@ -88,9 +88,9 @@ def leaderboard(rows: list[Row], metric: str | None, reference: str) -> list[str
         spent = [sum(getattr(row, key) or 0.0 for row in own) for key in ("fit_cpu", "predict_cpu")]
         cells = [one["model"], rank, skill, f"{one['wins']:.2f}", one["tasks"], f"{spent[0]:.2f}", f"{spent[1]:.2f}"]
         lines.append(f"| {' | '.join(map(str, cells))} |")
-    if found.comparison is not None:
-        told = found.comparison
-        lines += ["", f"Friedman p = {told.p_value:.2g}, {told.datasets} tasks; critical difference {told.difference:.2f}."]
+    if found.friedman_test is not None:
+        told = found.friedman_test
+        lines += ["", f"Friedman p = {told.p_value:.2g}, {told.n_datasets} tasks; critical difference {told.critical_difference:.2f}."]
     return [*lines, ""]
 
 
@@ -98,7 +98,7 @@ def tables(rows: list[Row]) -> list[str]:
     """A table a metric, tasks across, the best in bold."""
     lines: list[str] = []
     for metric in dict.fromkeys(name for row in rows for name in row.metrics):
-        means = over_seeds(rows, metric)
+        means = mean_over_seeds(rows, metric)
         wide = means.pivot(index="model", columns="task", values="mean")
         wide = wide.reindex(columns=dict.fromkeys(means["task"]), index=dict.fromkeys(means["model"]))
         seeds = int(means["seeds"].max())
@@ -129,7 +129,7 @@ def costs(rows: list[Row]) -> list[str]:
             memory = max((row.peak_mb or 0.0 for row in own), default=0.0)
             cells.append(f"{sum(seconds) / len(own):.3f} ({memory:.0f})" if own else "-")
         lines.append(f"| {model} | {' | '.join(cells)} |")
-    ours = [row for row in good if row.score_cpu and row.library == OURS]
+    ours = [row for row in good if row.score_cpu and row.library == OWN_LIBRARY]
     spent = [row.job_cpu - row.fit_cpu - row.predict_cpu - row.score_cpu for row in ours]
     if spent:
         lines += ["", f"Beside fit, forecast and metrics a job of ours took {statistics.median(spent):.2f} CPU s (median)."]
@@ -140,9 +140,9 @@ def beside(rows: list[Row]) -> list[str]:
     """Published figures of the same task and model beside ours, and whether they agree."""
     lines: list[str] = []
     for task, dataset, horizon in dict.fromkeys((row.task, row.dataset, row.horizon) for row in rows if row.status == "ok"):
-        for one in anchors(dataset, horizon=horizon):
+        for one in find_published(dataset, horizon=horizon):
             model = SAME.get(one.model, "")
-            means = over_seeds([row for row in rows if row.task == task and row.model == model], one.metric)
+            means = mean_over_seeds([row for row in rows if row.task == task and row.model == model], one.metric)
             if len(means) and not (one.model in SHARES and "-back-96" in task):  # theirs look back 336 rows
                 value = float(means["mean"].iloc[0])
                 near = WITHIN[one.model] * (one.value if one.model in SHARES else 1.0)
@@ -164,13 +164,13 @@ def grown(name: str, rows: list[Row]) -> list[str]:
     if name != "scaling":
         return []
     lines = ["## Slopes (1: proportional)", "", "| model | of | along | slope | points |", "|---|---|---|---|---|"]
-    found = slopes(rows).itertuples()
+    found = cost_slopes(rows).itertuples()
     return [*lines, *(f"| {one.model} | {one.cost} | {one.size} | {one.slope:.2f} | {one.points} |" for one in found), ""]
 
 
 def wrong(rows: list[Row]) -> list[str]:
     """What did not run, or not to its end."""
-    bad = fallen(rows)
+    bad = group_failures(rows)
     if not bad:
         return ["Every job ran."]
     lines = ["## What did not run, or failed", "", "| model | status | told |", "|---|---|---|"]

@@ -15,8 +15,8 @@ from deepforecast.core import params
 from deepforecast.core.forecaster import Forecaster
 from deepforecast.core.type_checks import union_members
 from deepforecast.errors import DataError, DataWarning
-from deepforecast.testing.expect import heard
-from deepforecast.testing.subject import Subject, subjects
+from deepforecast.testing.assertions import collect_warnings
+from deepforecast.testing.subject import Subject, make_subjects
 from tests.frames import plain
 
 
@@ -52,7 +52,7 @@ def one_of_each_kind(every: list[Subject]) -> list[Subject]:
     return list(kinds.values())
 
 
-EVERY = subjects()
+EVERY = make_subjects()
 ALL = pytest.mark.parametrize("subject", marked(EVERY), ids=repr)
 LOCAL = pytest.mark.parametrize("subject", marked([one for one in EVERY if one.capabilities.local]), ids=repr)
 WITH_BANDS = pytest.mark.parametrize("subject", marked([one for one in EVERY if one.capabilities.distribution]), ids=repr)
@@ -83,7 +83,7 @@ def weekly(model: Forecaster) -> Forecaster:
 
 
 def undated(model: Forecaster) -> Forecaster:
-    """The model, and the models in it, without features of the date: on other days these are others."""
+    """The model, and the models in it, daily_panel_with_missing features of the date: on other days these are others."""
     changed: dict[str, Any] = dict(getattr(type(model), "dateless", {}))
     for name in params.declared_params(type(model)):
         value = getattr(model, name)
@@ -118,13 +118,13 @@ def k7(subject: Subject, frame: pd.DataFrame, rows: int, *words: str) -> None:
     if not model.capabilities.missing:
         refused(model, frame, *words, "missing=")
     else:
-        with heard() as said:
+        with collect_warnings() as said:
             found = forecast(model, frame)
         assert len(found) == rows
         assert np.isfinite(found[model.name]).all()
         assert len(said) == 1
         assert all(word in said[0] for word in words), said
-    for method in ("interpolate", "ffill", *(["zero"] if subject.takes([0.0]) else [])):
+    for method in ("interpolate", "ffill", *(["zero"] if subject.accepts([0.0]) else [])):
         with warnings.catch_warnings():  # a zero among larger values may lead a forecast astray
             warnings.filterwarnings("ignore", message=".*lie far outside the history", category=DataWarning)
             found = forecast(made(subject).set_params(missing=method), frame)

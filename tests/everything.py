@@ -62,7 +62,7 @@ def representatives() -> list[Any]:
     process."""
     from deepforecast.core import registry
     from deepforecast.core.index import MODELS
-    from deepforecast.testing.subject import subjects
+    from deepforecast.testing.subject import make_subjects
 
     families: dict[str, list[str]] = {}
     for name, module in MODELS.items():
@@ -70,7 +70,7 @@ def representatives() -> list[Any]:
         if package is None or find_spec(package) is not None:
             families.setdefault(module.rpartition(".")[0], []).append(name)
     whole = ("deepforecast.models.baselines", "deepforecast.models.combine")
-    return subjects([name for family, names in families.items() for name in (names if family in whole else names[:2])])
+    return make_subjects([name for family, names in families.items() for name in (names if family in whole else names[:2])])
 
 
 def days() -> pd.DataFrame:
@@ -106,16 +106,16 @@ def of_a_model(model: Any, folder: Path) -> str:
 
 
 def of_a_board() -> dict[str, str]:
-    """A comparison, its page, a picture's words and scores, without what was measured."""
+    """A comparison, its page, a picture's words and scores, daily_panel_with_missing what was measured."""
     from deepforecast import Conformal, Drift, Naive, SeasonalNaive, check, compare, score
-    from deepforecast.evaluation.report import page
+    from deepforecast.evaluation.report import render_page
 
     board = compare([Naive(), SeasonalNaive(), Drift(), Conformal(Naive())], days(), horizon=3, n_windows=2, level=50)
     settings = {name: "" if name in MOMENT else value for name, value in board.settings.items()}
     timeless = replace(board, table=board.table.assign(**TIMES), settings=settings)
     return {
         "board": text(timeless.table) + text(board.by_series) + text(board.significance) + repr(timeless),
-        "page": sha256(page(timeless).encode()).hexdigest(),
+        "page": sha256(render_page(timeless).encode()).hexdigest(),
         "scores": text(score(board.forecasts, metrics=["mae", "smape", "mase"], train=days())),
         "check": repr(check(days().drop(index=[5, 60]))),
     }

@@ -11,7 +11,7 @@ import pytest
 from deepforecast.data.panel import Panel
 from deepforecast.data.target_leakage import leaking_columns
 from deepforecast.errors import DataError
-from deepforecast.testing.expect import heard
+from deepforecast.testing.assertions import collect_warnings
 from deepforecast.testing.subject import Subject
 from tests.bad_input import KINDS, made
 from tests.frames import LIBRARIES, D, P, converted, joined, plain, same
@@ -56,9 +56,9 @@ def test_future_without_a_column(library: str) -> None:
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_future_without_a_row(library: str) -> None:
     model, future = with_future(library)
-    without = future.drop(index=future.index[future.unique_id == "s002"][2])
+    daily_panel_with_missing = future.drop(index=future.index[future.unique_id == "s002"][2])
     with pytest.raises(DataError, match=r"1 are missing.*s002.*2024-03-03.*future_frame"):
-        model.predict(future=converted(without.reset_index(drop=True), library))
+        model.predict(future=converted(daily_panel_with_missing.reset_index(drop=True), library))
     whole = future[future.unique_id != "s003"].reset_index(drop=True)
     with pytest.raises(DataError, match=r"5 are missing.*s003.*2024-03-01"):
         model.predict(future=converted(whole, library))
@@ -105,27 +105,27 @@ def test_target_column_in_future_is_ignored() -> None:
 
 def test_columns_ahead_without_a_role_are_said_once_but_those_said_in_fit() -> None:
     frame = promoted().assign(note=1)
-    with heard() as said:
+    with collect_warnings() as said:
         model = FutureRegression(horizon=5).fit(frame, columns={"future": "promo"})
-    assert [one.split(".")[0] for one in said] == ["Columns without a role are left out: note"]
+    assert [one.split(".")[0] for one in said] == ["Columns daily_panel_with_missing a role are left out: note"]
     future = model.future_frame().assign(promo=1.0, note=1, y=0.0)
     wanted = model.predict(future=future)
-    with heard() as said:
+    with collect_warnings() as said:
         same(model.predict(future=future.assign(prmo=2.0, pronto=3.0)), wanted)
-    assert said == ["Columns without a role are left out: prmo, pronto. Declare them in columns= or drop them."]
+    assert said == ["Columns daily_panel_with_missing a role are left out: prmo, pronto. Declare them in columns= or drop them."]
 
 
 def test_static_columns_beside_the_frame_without_a_role_are_said() -> None:
     beside = pd.DataFrame({"unique_id": ["s001", "s002"], "size": [1.0, 2.0], "colour": [3.0, 4.0]})
-    with heard() as said:
+    with collect_warnings() as said:
         PooledRegression(horizon=5).fit(P(2, 60), columns={"static": "size"}, static=beside)
-    assert said == ["Columns without a role are left out: colour. Declare them in columns= or drop them."]
+    assert said == ["Columns daily_panel_with_missing a role are left out: colour. Declare them in columns= or drop them."]
 
 
 @KINDS
 def test_future_for_a_model_without_covariates(subject: Subject) -> None:
     model = made(subject).fit(P(2, 60))
-    with heard() as said:
+    with collect_warnings() as said:
         found = model.predict(future=D().assign(promo=1.0))
     assert len(said) == 1
     assert "future" in said[0]
@@ -147,7 +147,7 @@ def test_covariate_that_leaks_the_target() -> None:
     frame["honest"] = np.random.default_rng(1).normal(size=len(frame))
     columns = {"future": ["ahead", "honest", "itself"]}
     assert leaking_columns(Panel.from_frame(frame, columns=columns)) == ["ahead", "itself"]
-    with heard() as said:
+    with collect_warnings() as said:
         FutureRegression(horizon=5).set_params(missing="ffill").fit(frame, columns=columns)
     assert len(said) == 1
     assert "ahead, itself" in said[0]
@@ -161,7 +161,7 @@ def test_category_unseen_in_fit(library: str) -> None:
     model = FutureRegression(horizon=2).fit(converted(frame.drop(columns="promo"), library), columns=columns)
     future = plain(model.future_frame())
     kinds = pd.Categorical(["sale", "flood", "none", "sale", "none", "sale"], categories=["flood", "unused", "sale", "none"])
-    with heard() as said:
+    with collect_warnings() as said:
         found = model.predict(future=converted(future.assign(kind=kinds), library))
     assert len(said) == 2  # the effect of an unknown category leads the forecast far away
     assert "s001 lie far outside the history" in said[1]

@@ -14,8 +14,8 @@ import pytest
 
 from deepforecast import load
 from deepforecast.core import registry
-from deepforecast.testing.expect import heard
-from deepforecast.testing.subject import Subject, subjects
+from deepforecast.testing.assertions import collect_warnings
+from deepforecast.testing.subject import Subject, make_subjects
 from tests.bad_input import KINDS, forecast, kind, made, one_of_each_kind, refused, sn
 from tests.frames import LIBRARIES, D, P, converted, joined, plain, same
 
@@ -156,7 +156,7 @@ def test_column_order(subject: Subject) -> None:
 @pytest.mark.parametrize(("name", "value"), [("note", "x"), ("price", 1.5)], ids=["text", "numeric"])
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_column_without_a_role(subject: Subject, name: str, value: Any, library: str) -> None:
-    with heard() as said:
+    with collect_warnings() as said:
         found = made(subject).fit(converted(D().assign(**{name: value}), library)).predict()
     assert len(said) == 1
     assert name in said[0]
@@ -286,8 +286,8 @@ def test_thousand_series_of_one_observation(freq: Any) -> None:
 
 
 def test_every_registered_model_is_here_and_one_of_each_kind_among_them() -> None:
-    assert {one.cls.__name__ for one in subjects()} == set(registry.names())
-    kinds = [kind(one) for one in one_of_each_kind(subjects())]
+    assert {one.cls.__name__ for one in make_subjects()} == set(registry.names())
+    kinds = [kind(one) for one in one_of_each_kind(make_subjects())]
     assert len(kinds) == len(set(kinds))
-    assert set(kinds) == {kind(one) for one in subjects()}
-    assert len(one_of_each_kind([*subjects("Naive"), *subjects("SeasonalNaive"), *subjects("Naive2")])) == 2
+    assert set(kinds) == {kind(one) for one in make_subjects()}
+    assert len(one_of_each_kind([*make_subjects("Naive"), *make_subjects("SeasonalNaive"), *make_subjects("Naive2")])) == 2

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from deepforecast.testing.expect import heard
+from deepforecast.testing.assertions import collect_warnings
 from deepforecast.testing.subject import Subject
 from tests.bad_input import ALL, KINDS, forecast, k7, made, refused, sn
 from tests.frames import LIBRARIES, D, converted, joined, same
@@ -64,7 +64,7 @@ def test_pandas_na(subject: Subject) -> None:
     frame.loc[20, "y"] = np.nan
     nullable = frame.assign(y=frame.y.astype("Float64"))
     assert nullable.y[20] is pd.NA
-    with heard():
+    with collect_warnings():
         same(
             forecast(made(subject).set_params(missing="ffill"), nullable),
             forecast(made(subject).set_params(missing="ffill"), frame),

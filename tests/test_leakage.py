@@ -30,15 +30,15 @@ from tests.frames import P, same
 from tests.helpers_models import FutureRegression
 
 H, WINDOWS = 3, 3
-CHANGES: dict[str, Callable[[pd.Series], Any]] = {
+PERTURBATIONS: dict[str, Callable[[pd.Series], Any]] = {
     "flipped": lambda y: -37 * y + 1e5,
     "noise": lambda y: np.random.default_rng(1).normal(size=len(y)),
     "constant": lambda y: 7.0,
 }
 pytestmark = pytest.mark.filterwarnings("ignore:.*lie far outside the history:UserWarning")  # of such values
-# Forms that multiply say it where values so changed leave them without a sound forecast.
+# Forms that multiply say it where values so changed leave them daily_panel_with_missing a sound forecast.
 replaced = pytest.mark.filterwarnings("ignore:.*a form that multiplies:deepforecast.errors.DataWarning")
-changed = pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+changed = pytest.mark.parametrize("change", PERTURBATIONS.values(), ids=PERTURBATIONS)
 
 
 def noisy(k: int = 3, n: int = 40) -> pd.DataFrame:
@@ -52,7 +52,7 @@ def from_end(frame: pd.DataFrame) -> pd.Series:
 
 
 def judged(found: pd.DataFrame, windows: int) -> pd.DataFrame:
-    """The forecasts of the first windows, without the actual values."""
+    """The forecasts of the first windows, daily_panel_with_missing the actual values."""
     first = found["cutoff"].isin(np.sort(found["cutoff"].unique())[:windows])
     return found.loc[first].drop(columns="y").reset_index(drop=True)
 
@@ -63,7 +63,7 @@ def levels(model: Forecaster) -> list[int] | None:
 
 def changes(model: Forecaster) -> list[Callable[[pd.Series], Any]]:
     """All of them, but one of a model that takes its time to learn: the contract's checks try it with the others."""
-    return list(CHANGES.values())[: None if model.capabilities.local else 1]
+    return list(PERTURBATIONS.values())[: None if model.capabilities.local else 1]
 
 
 @ALL

@@ -21,13 +21,13 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from deepforecast import datasets
-from deepforecast.benchmark.audit import audit
-from deepforecast.benchmark.engine import run
-from deepforecast.benchmark.reading import text_to_mapping
-from deepforecast.benchmark.rows import read, table
-from deepforecast.benchmark.suite import suite_of
-from deepforecast.benchmark.summary import summarise
-from deepforecast.evaluation.critical import friedman
+from deepforecast.benchmark.job_results import read_rows, rows_to_frame
+from deepforecast.benchmark.leak_audit import audit_suite
+from deepforecast.benchmark.suite import parse_suite
+from deepforecast.benchmark.suite_run import run_suite
+from deepforecast.benchmark.summary import summarize
+from deepforecast.benchmark.yaml_parsing import parse_mapping
+from deepforecast.evaluation.critical_difference import friedman
 from deepforecast.evaluation.skill import skill
 
 SHORT = os.environ.get("DEEPFORECAST_SHORT") == "1"  # a quick run, as in the tests: less training
@@ -57,13 +57,13 @@ tasks:
   - dataset: macrodata_panel
   - dataset: sunspots
 """
-suite = suite_of(text_to_mapping(text, "small.yaml"), "small.yaml")
+suite = parse_suite(parse_mapping(text, "small.yaml"), "small.yaml")
 for task in suite.tasks:
     card = datasets.card(task.dataset)
     print(f"{task.name:16} horizon {card.horizon:3}  season {card.season_length:3}  {card.what}")
 
 try:
-    suite_of(text_to_mapping(text.replace("windows", "widnows"), "small.yaml"), "small.yaml")
+    parse_suite(parse_mapping(text.replace("windows", "widnows"), "small.yaml"), "small.yaml")
 except ValueError as error:
     print(f"\na slip: {error}")
 
@@ -77,8 +77,8 @@ except ValueError as error:
 # %%
 home = tempfile.TemporaryDirectory()
 folder = Path(home.name) / "run"
-rows = run(suite, folder)
-found = table(rows)
+rows = run_suite(suite, folder)
+found = rows_to_frame(rows)
 print(found[["task", "model", "status", "metric:mase", "fit_seconds", "peak_mb"]].head(6).to_string(index=False))
 assert len(rows) == 6 * 5
 print("\nkept:", ", ".join(sorted(path.name for path in folder.iterdir())))
@@ -88,9 +88,9 @@ print("\nkept:", ", ".join(sorted(path.name for path in folder.iterdir())))
 
 # %%
 size = (folder / "results.jsonl").stat().st_size
-again = run(suite, folder)
+again = run_suite(suite, folder)
 assert (folder / "results.jsonl").stat().st_size == size
-assert [row.job for row in again] == [row.job for row in read(folder)]
+assert [row.job for row in again] == [row.job for row in read_rows(folder)]
 
 # %% [markdown]
 # ## Errors of different size: ratios and the geometric mean
@@ -137,25 +137,25 @@ mean_rank = ranks.mean(axis=1)
 chi_squared = 12 * n / (k * (k + 1)) * ((mean_rank**2).sum() - k * (k + 1) ** 2 / 4)
 verdict = friedman(values)
 np.testing.assert_allclose(chi_squared, verdict.statistic)
-print(f"p = {verdict.p_value:.3f}; ranks differ if they are {verdict.difference:.2f} apart")
+print(f"p = {verdict.p_value:.3f}; ranks differ if they are {verdict.critical_difference:.2f} apart")
 
 # %%
 figure, axes = plt.subplots(figsize=(8, 2.6), layout="constrained")
-order = np.argsort(verdict.rank)
-axes.plot(verdict.rank[order], np.arange(k), "o")
+order = np.argsort(verdict.mean_ranks)
+axes.plot(verdict.mean_ranks[order], np.arange(k), "o")
 for place, one in enumerate(order):
-    axes.annotate(errors.index[one], (verdict.rank[one], place), xytext=(8, -3), textcoords="offset points")
+    axes.annotate(errors.index[one], (verdict.mean_ranks[one], place), xytext=(8, -3), textcoords="offset points")
 for number, clique in enumerate(verdict.cliques):
-    axes.plot([verdict.rank[clique[0]], verdict.rank[clique[-1]]], [-0.8 - 0.4 * number] * 2, linewidth=4, color="0.6")
+    axes.plot([verdict.mean_ranks[clique[0]], verdict.mean_ranks[clique[-1]]], [-0.8 - 0.4 * number] * 2, linewidth=4, color="0.6")
 axes.set(xlabel="mean rank (a grey bar: no two models on it differ)", yticks=[], xlim=(0.8, k + 0.8))
 axes.margins(y=0.12)
 _ = axes.invert_yaxis()
 
 # %%
-rank = dict(zip(errors.index, verdict.rank, strict=True))
+rank = dict(zip(errors.index, verdict.mean_ranks, strict=True))
 assert verdict.p_value < 0.05
-assert rank["SeasonalNaive"] - rank["AutoTheta"] > verdict.difference
-assert max(rank["AutoETS"], rank["LinearModel"]) - rank["AutoTheta"] < verdict.difference
+assert rank["SeasonalNaive"] - rank["AutoTheta"] > verdict.critical_difference
+assert max(rank["AutoETS"], rank["LinearModel"]) - rank["AutoTheta"] < verdict.critical_difference
 
 # %% [markdown]
 # This is how to read it. The models are not all alike: $p$ is small. AutoTheta is ahead of the seasonal naive forecast by more
@@ -169,7 +169,7 @@ assert max(rank["AutoETS"], rank["LinearModel"]) - rank["AutoTheta"] < verdict.d
 # then lies on the **Pareto front**.
 
 # %%
-board = summarise(rows).table  # wins: the share of all duels, task by task, that a model wins
+board = summarize(rows).table  # wins: the share of all duels, task by task, that a model wins
 np.testing.assert_allclose(board["wins"], (k - board["rank"]) / (k - 1), atol=1e-9)
 seconds = board["fit_seconds"] + board["predict_seconds"]
 front = [not ((seconds < one) & (board["skill"] > two)).any() for one, two in zip(seconds, board["skill"], strict=True)]
@@ -212,13 +212,13 @@ assert smooth_then_cut(changed) != smooth_then_cut(y)
 assert cut_then_smooth(changed) == cut_then_smooth(y)
 
 # %% [markdown]
-# `audit` does this with every model of a suite on every task, from the raw rows on, so that scaling and filling are looked at
+# `audit_suite` does this with every model of a suite on every task, from the raw rows on, so that scaling and filling are looked at
 # as well. Forecasts have to be equal to the last bit.
 
 # %%
-findings = audit(suite_of({**text_to_mapping(text, "small.yaml"), "models": ["Drift", "AutoETS", "LinearModel"]}, "small"))
+findings = audit_suite(parse_suite({**parse_mapping(text, "small.yaml"), "models": ["Drift", "AutoETS", "LinearModel"]}, "small"))
 for one in findings[:3]:
-    print(f"{one.task}: {one.model} is {one.verdict} ({one.rows} forecasts)")
+    print(f"{one.task}: {one.model} is {one.verdict} ({one.n_rows} forecasts)")
 assert {one.verdict for one in findings} == {"clean"}
 
 # %% [markdown]
@@ -246,8 +246,8 @@ assert abs(skill([[1.0, 1.0], [0.5, 2.0]], 0).value[1]) < 1e-12
 
 # %%
 more = friedman(np.vstack([values, values[order[0]]]))
-print(f"{verdict.difference:.2f} with {k} models, {more.difference:.2f} with {k + 1}")
-assert more.difference > verdict.difference
+print(f"{verdict.critical_difference:.2f} with {k} models, {more.critical_difference:.2f} with {k + 1}")
+assert more.critical_difference > verdict.critical_difference
 home.cleanup()
 
 # %% [markdown]

@@ -180,9 +180,9 @@ class Peeking(GrowingSeason):
 
 
 broken = testing.run(Peeking)
-for row in broken.of("failed"):
+for row in broken.with_outcome("failed"):
     print(row.rule)
-assert broken.of("failed")
+assert broken.with_outcome("failed")
 
 # %% [markdown]
 # ## A network of your own
@@ -324,7 +324,7 @@ class Forgetful(GrowingSeason):
         return learned
 
 
-failed = testing.run(Forgetful).of("failed")
+failed = testing.run(Forgetful).with_outcome("failed")
 print("\n".join(row.rule for row in failed))
 assert failed
 

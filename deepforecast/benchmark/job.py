@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from deepforecast.benchmark.data import Prepared, sampled
-from deepforecast.benchmark.rows import FORECASTS, SERIES, Row
+from deepforecast.benchmark.job_results import FORECASTS, SERIES, Row
 from deepforecast.benchmark.suite import Entry, Suite, Task, is_model
+from deepforecast.benchmark.task_data import PreparedTask, sample_ids
 from deepforecast.core import registry
 from deepforecast.core.forecaster import Forecaster
 from deepforecast.core.params import declared_params
 from deepforecast.errors import DataWarning, DependencyError, TrainingWarning, format_value
-from deepforecast.evaluation.compare import Run, checked, run, told
-from deepforecast.evaluation.cross_validation import Rows
+from deepforecast.evaluation.compare import ModelRun, check_forecasts, format_error, run_model
+from deepforecast.evaluation.cross_validation import BacktestRows
 from deepforecast.evaluation.metrics import get
 from deepforecast.evaluation.score import score
 from deepforecast.evaluation.warm_up import warm_up
@@ -33,10 +33,10 @@ from deepforecast.io.atomic import replace_file
 if TYPE_CHECKING:
     import pandas as pd
 
-MEANING = 1  # of a suite's words: raised where the same suite comes to give other numbers
-LONGEST = 2_000  # characters of an error that a row keeps
-MOST_SAID = 20
-SAMPLED_WINDOWS = 3
+SUITE_VERSION = 1  # of a suite's words: raised where the same suite comes to give other numbers
+MAX_ERROR_LENGTH = 2_000  # characters of an error that a row keeps
+MAX_WARNINGS = 20
+N_SAMPLED_WINDOWS = 3
 
 
 @dataclass(frozen=True)
@@ -50,29 +50,29 @@ class Job:
     settings: str
 
 
-def jobs_of(suite: Suite) -> list[Job]:
+def list_jobs(suite: Suite) -> list[Job]:
     """Every job of a suite, task after task; a model without a seed runs once, whatever the number of seeds."""
-    found = []
-    for number, task in enumerate(suite.tasks):
+    jobs = []
+    for task_index, task in enumerate(suite.tasks):
         for seed in suite.seeds:
-            for place, entry in enumerate(suite.entries(task)):
+            for entry_index, entry in enumerate(suite.entries(task)):
                 if seed == suite.seeds[0] or entry.peer or is_seeded(entry):
                     name = file_name(f"{task.name}-{entry.name}-{seed}")
-                    found.append(Job(number, place, seed, name, settings_of(task, entry, seed)))
-    return found
+                    jobs.append(Job(task_index, entry_index, seed, name, hash_settings(task, entry, seed)))
+    return jobs
 
 
-def settings_of(task: Task, entry: Entry, seed: int) -> str:
+def hash_settings(task: Task, entry: Entry, seed: int) -> str:
     """SHA-256 of all that decides the forecasts and their metrics."""
     import deepforecast
 
-    held = asdict(task)
+    task_fields = asdict(task)
     for key in ("models", "peers", "time_limit", "memory_limit"):
-        held.pop(key)
-    everything = {
-        "meaning": MEANING, "version": deepforecast.__version__, "task": held, "model": asdict(entry), "seed": seed,
+        task_fields.pop(key)
+    settings = {
+        "meaning": SUITE_VERSION, "version": deepforecast.__version__, "task": task_fields, "model": asdict(entry), "seed": seed,
     }  # fmt: skip
-    return hashlib.sha256(json.dumps(everything, sort_keys=True, default=str).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(settings, sort_keys=True, default=str).encode()).hexdigest()
 
 
 def file_name(text: str) -> str:
@@ -81,166 +81,166 @@ def file_name(text: str) -> str:
     >>> file_name("m4/yearly-statsforecast AutoETS-0")
     'm4_yearly-statsforecast_AutoETS-0'
     """
-    plain = "".join(sign if sign.isascii() and (sign.isalnum() or sign in "-.") else "_" for sign in text)
+    plain = "".join(character if character.isascii() and (character.isalnum() or character in "-.") else "_" for character in text)
     return plain if len(plain) <= 120 else f"{plain[:100]}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
 
 def is_seeded(entry: Entry) -> bool:
     """Whether a seed makes a difference to the model; one that cannot be made is run once, to say so."""
     try:
-        return any(name.rpartition("__")[2] == "seed" for name in build(entry, Task(dataset="-")).get_params())
+        return any(name.rpartition("__")[2] == "seed" for name in build_model(entry, Task(dataset="-")).get_params())
     except Exception:  # whatever it is, the job itself will tell it
         return False
 
 
-def build(entry: Entry, task: Task, season: int | None = None) -> Forecaster:
+def build_model(entry: Entry, task: Task, season: int | None = None) -> Forecaster:
     """The model of an entry, with the season and what the task gives to every model that declares it and has a use for it."""
     cls = registry.get(entry.model)
-    known = declared_params(cls)
-    told: dict[str, Any] = {} if season is None else {"season_length": season}
-    told = {name: value for name, value in {**told, **task.parameters}.items() if name in known}
-    own = {name: _nested(value) for name, value in entry.parameters.items()}
+    declared_names = declared_params(cls)
+    given_params: dict[str, Any] = {} if season is None else {"season_length": season}
+    given_params = {name: value for name, value in {**given_params, **task.parameters}.items() if name in declared_names}
+    entry_params = {name: _build_nested(value) for name, value in entry.parameters.items()}
     if entry.name != cls.__name__:
-        own["alias"] = entry.name
-    idle = {name for name, _ in getattr(cls(**{**told, **own}), "_idle", tuple)()}  # as a season is to an ARIMA without one
-    return cls(**{**{name: value for name, value in told.items() if name not in idle}, **own})
+        entry_params["alias"] = entry.name
+    unused = {name for name, _ in getattr(cls(**{**given_params, **entry_params}), "_idle", tuple)()}  # as a season is to an ARIMA without one
+    return cls(**{**{name: value for name, value in given_params.items() if name not in unused}, **entry_params})
 
 
-def start(suite: Suite, prepared: Prepared, job: Job) -> Row:
+def initial_row(suite: Suite, prepared: PreparedTask, job: Job) -> Row:
     """The row of a job before it has run."""
     task = prepared.task
     entry = suite.entries(task)[job.entry]
     return Row(
         suite=suite.suite, task=task.name, dataset=task.dataset or "generated", model=entry.name, seed=job.seed, job=job.name,
-        settings=job.settings, library=entry.peer or "deepforecast", cut=suite.cut, **prepared.facts(),
+        settings=job.settings, library=entry.peer or "deepforecast", cut=suite.cut, **prepared.row_fields(),
     )  # fmt: skip
 
 
-def run_job(suite: Suite, prepared: Prepared, job: Job, folder: Path | None) -> Row:
+def run_job(suite: Suite, prepared: PreparedTask, job: Job, folder: Path | None) -> Row:
     """Fit, forecast and score a model of ours; its files go to `folder`."""
-    row, entry = start(suite, prepared, job), suite.entries(prepared.task)[job.entry]
+    row, entry = initial_row(suite, prepared, job), suite.entries(prepared.task)[job.entry]
     try:
-        model = build(entry, prepared.task, season_told(prepared)).clone(horizon=prepared.plan.horizon)
+        model = build_model(entry, prepared.task, given_season_length(prepared)).clone(horizon=prepared.plan.horizon)
     except Exception as error:  # a model that cannot be made is a row like any other
-        return replace(row, status="failed", error=told(error)[:LONGEST])
+        return replace(row, status="failed", error=format_error(error)[:MAX_ERROR_LENGTH])
     row = replace(row, parameters=format_value(repr(model), 1000))
-    warm_up(model, prepared.panel, prepared.levels)  # not only in `run`: what compiles in the block below runs twice
-    with _noted() as said, _compiling() as compiled:
-        found = run(model, prepared.panel, prepared.plan, prepared.refit, prepared.levels, seed=job.seed)
-    if compiled and not found.error:  # what is compiled is kept on disk: the first user's wait is no property of the model
-        with _noted():
-            found = run(model, prepared.panel, prepared.plan, prepared.refit, prepared.levels, seed=job.seed)
-    row = replace(row, said=tuple(said), unused=tuple(found.unused), **_costs(found))
-    return judged(row, found, prepared, suite.sample, folder)
+    warm_up(model, prepared.panel, prepared.levels)  # not only in `run_model`: what compiles in the block below runs twice
+    with _record_warnings() as warning_texts, _record_compilations() as compiled:
+        model_run = run_model(model, prepared.panel, prepared.plan, prepared.refit, prepared.levels, seed=job.seed)
+    if compiled and not model_run.error:  # what is compiled is kept on disk: the first user's wait is no property of the model
+        with _record_warnings():
+            model_run = run_model(model, prepared.panel, prepared.plan, prepared.refit, prepared.levels, seed=job.seed)
+    row = replace(row, warnings=tuple(warning_texts), unused=tuple(model_run.unused), **_run_costs(model_run))
+    return score_run(row, model_run, prepared, suite.sample, folder)
 
 
-def season_told(prepared: Prepared) -> int | None:
+def given_season_length(prepared: PreparedTask) -> int | None:
     """The season models are told: that of the task, and on integer time, which has none of its own, that of the dataset.
 
     Else they find the seasons of the frequency by themselves, of which there may be several.
     """
-    return prepared.task.season_length or (None if prepared.panel.calendar.time.unit else prepared.season)
+    return prepared.task.season_length or (None if prepared.panel.calendar.time.unit else prepared.season_length)
 
 
-def judged(row: Row, found: Run, prepared: Prepared, sample: int, folder: Path | None) -> Row:
+def score_run(row: Row, model_run: ModelRun, prepared: PreparedTask, sample: int, folder: Path | None) -> Row:
     """The row with the metrics of what was forecast, or the error it ended with; files are written."""
-    started, before = time.perf_counter(), time.process_time()
-    rows = Rows.of(prepared.panel, prepared.plan)
-    found = found if found.error else checked(found, rows, prepared.panel)
-    if found.error:
-        lacking = isinstance(found.cause, DependencyError)  # an extra that is not installed is no failure of the model
-        return replace(row, status="not run" if lacking else "failed", error=found.error[:LONGEST])
-    rows.columns = dict(found.columns)
+    start_time, start_cpu = time.perf_counter(), time.process_time()
+    rows = BacktestRows.from_plan(prepared.panel, prepared.plan)
+    model_run = model_run if model_run.error else check_forecasts(model_run, rows, prepared.panel)
+    if model_run.error:
+        is_missing_package = isinstance(model_run.cause, DependencyError)  # an extra that is not installed is no failure of the model
+        return replace(row, status="not run" if is_missing_package else "failed", error=model_run.error[:MAX_ERROR_LENGTH])
+    rows.columns = dict(model_run.columns)
     frame = rows.frame(prepared.panel)
     try:
-        metrics, by_series = scores(frame, found.name, prepared)
+        metrics, by_series = compute_metrics(frame, model_run.name, prepared)
     except Exception as error:  # a forecast that cannot be scored is a failure of its model
-        return replace(row, status="failed", error=f"scoring: {told(error)}"[:LONGEST])
+        return replace(row, status="failed", error=f"scoring: {format_error(error)}"[:MAX_ERROR_LENGTH])
     files: dict[str, str] = {}
     if folder is not None:
-        files = _written(folder, row.job, frame, by_series, prepared, sample)
-    seconds, cpu = time.perf_counter() - started, time.process_time() - before
+        files = _write_files(folder, row.job, frame, by_series, prepared, sample)
+    seconds, cpu = time.perf_counter() - start_time, time.process_time() - start_cpu
     return replace(row, metrics=metrics, files=files, score_seconds=seconds, score_cpu=cpu)
 
 
-def scores(frame: pd.DataFrame, name: str, prepared: Prepared) -> tuple[dict[str, float], pd.DataFrame]:
+def compute_metrics(frame: pd.DataFrame, name: str, prepared: PreparedTask) -> tuple[dict[str, float], pd.DataFrame]:
     """The metrics of one model over everything, and by series; what is not defined is left out of the first."""
-    needs = {need for one in prepared.metrics for need in get(one.rpartition("-")[0] or one).needs}
-    asked: dict[str, Any] = {
+    needs = {need for metric_name in prepared.metrics for need in get(metric_name.rpartition("-")[0] or metric_name).needs}
+    score_options: dict[str, Any] = {
         "metrics": list(prepared.metrics), "models": [name], "freq": prepared.panel.calendar.frequency,
-        "columns": {"id": "unique_id", "time": "ds", "target": "y"}, "season_length": prepared.season,
+        "columns": {"id": "unique_id", "time": "ds", "target": "y"}, "season_length": prepared.season_length,
         "train": prepared.history[["unique_id", "ds", "y"]] if needs & {"scale", "squared_scale"} else None,
     }  # fmt: skip
-    whole = score(frame, **asked).drop(columns="model").iloc[0]
-    by_series = score(frame, by="series", **asked).drop(columns="model")
-    return {str(key): float(value) for key, value in whole.items() if np.isfinite(value)}, by_series
+    overall = score(frame, **score_options).drop(columns="model").iloc[0]
+    by_series = score(frame, by="series", **score_options).drop(columns="model")
+    return {str(key): float(value) for key, value in overall.items() if np.isfinite(value)}, by_series
 
 
-def _costs(found: Run) -> dict[str, Any]:
+def _run_costs(model_run: ModelRun) -> dict[str, Any]:
     names = ("fit_seconds", "predict_seconds", "fit_cpu", "predict_cpu", "peak_mb")
-    costs = {name: getattr(found, name) for name in names}
+    costs = {name: getattr(model_run, name) for name in names}
     return {name: None if cost is None or np.isnan(cost) else float(cost) for name, cost in costs.items()}
 
 
-def _written(
-    folder: Path, job: str, frame: pd.DataFrame, by_series: pd.DataFrame, prepared: Prepared, sample: int
+def _write_files(
+    folder: Path, job: str, frame: pd.DataFrame, by_series: pd.DataFrame, prepared: PreparedTask, sample: int
 ) -> dict[str, str]:
     """The files of a job, each whole or not there."""
     files = {SERIES: f"{SERIES}/{job}.parquet"}
     write_parquet(folder / files[SERIES], by_series.astype({"unique_id": str}))
-    ids = sampled(prepared, sample)
+    ids = sample_ids(prepared, sample)
     if ids:
-        kept = frame[frame["unique_id"].isin(set(ids))]
-        windows = kept.groupby("unique_id", sort=False, observed=True)["cutoff"].rank(method="dense").to_numpy()
-        wanted = np.unique(np.linspace(1, prepared.plan.n_windows, SAMPLED_WINDOWS).astype(int))
+        sampled_rows = frame[frame["unique_id"].isin(set(ids))]
+        windows = sampled_rows.groupby("unique_id", sort=False, observed=True)["cutoff"].rank(method="dense").to_numpy()
+        sampled_windows = np.unique(np.linspace(1, prepared.plan.n_windows, N_SAMPLED_WINDOWS).astype(int))
         files[FORECASTS] = f"{FORECASTS}/{job}.parquet"
-        write_parquet(folder / files[FORECASTS], kept[np.isin(windows, wanted)].astype({"unique_id": str}))
+        write_parquet(folder / files[FORECASTS], sampled_rows[np.isin(windows, sampled_windows)].astype({"unique_id": str}))
     return files
 
 
 def write_parquet(path: Path, frame: pd.DataFrame) -> None:
     """A frame as a parquet file that is whole or not there."""
-    held = BytesIO()
-    frame.reset_index(drop=True).to_parquet(held, compression="zstd")
-    replace_file(path, [held.getvalue()])
+    buffer = BytesIO()
+    frame.reset_index(drop=True).to_parquet(buffer, compression="zstd")
+    replace_file(path, [buffer.getvalue()])
 
 
-def _nested(value: Any) -> Any:
+def _build_nested(value: Any) -> Any:
     """A parameter, made if it is a model."""
     if is_model(value):
-        given = {name: _nested(one) for name, one in (value.get("parameters") or {}).items()}
-        return registry.get(value["model"])(**given, **({"alias": value["alias"]} if value.get("alias") else {}))
+        parameters = {name: _build_nested(parameter) for name, parameter in (value.get("parameters") or {}).items()}
+        return registry.get(value["model"])(**parameters, **({"alias": value["alias"]} if value.get("alias") else {}))
     return value
 
 
 @contextmanager
-def _noted() -> Iterator[list[str]]:
+def _record_warnings() -> Iterator[list[str]]:
     """What is warned of inside, in a few words each; what other libraries say of themselves is left to them."""
-    said: list[str] = []
+    warning_texts: list[str] = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        yield said
-    for one in caught:
-        text = format_value(str(one.message), 300)
-        if issubclass(one.category, DataWarning | TrainingWarning) and text not in said and len(said) < MOST_SAID:
-            said.append(text)
+        yield warning_texts
+    for warning in caught:
+        text = format_value(str(warning.message), 300)
+        if issubclass(warning.category, DataWarning | TrainingWarning) and text not in warning_texts and len(warning_texts) < MAX_WARNINGS:
+            warning_texts.append(text)
 
 
 @contextmanager
-def _compiling() -> Iterator[list[str]]:
+def _record_compilations() -> Iterator[list[str]]:
     """What was compiled inside, for the first time on this machine."""
-    seen: list[str] = []
+    compilations: list[str] = []
     if "numba" not in sys.modules:
-        yield seen
+        yield compilations
         return
     from numba.core import event
 
-    class Seen(event.Listener):  # type: ignore[misc]  # numba is not typed
+    class CompileListener(event.Listener):  # type: ignore[misc]  # numba is not typed
         def on_start(self, event: Any) -> None:
-            seen.append("one")
+            compilations.append("one")
 
         def on_end(self, event: Any) -> None:
             pass
 
-    with event.install_listener("numba:compile", Seen()):
-        yield seen
+    with event.install_listener("numba:compile", CompileListener()):
+        yield compilations

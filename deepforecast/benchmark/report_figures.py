@@ -6,105 +6,105 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from deepforecast.benchmark.rows import Row
-from deepforecast.benchmark.summary import by_series, distance, judged_by
+from deepforecast.benchmark.job_results import Row
+from deepforecast.benchmark.summary import describe_distance, distance, read_series_metrics
 from deepforecast.data.forecast_names import format_number
 from deepforecast.data.frames import Floats
 from deepforecast.errors import DataError, format_value
-from deepforecast.evaluation.critical import Comparison, friedman
-from deepforecast.evaluation.report_figures import LABEL, calibration, figure, untitled
-from deepforecast.evaluation.verdict import number
+from deepforecast.evaluation.critical_difference import FriedmanTest, friedman
+from deepforecast.evaluation.leaderboard_summary import format_rounded
+from deepforecast.evaluation.report_figures import LABEL_LENGTH, calibration_figure, figure_html, without_titles
 from deepforecast.plotting import plot_pareto
 from deepforecast.plotting.backends import render
 from deepforecast.plotting.chart import INK, Axis, Chart, Dots, Line, Mark, Panel
-from deepforecast.plotting.style import COLORS, short, short_number
+from deepforecast.plotting.style import COLORS, format_compact, shorten
 
 if TYPE_CHECKING:
-    from deepforecast.benchmark.report import Told
+    from deepforecast.benchmark.report import BenchmarkRun
 
-COVERAGE = "coverage-"
+COVERAGE_PREFIX = "coverage-"
 
 
-def cost(run: Told) -> str:
+def cost_figure(run: BenchmarkRun) -> str:
     """Error relative to the reference, or wins where there is none, against mean seconds a task."""
     import pandas as pd
 
-    one = run.summary
-    table = one.table
-    relative = one.skill is not None and table["skill"].notna().any()
-    worth = 1 - (table["skill"] if relative else table["wins"]).to_numpy(np.float64)
-    spent = (table["fit_seconds"] + table["predict_seconds"]).to_numpy(np.float64) / np.maximum(table["tasks"], 1)
-    if not np.isfinite(worth * spent).any():
+    summary = run.summary
+    table = summary.table
+    relative = summary.skill is not None and table["skill"].notna().any()
+    relative_error = 1 - (table["skill"] if relative else table["wins"]).to_numpy(np.float64)
+    mean_seconds = (table["fit_seconds"] + table["predict_seconds"]).to_numpy(np.float64) / np.maximum(table["tasks"], 1)
+    if not np.isfinite(relative_error * mean_seconds).any():
         return ""
-    what = judged_by(one.metric)
-    own = one.metric if what == "error" else "distance"  # the words above the plot say from where
-    label = f"{own} over that of {run.suite.reference}" if relative else "pairings lost"
-    names = [short(format_value(name, 60), LABEL) for name in table["model"]]
-    held = pd.DataFrame({"model": names, "metric": short(label), "value": worth, "seconds": spent})
-    drawn = untitled(plot_pareto(held, backend="svg"))
-    said = (
-        f"Mean seconds a task to fit and forecast, against {what if relative else 'pairings lost'}: below and left is better "
+    distance_name = describe_distance(summary.metric)
+    error_name = summary.metric if distance_name == "error" else "distance"  # the words above the plot say from where
+    label = f"{error_name} over that of {run.suite.reference}" if relative else "pairings lost"
+    names = [shorten(format_value(name, 60), LABEL_LENGTH) for name in table["model"]]
+    points = pd.DataFrame({"model": names, "metric": shorten(label), "value": relative_error, "seconds": mean_seconds})
+    plot = without_titles(plot_pareto(points, backend="svg"))
+    caption = (
+        f"Mean seconds a task to fit and forecast, against {distance_name if relative else 'pairings lost'}: below and left is better "
         "in both. In colour: no other model is both better and faster."
     )
-    return f'<p class="quiet">{said}</p>' + figure("pareto", drawn)
+    return f'<p class="quiet">{caption}</p>' + figure_html("pareto", plot)
 
 
-def differences(run: Told) -> str:
+def critical_difference_figure(run: BenchmarkRun) -> str:
     """The diagram of critical differences: mean ranks, and bars over models that Nemenyi's test does not tell apart."""
-    found = _comparison(run)
-    if found is None:
+    comparison = _friedman_test(run)
+    if comparison is None:
         return ""
-    names, one, over = found
-    said = (
-        f"Mean rank over {one.datasets:,} {over}, 1 the best. A bar joins models that Nemenyi's test does not tell apart at 95 "
-        f"%, as their ranks are less than {number(one.difference, 3)} apart. Friedman's test that all are alike: p "
-        f"{number(one.p_value, 2)}."
+    names, test, unit = comparison
+    caption = (
+        f"Mean rank over {test.n_datasets:,} {unit}, 1 the best. A bar joins models that Nemenyi's test does not tell apart at 95 "
+        f"%, as their ranks are less than {format_rounded(test.critical_difference, 3)} apart. Friedman's test that all are alike: p "
+        f"{format_rounded(test.p_value, 2)}."
     )
-    return f'<p class="quiet">{said}</p>' + figure("critical", diagram(names, one))
+    return f'<p class="quiet">{caption}</p>' + figure_html("critical", rank_diagram(names, test))
 
 
-def diagram(names: list[str], one: Comparison) -> Any:
+def rank_diagram(names: list[str], test: FriedmanTest) -> Any:
     """The best on top; the bars stand to the right of the dots."""
-    order = np.argsort(one.rank, kind="stable")[::-1]
-    height = {int(model): float(at) for at, model in enumerate(order)}
-    labels = tuple(f"{short(format_value(names[model], 60))}   {short_number(float(one.rank[model]))}" for model in order)
-    told = tuple(f"{names[model]}: mean rank {one.rank[model]:.3f}" for model in order)
-    marks: list[Mark] = [Dots(one.rank[order], np.arange(len(order), dtype=np.float64), COLORS[0], size=8.0, names=told)]
-    step = 0.05 * max(float(np.ptp(one.rank)), 1.0)
-    for place, clique in enumerate(one.cliques):
-        at = float(one.rank.max()) + step * (place + 1)
+    order = np.argsort(test.mean_ranks, kind="stable")[::-1]
+    height = {int(model): float(position) for position, model in enumerate(order)}
+    labels = tuple(f"{shorten(format_value(names[model], 60))}   {format_compact(float(test.mean_ranks[model]))}" for model in order)
+    tooltips = tuple(f"{names[model]}: mean rank {test.mean_ranks[model]:.3f}" for model in order)
+    marks: list[Mark] = [Dots(test.mean_ranks[order], np.arange(len(order), dtype=np.float64), COLORS[0], size=8.0, names=tooltips)]
+    step = 0.05 * max(float(np.ptp(test.mean_ranks)), 1.0)
+    for clique_index, clique in enumerate(test.cliques):
+        position = float(test.mean_ranks.max()) + step * (clique_index + 1)
         ends = [height[clique[0]] + 0.15, height[clique[-1]] - 0.15]
-        marks.append(Line(np.array([at, at]), np.array(ends), INK, width=4.0))
+        marks.append(Line(np.array([position, position]), np.array(ends), INK, width=4.0))
     panel = Panel(tuple(marks), "", Axis("mean rank"), Axis(kind="names", names=labels))
     return render(Chart((panel,), 1, 9.0, max(1.0 + 0.3 * len(order), 1.9)), "svg")
 
 
-def coverage(run: Told) -> str:
+def coverage_figure(run: BenchmarkRun) -> str:
     """The share of values inside the intervals against the level promised, mean over tasks."""
-    names = {name for row in run.rows for name in row.metrics if name.startswith(COVERAGE)}
-    levels = sorted(float(name.removeprefix(COVERAGE)) for name in names)
-    curves = [(model, _shares(run.rows, model, levels)) for model in run.summary.table["model"]]
-    return calibration(levels, [one for one in curves if np.isfinite(one[1]).any()], "Mean over tasks.")
+    names = {name for row in run.rows for name in row.metrics if name.startswith(COVERAGE_PREFIX)}
+    levels = sorted(float(name.removeprefix(COVERAGE_PREFIX)) for name in names)
+    curves = [(model, _mean_coverage(run.rows, model, levels)) for model in run.summary.table["model"]]
+    return calibration_figure(levels, [curve for curve in curves if np.isfinite(curve[1]).any()], "Mean over tasks.")
 
 
-def _comparison(run: Told) -> tuple[list[str], Comparison, str] | None:
+def _friedman_test(run: BenchmarkRun) -> tuple[list[str], FriedmanTest, str] | None:
     """Over tasks; where there is one task alone, over its series."""
-    one = run.summary
-    if one.comparison is not None:
-        return list(one.compared), one.comparison, "tasks"
-    if len(one.tasks) != 1:
+    summary = run.summary
+    if summary.friedman_test is not None:
+        return list(summary.complete_models), summary.friedman_test, "tasks"
+    if len(summary.tasks) != 1:
         return None
     try:
-        models, _, values = by_series(run.folder, run.rows, one.tasks[0], one.metric)
-        return models, friedman(distance(one.metric, values)), "series"
+        models, _, values = read_series_metrics(run.folder, run.rows, summary.tasks[0], summary.metric)
+        return models, friedman(distance(summary.metric, values)), "series"
     except DataError:  # one model, or one series: nothing to compare
         return None
 
 
-def _shares(rows: list[Row], model: str, levels: list[float]) -> Floats:
+def _mean_coverage(rows: list[Row], model: str, levels: list[float]) -> Floats:
     """Of a model the mean share inside at each level; its ends, as of tasks that are not alike, are missing."""
-    found = np.full((3, len(levels)), np.nan)
-    for place, key in enumerate(f"{COVERAGE}{format_number(level)}" for level in levels):
-        held = [row.metrics[key] for row in rows if row.model == model and key in row.metrics and row.status == "ok"]
-        found[0, place] = np.mean(held) if held else np.nan
-    return found
+    coverages = np.full((3, len(levels)), np.nan)
+    for index, key in enumerate(f"{COVERAGE_PREFIX}{format_number(level)}" for level in levels):
+        level_coverages = [row.metrics[key] for row in rows if row.model == model and key in row.metrics and row.status == "ok"]
+        coverages[0, index] = np.mean(level_coverages) if level_coverages else np.nan
+    return coverages

@@ -27,79 +27,79 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
-from deepforecast.benchmark.energy import Meter
-from deepforecast.benchmark.guard import Guard, kill
-from deepforecast.benchmark.rows import HISTORY, Row
+from deepforecast.benchmark.energy import EnergyMeter
+from deepforecast.benchmark.job_results import HISTORY, Row
+from deepforecast.benchmark.process_guard import Guard, kill_process
 from deepforecast.benchmark.suite import Entry
 from deepforecast.errors import format_value
 
-LOOK = 0.1  # seconds between two looks at the clock and the memory of the jobs
+POLL_SECONDS = 0.1  # seconds between two looks at the clock and the memory of the jobs
 
 
 @dataclass
-class Running:
+class RunningJob:
     """A job under way: its process, since when, until when, with how much memory, and where it leaves its row and words."""
 
     job: Any
     row: Row
     pid: int
-    began: float
-    until: float
-    most_mb: float
-    left: IO[bytes]
-    words: IO[bytes]
-    meter: Meter
-    stopped: str = ""
+    started: float
+    deadline: float
+    max_mb: float
+    row_file: IO[bytes]
+    output_file: IO[bytes]
+    meter: EnergyMeter
+    stop_reason: str = ""
 
 
 class Server:
     """What is held between jobs: the suite, and the task whose data are at hand."""
 
-    def __init__(self, asked: dict[str, Any], guard: Guard) -> None:
-        from deepforecast.benchmark.checks import refuse_idle_parameters
-        from deepforecast.benchmark.job import jobs_of
-        from deepforecast.benchmark.peer import Places
-        from deepforecast.benchmark.suite import suite_of_mapping
+    def __init__(self, request: dict[str, Any], guard: Guard) -> None:
+        from deepforecast.benchmark.job import list_jobs
+        from deepforecast.benchmark.peer import PeerPaths
+        from deepforecast.benchmark.suite import suite_from_mapping
+        from deepforecast.benchmark.suite_checks import refuse_unused_parameters
 
-        self.suite = suite_of_mapping(asked["suite"])
+        self.suite = suite_from_mapping(request["suite"])
         if not self.suite.cut:  # what is left of a suite may well have no use for them
-            refuse_idle_parameters(self.suite)
-        self.folder = Path(asked["folder"])
-        self.together = int(asked["together"])
-        self.places = Places(*map(Path, asked["peers"])) if asked.get("peers") else Places.usual()
-        self.jobs = {job.name: job for job in jobs_of(self.suite)}
-        self.running: dict[int, Running] = {}
-        self.held: tuple[int, Any] = (-1, None)
+            refuse_unused_parameters(self.suite)
+        self.folder = Path(request["folder"])
+        self.n_parallel = int(request["together"])
+        self.peer_paths = PeerPaths(*map(Path, request["peers"])) if request.get("peers") else PeerPaths.default()
+        self.jobs = {job.name: job for job in list_jobs(self.suite)}
+        self.running: dict[int, RunningJob] = {}
+        self.loaded_task: tuple[int, Any] = (-1, None)
         self.guard = guard
         self.compiling: set[str] = set()  # models whose kernels may not all be kept yet
 
-    def prepared(self, number: int) -> Any:
+    def load_task(self, number: int) -> Any:
         """The task's data, loaded when it is first asked for; or the error that was met."""
-        from deepforecast.benchmark.data import last_rows, prepare, sampled
         from deepforecast.benchmark.job import file_name, write_parquet
+        from deepforecast.benchmark.task_data import plot_history, prepare_task, sample_ids
 
-        if self.held[0] != number:
-            self.held = (number, None)
+        if self.loaded_task[0] != number:
+            self.loaded_task = (number, None)
             try:
-                found = prepare(self.suite.tasks[number])
-                path = self.folder / HISTORY / f"{file_name(found.task.name)}.parquet"
-                write_parquet(path, last_rows(found, sampled(found, self.suite.sample)))
-                self.held = (number, found)
+                prepared_task = prepare_task(self.suite.tasks[number])
+                path = self.folder / HISTORY / f"{file_name(prepared_task.task.name)}.parquet"
+                write_parquet(path, plot_history(prepared_task, sample_ids(prepared_task, self.suite.sample)))
+                self.loaded_task = (number, prepared_task)
             except Exception as error:  # a dataset that is not there is told by each of its jobs
-                self.held = (number, error)
-        return self.held[1]
+                self.loaded_task = (number, error)
+        return self.loaded_task[1]
 
-    def rehearse(self, names: list[str], say: Callable[[dict[str, Any]], None]) -> None:
+    def rehearse(self, names: list[str], send: Callable[[dict[str, Any]], None]) -> None:
         """Fit every model of these jobs once."""
-        from deepforecast.benchmark.rehearsal import chosen, rehearse
+        from deepforecast.benchmark.rehearsal import rehearse, select_models
 
-        began, limits = time.perf_counter(), [(self.entry(name), self.limit(name)) for name in names]
-        models = chosen(limits)
-        say({"models": len(models)})
-        for entry, well in rehearse(models, self.guard):
-            self.compiling |= set() if well else {entry.model}
-            say({})
-        say({"seconds": round(time.perf_counter() - began, 1)})
+        start_time, limits = time.perf_counter(), [(self.entry(name), self.limit(name)) for name in names]
+        models = select_models(limits)
+        send({"models": len(models)})
+        for entry, completed in rehearse(models, self.guard):
+            self.compiling |= set() if completed else {entry.model}
+            send({})
+        send({"seconds": round(time.perf_counter() - start_time, 1)})
 
     def limit(self, name: str) -> float:
         """Seconds that a job may take."""
@@ -110,96 +110,96 @@ class Server:
         job = self.jobs[name]
         return self.suite.entries(self.suite.tasks[job.task])[job.entry]
 
-    def begin(self, name: str) -> Row | None:
+    def start_job(self, name: str) -> Row | None:
         """Fork for a job; its row, if it is over before it began."""
-        from deepforecast.benchmark.job import file_name, start
-        from deepforecast.evaluation.compare import told
+        from deepforecast.benchmark.job import file_name, initial_row
+        from deepforecast.evaluation.compare import format_error
 
         job = self.jobs[name]
-        prepared = self.prepared(job.task)
+        prepared = self.load_task(job.task)
         task = self.suite.tasks[job.task]
         if isinstance(prepared, Exception):
             entry = self.entry(name)
             return Row(
                 suite=self.suite.suite, task=task.name, dataset=task.dataset or "generated", model=entry.name, seed=job.seed,
                 job=job.name, settings=job.settings, library=entry.peer or "deepforecast", status="failed",
-                error=format_value(f"data: {told(prepared)}", 2000), cut=self.suite.cut,
+                error=format_value(f"data: {format_error(prepared)}", 2000), cut=self.suite.cut,
             )  # fmt: skip
-        row = start(self.suite, prepared, job)
+        row = initial_row(self.suite, prepared, job)
         row = replace(row, files={"history": f"{HISTORY}/{file_name(task.name)}.parquet"})
-        left, words = tempfile.TemporaryFile(), tempfile.TemporaryFile()  # noqa: SIM115  # without names: nothing stays
-        meter, began = Meter.start(self.together == 1), time.perf_counter()
+        row_file, output_file = tempfile.TemporaryFile(), tempfile.TemporaryFile()  # noqa: SIM115  # without names: nothing stays
+        meter, start_time = EnergyMeter.start(self.n_parallel == 1), time.perf_counter()
         pid = os.fork()
         if not pid:
-            self._child(job, prepared, left, words)
-        most_mb = task.memory_limit or self.suite.memory_limit
-        self.running[pid] = Running(job, row, pid, began, began + self.limit(name), most_mb, left, words, meter)
-        self.guard.begun(pid)
+            self._run_child(job, prepared, row_file, output_file)
+        max_mb = task.memory_limit or self.suite.memory_limit
+        self.running[pid] = RunningJob(job, row, pid, start_time, start_time + self.limit(name), max_mb, row_file, output_file, meter)
+        self.guard.register(pid)
         return None
 
-    def _child(self, job: Any, prepared: Any, left: IO[bytes], words: IO[bytes]) -> NoReturn:
+    def _run_child(self, job: Any, prepared: Any, row_file: IO[bytes], output_file: IO[bytes]) -> NoReturn:
         """Run the job in a process of its own, leave its row, and end without ado."""
         try:
             os.setsid()
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             signal.signal(signal.SIGINT, signal.SIG_DFL)
-            self.guard.forget()
-            with open(os.devnull, "rb") as nothing:
-                os.dup2(nothing.fileno(), 0)
-            for number in (1, 2):
-                os.dup2(words.fileno(), number)
-            row = self._run(job, prepared)
-            left.write(row.line())
-            left.flush()
+            self.guard.close()
+            with open(os.devnull, "rb") as null_file:
+                os.dup2(null_file.fileno(), 0)
+            for fd in (1, 2):
+                os.dup2(output_file.fileno(), fd)
+            row = self._run_job(job, prepared)
+            row_file.write(row.to_json())
+            row_file.flush()
         except BaseException as error:
             sys.stderr.write(f"{type(error).__name__}: {error}\n")
             sys.stderr.flush()
             os._exit(1)
         os._exit(0)
 
-    def _run(self, job: Any, prepared: Any) -> Row:
+    def _run_job(self, job: Any, prepared: Any) -> Row:
         from deepforecast.benchmark.job import run_job
         from deepforecast.benchmark.peer import run_peer
         from deepforecast.core.threads import as_worker
 
-        with as_worker() if self.together > 1 else nullcontext():  # jobs side by side would wait for each other's threads
+        with as_worker() if self.n_parallel > 1 else nullcontext():  # jobs side by side would wait for each other's threads
             if self.entry(job.name).peer:
-                return run_peer(self.suite, prepared, job, self.folder, self.places)
+                return run_peer(self.suite, prepared, job, self.folder, self.peer_paths)
             return run_job(self.suite, prepared, job, self.folder)
 
-    def over(self) -> list[Row]:
+    def finished_rows(self) -> list[Row]:
         """The rows of jobs that have ended, after those that may not go on were stopped."""
-        found = []
-        for one in list(self.running.values()):
-            self._stop_if_beyond(one)
-            pid, status, used = os.wait4(one.pid, os.WNOHANG)
+        rows = []
+        for running_job in list(self.running.values()):
+            self._enforce_limits(running_job)
+            pid, status, usage = os.wait4(running_job.pid, os.WNOHANG)
             if pid:
                 del self.running[pid]
-                kill(pid, os.killpg)  # what it started and left
-                self.guard.over(pid)
-                row = _row(one, status, used)
+                kill_process(pid, os.killpg)  # what it started and left
+                self.guard.unregister(pid)
+                row = _finished_row(running_job, status, usage)
                 if row.status == "timeout" and self.entry(row.job).model in self.compiling:
                     row = replace(row, error=f"{row.error}; its kernels were still being compiled: run it again with --retry")
-                found.append(row)
-                one.left.close()
-                one.words.close()
-        return found
+                rows.append(row)
+                running_job.row_file.close()
+                running_job.output_file.close()
+        return rows
 
-    def _stop_if_beyond(self, one: Running) -> None:
-        if one.stopped:
+    def _enforce_limits(self, running_job: RunningJob) -> None:
+        if running_job.stop_reason:
             return
-        if time.perf_counter() > one.until:
-            one.stopped = "timeout"
-        elif one.most_mb < _held_mb(one.pid):
-            one.stopped = "memory"
-        if one.stopped:
-            kill(one.pid)
+        if time.perf_counter() > running_job.deadline:
+            running_job.stop_reason = "timeout"
+        elif running_job.max_mb < _memory_mb(running_job.pid):
+            running_job.stop_reason = "memory"
+        if running_job.stop_reason:
+            kill_process(running_job.pid)
 
     def stop(self) -> None:
         """End every job."""
         for pid in self.running:
-            kill(pid)
+            kill_process(pid)
 
 
 def main() -> None:
@@ -208,103 +208,103 @@ def main() -> None:
     guard = Guard(0)
     answers = os.fdopen(os.dup(1), "wb", buffering=0)
 
-    def say(what: dict[str, Any]) -> None:
-        answers.write(json.dumps(what).encode() + b"\n")
+    def send(answer: dict[str, Any]) -> None:
+        answers.write(json.dumps(answer).encode() + b"\n")
 
     os.dup2(2, 1)  # whatever prints, prints elsewhere
-    requests = Requests(0)
-    first = requests.wait()
-    if first is None:
+    requests = RequestReader(0)
+    first_request = requests.read_first()
+    if first_request is None:
         return
     try:
-        server = Server(first, guard)
+        server = Server(first_request, guard)
     except Exception as error:
-        say({"error": f"{type(error).__name__}: {error}"})
+        send({"error": f"{type(error).__name__}: {error}"})
         return
-    say({"jobs": [asdict(job) for job in server.jobs.values()]})
-    wake, woken = os.pipe()
-    os.set_blocking(woken, False)
-    signal.set_wakeup_fd(woken, warn_on_full_buffer=False)
+    send({"jobs": [asdict(job) for job in server.jobs.values()]})
+    wake_read_fd, wake_write_fd = os.pipe()
+    os.set_blocking(wake_write_fd, False)
+    signal.set_wakeup_fd(wake_write_fd, warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     try:
-        while requests.open or server.running:
-            for asked in requests.there(wake, LOOK if server.running else 60.0):
-                if "rehearse" in asked:
-                    server.rehearse(asked["rehearse"], say)
+        while requests.is_open or server.running:
+            for request in requests.read_available(wake_read_fd, POLL_SECONDS if server.running else 60.0):
+                if "rehearse" in request:
+                    server.rehearse(request["rehearse"], send)
                     continue
-                row = server.begin(asked["run"])
+                row = server.start_job(request["run"])
                 if row is not None:
-                    answers.write(row.line())
-            if not requests.open:
+                    answers.write(row.to_json())
+            if not requests.is_open:
                 break
-            for row in server.over():
-                answers.write(row.line())
+            for row in server.finished_rows():
+                answers.write(row.to_json())
     except BrokenPipeError:  # nobody listens
         pass
     finally:
         server.stop()
 
 
-class Requests:
+class RequestReader:
     """Lines of the input, as they come."""
 
-    def __init__(self, number: int) -> None:
-        self.number, self.rest, self.open = number, b"", True
+    def __init__(self, fd: int) -> None:
+        self.fd, self.buffer, self.is_open = fd, b"", True
 
-    def wait(self) -> dict[str, Any] | None:
+    def read_first(self) -> dict[str, Any] | None:
         """The first of them; None where the input ends before."""
-        while self.open:
-            found = self.there(None, 60.0)
-            if found:
-                return found[0]
+        while self.is_open:
+            requests = self.read_available(None, 60.0)
+            if requests:
+                return requests[0]
         return None
 
-    def there(self, wake: int | None, seconds: float) -> list[dict[str, Any]]:
-        """Those that have come after at most so many seconds, or as soon as `wake` has something to read."""
-        ready, _, _ = select.select([self.number, *([] if wake is None else [wake])], [], [], seconds)
-        if wake in ready and wake is not None:
-            os.read(wake, 4096)
-        if self.number not in ready:
+    def read_available(self, wake_fd: int | None, seconds: float) -> list[dict[str, Any]]:
+        """Those that have come after at most so many seconds, or as soon as `wake_fd` has something to read."""
+        ready, _, _ = select.select([self.fd, *([] if wake_fd is None else [wake_fd])], [], [], seconds)
+        if wake_fd in ready and wake_fd is not None:
+            os.read(wake_fd, 4096)
+        if self.fd not in ready:
             return []
-        held = os.read(self.number, 1 << 20)
-        self.open, self.rest = bool(held), self.rest + held
-        *lines, self.rest = self.rest.split(b"\n")
+        chunk = os.read(self.fd, 1 << 20)
+        self.is_open, self.buffer = bool(chunk), self.buffer + chunk
+        *lines, self.buffer = self.buffer.split(b"\n")
         return [json.loads(line) for line in lines]
 
 
-def _row(one: Running, status: int, used: Any) -> Row:
+def _finished_row(running_job: RunningJob, status: int, usage: Any) -> Row:
     """The row a job left, with what its process took; or what became of it."""
-    one.left.seek(0)
-    line = one.left.read()
-    given = json.loads(line) if line.endswith(b"\n") else None
-    row = one.row if given is None or one.stopped else Row.of({**given, "files": {**one.row.files, **given["files"]}})
-    if one.stopped or given is None:
-        row = replace(row, status=one.stopped or "lost", error=_why(one, status))
+    running_job.row_file.seek(0)
+    line = running_job.row_file.read()
+    row_fields = json.loads(line) if line.endswith(b"\n") else None
+    row = running_job.row if row_fields is None or running_job.stop_reason else Row.from_mapping({**row_fields, "files": {**running_job.row.files, **row_fields["files"]}})
+    if running_job.stop_reason or row_fields is None:
+        row = replace(row, status=running_job.stop_reason or "lost", error=_describe_end(running_job, status))
     return replace(
-        row, job_seconds=time.perf_counter() - one.began, job_cpu=used.ru_utime + used.ru_stime,
-        energy_joules=one.meter.joules(),
+        row, job_seconds=time.perf_counter() - running_job.started, job_cpu=usage.ru_utime + usage.ru_stime,
+        energy_joules=running_job.meter.joules(),
     )  # fmt: skip
 
 
-def _why(one: Running, status: int) -> str:
-    if one.stopped == "timeout":
-        return f"stopped after {one.until - one.began:.0f} s, the time limit of a job"
-    if one.stopped == "memory":
-        return f"stopped beyond {one.most_mb:,.0f} MiB, the memory limit of a job"
-    one.words.seek(0)
-    words = [line for line in one.words.read()[-4000:].decode("utf-8", "replace").splitlines() if line.strip()]
-    how = f"signal {os.WTERMSIG(status)}" if os.WIFSIGNALED(status) else f"exit code {os.WEXITSTATUS(status)}"
-    return f"its process ended with {how}; it last said: {format_value(words[-1], 500) if words else 'nothing'}"
+def _describe_end(running_job: RunningJob, status: int) -> str:
+    if running_job.stop_reason == "timeout":
+        return f"stopped after {running_job.deadline - running_job.started:.0f} s, the time limit of a job"
+    if running_job.stop_reason == "memory":
+        return f"stopped beyond {running_job.max_mb:,.0f} MiB, the memory limit of a job"
+    running_job.output_file.seek(0)
+    lines = [line for line in running_job.output_file.read()[-4000:].decode("utf-8", "replace").splitlines() if line.strip()]
+    cause = f"signal {os.WTERMSIG(status)}" if os.WIFSIGNALED(status) else f"exit code {os.WEXITSTATUS(status)}"
+    return f"its process ended with {cause}; it last said: {format_value(lines[-1], 500) if lines else 'nothing'}"
 
 
-def _held_mb(pid: int) -> float:
+def _memory_mb(pid: int) -> float:
     """What a process and those it started hold in memory, pages that several share counted each time; 0 if it is not told."""
-    total, waiting = 0.0, [pid]
-    while waiting:
-        one = waiting.pop()
+    total, pending = 0.0, [pid]
+    while pending:
+        member_pid = pending.pop()
         try:
-            pages = int(Path(f"/proc/{one}/statm").read_bytes().split()[1])
-            waiting += map(int, Path(f"/proc/{one}/task/{one}/children").read_bytes().split())
+            pages = int(Path(f"/proc/{member_pid}/statm").read_bytes().split()[1])
+            pending += map(int, Path(f"/proc/{member_pid}/task/{member_pid}/children").read_bytes().split())
         except (OSError, IndexError, ValueError):
             continue
         total += pages * os.sysconf("SC_PAGESIZE") / 2**20

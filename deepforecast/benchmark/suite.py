@@ -20,11 +20,11 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from deepforecast.benchmark.reading import made, text_to_mapping
+from deepforecast.benchmark.yaml_parsing import parse_dataclass, parse_mapping
 from deepforecast.errors import ParameterError, format_list, format_value
 
-BUILT_IN = Path(__file__).parent / "suites"
-OTHERS = Path(__file__).resolve().parents[2] / "benchmarks" / "suites"  # of a checkout
+BUILT_IN_SUITES = Path(__file__).parent / "suites"
+CHECKOUT_SUITES = Path(__file__).resolve().parents[2] / "benchmarks" / "suites"  # of a checkout
 METRICS = ("mase", "smape")
 
 
@@ -41,7 +41,7 @@ class Windows:
 
     def __post_init__(self) -> None:
         for name in ("count", "test", "step", "size"):
-            _at_least(name, getattr(self, name), 1)
+            _check_minimum(name, getattr(self, name), 1)
         if isinstance(self.refit, str) and self.refit != "auto":
             raise ParameterError(f"refit is auto, true, false or a number of windows; got {format_value(self.refit)}.")
 
@@ -56,9 +56,9 @@ class Slice:
     last: int | None = None
 
     def __post_init__(self) -> None:
-        _at_least("series", self.series, 1)
-        _at_least("last", self.last, 2)
-        _at_least("seed", self.seed, 0)
+        _check_minimum("series", self.series, 1)
+        _check_minimum("last", self.last, 2)
+        _check_minimum("seed", self.seed, 0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +70,7 @@ class Scaling:
     kind: str = "standard"
 
     def __post_init__(self) -> None:
-        _at_least("rows", self.rows, 2)
+        _check_minimum("rows", self.rows, 2)
         if self.kind != "standard":
             raise ParameterError(f"kind is standard; got {format_value(self.kind)}.")
 
@@ -106,12 +106,12 @@ class Task:
         if bool(self.dataset) == (self.generate is not None):
             raise ParameterError("a task has a dataset, or says what to generate, and not both.")
         for name in ("horizon", "season_length"):
-            _at_least(name, getattr(self, name), 1)
+            _check_minimum(name, getattr(self, name), 1)
         if isinstance(self.columns, str) and self.columns not in ("card", "none"):
             raise ParameterError(f"columns is card, none or a mapping of roles; got {format_value(self.columns)}.")
-        wrong = [one for one in self.level if not 0 < one < 100]
-        if wrong:
-            raise ParameterError(f"level holds numbers in (0, 100); got {format_list(wrong)}.")
+        invalid = [level for level in self.level if not 0 < level < 100]
+        if invalid:
+            raise ParameterError(f"level holds numbers in (0, 100); got {format_list(invalid)}.")
 
     @property
     def name(self) -> str:
@@ -153,132 +153,132 @@ class Suite:
 
     def entries(self, task: Task) -> list[Entry]:
         """The models of a task, ours and peers' turn by turn, so that neither has the quiet half of a run for itself."""
-        said = entries(task.models, "models") if task.models else self.models
-        ours = list(every_model() if said is None else said)
-        theirs = list(entries(task.peers, "peers") if task.peers else self.peers)
-        mixed = [one for pair in zip(ours, theirs, strict=False) for one in pair]
-        return [*mixed, *ours[len(theirs) :], *theirs[len(ours) :]]
+        own_entries = parse_entries(task.models, "models") if task.models else self.models
+        ours = list(default_entries() if own_entries is None else own_entries)
+        theirs = list(parse_entries(task.peers, "peers") if task.peers else self.peers)
+        interleaved = [entry for pair in zip(ours, theirs, strict=False) for entry in pair]
+        return [*interleaved, *ours[len(theirs) :], *theirs[len(ours) :]]
 
     def to_mapping(self) -> dict[str, Any]:
         """Plain values, as JSON and YAML have them."""
-        found: dict[str, Any] = json.loads(json.dumps(asdict(self)))
-        return found
+        mapping: dict[str, Any] = json.loads(json.dumps(asdict(self)))
+        return mapping
 
 
-def find(name: str) -> Path:
+def find_suite(name: str) -> Path:
     """The file of a suite: a path, or the name of one that ships or, in a checkout, lies in benchmarks/suites."""
     path = Path(name)
     if path.suffix in (".yaml", ".yml"):
         if not path.is_file():
             raise ParameterError(f"A suite is a name or the path of a YAML file; there is no file {format_value(name)}.")
         return path
-    known = known_suites()
-    if name not in known:
-        there = format_list(known, max_shown=30)
-        raise ParameterError(f"There is no suite {format_value(name)}. There is {there}; or give the path of a YAML file.")
-    return known[name]
+    suites = known_suites()
+    if name not in suites:
+        available = format_list(suites, max_shown=30)
+        raise ParameterError(f"There is no suite {format_value(name)}. There is {available}; or give the path of a YAML file.")
+    return suites[name]
 
 
 def known_suites() -> dict[str, Path]:
     """Names of suites and where they are."""
-    return {path.stem: path for folder in (OTHERS, BUILT_IN) for path in sorted(folder.glob("*.yaml"))}
+    return {path.stem: path for folder in (CHECKOUT_SUITES, BUILT_IN_SUITES) for path in sorted(folder.glob("*.yaml"))}
 
 
-def load(name: str | Path) -> Suite:
+def load_suite(name: str | Path) -> Suite:
     """The suite of that name or path.
 
-    >>> load("quick").suite
+    >>> load_suite("quick").suite
     'quick'
     """
-    path = find(str(name))
-    return suite_of(text_to_mapping(path.read_text("utf-8"), path.name), path.name)
+    path = find_suite(str(name))
+    return parse_suite(parse_mapping(path.read_text("utf-8"), path.name), path.name)
 
 
-def suite_of(given: Mapping[str, Any], where: str) -> Suite:
+def parse_suite(mapping: Mapping[str, Any], where: str) -> Suite:
     """A suite from what its file says; names that nothing has are refused."""
-    from deepforecast.benchmark.checks import refuse_unknown  # which are made of what is defined here
+    from deepforecast.benchmark.suite_checks import refuse_unknown_names  # which are made of what is defined here
 
-    found = read(given, where)
-    refuse_unknown(found, where)
-    return found
+    suite = build_suite(mapping, where)
+    refuse_unknown_names(suite, where)
+    return suite
 
 
-def read(given: Mapping[str, Any], where: str) -> Suite:
+def build_suite(mapping: Mapping[str, Any], where: str) -> Suite:
     """A suite from what its file says, of whatever datasets and models."""
-    rest = dict(given)
-    defaults, tasks = rest.pop("defaults", {}), rest.pop("tasks", None)
+    suite_fields = dict(mapping)
+    defaults, tasks = suite_fields.pop("defaults", {}), suite_fields.pop("tasks", None)
     if not isinstance(tasks, list | tuple) or not tasks:
         raise ParameterError(f"{where}: tasks is a list of at least one task; got {format_value(tasks)}.")
     if not isinstance(defaults, Mapping):
         raise ParameterError(f"{where}: defaults is a mapping, keys as in a task; got {format_value(defaults)}.")
-    merged = [task_of({**defaults, **one} if isinstance(one, Mapping) else one, f"tasks[{n}]") for n, one in enumerate(tasks)]
-    models = rest.pop("models", None)
-    own = None if models is None else entries(models, "models")
-    found = made(Suite, {**rest, "tasks": (), "peers": entries(rest.pop("peers", ()), "peers")}, where)
-    found = replace(found, tasks=tuple(merged), models=own)
-    return _checked(found, where)
+    merged = [parse_task({**defaults, **task_fields} if isinstance(task_fields, Mapping) else task_fields, f"tasks[{index}]") for index, task_fields in enumerate(tasks)]
+    models = suite_fields.pop("models", None)
+    model_entries = None if models is None else parse_entries(models, "models")
+    suite = parse_dataclass(Suite, {**suite_fields, "tasks": (), "peers": parse_entries(suite_fields.pop("peers", ()), "peers")}, where)
+    suite = replace(suite, tasks=tuple(merged), models=model_entries)
+    return _check_suite(suite, where)
 
 
-def suite_of_mapping(given: Mapping[str, Any]) -> Suite:
+def suite_from_mapping(mapping: Mapping[str, Any]) -> Suite:
     """A suite from what `Suite.to_mapping` made of one."""
-    rest = {key: value for key, value in given.items() if value is not None}
-    rest["tasks"] = [{key: value for key, value in task.items() if value is not None} for task in rest["tasks"]]
-    for task in rest["tasks"]:
+    suite_fields = {key: value for key, value in mapping.items() if value is not None}
+    suite_fields["tasks"] = [{key: value for key, value in task.items() if value is not None} for task in suite_fields["tasks"]]
+    for task in suite_fields["tasks"]:
         task |= {"slice": task.pop("part")} if "part" in task else {}
         task.pop("dataset") if not task["dataset"] else None
-    return read(rest, "suite")
+    return build_suite(suite_fields, "suite")
 
 
-def task_of(given: Any, where: str) -> Task:
+def parse_task(mapping: Any, where: str) -> Task:
     """A task from what its file says; `slice` is its `part`."""
-    rest = dict(given) if isinstance(given, Mapping) else given
-    if isinstance(rest, dict):
-        if "slice" in rest:
-            rest["part"] = rest.pop("slice")
+    task_fields = dict(mapping) if isinstance(mapping, Mapping) else mapping
+    if isinstance(task_fields, dict):
+        if "slice" in task_fields:
+            task_fields["part"] = task_fields.pop("slice")
         for key, cls in (("part", Slice), ("windows", Windows), ("scaling", Scaling)):
-            if rest.get(key) is not None:
-                rest[key] = made(cls, rest[key], f"{where}.{'slice' if key == 'part' else key}")
-    return made(Task, rest, where)
+            if task_fields.get(key) is not None:
+                task_fields[key] = parse_dataclass(cls, task_fields[key], f"{where}.{'slice' if key == 'part' else key}")
+    return parse_dataclass(Task, task_fields, where)
 
 
-def entries(given: Any, where: str) -> tuple[Entry, ...]:
+def parse_entries(models: Any, where: str) -> tuple[Entry, ...]:
     """Models as a suite names them: a name, or a mapping with model, parameters and alias (and peer)."""
-    if isinstance(given, str) or not isinstance(given, Iterable):
-        raise ParameterError(f"{where} is a list of models; got {format_value(given)}.")
-    found = [
-        one if isinstance(one, Entry) else made(Entry, {"model": one} if isinstance(one, str) else one, f"{where}[{number}]")
-        for number, one in enumerate(given)
+    if isinstance(models, str) or not isinstance(models, Iterable):
+        raise ParameterError(f"{where} is a list of models; got {format_value(models)}.")
+    parsed = [
+        entry if isinstance(entry, Entry) else parse_dataclass(Entry, {"model": entry} if isinstance(entry, str) else entry, f"{where}[{number}]")
+        for number, entry in enumerate(models)
     ]
-    names = [one.name for one in found]
-    twice = [name for at, name in enumerate(names) if name in names[:at]]
-    if twice:
-        raise ParameterError(f"{where}: each model has a name of its own; {format_list(twice)} is there twice. Give one an alias.")
-    return tuple(found)
+    names = [entry.name for entry in parsed]
+    duplicates = [name for index, name in enumerate(names) if name in names[:index]]
+    if duplicates:
+        raise ParameterError(f"{where}: each model has a name of its own; {format_list(duplicates)} is there twice. Give one an alias.")
+    return tuple(parsed)
 
 
 def is_model(value: Any) -> bool:
     """Whether a parameter is a model of its own, written as models are: {model: Naive, parameters: {...}}."""
-    named = isinstance(value, Mapping) and "model" in value and set(value) <= {"model", "parameters", "alias"}
-    return named and isinstance(value.get("parameters") or {}, Mapping)
+    has_model_keys = isinstance(value, Mapping) and "model" in value and set(value) <= {"model", "parameters", "alias"}
+    return has_model_keys and isinstance(value.get("parameters") or {}, Mapping)
 
 
-def every_model() -> tuple[Entry, ...]:
+def default_entries() -> tuple[Entry, ...]:
     """Every registered model that can be made without being told what to wrap."""
     from deepforecast.core import registry
     from deepforecast.core.params import declared_params
 
-    def whole(name: str) -> bool:
-        return not any(one.required for key, one in declared_params(registry.get(name)).items() if key != "horizon")
+    def needs_no_arguments(name: str) -> bool:
+        return not any(param.required for key, param in declared_params(registry.get(name)).items() if key != "horizon")
 
-    return tuple(Entry(model=name) for name in registry.names() if whole(name))
+    return tuple(Entry(model=name) for name in registry.names() if needs_no_arguments(name))
 
 
-def _checked(suite: Suite, where: str) -> Suite:
+def _check_suite(suite: Suite, where: str) -> Suite:
     names = [task.name for task in suite.tasks]
-    twice = [name for at, name in enumerate(names) if name in names[:at]]
-    if twice:
-        raise ParameterError(f"{where}: each task has a name of its own; {format_list(twice)} is there twice. Say task: ....")
-    unnamed = [at for at, name in enumerate(names) if not name]
+    duplicates = [name for index, name in enumerate(names) if name in names[:index]]
+    if duplicates:
+        raise ParameterError(f"{where}: each task has a name of its own; {format_list(duplicates)} is there twice. Say task: ....")
+    unnamed = [index for index, name in enumerate(names) if not name]
     if unnamed:
         raise ParameterError(f"{where}: tasks[{unnamed[0]}] generates its series and needs a name. Say task: ....")
     if not suite.seeds or len(set(suite.seeds)) < len(suite.seeds) or min(suite.seeds) < 0:
@@ -290,10 +290,10 @@ def _checked(suite: Suite, where: str) -> Suite:
     if suite.sample < 0:
         raise ParameterError(f"{where}: sample is at least 0; got {suite.sample}.")
     for task in suite.tasks:
-        entries(task.models, f"{task.name}.models")
+        parse_entries(task.models, f"{task.name}.models")
     return suite
 
 
-def _at_least(name: str, value: int | None, least: int) -> None:
-    if value is not None and value < least:
-        raise ParameterError(f"{name} is at least {least}; got {value}.")
+def _check_minimum(name: str, value: int | None, minimum: int) -> None:
+    if value is not None and value < minimum:
+        raise ParameterError(f"{name} is at least {minimum}; got {value}.")

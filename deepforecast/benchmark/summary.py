@@ -14,19 +14,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deepforecast.benchmark import rows as rows_of_run
-from deepforecast.benchmark.rows import Row
+from deepforecast.benchmark import job_results as rows_of_run
+from deepforecast.benchmark.job_results import Row
 from deepforecast.benchmark.suite import METRICS, Suite
 from deepforecast.errors import DataError, ParameterError, format_list, format_value
-from deepforecast.evaluation.critical import Comparison, friedman
-from deepforecast.evaluation.definition import Metric
+from deepforecast.evaluation.critical_difference import FriedmanTest, friedman
+from deepforecast.evaluation.metric_classes import Metric
 from deepforecast.evaluation.metrics import get
-from deepforecast.evaluation.skill import Scores, skill, win_rates
+from deepforecast.evaluation.skill import SkillScores, skill, win_rates
 
 if TYPE_CHECKING:
     import pandas as pd
 
-LEVEL = 95  # percent, of every interval here
+INTERVAL_LEVEL = 95  # percent, of every interval here
 SIZES = ("series", "length", "horizon")
 COSTS = ("fit_seconds", "predict_seconds", "peak_mb")
 
@@ -39,14 +39,14 @@ class Summary:
     models: tuple[str, ...]
     tasks: tuple[str, ...]
     values: NDArray[np.float64]
-    skill: Scores | None
-    wins: Scores
-    comparison: Comparison | None
-    compared: tuple[str, ...]
+    skill: SkillScores | None
+    wins: SkillScores
+    friedman_test: FriedmanTest | None
+    complete_models: tuple[str, ...]
     table: pd.DataFrame
 
 
-def summarise(rows: Sequence[Row], *, metric: str | None = None, reference: str = "SeasonalNaive") -> Summary:
+def summarize(rows: Sequence[Row], *, metric: str | None = None, reference: str = "SeasonalNaive") -> Summary:
     """The leaderboard of a run by one metric (default: the first asked for), best first, those of every task before others.
 
     Its table: mean rank over the tasks that every complete model has, skill against the reference, share of wins, each with its
@@ -54,85 +54,85 @@ def summarise(rows: Sequence[Row], *, metric: str | None = None, reference: str 
     """
     if not rows:
         raise DataError("A summary is of rows, at least one; the run has none yet.")
-    metric = metric or deciding(rows)
-    means = over_seeds(rows, metric)
+    metric = metric or default_metric(rows)
+    means = mean_over_seeds(rows, metric)
     models, tasks = (tuple(dict.fromkeys(getattr(row, key) for row in rows)) for key in ("model", "task"))
     values = np.full((len(models), len(tasks)), np.nan)
-    for one in means.itertuples():
-        values[models.index(one.model), tasks.index(one.task)] = one.mean
-    judged = distance(metric, values)
-    known = reference in models and bool((~np.isnan(judged[models.index(reference)])).any())
-    gained = skill(judged, models.index(reference)) if known else None
-    wins = win_rates(judged)
-    complete: NDArray[np.bool_] = np.asarray(~np.isnan(judged).any(axis=1))
-    compared = tuple(name for name, whole in zip(models, complete.tolist(), strict=True) if whole)
-    comparison = friedman(judged[complete]) if complete.sum() > 1 and len(tasks) > 1 else None
-    good = wins.value if gained is None else gained.value
+    for mean_row in means.itertuples():
+        values[models.index(mean_row.model), tasks.index(mean_row.task)] = mean_row.mean
+    distances = distance(metric, values)
+    has_reference = reference in models and bool((~np.isnan(distances[models.index(reference)])).any())
+    skill_scores = skill(distances, models.index(reference)) if has_reference else None
+    wins = win_rates(distances)
+    complete: NDArray[np.bool_] = np.asarray(~np.isnan(distances).any(axis=1))
+    complete_models = tuple(name for name, is_complete in zip(models, complete.tolist(), strict=True) if is_complete)
+    comparison = friedman(distances[complete]) if complete.sum() > 1 and len(tasks) > 1 else None
+    ranking_scores = wins.value if skill_scores is None else skill_scores.value
     # those that have every task first: skill on a few tasks, perhaps the easy ones, does not compare
-    order = np.lexsort((-np.nan_to_num(good, nan=-np.inf), ~complete))
-    rank = {} if comparison is None else dict(zip(compared, comparison.rank.tolist(), strict=True))
-    table = _table(rows, models, judged, gained, wins, rank)
-    return Summary(metric, models, tasks, values, gained, wins, comparison, compared, table.iloc[order].reset_index(drop=True))
+    order = np.lexsort((-np.nan_to_num(ranking_scores, nan=-np.inf), ~complete))
+    rank_by_model = {} if comparison is None else dict(zip(complete_models, comparison.mean_ranks.tolist(), strict=True))
+    table = _summary_table(rows, models, distances, skill_scores, wins, rank_by_model)
+    return Summary(metric, models, tasks, values, skill_scores, wins, comparison, complete_models, table.iloc[order].reset_index(drop=True))
 
 
-def over_seeds(rows: Sequence[Row], metric: str) -> pd.DataFrame:
+def mean_over_seeds(rows: Sequence[Row], metric: str) -> pd.DataFrame:
     """A row each (task, model): the mean over seeds with its interval (Student's t, of two seeds or more), and how many.
 
     >>> rows = [Row(suite="s", task="t", dataset="d", model="A", seed=n, job=str(n), settings="", metrics={"mae": 1.0 + n})
     ...         for n in range(3)]
-    >>> over_seeds(rows, "mae").round(3).values.tolist()
+    >>> mean_over_seeds(rows, "mae").round(3).values.tolist()
     [['t', 'A', 2.0, -0.484, 4.484, 3]]
     """
     import pandas as pd
     from scipy.stats import t
 
-    found: dict[tuple[str, str], list[float]] = {}
+    values_by_pair: dict[tuple[str, str], list[float]] = {}
     for row in rows:
         if row.status == "ok" and metric in row.metrics:
-            found.setdefault((row.task, row.model), []).append(row.metrics[metric])
-    lines = []
-    for (task, model), values in found.items():
+            values_by_pair.setdefault((row.task, row.model), []).append(row.metrics[metric])
+    table_rows = []
+    for (task, model), values in values_by_pair.items():
         count, mean = len(values), float(np.mean(values))
-        away = float("nan")
+        half_width = float("nan")
         if count > 1:
-            away = float(t.ppf((100 + LEVEL) / 200, count - 1) * np.std(values, ddof=1) / np.sqrt(count))
-        lines.append((task, model, mean, mean - away, mean + away, count))
-    return pd.DataFrame(lines, columns=["task", "model", "mean", "low", "high", "seeds"])
+            half_width = float(t.ppf((100 + INTERVAL_LEVEL) / 200, count - 1) * np.std(values, ddof=1) / np.sqrt(count))
+        table_rows.append((task, model, mean, mean - half_width, mean + half_width, count))
+    return pd.DataFrame(table_rows, columns=["task", "model", "mean", "low", "high", "seeds"])
 
 
 def owa(rows: Sequence[Row], reference: str = "Naive2") -> dict[tuple[str, str], float]:
     """The overall weighted average of the M4 competition by (task, model): the mean of sMAPE and MASE over the reference's."""
-    means = {name: over_seeds(rows, name).set_index(["task", "model"])["mean"].to_dict() for name in ("smape", "mase")}
-    found = {}
+    means = {name: mean_over_seeds(rows, name).set_index(["task", "model"])["mean"].to_dict() for name in ("smape", "mase")}
+    averages = {}
     for key, smape in means["smape"].items():
-        base = (key[0], reference)
-        if key in means["mase"] and base in means["smape"] and base in means["mase"]:
-            found[key] = float((smape / means["smape"][base] + means["mase"][key] / means["mase"][base]) / 2)
-    return found
+        reference_key = (key[0], reference)
+        if key in means["mase"] and reference_key in means["smape"] and reference_key in means["mase"]:
+            averages[key] = float((smape / means["smape"][reference_key] + means["mase"][key] / means["mase"][reference_key]) / 2)
+    return averages
 
 
-def slopes(rows: Sequence[Row]) -> pd.DataFrame:
+def cost_slopes(rows: Sequence[Row]) -> pd.DataFrame:
     """How seconds and memory grow: of each model the slope of log cost on log size, along each size that varies alone.
 
     1 is proportional, 2 quadratic. Over the tasks that differ in that size alone; two points or more, which are counted.
     """
     import pandas as pd
 
-    lines = []
-    good = [row for row in rows if row.status == "ok" and None not in (row.series, row.length, row.horizon)]
-    for model in dict.fromkeys(row.model for row in good):
-        own = [row for row in good if row.model == model]
+    table_rows = []
+    successful = [row for row in rows if row.status == "ok" and None not in (row.series, row.length, row.horizon)]
+    for model in dict.fromkeys(row.model for row in successful):
+        model_rows = [row for row in successful if row.model == model]
         for size in SIZES:
-            group = _varying(own, size)
+            group = _rows_varying_in(model_rows, size)
             for cost in COSTS:
                 points = [(getattr(row, size), getattr(row, cost)) for row in group if getattr(row, cost)]
                 if len({x for x, _ in points}) > 1:
                     x, y = np.log(np.array(points, dtype=np.float64)).T
-                    lines.append((model, size, cost, float(np.polyfit(x, y, 1)[0]), len(points)))
-    return pd.DataFrame(lines, columns=["model", "size", "cost", "slope", "points"])
+                    table_rows.append((model, size, cost, float(np.polyfit(x, y, 1)[0]), len(points)))
+    return pd.DataFrame(table_rows, columns=["model", "size", "cost", "slope", "points"])
 
 
-def deciding(rows: Sequence[Row]) -> str:
+def default_metric(rows: Sequence[Row]) -> str:
     """The metric that judges where none is said: the first that the suite asks for, and any row has."""
     for row in rows:
         for name in row.metrics:
@@ -142,79 +142,79 @@ def deciding(rows: Sequence[Row]) -> str:
 
 def check_metric(suite: Suite, metric: str) -> None:
     """Refuse a metric that no row of the suite's run will have, before the run and not after it."""
-    there: list[str] = []
+    available: list[str] = []
     for task in suite.tasks:
         for name in task.metrics or METRICS:
             levels = task.level if "lo" in get(name.rpartition("-")[0] or name).needs else ()
-            there += [f"{name}-{level:g}" for level in levels] if levels and "-" not in name else [name]
-    if metric not in there:
-        has = format_list(list(dict.fromkeys(there)), max_shown=20)
+            available += [f"{name}-{level:g}" for level in levels] if levels and "-" not in name else [name]
+    if metric not in available:
+        has = format_list(list(dict.fromkeys(available)), max_shown=20)
         raise ParameterError(f"A board is by a metric that the suite asks for, here {has}; got {format_value(metric)}.")
 
 
 def distance(metric: str, values: NDArray[np.float64]) -> NDArray[np.float64]:
     """How far from good, less being better whatever the metric."""
-    one, level = _metric(metric)
-    return one.distance(values, level)
+    parsed_metric, level = _parse_metric(metric)
+    return parsed_metric.distance(values, level)
 
 
-def judged_by(metric: str) -> str:
+def describe_distance(metric: str) -> str:
     """What `distance` measures, in words: less of it is more skill."""
-    return {"level": "distance from the nominal level", "zero": "distance from 0"}.get(_metric(metric)[0].better, "error")
+    return {"level": "distance from the nominal level", "zero": "distance from 0"}.get(_parse_metric(metric)[0].better, "error")
 
 
-def fallen(rows: Sequence[Row]) -> list[tuple[str, Row]]:
+def group_failures(rows: Sequence[Row]) -> list[tuple[str, Row]]:
     """What went wrong, each thing once: whom it befell, with the seeds of models that have several, and a row that tells it."""
     seeds = Counter((row.task, row.model) for row in rows)
-    alike: dict[tuple[str, str, str], dict[str, list[Row]]] = {}
+    rows_by_failure: dict[tuple[str, str, str], dict[str, list[Row]]] = {}
     for row in rows:
         if row.status != "ok":
-            alike.setdefault((row.task, row.status, row.error), {}).setdefault(row.model, []).append(row)
-    found = []
-    for (task, _, _), models in alike.items():
+            rows_by_failure.setdefault((row.task, row.status, row.error), {}).setdefault(row.model, []).append(row)
+    failures = []
+    for (task, _, _), models in rows_by_failure.items():
         names = []
-        for model, own in models.items():
-            numbers = f" (seed{'s' * (len(own) > 1)} {', '.join(str(row.seed) for row in own)})"
+        for model, model_rows in models.items():
+            numbers = f" (seed{'s' * (len(model_rows) > 1)} {', '.join(str(row.seed) for row in model_rows)})"
             names.append(format_value(model, 60) + numbers * (seeds[task, model] > 1))
-        found.append((f"{format_list(names)} on {task}", next(iter(models.values()))[0]))
-    return found
+        failures.append((f"{format_list(names)} on {task}", next(iter(models.values()))[0]))
+    return failures
 
 
-def by_series(folder: str | Path, rows: Sequence[Row], task: str, metric: str) -> tuple[list[str], list[str], Any]:
+def read_series_metrics(folder: str | Path, rows: Sequence[Row], task: str, metric: str) -> tuple[list[str], list[str], Any]:
     """Models, series, and the metric of each, shape (models, series), means over seeds: for tests of every pair on one task."""
     import pandas as pd
 
-    own = [row for row in rows if row.task == task and row.status == "ok" and "series" in row.files]
-    if not own:
+    task_rows = [row for row in rows if row.task == task and row.status == "ok" and "series" in row.files]
+    if not task_rows:
         raise DataError(f"Series are compared on a task that a model has forecast; {format_value(task)} has none.")
-    parts = []
-    for row in own:
-        frame = rows_of_run.part(folder, row, "series")
+    columns = []
+    for row in task_rows:
+        frame = rows_of_run.read_file(folder, row, "series")
         if metric not in frame:
             has = format_list(list(frame)[1:], max_shown=20)
             raise ParameterError(f"The files of a run hold the metrics of its suite, here {has}; got {format_value(metric)}.")
-        parts.append(frame.set_index("unique_id")[metric].rename(row.model))
-    joined = pd.concat(parts, axis=1).T.groupby(level=0, sort=False).mean()
-    return joined.index.tolist(), joined.columns.tolist(), joined.to_numpy(np.float64)
+        columns.append(frame.set_index("unique_id")[metric].rename(row.model))
+    combined = pd.concat(columns, axis=1).T.groupby(level=0, sort=False).mean()
+    return combined.index.tolist(), combined.columns.tolist(), combined.to_numpy(np.float64)
 
 
-def _metric(column: str) -> tuple[Metric, float | None]:
+def _parse_metric(column: str) -> tuple[Metric, float | None]:
     """The metric of a column, and the level of one that has it."""
     name, _, level = column.rpartition("-")
     leveled = bool(name) and level.replace(".", "").isdecimal()
     return (get(name), float(level)) if leveled else (get(column), None)
 
 
-def _varying(rows: Sequence[Row], size: str) -> list[Row]:
+def _rows_varying_in(rows: Sequence[Row], size: str) -> list[Row]:
     """The largest group of rows that differ in that size alone."""
     groups: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
-        groups.setdefault(tuple(getattr(row, other) for other in SIZES if other != size), []).append(row)
+        groups.setdefault(tuple(getattr(row, other_size) for other_size in SIZES if other_size != size), []).append(row)
     return max(groups.values(), key=lambda group: len({getattr(row, size) for row in group}), default=[])
 
 
-def _table(
-    rows: Sequence[Row], models: Sequence[str], judged: Any, gained: Scores | None, wins: Scores, rank: dict[str, float]
+def _summary_table(
+    rows: Sequence[Row], models: Sequence[str], distances: Any, skill_scores: SkillScores | None, wins: SkillScores, rank: dict[str, float]
 ) -> pd.DataFrame:
     import pandas as pd
 
@@ -222,18 +222,18 @@ def _table(
         values = [getattr(row, name) for row in rows for name in names if row.model == model and row.status == "ok"]
         return float(np.sum([value for value in values if value is not None])) if values else float("nan")
 
-    def most(model: str) -> float:
+    def max_peak_mb(model: str) -> float:
         return max([row.peak_mb for row in rows if row.model == model and row.peak_mb is not None], default=float("nan"))
 
-    found: dict[str, Any] = {"model": list(models), "rank": [rank.get(name, np.nan) for name in models]}
-    for name, scores in (("skill", gained), ("wins", wins)):
-        for part in ("value", "low", "high"):
-            key = name if part == "value" else f"{name}-{part}"
-            found[key] = np.full(len(models), np.nan) if scores is None else getattr(scores, part)
-    found["tasks"] = (~np.isnan(judged)).sum(axis=1)
-    found["fit_seconds"] = [total(name, "fit_seconds") for name in models]
-    found["predict_seconds"] = [total(name, "predict_seconds") for name in models]
-    found["peak_mb"] = [most(name) for name in models]
-    found["failed"] = [sum(row.status != "ok" for row in rows if row.model == name) for name in models]
-    found["library"] = [next(row.library for row in rows if row.model == name) for name in models]
-    return pd.DataFrame(found)
+    columns: dict[str, Any] = {"model": list(models), "rank": [rank.get(name, np.nan) for name in models]}
+    for name, scores in (("skill", skill_scores), ("wins", wins)):
+        for statistic in ("value", "low", "high"):
+            key = name if statistic == "value" else f"{name}-{statistic}"
+            columns[key] = np.full(len(models), np.nan) if scores is None else getattr(scores, statistic)
+    columns["tasks"] = (~np.isnan(distances)).sum(axis=1)
+    columns["fit_seconds"] = [total(name, "fit_seconds") for name in models]
+    columns["predict_seconds"] = [total(name, "predict_seconds") for name in models]
+    columns["peak_mb"] = [max_peak_mb(name) for name in models]
+    columns["failed"] = [sum(row.status != "ok" for row in rows if row.model == name) for name in models]
+    columns["library"] = [next(row.library for row in rows if row.model == name) for name in models]
+    return pd.DataFrame(columns)

@@ -6,13 +6,13 @@ import argparse
 from dataclasses import dataclass
 from typing import Any
 
-from deepforecast.cli.parser import Parser, number
+from deepforecast.cli.parser import Parser, parse_number
 
 ROLES = ("id", "time", "target", "future", "past", "static")
 
 
 @dataclass(frozen=True)
-class Reading:
+class TextFormat:
     """How the text of a file is to be understood."""
 
     date_format: str | None = None
@@ -22,7 +22,7 @@ class Reading:
     categorical: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, values: argparse.Namespace) -> Reading:
+    def from_arguments(cls, values: argparse.Namespace) -> TextFormat:
         """As the command line says."""
         separator = {"tab": "\t", "\\t": "\t"}.get(values.separator, values.separator)
         return cls(values.date_format, values.time_zone, separator, values.decimal, tuple(values.categorical))
@@ -31,7 +31,7 @@ class Reading:
 def add_data(parser: Parser) -> None:
     """The data file, its columns and its frequency."""
     data_help = "CSV or parquet file with a row for each series and time; - for CSV on standard input"
-    parser.reads(parser.add_argument("data", metavar="DATA", help=data_help))
+    parser.add_inputs(parser.add_argument("data", metavar="DATA", help=data_help))
     columns = parser.add_argument_group(
         "columns of the data", "unique_id, ds, y and item_id, timestamp, target are recognised; no id: one series"
     )
@@ -42,29 +42,29 @@ def add_data(parser: Parser) -> None:
     columns.add_argument("--past", metavar="NAME", nargs="+", action="extend", help="columns known up to now")
     columns.add_argument("--static", metavar="NAME", nargs="+", action="extend", help="columns that are constant for a series")
     columns.add_argument("--freq", help="D, h, 15min, W-SUN, MS, ME, ... or a whole number; inferred if not given")
-    add_reading(parser)
+    add_text_format(parser)
 
 
 def add_static(parser: Parser) -> None:
     """A file with the static columns."""
     static_help = "file with a row for each series that holds the static columns"
-    parser.reads(parser.add_argument("--static-data", metavar="FILE", help=static_help))
+    parser.add_inputs(parser.add_argument("--static-data", metavar="FILE", help=static_help))
 
 
-def add_reading(parser: Parser) -> None:
+def add_text_format(parser: Parser) -> None:
     """How text is read."""
-    reading = parser.add_argument_group(
+    group = parser.add_argument_group(
         "reading text", "empty cells, NA, N/A, NaN, null and None are missing values (but are ids as they are)"
     )
-    reading.add_argument(
+    group.add_argument(
         "--date-format", metavar="FORMAT", help="of times that are not ISO-8601, e.g. %%d/%%m/%%Y; 'integer' for whole numbers"
     )
-    reading.add_argument("--time-zone", metavar="ZONE", help="of the times, e.g. Europe/Berlin")
-    reading.add_argument("--separator", metavar="SIGN", help="between cells: a comma, if not given; 'tab' for tabs")
-    reading.add_argument(
+    group.add_argument("--time-zone", metavar="ZONE", help="of the times, e.g. Europe/Berlin")
+    group.add_argument("--separator", metavar="SIGN", help="between cells: a comma, if not given; 'tab' for tabs")
+    group.add_argument(
         "--decimal", metavar="SIGN", choices=(".", ","), default=".", help="decimal point of numbers: '.' or ','"
     )
-    reading.add_argument(
+    group.add_argument(
         "--categorical",
         metavar="NAME",
         nargs="+",
@@ -76,14 +76,14 @@ def add_reading(parser: Parser) -> None:
 
 def add_output(parser: Parser, what: str) -> None:
     """Where a frame goes."""
-    output = parser.add_argument_group("output")
-    target = output.add_argument(
+    group = parser.add_argument_group("output")
+    target = group.add_argument(
         "--output",
         metavar="FILE",
         help=f"write {what} to a .csv or .parquet file, whole or not at all; - for CSV on standard output",
     )
-    parser.writes(target)
-    output.add_argument(
+    parser.add_targets(target)
+    group.add_argument(
         "--spreadsheet-safe",
         action="store_true",
         help="put ' before text in CSV that a spreadsheet would run as a formula (=, +, -, @ first)",
@@ -93,15 +93,15 @@ def add_output(parser: Parser, what: str) -> None:
 def add_levels(parser: Parser) -> None:
     """Prediction intervals."""
     parser.add_argument(
-        "--level", type=number, nargs="+", action="extend", metavar="PERCENT", help="prediction intervals, e.g. 80 95"
+        "--level", type=parse_number, nargs="+", action="extend", metavar="PERCENT", help="prediction intervals, e.g. 80 95"
     )
 
 
-def columns_of(values: argparse.Namespace) -> dict[str, Any]:
+def declared_columns(values: argparse.Namespace) -> dict[str, Any]:
     """The roles that were said."""
     return {role: getattr(values, role) for role in ROLES if getattr(values, role) is not None}
 
 
-def frequency_of(text: str | None) -> Any:
+def parse_frequency(text: str | None) -> Any:
     """`--freq`: a whole number where it is one."""
     return int(text) if text is not None and text.lstrip("-").isdecimal() else text

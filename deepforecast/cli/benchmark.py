@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from deepforecast.cli.outcome import Outcome
-from deepforecast.cli.parser import Parser, number
+from deepforecast.cli.parser import Parser, parse_number
 
 if TYPE_CHECKING:
     from deepforecast.core.forecaster import Forecaster
@@ -32,27 +32,27 @@ def add_arguments(parser: Parser, arguments: Sequence[str]) -> None:
     suite = parser.add_argument(
         "words", metavar="SUITE", nargs="+", help="name or path of a suite; audit SUITE for the leak audit"
     )
-    parser.reads(suite)
+    parser.add_inputs(suite)
     parser.add_argument("--models", metavar="MODEL", nargs="+", help="these alone, as Name or Name:parameter=value,...")
     parser.add_argument("--jobs", metavar="N", type=int, default=1, help="jobs side by side, each on one thread (default 1)")
     parser.add_argument("--output", metavar="FOLDER", help="keep rows, forecasts and scores there, so that a later run goes on")
     report = parser.add_argument("--report", metavar="FILE", help="write the run to one HTML page that opens offline")
-    parser.writes(report)
+    parser.add_targets(report)
     parser.add_argument("--peers", metavar="NAME", nargs="+", help="other libraries in the suite that run beside these models")
     parser.add_argument("--tasks", metavar="NAME", nargs="+", help="these alone; patterns as air* may be given")
     parser.add_argument("--seeds", metavar="N", nargs="+", type=int, help="instead of those of the suite")
     parser.add_argument("--series", metavar="N", type=int, help="at most so many series of each task, drawn at random")
     parser.add_argument("--windows", metavar="N", type=int, help="at most so many windows of each task, the last ones")
-    parser.add_argument("--time-limit", metavar="SECONDS", type=number, help="for each job, instead of the suite's")
+    parser.add_argument("--time-limit", metavar="SECONDS", type=parse_number, help="for each job, instead of the suite's")
     parser.add_argument("--retry", action="store_true", help="run jobs again that failed or took too long")
     parser.add_argument("--metric", metavar="NAME", help="what the table is by (default: the first the suite asks for)")
 
 
 def run(values: argparse.Namespace) -> Outcome:
     """Run or audit."""
-    from deepforecast.benchmark.cutting import Cut, adjusted
-    from deepforecast.benchmark.suite import load
-    from deepforecast.cli.writing import check_target
+    from deepforecast.benchmark.suite import load_suite
+    from deepforecast.benchmark.suite_subset import SuiteSubset, select_subset
+    from deepforecast.cli.output_files import check_target
     from deepforecast.errors import ParameterError, format_value
 
     check_target(values.report, ".html")
@@ -60,8 +60,8 @@ def run(values: argparse.Namespace) -> Outcome:
     names = values.words[audits:]
     if len(names) != 1:
         raise ParameterError(f"One suite is run at a time; got {format_value(' '.join(names) or 'none')}. See --help.")
-    cut = Cut(
-        models=None if values.models is None else [entry_of(text) for text in values.models],
+    cut = SuiteSubset(
+        models=None if values.models is None else [parse_entry(text) for text in values.models],
         peers=values.peers,
         tasks=values.tasks,
         seeds=values.seeds,
@@ -69,103 +69,103 @@ def run(values: argparse.Namespace) -> Outcome:
         windows=None if audits else values.windows,
         time_limit=values.time_limit,
     )
-    suite = adjusted(load(names[0]), cut)
+    suite = select_subset(load_suite(names[0]), cut)
     _refuse_own_suite(names[0], values.output)
     return _audit(suite, values) if audits else _run(suite, values)
 
 
-def _refuse_own_suite(name: str, output: str | None) -> None:
+def _refuse_own_suite(name: str, folder: str | None) -> None:
     """Refuse a folder where the record of the run would replace the user's own suite file."""
-    from deepforecast.benchmark.rows import RESULTS, SUITE
-    from deepforecast.benchmark.suite import find
+    from deepforecast.benchmark.job_results import RESULTS, SUITE
+    from deepforecast.benchmark.suite import find_suite
     from deepforecast.errors import ParameterError, format_value
 
-    if output is None or os.path.exists(os.path.join(output, RESULTS)):  # the suite file of an earlier run is ours
+    if folder is None or os.path.exists(os.path.join(folder, RESULTS)):  # the suite file of an earlier run is ours
         return
-    record = os.path.join(output, SUITE)
-    if os.path.exists(record) and os.path.samefile(record, find(name)):
+    record = os.path.join(folder, SUITE)
+    if os.path.exists(record) and os.path.samefile(record, find_suite(name)):
         raise ParameterError(
             f"--output must be a folder without the suite that is run: {format_value(record)} would be replaced. Pass another folder."
         )
 
 
-def entry_of(text: str) -> dict[str, Any]:
+def parse_entry(text: str) -> dict[str, Any]:
     """A model as a suite names it.
 
-    >>> entry_of("seasonal-naive:season_length=7,alias=Weekly")
+    >>> parse_entry("seasonal-naive:season_length=7,alias=Weekly")
     {'model': 'SeasonalNaive', 'parameters': {'season_length': 7}, 'alias': 'Weekly'}
     """
-    from deepforecast.cli.model_names import build
+    from deepforecast.cli.model_names import build_model
 
-    return _entry(build(text))
+    return _model_entry(build_model(text))
 
 
-def _entry(model: Forecaster) -> dict[str, Any]:
+def _model_entry(model: Forecaster) -> dict[str, Any]:
     from deepforecast.core.forecaster import Forecaster
     from deepforecast.core.params import declared_params
 
-    given: dict[str, Any] = {}
-    for name, one in declared_params(type(model)).items():
+    parameters: dict[str, Any] = {}
+    for name, parameter in declared_params(type(model)).items():
         value = getattr(model, name)
-        if name not in ("alias", "horizon") and (one.required or value is not one.default):
-            given[name] = _entry(value) if isinstance(value, Forecaster) else value
-    return {"model": type(model).__name__, "parameters": given, **({"alias": model.name} if model.alias else {})}
+        if name not in ("alias", "horizon") and (parameter.required or value is not parameter.default):
+            parameters[name] = _model_entry(value) if isinstance(value, Forecaster) else value
+    return {"model": type(model).__name__, "parameters": parameters, **({"alias": model.name} if model.alias else {})}
 
 
 def _run(suite: Any, values: argparse.Namespace) -> Outcome:
     import tempfile
     from datetime import UTC, datetime
 
-    from deepforecast.benchmark.engine import Run, run
-    from deepforecast.benchmark.summary import check_metric, summarise
-    from deepforecast.cli.streams import note, one_line
+    from deepforecast.benchmark.suite_run import RunOptions, run_suite
+    from deepforecast.benchmark.summary import check_metric, summarize
+    from deepforecast.cli.streams import one_line, print_note
 
     if values.metric is not None:
         check_metric(suite, values.metric)
-    options = Run(jobs=values.jobs, retry=values.retry, progress=False if values.json else None)
-    began = datetime.now(UTC).isoformat(timespec="seconds")
+    options = RunOptions(jobs=values.jobs, retry=values.retry, progress=False if values.json else None)
+    started_at = datetime.now(UTC).isoformat(timespec="seconds")
     if values.output is None:
-        note("nothing of this run is kept; --output FOLDER keeps it")
+        print_note("nothing of this run is kept; --output FOLDER keeps it")
         with tempfile.TemporaryDirectory(prefix="deepforecast-") as folder:
-            rows = run(suite, folder, options=options)
+            rows = run_suite(suite, folder, options=options)
             _report(folder, rows, values)
     else:
         try:
-            rows = run(suite, values.output, options=options)
+            rows = run_suite(suite, values.output, options=options)
         except KeyboardInterrupt:
-            note(f"interrupted; what is done stands in {values.output}, and the same command goes on from there")
+            print_note(f"interrupted; what is done stands in {values.output}, and the same command goes on from there")
             raise
         _report(values.output, rows, values)
-    bad = [row for row in rows if row.status != "ok"]
-    good = any(row.metrics for row in rows)
-    summary = summarise(rows, metric=values.metric, reference=suite.reference) if good else None
+    failed_rows = [row for row in rows if row.status != "ok"]
+    has_metrics = any(row.metrics for row in rows)
+    summary = summarize(rows, metric=values.metric, reference=suite.reference) if has_metrics else None
     facts = {
         "suite": suite.suite, "cut": list(suite.cut), "output": values.output,
         "metric": None if summary is None else summary.metric,
         "leaderboard": [] if summary is None else _records(summary.table),
-        "failed": [{"job": row.job, "status": row.status, "error": row.error} for row in bad],
+        "failed": [{"job": row.job, "status": row.status, "error": row.error} for row in failed_rows],
     }  # fmt: skip
-    before = {row.machine["rehearsal"] for row in rows if row.started >= began and "rehearsal" in row.machine}
-    rehearsed = [f"Rehearsal, so that no job compiles or imports: {one}." for one in before]
-    text = "\n".join([*_table(summary, suite), *_failures(rows), *rehearsed, *map(one_line, _kept(values, suite))])
-    return Outcome(facts, text, status=int(any(row.status != "not run" for row in bad)))
+    rehearsals = {row.machine["rehearsal"] for row in rows if row.started >= started_at and "rehearsal" in row.machine}
+    rehearsal_lines = [f"Rehearsal, so that no job compiles or imports: {rehearsal}." for rehearsal in rehearsals]
+    text = "\n".join([*_summary_lines(summary, suite), *_failure_lines(rows), *rehearsal_lines, *map(one_line, _closing_lines(values, suite))])
+    return Outcome(facts, text, status=int(any(row.status != "not run" for row in failed_rows)))
 
 
 def _report(folder: str, rows: Sequence[Any], values: argparse.Namespace) -> None:
     from deepforecast.benchmark.report import write_report
-    from deepforecast.cli.streams import note
+    from deepforecast.cli.streams import print_note
 
     if values.report is None:
         return
     if any(row.metrics for row in rows):
         write_report(folder, values.report, metric=values.metric)
     else:
-        note("no report was written, as no job has a result")
+        print_note("no report was written, as no job has a result")
         values.report = None
 
 
-def _table(summary: Any, suite: Any) -> list[str]:
-    from deepforecast.cli.table import short, table_lines
+def _summary_lines(summary: Any, suite: Any) -> list[str]:
+    from deepforecast.cli.table import format_number, format_table
     from deepforecast.errors import pluralize
 
     if summary is None:
@@ -174,54 +174,54 @@ def _table(summary: Any, suite: Any) -> list[str]:
     columns = {"model": list(table["model"])}
     for name in ("rank", "skill", "wins"):
         if table[name].notna().any():
-            columns[name] = [short(float(value), 3) for value in table[name]]
+            columns[name] = [format_number(float(value), 3) for value in table[name]]
     if len(summary.tasks) <= 6:
-        place = {name: at for at, name in enumerate(summary.models)}
-        for at, task in enumerate(summary.tasks):
-            columns[task] = [short(float(summary.values[place[name], at])) for name in table["model"]]
-    columns["seconds"] = [short(float(one), 3) for one in table["fit_seconds"] + table["predict_seconds"]]
-    columns["MB"] = [short(float(one), 3) for one in table["peak_mb"]]
-    columns["failed"] = [str(one) for one in table["failed"]]
+        model_positions = {name: position for position, name in enumerate(summary.models)}
+        for position, task in enumerate(summary.tasks):
+            columns[task] = [format_number(float(summary.values[model_positions[name], position])) for name in table["model"]]
+    columns["seconds"] = [format_number(float(number), 3) for number in table["fit_seconds"] + table["predict_seconds"]]
+    columns["MB"] = [format_number(float(number), 3) for number in table["peak_mb"]]
+    columns["failed"] = [str(number) for number in table["failed"]]
     tasks = pluralize(len(summary.tasks), "task")
-    about = f"{summary.metric} of suite {suite.suite}; skill and wins over {tasks} against {suite.reference}"
-    return [*table_lines(columns), about]
+    caption = f"{summary.metric} of suite {suite.suite}; skill and wins over {tasks} against {suite.reference}"
+    return [*format_table(columns), caption]
 
 
-def _failures(rows: Sequence[Any]) -> list[str]:
-    from deepforecast.benchmark.summary import fallen
+def _failure_lines(rows: Sequence[Any]) -> list[str]:
+    from deepforecast.benchmark.summary import group_failures
     from deepforecast.cli.streams import one_line
     from deepforecast.errors import format_value
 
-    bad = fallen(rows)
-    lines = [one_line(f"{row.status}: {who} ({format_value(row.error, 160)})") for who, row in bad[:10]]
-    more = [f"... and {len(bad) - 10} more"] if len(bad) > 10 else []
-    return ["", *lines, *more] if bad else []
+    failures = group_failures(rows)
+    lines = [one_line(f"{row.status}: {job} ({format_value(row.error, 160)})") for job, row in failures[:10]]
+    omitted_line = [f"... and {len(failures) - 10} more"] if len(failures) > 10 else []
+    return ["", *lines, *omitted_line] if failures else []
 
 
-def _kept(values: argparse.Namespace, suite: Any) -> list[str]:
+def _closing_lines(values: argparse.Namespace, suite: Any) -> list[str]:
     cut = [f"Cut: {'; '.join(suite.cut)}."] if suite.cut else []
-    written = [one for one in (values.output, values.report) if one is not None]
-    return [*cut, f"Written: {', '.join(written)}."] if written else cut
+    paths = [path for path in (values.output, values.report) if path is not None]
+    return [*cut, f"Written: {', '.join(paths)}."] if paths else cut
 
 
 def _records(table: Any) -> list[Mapping[str, Any]]:
-    from deepforecast.cli.plain import records
+    from deepforecast.cli.json_output import to_records
 
-    return list(records(table))
+    return list(to_records(table))
 
 
 def _audit(suite: Any, values: argparse.Namespace) -> Outcome:
     from dataclasses import asdict
 
-    from deepforecast.benchmark.audit import SERIES, audit
+    from deepforecast.benchmark.leak_audit import N_SERIES, audit_suite
     from deepforecast.cli.streams import one_line
-    from deepforecast.cli.table import table_lines
+    from deepforecast.cli.table import format_table
     from deepforecast.errors import pluralize
 
-    found = audit(suite, series=values.series or SERIES)
-    leaks = [one for one in found if one.verdict == "leak"]
-    columns = {name: [getattr(one, name) for one in found] for name in ("task", "model", "verdict", "told")}
-    failed = sum(one.verdict == "failed" for one in found)
-    said = f"{pluralize(len(found), 'audit')}: {pluralize(len(leaks), 'leak')}, {failed} that failed"
-    text = "\n".join([*table_lines(columns, left=list(columns)), one_line(said)])
-    return Outcome({"audit": [asdict(one) for one in found]}, text, status=int(bool(leaks)))
+    findings = audit_suite(suite, series=values.series or N_SERIES)
+    leaks = [finding for finding in findings if finding.verdict == "leak"]
+    columns = {name: [getattr(finding, name) for finding in findings] for name in ("task", "model", "verdict", "told")}
+    failed = sum(finding.verdict == "failed" for finding in findings)
+    caption = f"{pluralize(len(findings), 'audit')}: {pluralize(len(leaks), 'leak')}, {failed} that failed"
+    text = "\n".join([*format_table(columns, left_aligned=list(columns)), one_line(caption)])
+    return Outcome({"audit": [asdict(finding) for finding in findings]}, text, status=int(bool(leaks)))

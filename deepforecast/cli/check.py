@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from deepforecast.cli.arguments import Reading, add_data, add_output, columns_of, frequency_of
+from deepforecast.cli.arguments import TextFormat, add_data, add_output, declared_columns, parse_frequency
 from deepforecast.cli.outcome import Outcome
 from deepforecast.cli.parser import Parser
 from deepforecast.cli.streams import one_line, paint
@@ -29,30 +29,30 @@ def add_arguments(parser: Parser, arguments: Sequence[str]) -> None:
 def run(values: argparse.Namespace) -> Outcome:
     """Read, check, report."""
     from deepforecast import check
-    from deepforecast.cli.reading import read
-    from deepforecast.cli.writing import check_frame_target, csv_bytes, write_frame
+    from deepforecast.cli.data_files import read_data
+    from deepforecast.cli.output_files import check_frame_target, csv_bytes, write_frame
 
     check_frame_target(values.output)
-    data = read(values.data, columns_of(values), Reading.of(values))
-    report = check(data.frame, freq=frequency_of(values.freq), columns=data.roles)
-    findings = (replace(one, where=values.worded(one.where), way_out=values.worded(one.way_out)) for one in report.findings)
+    inputs = read_data(values.data, declared_columns(values), TextFormat.from_arguments(values))
+    report = check(inputs.frame, freq=parse_frequency(values.freq), columns=inputs.roles)
+    findings = (replace(finding, where=values.worded(finding.where), way_out=values.worded(finding.way_out)) for finding in report.findings)
     report = replace(report, findings=tuple(findings))
     if values.output not in (None, "-") and report.series is not None:
         write_frame(report.series, values)
     table = csv_bytes(report.series, values.spreadsheet_safe) if values.output == "-" and report.series is not None else b""
-    return Outcome(report.to_dict(), _text(report), table, status=0 if report.ok else 1)
+    return Outcome(report.to_dict(), _format_report(report), table, status=0 if report.ok else 1)
 
 
-def _text(report: Any) -> str:
+def _format_report(report: Any) -> str:
     """The report for a terminal."""
-    said = report.summary
-    lines = [f"{said['series']:,} series, {said['rows']:,} rows"]
-    if "freq" in said:
-        lines[0] += f", freq {one_line(str(said['freq']))}, {said['from']} to {said['to']}"
+    summary = report.summary
+    lines = [f"{summary['series']:,} series, {summary['rows']:,} rows"]
+    if "freq" in summary:
+        lines[0] += f", freq {one_line(str(summary['freq']))}, {summary['from']} to {summary['to']}"
     styles = {"error": "red", "warning": "yellow"}
     for finding in report.findings:
-        head = paint(f"{finding.severity:8s}", styles.get(finding.severity, "dim"))
-        lines.append(f"{head} {one_line(finding.what)} ({finding.count:,}): {one_line(finding.where)}")
+        severity = paint(f"{finding.severity:8s}", styles.get(finding.severity, "dim"))
+        lines.append(f"{severity} {one_line(finding.what)} ({finding.count:,}): {one_line(finding.where)}")
         if finding.way_out:
             lines.append(f"{'':8s} {paint('way out:', 'dim')} {one_line(finding.way_out)}")
     errors = sum(finding.severity == "error" for finding in report.findings)

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from deepforecast.cli.arguments import add_output
-from deepforecast.cli.backtesting import add_backtest, asked
+from deepforecast.cli.backtest_options import add_backtest, parse_backtest
 from deepforecast.cli.outcome import Outcome
 from deepforecast.cli.parser import Parser
 
@@ -19,8 +19,8 @@ EPILOG = """\
 examples:
   deepforecast compare sales.csv --horizon 14 --level 80 95 --report report.html --plot board.png
   deepforecast compare sales.csv --models SeasonalNaive AutoETS WindowMean:window=28 --horizon 14"""
-PICTURES = (".png", ".svg", ".pdf")
-NOT_NAMED = "No model was named, so these are the baselines. More: --models AutoETS AutoTheta LinearModel"
+FIGURE_SUFFIXES = (".png", ".svg", ".pdf")
+NO_MODELS_NOTE = "No model was named, so these are the baselines. More: --models AutoETS AutoTheta LinearModel"
 
 
 def add_arguments(parser: Parser, arguments: Sequence[str]) -> None:
@@ -30,38 +30,38 @@ def add_arguments(parser: Parser, arguments: Sequence[str]) -> None:
         "--report", metavar="FILE", help="write the whole comparison to one HTML page that opens offline"
     )
     plot = parser.add_argument("--plot", metavar="FILE", help="draw the leaderboard: .png, .svg or .pdf")
-    parser.writes(report, plot)
+    parser.add_targets(report, plot)
     add_output(parser, "the forecasts (id, time, cutoff, target, a column for each model)")
 
 
 def run(values: argparse.Namespace) -> Outcome:
     """Read, compare, write."""
     from deepforecast import compare
-    from deepforecast.cli.plain import records
-    from deepforecast.cli.writing import check_frame_target, check_target
+    from deepforecast.cli.json_output import to_records
+    from deepforecast.cli.output_files import check_frame_target, check_target
 
     check_frame_target(values.output)
     check_target(values.report, ".html")
-    check_target(values.plot, *PICTURES)
-    given = asked(values, values.models or baselines())
-    board = compare(**given, metrics=values.metrics, season_length=values.season_length)
+    check_target(values.plot, *FIGURE_SUFFIXES)
+    arguments = parse_backtest(values, values.models or baselines())
+    board = compare(**arguments, metrics=values.metrics, season_length=values.season_length)
     board = replace(board, table=board.table.assign(error=board.table["error"].map(values.worded)))
     written = _write(board, values)
-    facts: dict[str, Any] = {"leaderboard": records(board.table), "failed": board.failed, "written": written}
+    facts: dict[str, Any] = {"leaderboard": to_records(board.table), "failed": board.failed, "written": written}
     return _outcome(board, facts, values)
 
 
 def baselines() -> list[str]:
     """The names of all models of the family of baselines."""
-    from deepforecast.cli.models import family_of
+    from deepforecast.cli.models import model_family
     from deepforecast.core.registry import names
 
-    return [name for name in names() if family_of(name) == "baselines"]
+    return [name for name in names() if model_family(name) == "baselines"]
 
 
 def _write(board: Any, values: argparse.Namespace) -> list[str]:
     """The files asked for."""
-    from deepforecast.cli.writing import figure_bytes, write_bytes, write_frame
+    from deepforecast.cli.output_files import figure_bytes, write_bytes, write_frame
 
     if values.report is not None:
         board.report(values.report)
@@ -73,17 +73,17 @@ def _write(board: Any, values: argparse.Namespace) -> list[str]:
 
 
 def _outcome(board: Any, facts: dict[str, Any], values: argparse.Namespace) -> Outcome:
-    from deepforecast.cli.streams import notes, one_line
-    from deepforecast.cli.table import room
-    from deepforecast.cli.writing import csv_bytes
+    from deepforecast.cli.output_files import csv_bytes
+    from deepforecast.cli.streams import one_line, print_notes
+    from deepforecast.cli.table import terminal_width
 
-    text = board.text(room())
+    text = board.text(terminal_width())
     if not values.models:
-        text += "\n" + NOT_NAMED
+        text += "\n" + NO_MODELS_NOTE
     status = 1 if facts["failed"] else 0
     if facts["written"]:
         text += "\n" + one_line(f"Written: {', '.join(facts['written'])}.")
     if values.output == "-":
-        notes(text.splitlines())
+        print_notes(text.splitlines())
         return Outcome(facts, data=csv_bytes(board.forecasts, values.spreadsheet_safe), status=status)
     return Outcome(facts, text, status=status)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from deepforecast.cli.arguments import add_output
-from deepforecast.cli.backtesting import add_backtest, asked
+from deepforecast.cli.backtest_options import add_backtest, parse_backtest
 from deepforecast.cli.outcome import Outcome
 from deepforecast.cli.parser import Parser
 
@@ -35,22 +35,22 @@ def add_arguments(parser: Parser, arguments: Sequence[str]) -> None:
 def run(values: argparse.Namespace) -> Outcome:
     """Read, forecast, score."""
     from deepforecast import cross_validate, score
-    from deepforecast.cli.plain import records
-    from deepforecast.cli.streams import notes
-    from deepforecast.cli.table import frame_text
-    from deepforecast.cli.writing import check_frame_target, csv_bytes, write_frame
+    from deepforecast.cli.json_output import to_records
+    from deepforecast.cli.output_files import check_frame_target, csv_bytes, write_frame
+    from deepforecast.cli.streams import print_notes
+    from deepforecast.cli.table import format_frame
 
     check_frame_target(values.output)
-    given = asked(values, values.models)
-    forecasts = cross_validate(**given, step_size=values.step)
+    arguments = parse_backtest(values, values.models)
+    forecasts = cross_validate(**arguments, step_size=values.step)
     scores = score(
-        forecasts, metrics=values.metrics, train=given["frame"], by=values.by, season_length=values.season_length,
-        columns=given["columns"], reference=values.reference,
+        forecasts, metrics=values.metrics, train=arguments["frame"], by=values.by, season_length=values.season_length,
+        columns=arguments["columns"], reference=values.reference,
     )  # fmt: skip
-    facts: dict[str, Any] = {"scores": records(scores), "rows": len(forecasts), "output": values.output}
-    text = frame_text(scores)
+    facts: dict[str, Any] = {"scores": to_records(scores), "rows": len(forecasts), "output": values.output}
+    text = format_frame(scores)
     if values.output == "-":
-        notes(text.splitlines())
+        print_notes(text.splitlines())
         return Outcome(facts, data=csv_bytes(forecasts, values.spreadsheet_safe))
     if values.output is not None:
         write_frame(forecasts, values)

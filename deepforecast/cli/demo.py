@@ -35,14 +35,14 @@ def add_arguments(parser: Parser, arguments: Sequence[str]) -> None:
 
 def run(values: argparse.Namespace) -> Outcome:
     """The main job, step by step."""
-    from deepforecast.cli.writing import check_target
+    from deepforecast.cli.output_files import check_target
 
     for name in ("attention.png", "forecast.csv", "forecast.png", "model.dfc", "report.html"):
         check_target(os.path.join(values.output, name), new_folder=True)
-    steps = Steps(aloud=not values.json, of=8)
-    steps.head("deepforecast: check, compare, tune, explain, forecast and plot, on data that ship with it")
+    steps = Steps(verbose=not values.json, n_steps=8)
+    steps.print_heading("deepforecast: check, compare, tune, explain, forecast and plot, on data that ship with it")
     with steps.step("load two data sets"):
-        airline, panel = _data(steps)
+        airline, panel = _load_data(steps)
     with steps.step("check them: gaps, duplicates, frequency, missing values"):
         _check(steps, airline, panel)
     with steps.step("compare four kinds of model on the panel: 14 days ahead, 4 cutoffs"):
@@ -53,61 +53,61 @@ def run(values: argparse.Namespace) -> Outcome:
         _tune(steps, airline)
     with steps.step("train a network with attention on the panel, and see where it looks"):
         picture = _attention(steps, panel, values.output)
-    best = _best(board)
+    best = _best_model(board)
     with steps.step(f"fit {best}, save it, load it, forecast 24 months"):
         forecast = _forecast(steps, best, airline, values.output)
     with steps.step("write the forecast, its plot and the report of the comparison"):
         files = _write(steps, board, airline, forecast, values.output)
-    return _end(steps, [*files, picture])
+    return _finish(steps, [*files, picture])
 
 
 @dataclass
 class Steps:
     """What is shown while it happens: a line a step with its seconds, and what it found below."""
 
-    aloud: bool
-    of: int
-    done: list[dict[str, Any]] = field(default_factory=list)
+    verbose: bool
+    n_steps: int
+    completed: list[dict[str, Any]] = field(default_factory=list)
 
-    def head(self, text: str) -> None:
+    def print_heading(self, text: str) -> None:
         """A line that stands out."""
-        self._say(streams.paint(text, "bold"))
+        self._print(streams.paint(text, "bold"))
 
     @contextmanager
-    def step(self, what: str) -> Iterator[None]:
-        """Run one step; what it `tell`s comes below its line."""
-        number = len(self.done) + 1
-        self._say(f"\n{streams.paint(f'[{number}/{self.of}]', 'green')} {what}")
-        begin = time.perf_counter()
+    def step(self, title: str) -> Iterator[None]:
+        """Run one step; what it `print_lines`s comes below its line."""
+        number = len(self.completed) + 1
+        self._print(f"\n{streams.paint(f'[{number}/{self.n_steps}]', 'green')} {title}")
+        started = time.perf_counter()
         yield
-        took = time.perf_counter() - begin
-        self.done.append({"step": what, "seconds": took})
-        from deepforecast.cli.table import seconds
+        elapsed = time.perf_counter() - started
+        self.completed.append({"step": title, "seconds": elapsed})
+        from deepforecast.cli.table import format_seconds
 
-        self._say(INDENT + streams.paint(seconds(took), "dim"))
+        self._print(INDENT + streams.paint(format_seconds(elapsed), "dim"))
 
-    def tell(self, text: str) -> None:
+    def print_lines(self, text: str) -> None:
         """Lines below the step."""
         for line in text.splitlines():
-            self._say(INDENT + line)
+            self._print(INDENT + line)
 
-    def _say(self, text: str) -> None:
-        if self.aloud:
-            streams.say(text)
-            stream = streams.output()
+    def _print(self, text: str) -> None:
+        if self.verbose:
+            streams.print_text(text)
+            stream = streams.standard_output()
             if stream is not None:
                 stream.flush()
 
 
-def _data(steps: Steps) -> tuple[Any, Any]:
+def _load_data(steps: Steps) -> tuple[Any, Any]:
     from deepforecast import datasets
 
     airline, panel = datasets.load("air_passengers"), datasets.generate(PANEL_SERIES, PANEL_DAYS, seed=1)
-    steps.tell(
+    steps.print_lines(
         f"air_passengers: {len(airline)} months of airline passengers, {airline['ds'].min():%Y-%m} to "
         f"{airline['ds'].max():%Y-%m}"
     )
-    steps.tell(f"a generated panel: {PANEL_SERIES} series of {PANEL_DAYS} days with trend and weekly season")
+    steps.print_lines(f"a generated panel: {PANEL_SERIES} series of {PANEL_DAYS} days with trend and weekly season")
     return airline, panel
 
 
@@ -116,136 +116,136 @@ def _check(steps: Steps, airline: Any, panel: Any) -> None:
 
     for name, frame in (("air_passengers", airline), ("the panel", panel)):
         report = check(frame)
-        found = ", ".join(f"{finding.what} ({finding.count})" for finding in report.findings) or "nothing to complain of"
-        steps.tell(
+        summary = ", ".join(f"{finding.what} ({finding.count})" for finding in report.findings) or "nothing to complain of"
+        steps.print_lines(
             f"{name}: {report.summary['series']} series, {report.summary['rows']:,} rows, "
-            f"freq {report.summary['freq']}: {found}"
+            f"freq {report.summary['freq']}: {summary}"
         )
 
 
 def _compare_panel(steps: Steps, panel: Any) -> None:
-    steps.tell(_table(_board(PANEL_MODELS, panel, horizon=14, n_windows=4)))
+    steps.print_lines(_table(_compare(PANEL_MODELS, panel, horizon=14, n_windows=4)))
 
 
 def _compare_airline(steps: Steps, airline: Any) -> Any:
-    board = _board(AIRLINE_MODELS, airline, horizon=12, n_windows=5)
-    steps.tell(_table(board))
-    steps.tell("coverage: how much of what came lay inside the 80 % and the 95 % interval;")
-    steps.tell("Calibrated is Naive2 with conformal intervals, made of its own past errors")
+    board = _compare(AIRLINE_MODELS, airline, horizon=12, n_windows=5)
+    steps.print_lines(_table(board))
+    steps.print_lines("coverage: how much of what came lay inside the 80 % and the 95 % interval;")
+    steps.print_lines("Calibrated is Naive2 with conformal intervals, made of its own past errors")
     return board
 
 
-def _best(board: Any) -> str:
+def _best_model(board: Any) -> str:
     """The best model; of several with the same points, that whose intervals keep their promise best."""
     table, metric = board.table, board.metrics[0]
-    equal = table[table[metric] == table[metric].min()]
-    return str(equal.loc[(equal["coverage-80"] - 0.8).abs().idxmin(), "model"])
+    tied = table[table[metric] == table[metric].min()]
+    return str(tied.loc[(tied["coverage-80"] - 0.8).abs().idxmin(), "model"])
 
 
-def _board(names: Sequence[str], frame: Any, horizon: int, n_windows: int) -> Any:
+def _compare(names: Sequence[str], frame: Any, horizon: int, n_windows: int) -> Any:
     from deepforecast import BacktestOptions, compare
-    from deepforecast.cli.model_names import build
+    from deepforecast.cli.model_names import build_model
 
-    models = [build(name) for name in names]
+    models = [build_model(name) for name in names]
     quiet = BacktestOptions(progress=False)
     return compare(models, frame, horizon=horizon, n_windows=n_windows, level=LEVELS, options=quiet)
 
 
 def _table(board: Any) -> str:
     """The columns of the leaderboard that say most."""
-    from deepforecast.cli.table import room, short, table_lines
+    from deepforecast.cli.table import format_number, format_table, terminal_width
 
     table = board.table
     names = [*board.metrics[:3], *(f"coverage-{level}" for level in LEVELS)]
-    columns = {"model": list(map(str, table["model"])), "rank": [short(float(value), 3) for value in table["rank"]]}
+    columns = {"model": list(map(str, table["model"])), "rank": [format_number(float(value), 3) for value in table["rank"]]}
     for name in names:
         if name in table:
-            share = name.startswith("coverage")
-            columns[name] = [f"{100 * value:.0f} %" if share else short(float(value)) for value in table[name]]
-    return "\n".join(table_lines(columns, width=room() - len(INDENT)))
+            is_coverage = name.startswith("coverage")
+            columns[name] = [f"{100 * value:.0f} %" if is_coverage else format_number(float(value)) for value in table[name]]
+    return "\n".join(format_table(columns, width=terminal_width() - len(INDENT)))
 
 
 def _tune(steps: Steps, airline: Any) -> None:
     from deepforecast import LinearModel, TuningOptions, tune
-    from deepforecast.cli.table import short
+    from deepforecast.cli.table import format_number
 
     space = {"transform": [None, "log"], "lags": ["auto", 12, 24], "lag_transforms": ["auto", None], "fourier": (0, 4)}
-    found = tune(
+    study_result = tune(
         LinearModel(horizon=12), airline, n_trials=TRIALS, options=TuningOptions(space=space, holdout=1, progress=False)
     )
-    table: Any = found.holdout
-    usual, best = table.iloc[0], table.iloc[1]
-    counts = found.trials["state"].value_counts().to_dict()
-    steps.tell(
+    table: Any = study_result.holdout
+    default_row, best_row = table.iloc[0], table.iloc[1]
+    counts = study_result.trials["state"].value_counts().to_dict()
+    steps.print_lines(
         f"{', '.join(f'{count} {state}' for state, count in counts.items())}; best: "
-        + ", ".join(f"{name}={value!r}" for name, value in found.best_params.items())
+        + ", ".join(f"{name}={value!r}" for name, value in study_result.best_params.items())
     )
     for where, name in (("searched", "search"), ("held out", "held_out")):
-        steps.tell(f"mase where {where}: {short(float(best[name]))}, of the model as it is {short(float(usual[name]))}")
+        steps.print_lines(f"mase where {where}: {format_number(float(best_row[name]))}, of the model as it is {format_number(float(default_row[name]))}")
 
 
 def _attention(steps: Steps, panel: Any, folder: str) -> str:
-    from deepforecast.cli.model_names import build
-    from deepforecast.cli.table import size
-    from deepforecast.cli.writing import figure_bytes, write_bytes
+    from deepforecast.cli.model_names import build_model
+    from deepforecast.cli.output_files import figure_bytes, write_bytes
+    from deepforecast.cli.table import format_size
     from deepforecast.plotting import plot_attention
 
-    looked = build(ATTENTION).fit(panel).explain()
-    looked = looked[looked["kind"] == "cross"]
-    back = (looked["cutoff"] - looked["lag"]).dt.days + looked["step"]
-    most = looked["weight"].groupby(back).mean().nlargest(3)
-    days = ", ".join(f"{day} ({100 * share:.0f} %)" for day, share in most.items())
-    steps.tell(f"days before the one forecast that Seq2Seq looks at most: {days}")
+    attention = build_model(ATTENTION).fit(panel).explain()
+    attention = attention[attention["kind"] == "cross"]
+    days_back = (attention["cutoff"] - attention["lag"]).dt.days + attention["step"]
+    largest = attention["weight"].groupby(days_back).mean().nlargest(3)
+    days = ", ".join(f"{day} ({100 * share:.0f} %)" for day, share in largest.items())
+    steps.print_lines(f"days before the one forecast that Seq2Seq looks at most: {days}")
     path = os.path.join(folder, "attention.png")
-    write_bytes(path, figure_bytes(plot_attention(looked), path))
-    steps.tell(f"{streams.one_line(path)} ({size(os.path.getsize(path))})")
+    write_bytes(path, figure_bytes(plot_attention(attention), path))
+    steps.print_lines(f"{streams.one_line(path)} ({format_size(os.path.getsize(path))})")
     return path
 
 
 def _forecast(steps: Steps, best: str, airline: Any, folder: str) -> Any:
     from deepforecast import load
-    from deepforecast.cli.model_names import build
-    from deepforecast.cli.table import frame_text, size
+    from deepforecast.cli.model_names import build_model
+    from deepforecast.cli.table import format_frame, format_size
 
     path = os.path.join(folder, "model.dfc")
-    models = {model.name: model for model in map(build, AIRLINE_MODELS)}
+    models = {model.name: model for model in map(build_model, AIRLINE_MODELS)}
     models[best].clone(horizon=24).fit(airline).save(path)
-    steps.tell(f"{streams.one_line(path)}: {size(os.path.getsize(path))}, no pickle, checked by SHA-256")
+    steps.print_lines(f"{streams.one_line(path)}: {format_size(os.path.getsize(path))}, no pickle, checked by SHA-256")
     forecast = load(path).predict(level=LEVELS)
     shown = forecast.drop(columns=["unique_id", *(name for name in forecast if str(name).endswith("-95"))])
-    steps.tell(frame_text(shown, most=6, hint="forecast.csv has all"))
+    steps.print_lines(format_frame(shown, max_rows=6, hint="forecast.csv has all"))
     return forecast
 
 
 def _write(steps: Steps, board: Any, airline: Any, forecast: Any, folder: str) -> list[str]:
     from deepforecast import plot
-    from deepforecast.cli.table import size
-    from deepforecast.cli.writing import csv_bytes, figure_bytes, write_bytes
+    from deepforecast.cli.output_files import csv_bytes, figure_bytes, write_bytes
+    from deepforecast.cli.table import format_size
 
     csv, png, html = (os.path.join(folder, name) for name in ("forecast.csv", "forecast.png", "report.html"))
     write_bytes(csv, csv_bytes(forecast))
     write_bytes(png, figure_bytes(plot(airline, forecast), png))
     board.report(html)
     for path in (csv, png, html):
-        steps.tell(f"{streams.one_line(path)} ({size(os.path.getsize(path))})")
+        steps.print_lines(f"{streams.one_line(path)} ({format_size(os.path.getsize(path))})")
     return [csv, png, html]
 
 
-def _end(steps: Steps, files: list[str]) -> Outcome:
-    from deepforecast.cli.table import seconds
+def _finish(steps: Steps, files: list[str]) -> Outcome:
+    from deepforecast.cli.table import format_seconds
 
-    total = sum(step["seconds"] for step in steps.done)
+    total = sum(step["seconds"] for step in steps.completed)
     plot, report, attention = map(streams.one_line, files[1:])
-    steps.head(f"\nDone in {seconds(total)}.")
-    steps.head(f"Look at {plot}, {attention} and, in a browser, {report}.")
-    steps.head(f"Next: {_as_called()} compare YOUR.csv --models SeasonalNaive AutoETS --horizon 14 --level 80")
-    return Outcome({"steps": steps.done, "files": files, "seconds": total})
+    steps.print_heading(f"\nDone in {format_seconds(total)}.")
+    steps.print_heading(f"Look at {plot}, {attention} and, in a browser, {report}.")
+    steps.print_heading(f"Next: {_command_name()} compare YOUR.csv --models SeasonalNaive AutoETS --horizon 14 --level 80")
+    return Outcome({"steps": steps.completed, "files": files, "seconds": total})
 
 
-def _as_called() -> str:
+def _command_name() -> str:
     """The command as this shell finds it: `make demo` runs it from an environment that is not active."""
     import shutil
     import sys
 
-    found = shutil.which("deepforecast") or os.path.basename(sys.argv[0]) != "deepforecast"
-    return "deepforecast" if found else streams.one_line(sys.argv[0])
+    is_on_path = shutil.which("deepforecast") or os.path.basename(sys.argv[0]) != "deepforecast"
+    return "deepforecast" if is_on_path else streams.one_line(sys.argv[0])

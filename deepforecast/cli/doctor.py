@@ -13,14 +13,14 @@ from deepforecast.cli.parser import Parser
 
 USAGE = "[options]"
 EPILOG = "examples:\n  deepforecast doctor --json"
-NEEDED = (
+REQUIRED = (
     "numpy", "pandas", "narwhals", "pyarrow", "scipy", "joblib", "threadpoolctl", "safetensors", "matplotlib", "tqdm",
     "statsmodels", "scikit-learn", "numba", "optuna", "torch", "pytorch-lightning", "pyyaml",
 )  # fmt: skip
 OPTIONAL = ("polars", "plotly", "skops", "lightgbm", "xgboost", "catboost", "holidays", "ray", "dask")
 MISSING = "missing"
 GPU_SECONDS = 30
-ASK_GPU = """
+GPU_SCRIPT = """
 import json, torch
 names = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
 mps = bool(getattr(torch.backends, "mps", None) and torch.backends.mps.is_available())
@@ -38,21 +38,21 @@ def run(values: argparse.Namespace) -> Outcome:
     from deepforecast import datasets
     from deepforecast.core import threads
 
-    packages = {name: _version(name) for name in NEEDED}
+    packages = {name: _version(name) for name in REQUIRED}
     facts: dict[str, Any] = {
-        "deepforecast": _own(),
+        "deepforecast": _installation(),
         "packages": packages,
         "optional packages": {name: _version(name) for name in OPTIONAL},
         "threads": threads.status(),
         "gpu": {"torch": "not asked (--no-gpu)"} if values.no_gpu else _gpu(packages["torch"]),
-        "data": {place: "there" if there else "not there" for place, there in datasets.where()},
+        "data": {folder: "there" if exists else "not there" for folder, exists in datasets.where()},
         "caches": _caches(),
     }
-    lacking = [name for name, version in packages.items() if version == MISSING]
-    return Outcome(facts, _text(facts, lacking), status=1 if lacking else 0)
+    missing = [name for name, version in packages.items() if version == MISSING]
+    return Outcome(facts, _text(facts, missing), status=1 if missing else 0)
 
 
-def _own() -> dict[str, str]:
+def _installation() -> dict[str, str]:
     import platform
     import sys
     from pathlib import Path
@@ -68,7 +68,7 @@ def _own() -> dict[str, str]:
 
 
 def _version(package: str) -> str:
-    from deepforecast.evaluation.surroundings import version_of
+    from deepforecast.evaluation.environment import version_of
 
     return version_of(package) or MISSING
 
@@ -82,22 +82,22 @@ def _gpu(torch: str) -> dict[str, str]:
     if torch == MISSING:
         return {"torch": "not asked: it is missing"}
     try:
-        asked = subprocess.run(
-            [sys.executable, "-c", ASK_GPU],
+        process = subprocess.run(
+            [sys.executable, "-c", GPU_SCRIPT],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
             timeout=GPU_SECONDS,
             check=False,
         )
-        said = json.loads(asked.stdout)
+        report = json.loads(process.stdout)
     except subprocess.TimeoutExpired:
         return {"torch": f"not asked: it did not answer in {GPU_SECONDS} s"}
     except ValueError:
-        lines = asked.stderr.strip().splitlines() or [f"exit code {asked.returncode}"]
+        lines = process.stderr.strip().splitlines() or [f"exit code {process.returncode}"]
         return {"torch": f"could not be asked: {lines[-1]}"}
-    found = ", ".join(said["cuda"]) or ("Apple's (mps)" if said["mps"] else "none")
-    return {"torch": f"{torch}, built for {said['built for']}", "found": found}
+    devices = ", ".join(report["cuda"]) or ("Apple's (mps)" if report["mps"] else "none")
+    return {"torch": f"{torch}, built for {report['built for']}", "found": devices}
 
 
 def _caches() -> dict[str, str]:
@@ -107,26 +107,26 @@ def _caches() -> dict[str, str]:
 
     import matplotlib
 
-    found = {"temporary files": _state(tempfile.gettempdir()), "matplotlib": _state(matplotlib.get_cachedir())}
+    caches = {"temporary files": _folder_state(tempfile.gettempdir()), "matplotlib": _folder_state(matplotlib.get_cachedir())}
     numba = os.environ.get("NUMBA_CACHE_DIR")
-    return found | {"numba": _state(numba) if numba else "__pycache__ beside the compiled modules"}
+    return caches | {"numba": _folder_state(numba) if numba else "__pycache__ beside the compiled modules"}
 
 
-def _state(folder: str) -> str:
+def _folder_state(folder: str) -> str:
     import os
 
     return f"{folder} ({'can be written' if os.access(folder, os.W_OK) else 'cannot be written'})"
 
 
-def _text(facts: Mapping[str, Mapping[str, str]], lacking: Sequence[str]) -> str:
+def _text(facts: Mapping[str, Mapping[str, str]], missing: Sequence[str]) -> str:
     from deepforecast.cli.streams import one_line, paint
-    from deepforecast.cli.table import folded
+    from deepforecast.cli.table import wrap_text
 
     lines: list[str] = []
-    for section, said in facts.items():
+    for section, entries in facts.items():
         lines += ["", paint(section, "bold")] if lines else [paint(section, "bold")]
-        width = min(28, max(map(len, said), default=0))
-        for name, value in said.items():
-            lines += folded(one_line(value), f"  {one_line(name):<{width}}  ", " " * (width + 4))
-    verdict = f"missing: {', '.join(lacking)}. Install them into this Python." if lacking else "All that is needed is there."
-    return "\n".join([*lines, "", paint(verdict, "red" if lacking else "green")])
+        width = min(28, max(map(len, entries), default=0))
+        for name, value in entries.items():
+            lines += wrap_text(one_line(value), f"  {one_line(name):<{width}}  ", " " * (width + 4))
+    verdict = f"missing: {', '.join(missing)}. Install them into this Python." if missing else "All that is needed is there."
+    return "\n".join([*lines, "", paint(verdict, "red" if missing else "green")])

@@ -9,7 +9,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from deepforecast.cli.arguments import add_data, add_static, frequency_of
+from deepforecast.cli.arguments import add_data, add_static, parse_frequency
 from deepforecast.cli.outcome import Outcome
 from deepforecast.cli.parser import Parser
 from deepforecast.errors import ParameterError, format_value
@@ -24,48 +24,48 @@ examples:
 def add_arguments(parser: Parser, arguments: Sequence[str]) -> None:
     """The options of the command, and those of the model that is named."""
     parser.add_argument(
-        "--model", required=True, action=Once, metavar="NAME", help="which model; deepforecast models lists them"
+        "--model", required=True, action=SingleUse, metavar="NAME", help="which model; deepforecast models lists them"
     )
     save_help = "file of the fitted model; a model file that exists is replaced, any other file is not"
-    parser.writes(parser.add_argument("--save", required=True, metavar="FILE", help=save_help))
+    parser.add_targets(parser.add_argument("--save", required=True, metavar="FILE", help=save_help))
     add_data(parser)
     add_static(parser)
-    name = named(arguments)
+    name = find_model_name(arguments)
     if name is None:
-        parser.lacking = "--model NAME is required, and only with it are the options of that model known"
+        parser.missing_option = "--model NAME is required, and only with it are the options of that model known"
     else:
         from deepforecast.cli.flags import add_flags
-        from deepforecast.cli.model_names import find
+        from deepforecast.cli.model_names import find_model
 
-        only, colon, said = name.partition(":")
+        model_name, colon, parameters = name.partition(":")
         if colon:
-            way_out = f"--model {format_value(only)} --set {format_value(said) or 'NAME=VALUE'}"
-            raise ParameterError(f"In fit a model is named by its name alone, and its parameters are options: {way_out}.")
-        add_flags(parser, find(name))
+            hint = f"--model {format_value(model_name)} --set {format_value(parameters) or 'NAME=VALUE'}"
+            raise ParameterError(f"In fit a model is named by its name alone, and its parameters are options: {hint}.")
+        add_flags(parser, find_model(name))
 
 
 def run(values: argparse.Namespace) -> Outcome:
     """Read, fit, save."""
-    from deepforecast.cli.flags import parameters
-    from deepforecast.cli.model_names import find
-    from deepforecast.cli.reading import read_all
-    from deepforecast.cli.writing import check_model_target, save_model
+    from deepforecast.cli.data_files import read_inputs
+    from deepforecast.cli.flags import parse_parameters
+    from deepforecast.cli.model_names import find_model
+    from deepforecast.cli.output_files import check_model_target, save_model
 
     check_model_target(values.save)
-    cls = find(values.model)
-    model = cls(**parameters(values, cls))
-    data, static = read_all(values)
+    cls = find_model(values.model)
+    model = cls(**parse_parameters(values, cls))
+    inputs, static = read_inputs(values)
     started = time.perf_counter()
-    model.fit(data.frame, freq=frequency_of(values.freq), columns=data.roles, static=static)
+    model.fit(inputs.frame, freq=parse_frequency(values.freq), columns=inputs.roles, static=static)
     seconds = time.perf_counter() - started
     save_model(model, values.save)
     series = model.state_.series
-    facts = {"model": repr(model), "series": len(series), "rows": len(data.frame), "freq": series.calendar.freq}
+    facts = {"model": repr(model), "series": len(series), "rows": len(inputs.frame), "freq": series.calendar.freq}
     facts |= {"seconds": seconds, "saved": values.save}
     return Outcome(facts, _text(facts))
 
 
-class Once(argparse.Action):
+class SingleUse(argparse.Action):
     """An option that stands once on a command line."""
 
     def __call__(self, parser: Any, namespace: argparse.Namespace, values: Any, option_string: str | None = None) -> None:
@@ -76,12 +76,12 @@ class Once(argparse.Action):
         setattr(namespace, self.dest, values)
 
 
-def named(arguments: Sequence[str]) -> str | None:
+def find_model_name(arguments: Sequence[str]) -> str | None:
     """The value of `--model`, looked up before the command line is parsed: the options depend on it."""
-    for at, one in enumerate(arguments):
-        name, equals, value = one.partition("=")
+    for position, argument in enumerate(arguments):
+        name, equals, value = argument.partition("=")
         if name == "--model":
-            following = arguments[at + 1] if at + 1 < len(arguments) else ""
+            following = arguments[position + 1] if position + 1 < len(arguments) else ""
             return value if equals else None if following.startswith("-") or not following else following
     return None
 
@@ -90,10 +90,10 @@ def _text(facts: dict[str, object]) -> str:
     import os
 
     from deepforecast.cli.streams import one_line
-    from deepforecast.cli.table import seconds, size
+    from deepforecast.cli.table import format_seconds, format_size
 
     path = str(facts["saved"])
     return one_line(
         f"{facts['model']} fitted to {facts['series']:,} series of {facts['rows']:,} rows, freq {facts['freq']}, in "
-        f"{seconds(float(str(facts['seconds'])))}; saved to {path} ({size(os.path.getsize(path))})."
+        f"{format_seconds(float(str(facts['seconds'])))}; saved to {path} ({format_size(os.path.getsize(path))})."
     )

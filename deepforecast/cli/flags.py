@@ -6,97 +6,97 @@ import argparse
 from collections.abc import Mapping
 from typing import Any
 
-from deepforecast.cli.model_names import pair
+from deepforecast.cli.model_names import parse_pair
+from deepforecast.cli.parameter_values import is_list, is_mapping, is_model, member_types, parse_value
 from deepforecast.cli.parser import Parser
-from deepforecast.cli.values import is_list, is_mapping, is_model, kinds_of, value_of
 from deepforecast.core.params import Param, declared_params, refuse_unknown
 from deepforecast.errors import ParameterError, format_list
 
-KEPT = "parameter."  # before the names of parameters among the values of a command line
+PARAMETER_PREFIX = "parameter."  # before the names of parameters among the values of a command line
 
 
 def add_flags(parser: Parser, cls: type) -> None:
     """One option for each parameter that one can express, and `--set` for the others."""
     group = parser.add_argument_group(f"parameters of {cls.__name__}", (cls.__doc__ or "").partition("\n")[0].strip())
     by_set = {}
-    for name, one in declared_params(cls).items():
+    for name, parameter in declared_params(cls).items():
         try:
-            kinds = kinds_of(one.annotation)
-            if str not in kinds and any(is_model(kind) or is_mapping(kind) for kind in kinds):
+            value_types = member_types(parameter.annotation)
+            if str not in value_types and any(is_model(value_type) or is_mapping(value_type) for value_type in value_types):
                 raise argparse.ArgumentError(None, "has no flag")
-            group.add_argument(f"--{name.replace('_', '-')}", dest=KEPT + name, **_form(one))
+            group.add_argument(f"--{name.replace('_', '-')}", dest=PARAMETER_PREFIX + name, **_argparse_settings(parameter))
         except argparse.ArgumentError:  # or the command has an option of that name
-            by_set[name] = one
-    others = "; ".join(f"{name}: {described(one)}" for name, one in by_set.items())
+            by_set[name] = parameter
+    set_help = "; ".join(f"{name}: {describe_parameter(parameter)}" for name, parameter in by_set.items())
     example = "horizon=12" if not by_set else f"{next(iter(by_set))}=..."
     group.add_argument(
         "--set", dest="set", metavar="NAME=VALUE", action="append", default=[],
-        help=_escaped(f"any parameter by its name, e.g. {example}" + (f" ({others})" if others else "")),
+        help=_escape_percent(f"any parameter by its name, e.g. {example}" + (f" ({set_help})" if set_help else "")),
     )  # fmt: skip
     parser.subject = cls.__name__
     parser.set_only = [f"--{name.replace('_', '-')}" for name in by_set]
 
 
-def parameters(values: argparse.Namespace, cls: type) -> dict[str, Any]:
+def parse_parameters(values: argparse.Namespace, cls: type) -> dict[str, Any]:
     """The parameters that were given, as the constructor takes them."""
-    given: dict[str, Any] = {name[len(KEPT) :]: said for name, said in vars(values).items() if name.startswith(KEPT)}
+    raw_values: dict[str, Any] = {name[len(PARAMETER_PREFIX) :]: value for name, value in vars(values).items() if name.startswith(PARAMETER_PREFIX)}
     for text in values.set:
-        name, said = pair(text)
-        refuse_unknown(cls, {name: said})
-        if name in given:
+        name, value = parse_pair(text)
+        refuse_unknown(cls, {name: value})
+        if name in raw_values:
             raise ParameterError(f"Each parameter is given once; {name} is given twice.")
-        given[name] = said
-    return {name: said if isinstance(said, bool) else value_of(said, cls, name) for name, said in given.items()}
+        raw_values[name] = value
+    return {name: value if isinstance(value, bool) else parse_value(value, cls, name) for name, value in raw_values.items()}
 
 
-def described(one: Param) -> str:
+def describe_parameter(parameter: Param) -> str:
     """Meaning, kind, range and default of a parameter.
 
     >>> from deepforecast import SeasonalNaive
-    >>> described(declared_params(SeasonalNaive)["season_length"])
+    >>> describe_parameter(declared_params(SeasonalNaive)["season_length"])
     'steps after which the season repeats (auto or a whole number of at least 1; default auto)'
     """
-    kinds = legal(one)
-    default = "needed" if one.required else f"default {_word(one.default)}"
-    return f"{one.help} ({'; '.join(part for part in (kinds, default) if part)})"
+    values = describe_values(parameter)
+    default = "needed" if parameter.required else f"default {_format_value(parameter.default)}"
+    return f"{parameter.help} ({'; '.join(clause for clause in (values, default) if clause)})"
 
 
-def _form(one: Param) -> Mapping[str, Any]:
+def _argparse_settings(parameter: Param) -> Mapping[str, Any]:
     """How argparse takes it."""
-    kinds = set(kinds_of(one.annotation)) - {type(None)}
-    shared = {"default": argparse.SUPPRESS, "help": _escaped(described(one))}
-    if kinds == {bool}:
+    value_types = set(member_types(parameter.annotation)) - {type(None)}
+    shared = {"default": argparse.SUPPRESS, "help": _escape_percent(describe_parameter(parameter))}
+    if value_types == {bool}:
         return {**shared, "action": argparse.BooleanOptionalAction}
-    metavar = "{" + ",".join(map(_word, one.choices)) + "}" if one.choices and kinds <= {str} else "VALUE"
-    return {**shared, "metavar": metavar, **({"nargs": "+"} if any(map(is_list, kinds)) else {})}
+    metavar = "{" + ",".join(map(_format_value, parameter.choices)) + "}" if parameter.choices and value_types <= {str} else "VALUE"
+    return {**shared, "metavar": metavar, **({"nargs": "+"} if any(map(is_list, value_types)) else {})}
 
 
-def legal(one: Param) -> str:
+def describe_values(parameter: Param) -> str:
     """Which values a parameter takes, in words; empty for those of no kind that can be told."""
-    words = [_word(choice) for choice in one.choices or ()]
-    for kind in kinds_of(one.annotation):
-        if kind in (type(None), Any) or any(type(choice) is kind for choice in one.choices or ()):
+    words = [_format_value(choice) for choice in parameter.choices or ()]
+    for value_type in member_types(parameter.annotation):
+        if value_type in (type(None), Any) or any(type(choice) is value_type for choice in parameter.choices or ()):
             continue
-        word = _KINDS.get(kind) or (
-            "a model" if is_model(kind) else "a list" if is_list(kind) else "JSON" if is_mapping(kind) else str(kind)
+        word = _TYPE_NAMES.get(value_type) or (
+            "a model" if is_model(value_type) else "a list" if is_list(value_type) else "JSON" if is_mapping(value_type) else str(value_type)
         )
-        words.append(word + (_range(one) if kind in (int, float) or is_list(kind) else ""))
+        words.append(word + (_describe_range(parameter) if value_type in (int, float) or is_list(value_type) else ""))
     return format_list(words, max_shown=len(words)) if len(words) < 2 else ", ".join(words[:-1]) + " or " + words[-1]
 
 
-_KINDS: dict[Any, str] = {int: "a whole number", float: "a number", str: "text", bool: "true or false"}
+_TYPE_NAMES: dict[Any, str] = {int: "a whole number", float: "a number", str: "text", bool: "true or false"}
 
 
-def _range(one: Param) -> str:
-    bounds = (("of at least", one.at_least), ("above", one.above), ("of at most", one.at_most), ("below", one.below))
-    said = [f"{word} {bound:g}" for word, bound in bounds if bound is not None]
-    return f" {' and '.join(said)}" if said else ""
+def _describe_range(parameter: Param) -> str:
+    bounds = (("of at least", parameter.at_least), ("above", parameter.above), ("of at most", parameter.at_most), ("below", parameter.below))
+    limits = [f"{word} {bound:g}" for word, bound in bounds if bound is not None]
+    return f" {' and '.join(limits)}" if limits else ""
 
 
-def _word(value: Any) -> str:
+def _format_value(value: Any) -> str:
     return "none" if value is None else str(value)
 
 
-def _escaped(text: str) -> str:
+def _escape_percent(text: str) -> str:
     """argparse formats help with %."""
     return text.replace("%", "%%")

@@ -13,36 +13,36 @@ if TYPE_CHECKING:
     from deepforecast.core.forecaster import Forecaster
 
 
-def find(name: str) -> type[Forecaster]:
+def find_model(name: str) -> type[Forecaster]:
     """The class of a model; capitals, dashes and underscores do not matter."""
-    names = {_bare(known): known for known in registry.names()}
-    if _bare(name) not in names:
-        near = [names[one] for one in get_close_matches(_bare(name), names, n=3, cutoff=0.5)]
+    names = {_normalize(model_name): model_name for model_name in registry.names()}
+    if _normalize(name) not in names:
+        near = [names[match] for match in get_close_matches(_normalize(name), names, n=3, cutoff=0.5)]
         hint = f"Did you mean {' or '.join(near)}?" if near else f"There is {format_list(registry.names(), max_shown=60)}."
         raise ParameterError(f"No model is called {format_value(name)!r}. {hint} deepforecast models describes them.")
-    return registry.get(names[_bare(name)])
+    return registry.get(names[_normalize(name)])
 
 
-def build(text: str) -> Forecaster:
+def build_model(text: str) -> Forecaster:
     """A model from its name and parameters.
 
-    >>> build("seasonal-naive:season_length=7,alias=Weekly")
+    >>> build_model("seasonal-naive:season_length=7,alias=Weekly")
     SeasonalNaive(alias='Weekly', season_length=7)
-    >>> build("Conformal(Naive(), horizon=3)")
+    >>> build_model("Conformal(Naive(), horizon=3)")
     Conformal(horizon=3, model=Naive())
     """
     if "(" in text.partition(":")[0]:
-        return _called(_expression(text), text)
-    from deepforecast.cli.values import value_of
+        return _build_from_call(_parse_call(text), text)
+    from deepforecast.cli.parameter_values import parse_value
 
-    name, _, rest = text.partition(":")
-    cls = find(name)
-    given = dict(_pairs(rest, text))
-    _refuse_unknown(cls, given)
-    return cls(**{key: value_of(said, cls, key) for key, said in given.items()})
+    name, _, assignments = text.partition(":")
+    cls = find_model(name)
+    parameters = dict(_parse_pairs(assignments, text))
+    _refuse_unknown(cls, parameters)
+    return cls(**{key: parse_value(value, cls, key) for key, value in parameters.items()})
 
 
-def pair(text: str) -> tuple[str, str]:
+def parse_pair(text: str) -> tuple[str, str]:
     """`name=value` taken apart."""
     name, equals, value = text.partition("=")
     if not equals or not name.strip():
@@ -50,7 +50,7 @@ def pair(text: str) -> tuple[str, str]:
     return name.strip().replace("-", "_"), value.strip()
 
 
-def _pairs(text: str, whole: str) -> list[tuple[str, str]]:
+def _parse_pairs(text: str, full_text: str) -> list[tuple[str, str]]:
     """`a=1,b=2,3,c=x` as a: 1, b: 2,3 and c: x; what stands in brackets is left alone."""
     pieces: list[str] = []
     depth = 0
@@ -60,14 +60,14 @@ def _pairs(text: str, whole: str) -> list[tuple[str, str]]:
         else:
             pieces.append(piece)
         depth = sum(pieces[-1].count(sign) for sign in "([{") - sum(pieces[-1].count(sign) for sign in ")]}")
-    found = [pair(piece) for piece in pieces]
-    twice = [name for at, (name, _) in enumerate(found) if name in dict(found[:at])]
-    if twice:
-        raise ParameterError(f"Each parameter is given once; {format_list(twice)} is there twice in {format_value(whole)!r}.")
-    return found
+    pairs = [parse_pair(piece) for piece in pieces]
+    duplicates = [name for position, (name, _) in enumerate(pairs) if name in dict(pairs[:position])]
+    if duplicates:
+        raise ParameterError(f"Each parameter is given once; {format_list(duplicates)} is there twice in {format_value(full_text)!r}.")
+    return pairs
 
 
-def _expression(text: str) -> ast.Call:
+def _parse_call(text: str) -> ast.Call:
     """`Name(...)` parsed; nothing in it is run."""
     try:
         node = ast.parse(text.strip(), mode="eval").body
@@ -80,30 +80,30 @@ def _expression(text: str) -> ast.Call:
     return node
 
 
-def _called(node: ast.Call, text: str) -> Forecaster:
-    cls = find(node.func.id if isinstance(node.func, ast.Name) else "")
+def _build_from_call(node: ast.Call, text: str) -> Forecaster:
+    cls = find_model(node.func.id if isinstance(node.func, ast.Name) else "")
     if any(keyword.arg is None for keyword in node.keywords):
         raise ParameterError(f"A model's parameters are written one by one, not as **; got {format_value(text)!r}.")
-    return cls(*[_literal(one, text) for one in node.args], **{str(k.arg): _literal(k.value, text) for k in node.keywords})
+    return cls(*[_evaluate(argument, text) for argument in node.args], **{str(k.arg): _evaluate(k.value, text) for k in node.keywords})
 
 
-def _literal(node: ast.expr, text: str) -> Any:
+def _evaluate(node: ast.expr, text: str) -> Any:
     """A number, text, list, dict or another model."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-        return _called(node, text)
+        return _build_from_call(node, text)
     if isinstance(node, ast.Name):
-        return find(node.id)() if _bare(node.id) in map(_bare, registry.names()) else node.id
+        return find_model(node.id)() if _normalize(node.id) in map(_normalize, registry.names()) else node.id
     try:
         return ast.literal_eval(node)
     except (ValueError, TypeError, RecursionError, MemoryError):
         raise ParameterError(f"The parameters of a model are plain values or other models; got {format_value(text)!r}.") from None
 
 
-def _refuse_unknown(cls: type[Forecaster], given: dict[str, str]) -> None:
+def _refuse_unknown(cls: type[Forecaster], parameters: dict[str, str]) -> None:
     from deepforecast.core.params import refuse_unknown
 
-    refuse_unknown(cls, given)
+    refuse_unknown(cls, parameters)
 
 
-def _bare(name: str) -> str:
+def _normalize(name: str) -> str:
     return name.lower().replace("-", "").replace("_", "")

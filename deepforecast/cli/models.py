@@ -14,7 +14,7 @@ EPILOG = """\
 examples:
   deepforecast models
   deepforecast models Naive2 Conformal"""
-INTERVALS = {"analytic": "analytic", "samples": "samples", "quantiles": "quantiles", None: "conformal"}
+INTERVAL_NAMES = {"analytic": "analytic", "samples": "samples", "quantiles": "quantiles", None: "conformal"}
 
 
 def add_arguments(parser: Parser, arguments: Sequence[str]) -> None:
@@ -24,24 +24,24 @@ def add_arguments(parser: Parser, arguments: Sequence[str]) -> None:
 
 def run(values: argparse.Namespace) -> Outcome:
     """Look the models up."""
-    from deepforecast.cli.model_names import find
+    from deepforecast.cli.model_names import find_model
     from deepforecast.core import registry
 
-    classes = [find(name) for name in values.names] or list(registry.models())
+    classes = [find_model(name) for name in values.names] or list(registry.models())
     facts = [_facts(cls) for cls in classes]
-    text = "\n\n".join(map(_described, classes)) if values.names else _table(facts)
+    text = "\n\n".join(map(_describe_model, classes)) if values.names else _table(facts)
     return Outcome({"models": facts}, text)
 
 
-def family_of(name: str) -> str:
+def model_family(name: str) -> str:
     """The family of a model, by the folder it lives in; of another package's model, the package. Imports no model."""
     from deepforecast.core.index import MODELS
 
-    module = MODELS[name].split(".") if name in MODELS else _module_of(name).split(".")
+    module = MODELS[name].split(".") if name in MODELS else _model_module(name).split(".")
     return module[2] if module[:2] == ["deepforecast", "models"] else module[0]
 
 
-def _module_of(name: str) -> str:
+def _model_module(name: str) -> str:
     from deepforecast.core import registry
 
     return registry.get(name).__module__
@@ -50,58 +50,58 @@ def _module_of(name: str) -> str:
 def _facts(cls: type[Any]) -> dict[str, Any]:
     from dataclasses import asdict
 
-    from deepforecast.cli.flags import described
+    from deepforecast.cli.flags import describe_parameter
     from deepforecast.core.params import declared_params
 
     return {
         "name": cls.__name__,
         "what": _first_sentence(cls),
-        "family": family_of(cls.__name__),
+        "family": model_family(cls.__name__),
         "capabilities": asdict(cls.capabilities),
         "parameters": {
-            name: {"default": None if one.required else one.default, "required": one.required, "help": described(one)}
-            for name, one in declared_params(cls).items()
+            name: {"default": None if parameter.required else parameter.default, "required": parameter.required, "help": describe_parameter(parameter)}
+            for name, parameter in declared_params(cls).items()
         },
     }
 
 
 def _table(facts: Sequence[dict[str, Any]]) -> str:
     from deepforecast.cli.streams import one_line, paint
-    from deepforecast.cli.table import folded, room, table_lines
+    from deepforecast.cli.table import format_table, terminal_width, wrap_text
 
-    able = [one["capabilities"] for one in facts]
+    capabilities = [entry["capabilities"] for entry in facts]
     columns = {
-        "model": [one["name"] for one in facts],
-        "family": [one["family"] for one in facts],
-        "covariates": [", ".join(r for r in ("future", "past", "static") if one[r]) or "-" for one in able],
-        "missing": ["yes" if one["missing"] else "no" for one in able],
-        "intervals": [INTERVALS[one["distribution"]] for one in able],
+        "model": [entry["name"] for entry in facts],
+        "family": [entry["family"] for entry in facts],
+        "covariates": [", ".join(role for role in ("future", "past", "static") if entry[role]) or "-" for entry in capabilities],
+        "missing": ["yes" if entry["missing"] else "no" for entry in capabilities],
+        "intervals": [INTERVAL_NAMES[entry["distribution"]] for entry in capabilities],
     }
-    head, *rows = table_lines(columns, left=list(columns))
-    beside = max(map(len, rows)) + 2 + max(len(one["what"]) for one in facts) <= room()
+    head, *rows = format_table(columns, left_aligned=list(columns))
+    fits_beside = max(map(len, rows)) + 2 + max(len(entry["what"]) for entry in facts) <= terminal_width()
     width = max(map(len, rows)) + 2
     lines = [head]
-    for row, one in zip(rows, facts, strict=True):
-        what = one_line(one["what"])
-        lines += [f"{row:<{width}}{what}"] if beside else [row, *(paint(line, "dim") for line in folded(what, "  "))]
+    for row, entry in zip(rows, facts, strict=True):
+        what = one_line(entry["what"])
+        lines += [f"{row:<{width}}{what}"] if fits_beside else [row, *(paint(line, "dim") for line in wrap_text(what, "  "))]
     return "\n".join([*lines, "", "deepforecast models NAME describes one with its parameters."])
 
 
-def _described(cls: type[Any]) -> str:
+def _describe_model(cls: type[Any]) -> str:
     """The docstring without its examples, and the parameters."""
     import inspect
 
-    from deepforecast.cli.flags import described
+    from deepforecast.cli.flags import describe_parameter
     from deepforecast.cli.streams import paint
-    from deepforecast.cli.table import folded
+    from deepforecast.cli.table import wrap_text
     from deepforecast.core.params import declared_params
 
     text = inspect.cleandoc(cls.__doc__ or "").partition(">>>")[0].strip().replace("`", "")
-    lines = [paint(f"{cls.__name__} ({family_of(cls.__name__)})", "bold")]
+    lines = [paint(f"{cls.__name__} ({model_family(cls.__name__)})", "bold")]
     for paragraph in text.split("\n\n"):
-        lines += [*folded(" ".join(paragraph.split())), ""]
-    for name, one in declared_params(cls).items():
-        lines += folded(described(one), f"  {name:<16} ")
+        lines += [*wrap_text(" ".join(paragraph.split())), ""]
+    for name, parameter in declared_params(cls).items():
+        lines += wrap_text(describe_parameter(parameter), f"  {name:<16} ")
     return "\n".join(lines)
 
 

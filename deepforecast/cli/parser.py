@@ -26,16 +26,16 @@ class Parser(argparse.ArgumentParser):
             add_help=False,
         )
         self.subject = prog
-        self.lacking = ""
+        self.missing_option = ""
         self.set_only: list[str] = []  # options there would be of parameters that `--set` alone takes
         self.inputs: list[argparse.Action] = []
         self.targets: list[argparse.Action] = []
 
-    def reads(self, *actions: argparse.Action) -> None:
+    def add_inputs(self, *actions: argparse.Action) -> None:
         """Declare options whose values are files that the command reads."""
         self.inputs += actions
 
-    def writes(self, *actions: argparse.Action) -> None:
+    def add_targets(self, *actions: argparse.Action) -> None:
         """Declare options whose values are files that the command writes."""
         self.targets += actions
 
@@ -47,34 +47,34 @@ class Parser(argparse.ArgumentParser):
 
     def print_help(self, file: Any = None) -> None:
         """The help, on standard output as it may come."""
-        streams.say(self.format_help().rstrip())
+        streams.print_text(self.format_help().rstrip())
 
     def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
         """The values, with unknown options looked at before anything else: a mistyped one is the usual cause of the rest."""
-        given = [with_dashes(one) for one in arguments]
-        for one in given:
-            name = one.partition("=")[0]
+        normalized = [replace_underscores(argument) for argument in arguments]
+        for argument in normalized:
+            name = argument.partition("=")[0]
             if name == "--":
                 break
             if name.startswith("--") and name not in self.options:
-                raise ParameterError(self._unknown(name))
-        found, rest = self.parse_known_args(given)
-        if rest:
-            raise ParameterError(f"{self.prog} does not know what {format_value(rest[0])!r} is for. See {self.prog} --help.")
-        return found
+                raise ParameterError(self._unknown_option(name))
+        values, unknown = self.parse_known_args(normalized)
+        if unknown:
+            raise ParameterError(f"{self.prog} does not know what {format_value(unknown[0])!r} is for. See {self.prog} --help.")
+        return values
 
     @property
     def options(self) -> dict[str, Any]:
         """Every option by its name."""
         return dict(self._option_string_actions)
 
-    def _unknown(self, name: str) -> str:
+    def _unknown_option(self, name: str) -> str:
         if name in self.set_only:
             parameter = name[2:].replace("-", "_")
             return f"{self.subject} has no option {name}. Use --set NAME=VALUE, here --set {parameter}=VALUE."
         near = get_close_matches(name, self.options, n=2, cutoff=0.7)
-        if self.lacking and not near:
-            return f"{self.lacking}; {self.subject} itself has no option {format_value(name)}. See {self.subject} --help."
+        if self.missing_option and not near:
+            return f"{self.missing_option}; {self.subject} itself has no option {format_value(name)}. See {self.subject} --help."
         hint = f"Did you mean {' or '.join(near)}?" if near else f"See {self.prog} --help."
         return f"{self.subject} has no option {format_value(name)}. {hint}"
 
@@ -91,13 +91,13 @@ class Formatter(argparse.RawDescriptionHelpFormatter):
         return "\n".join(lines)
 
 
-def with_dashes(argument: str) -> str:
+def replace_underscores(argument: str) -> str:
     """`--season_length=7` as `--season-length=7`: options are written with dashes, underscores are forgiven."""
     name, equals, value = argument.partition("=")
     return name.replace("_", "-") + equals + value if name.startswith("--") else argument
 
 
-def number(text: str) -> int | float:
+def parse_number(text: str) -> int | float:
     """A number, whole where it is written so."""
     try:
         return int(text)

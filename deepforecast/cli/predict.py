@@ -6,9 +6,9 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
-from deepforecast.cli.arguments import Reading, add_levels, add_output, add_reading, add_static
+from deepforecast.cli.arguments import TextFormat, add_levels, add_output, add_static, add_text_format
 from deepforecast.cli.outcome import Outcome
-from deepforecast.cli.parser import Parser, number
+from deepforecast.cli.parser import Parser, parse_number
 from deepforecast.errors import ParameterError, format_list
 
 USAGE = "MODEL [options]"
@@ -22,8 +22,8 @@ def add_arguments(parser: Parser, arguments: Sequence[str]) -> None:
     model = parser.add_argument("model", metavar="MODEL", help="file written by deepforecast fit, or by model.save in Python")
     parser.add_argument("--horizon", type=int, metavar="STEPS", help="steps to forecast; that of the model if not given")
     add_levels(parser)
-    parser.add_argument("--quantiles", type=number, nargs="+", action="extend", metavar="Q", help="quantiles, e.g. 0.1 0.5 0.9")
-    data = parser.add_argument(
+    parser.add_argument("--quantiles", type=parse_number, nargs="+", action="extend", metavar="Q", help="quantiles, e.g. 0.1 0.5 0.9")
+    history = parser.add_argument(
         "--data", metavar="FILE", help="forecast from the end of these histories, in place of those of the fit"
     )
     future = parser.add_argument(
@@ -34,85 +34,85 @@ def add_arguments(parser: Parser, arguments: Sequence[str]) -> None:
         metavar="FILE",
         help="write the rows that --future-data has to have, without its columns, and leave",
     )
-    parser.reads(model, data, future)
-    parser.writes(template)
+    parser.add_inputs(model, history, future)
+    parser.add_targets(template)
     add_static(parser)
-    add_reading(parser)
+    add_text_format(parser)
     add_output(parser, "the forecasts")
 
 
 def run(values: argparse.Namespace) -> Outcome:
     """Load, read, forecast, write."""
     from deepforecast import load
-    from deepforecast.cli.plain import records
-    from deepforecast.cli.table import frame_text
-    from deepforecast.cli.writing import check_frame_target, csv_bytes, write_frame
+    from deepforecast.cli.json_output import to_records
+    from deepforecast.cli.output_files import check_frame_target, csv_bytes, write_frame
+    from deepforecast.cli.table import format_frame
 
     check_frame_target(values.output)
     model = load(values.model)
     if values.horizon is None and model.horizon is None:
         raise ParameterError(f"A forecast has a horizon; {type(model).__name__} was fitted without one. Say --horizon STEPS.")
-    known = model.state_.series.columns.future
+    future_columns = model.state_.series.columns.future
     if values.future_template is not None:
-        return _template(values, model, known)
-    if known and values.future_data is None:
+        return _write_template(values, model, future_columns)
+    if future_columns and values.future_data is None:
         raise ParameterError(
-            f"The model was fitted with columns known ahead ({format_list(known)}), so a forecast needs them. Say --future-data FILE; "
+            f"The model was fitted with columns known ahead ({format_list(future_columns)}), so a forecast needs them. Say --future-data FILE; "
             "--future-template FILE writes the rows it has to have."
         )
-    frame = model.predict(values.horizon, level=values.level, quantiles=values.quantiles, **_inputs(values, model))
+    frame = model.predict(values.horizon, level=values.level, quantiles=values.quantiles, **_read_inputs(values, model))
     facts: dict[str, Any] = {"model": repr(model), "rows": len(frame), "output": values.output}
     if values.output not in (None, "-"):
         write_frame(frame, values)
-        return Outcome(facts, f"{len(frame):,} rows written to {_name(values.output)}.")
+        return Outcome(facts, f"{len(frame):,} rows written to {_format_path(values.output)}.")
     if values.json:
-        return Outcome({**facts, "forecasts": records(frame)})
-    if values.output is None and _for_people():
-        return Outcome(facts, frame_text(frame))
+        return Outcome({**facts, "forecasts": to_records(frame)})
+    if values.output is None and _is_interactive():
+        return Outcome(facts, format_frame(frame))
     return Outcome(facts, data=csv_bytes(frame, values.spreadsheet_safe))
 
 
-def _inputs(values: argparse.Namespace, model: Any) -> dict[str, Any]:
+def _read_inputs(values: argparse.Namespace, model: Any) -> dict[str, Any]:
     """Frames from files, their ids and categories in the types the model was fitted with."""
     from dataclasses import replace
 
-    from deepforecast.cli.reading import like_ids, read, read_static, roles_of
+    from deepforecast.cli.data_files import all_roles, match_id_type, read_data, read_static
 
     columns = model.state_.series.columns
-    reading = Reading.of(values)
-    named = tuple(name for name, held in model.state_.categories.items() if held is not None)
-    reading = replace(reading, categorical=(*reading.categorical, *named))
-    said = {**roles_of(columns), "static": ()}
-    found: dict[str, Any] = {}
+    text_format = TextFormat.from_arguments(values)
+    categorical = tuple(name for name, categories in model.state_.categories.items() if categories is not None)
+    text_format = replace(text_format, categorical=(*text_format.categorical, *categorical))
+    roles = {**all_roles(columns), "static": ()}
+    frames: dict[str, Any] = {}
     if values.data is not None:
-        found["frame"] = read(values.data, {**said, "static": columns.static}, reading, fitted=True).frame
+        frames["frame"] = read_data(values.data, {**roles, "static": columns.static}, text_format, fitted=True).frame
     if values.future_data is not None:
-        ahead = {**said, "past": ()}
-        found["future"] = read(values.future_data, ahead, reading, target=False, fitted=True, known=columns.all).frame
+        future_roles = {**roles, "past": ()}
+        frames["future"] = read_data(values.future_data, future_roles, text_format, target=False, fitted=True, ignored=columns.all).frame
     if values.static_data is not None:
-        found["static"] = read_static(values.static_data, columns, reading, fitted=True)
-    return {name: like_ids(frame, model.state_.series) for name, frame in found.items()}
+        frames["static"] = read_static(values.static_data, columns, text_format, fitted=True)
+    return {name: match_id_type(frame, model.state_.series) for name, frame in frames.items()}
 
 
-def _template(values: argparse.Namespace, model: Any, known: Sequence[str]) -> Outcome:
+def _write_template(values: argparse.Namespace, model: Any, future_columns: Sequence[str]) -> Outcome:
     """The keys of the columns known ahead, those columns empty."""
-    from deepforecast.cli.writing import as_pandas, check_frame_target, write_frame
+    from deepforecast.cli.output_files import check_frame_target, to_pandas, write_frame
 
     check_frame_target(values.future_template)
-    frame = as_pandas(model.future_frame(values.horizon)).assign(**dict.fromkeys(known, ""))
+    frame = to_pandas(model.future_frame(values.horizon)).assign(**dict.fromkeys(future_columns, ""))
     values.output = values.future_template
     write_frame(frame, values)
     facts = {"rows": len(frame), "output": values.output}
-    return Outcome(facts, f"{len(frame):,} rows written to {_name(values.output)}: fill in {format_list(known) or 'nothing'}.")
+    return Outcome(facts, f"{len(frame):,} rows written to {_format_path(values.output)}: fill in {format_list(future_columns) or 'nothing'}.")
 
 
-def _for_people() -> bool:
+def _is_interactive() -> bool:
     from deepforecast.cli import streams
 
-    return streams.is_terminal(streams.output())
+    return streams.is_terminal(streams.standard_output())
 
 
-def _name(path: str) -> str:
+def _format_path(path: str) -> str:
     from deepforecast.cli.streams import one_line
 
     return one_line(path)

@@ -15,7 +15,7 @@ from deepforecast.errors import SaveError, format_value
 STYLES = {"bold": "1", "dim": "2", "red": "1;31", "yellow": "33", "green": "32"}
 
 
-def prepare() -> None:
+def reserve_descriptors() -> None:
     """Take the numbers of closed streams, so that no file opened later is written to by mistake."""
     for number in (0, 1, 2):
         try:
@@ -24,28 +24,28 @@ def prepare() -> None:
             os.open(os.devnull, os.O_RDWR)  # the lowest free number, which is this one
 
 
-def say(text: str = "") -> None:
+def print_text(text: str = "") -> None:
     """Lines for people on standard output, escaped already; nothing where that is closed."""
-    stream = output()
+    stream = standard_output()
     if stream is not None:
         _write(stream, f"{text}\n")
 
 
-def deliver(data: bytes) -> None:
+def write_result(content: bytes) -> None:
     """The result itself on standard output, byte for byte; refused where that is closed, as it would be lost."""
-    stream = output()
+    stream = standard_output()
     if stream is None:
         raise SaveError("Standard output is closed, so the result has no place to go. Say --output FILE.")
-    _write(stream, data)
+    _write(stream, content)
 
 
-def note(text: str, kind: str = "") -> None:
+def print_note(text: str, severity: str = "") -> None:
     """One line on standard error: `warning: ...`. Never a reason to fail."""
-    style = {"error": "red", "warning": "yellow"}.get(kind, "")
-    notes([(paint(f"{kind}: ", style, sys.stderr) if kind else "") + one_line(text)])
+    style = {"error": "red", "warning": "yellow"}.get(severity, "")
+    print_notes([(paint(f"{severity}: ", style, sys.stderr) if severity else "") + one_line(text)])
 
 
-def notes(lines: list[str]) -> None:
+def print_notes(lines: list[str]) -> None:
     """Several lines on standard error, escaped already."""
     if sys.stderr is not None and not sys.stderr.closed:
         with suppress(OSError, ValueError):
@@ -63,9 +63,9 @@ def one_line(text: str) -> str:
 
 def paint(text: str, style: str, stream: Any = None) -> str:
     """`text` in a style where the stream is a terminal that can show it and NO_COLOR is not set."""
-    stream = output() if stream is None else stream
-    plain = not style or os.environ.get("NO_COLOR") or os.environ.get("TERM", "dumb") == "dumb"
-    return text if plain or not is_terminal(stream) else f"\x1b[{STYLES[style]}m{text}\x1b[0m"
+    stream = standard_output() if stream is None else stream
+    is_unstyled = not style or os.environ.get("NO_COLOR") or os.environ.get("TERM", "dumb") == "dumb"
+    return text if is_unstyled or not is_terminal(stream) else f"\x1b[{STYLES[style]}m{text}\x1b[0m"
 
 
 def is_terminal(stream: Any) -> bool:
@@ -73,19 +73,19 @@ def is_terminal(stream: Any) -> bool:
     return stream is not None and not stream.closed and bool(stream.isatty())
 
 
-def output() -> TextIO | None:
+def standard_output() -> TextIO | None:
     """Standard output, or None where it is closed."""
     return None if sys.stdout is None or sys.stdout.closed else sys.stdout
 
 
 def flush() -> None:
     """Hand over what is still held back, so that a failure to do so is noticed while it can be said."""
-    stream = output()
+    stream = standard_output()
     if stream is not None:
         stream.flush()
 
 
-def settle() -> None:
+def discard_unwritten() -> None:
     """Let what cannot be written go nowhere: Python would try again while it ends, and complain in its own words."""
     for stream in (sys.stdout, sys.stderr):
         if stream is None or stream.closed:
@@ -94,20 +94,20 @@ def settle() -> None:
             stream.flush()
         except (OSError, ValueError):
             with suppress(OSError, ValueError):
-                nowhere = os.open(os.devnull, os.O_WRONLY)
-                os.dup2(nowhere, stream.fileno())
-                os.close(nowhere)
+                null_device = os.open(os.devnull, os.O_WRONLY)
+                os.dup2(null_device, stream.fileno())
+                os.close(null_device)
 
 
-def _write(stream: TextIO, what: str | bytes) -> None:
+def _write(stream: TextIO, content: str | bytes) -> None:
     """All of it: without a buffer (PYTHONUNBUFFERED) the system may take a part at a time, and Python would not say so."""
-    data = what if isinstance(what, bytes) else what.encode(stream.encoding or "utf-8", "backslashreplace")
+    encoded = content if isinstance(content, bytes) else content.encode(stream.encoding or "utf-8", "backslashreplace")
     buffer = getattr(stream, "buffer", None)
     if buffer is None:
-        stream.write(data.decode("utf-8") if isinstance(what, bytes) else what)
+        stream.write(encoded.decode("utf-8") if isinstance(content, bytes) else content)
         return
     stream.flush()
-    left = memoryview(data)
-    while left:
-        left = left[buffer.write(left) :]
+    remaining = memoryview(encoded)
+    while remaining:
+        remaining = remaining[buffer.write(remaining) :]
     buffer.flush()

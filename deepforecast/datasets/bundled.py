@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from deepforecast.datasets.bundled_cards import CARDS
-from deepforecast.datasets.entries import Entry, whole
+from deepforecast.datasets.entries import Entry, entry_from_frame
 from deepforecast.errors import DependencyError
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ AIR_PASSENGERS = (
 
 def entries() -> list[Entry]:
     """One entry for each card."""
-    return [whole(card, READERS[card.name]) for card in CARDS]
+    return [entry_from_frame(card, READERS[card.name]) for card in CARDS]
 
 
 def air_passengers() -> pd.DataFrame:
@@ -43,111 +43,111 @@ def air_passengers() -> pd.DataFrame:
     import pandas as pd
 
     months = pd.date_range("1949-01-01", periods=len(AIR_PASSENGERS), freq="MS")
-    return _long("air_passengers", months, pd.Series(AIR_PASSENGERS))
+    return _long_frame("air_passengers", months, pd.Series(AIR_PASSENGERS))
 
 
 def co2() -> pd.DataFrame:
     """Weekly means, each at its Saturday; weeks without a measurement are missing values."""
     import pandas as pd
 
-    raw = _csv("co2/co2.csv")
-    return _long("co2", pd.to_datetime(raw["date"].astype(str), format="%Y%m%d"), raw["co2"])
+    raw = _read_csv("co2/co2.csv")
+    return _long_frame("co2", pd.to_datetime(raw["date"].astype(str), format="%Y%m%d"), raw["co2"])
 
 
 def electrical_equipment() -> pd.DataFrame:
     """Monthly turnover index; the file names months in English, which not every locale reads, so they are counted."""
     import pandas as pd
 
-    raw = _csv("elec_equip/elec_equip.csv")
+    raw = _read_csv("elec_equip/elec_equip.csv")
     months = pd.date_range("1995-01-01", periods=len(raw), freq="MS")
-    return _long("elec_equip", months, raw.drop(columns="DATE").iloc[:, 0])
+    return _long_frame("elec_equip", months, raw.drop(columns="DATE").iloc[:, 0])
 
 
 def elnino() -> pd.DataFrame:
     """Monthly temperatures; the file has a row a year and a column a month."""
     import pandas as pd
 
-    raw = _csv("elnino/elnino.csv").set_index("YEAR")
+    raw = _read_csv("elnino/elnino.csv").set_index("YEAR")
     months = pd.date_range(f"{raw.index[0]}-01-01", periods=raw.size, freq="MS")
-    return _long("elnino", months, pd.Series(raw.to_numpy().ravel()))
+    return _long_frame("elnino", months, pd.Series(raw.to_numpy().ravel()))
 
 
 def danish_money() -> pd.DataFrame:
     """Quarterly Danish money demand; the file writes quarters as 1974Q1 after a byte-order mark."""
     import pandas as pd
 
-    raw = _csv("danish_data/data.csv", encoding="utf-8-sig")
+    raw = _read_csv("danish_data/data.csv", encoding="utf-8-sig")
     quarters = pd.PeriodIndex(raw["period"], freq="Q").to_timestamp()
-    return _long("danish_data", quarters, raw["lrm"], raw[["lry", "lpy", "ibo", "ide"]])
+    return _long_frame("danish_data", quarters, raw["lrm"], raw[["lry", "lpy", "ibo", "ide"]])
 
 
 def yearly(name: str, year: str, target: str, past: Sequence[str] = (), *, file: str) -> pd.DataFrame:
     """One yearly series with the covariates of its card, observed each year."""
     import pandas as pd
 
-    raw = _csv(file)
-    return _long(name, pd.to_datetime(raw[year].astype(str), format="%Y"), raw[target], raw[list(past)])
+    raw = _read_csv(file)
+    return _long_frame(name, pd.to_datetime(raw[year].astype(str), format="%Y"), raw[target], raw[list(past)])
 
 
 def quarterly(name: str, target: str, past: Sequence[str] = (), *, file: str) -> pd.DataFrame:
     """One quarterly series from a file with the columns year and quarter."""
-    raw = _csv(file)
-    return _long(name, _quarters(raw), raw[target], raw[list(past)])
+    raw = _read_csv(file)
+    return _long_frame(name, _quarter_starts(raw), raw[target], raw[list(past)])
 
 
 def macrodata_panel() -> pd.DataFrame:
     """The twelve variables of macrodata, each a series."""
     import pandas as pd
 
-    raw = _csv("macrodata/macrodata.csv")
+    raw = _read_csv("macrodata/macrodata.csv")
     variables = raw.drop(columns=["year", "quarter"])
-    return pd.concat([_long(name, _quarters(raw), variables[name]) for name in variables], ignore_index=True)
+    return pd.concat([_long_frame(name, _quarter_starts(raw), variables[name]) for name in variables], ignore_index=True)
 
 
 def grunfeld() -> pd.DataFrame:
     """Firms as series, sorted by firm and year."""
     import pandas as pd
 
-    raw = _csv("grunfeld/grunfeld.csv")
+    raw = _read_csv("grunfeld/grunfeld.csv")
     years = pd.to_datetime(raw["year"].astype(str), format="%Y")
-    return _long(raw["firm"], years, raw["invest"], raw[["value", "capital"]])
+    return _long_frame(raw["firm"], years, raw["invest"], raw[["value", "capital"]])
 
 
 def fertility() -> pd.DataFrame:
     """Countries as series from their first to their last observed year, those with at least ten observed years."""
     import pandas as pd
 
-    raw = _csv("fertility/fertility.csv").set_index("Country Name").iloc[:, 3:]
+    raw = _read_csv("fertility/fertility.csv").set_index("Country Name").iloc[:, 3:]
     years = pd.to_datetime(raw.columns, format="%Y")
     observed = raw.notna().to_numpy()
     keep = observed.sum(axis=1) >= 10
     raw, observed = raw[keep], observed[keep]
-    seen = observed.cumsum(axis=1) > 0
-    inside = seen & (observed[:, ::-1].cumsum(axis=1) > 0)[:, ::-1]
-    row, column = inside.nonzero()
-    return _long(raw.index.to_series().iloc[row], years[column], pd.Series(raw.to_numpy()[row, column]))
+    has_started = observed.cumsum(axis=1) > 0
+    is_inside = has_started & (observed[:, ::-1].cumsum(axis=1) > 0)[:, ::-1]
+    row, column = is_inside.nonzero()
+    return _long_frame(raw.index.to_series().iloc[row], years[column], pd.Series(raw.to_numpy()[row, column]))
 
 
-def _long(name: Any, stamps: Any, y: Any, covariates: pd.DataFrame | None = None) -> pd.DataFrame:
+def _long_frame(name: Any, timestamps: Any, y: Any, covariates: pd.DataFrame | None = None) -> pd.DataFrame:
     """The long frame of these columns; the covariates are named in lower case."""
     import pandas as pd
 
     ids = name if isinstance(name, str) else name.to_numpy()
-    frame = pd.DataFrame({"unique_id": ids, "ds": pd.DatetimeIndex(stamps), "y": y.to_numpy(float)})
+    frame = pd.DataFrame({"unique_id": ids, "ds": pd.DatetimeIndex(timestamps), "y": y.to_numpy(float)})
     if covariates is not None:
         for column in covariates:
             frame[str(column).lower()] = covariates[column].to_numpy(float)
     return frame
 
 
-def _quarters(raw: pd.DataFrame) -> Any:
+def _quarter_starts(raw: pd.DataFrame) -> Any:
     """The first day of each row's quarter."""
     import pandas as pd
 
     return pd.to_datetime({"year": raw["year"], "month": 3 * raw["quarter"] - 2, "day": 1})
 
 
-def _csv(file: str, encoding: str = "utf-8") -> pd.DataFrame:
+def _read_csv(file: str, encoding: str = "utf-8") -> pd.DataFrame:
     import importlib.util
     from pathlib import Path
 

@@ -6,7 +6,7 @@ import difflib
 from functools import cache
 from typing import TYPE_CHECKING
 
-from deepforecast.datasets import bundled, found, made
+from deepforecast.datasets import bundled, local_files, synthetic
 from deepforecast.datasets.cards import Card
 from deepforecast.datasets.entries import Entry
 from deepforecast.errors import ParameterError, ParameterTypeError, format_list, format_value
@@ -27,11 +27,11 @@ def load(name: str, *, split: str | None = None, download: bool = True) -> pd.Da
     >>> load("air_passengers", split="test").shape
     (12, 3)
     """
-    entry = _entry(name)
+    entry = _find_entry(name)
     if split is not None and split not in entry.card.splits:
         splits = ", ".join(map(repr, entry.card.splits))
         raise ParameterError(f"split of {name!r} is one of {splits} or None for train and test together; got {format_value(split)!r}.")
-    _bring(entry, download)
+    _download_if_missing(entry, download)
     return entry.read(split)
 
 
@@ -41,36 +41,36 @@ def card(name: str) -> Card:
     >>> card("co2").frequency, card("co2").season_length, card("macrodata").past[:2]
     ('W-SAT', 52, ('realcons', 'realinv'))
     """
-    return _entry(name).card
+    return _find_entry(name).card
 
 
 def names(*, available: bool = False) -> list[str]:
     """The names that `load` knows, sorted; with `available` only those that can be loaded here and now."""
-    return sorted(name for name, entry in _entries().items() if not available or entry.there())
+    return sorted(name for name, entry in _entries().items() if not available or entry.is_available())
 
 
-def table(name: str, part: str, *, download: bool = True) -> pd.DataFrame:
+def table(name: str, table_name: str, *, download: bool = True) -> pd.DataFrame:
     """Another file of a set of the data folder: `table("m4", "info")`, `table("m4_hourly", "official_forecasts")`."""
-    entry = _entry(name)
-    if entry.table is None:
+    entry = _find_entry(name)
+    if entry.read_table is None:
         raise ParameterError(f"{name!r} is one frame and has no other tables; use load({name!r}).")
-    _bring(entry, download)
-    return entry.table(part)
+    _download_if_missing(entry, download)
+    return entry.read_table(table_name)
 
 
-def _bring(entry: Entry, download: bool) -> None:
+def _download_if_missing(entry: Entry, download: bool) -> None:
     """Download a set that is not there, where that is allowed; reading it says what is missing otherwise."""
-    if download and entry.obtain is not None and not entry.there():
-        entry.obtain()
+    if download and entry.download is not None and not entry.is_available():
+        entry.download()
 
 
 @cache
 def _entries() -> dict[str, Entry]:
     """The registry. Another source of datasets is one more list of entries here."""
-    return {entry.card.name: entry for entry in (*bundled.entries(), *made.entries(), *found.entries())}
+    return {entry.card.name: entry for entry in (*bundled.entries(), *synthetic.entries(), *local_files.entries())}
 
 
-def _entry(name: str) -> Entry:
+def _find_entry(name: str) -> Entry:
     if not isinstance(name, str):
         raise ParameterTypeError(f"the name of a dataset is text; got {format_value(name)} ({type(name).__name__}).")
     entries = _entries()

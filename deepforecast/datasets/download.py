@@ -1,6 +1,6 @@
 """Getting a set from its public home into the user's cache: files, rows, their hash, and only then the set's own files.
 
-The cache is a folder of the user's (`cache()`), made when the first set is downloaded. A set lies in it as in a data folder,
+The cache is a folder of the user's (`cache_folder()`), made when the first set is downloaded. A set lies in it as in a data folder,
 one parquet file a part.
 """
 
@@ -15,22 +15,22 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from deepforecast.datasets.cards import Card
-from deepforecast.datasets.content import content
-from deepforecast.datasets.fetch import fetch
-from deepforecast.datasets.homes import HOMES, Home
+from deepforecast.datasets.content_hash import content_hash
+from deepforecast.datasets.sources import SOURCES, Source
+from deepforecast.datasets.transfer import fetch
 from deepforecast.errors import DataError, SaveError, format_value, warn
 
 if TYPE_CHECKING:
     import pandas as pd
 
-CACHE, OFFLINE = "DEEPFORECAST_CACHE", "DEEPFORECAST_OFFLINE"
-FREE = ("MIT",)  # licences under which data may be used for anything: of these nothing has to be said
-MAIN = "train"  # the part whose file says that a set is there: written last
+CACHE_VARIABLE, OFFLINE_VARIABLE = "DEEPFORECAST_CACHE", "DEEPFORECAST_OFFLINE"
+PERMISSIVE_LICENCES = ("MIT",)  # licences under which data may be used for anything: of these nothing has to be said
+MAIN_TABLE = "train"  # the part whose file says that a set is there: written last
 
 
-def cache() -> Path:
+def cache_folder() -> Path:
     """The folder of downloaded sets: that of DEEPFORECAST_CACHE, or the system's usual place for caches."""
-    if named := os.environ.get(CACHE, "").strip():
+    if named := os.environ.get(CACHE_VARIABLE, "").strip():
         return Path(named).expanduser() / "data"
     if sys.platform == "win32":
         base = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
@@ -41,57 +41,57 @@ def cache() -> Path:
     return base / "deepforecast" / "data"
 
 
-def obtain(folder: str, card: Card) -> None:
+def download_set(folder: str, card: Card) -> None:
     """Download the set, make its rows, compare them with their hash, and put its files into the cache."""
-    home = HOMES[folder]
-    if os.environ.get(OFFLINE, "").strip() not in ("", "0"):
+    source = SOURCES[folder]
+    if os.environ.get(OFFLINE_VARIABLE, "").strip() not in ("", "0"):
         raise DataError(
-            f"{folder} is not on this machine, and nothing is downloaded while the environment variable {OFFLINE} is set. "
+            f"{folder} is not on this machine, and nothing is downloaded while the environment variable {OFFLINE_VARIABLE} is set. "
             f"Unset it, or set DEEPFORECAST_DATA to a folder that holds {folder}/."
         )
-    if not card.licence.startswith(FREE):
-        warn(f"{folder} is downloaded from {urlsplit(home.files[0].address).netloc}. Its licence: {card.licence}.")
-    place = cache() / folder
-    raw, files = place / "raw", {}
-    for number, remote in enumerate(home.files, 1):
-        count = f" ({number} of {len(home.files)})" if len(home.files) > 1 else ""
-        files[remote.name] = fetch(remote, raw / remote.name, f"{folder}: {remote.name}{count}")
-    frames = _made(folder, home, files)
-    for part in sorted(frames, key=lambda part: part == MAIN):
-        _keep(frames[part], place / f"{part}.parquet")
+    if not card.licence.startswith(PERMISSIVE_LICENCES):
+        warn(f"{folder} is downloaded from {urlsplit(source.files[0].address).netloc}. Its licence: {card.licence}.")
+    set_folder = cache_folder() / folder
+    raw, files = set_folder / "raw", {}
+    for number, remote in enumerate(source.files, 1):
+        progress = f" ({number} of {len(source.files)})" if len(source.files) > 1 else ""
+        files[remote.name] = fetch(remote, raw / remote.name, f"{folder}: {remote.name}{progress}")
+    frames = _convert_files(folder, source, files)
+    for table_name in sorted(frames, key=lambda table_name: table_name == MAIN_TABLE):
+        _write_table(frames[table_name], set_folder / f"{table_name}.parquet")
     with contextlib.suppress(OSError):  # another process may still be at it; what is left harms nothing
         shutil.rmtree(raw)
 
 
-def _made(folder: str, home: Home, files: dict[str, Path]) -> dict[str, pd.DataFrame]:
+def _convert_files(folder: str, source: Source, files: dict[str, Path]) -> dict[str, pd.DataFrame]:
     """The frames by part; rows other than the catalogue's are not kept."""
-    where = ", ".join(str(path) for path in files.values())
+    paths = ", ".join(str(path) for path in files.values())
     try:
-        frames = home.make(files)
+        frames = source.make(files)
     except (ValueError, KeyError, IndexError, StopIteration, OSError, UnicodeError) as error:
         raise DataError(
-            f"{folder} is made of files of a known form; {where} could not be read so ({type(error).__name__}: "
+            f"{folder} is made of files of a known form; {paths} could not be read so ({type(error).__name__}: "
             f"{format_value(str(error))}). The public copy has changed, or is damaged: delete it and load again."
         ) from error
-    for part, wanted in home.content.items():
-        if (found := content(frames[part])) != wanted:
+    for table_name, expected in source.hashes.items():
+        if (actual := content_hash(frames[table_name])) != expected:
             raise DataError(
-                f"The rows of {folder}, part {part!r}, have to have the hash {wanted}; those made of {where} have {found} and "
+                f"The rows of {folder}, part {table_name!r}, have to have the hash {expected}; those made of {paths} have {actual} and "
                 f"are not kept. The public copy has changed, or is damaged: delete it and load again."
             )
     return frames
 
 
-def _keep(frame: pd.DataFrame, path: Path) -> None:
+def _write_table(frame: pd.DataFrame, path: Path) -> None:
     """Write a part, whole or not at all."""
-    new = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        frame.to_parquet(new, index=False, compression="zstd")
-        os.replace(new, path)
+        frame.to_parquet(temporary, index=False, compression="zstd")
+        os.replace(temporary, path)
     except OSError as error:
         raise SaveError(
             f"Downloads are kept in a folder that can be written to; {path} cannot be written ({format_value(str(error))}). "
-            f"Make room, or name another folder by the environment variable {CACHE}."
+            f"Make room, or name another folder by the environment variable {CACHE_VARIABLE}."
         ) from error
     finally:
-        new.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)

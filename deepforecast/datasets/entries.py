@@ -12,25 +12,25 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def _always() -> bool:
+def _always_available() -> bool:
     return True
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One dataset: `read(split)` gives its frame, `there()` says whether it can be read here, `table(part)` its other files.
+    """One dataset: `read(split)` gives its frame, `is_available()` says whether it can be read here, `read_table(part)` its other files.
 
-    `obtain()` brings what is not there from its public home.
+    `download()` brings what is not there from its public home.
     """
 
     card: Card
     read: Callable[[str | None], pd.DataFrame]
-    there: Callable[[], bool] = _always
-    table: Callable[[str], pd.DataFrame] | None = None
-    obtain: Callable[[], None] | None = None
+    is_available: Callable[[], bool] = _always_available
+    read_table: Callable[[str], pd.DataFrame] | None = None
+    download: Callable[[], None] | None = None
 
 
-def whole(card: Card, make: Callable[[], pd.DataFrame]) -> Entry:
+def entry_from_frame(card: Card, make: Callable[[], pd.DataFrame]) -> Entry:
     """An entry whose frame comes in one piece: the last `horizon` steps of each series are its test set."""
 
     def read(split: str | None) -> pd.DataFrame:

@@ -23,16 +23,16 @@ EVENTS = {
 }  # fmt: skip
 FIRST_TEST_DAY = "2016-04-25"
 # what the numbers of the copy's test days mean
-OF_TEST = {"1": "Pesach End", "2": "OrthodoxEaster", "3": "Cinco De Mayo", "4": "Mother's day"}
-TYPE_OF_TEST = {"1": "Religious", "2": "Cultural"}
+TEST_EVENTS = {"1": "Pesach End", "2": "OrthodoxEaster", "3": "Cinco De Mayo", "4": "Mother's day"}
+TEST_TYPES = {"1": "Religious", "2": "Cultural"}
 
 
-def name_events_alike(frame: pd.DataFrame) -> None:
+def align_event_numbers(frame: pd.DataFrame) -> None:
     """Give the test days in this frame, made for the caller, the numbers that their events have in train."""
     test = frame["ds"] >= FIRST_TEST_DAY
-    event, kind = frame["event"].astype(object), frame["event_type"].astype(object)
-    if not set(event[test]) <= {"0", *OF_TEST}:
+    event, event_type = frame["event"].astype(object), frame["event_type"].astype(object)
+    if not set(event[test]) <= {"0", *TEST_EVENTS}:
         return  # numbered alike already
-    event[test] = event[test].map({"0": "0"} | {old: str(EVENTS[name]) for old, name in OF_TEST.items()})
-    kind[test] = kind[test].map({"0": "0"} | {old: str(TYPES[name]) for old, name in TYPE_OF_TEST.items()})
-    frame["event"], frame["event_type"] = event.astype("category"), kind.astype("category")
+    event[test] = event[test].map({"0": "0"} | {number: str(EVENTS[name]) for number, name in TEST_EVENTS.items()})
+    event_type[test] = event_type[test].map({"0": "0"} | {number: str(TYPES[name]) for number, name in TEST_TYPES.items()})
+    frame["event"], frame["event_type"] = event.astype("category"), event_type.astype("category")

@@ -8,7 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deepforecast.data.integers import validate_integer
-from deepforecast.datasets.parts import Covariate, Timeline, covariates, late_starts, regular_parts, stream, timeline
+from deepforecast.datasets.components import (
+    Covariate,
+    Timeline,
+    draw_covariates,
+    draw_start_steps,
+    make_timeline,
+    random_stream,
+    regular_components,
+)
 from deepforecast.datasets.recipe import COVARIATES, Recipe
 from deepforecast.errors import ParameterTypeError, format_value
 
@@ -37,10 +45,10 @@ def generate(
     """
     import pandas as pd
 
-    world = _World(n_series, length, freq, seed, start, recipe)
-    columns: dict[str, Any] = {**world.keys(), "y": world.kept(world.observed())}
-    for name, covariate in world.covariates.items():
-        values = world.kept(covariate.values)
+    panel = _GeneratedPanel(n_series, length, freq, seed, start, recipe)
+    columns: dict[str, Any] = {**panel.key_columns(), "y": panel.to_rows(panel.target())}
+    for name, covariate in panel.covariates.items():
+        values = panel.to_rows(covariate.values)
         levels = covariate.levels
         columns[name] = values if levels is None else pd.Categorical.from_codes(values, categories=pd.Index(levels))
     return pd.DataFrame(columns)
@@ -66,13 +74,13 @@ def truth(
     """
     import pandas as pd
 
-    world = _World(n_series, length, freq, seed, start, recipe)
-    keys = world.keys()
-    frames = [pd.DataFrame({**keys, "component": name, "value": world.kept(part)}) for name, part in world.parts().items()]
+    panel = _GeneratedPanel(n_series, length, freq, seed, start, recipe)
+    keys = panel.key_columns()
+    frames = [pd.DataFrame({**keys, "component": name, "value": panel.to_rows(component)}) for name, component in panel.components().items()]
     return pd.concat(frames, ignore_index=True)
 
 
-class _World:
+class _GeneratedPanel:
     """All that one call draws: arrays of shape (series, step), or 1 in place of an axis that they do not vary along."""
 
     def __init__(self, n_series: int, length: int, freq: Any, seed: int, start: Any, recipe: Recipe | None) -> None:
@@ -81,48 +89,48 @@ class _World:
         self.recipe = Recipe() if recipe is None else recipe
         if not isinstance(self.recipe, Recipe):
             raise ParameterTypeError(f"recipe is a Recipe object; got {format_value(recipe)} ({type(recipe).__name__}).")
-        self.time: Timeline = timeline(freq, start, self.shape[1])
-        self.covariates: dict[str, Covariate] = covariates(self.shape, self.time, self.seed, self.recipe)
-        self.starts = late_starts(self.shape, self.seed, self.recipe.ragged)
-        self.keep = (np.arange(self.shape[1]) >= self.starts[:, None]).ravel() if self.starts.any() else None
+        self.timeline: Timeline = make_timeline(freq, start, self.shape[1])
+        self.covariates: dict[str, Covariate] = draw_covariates(self.shape, self.timeline, self.seed, self.recipe)
+        self.start_steps = draw_start_steps(self.shape, self.seed, self.recipe.ragged)
+        self.row_mask = (np.arange(self.shape[1]) >= self.start_steps[:, None]).ravel() if self.start_steps.any() else None
 
-    def parts(self) -> dict[str, Matrix]:
+    def components(self) -> dict[str, Matrix]:
         """The components of y, in the order in which they are added."""
-        parts = regular_parts(self.shape, self.time, self.seed, self.recipe)
-        parts |= {name: self.covariates[name].effect for name in COVARIATES if name in self.covariates}
-        parts["noise"] = self.recipe.noise * stream(self.seed, "noise").standard_normal(self.shape)
+        components = regular_components(self.shape, self.timeline, self.seed, self.recipe)
+        components |= {name: self.covariates[name].effect for name in COVARIATES if name in self.covariates}
+        components["noise"] = self.recipe.noise * random_stream(self.seed, "noise").standard_normal(self.shape)
         if self.recipe.intermittent:
-            idle = stream(self.seed, "demand").random(self.shape) < self.recipe.intermittent
-            parts["no_demand"] = np.where(idle, -_total(parts, self.shape), 0.0)
-        return parts
+            without_demand = random_stream(self.seed, "demand").random(self.shape) < self.recipe.intermittent
+            components["no_demand"] = np.where(without_demand, -_sum_components(components, self.shape), 0.0)
+        return components
 
-    def observed(self) -> Matrix:
+    def target(self) -> Matrix:
         """y, with its missing values."""
-        y = _total(self.parts(), self.shape)
+        y = _sum_components(self.components(), self.shape)
         if self.recipe.missing:
-            hidden = stream(self.seed, "missing").random(self.shape) < self.recipe.missing
-            hidden[:, -1] = False
-            hidden[np.arange(self.shape[0]), self.starts] = False
-            y[hidden] = np.nan
+            is_missing = random_stream(self.seed, "missing").random(self.shape) < self.recipe.missing
+            is_missing[:, -1] = False
+            is_missing[np.arange(self.shape[0]), self.start_steps] = False
+            y[is_missing] = np.nan
         return y
 
-    def keys(self) -> dict[str, Any]:
+    def key_columns(self) -> dict[str, Any]:
         """The columns `unique_id` and `ds`."""
         import pandas as pd
 
         n, length = self.shape
         ids = pd.Index([f"s{i:0{len(str(n - 1))}d}" for i in range(n)])
-        steps = self.kept(np.arange(length)[None, :])
-        return {"unique_id": ids.repeat(length - self.starts), "ds": self.time.stamps.take(steps)}
+        steps = self.to_rows(np.arange(length)[None, :])
+        return {"unique_id": ids.repeat(length - self.start_steps), "ds": self.timeline.timestamps.take(steps)}
 
-    def kept(self, part: NDArray[Any]) -> NDArray[Any]:
+    def to_rows(self, values: NDArray[Any]) -> NDArray[Any]:
         """A part on the rows of the frame: without the steps before a series starts."""
-        flat: NDArray[Any] = np.broadcast_to(part, self.shape).ravel()
-        return flat if self.keep is None else flat[self.keep]
+        flat: NDArray[Any] = np.broadcast_to(values, self.shape).ravel()
+        return flat if self.row_mask is None else flat[self.row_mask]
 
 
-def _total(parts: dict[str, Matrix], shape: tuple[int, int]) -> Matrix:
+def _sum_components(components: dict[str, Matrix], shape: tuple[int, int]) -> Matrix:
     total = np.zeros(shape)
-    for part in parts.values():
-        total += part
+    for component in components.values():
+        total += component
     return total

@@ -23,7 +23,7 @@ COVARIATES: Mapping[str, tuple[Literal["future", "past", "static"], Literal["num
     "region": ("static", "category"),
 })  # fmt: skip
 
-Levels = tuple[tuple[str, float], ...]
+CategoryEffects = tuple[tuple[str, float], ...]
 
 
 @dataclass(frozen=True)
@@ -38,23 +38,23 @@ class Effects:
 
     price: float = -6.0
     holiday: float = 20.0
-    promotion: Levels = (("none", 0.0), ("flyer", 8.0), ("display", 16.0))
+    promotion: CategoryEffects = (("none", 0.0), ("flyer", 8.0), ("display", 16.0))
     visits: float = 4.0
-    stock: Levels = (("full", 0.0), ("low", -10.0))
+    stock: CategoryEffects = (("full", 0.0), ("low", -10.0))
     size: float = 5.0
-    region: Levels = (("north", 0.0), ("east", 6.0), ("south", 12.0), ("west", -6.0))
+    region: CategoryEffects = (("north", 0.0), ("east", 6.0), ("south", 12.0), ("west", -6.0))
 
     def __post_init__(self) -> None:
-        for name, (_, kind) in COVARIATES.items():
-            given = getattr(self, name)
-            if kind == "number":
-                _finite(f"the effect of {name}", given)
+        for name, (_, value_type) in COVARIATES.items():
+            value = getattr(self, name)
+            if value_type == "number":
+                _check_finite(f"the effect of {name}", value)
                 continue
-            levels = tuple((str(level), effect) for level, effect in given)
+            levels = tuple((str(level), effect) for level, effect in value)
             if not levels or len(dict(levels)) < len(levels):
-                raise ParameterError(f"the effect of {name} has at least one category and none twice; got {format_value(given)}.")
+                raise ParameterError(f"the effect of {name} has at least one category and none twice; got {format_value(value)}.")
             for level, effect in levels:
-                _finite(f"the effect of {name}={level}", effect)
+                _check_finite(f"the effect of {name}={level}", effect)
             object.__setattr__(self, name, levels)
 
 
@@ -87,43 +87,43 @@ class Recipe:
         for option in fields(self):
             value = getattr(self, option.name)
             if option.name in ("missing", "intermittent", "ragged"):
-                _finite(option.name, value, low=0.0, below=1.0)
+                _check_finite(option.name, value, low=0.0, below=1.0)
             elif option.type == "float":
-                _finite(option.name, value, low=None if option.name in ("level", "trend", "shift") else 0.0)
+                _check_finite(option.name, value, low=None if option.name in ("level", "trend", "shift") else 0.0)
         validate_integer(self.shifts, "shifts", minimum=0)
         validate_integer(self.lag, "lag")
-        object.__setattr__(self, "seasons", _checked_seasons(self.seasons))
-        object.__setattr__(self, "covariates", _checked_covariates(self.covariates))
+        object.__setattr__(self, "seasons", _validate_seasons(self.seasons))
+        object.__setattr__(self, "covariates", _validate_covariates(self.covariates))
         if not isinstance(self.effects, Effects):
             raise ParameterTypeError(f"effects is an Effects object; got {format_value(self.effects)}.")
 
     @property
     def columns(self) -> dict[str, tuple[str, ...]]:
         """The roles of the covariates, as `fit(frame, columns=...)` takes them."""
-        return {role: tuple(n for n in self.covariates if COVARIATES[n][0] == role) for role in ("future", "past", "static")}
+        return {role: tuple(name for name in self.covariates if COVARIATES[name][0] == role) for role in ("future", "past", "static")}
 
 
-def _checked_seasons(given: Any) -> tuple[int, ...] | Literal["auto"]:
-    if isinstance(given, str) and given == "auto":
+def _validate_seasons(value: Any) -> tuple[int, ...] | Literal["auto"]:
+    if isinstance(value, str) and value == "auto":
         return "auto"
-    if isinstance(given, str) or not isinstance(given, Iterable):
-        raise ParameterTypeError(f"seasons is 'auto' or a sequence of periods; got {format_value(given)}.")
-    return tuple(dict.fromkeys(validate_integer(period, "a season", minimum=2) for period in given))
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        raise ParameterTypeError(f"seasons is 'auto' or a sequence of periods; got {format_value(value)}.")
+    return tuple(dict.fromkeys(validate_integer(period, "a season", minimum=2) for period in value))
 
 
-def _checked_covariates(given: Any) -> tuple[str, ...]:
-    if isinstance(given, str) and given == "all":
+def _validate_covariates(value: Any) -> tuple[str, ...]:
+    if isinstance(value, str) and value == "all":
         return tuple(COVARIATES)
-    if isinstance(given, str) or not isinstance(given, Iterable):
-        raise ParameterTypeError(f"covariates is 'all' or a sequence of names; got {format_value(given)!r}.")
-    names = tuple(given)
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        raise ParameterTypeError(f"covariates is 'all' or a sequence of names; got {format_value(value)!r}.")
+    names = tuple(value)
     unknown = [name for name in names if name not in COVARIATES]
     if unknown:
         raise ParameterError(f"covariates are among {', '.join(COVARIATES)}; got {format_list(unknown)}.")
     return tuple(name for name in COVARIATES if name in names)
 
 
-def _finite(name: str, value: Any, low: float | None = None, below: float | None = None) -> None:
+def _check_finite(name: str, value: Any, low: float | None = None, below: float | None = None) -> None:
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise ParameterTypeError(f"{name} is a number; got {format_value(value)} ({type(value).__name__}).")
     number = float(value)

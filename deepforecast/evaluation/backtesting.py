@@ -52,65 +52,65 @@ class BacktestOptions:
             raise ParameterTypeError(f"progress is True, False or None; got {format_value(self.progress)}.")
 
 
-def checked_options(options: Any) -> BacktestOptions:
+def validate_options(options: Any) -> BacktestOptions:
     """The options as they are given, if they are a `BacktestOptions`."""
     if not isinstance(options, BacktestOptions):
-        found = f"{format_value(options)} ({type(options).__name__})"
-        raise ParameterTypeError(f"options is a BacktestOptions object, e.g. BacktestOptions(gap=1); got {found}.")
+        description = f"{format_value(options)} ({type(options).__name__})"
+        raise ParameterTypeError(f"options is a BacktestOptions object, e.g. BacktestOptions(gap=1); got {description}.")
     return options
 
 
-def checked_models(models: Any, horizon: int | None) -> list[Forecaster]:
+def validate_models(models: Any, horizon: int | None) -> list[Forecaster]:
     """A list of models that agree on the horizon, cloned with it; each has a name of its own."""
-    given = list(models) if isinstance(models, (list, tuple)) else [models]
-    if not given:
+    forecasters = list(models) if isinstance(models, (list, tuple)) else [models]
+    if not forecasters:
         raise ParameterError("models is a model or a list of them; the list is empty.")
-    for model in given:
+    for model in forecasters:
         if not isinstance(model, Forecaster):
-            meant = model.__name__ if isinstance(model, type) else model if model in registered() else None
-            hint = f" Did you mean {meant}()?" if meant else ""
+            class_name = model.__name__ if isinstance(model, type) else model if model in registered() else None
+            hint = f" Did you mean {class_name}()?" if class_name else ""
             raise ParameterTypeError(f"models holds model objects; got {format_value(model)} ({type(model).__name__}).{hint}")
-    names = [model.name for model in given]
-    twice = [name for i, name in enumerate(names) if name in names[:i]]
-    if twice:
-        raise ParameterError(f"Each model has a name of its own; {format_list(twice)} is there twice. Give alias= to one of them.")
+    names = [model.name for model in forecasters]
+    duplicates = [name for index, name in enumerate(names) if name in names[:index]]
+    if duplicates:
+        raise ParameterError(f"Each model has a name of its own; {format_list(duplicates)} is there twice. Give alias= to one of them.")
     if horizon is not None:
-        return [model.clone(horizon=validate_horizon(horizon)) for model in given]
-    said = {model.default_horizon for model in given if model.default_horizon is not None}
-    if len(said) != 1:
-        found = "none of them says one" if not said else f"they say {format_list(sorted(said))}"
-        raise ParameterError(f"horizon is given or the models agree on it; {found}. Say horizon=...")
-    return [model.clone(horizon=said.copy().pop()) for model in given]
+        return [model.clone(horizon=validate_horizon(horizon)) for model in forecasters]
+    horizons = {model.default_horizon for model in forecasters if model.default_horizon is not None}
+    if len(horizons) != 1:
+        problem = "none of them says one" if not horizons else f"they say {format_list(sorted(horizons))}"
+        raise ParameterError(f"horizon is given or the models agree on it; {problem}. Say horizon=...")
+    return [model.clone(horizon=horizons.copy().pop()) for model in forecasters]
 
 
-def planned(models: Sequence[Forecaster], panel: Panel, n_windows: Any, step_size: Any, options: BacktestOptions) -> BacktestPlan:
+def make_plan(models: Sequence[Forecaster], panel: Panel, n_windows: Any, step_size: Any, options: BacktestOptions) -> BacktestPlan:
     """The checked plan of a backtest of models that agree on the horizon."""
     horizon = int(models[0].horizon or 0)
     step = horizon if step_size is None else validate_integer(step_size, "step_size")
-    size = None if options.train_size is None else int(options.train_size)
-    whole = bool(panel.series.columns.future)  # a model that does without what is known ahead is judged on the same rows
-    align = aligned(models, panel) if options.align == "auto" else options.align
-    return BacktestPlan(horizon, validate_integer(n_windows, "n_windows"), step, int(options.gap), size, align, full_windows=whole)
+    train_size = None if options.train_size is None else int(options.train_size)
+    full_windows = bool(panel.series.columns.future)  # a model that does without what is known ahead is judged on the same rows
+    align = resolve_alignment(models, panel) if options.align == "auto" else options.align
+    return BacktestPlan(horizon, validate_integer(n_windows, "n_windows"), step, int(options.gap), train_size, align, full_windows=full_windows)
 
 
-def aligned(models: Sequence[Forecaster], panel: Panel) -> str:
+def resolve_alignment(models: Sequence[Forecaster], panel: Panel) -> str:
     """How "auto" counts cutoffs: so that no forecast rests on a row after its cutoff; said where that costs windows."""
-    mixing = [model.name for model in models if not model.capabilities.local]
-    if not mixing or int(panel.series.last.min()) == int(panel.series.last.max()):
+    global_models = [model.name for model in models if not model.capabilities.local]
+    if not global_models or int(panel.series.last.min()) == int(panel.series.last.max()):
         return "series"
     warn(
-        f"Series end at different times and {format_list(mixing)} learns from all of them at once, so cutoffs are counted from the "
+        f"Series end at different times and {format_list(global_models)} learns from all of them at once, so cutoffs are counted from the "
         "latest end: no forecast sees a row after its cutoff, and series that end early are in fewer windows. To choose: "
         "options=BacktestOptions(align='calendar') does the same in silence, align='series' counts from the end of each series."
     )
     return "calendar"
 
 
-def seeded(model: Forecaster, seed: int | None) -> Forecaster:
+def with_seed(model: Forecaster, seed: int | None) -> Forecaster:
     """The model with that seed, as far as it or a model in it has one."""
     if seed is None:
         return model
     return model.clone().set_params(**{name: seed for name in model.get_params() if name.rpartition("__")[2] == "seed"})
 
 
-USUAL = BacktestOptions()
+DEFAULT_OPTIONS = BacktestOptions()

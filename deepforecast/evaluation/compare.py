@@ -24,23 +24,30 @@ from deepforecast.data.frames import Floats, Frame
 from deepforecast.data.panel import Panel
 from deepforecast.data.splits import BacktestPlan
 from deepforecast.errors import CalibrationError, DataError, TrainingError, format_value, warn
-from deepforecast.evaluation.backtesting import USUAL, BacktestOptions, checked_models, checked_options, planned, seeded
-from deepforecast.evaluation.criteria import Criteria, check_names, settled
-from deepforecast.evaluation.cross_validation import Rows, backtest, several, side_by_side
-from deepforecast.evaluation.estimate import Seconds, announce, seconds_to_run
-from deepforecast.evaluation.inputs import LARGEST
+from deepforecast.evaluation.backtesting import (
+    DEFAULT_OPTIONS,
+    BacktestOptions,
+    make_plan,
+    validate_models,
+    validate_options,
+    with_seed,
+)
+from deepforecast.evaluation.criteria import Criteria, check_model_names, resolve_criteria
+from deepforecast.evaluation.cross_validation import BacktestRows, backtest, run_models, uses_workers
+from deepforecast.evaluation.environment import describe_environment
 from deepforecast.evaluation.leaderboard import Leaderboard
-from deepforecast.evaluation.measure import measured
-from deepforecast.evaluation.ranking import ranked
-from deepforecast.evaluation.surroundings import surroundings
-from deepforecast.evaluation.verdict import undercoverage
+from deepforecast.evaluation.leaderboard_summary import undercoverage_notes
+from deepforecast.evaluation.metric_inputs import MAX_MAGNITUDE
+from deepforecast.evaluation.ranking import make_leaderboard
+from deepforecast.evaluation.resource_usage import measure_resources
+from deepforecast.evaluation.runtime_estimate import RuntimeEstimate, announce_runtime, estimate_runtime
 from deepforecast.evaluation.warm_up import warm_up
 
 __all__ = ["Leaderboard", "compare"]
 
 
 @dataclass(frozen=True)
-class Run:
+class ModelRun:
     """What one model did: forecast columns over the rows judged, or the error it ended with."""
 
     name: str
@@ -54,19 +61,19 @@ class Run:
     error: str = ""
     cause: Exception | None = None
 
-    def failed(self, error: Exception) -> Run:
+    def with_error(self, error: Exception) -> ModelRun:
         """The same model, ended with an error: what it forecast does not count."""
-        return replace(self, columns={}, error=told(error), cause=error)
+        return replace(self, columns={}, error=format_error(error), cause=error)
 
 
-def told(error: Exception) -> str:
+def format_error(error: Exception) -> str:
     """An error as a row tells it: its kind and, where there are any, its words."""
-    kind = type(error).__name__
+    error_name = type(error).__name__
     try:
         text = str(error)
-    except Exception as another:  # a model may bring its own kinds of errors, broken ones too
-        text = f"(its message cannot be read: {type(another).__name__})"
-    return f"{kind}: {text}" if text else kind
+    except Exception as message_error:  # a model may bring its own kinds of errors, broken ones too
+        text = f"(its message cannot be read: {type(message_error).__name__})"
+    return f"{error_name}: {text}" if text else error_name
 
 
 def compare(
@@ -82,7 +89,7 @@ def compare(
     freq: Any = None,
     columns: Columns | Mapping[str, Any] | None = None,
     static: Frame | None = None,
-    options: BacktestOptions = USUAL,
+    options: BacktestOptions = DEFAULT_OPTIONS,
 ) -> Leaderboard:
     """Rank models by rolling cross-validation; the first of `metrics` decides (default: MASE, or MAE where no season is known).
 
@@ -109,44 +116,44 @@ def compare(
     >>> board.table["model"].tolist()
     ['SeasonalNaive', 'Naive']
     """
-    started, made = time.perf_counter(), datetime.now(UTC)
-    options, candidates = checked_options(options), checked_models(models, horizon)
+    start_time, created = time.perf_counter(), datetime.now(UTC)
+    options, candidates = validate_options(options), validate_models(models, horizon)
     names = [model.name for model in candidates]
     panel = Panel.from_frame(frame, columns=columns, freq=freq, static=static)
     levels = validate_levels(level)
-    plan = _long_enough(planned(candidates, panel, n_windows, None, options), candidates, panel, levels)
-    every = [refit_every(refit, model.capabilities.by_series) for model in candidates]
-    check_names(names, panel.series.columns, levels)
-    rows = Rows.of(panel, plan)
-    criteria = settled(metrics, names, panel, rows, levels, season_length)
+    plan = _with_min_observations(make_plan(candidates, panel, n_windows, None, options), candidates, panel, levels)
+    refit_intervals = [refit_every(refit, model.capabilities.by_series) for model in candidates]
+    check_model_names(names, panel.series.columns, levels)
+    rows = BacktestRows.from_plan(panel, plan)
+    criteria = resolve_criteria(metrics, names, panel, rows, levels, season_length)
     warn_undeclared(panel.undeclared)
-    ready = partial(_as_run, levels=levels, seed=options.seed)
-    estimate = _estimate(options, candidates, panel, plan, every, ready, levels)
-    announce(estimate, len(candidates), plan, panel, options.progress)
-    here = os.getpid()
+    prepare = partial(_prepare_model, levels=levels, seed=options.seed)
+    estimate = _estimate_runtime(options, candidates, panel, plan, refit_intervals, prepare, levels)
+    announce_runtime(estimate, len(candidates), plan, panel, options.progress)
+    main_pid = os.getpid()
 
-    def work(number: int, tick: Tick) -> Run:
-        found = _run_with_possible_levels(candidates[number], panel, plan, refit, levels, options.seed, tick)
+    def work(number: int, tick: Tick) -> ModelRun:
+        model_run = _run_dropping_levels(candidates[number], panel, plan, refit, levels, options.seed, tick)
         if number:  # one cause is enough to chain, and each holds all that its traceback saw
-            return replace(found, cause=None)
-        return found if os.getpid() == here else replace(found, cause=_portable(found.cause))
+            return replace(model_run, cause=None)
+        return model_run if os.getpid() == main_pid else replace(model_run, cause=_picklable_error(model_run.cause))
 
-    def lost(number: int, error: TrainingError) -> Run:
-        return Run(names[number]).failed(error)
+    def lost_run(number: int, error: TrainingError) -> ModelRun:
+        return ModelRun(names[number]).with_error(error)
 
-    runs = [checked(one, rows, panel) for one in side_by_side(work, names, plan.n_windows, options, lost)]
-    _raise_if_none(runs)
-    settings = _settings(candidates, panel, plan, criteria, options, levels) | _judged(rows, panel) | {
-        "refit": str(refit), "level": levels, "made": made.isoformat(timespec="seconds"),
+    runs = [check_forecasts(unchecked_run, rows, panel) for unchecked_run in run_models(work, names, plan.n_windows, options, lost_run)]
+    _raise_if_all_failed(runs)
+    settings = _settings(candidates, panel, plan, criteria, options, levels) | _evaluated_series(rows, panel) | {
+        "refit": str(refit), "level": levels, "made": created.isoformat(timespec="seconds"),
         "estimate_seconds": None if estimate is None else estimate.likely,
     }  # fmt: skip
-    board = ranked(runs, rows, panel, frame, criteria, settings)
-    for sentence in undercoverage(board):
+    board = make_leaderboard(runs, rows, panel, frame, criteria, settings)
+    for sentence in undercoverage_notes(board):
         warn(sentence)
-    return replace(board, settings=settings | {"seconds": time.perf_counter() - started})
+    return replace(board, settings=settings | {"seconds": time.perf_counter() - start_time})
 
 
-def run(
+def run_model(
     model: Forecaster,
     panel: Panel,
     plan: BacktestPlan,
@@ -154,106 +161,106 @@ def run(
     levels: Sequence[float],
     seed: int | None = None,
     tick: Tick = ignore_count,
-) -> Run:
+) -> ModelRun:
     """One model through all windows; whatever it raises becomes its row."""
-    found = Run(model.name)
+    model_run = ModelRun(model.name)
     warm_up(model, panel, levels)
-    with measured() as cost:
+    with measure_resources() as usage:
         try:
-            own, unused = drop_unusable(panel, model.capabilities)
-            found = replace(found, unused=tuple(unused))
-            done = backtest(_as_run(model, levels, seed), own, plan, refit, levels, tick)
+            usable_panel, unused = drop_unusable(panel, model.capabilities)
+            model_run = replace(model_run, unused=tuple(unused))
+            backtested = backtest(_prepare_model(model, levels, seed), usable_panel, plan, refit, levels, tick)
         except Exception as error:  # any model may fail in any way: its row says how, the others go on
-            return found.failed(error)
-    found = replace(found, columns=done.columns, fit_seconds=done.fit_seconds, predict_seconds=done.predict_seconds)
-    return replace(found, fit_cpu=done.fit_cpu, predict_cpu=done.predict_cpu, peak_mb=cost.peak_mb)
+            return model_run.with_error(error)
+    model_run = replace(model_run, columns=backtested.columns, fit_seconds=backtested.fit_seconds, predict_seconds=backtested.predict_seconds)
+    return replace(model_run, fit_cpu=backtested.fit_cpu, predict_cpu=backtested.predict_cpu, peak_mb=usage.peak_mb)
 
 
-def _run_with_possible_levels(
+def _run_dropping_levels(
     model: Forecaster, panel: Panel, plan: BacktestPlan, refit: Any, levels: Sequence[float], seed: int | None, tick: Tick
-) -> Run:
-    """`run`, without the levels for which a conformal calibration has too few windows: points are ranked all the same."""
-    found = run(model, panel, plan, refit, levels, seed, tick)
-    if not isinstance(found.cause, CalibrationError):
-        return found
+) -> ModelRun:
+    """`run_model`, without the levels for which a conformal calibration has too few windows: points are ranked all the same."""
+    full_run = run_model(model, panel, plan, refit, levels, seed, tick)
+    if not isinstance(full_run.cause, CalibrationError):
+        return full_run
     for count in reversed(range(len(levels))):
         candidate = model if count else model.clone(intervals=None)
-        again = run(candidate, panel, plan, refit, levels[:count], seed, tick)
-        if not again.error:
+        reduced_run = run_model(candidate, panel, plan, refit, levels[:count], seed, tick)
+        if not reduced_run.error:
             missing = ", ".join(f"{level:g} %" for level in levels[count:])
-            warn(f"{model.name} is ranked without {missing} intervals, which cannot be calibrated: {found.cause}")
-            return again
-        if not isinstance(again.cause, CalibrationError):
+            warn(f"{model.name} is ranked without {missing} intervals, which cannot be calibrated: {full_run.cause}")
+            return reduced_run
+        if not isinstance(reduced_run.cause, CalibrationError):
             break
-    return found
+    return full_run
 
 
-def _estimate(options: BacktestOptions, models: Sequence[Forecaster], *arguments: Any) -> Seconds | None:
-    """`seconds_to_run`, in a worker process where models run in some: a model that kills its process kills no other."""
-    if not several(options, len(models)):
-        return seconds_to_run(models, *arguments, workers=1)
+def _estimate_runtime(options: BacktestOptions, models: Sequence[Forecaster], *arguments: Any) -> RuntimeEstimate | None:
+    """`estimate_runtime`, in a worker process where models run in some: a model that kills its process kills no other."""
+    if not uses_workers(options, len(models)):
+        return estimate_runtime(models, *arguments, n_jobs=1)
     return map_items(
-        lambda _: seconds_to_run(models, *arguments, workers=options.n_jobs),
+        lambda _: estimate_runtime(models, *arguments, n_jobs=options.n_jobs),
         ["the estimate"], on_lost=lambda *_: None, n_jobs=options.n_jobs, progress=False, label="models on trial",
     )[0]  # fmt: skip
 
 
-def _long_enough(plan: BacktestPlan, models: Sequence[Forecaster], panel: Panel, levels: Sequence[float]) -> BacktestPlan:
+def _with_min_observations(plan: BacktestPlan, models: Sequence[Forecaster], panel: Panel, levels: Sequence[float]) -> BacktestPlan:
     """Windows that leave out series too new for any of the models, where windows may leave series out."""
-    needed = [1]
+    requirements = [1]
     for model in models if plan.align == "calendar" else ():
         try:
-            needed.append(_as_run(model, levels)._min_observations_to_fit(drop_unusable(panel, model.capabilities)[0]))
+            requirements.append(_prepare_model(model, levels)._min_observations_to_fit(drop_unusable(panel, model.capabilities)[0]))
         except Exception:  # a model that cannot tell what it needs will say so in its own row
-            needed.append(1)
-    return replace(plan, min_observations=max(needed))
+            requirements.append(1)
+    return replace(plan, min_observations=max(requirements))
 
 
-def _as_run(model: Forecaster, levels: Sequence[float], seed: int | None = None) -> Forecaster:
+def _prepare_model(model: Forecaster, levels: Sequence[float], seed: int | None = None) -> Forecaster:
     """The model with the seed, and with bands where they are asked for and it has none of its own."""
-    model = seeded(model, seed)
+    model = with_seed(model, seed)
     return model if not levels or model.capabilities.distribution is not None else model.clone(intervals="conformal")
 
 
-def _portable(cause: Exception | None) -> Exception | None:
+def _picklable_error(cause: Exception | None) -> Exception | None:
     """The same as text: not every error can travel between processes, and one that cannot would take its worker with it."""
     return None if cause is None else RuntimeError("".join(format_exception(cause)))
 
 
-def checked(run: Run, rows: Rows, panel: Panel) -> Run:
+def check_forecasts(run: ModelRun, rows: BacktestRows, panel: Panel) -> ModelRun:
     """A run whose forecasts can be judged; any other has failed."""
     with np.errstate(invalid="ignore"):
         for name, values in run.columns.items():
-            bad = np.flatnonzero(~(np.abs(values) < LARGEST))  # NaN too
-            if len(bad):
-                return run.failed(DataError(_not_finite(name, values, bad, rows, panel)))
+            invalid_rows = np.flatnonzero(~(np.abs(values) < MAX_MAGNITUDE))  # NaN too
+            if len(invalid_rows):
+                return run.with_error(DataError(_not_finite_message(name, values, invalid_rows, rows, panel)))
     return run
 
 
-def _not_finite(name: str, values: Floats, bad: Any, rows: Rows, panel: Panel) -> str:
-    first = int(bad[0])
-    where = f"series {panel.series.label(int(rows.series[first]))} at {panel.calendar.format(int(rows.position[first]))}"
-    why = (
+def _not_finite_message(name: str, values: Floats, invalid_rows: Any, rows: BacktestRows, panel: Panel) -> str:
+    first = int(invalid_rows[0])
+    location = f"series {panel.series.label(int(rows.series[first]))} at {panel.calendar.format(int(rows.position[first]))}"
+    hint = (
         "Where it has too few values to know their spread, it has no level: give longer series or ask for no level."
         if np.isnan(values[first])
         else "Rescale the data, or leave this series out."
     )
-    found = f"{name} is {values[first]} for {where} ({len(bad)} such values)"
-    return f"Forecasts must be finite and below {LARGEST:g}; {found}. {why}"
+    description = f"{name} is {values[first]} for {location} ({len(invalid_rows)} such values)"
+    return f"Forecasts must be finite and below {MAX_MAGNITUDE:g}; {description}. {hint}"
 
 
-def _raise_if_none(runs: Sequence[Run]) -> None:
-    if not all(one.error for one in runs):
+def _raise_if_all_failed(runs: Sequence[ModelRun]) -> None:
+    if not all(model_run.error for model_run in runs):
         return
-    told = " ".join(f"{format_value(one.name)} failed: {format_value(one.error, 500)}" for one in runs[:3])
-    more = f" (and {len(runs) - 3} more)" if len(runs) > 3 else ""
-    raise TrainingError(f"No model could be compared, and a board needs one that runs. {told}{more}") from runs[0].cause
+    messages = " ".join(f"{format_value(model_run.name)} failed: {format_value(model_run.error, 500)}" for model_run in runs[:3])
+    ending = f" (and {len(runs) - 3} more)" if len(runs) > 3 else ""
+    raise TrainingError(f"No model could be compared, and a board needs one that runs. {messages}{ending}") from runs[0].cause
 
 
-def _judged(rows: Rows, panel: Panel) -> dict[str, Any]:
+def _evaluated_series(rows: BacktestRows, panel: Panel) -> dict[str, Any]:
     """How many series there are scores of, and which of the others are the first."""
-    without = np.setdiff1d(np.arange(len(panel)), rows.series)
-    return {"series": len(panel) - len(without), "not_judged": panel.series.labels(without) if len(without) else ""}
+    unevaluated = np.setdiff1d(np.arange(len(panel)), rows.series)
+    return {"series": len(panel) - len(unevaluated), "not_judged": panel.series.labels(unevaluated) if len(unevaluated) else ""}
 
 
 def _settings(
@@ -270,9 +277,9 @@ def _settings(
         "horizon": plan.horizon, "n_windows": plan.n_windows, "freq": panel.calendar.freq,
         "rows": len(panel.y),
         "gap": plan.gap, "train_size": plan.train_size, "align": plan.align, "seed": options.seed, "n_jobs": options.n_jobs,
-        "season_length": criteria.season, "metrics": [one.column for one in criteria.asked],
+        "season_length": criteria.season_length, "metrics": [criterion.column for criterion in criteria.requested],
         "columns": {"id": names.id, "time": names.time, "target": names.target},
-        "conformal": [model.name for model in models if levels and _as_run(model, levels).calibrates],
+        "conformal": [model.name for model in models if levels and _prepare_model(model, levels).calibrates],
         "covariates": {role: list(getattr(names, role)) for role in ("future", "past", "static") if getattr(names, role)},
-        "undeclared": list(panel.undeclared), "models": {model.name: repr(model) for model in models}, **surroundings(),
+        "undeclared": list(panel.undeclared), "models": {model.name: repr(model) for model in models}, **describe_environment(),
     }  # fmt: skip

@@ -28,9 +28,16 @@ from deepforecast.data.frames import Floats, Frame, Ints
 from deepforecast.data.panel import Panel
 from deepforecast.data.splits import BacktestPlan, backtest_windows
 from deepforecast.errors import TrainingError, format_list, warn
-from deepforecast.evaluation.backtesting import USUAL, BacktestOptions, checked_models, checked_options, planned, seeded
-from deepforecast.evaluation.forecast_columns import refuse_lookalikes
-from deepforecast.evaluation.hearing import Said, heard, say_together
+from deepforecast.evaluation.backtesting import (
+    DEFAULT_OPTIONS,
+    BacktestOptions,
+    make_plan,
+    validate_models,
+    validate_options,
+    with_seed,
+)
+from deepforecast.evaluation.forecast_columns import refuse_ambiguous_names
+from deepforecast.evaluation.shared_warnings import Messages, collect_messages, warn_together
 
 T = TypeVar("T")
 
@@ -47,7 +54,7 @@ def cross_validate(
     freq: Any = None,
     columns: Columns | Mapping[str, Any] | None = None,
     static: Frame | None = None,
-    options: BacktestOptions = USUAL,
+    options: BacktestOptions = DEFAULT_OPTIONS,
 ) -> Frame:
     """Forecast `n_windows` stretches of the past, each from the rows before it only: `unique_id, ds, cutoff, y, <model>...`.
 
@@ -61,32 +68,32 @@ def cross_validate(
     >>> found.shape, list(found.columns)
     ((24, 6), ['unique_id', 'ds', 'cutoff', 'y', 'Naive', 'SeasonalNaive'])
     """
-    options = checked_options(options)
-    candidates = [seeded(model, options.seed) for model in checked_models(models, horizon)]
+    options = validate_options(options)
+    candidates = [with_seed(model, options.seed) for model in validate_models(models, horizon)]
     panel = Panel.from_frame(frame, columns=columns, freq=freq, static=static)
     warn_undeclared(panel.undeclared)
-    plan = planned(candidates, panel, n_windows, step_size, options)
+    plan = make_plan(candidates, panel, n_windows, step_size, options)
     levels = validate_levels(level)
-    _refuse_columns(candidates, panel, levels)
+    _check_columns(candidates, panel, levels)
     panels = [panel] * len(candidates)
     if len(candidates) > 1:  # a single model that cannot use a declared covariate refuses it
-        panels = _usable_aloud(candidates, panel)
+        panels = _usable_panels(candidates, panel)
     refit_every(refit, True)
-    workers = [model.clone(horizon=plan.gap + plan.horizon) for model in candidates]
-    plan = replace(plan, min_observations=max(worker._min_observations_to_fit(own) for worker, own in zip(workers, panels, strict=True)))
-    rows = Rows.of(panel, plan)
+    extended_models = [model.clone(horizon=plan.gap + plan.horizon) for model in candidates]
+    plan = replace(plan, min_observations=max(extended_model._min_observations_to_fit(usable_panel) for extended_model, usable_panel in zip(extended_models, panels, strict=True)))
+    rows = BacktestRows.from_plan(panel, plan)
 
-    def work(number: int, tick: Tick) -> Backtested:
+    def work(number: int, tick: Tick) -> BacktestScore:
         return backtest(candidates[number], panels[number], plan, refit, levels, tick)
 
-    for found in side_by_side(work, [model.name for model in candidates], plan.n_windows, options, _raise_lost):
-        rows.columns |= found.columns
+    for backtested in run_models(work, [model.name for model in candidates], plan.n_windows, options, _raise_error):
+        rows.columns |= backtested.columns
     return rows.frame(panel)
 
 
 @dataclass(frozen=True)
-class Backtested:
-    """The forecast columns of one model over the rows of `Rows.of(panel, plan)`, and what they took."""
+class BacktestScore:
+    """The forecast columns of one model over the rows of `BacktestRows.from_plan(panel, plan)`, and what they took."""
 
     columns: Mapping[str, Floats]
     fit_seconds: float
@@ -97,27 +104,27 @@ class Backtested:
 
 def backtest(
     model: Forecaster, panel: Panel, plan: BacktestPlan, refit: Any, levels: Sequence[float], tick: Tick = ignore_count
-) -> Backtested:
+) -> BacktestScore:
     """One model through all windows of a plan; `tick` is told of each. Implausible forecasts are warned of once."""
-    parts: list[dict[str, Floats]] = []
+    fold_forecasts: list[dict[str, Floats]] = []
     ratios = np.zeros((len(panel), 2))
-    spent = np.zeros(4)
+    costs = np.zeros(4)
     for fold in rolling_folds(model, panel, plan, refit_interval=refit_every(refit, model.capabilities.by_series)):
-        flat = output_columns(fold.forecast, model.name, model.point_kind, levels, [])
-        parts.append({name: values[fold.has_row.reshape(-1)] for name, values in flat.items()})
+        forecast_columns = output_columns(fold.forecast, model.name, model.point_kind, levels, [])
+        fold_forecasts.append({name: values[fold.has_row.reshape(-1)] for name, values in forecast_columns.items()})
         series = fold.window.series
-        ratios[series] = np.fmax(ratios[series], range_ratios(flat, fold.value_range, levels))
-        spent += fold.fit_seconds, fold.predict_seconds, fold.fit_cpu, fold.predict_cpu
+        ratios[series] = np.fmax(ratios[series], range_ratios(forecast_columns, fold.value_range, levels))
+        costs += fold.fit_seconds, fold.predict_seconds, fold.fit_cpu, fold.predict_cpu
         tick(1)
     warn_of_far_forecasts(model.name, panel.series, ratios)
-    return Backtested({name: np.concatenate([part[name] for part in parts]) for name in parts[0]}, *spent.tolist())
+    return BacktestScore({name: np.concatenate([fold_forecast[name] for fold_forecast in fold_forecasts]) for name in fold_forecasts[0]}, *costs.tolist())
 
 
-def _raise_lost(number: int, error: TrainingError) -> Backtested:
+def _raise_error(number: int, error: TrainingError) -> BacktestScore:
     raise error
 
 
-def side_by_side(
+def run_models(
     work: Callable[[int, Tick], T],
     names: Sequence[str],
     n_windows: int,
@@ -131,50 +138,50 @@ def side_by_side(
     """
     count = len(names)
 
-    def chunk(part: slice, tick: Tick = ignore_count) -> list[tuple[T, Said]]:
-        done = []
-        for number in range(count)[part]:
-            counted = Counted(tick)
-            with heard() as said:
-                one = work(number, counted)
-            tick(n_windows - counted.sum)  # those of a model that failed
-            done.append((one, said))
-        return done
+    def chunk(batch: slice, tick: Tick = ignore_count) -> list[tuple[T, Messages]]:
+        outcomes = []
+        for number in range(count)[batch]:
+            counting_tick = CountingTick(tick)
+            with collect_messages() as messages:
+                outcome = work(number, counting_tick)
+            tick(n_windows - counting_tick.total)  # those of a model that failed
+            outcomes.append((outcome, messages))
+        return outcomes
 
-    def lost(number: int, error: TrainingError) -> list[tuple[T, Said]]:
+    def lost_batch(number: int, error: TrainingError) -> list[tuple[T, Messages]]:
         return [(on_lost(number, error), [])]
 
-    found: list[list[tuple[T, Said]]]
-    if several(options, count):
-        bar = options.progress
-        found = map_items(chunk, names, on_lost=lost, n_jobs=options.n_jobs, progress=bar, label="models")
+    batches: list[list[tuple[T, Messages]]]
+    if uses_workers(options, count):
+        show_progress = options.progress
+        batches = map_items(chunk, names, on_lost=lost_batch, n_jobs=options.n_jobs, progress=show_progress, label="models")
     else:
         with progress_bar(count * n_windows, "windows", options.progress) as tick:
-            found = [chunk(slice(count), tick)]
-    every = [one for part in found for one in part]
-    say_together(names, [said for _, said in every])
-    return [one for one, _ in every]
+            batches = [chunk(slice(count), tick)]
+    all_outcomes = [outcome for batch in batches for outcome in batch]
+    warn_together(names, [messages for _, messages in all_outcomes])
+    return [outcome for outcome, _ in all_outcomes]
 
 
-class Counted:
+class CountingTick:
     """Passes on what it is told, and keeps the sum."""
 
     def __init__(self, tick: Tick) -> None:
-        self.tick, self.sum = tick, 0
+        self.tick, self.total = tick, 0
 
     def __call__(self, count: int) -> None:
         """Pass it on."""
-        self.sum += count
+        self.total += count
         self.tick(count)
 
 
-def several(options: BacktestOptions, count: int) -> bool:
+def uses_workers(options: BacktestOptions, n_models: int) -> bool:
     """Whether so many models go to workers."""
-    return count > 1 and options.n_jobs != 1 and (options.n_jobs is not None or has_user_backend())
+    return n_models > 1 and options.n_jobs != 1 and (options.n_jobs is not None or has_user_backend())
 
 
 @dataclass
-class Rows:
+class BacktestRows:
     """The rows judged, window after window: series, positions and columns, put in order (series, cutoff, step) at the end."""
 
     series: Ints
@@ -185,64 +192,64 @@ class Rows:
     columns: dict[str, Floats]
 
     @classmethod
-    def of(cls, panel: Panel, plan: BacktestPlan) -> Rows:
+    def from_plan(cls, panel: Panel, plan: BacktestPlan) -> BacktestRows:
         """The rows of every window of a plan that are there; a series that has none is said by name."""
         series, position, cutoff, actual = [], [], [], []
         for window in backtest_windows(panel, plan):
-            rows, there = window.test_rows(panel, plan.gap, plan.horizon)
-            last = panel.start[window.series] + (window.cutoff - 1) * panel.calendar.step
-            ahead = panel.calendar.next_positions(last, plan.gap + plan.horizon)[:, plan.gap :]
-            series.append(np.repeat(window.series, there.sum(axis=1)))
-            position.append(ahead[there])
-            cutoff.append(np.repeat(last, there.sum(axis=1)))
-            actual.append(panel.y[rows[there]])
-        flat = [np.concatenate(part) for part in (series, position, cutoff)]
-        unjudged = np.setdiff1d(np.arange(len(panel)), flat[0])
-        if len(unjudged):
+            rows, has_row = window.test_rows(panel, plan.gap, plan.horizon)
+            cutoff_positions = panel.start[window.series] + (window.cutoff - 1) * panel.calendar.step
+            future_positions = panel.calendar.next_positions(cutoff_positions, plan.gap + plan.horizon)[:, plan.gap :]
+            series.append(np.repeat(window.series, has_row.sum(axis=1)))
+            position.append(future_positions[has_row])
+            cutoff.append(np.repeat(cutoff_positions, has_row.sum(axis=1)))
+            actual.append(panel.y[rows[has_row]])
+        keys = [np.concatenate(arrays) for arrays in (series, position, cutoff)]
+        unevaluated = np.setdiff1d(np.arange(len(panel)), keys[0])
+        if len(unevaluated):
             warn(
-                f"No window judges some series: {panel.series.labels(unjudged)} end before its first step or have too few "
+                f"No window judges some series: {panel.series.labels(unevaluated)} end before its first step or have too few "
                 "values before the last cutoff. With align='series' cutoffs follow the end of each series."
             )
-        order = np.lexsort((flat[1], flat[2], flat[0]))
-        return cls(flat[0], flat[1], flat[2], np.concatenate(actual), order, {})
+        order = np.lexsort((keys[1], keys[2], keys[0]))
+        return cls(keys[0], keys[1], keys[2], np.concatenate(actual), order, {})
 
     def frame(self, panel: Panel) -> Frame:
         """The long frame, in the caller's library."""
         names, series = panel.series.columns, panel.series
-        held: dict[str, Any] = {}
+        columns: dict[str, Any] = {}
         if names.id is not None and series.ids is not None:
-            held[names.id] = frames.take_rows(series.ids, self.series[self.order])
-        held[names.time] = series.time_column(self.position[self.order])
-        held["cutoff"] = series.time_column(self.cutoff[self.order])
-        held[names.target] = self.actual[self.order]
-        held |= {name: values[self.order] for name, values in self.columns.items()}
-        return frames.build(series.library, held)
+            columns[names.id] = frames.take_rows(series.ids, self.series[self.order])
+        columns[names.time] = series.time_column(self.position[self.order])
+        columns["cutoff"] = series.time_column(self.cutoff[self.order])
+        columns[names.target] = self.actual[self.order]
+        columns |= {name: values[self.order] for name, values in self.columns.items()}
+        return frames.build(series.library, columns)
 
 
-def _refuse_columns(models: Sequence[Forecaster], panel: Panel, levels: Sequence[float]) -> None:
+def _check_columns(models: Sequence[Forecaster], panel: Panel, levels: Sequence[float]) -> None:
     """No column would stand twice, and every model can give its bands."""
     names = panel.series.columns
     keys = [*([] if names.id is None or panel.series.ids is None else [names.id]), names.time, names.target]
-    own = [column for model in models for column in column_names(model.name, levels)]
-    refuse_duplicate_columns(["cutoff", *own], keys)
-    refuse_duplicate_columns(own, [STEP, SAMPLE])  # which `score` takes for keys of the forecasts
-    refuse_lookalikes([model.name for model in models])
+    model_columns = [column for model in models for column in column_names(model.name, levels)]
+    refuse_duplicate_columns(["cutoff", *model_columns], keys)
+    refuse_duplicate_columns(model_columns, [STEP, SAMPLE])  # which `score` takes for keys of the forecasts
+    refuse_ambiguous_names([model.name for model in models])
     for model in models:
         if levels and model.capabilities.distribution is None and not model.calibrates:
             raise no_distribution_error(model.name)
 
 
-def _usable_aloud(models: Sequence[Forecaster], panel: Panel) -> list[Panel]:
+def _usable_panels(models: Sequence[Forecaster], panel: Panel) -> list[Panel]:
     """The panel as each model can use it."""
-    panels, every = [], []
+    panels, messages = [], []
     for model in models:
-        with heard() as said:
-            own, unused = drop_unusable(panel, model.capabilities)
+        with collect_messages() as model_messages:
+            usable_panel, unused = drop_unusable(panel, model.capabilities)
             if unused:
                 warn(f"{model.name} runs without the covariates it cannot use: {format_list(unused)}.")
-        panels.append(own)
-        every.append(said)
-    say_together([model.name for model in models], every)
+        panels.append(usable_panel)
+        messages.append(model_messages)
+    warn_together([model.name for model in models], messages)
     return panels
 
 

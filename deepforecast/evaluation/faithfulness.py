@@ -50,72 +50,72 @@ def faithfulness(
     """
     if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 < share <= 0.5:
         raise ParameterError(f"share is a number above 0 and at most 0.5, of which most and least differ; got {format_value(share)}.")
-    draws, steps, before = validate_integer(n_draws, "n_draws"), model._resolve_horizon(horizon), model.fitted_state()
+    draws, steps, fitted_state = validate_integer(n_draws, "n_draws"), model._resolve_horizon(horizon), model.fitted_state()
     seed = validate_integer(seed, "seed", minimum=0)
     if not model.capabilities.missing:
         raise CapabilityError(f"Rows are hidden as missing values, which {model.name} does not take. Try a model that does.")
-    panel, rows = prepare_history(model, before, frame, static)
-    state = move_state_to_panel(model, before, panel, rows)
-    known = model._future_covariates(state, steps, future)
-    weights = importance(model._attention_maps(state.learned_with_series, steps, known), panel, model.name)
-    count, orders = _orders(weights, share, draws, seed)
+    panel, rows = prepare_history(model, fitted_state, frame, static)
+    state = move_state_to_panel(model, fitted_state, panel, rows)
+    future_covariates = model._future_covariates(state, steps, future)
+    weights = row_importance(model._attention_maps(state.learned_with_series, steps, future_covariates), panel, model.name)
+    n_hidden, orders = _hiding_orders(weights, share, draws, seed)
 
-    def forecast(at: State) -> Floats:
-        return model.forecast_from(at, steps, known).point(model.point_kind)
+    def forecast(from_state: State) -> Floats:
+        return model.forecast_from(from_state, steps, future_covariates).point(model.point_kind)
 
-    plain, changes = forecast(state), []
+    baseline, changes = forecast(state), []
     with suppress_warnings():
         for order in orders:
-            hidden = move_state_to_panel(model, before, _hidden(panel, order, count), rows)
-            changes.append(np.abs(forecast(hidden) - plain).mean(axis=1))
-    scale = np.array([np.nanstd(one) for one in panel.padded(weights.shape[1])])
-    found = np.array(changes) / np.where(scale > 0, scale, 1.0)
+            hidden_state = move_state_to_panel(model, fitted_state, _hide_rows(panel, order, n_hidden), rows)
+            changes.append(np.abs(forecast(hidden_state) - baseline).mean(axis=1))
+    scale = np.array([np.nanstd(values) for values in panel.padded(weights.shape[1])])
+    relative_changes = np.array(changes) / np.where(scale > 0, scale, 1.0)
     columns: dict[str, Any] = {}
     if panel.series.columns.id is not None and panel.series.ids is not None:
         columns[panel.series.columns.id] = panel.series.ids
-    columns |= {"rows": count, "most": found[0], "least": found[1], "random": found[2:].mean(axis=0)}
+    columns |= {"rows": n_hidden, "most": relative_changes[0], "least": relative_changes[1], "random": relative_changes[2:].mean(axis=0)}
     return frames.build(panel.series.library, columns)
 
 
-def importance(looked: Any, panel: Panel, name: str) -> Floats:
+def row_importance(attention_maps: Any, panel: Panel, name: str) -> Floats:
     """How much the steps ahead look at each of the last rows, (series, rows), the last one last; NaN where nothing was seen.
 
     The mean over steps, layers and heads of cross-attention, or of self-attention where there is no other. A patch shares its
     weight out among its rows up to the patch before.
     """
-    own = [one for one in looked if one.cutoff == 0]
-    chosen = [one for one in own if one.kind == "cross"] or [one for one in own if (one.queries > 0).any()]
-    if not chosen:
+    latest_maps = [attention_map for attention_map in attention_maps if attention_map.cutoff == 0]
+    selected_maps = [attention_map for attention_map in latest_maps if attention_map.kind == "cross"] or [attention_map for attention_map in latest_maps if (attention_map.queries > 0).any()]
+    if not selected_maps:
         raise CapabilityError(f"{name} has no attention to the rows it sees, so there is nothing to try.")
-    length = 1 - min(int(one.keys.min()) - _gap(one) + 1 for one in chosen)
+    length = 1 - min(int(attention_map.keys.min()) - _key_spacing(attention_map) + 1 for attention_map in selected_maps)
     total = np.zeros((len(panel), length))
-    for one in chosen:
-        mean = one.weights[:, :, one.queries > 0].mean(axis=(1, 2))
-        gap = _gap(one)
-        for key, weight in zip(one.keys.tolist(), mean.T, strict=True):
+    for attention_map in selected_maps:
+        mean = attention_map.weights[:, :, attention_map.queries > 0].mean(axis=(1, 2))
+        key_spacing = _key_spacing(attention_map)
+        for key, weight in zip(attention_map.keys.tolist(), mean.T, strict=True):
             if key <= 0:
-                total[:, key - gap + length : key + length] += weight[:, None] / gap
+                total[:, key - key_spacing + length : key + length] += weight[:, None] / key_spacing
     return np.where(np.isfinite(panel.padded(length)), total, np.nan)
 
 
-def _gap(one: AttentionMap) -> int:
+def _key_spacing(attention_map: AttentionMap) -> int:
     """Rows from one key to the next."""
-    return int(np.diff(one.keys).min()) if len(one.keys) > 1 else 1
+    return int(np.diff(attention_map.keys).min()) if len(attention_map.keys) > 1 else 1
 
 
-def _orders(weights: Floats, share: float, draws: int, seed: int) -> tuple[Ints, list[Ints]]:
+def _hiding_orders(weights: Floats, share: float, n_draws: int, seed: int) -> tuple[Ints, list[Ints]]:
     """How many rows of each series are hidden, and in which orders: each (series, rows), rows not seen last."""
-    seen = np.isfinite(weights)
-    count = np.maximum(np.round(share * seen.sum(axis=1)), 1).astype(np.int64)
-    most = np.argsort(np.where(seen, -weights, np.inf), axis=1, kind="stable")
-    least = np.argsort(np.where(seen, weights, np.inf), axis=1, kind="stable")
+    observed = np.isfinite(weights)
+    n_hidden = np.maximum(np.round(share * observed.sum(axis=1)), 1).astype(np.int64)
+    most = np.argsort(np.where(observed, -weights, np.inf), axis=1, kind="stable")
+    least = np.argsort(np.where(observed, weights, np.inf), axis=1, kind="stable")
     rng = np.random.default_rng(seed)
-    return count, [most, least, *(np.argsort(np.where(seen, rng.random(seen.shape), np.inf), axis=1) for _ in range(draws))]
+    return n_hidden, [most, least, *(np.argsort(np.where(observed, rng.random(observed.shape), np.inf), axis=1) for _ in range(n_draws))]
 
 
-def _hidden(panel: Panel, order: Ints, count: Ints) -> Panel:
-    """The panel with the first `count` rows of each series' order missing; rows are numbered up to the last one."""
+def _hide_rows(panel: Panel, order: Ints, n_hidden: Ints) -> Panel:
+    """The panel with the first `n_hidden` rows of each series' order missing; rows are numbered up to the last one."""
     y, length = panel.y.copy(), order.shape[1]
-    first: NDArray[np.bool_] = np.arange(length) < count[:, None]
-    y[(panel.indptr[1:, None] - length + order)[first]] = np.nan
+    is_hidden: NDArray[np.bool_] = np.arange(length) < n_hidden[:, None]
+    y[(panel.indptr[1:, None] - length + order)[is_hidden]] = np.nan
     return panel.with_target(y)

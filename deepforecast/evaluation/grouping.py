@@ -13,8 +13,8 @@ from deepforecast.data import frames
 from deepforecast.data.forecast_names import CUTOFF, STEP
 from deepforecast.data.frames import Ints
 from deepforecast.errors import ParameterError, ParameterTypeError, format_list, format_value
+from deepforecast.evaluation.aggregation import Groups
 from deepforecast.evaluation.forecast_rows import ForecastRows
-from deepforecast.evaluation.groups import Groups
 
 MODEL, SERIES = "model", "series"
 
@@ -26,64 +26,64 @@ class Grouping:
     groups: Groups
     keys: Mapping[str, tuple[Any, Ints]]
 
-    def columns(self, times: int) -> dict[str, Any]:
-        """The key columns of a table that has each group `times` times."""
-        found = {}
-        for name, (values, number) in self.keys.items():
-            rows = np.repeat(number, times)
-            found[name] = values[rows] if isinstance(values, np.ndarray) else frames.take_rows(values, rows)
-        return found
+    def columns(self, n_repeats: int) -> dict[str, Any]:
+        """The key columns of a table that has each group `n_repeats` times."""
+        key_columns = {}
+        for name, (values, codes) in self.keys.items():
+            rows = np.repeat(codes, n_repeats)
+            key_columns[name] = values[rows] if isinstance(values, np.ndarray) else frames.take_rows(values, rows)
+        return key_columns
 
 
-def checked_by(by: str | Sequence[str], rows: ForecastRows) -> list[str]:
+def validate_by(by: str | Sequence[str], rows: ForecastRows) -> list[str]:
     """What to group by, as "series", "cutoff" and "step", in the order given; "model" goes without saying."""
     if not isinstance(by, str | list | tuple | set | frozenset):
         raise ParameterTypeError(f"by is a name or a list of names, such as ['series', 'step']; got {format_value(by)}.")
-    known = [MODEL, SERIES, *([rows.names.id] if rows.names.id else []), CUTOFF, STEP]
-    wanted = [by] if isinstance(by, str) else list(by)
-    for name in wanted:
-        if name not in known:
-            near = get_close_matches(str(name), known, n=2)
-            hint = f"did you mean {' or '.join(near)}?" if near else f"known are {format_list(known)}."
+    valid_keys = [MODEL, SERIES, *([rows.names.id] if rows.names.id else []), CUTOFF, STEP]
+    requested = [by] if isinstance(by, str) else list(by)
+    for name in requested:
+        if name not in valid_keys:
+            close_matches = get_close_matches(str(name), valid_keys, n=2)
+            hint = f"did you mean {' or '.join(close_matches)}?" if close_matches else f"known are {format_list(valid_keys)}."
             raise ParameterError(f"by: there is no {format_value(name)}; {hint}")
-    if CUTOFF in wanted and rows.cutoffs is None:
+    if CUTOFF in requested and rows.cutoffs is None:
         raise ParameterError(f"by={CUTOFF!r} needs the column {CUTOFF} that cross_validate gives; the forecasts have none.")
-    names = [SERIES if name == rows.names.id else name for name in wanted if name != MODEL]
+    names = [SERIES if name == rows.names.id else name for name in requested if name != MODEL]
     return list(dict.fromkeys(names))
 
 
-def grouping(rows: ForecastRows, by: Sequence[str], steps: Ints | None) -> Grouping:
+def make_grouping(rows: ForecastRows, by: Sequence[str], steps: Ints | None) -> Grouping:
     """Group points by these keys and sort the groups by them; `steps`: the step of each point, if that is a key."""
     import pandas as pd
 
     forecast = rows.forecast_of_point
     unit = forecast if steps is not None else np.arange(len(rows))  # all points of a forecast share the other keys
-    taken = {name: _numbered(rows, name, unit, steps) for name in by}
+    key_values = {name: _key_codes(rows, name, unit, steps) for name in by}
     key, sizes = np.zeros(len(unit), np.int64), {}
-    for name, (_, number) in taken.items():
-        sizes[name] = int(number.max()) + 1
-        key = key * sizes[name] + number
-    code, found = pd.factorize(key, sort=True)
-    code, rest = code.astype(np.int64), np.asarray(found)
+    for name, (_, value_codes) in key_values.items():
+        sizes[name] = int(value_codes.max()) + 1
+        key = key * sizes[name] + value_codes
+    group_codes, unique_keys = pd.factorize(key, sort=True)
+    group_codes, remainder = group_codes.astype(np.int64), np.asarray(unique_keys)
     keys = {}
     for name in reversed(by):
-        rest, own = np.divmod(rest, sizes[name])
-        keys[name] = (taken[name][0], own)
-    ordered = {_column(name, rows): keys[name] for name in by if name != SERIES or rows.ids is not None}
-    return Grouping(Groups(code if steps is not None else code[forecast], len(found), forecast), ordered)
+        remainder, key_codes = np.divmod(remainder, sizes[name])
+        keys[name] = (key_values[name][0], key_codes)
+    key_columns = {_key_column(name, rows): keys[name] for name in by if name != SERIES or rows.ids is not None}
+    return Grouping(Groups(group_codes if steps is not None else group_codes[forecast], len(unique_keys), forecast), key_columns)
 
 
-def _numbered(rows: ForecastRows, name: str, unit: Ints, steps: Ints | None) -> tuple[Any, Ints]:
+def _key_codes(rows: ForecastRows, name: str, unit: Ints, steps: Ints | None) -> tuple[Any, Ints]:
     """The values a key takes, sorted, and the number of that of each unit."""
     import pandas as pd
 
     if name == STEP and steps is not None:
-        number, values = pd.factorize(steps, sort=True)
-        return np.asarray(values), number.astype(np.int64)
+        codes, values = pd.factorize(steps, sort=True)
+        return np.asarray(values), codes.astype(np.int64)
     if name == CUTOFF and rows.cutoffs is not None:
-        return rows.cutoffs.column, rows.cutoffs.number[unit]
+        return rows.cutoffs.column, rows.cutoffs.codes[unit]
     return rows.ids, rows.series[unit]
 
 
-def _column(name: str, rows: ForecastRows) -> str:
+def _key_column(name: str, rows: ForecastRows) -> str:
     return str(rows.names.id) if name == SERIES else name

@@ -58,13 +58,13 @@ class Leaderboard:
 
     def text(self, width: int = 120) -> str:
         """The board as text of at most `width` characters; columns without room are left out and named."""
-        from deepforecast.evaluation.leaderboard_text import text
+        from deepforecast.evaluation.leaderboard_text import render_text
 
-        return text(self, width)
+        return render_text(self, width)
 
     def headline(self) -> str:
         """What was compared, in a line."""
-        from deepforecast.evaluation.verdict import headline
+        from deepforecast.evaluation.leaderboard_summary import headline
 
         return headline(self)
 
@@ -72,15 +72,15 @@ class Leaderboard:
         """The table for reading, as pandas: short numbers, the interval beside the metric that decides, all text escaped."""
         import pandas as pd
 
-        from deepforecast.evaluation.leaderboard_text import LONGEST_NAMES, columns
+        from deepforecast.evaluation.leaderboard_text import NAME_LENGTHS, format_columns
 
-        held = columns(self, LONGEST_NAMES[0])
-        return pd.DataFrame(dict(enumerate(one.cells for one in held))).set_axis([one.name for one in held], axis=1)
+        text_columns = format_columns(self, NAME_LENGTHS[0])
+        return pd.DataFrame(dict(enumerate(column.cells for column in text_columns))).set_axis([column.name for column in text_columns], axis=1)
 
     def _repr_html_(self) -> str:
-        from deepforecast.evaluation.leaderboard_text import html
+        from deepforecast.evaluation.leaderboard_text import render_html
 
-        return html(self)
+        return render_html(self)
 
     def plot(self, metric: str | None = None, *, backend: str = "matplotlib") -> Any:
         """The models in order of a metric (default: the one that decides), with their intervals.
@@ -99,11 +99,11 @@ class Leaderboard:
         """
         import pandas as pd
 
-        parts = []
+        metric_frames = []
         for name, criterion in self.criteria.items():
             best = float("nan") if criterion.best is None else criterion.best
-            parts.append(self._part(name, name).assign(lower_is_better=criterion.metric.better != "high", best=best))
-        return pd.concat(parts, ignore_index=True)
+            metric_frames.append(self._score_frame(name, name).assign(lower_is_better=criterion.metric.better != "high", best=best))
+        return pd.concat(metric_frames, ignore_index=True)
 
     def distances(self, metric: str) -> Any:
         """`tidy` of one metric and `lower_is_better`; of one that is best neither low nor high the mean distance from there."""
@@ -113,26 +113,26 @@ class Leaderboard:
                 f"`metric` must be a column of scores of the board, got {format_value(metric)}. There are: {columns}."
             )
         criterion = self.criteria[metric]
-        label = metric if criterion.best is None else f"{metric}, {direction(criterion)}"
-        return self._part(criterion.judged_by, label).assign(lower_is_better=criterion.metric.better != "high")
+        label = metric if criterion.best is None else f"{metric}, {describe_direction(criterion)}"
+        return self._score_frame(criterion.ranking_column, label).assign(lower_is_better=criterion.metric.better != "high")
 
-    def _part(self, column: str, label: str) -> Any:
+    def _score_frame(self, column: str, label: str) -> Any:
         """A column of scores with its interval, under the usual names."""
-        good = self.table[self.table["error"] == ""]
-        held = good[["model", column, f"{column}-low", f"{column}-high"]]
-        part = held.set_axis(["model", "value", "low", "high"], axis=1).reset_index(drop=True)
-        part.insert(1, "metric", label)
-        part["seconds"] = (good["fit_seconds"] + good["predict_seconds"]).to_numpy()
-        return part
+        successful = self.table[self.table["error"] == ""]
+        selected = successful[["model", column, f"{column}-low", f"{column}-high"]]
+        scores = selected.set_axis(["model", "value", "low", "high"], axis=1).reset_index(drop=True)
+        scores.insert(1, "metric", label)
+        scores["seconds"] = (successful["fit_seconds"] + successful["predict_seconds"]).to_numpy()
+        return scores
 
     def report(self, path: Any) -> None:
         """Write one HTML page with tables and plots that opens offline, on a phone too."""
-        from deepforecast.evaluation.report import write
+        from deepforecast.evaluation.report import write_report
 
-        write(self, path)
+        write_report(self, path)
 
 
-def direction(criterion: Criterion) -> str:
+def describe_direction(criterion: Criterion) -> str:
     """Where a good value lies, in words."""
     if criterion.best is not None:
         return f"distance from {criterion.best:g}"

@@ -8,23 +8,23 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from deepforecast.errors import format_value
-from deepforecast.evaluation.criteria import ENDS
-from deepforecast.evaluation.verdict import headline, notes, number, percent, seconds, verdict
+from deepforecast.evaluation.criteria import INTERVAL_SUFFIXES
+from deepforecast.evaluation.leaderboard_summary import format_percent, format_rounded, format_seconds, headline, notes, verdict
 
 if TYPE_CHECKING:
     from deepforecast.evaluation.leaderboard import Leaderboard
 
-NARROWEST = 40
-LONGEST_NAMES = (40, 28, 20, 14)  # of models, the longest that leaves room for the numbers
+MIN_WIDTH = 40
+NAME_LENGTHS = (40, 28, 20, 14)  # of models, the longest that leaves room for the numbers
 
 
 @dataclass(frozen=True)
-class Column:
-    """A column of short texts; the ones with the largest `rank` are given up first, those of rank 0 never."""
+class TextColumn:
+    """A column of short texts; the ones with the largest `priority` are given up first, those of rank 0 never."""
 
     name: str
     cells: list[str]
-    rank: int
+    priority: int
 
     @property
     def width(self) -> int:
@@ -32,110 +32,110 @@ class Column:
         return max(len(self.name), *map(len, self.cells))
 
 
-def text(board: Leaderboard, width: int) -> str:
+def render_text(board: Leaderboard, width: int) -> str:
     """The board in lines of at most `width` characters."""
     from textwrap import wrap
 
-    width = max(width, NARROWEST)
-    shown_columns, gone = fitted(board, width)
-    said = [verdict(board), *notes(board)]
-    if gone:
-        said.append(f"For want of room not shown: {', '.join(gone)}. They are in .table and .report(path).")
-    lines = [*wrap(headline(board), width), *_lines(shown_columns, width)]
-    return "\n".join([*lines, *(line for one in said for line in wrap(one, width, subsequent_indent="  "))])
+    width = max(width, MIN_WIDTH)
+    shown_columns, hidden_columns = fit_columns(board, width)
+    paragraphs = [verdict(board), *notes(board)]
+    if hidden_columns:
+        paragraphs.append(f"For want of room not shown: {', '.join(hidden_columns)}. They are in .table and .report(path).")
+    lines = [*wrap(headline(board), width), *_table_lines(shown_columns, width)]
+    return "\n".join([*lines, *(line for paragraph in paragraphs for line in wrap(paragraph, width, subsequent_indent="  "))])
 
 
-def html(board: Leaderboard) -> str:
+def render_html(board: Leaderboard) -> str:
     """The board for a notebook: everything escaped."""
     from html import escape
 
-    held = columns(board, LONGEST_NAMES[0])
-    head = "".join(f"<th{_side(place)}>{escape(one.name)}</th>" for place, one in enumerate(held))
+    text_columns = format_columns(board, NAME_LENGTHS[0])
+    head = "".join(f"<th{_text_align(index)}>{escape(entry.name)}</th>" for index, entry in enumerate(text_columns))
     body = "".join(
-        "<tr>" + "".join(f"<td{_side(place)}>{escape(one.cells[row])}</td>" for place, one in enumerate(held)) + "</tr>"
+        "<tr>" + "".join(f"<td{_text_align(index)}>{escape(entry.cells[row])}</td>" for index, entry in enumerate(text_columns)) + "</tr>"
         for row in range(len(board.table))
     )
-    said = "".join(f"<p>{escape(one)}</p>" for one in (verdict(board), *notes(board)))
-    return f"<p>{escape(headline(board))}</p><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{said}"
+    paragraphs = "".join(f"<p>{escape(entry)}</p>" for entry in (verdict(board), *notes(board)))
+    return f"<p>{escape(headline(board))}</p><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{paragraphs}"
 
 
-def columns(board: Leaderboard, longest_name: int) -> list[Column]:
+def format_columns(board: Leaderboard, longest_name: int) -> list[TextColumn]:
     """The table for reading: the interval beside the metric that decides, short numbers, no column that says nothing."""
     table = board.table
-    fine = (table["error"] == "").tolist()
-    names = [_short(name, longest_name) for name in table["model"]]
-    ranks = [number(value, 3) if ok else "failed" for value, ok in zip(table["rank"], fine, strict=True)]
-    held = [Column("model", names, 0), Column("rank", ranks, 0)]
+    succeeded = (table["error"] == "").tolist()
+    names = [_shorten(name, longest_name) for name in table["model"]]
+    ranks = [format_rounded(value, 3) if ok else "failed" for value, ok in zip(table["rank"], succeeded, strict=True)]
+    text_columns = [TextColumn("model", names, 0), TextColumn("rank", ranks, 0)]
     first = board.criteria[board.metrics[0]]
-    label, cells = _short(first.judged_by, 24), [number(value) for value in table[first.judged_by]]
-    if table[f"{first.judged_by}-low"].notna().any():
-        label, cells = f"{label} [95 %]", _with_interval(*(table[f"{first.judged_by}{end}"] for end in ENDS))
-    held.append(Column(label, cells, 0))
-    for place, name in enumerate(board.metrics):
-        if name != first.judged_by:
-            held.append(Column(_short(name, 24), [number(value) for value in table[name]], 10 + place))
-    for place, name in enumerate(one for one in board.criteria if one.startswith("coverage-") and one not in board.metrics):
-        held.append(Column(name, [percent(value) for value in table[name]], 11 + place))
-    held.append(Column("fit s", [seconds(value) for value in table["fit_seconds"]], 9))
-    held.append(Column("predict s", [seconds(value) for value in table["predict_seconds"]], 30))
+    label, cells = _shorten(first.ranking_column, 24), [format_rounded(value) for value in table[first.ranking_column]]
+    if table[f"{first.ranking_column}-low"].notna().any():
+        label, cells = f"{label} [95 %]", _format_intervals(*(table[f"{first.ranking_column}{end}"] for end in INTERVAL_SUFFIXES))
+    text_columns.append(TextColumn(label, cells, 0))
+    for index, name in enumerate(board.metrics):
+        if name != first.ranking_column:
+            text_columns.append(TextColumn(_shorten(name, 24), [format_rounded(value) for value in table[name]], 10 + index))
+    for index, name in enumerate(column_name for column_name in board.criteria if column_name.startswith("coverage-") and column_name not in board.metrics):
+        text_columns.append(TextColumn(name, [format_percent(value) for value in table[name]], 11 + index))
+    text_columns.append(TextColumn("fit s", [format_seconds(value) for value in table["fit_seconds"]], 9))
+    text_columns.append(TextColumn("predict s", [format_seconds(value) for value in table["predict_seconds"]], 30))
     if table["peak_mb"].notna().any():
-        held.append(Column("peak MB", ["" if np.isnan(value) else f"{value:,.0f}" for value in table["peak_mb"]], 31))
-    return held
+        text_columns.append(TextColumn("peak MB", ["" if np.isnan(value) else f"{value:,.0f}" for value in table["peak_mb"]], 31))
+    return text_columns
 
 
-def fitted(board: Leaderboard, width: int) -> tuple[list[Column], list[str]]:
+def fit_columns(board: Leaderboard, width: int) -> tuple[list[TextColumn], list[str]]:
     """The columns there is room for, and the names of the others."""
-    held = columns(board, LONGEST_NAMES[0])
-    gone: list[str] = []
-    for longest in LONGEST_NAMES:
-        held = columns(board, longest)
-        if _total(held) <= width:
-            return held, gone
-    while _total(held) > width and max(one.rank for one in held):
-        last = max(held, key=lambda one: one.rank)
-        held = [one for one in held if one is not last]
-        gone.insert(0, last.name)
-    for longest in LONGEST_NAMES:  # names may be longer again where a column went
-        wider = [columns(board, longest)[0], *held[1:]]
-        if _total(wider) <= width:
-            return wider, gone
-    return held, gone
+    text_columns = format_columns(board, NAME_LENGTHS[0])
+    hidden_columns: list[str] = []
+    for name_length in NAME_LENGTHS:
+        text_columns = format_columns(board, name_length)
+        if _total_width(text_columns) <= width:
+            return text_columns, hidden_columns
+    while _total_width(text_columns) > width and max(column.priority for column in text_columns):
+        dropped = max(text_columns, key=lambda column: column.priority)
+        text_columns = [column for column in text_columns if column is not dropped]
+        hidden_columns.insert(0, dropped.name)
+    for name_length in NAME_LENGTHS:  # names may be longer again where a column went
+        wider = [format_columns(board, name_length)[0], *text_columns[1:]]
+        if _total_width(wider) <= width:
+            return wider, hidden_columns
+    return text_columns, hidden_columns
 
 
-def _lines(held: list[Column], width: int) -> list[str]:
+def _table_lines(text_columns: list[TextColumn], width: int) -> list[str]:
     """A text table: names to the left, numbers to the right."""
-    rows = zip(*([one.name, *one.cells] for one in held), strict=True)
-    widths = [one.width for one in held]
+    rows = zip(*([column.name, *column.cells] for column in text_columns), strict=True)
+    widths = [column.width for column in text_columns]
     lines = [
-        "  ".join([row[0].ljust(widths[0]), *(cell.rjust(wide) for cell, wide in zip(row[1:], widths[1:], strict=True))])
+        "  ".join([row[0].ljust(widths[0]), *(cell.rjust(column_width) for cell, column_width in zip(row[1:], widths[1:], strict=True))])
         for row in rows
     ]
     return [line.rstrip()[:width] for line in lines]
 
 
-def _total(held: list[Column]) -> int:
-    return sum(one.width for one in held) + 2 * (len(held) - 1)
+def _total_width(text_columns: list[TextColumn]) -> int:
+    return sum(column.width for column in text_columns) + 2 * (len(text_columns) - 1)
 
 
-def _with_interval(*sides: object) -> list[str]:
+def _format_intervals(*bounds: object) -> list[str]:
     return [
-        f"{number(value)} [{number(low)}, {number(high)}]" if np.isfinite(low) else number(value)
-        for value, low, high in zip(*sides, strict=True)
+        f"{format_rounded(value)} [{format_rounded(low)}, {format_rounded(high)}]" if np.isfinite(low) else format_rounded(value)
+        for value, low, high in zip(*bounds, strict=True)
     ]
 
 
-def _side(place: int) -> str:
-    return ' style="text-align:left"' if place == 0 else ' style="text-align:right"'
+def _text_align(index: int) -> str:
+    return ' style="text-align:left"' if index == 0 else ' style="text-align:right"'
 
 
-def _short(name: object, longest: int) -> str:
-    """A name in at most `longest` characters: the middle goes, for names mostly differ at their ends.
+def _shorten(name: object, max_length: int) -> str:
+    """A name in at most `max_length` characters: the middle goes, for names mostly differ at their ends.
 
-    >>> _short("transformer_wide_seed_1", 14)
+    >>> _shorten("transformer_wide_seed_1", 14)
     'transfo…seed_1'
     """
     text = format_value(str(name), 10_000)
-    if len(text) <= longest:
+    if len(text) <= max_length:
         return text
-    tail = (longest - 1) // 2
-    return f"{text[: longest - 1 - tail]}…{text[-tail:]}"
+    end_length = (max_length - 1) // 2
+    return f"{text[: max_length - 1 - end_length]}…{text[-end_length:]}"

@@ -16,8 +16,8 @@ from typing import Any
 
 from deepforecast.errors import ParameterError, ParameterTypeError, format_value
 from deepforecast.evaluation import point, probabilistic
-from deepforecast.evaluation.definition import Metric
-from deepforecast.evaluation.groups import Aggregate, Groups
+from deepforecast.evaluation.aggregation import Aggregate, Groups
+from deepforecast.evaluation.metric_classes import Metric
 from deepforecast.evaluation.point import bias, mae, mape, mase, mse, owa, relative_bias, rmse, rmsse, smape, wape
 from deepforecast.evaluation.probabilistic import (
     coverage,
@@ -60,7 +60,7 @@ __all__ = [
 ]
 
 METRICS: Mapping[str, Metric] = MappingProxyType(
-    {metric.name: metric for room in (point, probabilistic) for metric in vars(room).values() if isinstance(metric, Metric)}
+    {metric.name: metric for module in (point, probabilistic) for metric in vars(module).values() if isinstance(metric, Metric)}
 )
 
 
@@ -78,17 +78,17 @@ def get(metric: str | Metric | Callable[..., Any]) -> Metric:
     if isinstance(metric, Metric):
         return metric
     if isinstance(metric, str):
-        return _named(metric)
+        return _find_metric(metric)
     if not callable(metric):
         raise ParameterTypeError(f"A metric is a name, a Metric or a function, got {format_value(metric)}.")
     name = getattr(metric, "__name__", "")
     return METRICS[name] if globals().get(name) is metric and name in METRICS else Metric.from_function(metric)
 
 
-def _named(name: str) -> Metric:
-    found = METRICS.get(name.lower())
-    if found is None:
-        close = get_close_matches(name.lower(), METRICS, n=3)
-        hint = f"did you mean {' or '.join(close)}?" if close else f"known are {', '.join(METRICS)}."
+def _find_metric(name: str) -> Metric:
+    match = METRICS.get(name.lower())
+    if match is None:
+        close_matches = get_close_matches(name.lower(), METRICS, n=3)
+        hint = f"did you mean {' or '.join(close_matches)}?" if close_matches else f"known are {', '.join(METRICS)}."
         raise ParameterError(f"There is no metric {format_value(name)}; {hint}")
-    return found
+    return match

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from deepforecast.errors import ParameterError, format_value
-from deepforecast.evaluation.definition import Composite, PointMetric
-from deepforecast.evaluation.inputs import numbers
-from deepforecast.evaluation.scale import defined
+from deepforecast.evaluation.metric_classes import CompositeMetric, PointMetric
+from deepforecast.evaluation.metric_inputs import to_float64
+from deepforecast.evaluation.scale import nan_where_zero
 
 Array = NDArray[np.float64]
 
@@ -128,12 +128,12 @@ def owa(smape: ArrayLike, mase: ArrayLike, smape_reference: ArrayLike, mase_refe
     0.821
     """
     names = ("smape", "mase", "smape_reference", "mase_reference")
-    totals = [numbers(name, value) for name, value in zip(names, (smape, mase, smape_reference, mase_reference), strict=True)]
+    totals = [to_float64(name, value) for name, value in zip(names, (smape, mase, smape_reference, mase_reference), strict=True)]
     for name, total in zip(names, totals, strict=True):
         if (total < 0).any() or np.isinf(total).any():
             raise ParameterError(f"{name} has to be finite and not negative, got {format_value(total.tolist())}.")
-    above, below = totals[:2], [np.where(total > 0, total, np.nan) for total in totals[2:]]
-    value = 0.5 * (above[0] / below[0] + above[1] / below[1])
+    model_totals, reference_totals = totals[:2], [np.where(total > 0, total, np.nan) for total in totals[2:]]
+    value = 0.5 * (model_totals[0] / reference_totals[0] + model_totals[1] / reference_totals[1])
     return value if np.ndim(value) else float(value)
 
 
@@ -170,13 +170,13 @@ def _symmetric(actual: Array, forecast: Array) -> Array:
 
 def _absolute_scaled(actual: Array, forecast: Array, scale: Array) -> Array:
     error = _absolute(actual, forecast)
-    error /= defined(scale)
+    error /= nan_where_zero(scale)
     return error
 
 
 def _squared_scaled(actual: Array, forecast: Array, squared_scale: Array) -> Array:
     error = _squared(actual, forecast)
-    error /= defined(squared_scale)
+    error /= nan_where_zero(squared_scale)
     return error
 
 
@@ -220,12 +220,12 @@ RMSSE = PointMetric(
     root=True,
     counts="forecasts",
 )
-OWA = Composite(
+OWA = CompositeMetric(
     "owa",
     rewards="The median, beside the reference (Naive2); taken once, on totals.",
     needs=("forecast", "scale", "reference"),
     unit="of the reference",
     counts="forecasts",
-    parts=(SMAPE, MASE),
+    components=(SMAPE, MASE),
     combine=owa,
 )

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from deepforecast.evaluation.definition import PointMetric
-from deepforecast.evaluation.inputs import numbers
-from deepforecast.evaluation.scale import defined
+from deepforecast.evaluation.metric_classes import PointMetric
+from deepforecast.evaluation.metric_inputs import to_float64
+from deepforecast.evaluation.scale import nan_where_zero
 
 Array = NDArray[np.float64]
-BLOCK = 4_000_000  # sample values sorted at a time: bounds the memory beside the samples
+BLOCK_SIZE = 4_000_000  # sample values sorted at a time: bounds the memory beside the samples
 
 
 def pinball(actual: ArrayLike, quantile_forecast: ArrayLike, q: float) -> Any:
@@ -25,7 +25,7 @@ def pinball(actual: ArrayLike, quantile_forecast: ArrayLike, q: float) -> Any:
     >>> pinball([10.0, 20.0], [12.0, 19.0], q=0.9)
     0.55
     """
-    forecast = numbers("quantile_forecast", quantile_forecast)
+    forecast = to_float64("quantile_forecast", quantile_forecast)
     return PINBALL(actual, quantile_forecast=forecast[np.newaxis], quantiles=np.reshape(q, -1))
 
 
@@ -148,17 +148,17 @@ def _crps_quantiles(actual: Array, quantile_forecast: Array, quantiles: Array) -
 
 
 def _crps_samples(actual: Array, samples: Array) -> Array:
-    count = len(samples)
-    result = np.empty(samples.shape[1:])
-    ranks = (2 * np.arange(1, count + 1) - count - 1) / count**2
-    step = max(1, BLOCK // (samples.size // samples.shape[-1]))
+    n_samples = len(samples)
+    crps = np.empty(samples.shape[1:])
+    ranks = (2 * np.arange(1, n_samples + 1) - n_samples - 1) / n_samples**2
+    step = max(1, BLOCK_SIZE // (samples.size // samples.shape[-1]))
     for start in range(0, samples.shape[-1], step):
         block = slice(start, start + step)
         # distances rather than values: those far from zero keep their digits
         ordered = samples[..., block] - actual[block]
         ordered.sort(axis=0)
-        result[..., block] = np.abs(ordered).mean(axis=0) - np.tensordot(ranks, ordered, axes=1)
-    return np.maximum(result, 0.0)
+        crps[..., block] = np.abs(ordered).mean(axis=0) - np.tensordot(ranks, ordered, axes=1)
+    return np.maximum(crps, 0.0)
 
 
 def _inside(actual: Array, lo: Array, hi: Array) -> Array:
@@ -179,7 +179,7 @@ def _winkler(actual: Array, lo: Array, hi: Array, level: Array) -> Array:
 
 def _scaled_winkler(actual: Array, lo: Array, hi: Array, level: Array, scale: Array) -> Array:
     score = _winkler(actual, lo, hi, level)
-    score /= defined(scale)
+    score /= nan_where_zero(scale)
     return score
 
 

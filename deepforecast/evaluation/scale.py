@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from deepforecast.errors import DataError, ParameterError, format_value
-from deepforecast.evaluation.inputs import numbers
+from deepforecast.evaluation.metric_inputs import to_float64
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -34,7 +34,7 @@ def seasonal_scale(
     >>> seasonal_scale([1.0, 3.0, 2.0, 7.0, 7.0, 4.0], season_length=2, indptr=[0, 4, 5, 6])
     array([2.5, nan, nan])
     """
-    values, starts, stops = _series(numbers("train", train), indptr, ends)
+    values, starts, stops = _split_series(to_float64("train", train), indptr, ends)
     seasons = np.broadcast_to(np.asarray(season_length), starts.shape)
     if seasons.dtype.kind not in "iu" or (seasons < 1).any():
         raise ParameterError(f"season_length has to be an integer of at least 1, got {format_value(season_length)}.")
@@ -42,13 +42,13 @@ def seasonal_scale(
     for season in np.unique(seasons).tolist():
         chosen = (seasons == season) & (stops - starts > season)
         if chosen.any():
-            scale[chosen] = _scale_at(values, season, starts[chosen], stops[chosen] - season, squared)
+            scale[chosen] = _season_scale(values, season, starts[chosen], stops[chosen] - season, squared)
     if np.isinf(scale).any():
         raise DataError("The training data are too large for their squares in 64-bit numbers; divide them by a constant first.")
     return scale if indptr is not None else float(scale[0])
 
 
-def _series(values: Array, indptr: ArrayLike | None, ends: ArrayLike | None) -> tuple[Array, Integers, Integers]:
+def _split_series(values: Array, indptr: ArrayLike | None, ends: ArrayLike | None) -> tuple[Array, Integers, Integers]:
     """Training values with the start and end of each series, checked."""
     if values.ndim != 1:
         raise ParameterError(f"train has one axis, the series one after the other with indptr; got shape {values.shape}.")
@@ -60,16 +60,16 @@ def _series(values: Array, indptr: ArrayLike | None, ends: ArrayLike | None) -> 
         raise ParameterError(f"indptr holds integers from 0 to the number of training values, {values.size}.")
     starts, stops = edges[:-1].astype(np.int64), edges[1:].astype(np.int64)
     if ends is not None:
-        given = np.asarray(ends)
-        if given.shape != stops.shape or given.dtype.kind not in "iu" or (given > stops).any():
+        stop_values = np.asarray(ends)
+        if stop_values.shape != stops.shape or stop_values.dtype.kind not in "iu" or (stop_values > stops).any():
             raise ParameterError("ends holds one integer per series, a position in train not after the end of the series.")
-        stops = given.astype(np.int64)
+        stops = stop_values.astype(np.int64)
     if (stops < starts).any():
         raise ParameterError("indptr must not fall, and no series may end before it starts.")
     return values, starts, stops
 
 
-def _scale_at(values: Array, season: int, starts: Integers, stops: Integers, squared: bool) -> Array:
+def _season_scale(values: Array, season: int, starts: Integers, stops: Integers, squared: bool) -> Array:
     """Mean of the seasonal differences that begin in [start, stop), all of one season, NaN where there is none."""
     with np.errstate(over="ignore", invalid="ignore"):
         change = values[season:] - values[:-season]
@@ -88,6 +88,6 @@ def _scale_at(values: Array, season: int, starts: Integers, stops: Integers, squ
         return mean
 
 
-def defined(scale: Array) -> Array:
+def nan_where_zero(scale: Array) -> Array:
     """`scale` with NaN for zero, so that what is not defined is left out and counted, not infinite."""
     return np.where(scale > 0, scale, np.nan)

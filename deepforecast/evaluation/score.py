@@ -17,16 +17,16 @@ from deepforecast.data.columns import Columns, resolve
 from deepforecast.data.forecast_names import STEP, declared_covariates, key_roles
 from deepforecast.data.frames import Floats, Frame
 from deepforecast.errors import DataError, ParameterError, format_list
-from deepforecast.evaluation.actuals import read_actuals
-from deepforecast.evaluation.forecast_columns import chosen, find_models, model_named
+from deepforecast.evaluation.actual_values import read_actuals
+from deepforecast.evaluation.forecast_columns import find_models, get_model, select_models
 from deepforecast.evaluation.forecast_rows import read_rows
-from deepforecast.evaluation.grouping import MODEL, Grouping, checked_by, grouping
+from deepforecast.evaluation.forecast_steps import steps_ahead
+from deepforecast.evaluation.grouping import MODEL, Grouping, make_grouping, validate_by
 from deepforecast.evaluation.leaderboard import Leaderboard
-from deepforecast.evaluation.material import Material
-from deepforecast.evaluation.requests import Request, requests
-from deepforecast.evaluation.steps import steps_ahead
+from deepforecast.evaluation.metric_selection import MetricColumn, select_metrics
+from deepforecast.evaluation.scoring_data import ScoringData
 from deepforecast.evaluation.training_scale import read_training
-from deepforecast.plotting.inputs import is_decomposition, opened
+from deepforecast.plotting.inputs import is_decomposition, open_input
 
 LEFT_OUT = "left_out"
 
@@ -85,64 +85,64 @@ def score(
         if train is None and season_length is not None:
             step = str(board.settings["freq"])
             train, freq = board.history, freq or (int(step) if step.isdecimal() else step)
-    table = opened(forecasts, "frame of forecasts")
+    table = open_input(forecasts, "frame of forecasts")
     if models is None and is_decomposition(table.columns):
         raise DataError(
             f"A frame of forecasts must have a numeric column for each model, got a decomposition with {format_list(table.columns)}. "
             "Pass what `cross_validate` or `predict` returns, or name the models in `models`."
         )
-    names, covariates = _names(columns, table.columns, actual)
+    names, covariates = _resolve_columns(columns, table.columns, actual)
     if not len(table):
         raise DataError("A frame of forecasts has rows; this one is empty.")
-    found = find_models(table, {*names.all, *covariates}, quiet=models is not None)
-    base = None if reference is None else model_named(found, reference, "reference")
+    available = find_models(table, {*names.all, *covariates}, quiet=models is not None)
+    reference_model = None if reference is None else get_model(available, reference, "reference")
     rows = read_rows(table, names)
     training = None if train is None else read_training(train, rows, freq, season_length)
-    keys = checked_by(by, rows)
-    material = Material(table, rows, chosen(found, models), read_actuals(rows, table, actual, names), training, base)
-    asked = requests(metrics, material)
+    keys = validate_by(by, rows)
+    scoring_data = ScoringData(table, rows, select_models(available, models), read_actuals(rows, table, actual, names), training, reference_model)
+    metric_columns = select_metrics(metrics, scoring_data)
     steps = steps_ahead(rows, table, freq, None if training is None else training.panel.calendar) if STEP in keys else None
-    return _table(material, asked, grouping(rows, keys, steps))
+    return _score_table(scoring_data, metric_columns, make_grouping(rows, keys, steps))
 
 
-def _table(material: Material, asked: Sequence[Request], held: Grouping) -> Frame:
+def _score_table(scoring_data: ScoringData, metric_columns: Sequence[MetricColumn], point_groups: Grouping) -> Frame:
     """The frame: key columns, model, a column a request, and what was left out."""
-    count, groups = len(material.models), held.groups
-    missing = np.bincount(groups.codes, weights=np.isnan(material.actual), minlength=groups.count).astype(np.int64)
-    names = np.tile(np.array([model.name for model in material.models], dtype=object), groups.count)
-    table = _joined(held.columns(count), {MODEL: names})
-    idle = {} if not missing.any() else {LEFT_OUT: np.repeat(missing, count)}
-    for request in asked:
-        values, unused = _scores(material, request, held, missing)
-        table = _joined(table, {request.column: values.T.reshape(-1)})
+    count, groups = len(scoring_data.models), point_groups.groups
+    missing = np.bincount(groups.codes, weights=np.isnan(scoring_data.actual), minlength=groups.count).astype(np.int64)
+    names = np.tile(np.array([model.name for model in scoring_data.models], dtype=object), groups.count)
+    table = _add_columns(point_groups.columns(count), {MODEL: names})
+    left_out = {} if not missing.any() else {LEFT_OUT: np.repeat(missing, count)}
+    for request in metric_columns:
+        values, unused = _score_models(scoring_data, request, point_groups, missing)
+        table = _add_columns(table, {request.column: values.T.reshape(-1)})
         if unused.any():
-            idle[f"{request.column}-{LEFT_OUT}"] = unused.T.reshape(-1)
-    return frames.build(material.rows.library, _joined(table, idle))
+            left_out[f"{request.column}-{LEFT_OUT}"] = unused.T.reshape(-1)
+    return frames.build(scoring_data.rows.library, _add_columns(table, left_out))
 
 
-def _scores(material: Material, request: Request, held: Grouping, missing: Any) -> tuple[Floats, Any]:
+def _score_models(scoring_data: ScoringData, request: MetricColumn, point_groups: Grouping, missing: Any) -> tuple[Floats, Any]:
     """Value of each (model, group), and how many points with an actual value the metric did not use."""
-    shape = (len(material.models), held.groups.count)
+    shape = (len(scoring_data.models), point_groups.groups.count)
     values, unused = np.full(shape, np.nan), np.zeros(shape, np.int64)
-    for number, model in enumerate(material.models):
-        inputs = material.inputs(request.metric, model, request.level)
+    for index, model in enumerate(scoring_data.models):
+        inputs = scoring_data.inputs(request.metric, model, request.level)
         if inputs is not None:
-            result = request.metric.by_group(material.actual, held.groups, **inputs)
-            values[number], unused[number] = result.value, result.left_out - missing
+            aggregated = request.metric.by_group(scoring_data.actual, point_groups.groups, **inputs)
+            values[index], unused[index] = aggregated.value, aggregated.left_out - missing
     return values, unused
 
 
-def _joined(table: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:
-    twice = [name for name in more if name in table]
-    if twice:
-        raise ParameterError(f"The table of scores would have two columns {twice[0]}. Rename the id column or the metric.")
-    return {**table, **more}
+def _add_columns(table: dict[str, Any], new_columns: dict[str, Any]) -> dict[str, Any]:
+    duplicates = [name for name in new_columns if name in table]
+    if duplicates:
+        raise ParameterError(f"The table of scores would have two columns {duplicates[0]}. Rename the id column or the metric.")
+    return {**table, **new_columns}
 
 
-def _names(columns: Any, there: Sequence[str], actual: Frame | None) -> tuple[Columns, tuple[str, ...]]:
+def _resolve_columns(columns: Any, table_columns: Sequence[str], actual: Frame | None) -> tuple[Columns, tuple[str, ...]]:
     """The key and target columns, and the covariates said: neither is a model."""
-    said = {} if columns is None else key_roles(columns)
-    if isinstance(said, dict) and "target" not in said:
-        around = there if actual is None else frames.to_narwhals(actual, "actual frame").columns
-        said["target"] = next((name for name in ("y", "target") if name in around), "y")
-    return resolve(said, there, target=False, what="frame of forecasts"), declared_covariates(columns)
+    roles = {} if columns is None else key_roles(columns)
+    if isinstance(roles, dict) and "target" not in roles:
+        candidates = table_columns if actual is None else frames.to_narwhals(actual, "actual frame").columns
+        roles["target"] = next((name for name in ("y", "target") if name in candidates), "y")
+    return resolve(roles, table_columns, target=False, what="frame of forecasts"), declared_covariates(columns)

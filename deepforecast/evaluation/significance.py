@@ -15,13 +15,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from deepforecast.core.threads import limit_threads
 from deepforecast.errors import ParameterError, format_value
-from deepforecast.evaluation.inputs import numbers
+from deepforecast.evaluation.metric_inputs import to_float64
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
-DRAWN = 2_000  # units drawn with replacement: series or, where there are more, groups of them
-BLOCK = 1_000_000  # counts made at a time: bounds the memory
-EXACT = 50  # differences up to which the signed-rank test counts every pattern of signs
+MAX_UNITS = 2_000  # units drawn with replacement: series or, where there are more, groups of them
+BLOCK_SIZE = 1_000_000  # counts made at a time: bounds the memory
+MAX_EXACT_DIFFERENCES = 50  # differences up to which the signed-rank test counts every pattern of signs
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,22 +31,22 @@ class Interval:
     mean: Array
     low: Array
     high: Array
-    series: Integers
+    n_series: Integers
 
 
 @dataclass(frozen=True, eq=False)
-class Pairwise:
+class PairwiseTests:
     """Every pair of models, arrays of shape (models, models).
 
     `wins[a, b]`: share of the series in which a is better than b, a tie counting half. `p_value`: of the Wilcoxon signed-rank
     test that neither is better; `corrected`: the same after Holm's correction for the number of pairs. NaN on the diagonal.
-    `series`: how many both have.
+    `n_series`: how many both have.
     """
 
     wins: Array
     p_value: Array
     corrected: Array
-    series: Integers
+    n_series: Integers
 
 
 def mean_interval(
@@ -61,21 +61,21 @@ def mean_interval(
     >>> found.mean.tolist(), float(found.low[1]), float(found.high[1])
     ([2.5, 2.0], 2.0, 2.0)
     """
-    errors = _table(values)
+    errors = _check_values(values)
     if not 0 < level < 100:
         raise ParameterError(f"level is a number in (0, 100), for example 95; got {format_value(level)}.")
     if n_resamples < 1:
         raise ParameterError(f"n_resamples is at least 1; got {format_value(n_resamples)}.")
-    share = _weights(weights, errors)
-    total = share.sum(axis=1)
-    mean = np.divide((share * np.nan_to_num(errors)).sum(axis=1), total, out=np.full(len(errors), np.nan), where=total > 0)
-    away = np.where(np.isnan(errors), 0.0, errors - mean[:, None])  # so that values far from zero keep their digits
-    used = (share > 0).sum(axis=1)
-    moved = _resampled(away, share, n_resamples, seed)
-    moved[:, used == 0] = 0.0
-    low, high = mean + np.nanquantile(moved, [(100 - level) / 200, (100 + level) / 200], axis=0)
-    enough = used > 1
-    return Interval(mean, np.where(enough, low, np.nan), np.where(enough, high, np.nan), used)
+    shares = _check_weights(weights, errors)
+    total = shares.sum(axis=1)
+    mean = np.divide((shares * np.nan_to_num(errors)).sum(axis=1), total, out=np.full(len(errors), np.nan), where=total > 0)
+    deviations = np.where(np.isnan(errors), 0.0, errors - mean[:, None])  # so that values far from zero keep their digits
+    n_used = (shares > 0).sum(axis=1)
+    resampled = _resample_means(deviations, shares, n_resamples, seed)
+    resampled[:, n_used == 0] = 0.0
+    low, high = mean + np.nanquantile(resampled, [(100 - level) / 200, (100 + level) / 200], axis=0)
+    has_interval = n_used > 1
+    return Interval(mean, np.where(has_interval, low, np.nan), np.where(has_interval, high, np.nan), n_used)
 
 
 def ranks(values: ArrayLike) -> Array:
@@ -86,35 +86,35 @@ def ranks(values: ArrayLike) -> Array:
            [1.5, 1. ],
            [3. , 3. ]])
     """
-    errors = _table(values)
-    found = np.empty(errors.shape)
-    for number, own in enumerate(errors):
-        found[number] = (errors < own).sum(axis=0) + ((errors == own).sum(axis=0) + 1) / 2
-    return np.where(np.isnan(errors), np.nan, found)
+    errors = _check_values(values)
+    rank_matrix = np.empty(errors.shape)
+    for index, model_errors in enumerate(errors):
+        rank_matrix[index] = (errors < model_errors).sum(axis=0) + ((errors == model_errors).sum(axis=0) + 1) / 2
+    return np.where(np.isnan(errors), np.nan, rank_matrix)
 
 
-def pairwise(values: ArrayLike) -> Pairwise:
+def pairwise(values: ArrayLike) -> PairwiseTests:
     """Shares of wins and Wilcoxon signed-rank tests of every pair of models, over the series both have.
 
     >>> found = pairwise([[1.0, 2.0, 3.0, 1.0, 2.0, 2.5], [1.5, 2.1, 3.2, 1.9, 2.3, 2.9]])
     >>> float(found.wins[0, 1]), float(found.p_value[0, 1])
     (1.0, 0.03125)
     """
-    errors = _table(values)
+    errors = _check_values(values)
     count = len(errors)
     wins, p_value, corrected = (np.full((count, count), np.nan) for _ in range(3))
-    shared = np.zeros((count, count), np.int64)
+    n_series = np.zeros((count, count), np.int64)
     first, second = np.triu_indices(count, 1)
     for a, b in zip(first.tolist(), second.tolist(), strict=True):
         difference = errors[a] - errors[b]
         difference = difference[~np.isnan(difference)]
-        shared[a, b] = shared[b, a] = len(difference)
+        n_series[a, b] = n_series[b, a] = len(difference)
         if len(difference):
             wins[a, b] = ((difference < 0).sum() + (difference == 0).sum() / 2) / len(difference)
             wins[b, a] = 1 - wins[a, b]
             p_value[a, b] = p_value[b, a] = signed_rank(difference)
     corrected[first, second] = corrected[second, first] = holm(p_value[first, second])
-    return Pairwise(wins, p_value, corrected, shared)
+    return PairwiseTests(wins, p_value, corrected, n_series)
 
 
 def signed_rank(difference: ArrayLike) -> float:
@@ -126,18 +126,18 @@ def signed_rank(difference: ArrayLike) -> float:
     >>> signed_rank([1.0, 2.0, -3.0, 4.0, 5.0, 6.0])
     0.15625
     """
-    given = numbers("difference", difference)
-    given = given[given != 0]
-    if not len(given):
+    differences = to_float64("difference", difference)
+    differences = differences[differences != 0]
+    if not len(differences):
         return 1.0
-    _, place, sizes = np.unique(np.abs(given), return_inverse=True, return_counts=True)
-    doubled = (2 * np.cumsum(sizes) - sizes + 1)[place]  # twice the rank: an integer for ties too
-    if len(given) <= EXACT:
-        return _exact(doubled, int(doubled[given > 0].sum()))
-    above, count = float(doubled[given > 0].sum()) / 2, len(given)
+    _, rank_index, sizes = np.unique(np.abs(differences), return_inverse=True, return_counts=True)
+    doubled_ranks = (2 * np.cumsum(sizes) - sizes + 1)[rank_index]  # twice the rank: an integer for ties too
+    if len(differences) <= MAX_EXACT_DIFFERENCES:
+        return _exact_p_value(doubled_ranks, int(doubled_ranks[differences > 0].sum()))
+    positive_sum, count = float(doubled_ranks[differences > 0].sum()) / 2, len(differences)
     expected = count * (count + 1) / 4
     variance = count * (count + 1) * (2 * count + 1) / 24 - float((sizes.astype(np.float64) ** 3 - sizes).sum()) / 48
-    return math.erfc(abs(above - expected) / math.sqrt(2 * variance))
+    return math.erfc(abs(positive_sum - expected) / math.sqrt(2 * variance))
 
 
 def holm(p_values: ArrayLike) -> Array:
@@ -146,17 +146,17 @@ def holm(p_values: ArrayLike) -> Array:
     >>> holm([0.01, 0.04, 0.03])
     array([0.03, 0.06, 0.06])
     """
-    given = numbers("p_values", p_values)
-    found = np.full(given.shape, np.nan)
-    there = np.flatnonzero(~np.isnan(given))
-    order = there[np.argsort(given[there], kind="stable")]
-    scaled = given[order] * np.arange(len(order), 0, -1)
-    found[order] = np.minimum(np.maximum.accumulate(scaled), 1.0) if len(order) else scaled
-    return found
+    uncorrected = to_float64("p_values", p_values)
+    corrected = np.full(uncorrected.shape, np.nan)
+    defined = np.flatnonzero(~np.isnan(uncorrected))
+    order = defined[np.argsort(uncorrected[defined], kind="stable")]
+    scaled = uncorrected[order] * np.arange(len(order), 0, -1)
+    corrected[order] = np.minimum(np.maximum.accumulate(scaled), 1.0) if len(order) else scaled
+    return corrected
 
 
-def _table(values: ArrayLike) -> Array:
-    errors = numbers("values", values)
+def _check_values(values: ArrayLike) -> Array:
+    errors = to_float64("values", values)
     if errors.ndim != 2 or not errors.size:
         raise ParameterError(f"values is shaped (models, series), at least one of each; got shape {errors.shape}.")
     if np.isinf(errors).any():
@@ -164,49 +164,49 @@ def _table(values: ArrayLike) -> Array:
     return errors
 
 
-def _weights(weights: ArrayLike | None, errors: Array) -> Array:
+def _check_weights(weights: ArrayLike | None, errors: Array) -> Array:
     """A weight for each model and series, 0 where there is no value."""
-    given = np.ones(errors.shape[1]) if weights is None else numbers("weights", weights)
-    if given.shape not in (errors.shape, errors.shape[1:]) or not np.isfinite(given).all() or (given < 0).any():
+    weight_array = np.ones(errors.shape[1]) if weights is None else to_float64("weights", weights)
+    if weight_array.shape not in (errors.shape, errors.shape[1:]) or not np.isfinite(weight_array).all() or (weight_array < 0).any():
         raise ParameterError(
-            f"weights are finite and not negative, one a series or one a model and series; got shape {given.shape} for values "
+            f"weights are finite and not negative, one a series or one a model and series; got shape {weight_array.shape} for values "
             f"of shape {errors.shape}."
         )
-    share = np.where(np.isnan(errors), 0.0, given)
-    return share / max(float(share.max()), np.finfo(np.float64).tiny)
+    shares = np.where(np.isnan(errors), 0.0, weight_array)
+    return shares / max(float(shares.max()), np.finfo(np.float64).tiny)
 
 
-def _resampled(away: Array, share: Array, n_resamples: int, seed: int) -> Array:
-    """Weighted means of `away` in each resample, shape (resamples, models)."""
-    random = np.random.default_rng(seed)
-    units = _units(random, np.concatenate([away * share, share]))
+def _resample_means(deviations: Array, shares: Array, n_resamples: int, seed: int) -> Array:
+    """Weighted means of `deviations` in each resample, shape (resamples, models)."""
+    rng = np.random.default_rng(seed)
+    units = _resampling_units(rng, np.concatenate([deviations * shares, shares]))
     sums = np.empty((n_resamples, units.shape[1]))
-    step = max(1, BLOCK // len(units))
+    step = max(1, BLOCK_SIZE // len(units))
     for start in range(0, n_resamples, step):
-        drawn = random.multinomial(len(units), np.full(len(units), 1 / len(units)), size=min(step, n_resamples - start))
+        counts = rng.multinomial(len(units), np.full(len(units), 1 / len(units)), size=min(step, n_resamples - start))
         with limit_threads(1):  # BLAS shares a product among its threads, and the last bit with them
-            sums[start : start + step] = drawn @ units
-    above, below = np.split(sums, 2, axis=1)
-    return np.asarray(np.divide(above, below, out=np.full(above.shape, np.nan), where=below > 0))
+            sums[start : start + step] = counts @ units
+    numerators, denominators = np.split(sums, 2, axis=1)
+    return np.asarray(np.divide(numerators, denominators, out=np.full(numerators.shape, np.nan), where=denominators > 0))
 
 
-def _units(random: np.random.Generator, columns: Array) -> Array:
+def _resampling_units(rng: np.random.Generator, columns: Array) -> Array:
     """What is drawn, shape (units, columns): series, or the sums of as many random groups as are worth drawing.
 
     Sums of groups vary from group to group as single series do, so drawing groups widens the interval neither more nor less.
     """
     series = columns.shape[1]
-    if series <= DRAWN:
+    if series <= MAX_UNITS:
         return columns.T
-    starts = np.arange(DRAWN) * series // DRAWN
-    return np.asarray(np.add.reduceat(columns[:, random.permutation(series)], starts, axis=1).T)
+    starts = np.arange(MAX_UNITS) * series // MAX_UNITS
+    return np.asarray(np.add.reduceat(columns[:, rng.permutation(series)], starts, axis=1).T)
 
 
-def _exact(doubled: Integers, above: int) -> float:
-    """Share of all patterns of signs whose doubled ranks above zero sum up as far from the middle as `above`, or further."""
-    ways = np.zeros(int(doubled.sum()) + 1)
-    ways[0] = 1.0
-    for rank in doubled.tolist():
-        ways[rank:] = ways[rank:] + ways[:-rank]
-    tail = min(above, len(ways) - 1 - above)
-    return min(1.0, 2 * float(ways[: tail + 1].sum()) / 2.0 ** len(doubled))
+def _exact_p_value(doubled_ranks: Integers, positive_sum: int) -> float:
+    """Share of all patterns of signs whose doubled ranks above zero sum up as far from the middle as `positive_sum`, or further."""
+    n_patterns = np.zeros(int(doubled_ranks.sum()) + 1)
+    n_patterns[0] = 1.0
+    for rank in doubled_ranks.tolist():
+        n_patterns[rank:] = n_patterns[rank:] + n_patterns[:-rank]
+    tail = min(positive_sum, len(n_patterns) - 1 - positive_sum)
+    return min(1.0, 2 * float(n_patterns[: tail + 1].sum()) / 2.0 ** len(doubled_ranks))

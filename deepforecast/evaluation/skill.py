@@ -12,23 +12,23 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from deepforecast.errors import ParameterError, format_value
-from deepforecast.evaluation.inputs import numbers
+from deepforecast.evaluation.metric_inputs import to_float64
 
 Array = NDArray[np.float64]
-SMALLEST, LARGEST = 1e-2, 1e2  # of a ratio, as fev clips it: a dataset that is forecast exactly does not decide alone
+MIN_RATIO, MAX_RATIO = 1e-2, 1e2  # of a ratio, as fev clips it: a dataset that is forecast exactly does not decide alone
 
 
 @dataclass(frozen=True, eq=False)
-class Scores:
+class SkillScores:
     """A number a model with the ends of its bootstrap interval over datasets, and the datasets it rests on."""
 
     value: Array
     low: Array
     high: Array
-    datasets: NDArray[np.int64]
+    n_datasets: NDArray[np.int64]
 
 
-def skill(values: ArrayLike, reference: int, *, level: float = 95, n_resamples: int = 1000, seed: int = 0) -> Scores:
+def skill(values: ArrayLike, reference: int, *, level: float = 95, n_resamples: int = 1000, seed: int = 0) -> SkillScores:
     """1 less the geometric mean of the ratios to the reference: 0 as good as it, 0.2 a fifth less error, below 0 worse.
 
     Over the datasets that a model and the reference have (NaN: neither); a ratio counts for 0.01 at least and 100 at most.
@@ -36,75 +36,75 @@ def skill(values: ArrayLike, reference: int, *, level: float = 95, n_resamples: 
     >>> skill([[1.0, 2.0, 4.0], [0.5, 1.0, 2.0], [2.0, 2.0, 4.0]], 0).value.round(3).tolist()
     [0.0, 0.5, -0.26]
     """
-    errors = _checked(values, reference, n_resamples)
+    errors = _check_values(values, reference, n_resamples)
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = errors / errors[reference]
     ratio[(errors == 0) & (errors[reference] == 0)] = 1.0
-    logs = np.log(np.clip(ratio, SMALLEST, LARGEST))
-    found = _resampled(logs, level, n_resamples, seed)
-    return Scores(1 - np.exp(found.value), 1 - np.exp(found.high), 1 - np.exp(found.low), found.datasets)
+    logs = np.log(np.clip(ratio, MIN_RATIO, MAX_RATIO))
+    log_scores = _bootstrap(logs, level, n_resamples, seed)
+    return SkillScores(1 - np.exp(log_scores.value), 1 - np.exp(log_scores.high), 1 - np.exp(log_scores.low), log_scores.n_datasets)
 
 
-def win_rates(values: ArrayLike, *, level: float = 95, n_resamples: int = 1000, seed: int = 0) -> Scores:
+def win_rates(values: ArrayLike, *, level: float = 95, n_resamples: int = 1000, seed: int = 0) -> SkillScores:
     """Of each model the share of the others it beats, over datasets and others alike; a tie counts half.
 
     >>> win_rates([[1.0, 2.0], [2.0, 1.0], [3.0, 3.0]]).value.tolist()
     [0.75, 0.75, 0.0]
     """
-    errors = _checked(values, 0, n_resamples)
-    share = np.stack([_mean(_beaten(errors, one)) for one in range(len(errors))])
-    return _resampled(share, level, n_resamples, seed)
+    errors = _check_values(values, 0, n_resamples)
+    win_shares = np.stack([_column_means(_wins_of(errors, model)) for model in range(len(errors))])
+    return _bootstrap(win_shares, level, n_resamples, seed)
 
 
-def pairwise_win_rates(values: ArrayLike, *, level: float = 95, n_resamples: int = 1000, seed: int = 0) -> Scores:
+def pairwise_win_rates(values: ArrayLike, *, level: float = 95, n_resamples: int = 1000, seed: int = 0) -> SkillScores:
     """Of each pair the share of datasets on which the first is better, shape (models, models); a tie counts half.
 
     >>> float(pairwise_win_rates([[1.0, 2.0, 3.0, 4.0], [2.0, 1.0, 4.0, 4.0]]).value[0, 1])
     0.625
     """
-    errors = _checked(values, 0, n_resamples)
+    errors = _check_values(values, 0, n_resamples)
     count, datasets = errors.shape
-    every = np.stack([_beaten(errors, one) for one in range(count)]).reshape(count * count, datasets)
-    found = _resampled(every, level, n_resamples, seed)
-    square = [part.reshape(count, count) for part in (found.value, found.low, found.high, found.datasets)]
-    return Scores(*square)  # type: ignore[arg-type]  # three of floats, one of counts
+    pair_wins = np.stack([_wins_of(errors, model) for model in range(count)]).reshape(count * count, datasets)
+    rates = _bootstrap(pair_wins, level, n_resamples, seed)
+    matrices = [array.reshape(count, count) for array in (rates.value, rates.low, rates.high, rates.n_datasets)]
+    return SkillScores(*matrices)  # type: ignore[arg-type]  # three of floats, one of counts
 
 
-def _beaten(errors: Array, one: int) -> Array:
-    """Whether `one` beats each model on each dataset: 1, 0.5 or 0; NaN against itself and where either has no value."""
-    found = np.where(errors[one] < errors, 1.0, np.where(errors[one] == errors, 0.5, 0.0))
-    found[np.isnan(errors) | np.isnan(errors[one])] = np.nan
-    found[one] = np.nan
-    return found
+def _wins_of(errors: Array, model: int) -> Array:
+    """Whether `model` beats each model on each dataset: 1, 0.5 or 0; NaN against itself and where either has no value."""
+    wins = np.where(errors[model] < errors, 1.0, np.where(errors[model] == errors, 0.5, 0.0))
+    wins[np.isnan(errors) | np.isnan(errors[model])] = np.nan
+    wins[model] = np.nan
+    return wins
 
 
-def _mean(values: Array) -> Array:
+def _column_means(values: Array) -> Array:
     """Of each column without its missing values; NaN where there is no other."""
-    there = (~np.isnan(values)).sum(axis=0)
+    n_defined = (~np.isnan(values)).sum(axis=0)
     total = np.where(np.isnan(values), 0.0, values).sum(axis=0)
-    return np.asarray(np.divide(total, there, out=np.full(values.shape[1], np.nan), where=there > 0))
+    return np.asarray(np.divide(total, n_defined, out=np.full(values.shape[1], np.nan), where=n_defined > 0))
 
 
-def _resampled(values: Array, level: float, n_resamples: int, seed: int) -> Scores:
+def _bootstrap(values: Array, level: float, n_resamples: int, seed: int) -> SkillScores:
     """The mean over datasets of each row, and its percentile interval when datasets are drawn with replacement."""
-    there = ~np.isnan(values)
-    used = there.sum(axis=1)
-    filled = np.where(there, values, 0.0)
-    drawn = np.random.default_rng(seed).multinomial(
+    defined = ~np.isnan(values)
+    n_datasets = defined.sum(axis=1)
+    filled = np.where(defined, values, 0.0)
+    draws = np.random.default_rng(seed).multinomial(
         values.shape[1], np.full(values.shape[1], 1 / values.shape[1]), size=n_resamples
     )
-    count = drawn @ there.T.astype(np.float64)
-    means = np.divide(drawn @ filled.T, count, out=np.full(count.shape, np.nan), where=count > 0)
-    value = np.divide(filled.sum(axis=1), used, out=np.full(len(values), np.nan), where=used > 0)
+    count = draws @ defined.T.astype(np.float64)
+    means = np.divide(draws @ filled.T, count, out=np.full(count.shape, np.nan), where=count > 0)
+    value = np.divide(filled.sum(axis=1), n_datasets, out=np.full(len(values), np.nan), where=n_datasets > 0)
     low, high = np.full(len(values), np.nan), np.full(len(values), np.nan)
-    enough = used > 1
-    if enough.any():
-        low[enough], high[enough] = np.nanquantile(means[:, enough], [(100 - level) / 200, (100 + level) / 200], axis=0)
-    return Scores(value, low, high, used.astype(np.int64))
+    has_interval = n_datasets > 1
+    if has_interval.any():
+        low[has_interval], high[has_interval] = np.nanquantile(means[:, has_interval], [(100 - level) / 200, (100 + level) / 200], axis=0)
+    return SkillScores(value, low, high, n_datasets.astype(np.int64))
 
 
-def _checked(values: ArrayLike, reference: int, n_resamples: int) -> Array:
-    errors = numbers("values", values)
+def _check_values(values: ArrayLike, reference: int, n_resamples: int) -> Array:
+    errors = to_float64("values", values)
     if errors.ndim != 2 or not errors.size:
         raise ParameterError(f"values is shaped (models, datasets), at least one of each; got shape {errors.shape}.")
     if (errors < 0).any() or np.isinf(errors).any():

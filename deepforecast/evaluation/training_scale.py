@@ -14,53 +14,53 @@ from deepforecast.data.frequency import season_length as usual_season
 from deepforecast.data.integers import validate_integer
 from deepforecast.data.panel import Panel
 from deepforecast.errors import DataError, format_list
-from deepforecast.evaluation.clock import positions
 from deepforecast.evaluation.forecast_rows import ForecastRows
+from deepforecast.evaluation.timestamp_units import calendar_positions
 
 
 @dataclass(frozen=True, eq=False)
-class Training:
+class TrainingData:
     """The training panel beside the forecasts: `series` is the panel's number of each forecast's series."""
 
     rows: ForecastRows
     panel: Panel
     series: Ints
-    season: int | None
+    season_length: int | None
 
     def scale(self, squared: bool = False) -> Floats:
         """The scale of each forecast: of its series, in the rows up to its cutoff, without cutoffs before its first stamp."""
-        return scale_until(self.panel.y, self.panel.indptr, self.series, self.ends, self._season, squared)
+        return scale_until(self.panel.y, self.panel.indptr, self.series, self.ends, self._resolved_season, squared)
 
     @cached_property
     def ends(self) -> Ints:
         """For each forecast where in the panel's rows its training part ends."""
         rows, calendar, start = self.rows, self.panel.calendar, self.panel.start[self.series]
         # a cutoff is the last row that counts, a first stamp forecast is the first that does not
-        known = rows.cutoffs is not None
-        stamps = rows.cutoffs.raw if rows.cutoffs is not None else rows.first_stamps
-        passed = positions(stamps, rows.time, calendar, rows.where_forecast) - start
-        steps = (passed + (calendar.step if known else calendar.step - 1)) // calendar.step
+        has_cutoffs = rows.cutoffs is not None
+        timestamps = rows.cutoffs.timestamps if rows.cutoffs is not None else rows.first_timestamps
+        elapsed = calendar_positions(timestamps, rows.time, calendar, rows.describe_forecast) - start
+        steps = (elapsed + (calendar.step if has_cutoffs else calendar.step - 1)) // calendar.step
         ends: Ints = self.panel.indptr[self.series] + np.clip(steps, 0, self.panel.lengths[self.series])
         return ends
 
     @cached_property
-    def _season(self) -> int:
-        return usual_season(self.panel.calendar.frequency) if self.season is None else self.season
+    def _resolved_season(self) -> int:
+        return usual_season(self.panel.calendar.frequency) if self.season_length is None else self.season_length
 
 
-def read_training(train: Frame, rows: ForecastRows, freq: Any, season_length: Any) -> Training:
+def read_training(train: Frame, rows: ForecastRows, freq: Any, season_length: Any) -> TrainingData:
     """The training frame, with every series of the forecasts."""
     names = rows.names
     panel = Panel.from_frame(train, columns={"id": names.id, "time": names.time, "target": names.target}, freq=freq)
-    place = np.zeros(1, np.int64) if rows.ids is None else match_ids(rows.ids, panel.series.ids, "train frame", str(names.id))
-    absent = np.flatnonzero(place < 0)
+    train_series = np.zeros(1, np.int64) if rows.ids is None else match_ids(rows.ids, panel.series.ids, "train frame", str(names.id))
+    absent = np.flatnonzero(train_series < 0)
     if len(absent):
-        labels = format_list([rows.ids[int(one)] for one in absent[:5]], len(absent))
+        labels = format_list([rows.ids[int(series_number)] for series_number in absent[:5]], len(absent))
         raise DataError(f"The train frame has rows of every series forecast; {labels} has none. Add them, or score the others.")
-    return Training(rows, panel, place[rows.series], checked_season(season_length))
+    return TrainingData(rows, panel, train_series[rows.series], validate_season_length(season_length))
 
 
-def checked_season(season_length: Any) -> int | None:
+def validate_season_length(season_length: Any) -> int | None:
     """A whole number of steps, at least 1, or None for the usual one."""
     if season_length is None or season_length == "auto":
         return None
@@ -72,23 +72,23 @@ def scale_until(values: Floats, indptr: Ints, series: Ints, ends: Ints, season: 
 
     One pass over the values however many ends a series has. The ends of a series are neighbours and do not fall.
     """
-    change = _changes(values, season, squared)
-    again = np.concatenate([[False], series[1:] == series[:-1]])
+    change = _seasonal_differences(values, season, squared)
+    is_repeated = np.concatenate([[False], series[1:] == series[:-1]])
     first = indptr[series] + season
     stop = np.maximum(ends, first)
-    begin = np.where(again, np.concatenate([first[:1], stop[:-1]]), first)
-    order = np.argsort(begin, kind="stable")  # forecasts may name the series in another order than the panel
+    start = np.where(is_repeated, np.concatenate([first[:1], stop[:-1]]), first)
+    order = np.argsort(start, kind="stable")  # forecasts may name the series in another order than the panel
     sums, counts = np.empty(len(series)), np.empty(len(series))
     missing = np.isnan(change)
-    sums[order] = _span_sums(np.where(missing, 0.0, change), begin[order], stop[order])
-    counts[order] = _span_sums((~missing).astype(np.float64), begin[order], stop[order])
-    _accumulate(again, sums, counts)
+    sums[order] = _span_sums(np.where(missing, 0.0, change), start[order], stop[order])
+    counts[order] = _span_sums((~missing).astype(np.float64), start[order], stop[order])
+    _accumulate(is_repeated, sums, counts)
     if np.isinf(sums).any():
         raise DataError("The training data are too large for their squares in 64-bit numbers; divide them by a constant first.")
     return np.asarray(np.divide(sums, counts, out=np.full(len(series), np.nan), where=counts > 0))
 
 
-def _changes(values: Floats, season: int, squared: bool) -> Floats:
+def _seasonal_differences(values: Floats, season: int, squared: bool) -> Floats:
     """The seasonal difference that ends at each row, with room after the last for the ends of short series."""
     change = np.full(len(values) + season + 1, np.nan)
     with np.errstate(over="ignore"):
@@ -97,15 +97,15 @@ def _changes(values: Floats, season: int, squared: bool) -> Floats:
     return change
 
 
-def _span_sums(values: Floats, begin: Ints, stop: Ints) -> Floats:
-    sums = np.add.reduceat(values, np.column_stack([begin, stop]).reshape(-1))[::2]
-    return np.where(begin < stop, sums, 0.0)
+def _span_sums(values: Floats, start: Ints, stop: Ints) -> Floats:
+    sums = np.add.reduceat(values, np.column_stack([start, stop]).reshape(-1))[::2]
+    return np.where(start < stop, sums, 0.0)
 
 
-def _accumulate(again: Any, *totals: Floats) -> None:
+def _accumulate(is_repeated: Any, *totals: Floats) -> None:
     """From what each forecast adds to all up to it, within its series."""
-    first = np.maximum.accumulate(np.where(again, 0, np.arange(len(again))))
-    rank = np.arange(len(again)) - first
+    first = np.maximum.accumulate(np.where(is_repeated, 0, np.arange(len(is_repeated))))
+    rank = np.arange(len(is_repeated)) - first
     order = np.argsort(rank, kind="stable")
     for rows in np.split(order, np.cumsum(np.bincount(rank))[:-1])[1:]:
         for total in totals:

@@ -23,42 +23,42 @@ from deepforecast.data.panel import Panel
 from deepforecast.data.splits import BacktestPlan
 from deepforecast.errors import suppress_warnings
 
-LOG = logging.getLogger(__name__)
+LOGGER = logging.getLogger(__name__)
 HORIZON = 2  # steps: a strategy for the first step may differ from that for later ones
-WINDOWS = 2  # a fit at the first cutoff, an update of its state at the second
-MOST_ROWS = 500  # of a series, beyond what the model needs
+N_WINDOWS = 2  # a fit at the first cutoff, an update of its state at the second
+MAX_ROWS = 500  # of a series, beyond what the model needs
 
-_warm = set[tuple[Any, ...]]()
+_warm_keys = set[tuple[Any, ...]]()
 
 
 def warm_up(model: Forecaster, panel: Panel, levels: Sequence[float]) -> None:
     """Compile and import what the model, or a model nested in it, needs for a panel of this kind; once in a process."""
-    for cheap in _cheap_models(model):
-        key = _key(cheap, panel, levels)
-        if key in _warm:
+    for small_model in _cheap_models(model):
+        key = _kernel_key(small_model, panel, levels)
+        if key in _warm_keys:
             continue
-        _warm.add(key)
+        _warm_keys.add(key)
         with suppress_warnings(), hide_progress(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:
-                _run(cheap, panel, levels)
+                _fit_and_forecast(small_model, panel, levels)
             except Exception as error:  # the run itself reports what is wrong with a model
-                LOG.debug("warm-up of %r failed: %s", cheap, error)
+                LOGGER.debug("warm-up of %r failed: %s", small_model, error)
 
 
 def _cheap_models(model: Forecaster) -> Iterator[Forecaster]:
     """The model, or the models that a wrapper holds, with the parameters that cost least."""
-    params = getattr(model, "warm_up_params", None)
-    if params is not None:
+    cheap_params = getattr(model, "warm_up_params", None)
+    if cheap_params is not None:
         horizon = min(model.default_horizon or HORIZON, HORIZON)
-        yield model.clone(**{"horizon": horizon, "alias": None, "intervals": None, **params})
+        yield model.clone(**{"horizon": horizon, "alias": None, "intervals": None, **cheap_params})
     for value in model.get_params(deep=False).values():
         for nested in value if isinstance(value, list | tuple) else [value]:
             if isinstance(nested, Forecaster):
                 yield from _cheap_models(nested)
 
 
-def _key(model: Forecaster, panel: Panel, levels: Sequence[float]) -> tuple[Any, ...]:
+def _kernel_key(model: Forecaster, panel: Panel, levels: Sequence[float]) -> tuple[Any, ...]:
     """What decides on the kernels: choices among the parameters, not numbers, and the kind of the data."""
     choices = [
         (name, value) for name, value in model.get_params(deep=False).items() if value is None or isinstance(value, str | bool)
@@ -69,22 +69,22 @@ def _key(model: Forecaster, panel: Panel, levels: Sequence[float]) -> tuple[Any,
     return type(model), tuple(choices), roles, frequency, panel.complete, negative, bool(levels)
 
 
-def _run(model: Forecaster, panel: Panel, levels: Sequence[float]) -> None:
-    own, _ = drop_unusable(panel, model.capabilities)
+def _fit_and_forecast(model: Forecaster, panel: Panel, levels: Sequence[float]) -> None:
+    usable_panel, _ = drop_unusable(panel, model.capabilities)
     levels = levels if model.capabilities.distribution is not None else ()
-    own = _made_up(own, model)
-    for fold in rolling_folds(model, own, BacktestPlan(int(model.horizon or HORIZON), WINDOWS, 1), refit_interval=0):
+    usable_panel = _synthetic_panel(usable_panel, model)
+    for fold in rolling_folds(model, usable_panel, BacktestPlan(int(model.horizon or HORIZON), N_WINDOWS, 1), refit_interval=0):
         output_columns(fold.forecast, model.name, model.point_kind, levels, [])
 
 
-def _made_up(panel: Panel, model: Forecaster) -> Panel:
+def _synthetic_panel(panel: Panel, model: Forecaster) -> Panel:
     """The ends of at most two series with the signs, zeros and gaps of their values, but other values."""
     lowest = np.fmin.reduceat(panel.y, panel.indptr[:-1])
     panel = panel.take(np.unique([int(np.argmin(panel.observed - panel.lengths)), int(np.nanargmin(lowest))]))
     season = max(seasons(panel.calendar.frequency), default=1)
-    needed = model._min_observations_to_fit(panel) + WINDOWS + HORIZON
+    needed = model._min_observations_to_fit(panel) + N_WINDOWS + HORIZON
     incomplete = panel.observed < panel.lengths
-    panel = panel.tail(max(needed, min(needed + 3 * season, MOST_ROWS)))
+    panel = panel.tail(max(needed, min(needed + 3 * season, MAX_ROWS)))
     step = np.arange(len(panel.y))
     values = 10.0 + 3.0 * np.sin(2.0 * np.pi * step / max(season, 4)) + np.random.default_rng(0).random(len(step))
     sign, gaps = np.sign(panel.y), panel.missing() & (panel.observed > needed)[panel.row_series]

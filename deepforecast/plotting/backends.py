@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from deepforecast.errors import missing_extra_error
 from deepforecast.plotting.chart import Chart
-from deepforecast.plotting.choices import unknown
+from deepforecast.plotting.choices import unknown_choice
 
 Backend: TypeAlias = Literal["matplotlib", "plotly", "svg"]
 BACKENDS: tuple[str, ...] = get_args(Backend)
@@ -18,7 +18,7 @@ BACKENDS: tuple[str, ...] = get_args(Backend)
 def check_backend(backend: str) -> None:
     """Refuse another name before any work is done."""
     if backend not in BACKENDS:
-        raise unknown("backend", backend, BACKENDS)
+        raise unknown_choice("backend", backend, BACKENDS)
 
 
 def render(chart: Chart, backend: str) -> Any:
@@ -29,7 +29,7 @@ def render(chart: Chart, backend: str) -> Any:
         return SvgFigure(chart)
     if backend == "plotly":
         need_plotly("backend='plotly'")
-        with own_filters():
+        with restore_warning_filters():
             from deepforecast.plotting.plotly_backend import paint
 
             return paint(chart)
@@ -41,23 +41,23 @@ def render(chart: Chart, backend: str) -> Any:
 def need_plotly(what: str) -> None:
     """Raise `DependencyError` where plotly, an optional package, is not installed."""
     try:
-        with own_filters():
+        with restore_warning_filters():
             import plotly.graph_objects  # noqa: F401
     except ImportError as error:
         raise missing_extra_error(what, "plotly") from error
 
 
 @contextmanager
-def own_filters() -> Iterator[None]:
+def restore_warning_filters() -> Iterator[None]:
     """Take back what plotly adds to the filters of warnings where parts of it are imported, at their first use.
 
     One by one: to set all filters back, as `warnings.catch_warnings` does, would undo what other threads did meanwhile.
     """
-    before = list(warnings.filters)
+    initial = list(warnings.filters)
     try:
         yield
     finally:
-        for one in [one for one in warnings.filters if one not in before]:
-            if "plotly" in getattr(one[1], "pattern", ""):
+        for filter_entry in [filter_entry for filter_entry in warnings.filters if filter_entry not in initial]:
+            if "plotly" in getattr(filter_entry[1], "pattern", ""):
                 with suppress(ValueError):  # another thread was faster
-                    warnings.filters.remove(one)  # type: ignore[attr-defined]
+                    warnings.filters.remove(filter_entry)  # type: ignore[attr-defined]

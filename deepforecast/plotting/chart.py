@@ -19,7 +19,7 @@ MUTED = "muted"  # the colour of what only guides the eye
 
 @dataclass(frozen=True, eq=False)
 class Line:
-    """A line through points; a missing value breaks it. `extra` holds (label, low, high) to be told at each point."""
+    """A line through points; a missing value breaks it. `intervals` holds (label, low, high) to be told at each point."""
 
     x: Array
     y: Array
@@ -29,7 +29,7 @@ class Line:
     dash: Dash = "solid"
     width: float = 1.5
     opacity: float = 1.0
-    extra: tuple[tuple[str, Array, Array], ...] = ()
+    intervals: tuple[tuple[str, Array, Array], ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,15 +61,15 @@ class Band:
 
 @dataclass(frozen=True, eq=False)
 class Spans:
-    """A bar from `low` to `high` at each position: upright, or lying when `upright` is false."""
+    """A bar from `low` to `high` at each position: upright, or lying when `vertical` is false."""
 
-    at: Array
+    positions: Array
     low: Array
     high: Array
     color: str
     width: float = 2.0
     opacity: float = 1.0
-    upright: bool = True
+    vertical: bool = True
     group: str = ""
 
 
@@ -86,22 +86,22 @@ class Bars:
 
 @dataclass(frozen=True, eq=False)
 class Heat:
-    """Numbers as shades: `values[row, column]` at `y[row]` and `x[column]`, from 0 to `most`, the same in all panels of a
+    """Numbers as shades: `values[row, column]` at `y[row]` and `x[column]`, from 0 to `vmax`, the same in all panels of a
     chart; where one is missing the ground shows. `label` stands beside the bar that tells the shades."""
 
     x: Array
     y: Array
     values: Array
-    most: float
+    vmax: float
     label: str = ""
 
 
 @dataclass(frozen=True, eq=False)
 class Rules:
-    """Straight lines across the whole panel, upright at `at` or lying at `at`."""
+    """Straight lines across the whole panel, upright at `positions` or lying at `positions`."""
 
-    at: Array
-    upright: bool = True
+    positions: Array
+    vertical: bool = True
     color: str = MUTED
     dash: Dash = "dash"
     label: str = ""
@@ -128,15 +128,15 @@ Mark: TypeAlias = Line | Dots | Band | Spans | Bars | Heat | Rules | Labels
 class Axis:
     """What an axis measures. `names` are the words at 0, 1, 2 ... of an axis of names; `zone` the time zone shown.
 
-    `bare`: nothing is told at its ticks, as a panel beside it tells the same. `every`: ticks at its multiples.
+    `hide_labels`: nothing is told at its ticks, as a panel beside it tells the same. `tick_multiple`: ticks at its multiples.
     """
 
     title: str = ""
     kind: Literal["number", "time", "integer", "log", "names"] = "number"
     zone: str | None = None
     names: tuple[str, ...] = ()
-    bare: bool = False
-    every: int = 0
+    hide_labels: bool = False
+    tick_multiple: int = 0
 
 
 @dataclass(frozen=True)
@@ -172,7 +172,7 @@ class Chart:
     note: str = ""
     legend: tuple[Key, ...] = ()
 
-    def place(self, index: int) -> tuple[int, int]:
+    def first_cell(self, index: int) -> tuple[int, int]:
         """Row and column of the first cell of a panel."""
         row = next(number for number, line in enumerate(self.cells) if index in line)
         return row, self.cells[row].index(index)
@@ -192,23 +192,23 @@ class Chart:
         """
         flat: list[int] = []
         for index, panel in enumerate(self.panels):
-            room = self.columns - len(flat) % self.columns
-            flat += [-1] * (room if panel.span > room else 0) + [index] * panel.span
+            n_free = self.columns - len(flat) % self.columns
+            flat += [-1] * (n_free if panel.span > n_free else 0) + [index] * panel.span
         flat += [-1] * (-len(flat) % self.columns)
         return [flat[start : start + self.columns] for start in range(0, len(flat), self.columns)]
 
 
-def edges(at: Array) -> Array:
+def cell_edges(positions: Array) -> Array:
     """The ends of the cells around these rising positions, stamps too: halfway between two, as far outside at both ends.
 
-    >>> edges(np.array([0.0, 1.0, 3.0]))
+    >>> cell_edges(np.array([0.0, 1.0, 3.0]))
     array([-0.5,  0.5,  2. ,  4. ])
     """
-    if len(at) == 1:
-        alone: Any = np.timedelta64(1, "h") if at.dtype.kind == "M" else 0.5
-        return np.array([at[0] - alone, at[0] + alone])
-    half = np.diff(at if at.dtype.kind == "M" else at.astype(np.float64)) / 2
-    return np.concatenate([at[:1] - half[0], at[:-1] + half, at[-1:] + half[-1]])
+    if len(positions) == 1:
+        half_width: Any = np.timedelta64(1, "h") if positions.dtype.kind == "M" else 0.5
+        return np.array([positions[0] - half_width, positions[0] + half_width])
+    half = np.diff(positions if positions.dtype.kind == "M" else positions.astype(np.float64)) / 2
+    return np.concatenate([positions[:1] - half[0], positions[:-1] + half, positions[-1:] + half[-1]])
 
 
 def finite(values: Any) -> Array:

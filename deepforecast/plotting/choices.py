@@ -8,13 +8,13 @@ from difflib import get_close_matches
 from deepforecast.errors import ParameterError, format_list, format_value
 
 
-def unknown(kind: str, value: object, choices: Sequence[object]) -> ParameterError:
+def unknown_choice(description: str, value: object, choices: Sequence[object]) -> ParameterError:
     """The error for a `value` that is none of the `choices`; names the closest ones first.
 
-    >>> print(unknown("backend", "plotty", ["matplotlib", "plotly"]))
+    >>> print(unknown_choice("backend", "plotty", ["matplotlib", "plotly"]))
     Unknown backend 'plotty'; did you mean plotly? There are: matplotlib, plotly.
     """
     names = [str(choice) for choice in choices]
     close = get_close_matches(str(value), names[:10_000], n=3)
     hint = f"; did you mean {format_list(close)}?" if close else "."
-    return ParameterError(f"Unknown {kind} {format_value(repr(value))}{hint} There are: {format_list(names, max_shown=10) or 'none'}.")
+    return ParameterError(f"Unknown {description} {format_value(repr(value))}{hint} There are: {format_list(names, max_shown=10) or 'none'}.")

@@ -13,13 +13,13 @@ from deepforecast.data.forecast_names import CUTOFF, ModelColumns
 from deepforecast.data.frames import Frame
 from deepforecast.plotting.backends import Backend, check_backend, render
 from deepforecast.plotting.chart import Array, Axis, Mark, Panel, Rules
-from deepforecast.plotting.figure import MaxHistory, check_max_history, cut_history, grid, title_of
+from deepforecast.plotting.figure import MaxHistory, check_max_history, cut_history, panel_grid, series_title
 from deepforecast.plotting.forecasts import forecast_marks, legend, observed_marks
-from deepforecast.plotting.frames import Tidy, check_stamps, choose_series, open_frame
-from deepforecast.plotting.holes import FAR, Steps, broken
-from deepforecast.plotting.models import choose_levels, choose_models
+from deepforecast.plotting.frames import TidyFrame, check_unique_timestamps, choose_series, open_frame
+from deepforecast.plotting.gaps import GAP_FACTOR, TimeSteps, insert_breaks
+from deepforecast.plotting.model_selection import choose_levels, choose_models
 
-_MOST_RULES = 30
+_MAX_RULES = 30
 
 
 def plot_cross_validation(
@@ -46,59 +46,59 @@ def plot_cross_validation(
     chosen, count = choose_series([windows] if past is None else [windows, past], ids)
     drawn = choose_models(windows, models)
     levels = choose_levels(drawn, level)
-    windows, past = windows.only(chosen), None if past is None else past.only(chosen)
-    panels, kept = [], 0
+    windows, past = windows.select_series(chosen), None if past is None else past.select_series(chosen)
+    panels, n_kept = [], 0
     for key in chosen:
-        panel, cut = _panel(windows.of(key), None if past is None else past.of(key), key, (drawn, levels), max_history)
+        panel, n_cut = _panel(windows.series_rows(key), None if past is None else past.series_rows(key), key, (drawn, levels), max_history)
         panels.append(panel)
-        kept = max(kept, cut)
-    chart = grid(panels, count, kept, legend(drawn, levels))
-    every = max(_stride(len(np.unique(windows.of(key).stamps(CUTOFF)))) for key in chosen)
-    said = [chart.note] * bool(chart.note) + [f"a line at one cutoff in {every}"] * (every > 1)
-    return render(replace(chart, note=" · ".join(said)), backend)
+        n_kept = max(n_kept, n_cut)
+    chart = panel_grid(panels, count, n_kept, legend(drawn, levels))
+    stride = max(_stride(len(np.unique(windows.series_rows(key).timestamps(CUTOFF)))) for key in chosen)
+    notes = [chart.note] * bool(chart.note) + [f"a line at one cutoff in {stride}"] * (stride > 1)
+    return render(replace(chart, note=" · ".join(notes)), backend)
 
 
 def _panel(
-    rows: Tidy, past: Tidy | None, key: Any, drawn: tuple[Sequence[ModelColumns], Sequence[float]], max_history: MaxHistory
+    rows: TidyFrame, past: TidyFrame | None, key: Any, drawn: tuple[Sequence[ModelColumns], Sequence[float]], max_history: MaxHistory
 ) -> tuple[Panel, int]:
     """The panel of one series, and how many points its history was cut to (0 if it is whole)."""
-    stamps, cutoffs = rows.stamps(), rows.stamps(CUTOFF)
+    stamps, cutoffs = rows.timestamps(), rows.timestamps(CUTOFF)
     starts = np.flatnonzero(np.append(True, cutoffs[1:] != cutoffs[:-1]))
     for window in np.split(stamps, starts[1:]):
-        check_stamps(window, key, replace(rows, frame=rows.frame.drop(CUTOFF)))
+        check_unique_timestamps(window, key, replace(rows, frame=rows.frame.drop(CUTOFF)))
     marks: list[Mark] = forecast_marks(
         np.insert(stamps, starts[1:], stamps[starts[1:] - 1]),
         lambda column: np.insert(rows.values(column), starts[1:], np.nan),  # a break between two windows
         *drawn,
         layers=len(stamps) / len(np.unique(stamps)),
     )
-    x, y, kept = _observed(rows, past, key, starts, max_history)
-    every = cutoffs[starts]
-    marks += [*observed_marks(x, y), Rules(every[:: _stride(len(every))], label="cutoff")]
-    return Panel(tuple(marks), title_of(key), rows.axis(), Axis(rows.target)), kept
+    x, y, n_kept = _observed_values(rows, past, key, starts, max_history)
+    window_cutoffs = cutoffs[starts]
+    marks += [*observed_marks(x, y), Rules(window_cutoffs[:: _stride(len(window_cutoffs))], label="cutoff")]
+    return Panel(tuple(marks), series_title(key), rows.axis(), Axis(rows.target)), n_kept
 
 
-def _observed(rows: Tidy, past: Tidy | None, key: Any, starts: Array, max_history: MaxHistory) -> tuple[Array, Array, int]:
+def _observed_values(rows: TidyFrame, past: TidyFrame | None, key: Any, starts: Array, max_history: MaxHistory) -> tuple[Array, Array, int]:
     """What was measured, each stamp once: of the windows, and of the history if there is one."""
-    every, values = rows.stamps(), rows.values(rows.target)
-    stamps, first = np.unique(every, return_index=True)
+    all_stamps, values = rows.timestamps(), rows.values(rows.target)
+    stamps, first = np.unique(all_stamps, return_index=True)
     values = values[first]
     if past is None:
-        return *broken(stamps, values, _between_windows(stamps, every, starts)), 0
-    before, measured = past.stamps(), past.values(past.target)
-    check_stamps(before, key, past)
-    skipped, kept = cut_history(before, stamps, max_history)
-    merged = np.concatenate([stamps, before[skipped:]])
-    merged, where = np.unique(merged, return_index=True)
-    holes = Steps.of(np.union1d(stamps, before), rows.axis().zone).holes(merged)
-    return *broken(merged, np.concatenate([values, measured[skipped:]])[where], holes), kept
+        return *insert_breaks(stamps, values, _window_gaps(stamps, all_stamps, starts)), 0
+    history_stamps, measured = past.timestamps(), past.values(past.target)
+    check_unique_timestamps(history_stamps, key, past)
+    skipped, n_kept = cut_history(history_stamps, stamps, max_history)
+    merged = np.concatenate([stamps, history_stamps[skipped:]])
+    merged, order = np.unique(merged, return_index=True)
+    gaps = TimeSteps.from_timestamps(np.union1d(stamps, history_stamps), rows.axis().zone).find_gaps(merged)
+    return *insert_breaks(merged, np.concatenate([values, measured[skipped:]])[order], gaps), n_kept
 
 
-def _between_windows(stamps: Array, every: Array, starts: Array) -> Array:
+def _window_gaps(stamps: Array, all_stamps: Array, starts: Array) -> Array:
     """The positions of stamps that two windows leave a hole before: nothing is known of what happened there."""
-    inside = np.delete(np.diff(every), starts[1:] - 1)
-    return np.flatnonzero(np.diff(stamps) > FAR * np.max(inside)) + 1 if len(inside) else starts[:0]
+    steps = np.delete(np.diff(all_stamps), starts[1:] - 1)
+    return np.flatnonzero(np.diff(stamps) > GAP_FACTOR * np.max(steps)) + 1 if len(steps) else starts[:0]
 
 
 def _stride(count: int) -> int:
-    return -(-count // _MOST_RULES)
+    return -(-count // _MAX_RULES)

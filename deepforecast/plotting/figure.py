@@ -15,10 +15,10 @@ from deepforecast.errors import ParameterError, format_value
 from deepforecast.plotting.backends import Backend, check_backend, render
 from deepforecast.plotting.chart import Array, Axis, Chart, Mark, Panel, Rules
 from deepforecast.plotting.forecasts import forecast_marks, legend, observed_marks
-from deepforecast.plotting.frames import Tidy, check_stamps, choose_series, open_frame
-from deepforecast.plotting.holes import Steps, broken
-from deepforecast.plotting.models import choose_levels, choose_models
-from deepforecast.plotting.style import short
+from deepforecast.plotting.frames import TidyFrame, check_unique_timestamps, choose_series, open_frame
+from deepforecast.plotting.gaps import TimeSteps, insert_breaks
+from deepforecast.plotting.model_selection import choose_levels, choose_models
+from deepforecast.plotting.style import shorten
 
 MaxHistory = int | Literal["auto"] | None
 
@@ -61,25 +61,25 @@ def plot(
     chosen, count = choose_series([future, past], ids)
     drawn = choose_models(future, models)
     levels = choose_levels(drawn, level)
-    past, future = past.only(chosen), future.only(chosen)
-    panels = [_panel(past.of(key), future.of(key), key, drawn, levels, max_history) for key in chosen]
-    return render(grid([panel for panel, _ in panels], count, max(cut for _, cut in panels), legend(drawn, levels)), backend)
+    past, future = past.select_series(chosen), future.select_series(chosen)
+    panels = [_panel(past.series_rows(key), future.series_rows(key), key, drawn, levels, max_history) for key in chosen]
+    return render(panel_grid([panel for panel, _ in panels], count, max(n_cut for _, n_cut in panels), legend(drawn, levels)), backend)
 
 
-def grid(panels: Sequence[Panel], count: int, cut: int, keys: Sequence[Any]) -> Chart:
+def panel_grid(panels: Sequence[Panel], count: int, n_cut: int, keys: Sequence[Any]) -> Chart:
     """The panels of several series as one chart; the note tells what is not shown."""
     notes = [f"{len(panels)} of {count:,} series ({count - len(panels):,} more)"] if count > len(panels) else []
-    if cut:
-        notes.append(f"history cut to the last {cut:,} points")
+    if n_cut:
+        notes.append(f"history cut to the last {n_cut:,} points")
     columns = 1 if len(panels) <= 3 else 2 if len(panels) <= 8 else 3
     width, longest = {1: (10.0, 90), 2: (12.0, 48), 3: (15.0, 40)}[columns]
     row_height = 3.9 if len(panels) == 1 else 2.7
-    titled = [
+    titled_panels = [
         # What the upright axis measures is said once a row.
-        replace(panel, title=short(panel.title, longest), y=panel.y if at % columns == 0 else replace(panel.y, title=""))
-        for at, panel in enumerate(panels)
+        replace(panel, title=shorten(panel.title, longest), y=panel.y if position % columns == 0 else replace(panel.y, title=""))
+        for position, panel in enumerate(panels)
     ]
-    return Chart(tuple(titled), columns, width, row_height, " · ".join(notes), tuple(keys))
+    return Chart(tuple(titled_panels), columns, width, row_height, " · ".join(notes), tuple(keys))
 
 
 def check_max_history(max_history: object) -> None:
@@ -90,53 +90,53 @@ def check_max_history(max_history: object) -> None:
         raise ParameterError(f"max_history is a number of points from 1, 'auto' or None; got {format_value(max_history)}.")
 
 
-def cut_history(stamps: Array, coming: Array, max_history: MaxHistory) -> tuple[int, int]:
+def cut_history(stamps: Array, future_stamps: Array, max_history: MaxHistory) -> tuple[int, int]:
     """The position of the first point of the history that is drawn, and how many are kept (0 if none is left out).
 
     Counted back from the first stamp of the forecast, for the history may hold what came true later.
     """
-    if max_history is None or (max_history == "auto" and len(coming) == 0):
+    if max_history is None or (max_history == "auto" and len(future_stamps) == 0):
         return 0, 0
-    known = int(np.searchsorted(stamps, coming[0])) if len(coming) else len(stamps)
-    keep = max(10 * len(coming), 60) if max_history == "auto" else int(max_history)
-    return (known - keep, keep) if known > keep else (0, 0)
+    n_before = int(np.searchsorted(stamps, future_stamps[0])) if len(future_stamps) else len(stamps)
+    n_kept = max(10 * len(future_stamps), 60) if max_history == "auto" else int(max_history)
+    return (n_before - n_kept, n_kept) if n_before > n_kept else (0, 0)
 
 
-def title_of(key: Any) -> str:
+def series_title(key: Any) -> str:
     """The name of a series over its panel."""
     return "" if key is None else str(key)
 
 
-def _chart_of_history(past: Tidy, ids: Any, max_history: MaxHistory) -> Chart:
+def _chart_of_history(past: TidyFrame, ids: Any, max_history: MaxHistory) -> Chart:
     chosen, count = choose_series([past], ids)
-    past = past.only(chosen)
-    panels = [_panel(past.of(key), None, key, [], [], max_history) for key in chosen]
-    return grid([panel for panel, _ in panels], count, max(cut for _, cut in panels), ())
+    past = past.select_series(chosen)
+    panels = [_panel(past.series_rows(key), None, key, [], [], max_history) for key in chosen]
+    return panel_grid([panel for panel, _ in panels], count, max(n_cut for _, n_cut in panels), ())
 
 
 def _panel(
-    past: Tidy, future: Tidy | None, key: Any, models: Sequence[ModelColumns], levels: Sequence[float], max_history: MaxHistory
+    past: TidyFrame, future: TidyFrame | None, key: Any, models: Sequence[ModelColumns], levels: Sequence[float], max_history: MaxHistory
 ) -> tuple[Panel, int]:
     """The panel of one series, and how many points its history was cut to (0 if it is whole)."""
-    stamps, axis = past.stamps(), past.axis()
-    coming = stamps[:0] if future is None else future.stamps()
-    check_stamps(stamps, key, past)
-    first, kept = cut_history(stamps, coming, max_history)
-    steps = Steps.of(stamps, axis.zone)
+    stamps, axis = past.timestamps(), past.axis()
+    future_stamps = stamps[:0] if future is None else future.timestamps()
+    check_unique_timestamps(stamps, key, past)
+    first, n_kept = cut_history(stamps, future_stamps, max_history)
+    steps = TimeSteps.from_timestamps(stamps, axis.zone)
     marks: list[Mark] = []
-    if future is not None and len(coming):
-        check_stamps(coming, key, future)
-        marks += _forecast(future, coming, steps, models, levels)
-    there = stamps[first:]
-    marks += observed_marks(*broken(there, past.values(past.target)[first:], steps.holes(there)))
-    return Panel(tuple(marks), title_of(key), axis, Axis(past.target)), kept
+    if future is not None and len(future_stamps):
+        check_unique_timestamps(future_stamps, key, future)
+        marks += _forecast(future, future_stamps, steps, models, levels)
+    shown_stamps = stamps[first:]
+    marks += observed_marks(*insert_breaks(shown_stamps, past.values(past.target)[first:], steps.find_gaps(shown_stamps)))
+    return Panel(tuple(marks), series_title(key), axis, Axis(past.target)), n_kept
 
 
 def _forecast(
-    future: Tidy, coming: Array, steps: Steps, models: Sequence[ModelColumns], levels: Sequence[float]
+    future: TidyFrame, future_stamps: Array, steps: TimeSteps, models: Sequence[ModelColumns], levels: Sequence[float]
 ) -> list[Mark]:
     """The forecasts of one series, and a rule where they begin."""
-    holes = steps.holes(coming)
-    x = np.insert(coming, holes, coming[holes - 1])
-    marks = forecast_marks(x, lambda column: np.insert(future.values(column), holes, np.nan), models, levels)
-    return [*marks, Rules(coming[:1], label="forecast starts")]
+    gaps = steps.find_gaps(future_stamps)
+    x = np.insert(future_stamps, gaps, future_stamps[gaps - 1])
+    marks = forecast_marks(x, lambda column: np.insert(future.values(column), gaps, np.nan), models, levels)
+    return [*marks, Rules(future_stamps[:1], label="forecast starts")]

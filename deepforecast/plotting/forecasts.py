@@ -9,36 +9,36 @@ import numpy as np
 
 from deepforecast.data.forecast_names import ModelColumns, format_number
 from deepforecast.plotting.chart import INK, Array, Band, Dots, Key, Line, Mark, Spans
-from deepforecast.plotting.style import NEUTRAL, band_opacity, look, seen_opacity, short
+from deepforecast.plotting.style import NEUTRAL, band_opacity, model_style, shorten, stacked_opacity
 
 OBSERVED = "observed"
-Read: TypeAlias = Callable[[str], Array]
+ReadColumn: TypeAlias = Callable[[str], Array]
 
 
 def observed_marks(x: Array, y: Array, opacity: float = 1.0) -> list[Mark]:
     """What was measured, as a line."""
-    return _line(Line(x, y, label=OBSERVED, group=OBSERVED, opacity=opacity))
+    return _line_marks(Line(x, y, label=OBSERVED, group=OBSERVED, opacity=opacity))
 
 
 def forecast_marks(
-    x: Array, read: Read, models: Sequence[ModelColumns], levels: Sequence[float], layers: float = 1.0
+    x: Array, read: ReadColumn, models: Sequence[ModelColumns], levels: Sequence[float], layers: float = 1.0
 ) -> list[Mark]:
     """Bands of all models first, the widest at the bottom, then the lines over them.
 
     `read` gives a column's values; `layers` tells how many forecasts lie over each other at a stamp: the more, the fainter.
     """
     opacity = 1 - (1 - band_opacity(len(levels), len(models))) ** (1 / layers)
-    clear = max(0.35, layers**-0.5)
+    line_opacity = max(0.35, layers**-0.5)
     marks: list[Mark] = []
     lines: list[Mark] = []
     for index, model in enumerate(models):
-        color, dash = look(index)
+        color, dash = model_style(index)
         columns = model.intervals
-        bounds = {one: (read(columns[one][0]), read(columns[one][1])) for one in levels if one in columns}
-        for one, (low, high) in bounds.items():
-            marks += _band(Band(x, low, high, color, opacity, level_label(one), model.name))
-        told = tuple((level_label(one), low, high) for one, (low, high) in reversed(bounds.items()))
-        lines += _line(Line(x, read(model.name), color, short(model.name), model.name, dash, 1.8, clear, told))
+        bounds = {level: (read(columns[level][0]), read(columns[level][1])) for level in levels if level in columns}
+        for level, (low, high) in bounds.items():
+            marks += _band_marks(Band(x, low, high, color, opacity, level_label(level), model.name))
+        intervals = tuple((level_label(level), low, high) for level, (low, high) in reversed(bounds.items()))
+        lines += _line_marks(Line(x, read(model.name), color, shorten(model.name), model.name, dash, 1.8, line_opacity, intervals))
     return marks + lines
 
 
@@ -46,12 +46,12 @@ def legend(models: Sequence[ModelColumns], levels: Sequence[float], observed: bo
     """One entry for each line and, once for all models, one for each level."""
     keys = [Key(OBSERVED, INK)] if observed else []
     for index, model in enumerate(models):
-        color, dash = look(index)
-        keys.append(Key(short(model.name), color, dash=dash))
+        color, dash = model_style(index)
+        keys.append(Key(shorten(model.name), color, dash=dash))
     opacity = band_opacity(len(levels), len(models))
-    color = look(0)[0] if len(models) == 1 else NEUTRAL
-    for depth, one in enumerate(levels, start=1):
-        keys.append(Key(level_label(one), color, "band", seen_opacity(opacity, depth)))
+    color = model_style(0)[0] if len(models) == 1 else NEUTRAL
+    for depth, level in enumerate(levels, start=1):
+        keys.append(Key(level_label(level), color, "band", stacked_opacity(opacity, depth)))
     return tuple(keys)
 
 
@@ -64,30 +64,30 @@ def level_label(level: float) -> str:
     return f"{format_number(level)} % interval"
 
 
-def lonely(values: Array) -> Array:
+def is_isolated(values: Array) -> Array:
     """Where a value stands between missing ones: a line would not show it.
 
-    >>> lonely(np.array([1.0, np.nan, 2.0, 3.0]))
+    >>> is_isolated(np.array([1.0, np.nan, 2.0, 3.0]))
     array([ True, False, False, False])
     """
-    there = np.concatenate([[False], np.isfinite(values), [False]])
-    return np.asarray(there[1:-1] & ~there[:-2] & ~there[2:])
+    is_present = np.concatenate([[False], np.isfinite(values), [False]])
+    return np.asarray(is_present[1:-1] & ~is_present[:-2] & ~is_present[2:])
 
 
-def _line(line: Line) -> list[Mark]:
+def _line_marks(line: Line) -> list[Mark]:
     """The line, and a dot at each of its points that no line reaches."""
-    alone = lonely(line.y)
-    if not alone.any():
+    is_alone = is_isolated(line.y)
+    if not is_alone.any():
         return [line] if np.isfinite(line.y).any() else []
     size = 3 * line.width
-    return [line, Dots(line.x[alone], line.y[alone], line.color, group=line.group, size=size, opacity=line.opacity)]
+    return [line, Dots(line.x[is_alone], line.y[is_alone], line.color, group=line.group, size=size, opacity=line.opacity)]
 
 
-def _band(band: Band) -> list[Mark]:
+def _band_marks(band: Band) -> list[Mark]:
     """The band, and an upright bar where it is only one point wide."""
-    whole = np.where(np.isfinite(band.low) & np.isfinite(band.high), band.low, np.nan)
-    alone = lonely(whole)
-    if not alone.any():
-        return [band] if np.isfinite(whole).any() else []
-    bar = Spans(band.x[alone], band.low[alone], band.high[alone], band.color, 7.0, band.opacity, group=band.group)
+    complete_low = np.where(np.isfinite(band.low) & np.isfinite(band.high), band.low, np.nan)
+    is_alone = is_isolated(complete_low)
+    if not is_alone.any():
+        return [band] if np.isfinite(complete_low).any() else []
+    bar = Spans(band.x[is_alone], band.low[is_alone], band.high[is_alone], band.color, 7.0, band.opacity, group=band.group)
     return [band, bar]

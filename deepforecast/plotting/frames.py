@@ -15,20 +15,20 @@ from deepforecast.data.forecast_names import CUTOFF, declared_covariates, key_ro
 from deepforecast.errors import DataError, format_list, format_value
 from deepforecast.plotting import inputs
 from deepforecast.plotting.chart import Array, Axis, finite
-from deepforecast.plotting.choices import unknown
-from deepforecast.plotting.clock import read_stamps, text_of, zone_title
+from deepforecast.plotting.choices import unknown_choice
+from deepforecast.plotting.timestamps import format_timestamp, timestamp_array, zone_title
 
-MOST_SERIES = 8
+MAX_SERIES = 8
 HINTS = {
     CUTOFF: "Pass what `cross_validate` or `compare` returns.",
     "component": "Pass what `decompose` returns, or what `explain` returns for a model with components.",
 }
-WITHOUT_TARGET = {  # in which forecasts of `predict` are the usual frame
+NO_TARGET_HINTS = {  # in which forecasts of `predict` are the usual frame
     "history": "Draw forecasts with plot(history, forecast).",
     "cross-validation": "Draw forecasts of `predict` with plot(history, forecast).",
     "frame": "Pass what `cross_validate` or `compare` returns.",
 }
-ROLES = "Pass other names as columns={'id': ..., 'time': ..., 'target': ...}."
+ROLES_HINT = "Pass other names as columns={'id': ..., 'time': ..., 'target': ...}."
 
 
 class Board(Protocol):
@@ -49,11 +49,11 @@ def is_board(table: Any) -> TypeGuard[Board]:
 
 
 @dataclass(frozen=True)
-class Tidy:
+class TidyFrame:
     """A long frame whose columns are known: `id` is None where the frame holds a single series."""
 
     frame: nw.DataFrame[Any]
-    what: str
+    description: str
     id: str | None
     time: str
     target: str
@@ -63,23 +63,23 @@ class Tidy:
         """The ids in order, so that the order of rows never matters; `[None]` for a single series."""
         return [None] if self.id is None else list(self._ids().unique().sort().to_list())
 
-    def only(self, keys: Sequence[Any]) -> Tidy:
+    def select_series(self, keys: Sequence[Any]) -> TidyFrame:
         """The rows of these series."""
         return self if self.id is None else replace(self, frame=self.frame.filter(self._ids().is_in(list(keys))))
 
-    def of(self, key: Any) -> Tidy:
+    def series_rows(self, key: Any) -> TidyFrame:
         """The rows of one series in order of cutoff (if there is one) and time."""
-        rows = self.only([key])
-        keys = [rows.stamps()] + ([rows.stamps(CUTOFF)] if CUTOFF in rows.frame.columns else [])
-        return rows.at(np.lexsort(keys))
+        rows = self.select_series([key])
+        keys = [rows.timestamps()] + ([rows.timestamps(CUTOFF)] if CUTOFF in rows.frame.columns else [])
+        return rows.take_rows(np.lexsort(keys))
 
-    def at(self, positions: Array) -> Tidy:
+    def take_rows(self, positions: Array) -> TidyFrame:
         """The rows at these positions, in that order."""
         return replace(self, frame=self.frame[np.asarray(positions)])
 
-    def stamps(self, column: str | None = None) -> Array:
+    def timestamps(self, column: str | None = None) -> Array:
         """The stamps as `datetime64[us]` in UTC (or without zone), or as whole numbers."""
-        return read_stamps(self.column(column or self.time))[0]
+        return timestamp_array(self.column(column or self.time))[0]
 
     def codes(self) -> Array:
         """A number for the series of each row."""
@@ -89,7 +89,7 @@ class Tidy:
 
     def axis(self) -> Axis:
         """The axis on which this frame's time is told."""
-        values, zone = read_stamps(self.column(self.time)[:1])
+        values, zone = timestamp_array(self.column(self.time)[:1])
         if values.dtype.kind == "M":
             return Axis(title=zone_title(zone), kind="time", zone=zone)
         return Axis(title=self.time, kind="integer")
@@ -102,8 +102,8 @@ class Tidy:
         """A column, or an error that lists the ones there are."""
         if name not in self.frame.columns:
             columns = format_list(self.frame.columns, max_shown=10)
-            hint = ROLES if name in (self.id, self.time, self.target) else HINTS.get(name, "")
-            raise DataError(f"The {self.what} must have a column {format_value(name)}, got the columns {columns}. {hint}".rstrip())
+            hint = ROLES_HINT if name in (self.id, self.time, self.target) else HINTS.get(name, "")
+            raise DataError(f"The {self.description} must have a column {format_value(name)}, got the columns {columns}. {hint}".rstrip())
         return self.frame.get_column(name)
 
     def numeric_columns(self) -> list[str]:
@@ -118,75 +118,75 @@ class Tidy:
         return ids.cast(nw.String()) if ids.dtype in (nw.Categorical, nw.Enum) else ids
 
 
-def open_frame(frame: Any, what: str, columns: Any = None, target: bool = True) -> Tidy:
+def open_frame(frame: Any, description: str, columns: Any = None, target: bool = True) -> TidyFrame:
     """`frame` of pandas, polars or pyarrow, a pandas Series indexed by time or the forecasts of a leaderboard."""
     if is_board(frame):
         columns = frame.settings["columns"] if columns is None else columns
         frame = frame.forecasts
-    opened = inputs.opened(frame, what)
+    opened = inputs.open_input(frame, description)
     if len(opened) == 0:
-        raise DataError(f"The {what} must have rows, got none under the columns {format_list(opened.columns, max_shown=10)}.")
+        raise DataError(f"The {description} must have rows, got none under the columns {format_list(opened.columns, max_shown=10)}.")
     try:
         names = resolve(key_roles(columns), opened.columns, target=target)
     except DataError as error:
-        if what not in WITHOUT_TARGET:
+        if description not in NO_TARGET_HINTS:
             raise
-        raise DataError(f"{error} {WITHOUT_TARGET[what]}") from None
-    own_id = names.id if names.id in opened.columns else None
-    tidy = Tidy(opened, what, own_id, names.time, names.target, declared_covariates(columns))
+        raise DataError(f"{error} {NO_TARGET_HINTS[description]}") from None
+    id_column = names.id if names.id in opened.columns else None
+    tidy = TidyFrame(opened, description, id_column, names.time, names.target, declared_covariates(columns))
     for name in (tidy.id, tidy.time):
         if name is not None and (missing := tidy.column(name).null_count()):
-            raise DataError(f"Column {format_value(name)} of the {what} has no missing value; it has {missing}. Fill or drop them.")
+            raise DataError(f"Column {format_value(name)} of the {description} has no missing value; it has {missing}. Fill or drop them.")
     return tidy
 
 
-def choose_series(frames: Sequence[Tidy], ids: Any) -> tuple[list[Any], int]:
+def choose_series(frames: Sequence[TidyFrame], ids: Any) -> tuple[list[Any], int]:
     """The series to draw and how many there are: those asked for, else the first few of the first frame."""
     _check_same_keys(frames)
-    known = frames[0].series()
+    keys = frames[0].series()
     if ids is None:
-        return known[:MOST_SERIES], len(known)
-    wanted = _listed(ids)
-    every = list(dict.fromkeys(key for frame in frames for key in frame.series() if key is not None))
-    for key in wanted or [ids]:
-        if key not in every:
-            raise unknown("series", key, every)
-    return wanted, len(wanted)
+        return keys[:MAX_SERIES], len(keys)
+    requested = _to_list(ids)
+    all_keys = list(dict.fromkeys(key for frame in frames for key in frame.series() if key is not None))
+    for key in requested or [ids]:
+        if key not in all_keys:
+            raise unknown_choice("series", key, all_keys)
+    return requested, len(requested)
 
 
-def check_stamps(stamps: Array, key: Any, table: Tidy) -> None:
+def check_unique_timestamps(stamps: Array, key: Any, table: TidyFrame) -> None:
     """Each stamp once in a series: what is repeated could not be drawn as one line."""
     repeated = np.flatnonzero(stamps[1:] == stamps[:-1])
     if repeated.size == 0:
         return
-    where = "" if key is None else f" of series {format_value(str(key))}"
+    series_text = "" if key is None else f" of series {format_value(str(key))}"
     if CUTOFF in table.frame.columns:
-        way = "It has a column cutoff: draw it with plot_cross_validation."
+        hint = "It has a column cutoff: draw it with plot_cross_validation."
     elif key is None:
-        way = "If the frame holds several series, name their column: columns={'id': ...}."
+        hint = "If the frame holds several series, name their column: columns={'id': ...}."
     else:
-        way = "Drop the duplicates."
-    raise DataError(f"A stamp stands once in a series; the {table.what}{where} repeats {text_of(stamps[repeated[0]])}. {way}")
+        hint = "Drop the duplicates."
+    raise DataError(f"A stamp stands once in a series; the {table.description}{series_text} repeats {format_timestamp(stamps[repeated[0]])}. {hint}")
 
 
-def _check_same_keys(frames: Sequence[Tidy]) -> None:
+def _check_same_keys(frames: Sequence[TidyFrame]) -> None:
     """All frames have ids or none has, and all tell time in the same way: else nothing would meet."""
     first = frames[0]
-    for other in frames[1:]:
-        if (first.id is None) != (other.id is None):
-            named, bare = (first, other) if other.id is None else (other, first)
-            raise DataError(f"The {named.what} names series in {named.id}, the {bare.what} does not. Name them in both.")
-        kinds = [(frame.axis().kind, frame.axis().zone is None) for frame in (first, other)]
-        if kinds[0] != kinds[1]:
-            told = " and ".join(str(frame.column(frame.time).dtype) for frame in (first, other))
-            raise DataError(f"The {first.what} and the {other.what} tell time in the same way; they have {told}. Convert one.")
+    for second in frames[1:]:
+        if (first.id is None) != (second.id is None):
+            with_ids, without_ids = (first, second) if second.id is None else (second, first)
+            raise DataError(f"The {with_ids.description} names series in {with_ids.id}, the {without_ids.description} does not. Name them in both.")
+        axis_kinds = [(frame.axis().kind, frame.axis().zone is None) for frame in (first, second)]
+        if axis_kinds[0] != axis_kinds[1]:
+            dtypes = " and ".join(str(frame.column(frame.time).dtype) for frame in (first, second))
+            raise DataError(f"The {first.description} and the {second.description} tell time in the same way; they have {dtypes}. Convert one.")
 
 
-def _listed(ids: Any) -> list[Any]:
+def _to_list(ids: Any) -> list[Any]:
     """The ids asked for as a list without repetition: one id, or any collection or column of them."""
     if isinstance(ids, str | bytes) or not hasattr(ids, "__iter__"):
         return [ids]
     if isinstance(ids, set | frozenset):
         ids = sorted(ids, key=str)  # a set has no order that lasts
-    wanted = list(ids.to_pylist() if hasattr(ids, "to_pylist") else ids)
-    return [key for index, key in enumerate(wanted) if key not in wanted[:index]]
+    keys = list(ids.to_pylist() if hasattr(ids, "to_pylist") else ids)
+    return [key for index, key in enumerate(keys) if key not in keys[:index]]

@@ -10,7 +10,7 @@ import narwhals.stable.v2 as nw
 from deepforecast.data import frames
 from deepforecast.errors import DataError, format_value
 
-TAKES = {
+EXPECTED_TYPES = {
     "table": "a leaderboard or a frame of scores",
     "report": "a fitted network or its `training_report_`",
 }
@@ -21,19 +21,19 @@ ADVICE = {
     "report": "Pass a fitted network, such as LSTM.",
     "explanation": "Pass explain() of a model with attention, such as Transformer.",
 }
-BACKTEST = "Pass cross_validate([model], history, horizon=12)."
-SEARCH = "Draw the search with result.plot(), or fit result.best_model."
+BACKTEST_HINT = "Pass cross_validate([model], history, horizon=12)."
+SEARCH_HINT = "Draw the search with result.plot(), or fit result.best_model."
 
 
-def opened(value: Any, what: str) -> nw.DataFrame[Any]:
+def open_input(value: Any, what: str) -> nw.DataFrame[Any]:
     """The frame `value`; a model, a leaderboard or the result of a search is refused, a `DataError` says what to pass."""
-    kind = value if isinstance(value, type) else type(value)
-    if hasattr(kind, "best_model"):
-        raise _refusal("the result of a search", what, SEARCH)
-    if hasattr(kind, "distances"):
-        raise _refusal("a leaderboard", what, ADVICE.get(what, BACKTEST))
-    if hasattr(kind, "fit") and hasattr(kind, "predict"):
-        raise _refusal(format_value(value), what, _in_place_of_model(value, what))
+    value_type = value if isinstance(value, type) else type(value)
+    if hasattr(value_type, "best_model"):
+        raise _input_error("the result of a search", what, SEARCH_HINT)
+    if hasattr(value_type, "distances"):
+        raise _input_error("a leaderboard", what, ADVICE.get(what, BACKTEST_HINT))
+    if hasattr(value_type, "fit") and hasattr(value_type, "predict"):
+        raise _input_error(format_value(value), what, _model_hint(value, what))
     return frames.to_narwhals(value, what)
 
 
@@ -42,11 +42,11 @@ def is_decomposition(columns: Collection[str]) -> bool:
     return {"trend", "remainder"} <= set(columns)
 
 
-def _refusal(found: str, what: str, advice: str) -> DataError:
-    return DataError(f"The {what} must be {TAKES.get(what, 'a pandas, polars or pyarrow DataFrame')}, got {found}. {advice}")
+def _input_error(description: str, what: str, advice: str) -> DataError:
+    return DataError(f"The {what} must be {EXPECTED_TYPES.get(what, 'a pandas, polars or pyarrow DataFrame')}, got {description}. {advice}")
 
 
-def _in_place_of_model(model: Any, what: str) -> str:
+def _model_hint(model: Any, what: str) -> str:
     attends = getattr(model, "has_attention", False) is True
     if what in ("components", "components ahead"):
         if attends:
@@ -55,4 +55,4 @@ def _in_place_of_model(model: Any, what: str) -> str:
         return "Pass model.explain()." if explains else "This model has no components. Pass decompose(history)."
     if what == "explanation" and attends:
         return "Pass model.explain()."
-    return ADVICE.get(what, BACKTEST)
+    return ADVICE.get(what, BACKTEST_HINT)

@@ -14,7 +14,7 @@ from deepforecast.plotting.backends import Backend, check_backend, render
 from deepforecast.plotting.chart import Array, Axis, Chart, Dots, Mark, Panel, Rules, Spans
 from deepforecast.plotting.frames import Board
 from deepforecast.plotting.scores import Scores, open_scores
-from deepforecast.plotting.style import COLORS, NEUTRAL, short, short_number
+from deepforecast.plotting.style import COLORS, NEUTRAL, format_compact, shorten
 
 
 def plot_leaderboard(
@@ -40,7 +40,7 @@ def plot_leaderboard(
     """
     check_backend(backend)
     tables = open_scores(table, metric, ("model", "metric", "value"))
-    panels = tuple(_panel(scores.directed(lower_is_better), scores.metrics[0]) for scores in tables)
+    panels = tuple(_panel(scores.with_direction(lower_is_better), scores.metrics[0]) for scores in tables)
     longest = max(len(panel.y.names) for panel in panels)
     columns = 1 if len(panels) == 1 else 2
     chart = Chart(panels, columns, 9.0 if columns == 1 else 13.0, max(1.0 + 0.3 * longest, 1.9))
@@ -49,8 +49,8 @@ def plot_leaderboard(
 
 def _panel(scores: Scores, metric: str) -> Panel:
     if len(set(scores.models)) < len(scores.models):
-        twice = [name for name in dict.fromkeys(scores.models) if scores.models.count(name) > 1]
-        raise DataError(f"A model has one row for a metric; for {metric} these have more: {format_list(twice)}. Aggregate them first.")
+        duplicates = [name for name in dict.fromkeys(scores.models) if scores.models.count(name) > 1]
+        raise DataError(f"A model has one row for a metric; for {metric} these have more: {format_list(duplicates)}. Aggregate them first.")
     distance = np.where(np.isfinite(scores.values), scores.distance, np.inf)  # what cannot be ranked comes last
     order = sorted(range(len(distance)), key=lambda row: (distance[row], scores.models[row]))[::-1]
     ranked = replace(
@@ -60,8 +60,8 @@ def _panel(scores: Scores, metric: str) -> Panel:
         low=scores.low[order],
         high=scores.high[order],
     )
-    names = tuple(f"{short(name)}   {_told(value)}" for name, value in zip(ranked.models, ranked.values, strict=True))
-    return Panel(tuple(_marks(ranked)), f"{short(metric)}, best on top", y=Axis(kind="names", names=names))
+    names = tuple(f"{shorten(name)}   {_format_value(value)}" for name, value in zip(ranked.models, ranked.values, strict=True))
+    return Panel(tuple(_marks(ranked)), f"{shorten(metric)}, best on top", y=Axis(kind="names", names=names))
 
 
 def _marks(ranked: Scores) -> list[Mark]:
@@ -71,24 +71,24 @@ def _marks(ranked: Scores) -> list[Mark]:
     if np.isfinite(ranked.values[best]):
         marks.append(Rules(ranked.values[best:], dash="dot", label="best"))
     for rows, color in ((np.arange(best), NEUTRAL), (np.array([best]), COLORS[0])):
-        there = rows[np.isfinite(ranked.values[rows])]
-        if len(there) == 0:
+        finite_rows = rows[np.isfinite(ranked.values[rows])]
+        if len(finite_rows) == 0:
             continue
-        bounded = there[np.isfinite(ranked.low[there]) & np.isfinite(ranked.high[there])]
-        if len(bounded):
-            marks.append(Spans(bounded, ranked.low[bounded], ranked.high[bounded], color, 2.6, 0.6, upright=False))
-        marks.append(Dots(ranked.values[there], there, color, size=7.5, names=tuple(_hover(ranked, there))))
+        bounded_rows = finite_rows[np.isfinite(ranked.low[finite_rows]) & np.isfinite(ranked.high[finite_rows])]
+        if len(bounded_rows):
+            marks.append(Spans(bounded_rows, ranked.low[bounded_rows], ranked.high[bounded_rows], color, 2.6, 0.6, vertical=False))
+        marks.append(Dots(ranked.values[finite_rows], finite_rows, color, size=7.5, names=tuple(_hover_texts(ranked, finite_rows))))
     return marks
 
 
-def _hover(ranked: Scores, rows: Array) -> list[str]:
-    told = []
+def _hover_texts(ranked: Scores, rows: Array) -> list[str]:
+    texts = []
     for row in rows:
         low, high = ranked.low[row], ranked.high[row]
-        interval = f" ({short_number(low)} to {short_number(high)})" if np.isfinite(low) and np.isfinite(high) else ""
-        told.append(f"{ranked.models[row]}: {short_number(ranked.values[row])}{interval}")
-    return told
+        interval = f" ({format_compact(low)} to {format_compact(high)})" if np.isfinite(low) and np.isfinite(high) else ""
+        texts.append(f"{ranked.models[row]}: {format_compact(ranked.values[row])}{interval}")
+    return texts
 
 
-def _told(value: float) -> str:
-    return short_number(float(value)) if np.isfinite(value) else "no value"
+def _format_value(value: float) -> str:
+    return format_compact(float(value)) if np.isfinite(value) else "no value"

@@ -35,19 +35,19 @@ from deepforecast.plotting.chart import (
     Panel,
     Rules,
     Spans,
-    edges,
+    cell_edges,
 )
-from deepforecast.plotting.clock import zone_of
-from deepforecast.plotting.labels import Spot, place
-from deepforecast.plotting.style import BENT, SHADES, short_number
+from deepforecast.plotting.label_placement import Spot, place_labels
+from deepforecast.plotting.style import COLOR_POWER, SHADES, format_compact
 from deepforecast.plotting.ticks import TIME_OFFSETS, TIME_STARTS, TIME_TICKS
+from deepforecast.plotting.timestamps import find_time_zone
 
 _TONES = {INK: "#2B2B2B", MUTED: "#8A8A8A"}
 _DASHES: dict[str, Any] = {"solid": "-", "dash": (0, (5, 2)), "dot": (0, (1.5, 1.5)), "dashdot": (0, (5, 1.5, 1.5, 1.5))}
-_TEXT, _QUIET = "#222222", "#5A5A5A"
+_TEXT, _MUTED_TEXT = "#222222", "#5A5A5A"
 
 
-class StillFigure(Figure):
+class NotebookFigure(Figure):
     """A matplotlib figure that shows itself in a notebook although no pyplot knows it."""
 
     def _repr_png_(self) -> bytes:
@@ -56,12 +56,12 @@ class StillFigure(Figure):
         return picture.getvalue()
 
 
-class _Whole(ScalarFormatter):
+class _FullNumberFormatter(ScalarFormatter):
     """Numbers in full, 3,000,001 and not 1 beside "+3e6"."""
 
     def __call__(self, x: float, pos: int | None = None) -> str:
         # Four digits stay together: 2024 is more often a year than an amount.
-        return re.sub(r"^(\D?)(\d{5,})", lambda found: f"{found[1]}{int(found[2]):,}", super().__call__(x, pos))
+        return re.sub(r"^(\D?)(\d{5,})", lambda match: f"{match[1]}{int(match[2]):,}", super().__call__(x, pos))
 
 
 def paint(chart: Chart) -> Figure:
@@ -69,13 +69,13 @@ def paint(chart: Chart) -> Figure:
     cells = chart.cells
     head = 0.35 * bool(chart.note) + (0.25 + 0.2 * -(-len(chart.legend) // _legend_columns(chart)) if chart.legend else 0)
     layout = ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.08, hspace=0.04, wspace=0.03)
-    figure = StillFigure(figsize=(chart.width, chart.row_height * len(cells) + head), layout=layout, facecolor="white")
+    figure = NotebookFigure(figsize=(chart.width, chart.row_height * len(cells) + head), layout=layout, facecolor="white")
     FigureCanvasAgg(figure)
     axes = figure.subplot_mosaic([[str(cell) for cell in row] for row in cells], empty_sentinel="-1")
     for index, panel in enumerate(chart.panels):
         _paint_panel(axes[str(index)], panel, chart.width * panel.span / chart.columns)
     if chart.note:
-        figure.suptitle(chart.note, x=0.01, ha="left", fontsize=9, color=_QUIET, parse_math=False)
+        figure.suptitle(chart.note, x=0.01, ha="left", fontsize=9, color=_MUTED_TEXT, parse_math=False)
     if chart.legend:
         _paint_legend(figure, chart)
     if chart.heat is not None:
@@ -88,7 +88,7 @@ def _paint_panel(axes: Axes, panel: Panel, width: float) -> None:
     axes.set_facecolor("white")
     axes.spines[["top", "right"]].set_visible(False)
     axes.spines[["left", "bottom"]].set_color("#B0B0B0")
-    axes.tick_params(labelsize=9, color="#B0B0B0", labelcolor=_QUIET)
+    axes.tick_params(labelsize=9, color="#B0B0B0", labelcolor=_MUTED_TEXT)
     axes.grid(True, axis="x" if panel.y.kind == "names" else "y", color="#E6E6E6", linewidth=0.8)
     axes.set_axisbelow(True)
     if panel.title:
@@ -98,28 +98,28 @@ def _paint_panel(axes: Axes, panel: Panel, width: float) -> None:
     _set_axis(axes, panel.x, "x", width)
     _set_axis(axes, panel.y, "y", width)
     if not panel.marks:
-        axes.text(0.5, 0.5, "no values", transform=axes.transAxes, ha="center", va="center", color=_QUIET, fontsize=9)
+        axes.text(0.5, 0.5, "no values", transform=axes.transAxes, ha="center", va="center", color=_MUTED_TEXT, fontsize=9)
 
 
 def _paint_mark(axes: Axes, mark: Mark, panel: Panel, zorder: float) -> None:
     match mark:
         case Line(x=x, y=y):
             style: dict[str, Any] = {"linestyle": _DASHES[mark.dash], "linewidth": mark.width, "alpha": mark.opacity}
-            axes.plot(_x(x, panel.x), y, color=_tone(mark.color), label=mark.label or None, zorder=zorder, **style)
+            axes.plot(_plot_values(x, panel.x), y, color=_color(mark.color), label=mark.label or None, zorder=zorder, **style)
         case Dots(x=x, y=y):
             area = mark.size**2
-            axes.scatter(_x(x, panel.x), y, s=area, color=_tone(mark.color), alpha=mark.opacity, linewidths=0, zorder=zorder)
+            axes.scatter(_plot_values(x, panel.x), y, s=area, color=_color(mark.color), alpha=mark.opacity, linewidths=0, zorder=zorder)
         case Band(x=x, low=low, high=high):
-            look: dict[str, Any] = {"color": _tone(mark.color), "alpha": mark.opacity, "linewidth": 0}
-            axes.fill_between(_x(x, panel.x), low, high, label=mark.label or None, zorder=zorder, **look)
+            fill_style: dict[str, Any] = {"color": _color(mark.color), "alpha": mark.opacity, "linewidth": 0}
+            axes.fill_between(_plot_values(x, panel.x), low, high, label=mark.label or None, zorder=zorder, **fill_style)
         case Spans(low=low, high=high):
-            lines = axes.vlines if mark.upright else axes.hlines
-            at = _x(mark.at, panel.x) if mark.upright else mark.at
-            lines(at, low, high, color=_tone(mark.color), linewidth=mark.width, alpha=mark.opacity, zorder=zorder)
+            lines = axes.vlines if mark.vertical else axes.hlines
+            positions = _plot_values(mark.positions, panel.x) if mark.vertical else mark.positions
+            lines(positions, low, high, color=_color(mark.color), linewidth=mark.width, alpha=mark.opacity, zorder=zorder)
         case Heat(x=x, y=y):
             _paint_heat(axes, mark, panel, zorder)
         case Bars(edges=ends, heights=heights):
-            color = _tone(mark.color)
+            color = _color(mark.color)
             axes.stairs(heights, ends, fill=True, color=color, alpha=mark.opacity, zorder=zorder)
             axes.stairs(heights, ends, fill=False, color=color, linewidth=0.8, zorder=zorder, label=mark.label or None)
         case Rules():
@@ -129,68 +129,68 @@ def _paint_mark(axes: Axes, mark: Mark, panel: Panel, zorder: float) -> None:
 
 
 def _paint_heat(axes: Axes, heat: Heat, panel: Panel, zorder: float) -> None:
-    corners = _x(edges(heat.x), panel.x), _x(edges(heat.y), panel.y)
-    axes.pcolormesh(*corners, heat.values, cmap=_shades(), vmin=0.0, vmax=heat.most, zorder=zorder, rasterized=True)
+    corners = _plot_values(cell_edges(heat.x), panel.x), _plot_values(cell_edges(heat.y), panel.y)
+    axes.pcolormesh(*corners, heat.values, cmap=_colormap(), vmin=0.0, vmax=heat.vmax, zorder=zorder, rasterized=True)
     axes.margins(0)
     axes.grid(False)
 
 
 def _paint_bar(figure: Figure, heat: Heat) -> None:
     """What the shades mean, once for all panels."""
-    shades = ScalarMappable(Normalize(0.0, heat.most), _shades())
+    shades = ScalarMappable(Normalize(0.0, heat.vmax), _colormap())
     bar = figure.colorbar(shades, ax=figure.axes, shrink=0.8, aspect=30, pad=0.015)
     bar.outline.set_visible(False)
-    bar.set_label(heat.label, fontsize=9, color=_QUIET)
-    bar.ax.tick_params(labelsize=9, color="#B0B0B0", labelcolor=_QUIET)
+    bar.set_label(heat.label, fontsize=9, color=_MUTED_TEXT)
+    bar.ax.tick_params(labelsize=9, color="#B0B0B0", labelcolor=_MUTED_TEXT)
 
 
-def _shades() -> LinearSegmentedColormap:
-    even = LinearSegmentedColormap.from_list("even", list(SHADES))
-    return LinearSegmentedColormap.from_list("shades", even(np.linspace(0.0, 1.0, 256) ** BENT))
+def _colormap() -> LinearSegmentedColormap:
+    linear_map = LinearSegmentedColormap.from_list("even", list(SHADES))
+    return LinearSegmentedColormap.from_list("shades", linear_map(np.linspace(0.0, 1.0, 256) ** COLOR_POWER))
 
 
 def _paint_rules(axes: Axes, rules: Rules, panel: Panel) -> None:
-    draw = axes.axvline if rules.upright else axes.axhline
-    for index, at in enumerate(_x(rules.at, panel.x) if rules.upright else rules.at):
+    draw = axes.axvline if rules.vertical else axes.axhline
+    for index, position in enumerate(_plot_values(rules.positions, panel.x) if rules.vertical else rules.positions):
         label = rules.label if index == 0 and rules.label else None
-        draw(float(at), color=_tone(rules.color), linestyle=_DASHES[rules.dash], linewidth=1.0, zorder=1.5, label=label)
+        draw(float(position), color=_color(rules.color), linestyle=_DASHES[rules.dash], linewidth=1.0, zorder=1.5, label=label)
 
 
 def _set_axis(axes: Axes, axis: Axis, side: str, width: float) -> None:
-    own = axes.xaxis if side == "x" else axes.yaxis
+    mpl_axis = axes.xaxis if side == "x" else axes.yaxis
     if axis.title:
-        own.set_label_text(axis.title, fontsize=9, color=_QUIET, parse_math=False)
+        mpl_axis.set_label_text(axis.title, fontsize=9, color=_MUTED_TEXT, parse_math=False)
     if axis.kind == "time":
-        zone = zone_of(axis.zone)
+        zone = find_time_zone(axis.zone)
         locator = AutoDateLocator(tz=zone, minticks=3, maxticks=max(4, int(width)))  # type: ignore[no-untyped-call]
-        own.set_major_locator(locator)
-        own.set_major_formatter(ConciseDateFormatter(locator, zone, TIME_TICKS, TIME_OFFSETS, zero_formats=TIME_STARTS))  # type: ignore[no-untyped-call]
-        own.get_offset_text().set(fontsize=9, color=_QUIET, visible=side == "x")  # of an upright axis it stands on the title
-    elif axis.every:
-        own.set_major_locator(MultipleLocator(axis.every))
+        mpl_axis.set_major_locator(locator)
+        mpl_axis.set_major_formatter(ConciseDateFormatter(locator, zone, TIME_TICKS, TIME_OFFSETS, zero_formats=TIME_STARTS))  # type: ignore[no-untyped-call]
+        mpl_axis.get_offset_text().set(fontsize=9, color=_MUTED_TEXT, visible=side == "x")  # of an upright axis it stands on the title
+    elif axis.tick_multiple:
+        mpl_axis.set_major_locator(MultipleLocator(axis.tick_multiple))
     elif axis.kind == "integer":
-        own.set_major_locator(MaxNLocator(nbins=8, integer=True, steps=[1, 2, 5, 10]))
+        mpl_axis.set_major_locator(MaxNLocator(nbins=8, integer=True, steps=[1, 2, 5, 10]))
     elif axis.kind == "log":
         (axes.set_xscale if side == "x" else axes.set_yscale)("log")
-        own.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0), numticks=8))
-        own.set_major_formatter(FuncFormatter(lambda value, _: short_number(value)))
-        own.set_minor_formatter(NullFormatter())
+        mpl_axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0), numticks=8))
+        mpl_axis.set_major_formatter(FuncFormatter(lambda value, _: format_compact(value)))
+        mpl_axis.set_minor_formatter(NullFormatter())
     elif axis.kind == "names":
-        own.set_ticks(np.arange(len(axis.names)), axis.names, parse_math=False)
+        mpl_axis.set_ticks(np.arange(len(axis.names)), axis.names, parse_math=False)
         (axes.set_xlim if side == "x" else axes.set_ylim)(-0.6, len(axis.names) - 0.4)
     else:
-        own.set_major_locator(MaxNLocator(nbins=8 if side == "x" else 6, steps=[1, 2, 2.5, 5, 10]))
-        whole = _Whole(useOffset=False)
-        whole.set_powerlimits((-4, 13))
-        own.set_major_formatter(whole)
-    if axis.bare:
+        mpl_axis.set_major_locator(MaxNLocator(nbins=8 if side == "x" else 6, steps=[1, 2, 2.5, 5, 10]))
+        formatter = _FullNumberFormatter(useOffset=False)
+        formatter.set_powerlimits((-4, 13))
+        mpl_axis.set_major_formatter(formatter)
+    if axis.hide_labels:
         axes.tick_params(axis="x" if side == "x" else "y", labelbottom=False, labelleft=False)
-        own.get_offset_text().set_visible(False)
+        mpl_axis.get_offset_text().set_visible(False)
 
 
 def _paint_legend(figure: Figure, chart: Chart) -> None:
     columns = _legend_columns(chart)
-    handles = [_handle(key) for key in chart.legend]
+    handles = [_legend_handle(key) for key in chart.legend]
     legend = figure.legend(
         handles, [" "] * len(handles), loc="outside lower left", ncols=columns, frameon=False, fontsize=9, labelcolor=_TEXT
     )
@@ -206,8 +206,8 @@ def _legend_columns(chart: Chart) -> int:
     return max(1, min(len(chart.legend), int((chart.width - 0.4) / (0.75 + 0.075 * longest))))
 
 
-def _handle(key: Key) -> Line2D | Patch:
-    color = _tone(key.color)
+def _legend_handle(key: Key) -> Line2D | Patch:
+    color = _color(key.color)
     if key.kind == "band":
         return Patch(facecolor=color, alpha=key.opacity, linewidth=0)
     if key.kind == "dot":
@@ -222,27 +222,27 @@ def _paint_labels(figure: Figure, chart: Chart, axes: dict[Any, Axes]) -> None:
             if not isinstance(mark, Labels):
                 continue
             figure.draw_without_rendering()  # only now is the place of the axes known
-            own = axes[str(index)]
+            panel_axes = axes[str(index)]
             points, path = (
-                own.transData.transform(np.column_stack(corners)) * 72 / figure.dpi for corners in ((mark.x, mark.y), mark.path)
+                panel_axes.transData.transform(np.column_stack(corners)) * 72 / figure.dpi for corners in ((mark.x, mark.y), mark.path)
             )
-            left, bottom, right, top = (edge * 72 / figure.dpi for edge in own.bbox.extents)
-            spots = place(points, mark.words, mark.keep, (left, bottom, right, top), path)
+            left, bottom, right, top = (edge * 72 / figure.dpi for edge in panel_axes.bbox.extents)
+            spots = place_labels(points, mark.words, mark.keep, (left, bottom, right, top), path)
             for word, spot, x, y in zip(mark.words, spots, mark.x, mark.y, strict=True):
                 if spot is not None:
-                    _write(own, word, (float(x), float(y)), spot)
+                    _annotate(panel_axes, word, (float(x), float(y)), spot)
 
 
-def _write(axes: Axes, word: str, point: tuple[float, float], spot: Spot) -> None:
-    style: dict[str, Any] = {"fontsize": 9, "color": _TEXT, "ha": spot.across, "va": spot.upright, "parse_math": False}
-    text = axes.annotate(word, point, (spot.right, spot.up), textcoords="offset points", zorder=4, **style)
+def _annotate(axes: Axes, word: str, point: tuple[float, float], spot: Spot) -> None:
+    style: dict[str, Any] = {"fontsize": 9, "color": _TEXT, "ha": spot.horizontal, "va": spot.vertical, "parse_math": False}
+    text = axes.annotate(word, point, (spot.dx, spot.dy), textcoords="offset points", zorder=4, **style)
     text.set_in_layout(False)  # else the axes would make room for it and move away under the points
 
 
-def _x(values: Array, axis: Axis) -> Array:
+def _plot_values(values: Array, axis: Axis) -> Array:
     """Stamps as matplotlib's days, so that no converter another library has registered can come between."""
     return np.asarray(date2num(values)) if axis.kind == "time" else values  # type: ignore[no-untyped-call]
 
 
-def _tone(color: str) -> str:
+def _color(color: str) -> str:
     return _TONES.get(color, color)

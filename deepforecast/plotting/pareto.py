@@ -13,9 +13,9 @@ from deepforecast.plotting.backends import Backend, check_backend, render
 from deepforecast.plotting.chart import Array, Axis, Chart, Dots, Labels, Line, Mark, Panel
 from deepforecast.plotting.frames import Board
 from deepforecast.plotting.scores import Scores, open_scores
-from deepforecast.plotting.style import COLORS, NEUTRAL, short, short_number
+from deepforecast.plotting.style import COLORS, NEUTRAL, format_compact, shorten
 
-_LEAST_SECONDS = 1e-3  # what is faster stands here: a logarithm has no zero
+_MIN_SECONDS = 1e-3  # what is faster stands here: a logarithm has no zero
 
 
 def plot_pareto(table: Frame | Board, metric: str | None = None, *, backend: Backend = "matplotlib") -> Any:
@@ -27,21 +27,21 @@ def plot_pareto(table: Frame | Board, metric: str | None = None, *, backend: Bac
     """
     check_backend(backend)
     tables = open_scores(table, metric, ("model", "value", "seconds"))
-    names = [one.metrics[0] for one in tables]
+    names = [table_scores.metrics[0] for table_scores in tables]
     if len(tables) > 1:
         raise ParameterError(f"`metric` must name one of {format_list(names, max_shown=10)}. Pass for example metric={names[0]!r}.")
     scores = _distances(tables[0])
     if not scores.lower_is_better.all():
         raise ParameterError(f"`metric` must be one that is best low, got {names[0]!r}. Pass another one.")
-    there = np.isfinite(scores.values) & np.isfinite(scores.seconds)
-    if not there.any():
+    is_complete = np.isfinite(scores.values) & np.isfinite(scores.seconds)
+    if not is_complete.any():
         raise DataError("A model has a value and seconds; none of the table has both.")
-    if (scores.seconds[there] < 0).any():
-        below = [name for name, seconds in zip(scores.models, scores.seconds, strict=True) if seconds < 0]
-        raise DataError(f"Seconds are at least 0; they are negative for {format_list(below)}.")
-    absent = [name for name, shown in zip(scores.models, there, strict=True) if not shown]
-    note = f"not shown, for want of a value or seconds: {format_list([short(name, 25) for name in absent])}" if absent else ""
-    return render(Chart((_panel(scores, np.flatnonzero(there)),), 1, 9.0, 4.8, note), backend)
+    if (scores.seconds[is_complete] < 0).any():
+        negative = [name for name, seconds in zip(scores.models, scores.seconds, strict=True) if seconds < 0]
+        raise DataError(f"Seconds are at least 0; they are negative for {format_list(negative)}.")
+    absent = [name for name, shown in zip(scores.models, is_complete, strict=True) if not shown]
+    note = f"not shown, for want of a value or seconds: {format_list([shorten(name, 25) for name in absent])}" if absent else ""
+    return render(Chart((_panel(scores, np.flatnonzero(is_complete)),), 1, 9.0, 4.8, note), backend)
 
 
 def _distances(scores: Scores) -> Scores:
@@ -53,31 +53,31 @@ def _distances(scores: Scores) -> Scores:
     return replace(scores, metrics=[label] * len(scores.models), values=scores.distance)
 
 
-def unbeaten(seconds: Array, values: Array) -> Array:
+def pareto_front(seconds: Array, values: Array) -> Array:
     """Rows that no other row beats in both, fastest first.
 
-    >>> unbeaten(np.array([1.0, 2.0, 3.0]), np.array([5.0, 6.0, 1.0]))
+    >>> pareto_front(np.array([1.0, 2.0, 3.0]), np.array([5.0, 6.0, 1.0]))
     array([0, 2])
     """
     order = np.lexsort((values, seconds))
-    least = np.minimum.accumulate(np.concatenate([[np.inf], values[order][:-1]]))
-    return np.asarray(order[values[order] < least])
+    best_before = np.minimum.accumulate(np.concatenate([[np.inf], values[order][:-1]]))
+    return np.asarray(order[values[order] < best_before])
 
 
 def _panel(scores: Scores, rows: Array) -> Panel:
-    seconds, values = np.maximum(scores.seconds[rows], _LEAST_SECONDS), scores.values[rows]
-    names = [short(scores.models[row], 32) for row in rows]
-    front = unbeaten(seconds, values)
-    others = np.setdiff1d(np.arange(len(rows)), front)
+    seconds, values = np.maximum(scores.seconds[rows], _MIN_SECONDS), scores.values[rows]
+    names = [shorten(scores.models[row], 32) for row in rows]
+    front = pareto_front(seconds, values)
+    dominated = np.setdiff1d(np.arange(len(rows)), front)
     # Each unbeaten model holds until the next one is affordable, so the line is a stair.
     stair = np.repeat(seconds[front], 2)[1:], np.repeat(values[front], 2)[:-1]
     marks: list[Mark] = [Line(*stair, COLORS[0], dash="dot", width=1.2)] if len(front) > 1 else []
-    for chosen, color in ((others, NEUTRAL), (front, COLORS[0])):
-        if len(chosen):
-            told = tuple(f"{names[row]}: {short_number(values[row])} in {short_number(seconds[row])} s" for row in chosen)
-            marks.append(Dots(seconds[chosen], values[chosen], color, size=7.5, names=told))
-    best = np.isin(np.arange(len(rows)), front)
-    marks.append(Labels(seconds, values, tuple(names), tuple(bool(one) for one in best), stair))
-    wide = seconds.max() > 10 * seconds.min()
-    across = Axis("seconds (logarithmic)" if wide else "seconds", "log" if wide else "number")
-    return Panel(tuple(marks), "In colour: no other model is both better and faster", across, Axis(short(scores.metrics[0])))
+    for selected, color in ((dominated, NEUTRAL), (front, COLORS[0])):
+        if len(selected):
+            hover_texts = tuple(f"{names[row]}: {format_compact(values[row])} in {format_compact(seconds[row])} s" for row in selected)
+            marks.append(Dots(seconds[selected], values[selected], color, size=7.5, names=hover_texts))
+    is_on_front = np.isin(np.arange(len(rows)), front)
+    marks.append(Labels(seconds, values, tuple(names), tuple(bool(keep) for keep in is_on_front), stair))
+    use_log = seconds.max() > 10 * seconds.min()
+    x_axis = Axis("seconds (logarithmic)" if use_log else "seconds", "log" if use_log else "number")
+    return Panel(tuple(marks), "In colour: no other model is both better and faster", x_axis, Axis(shorten(scores.metrics[0])))

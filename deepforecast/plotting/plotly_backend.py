@@ -28,15 +28,15 @@ from deepforecast.plotting.chart import (
     Rules,
     Spans,
 )
-from deepforecast.plotting.clock import zone_of
-from deepforecast.plotting.labels import place
-from deepforecast.plotting.limits import reach
-from deepforecast.plotting.style import GLOW, HAZE, NEUTRAL
+from deepforecast.plotting.label_placement import place_labels
+from deepforecast.plotting.limits import axis_range
+from deepforecast.plotting.style import NEUTRAL, OPACITY_POWER, SHADE_COLOR
+from deepforecast.plotting.timestamps import find_time_zone
 
 _TONES = {INK: NEUTRAL, MUTED: NEUTRAL}
 _INCH, _POINT = 96.0, 96 / 72  # pixels
-_GAP, _HEAD, _FOOT = 62, 58, 52  # pixels: between two rows, over the first, from the last to the legend
-_FAINT = "rgba(128,128,128,0.22)"
+_GAP, _HEADER, _FOOTER = 62, 58, 52  # pixels: between two rows, over the first, from the last to the legend
+_GRID_COLOR = "rgba(128,128,128,0.22)"
 _PAGE = (600.0, 260.0)  # of a single panel, in points
 _CORNER = {"x": 0, "y": 1, "xref": "x domain", "yref": "y domain", "xanchor": "left", "yanchor": "bottom", "showarrow": False}
 
@@ -52,14 +52,14 @@ def paint(chart: Chart) -> go.Figure:
         cols=chart.columns,
         specs=[_specs(row) for row in cells],
         vertical_spacing=_GAP / body if len(cells) > 1 else 0,
-        horizontal_spacing=_room_for_numbers(chart) / _INCH / chart.width if chart.columns > 1 else 0,
+        horizontal_spacing=_tick_label_width(chart) / _INCH / chart.width if chart.columns > 1 else 0,
     )
     legend = _Legend(chart.legend)
     for index, panel in enumerate(chart.panels):
-        row, column = chart.place(index)
+        row, column = chart.first_cell(index)
         _paint_panel(figure, panel, row + 1, column + 1, legend)
-    figure.add_traces(legend.untold())
-    _lay_out(figure, chart, body)
+    figure.add_traces(legend.missing_entries())
+    _set_layout(figure, chart, body)
     return figure
 
 
@@ -68,26 +68,26 @@ class _Legend:
 
     def __init__(self, keys: tuple[Key, ...]) -> None:
         self.keys = {key.label: key for key in keys}
-        self.told: set[str] = set()
+        self.shown_labels: set[str] = set()
 
-    def enter(self, trace: Any, mark: Mark) -> None:
+    def add_trace(self, trace: Any, mark: Mark) -> None:
         """Name the trace, group it, and let it tell its entry if none has yet."""
         label = getattr(mark, "label", "")
         key = self.keys.get(label)
-        own = key is not None and key.color == getattr(mark, "color", None)
-        group = label if own else getattr(mark, "group", "") or label
-        trace.update(name=_safe(label), legendgroup=_safe(group), showlegend=False)
-        if own and label not in self.told and not isinstance(mark, Band):
-            self.told.add(label)
+        owns_entry = key is not None and key.color == getattr(mark, "color", None)
+        group = label if owns_entry else getattr(mark, "group", "") or label
+        trace.update(name=_escape(label), legendgroup=_escape(group), showlegend=False)
+        if owns_entry and label not in self.shown_labels and not isinstance(mark, Band):
+            self.shown_labels.add(label)
             trace.update(showlegend=True, legendrank=self._rank(label))
 
-    def untold(self) -> list[Any]:
+    def missing_entries(self) -> list[Any]:
         """Entries without points for the levels: a band alone is fainter than it looks where bands lie on each other."""
         traces = []
         for key in self.keys.values():
-            if key.label not in self.told:
-                marker = {"color": _faded(key.color, key.opacity), "symbol": "square", "size": 12}
-                entry = {"name": _safe(key.label), "legendgroup": _safe(key.label), "legendrank": self._rank(key.label)}
+            if key.label not in self.shown_labels:
+                marker = {"color": _rgba(key.color, key.opacity), "symbol": "square", "size": 12}
+                entry = {"name": _escape(key.label), "legendgroup": _escape(key.label), "legendrank": self._rank(key.label)}
                 traces.append(go.Scatter(x=[None], y=[None], mode="markers", marker=marker, showlegend=True, **entry))
         return traces
 
@@ -97,24 +97,24 @@ class _Legend:
 
 def _specs(row: list[int]) -> list[dict[str, Any] | None]:
     """plotly's cells: a panel stands in its first one and says how many it spans."""
-    return [None if cell == -1 or cell in row[:at] else {"colspan": row.count(cell)} for at, cell in enumerate(row)]
+    return [None if cell == -1 or cell in row[:position] else {"colspan": row.count(cell)} for position, cell in enumerate(row)]
 
 
 def _paint_panel(figure: go.Figure, panel: Panel, row: int, column: int, legend: _Legend) -> None:
     for mark in panel.marks:
         trace = _trace(mark, panel)
         if trace is not None:
-            legend.enter(trace, mark)
+            legend.add_trace(trace, mark)
             figure.add_trace(trace, row=row, col=column)
         elif isinstance(mark, Rules):
             _paint_rules(figure, mark, panel, row, column)
     if not panel.marks:  # an empty panel keeps its axes only if there is some trace in it
         figure.add_trace(go.Scatter(x=[None], y=[None], showlegend=False), row=row, col=column)
-    figure.update_xaxes(_axis(panel.x, reach(panel, "x")), row=row, col=column)
-    figure.update_yaxes(_axis(panel.y, reach(panel, "y")), row=row, col=column)
+    figure.update_xaxes(_axis(panel.x, axis_range(panel, "x")), row=row, col=column)
+    figure.update_yaxes(_axis(panel.y, axis_range(panel, "y")), row=row, col=column)
     title = panel.title if panel.marks else f"{panel.title} (no values)"
     if title:
-        figure.add_annotation(text=_safe(title), font={"size": 13}, row=row, col=column, **_CORNER)
+        figure.add_annotation(text=_escape(title), font={"size": 13}, row=row, col=column, **_CORNER)
 
 
 def _trace(mark: Mark, panel: Panel) -> Any:
@@ -123,18 +123,18 @@ def _trace(mark: Mark, panel: Panel) -> Any:
         case Line():
             return _line(mark, panel)
         case Dots():
-            marker = {"color": _tone(mark.color), "size": mark.size * _POINT, "opacity": mark.opacity}
-            names = [_safe(name) for name in mark.names] or None
-            hover = "%{text}<extra></extra>" if names else f"%{{x}}<br>%{{y:{_format(mark.y)}}}<extra></extra>"
-            return go.Scatter(x=_x(mark.x, panel.x), y=mark.y, mode="markers", marker=marker, text=names, hovertemplate=hover)
+            marker = {"color": _color(mark.color), "size": mark.size * _POINT, "opacity": mark.opacity}
+            names = [_escape(name) for name in mark.names] or None
+            hover = "%{text}<extra></extra>" if names else f"%{{x}}<br>%{{y:{_number_format(mark.y)}}}<extra></extra>"
+            return go.Scatter(x=_plot_values(mark.x, panel.x), y=mark.y, mode="markers", marker=marker, text=names, hovertemplate=hover)
         case Band():
             return _band(mark, panel)
         case Spans():
             return _spans(mark, panel)
         case Bars():
             middles, widths = (mark.edges[:-1] + mark.edges[1:]) / 2, np.diff(mark.edges)
-            hover = f"around %{{x:{_format(middles)}}}: %{{y:.3~g}}<extra></extra>"
-            color = _faded(mark.color, mark.opacity)
+            hover = f"around %{{x:{_number_format(middles)}}}: %{{y:.3~g}}<extra></extra>"
+            color = _rgba(mark.color, mark.opacity)
             return go.Bar(x=middles, y=mark.heights, width=widths, marker_color=color, hovertemplate=hover)
         case Heat():
             return _heat(mark, panel)
@@ -145,71 +145,71 @@ def _trace(mark: Mark, panel: Panel) -> Any:
 
 
 def _line(mark: Line, panel: Panel) -> Any:
-    number = _format(mark.y)
-    told = "".join(
-        f"<br>{_safe(label)}: %{{customdata[{2 * at}]:{number}}} to %{{customdata[{2 * at + 1}]:{number}}}"
-        for at, (label, _, _) in enumerate(mark.extra)
+    number = _number_format(mark.y)
+    interval_text = "".join(
+        f"<br>{_escape(label)}: %{{customdata[{2 * position}]:{number}}} to %{{customdata[{2 * position + 1}]:{number}}}"
+        for position, (label, _, _) in enumerate(mark.intervals)
     )
-    bounds = np.column_stack([side for _, low, high in mark.extra for side in (low, high)]) if mark.extra else None
-    style = {"color": _tone(mark.color), "width": mark.width * _POINT, "dash": mark.dash}
-    hover = f"%{{y:{number}}}{told}"
-    x = _x(mark.x, panel.x)
+    bounds = np.column_stack([side for _, low, high in mark.intervals for side in (low, high)]) if mark.intervals else None
+    style = {"color": _color(mark.color), "width": mark.width * _POINT, "dash": mark.dash}
+    hover = f"%{{y:{number}}}{interval_text}"
+    x = _plot_values(mark.x, panel.x)
     return go.Scatter(x=x, y=mark.y, mode="lines", line=style, opacity=mark.opacity, customdata=bounds, hovertemplate=hover)
 
 
 def _band(mark: Band, panel: Panel) -> Any:
     """One closed outline for each run of points without a missing one, all in one trace."""
-    there = np.isfinite(mark.low) & np.isfinite(mark.high)
-    runs = [run for run in np.split(np.arange(len(there)), np.flatnonzero(np.diff(there)) + 1) if len(run) and there[run[0]]]
-    way = np.concatenate([np.concatenate([run, run[::-1], run[:1]]) for run in runs])
+    is_present = np.isfinite(mark.low) & np.isfinite(mark.high)
+    runs = [run for run in np.split(np.arange(len(is_present)), np.flatnonzero(np.diff(is_present)) + 1) if len(run) and is_present[run[0]]]
+    outline = np.concatenate([np.concatenate([run, run[::-1], run[:1]]) for run in runs])
     heights = np.concatenate([np.concatenate([mark.high[run], mark.low[run][::-1], [np.nan]]) for run in runs])
-    fill = _faded(mark.color, mark.opacity)
-    x = _x(mark.x, panel.x)[way]
+    fill = _rgba(mark.color, mark.opacity)
+    x = _plot_values(mark.x, panel.x)[outline]
     return go.Scatter(x=x, y=heights, fill="toself", fillcolor=fill, line={"width": 0}, mode="lines", hoverinfo="skip")
 
 
 def _spans(mark: Spans, panel: Panel) -> Any:
-    at = np.repeat(_x(mark.at, panel.x) if mark.upright else mark.at, 3)
+    positions = np.repeat(_plot_values(mark.positions, panel.x) if mark.vertical else mark.positions, 3)
     ends = np.column_stack([mark.low, mark.high, np.full(len(mark.low), np.nan)]).ravel()
-    style = {"color": _tone(mark.color), "width": mark.width * _POINT}
-    x, y = (at, ends) if mark.upright else (ends, at)
+    style = {"color": _color(mark.color), "width": mark.width * _POINT}
+    x, y = (positions, ends) if mark.vertical else (ends, positions)
     return go.Scatter(x=x, y=y, mode="lines", line=style, opacity=mark.opacity, hoverinfo="skip")
 
 
 def _heat(mark: Heat, panel: Panel) -> Any:
     hover = "%{y} looks at %{x}: %{z:.3~g}<extra></extra>"
-    place = {"x": _x(mark.x, panel.x), "y": _x(mark.y, panel.y)}
-    return go.Heatmap(z=mark.values, coloraxis="coloraxis", hoverongaps=False, hovertemplate=hover, **place)
+    coordinates = {"x": _plot_values(mark.x, panel.x), "y": _plot_values(mark.y, panel.y)}
+    return go.Heatmap(z=mark.values, coloraxis="coloraxis", hoverongaps=False, hovertemplate=hover, **coordinates)
 
 
 def _labels(mark: Labels, panel: Panel) -> Any:
     """Words where they are free of each other on a page of usual width."""
-    points, path = (_on_page(x, y, mark, panel) for x, y in ((mark.x, mark.y), mark.path))
-    shown = [(at, spot) for at, spot in enumerate(place(points, mark.words, mark.keep, (0, 0, *_PAGE), path)) if spot]
-    rows = np.array([at for at, _ in shown], dtype=int)
-    upright = {"bottom": "top", "top": "bottom", "center": "middle"}
-    across = {"left": "right", "right": "left", "center": "center"}
-    sides_of_point = [f"{upright[spot.upright]} {across[spot.across]}" for _, spot in shown]
-    words = [_safe(mark.words[at]) for at in rows]
+    points, path = (_page_points(x, y, mark, panel) for x, y in ((mark.x, mark.y), mark.path))
+    shown = [(index, spot) for index, spot in enumerate(place_labels(points, mark.words, mark.keep, (0, 0, *_PAGE), path)) if spot]
+    rows = np.array([index for index, _ in shown], dtype=int)
+    vertical_words = {"bottom": "top", "top": "bottom", "center": "middle"}
+    horizontal_words = {"left": "right", "right": "left", "center": "center"}
+    sides_of_point = [f"{vertical_words[spot.vertical]} {horizontal_words[spot.horizontal]}" for _, spot in shown]
+    words = [_escape(mark.words[index]) for index in rows]
     style: dict[str, Any] = {"text": words, "textposition": sides_of_point, "cliponaxis": False, "hoverinfo": "skip"}
-    unseen = {"size": 13, "opacity": 0}  # keeps the words off the dots
-    return go.Scatter(x=mark.x[rows], y=mark.y[rows], mode="markers+text", marker=unseen, **style)
+    hidden_marker = {"size": 13, "opacity": 0}  # keeps the words off the dots
+    return go.Scatter(x=mark.x[rows], y=mark.y[rows], mode="markers+text", marker=hidden_marker, **style)
 
 
-def _on_page(x: Array, y: Array, mark: Labels, panel: Panel) -> Array:
+def _page_points(x: Array, y: Array, mark: Labels, panel: Panel) -> Array:
     """Points of the data as points of a page of usual width."""
-    places = []
-    for values, known, axis, length in ((x, mark.x, panel.x, _PAGE[0]), (y, mark.y, panel.y, _PAGE[1])):
-        values, known = (np.log10(side) if axis.kind == "log" else side for side in (values, known))
-        places.append(length * (0.05 + 0.9 * (values - known.min()) / (np.ptp(known) or 1.0)))
-    return np.column_stack(places)
+    coordinates = []
+    for values, mark_values, axis, length in ((x, mark.x, panel.x, _PAGE[0]), (y, mark.y, panel.y, _PAGE[1])):
+        values, mark_values = (np.log10(side) if axis.kind == "log" else side for side in (values, mark_values))
+        coordinates.append(length * (0.05 + 0.9 * (values - mark_values.min()) / (np.ptp(mark_values) or 1.0)))
+    return np.column_stack(coordinates)
 
 
 def _paint_rules(figure: go.Figure, rules: Rules, panel: Panel, row: int, column: int) -> None:
-    style = {"color": _tone(rules.color), "width": 1.2, "dash": rules.dash}
-    for at in _x(rules.at, panel.x) if rules.upright else rules.at:
-        value = at.item() if isinstance(at, np.generic) else at
-        along, across = ("x", "y") if rules.upright else ("y", "x")
+    style = {"color": _color(rules.color), "width": 1.2, "dash": rules.dash}
+    for position in _plot_values(rules.positions, panel.x) if rules.vertical else rules.positions:
+        value = position.item() if isinstance(position, np.generic) else position
+        along, across = ("x", "y") if rules.vertical else ("y", "x")
         ends = {f"{along}0": value, f"{along}1": value, f"{across}0": 0, f"{across}1": 1, f"{across}ref": f"{across} domain"}
         figure.add_shape(type="line", line=style, layer="below", row=row, col=column, **ends)
 
@@ -217,8 +217,8 @@ def _paint_rules(figure: go.Figure, rules: Rules, panel: Panel, row: int, column
 def _axis(axis: Axis, ends: tuple[float, float] | None) -> dict[str, Any]:
     """plotly lets lines touch the frame and forgets its own shapes, so the range is given."""
     settings: dict[str, Any] = {
-        "title": {"text": _safe(axis.title), "font": {"size": 12}, "standoff": 8},
-        "gridcolor": _FAINT,
+        "title": {"text": _escape(axis.title), "font": {"size": 12}, "standoff": 8},
+        "gridcolor": _GRID_COLOR,
         "linecolor": NEUTRAL,
         "tickcolor": NEUTRAL,
         "tickfont": {"size": 12},
@@ -226,16 +226,16 @@ def _axis(axis: Axis, ends: tuple[float, float] | None) -> dict[str, Any]:
         "automargin": True,
         "showspikes": False,  # its outline is white on any page
     }
-    if axis.bare:
+    if axis.hide_labels:
         settings["showticklabels"] = False
-    if axis.every:
-        settings |= {"dtick": axis.every, "tick0": 0}
+    if axis.tick_multiple:
+        settings |= {"dtick": axis.tick_multiple, "tick0": 0}
     if ends is not None:
-        settings["range"] = _stamps(ends, axis) if axis.kind == "time" else list(ends)
-    return settings | _kind(axis, ends)
+        settings["range"] = _format_range(ends, axis) if axis.kind == "time" else list(ends)
+    return settings | _axis_type(axis, ends)
 
 
-def _kind(axis: Axis, ends: tuple[float, float] | None) -> dict[str, Any]:
+def _axis_type(axis: Axis, ends: tuple[float, float] | None) -> dict[str, Any]:
     if axis.kind == "time":
         return {"type": "date", "showgrid": False, "ticks": "outside"}
     if axis.kind == "integer":
@@ -243,21 +243,21 @@ def _kind(axis: Axis, ends: tuple[float, float] | None) -> dict[str, Any]:
     if axis.kind == "log":
         return {"type": "log", "dtick": 1, "exponentformat": "none"}
     if axis.kind == "names":
-        names = [_safe(name) for name in axis.names]
+        names = [_escape(name) for name in axis.names]
         ticks = {"tickmode": "array", "tickvals": list(range(len(names))), "ticktext": names, "showgrid": False}
         return ticks | {"range": [-0.6, len(names) - 0.4]}
     plain = ends is None or 1e-4 <= max(abs(end) for end in ends) < 1e13
     return {"exponentformat": "none" if plain else "power", "separatethousands": True}
 
 
-def _stamps(ends: tuple[float, float], axis: Axis) -> list[str]:
-    return [str(end) for end in _x(np.array(ends).astype("M8[us]"), axis).astype("M8[us]")]
+def _format_range(ends: tuple[float, float], axis: Axis) -> list[str]:
+    return [str(end) for end in _plot_values(np.array(ends).astype("M8[us]"), axis).astype("M8[us]")]
 
 
-def _lay_out(figure: go.Figure, chart: Chart, body: float) -> None:
+def _set_layout(figure: go.Figure, chart: Chart, body: float) -> None:
     temporal = chart.heat is None and all(panel.x.kind in ("time", "integer") for panel in chart.panels)
-    head = _HEAD + 26 * bool(chart.note)
-    foot = _FOOT + 18 * any(panel.x.title for panel in chart.panels)
+    head = _HEADER + 26 * bool(chart.note)
+    foot = _FOOTER + 18 * any(panel.x.title for panel in chart.panels)
     entries = {"orientation": "h", "x": 0, "xanchor": "left", "y": -foot / body, "yanchor": "top", "font": {"size": 12}}
     figure.update_layout(
         template="none",
@@ -274,50 +274,50 @@ def _lay_out(figure: go.Figure, chart: Chart, body: float) -> None:
         modebar={"bgcolor": "rgba(0,0,0,0)", "color": NEUTRAL, "activecolor": "#0072B2"},
     )
     if chart.heat is not None:
-        figure.update_layout(coloraxis=_bar(chart.heat), margin_r=90)
+        figure.update_layout(coloraxis=_color_bar(chart.heat), margin_r=90)
     if chart.note:
         corner = _CORNER | {"xref": "paper", "yref": "paper", "yshift": 26}
-        figure.add_annotation(text=_safe(chart.note), **corner)
+        figure.add_annotation(text=_escape(chart.note), **corner)
 
 
-def _bar(heat: Heat) -> dict[str, Any]:
+def _color_bar(heat: Heat) -> dict[str, Any]:
     """What the shades mean, once for all panels."""
-    bar = {"title": {"text": _safe(heat.label), "side": "right"}, "outlinewidth": 0, "thickness": 12, "tickcolor": NEUTRAL}
-    scale = [[share, _faded(GLOW, share**HAZE)] for share in (0.0, 0.01, 0.04, 0.1, 0.2, 0.4, 0.7, 1.0)]
-    return {"cmin": 0.0, "cmax": heat.most, "colorscale": scale, "colorbar": bar}
+    bar = {"title": {"text": _escape(heat.label), "side": "right"}, "outlinewidth": 0, "thickness": 12, "tickcolor": NEUTRAL}
+    scale = [[share, _rgba(SHADE_COLOR, share**OPACITY_POWER)] for share in (0.0, 0.01, 0.04, 0.1, 0.2, 0.4, 0.7, 1.0)]
+    return {"cmin": 0.0, "cmax": heat.vmax, "colorscale": scale, "colorbar": bar}
 
 
-def _x(values: Array, axis: Axis) -> Array:
+def _plot_values(values: Array, axis: Axis) -> Array:
     """Stamps as the wall shows them: plotly knows no time zones."""
     if axis.kind != "time" or axis.zone is None:
         return values
     import pandas as pd
 
-    return np.asarray(pd.DatetimeIndex(values).tz_localize("UTC").tz_convert(zone_of(axis.zone)).tz_localize(None))
+    return np.asarray(pd.DatetimeIndex(values).tz_localize("UTC").tz_convert(find_time_zone(axis.zone)).tz_localize(None))
 
 
-def _format(values: Array) -> str:
+def _number_format(values: Array) -> str:
     """As many decimals as tell the values apart, so that 3,000,000,004 keeps its 4."""
-    there = values[np.isfinite(values)]
-    spread = (np.ptp(there) or np.abs(there).max()) if len(there) else 0.0
+    finite_values = values[np.isfinite(values)]
+    spread = (np.ptp(finite_values) or np.abs(finite_values).max()) if len(finite_values) else 0.0
     return f",.{int(np.clip(3 - np.floor(np.log10(spread)), 0, 12)) if spread > 0 else 3}~f"
 
 
-def _room_for_numbers(chart: Chart) -> float:
+def _tick_label_width(chart: Chart) -> float:
     """Pixels between two columns: the numbers of the right one stand there."""
-    ends = [end for panel in chart.panels for end in reach(panel, "y") or () if abs(end) < 1e13]
+    ends = [end for panel in chart.panels for end in axis_range(panel, "y") or () if abs(end) < 1e13]
     return 50.0 + 8.0 * max((len(f"{end:,.0f}") for end in ends), default=4)
 
 
-def _tone(color: str) -> str:
+def _color(color: str) -> str:
     return _TONES.get(color, color)
 
 
-def _faded(color: str, opacity: float) -> str:
-    red, green, blue = (int(_tone(color)[start : start + 2], 16) for start in (1, 3, 5))
+def _rgba(color: str, opacity: float) -> str:
+    red, green, blue = (int(_color(color)[start : start + 2], 16) for start in (1, 3, 5))
     return f"rgba({red},{green},{blue},{opacity:.3f})"
 
 
-def _safe(text: str) -> str:
+def _escape(text: str) -> str:
     """Text that plotly shows as it is: no tags, and no dollars that a page with MathJax would read as a formula."""
     return escape(text, quote=False).replace("$", "&#36;")

@@ -12,16 +12,16 @@ from deepforecast.data.forecast_names import ModelColumns
 from deepforecast.data.frames import Frame
 from deepforecast.data.integers import validate_integer
 from deepforecast.errors import ParameterError, format_list
+from deepforecast.plotting.autocorrelation import Residuals, autocorrelation, compute_residuals
 from deepforecast.plotting.backends import Backend, check_backend, render
 from deepforecast.plotting.chart import Array, Axis, Bars, Chart, Dots, Line, Panel, Rules, Spans
-from deepforecast.plotting.choices import unknown
-from deepforecast.plotting.frames import Tidy, choose_series, open_frame
-from deepforecast.plotting.models import find_models, no_model
-from deepforecast.plotting.residual_arrays import Residuals, autocorrelation, residuals
-from deepforecast.plotting.style import COLORS, short, short_number
+from deepforecast.plotting.choices import unknown_choice
+from deepforecast.plotting.frames import TidyFrame, choose_series, open_frame
+from deepforecast.plotting.model_selection import find_models, no_model_error
+from deepforecast.plotting.style import COLORS, format_compact, shorten
 
-_MOST_DOTS = 20_000
-_ZERO = Rules(np.zeros(1), upright=False, dash="solid")
+_MAX_DOTS = 20_000
+_ZERO = Rules(np.zeros(1), vertical=False, dash="solid")
 
 
 def plot_residuals(
@@ -45,66 +45,66 @@ def plot_residuals(
         lags = validate_integer(lags, "lags")
     table = open_frame(frame, "frame", columns)
     if ids is not None:
-        table = table.only(choose_series([table], ids)[0])
+        table = table.select_series(choose_series([table], ids)[0])
     chosen = _choose_model(table, model)
-    left = residuals(table, chosen)
-    upright = Axis("residual" if left.n_series == 1 else "residual / standard deviation")
+    model_residuals = compute_residuals(table, chosen)
+    y_axis = Axis("residual" if model_residuals.n_series == 1 else "residual / standard deviation")
     panels = [
-        _over_time(left, table.axis(), upright, short(chosen.name)),
-        _distribution(left, upright),
-        _autocorrelation(left, lags),
+        _over_time(model_residuals, table.axis(), y_axis, shorten(chosen.name)),
+        _distribution(model_residuals, y_axis),
+        _autocorrelation(model_residuals, lags),
     ]
-    if left.steps is not None:
-        panels.append(_by_step(left.values, left.steps, upright))
-    return render(Chart(tuple(panels), 2, 12.0, 3.2, _note(left)), backend)
+    if model_residuals.steps is not None:
+        panels.append(_by_step(model_residuals.values, model_residuals.steps, y_axis))
+    return render(Chart(tuple(panels), 2, 12.0, 3.2, _note(model_residuals)), backend)
 
 
-def _choose_model(table: Tidy, model: str | None) -> ModelColumns:
-    found = find_models(table)
-    names = list(found)
+def _choose_model(table: TidyFrame, model: str | None) -> ModelColumns:
+    available = find_models(table)
+    names = list(available)
     if not names:
-        raise no_model(table)
+        raise no_model_error(table)
     if model is None and len(names) > 1:
         raise ParameterError(f"Residuals are of one model; there are {format_list(names, max_shown=10)}. Name one: model={names[0]!r}.")
     if model is not None and model not in names:
-        raise unknown("model", model, names)
-    return found[names[0] if model is None else model]
+        raise unknown_choice("model", model, names)
+    return available[names[0] if model is None else model]
 
 
-def _note(left: Residuals) -> str:
-    notes = [f"{left.n_series:,} series together"] if left.n_series > 1 else []
-    if len(left.values) > _MOST_DOTS:
-        notes.append(f"over time: {_MOST_DOTS:,} of {len(left.values):,} residuals, evenly spread")
+def _note(model_residuals: Residuals) -> str:
+    notes = [f"{model_residuals.n_series:,} series together"] if model_residuals.n_series > 1 else []
+    if len(model_residuals.values) > _MAX_DOTS:
+        notes.append(f"over time: {_MAX_DOTS:,} of {len(model_residuals.values):,} residuals, evenly spread")
     return " · ".join(notes)
 
 
-def _over_time(left: Residuals, time: Axis, upright: Axis, name: str) -> Panel:
-    values, stamps = left.values, left.stamps
-    if len(values) > _MOST_DOTS:
-        rows = np.linspace(0, len(values) - 1, _MOST_DOTS).astype(int)
+def _over_time(model_residuals: Residuals, time: Axis, y_axis: Axis, name: str) -> Panel:
+    values, stamps = model_residuals.values, model_residuals.stamps
+    if len(values) > _MAX_DOTS:
+        rows = np.linspace(0, len(values) - 1, _MAX_DOTS).astype(int)
         values, stamps = values[rows], stamps[rows]
     opacity = float(np.clip(40 / np.sqrt(len(values)), 0.2, 0.8))
     dots = Dots(stamps, values, COLORS[0], size=4.0, opacity=opacity)
-    return Panel((_ZERO, dots), f"Residuals of {name}", time, upright, span=2 if left.steps is None else 1)
+    return Panel((_ZERO, dots), f"Residuals of {name}", time, y_axis, span=2 if model_residuals.steps is None else 1)
 
 
-def _distribution(left: Residuals, across: Axis) -> Panel:
+def _distribution(model_residuals: Residuals, x_axis: Axis) -> Panel:
     """A histogram of unit area, and the normal density of the same mean and standard deviation."""
-    there = left.finite
-    mean, deviation = float(there.mean()), float(there.std())
-    edges = _edges(there)
-    heights = np.histogram(there, edges, density=True)[0]
+    finite_values = model_residuals.finite
+    mean, deviation = float(finite_values.mean()), float(finite_values.std())
+    edges = _bin_edges(finite_values)
+    heights = np.histogram(finite_values, edges, density=True)[0]
     marks: list[Bars | Line] = [Bars(edges, heights, COLORS[0], 0.45)]
-    title = f"Mean {short_number(mean)}, standard deviation {short_number(deviation)}"
+    title = f"Mean {format_compact(mean)}, standard deviation {format_compact(deviation)}"
     if deviation > 1e-12 * max(abs(mean), 1e-300):
         x = np.linspace(min(edges[0], mean - 3 * deviation), max(edges[-1], mean + 3 * deviation), 200)
         density = np.exp(-0.5 * ((x - mean) / deviation) ** 2) / (deviation * np.sqrt(2 * np.pi))
         marks.append(Line(x, density, COLORS[1], "normal density"))
         title += " (line: normal)"
-    return Panel(tuple(marks), title, across, Axis("density"))
+    return Panel(tuple(marks), title, x_axis, Axis("density"))
 
 
-def _edges(values: Array) -> Array:
+def _bin_edges(values: Array) -> Array:
     """Cells after Freedman and Diaconis, between 5 and 60 of them."""
     low, high = float(values.min()), float(values.max())
     if not low < high:
@@ -115,39 +115,39 @@ def _edges(values: Array) -> Array:
     return np.linspace(low, high, int(np.clip(np.ceil(count), 5, 60)) + 1)
 
 
-def _autocorrelation(left: Residuals, lags: int | None) -> Panel:
-    values, codes = left.latest()
+def _autocorrelation(model_residuals: Residuals, lags: int | None) -> Panel:
+    values, codes = model_residuals.latest()
     longest = int(np.bincount(codes).max())
-    usual = max(10, round(10 * np.log10(longest))) if lags is None else lags
-    count = min(usual, longest - 1)
+    n_lags = max(10, round(10 * np.log10(longest))) if lags is None else lags
+    count = min(n_lags, longest - 1)
     axes = Axis("lag", "integer"), Axis("correlation")
     if count < 1:
         return Panel((), "Autocorrelation", *axes)
-    found, at = autocorrelation(values, codes, count), np.arange(1, count + 1)
+    correlations, lag_numbers = autocorrelation(values, codes, count), np.arange(1, count + 1)
     bound = 1.96 / np.sqrt(np.isfinite(values).sum())
     marks = (
         _ZERO,
-        Rules(np.array([-bound, bound]), upright=False, label="95 % bounds of noise"),
-        Spans(at, np.zeros(count), found, COLORS[0], 2.0),
-        Dots(at, found, COLORS[0], size=4.5),
+        Rules(np.array([-bound, bound]), vertical=False, label="95 % bounds of noise"),
+        Spans(lag_numbers, np.zeros(count), correlations, COLORS[0], 2.0),
+        Dots(lag_numbers, correlations, COLORS[0], size=4.5),
     )
     return Panel(marks, "Autocorrelation (dashed: 95 % of noise)", *axes)
 
 
-def _by_step(values: Array, steps: Array, upright: Axis) -> Panel:
+def _by_step(values: Array, steps: Array, y_axis: Axis) -> Panel:
     """At each step the median (dot), the middle half (thick) and the middle nine tenths (thin)."""
-    every = np.unique(steps)
+    unique_steps = np.unique(steps)
     cuts = [5, 25, 50, 75, 95]
-    places = np.full((len(every), len(cuts)), np.nan)
-    for row, step in enumerate(every):
-        there = values[(steps == step) & np.isfinite(values)]
-        if len(there):
-            places[row] = np.percentile(there, cuts)
-    thick = float(np.clip(160 / len(every), 1.5, 7.0))
+    percentiles = np.full((len(unique_steps), len(cuts)), np.nan)
+    for row, step in enumerate(unique_steps):
+        step_values = values[(steps == step) & np.isfinite(values)]
+        if len(step_values):
+            percentiles[row] = np.percentile(step_values, cuts)
+    thick = float(np.clip(160 / len(unique_steps), 1.5, 7.0))
     marks = (
         _ZERO,
-        Spans(every, places[:, 0], places[:, 4], COLORS[0], 1.2),
-        Spans(every, places[:, 1], places[:, 3], COLORS[0], thick, 0.55),
-        Dots(every, places[:, 2], COLORS[0], size=5.0),
+        Spans(unique_steps, percentiles[:, 0], percentiles[:, 4], COLORS[0], 1.2),
+        Spans(unique_steps, percentiles[:, 1], percentiles[:, 3], COLORS[0], thick, 0.55),
+        Dots(unique_steps, percentiles[:, 2], COLORS[0], size=5.0),
     )
-    return Panel(marks, "By horizon step: median, middle 50 % and 90 %", Axis("step", "integer"), upright)
+    return Panel(marks, "By horizon step: median, middle 50 % and 90 %", Axis("step", "integer"), y_axis)

@@ -14,7 +14,7 @@ from deepforecast.data.frames import Frame
 from deepforecast.errors import DataError, ParameterError, format_list, format_value
 from deepforecast.plotting import inputs
 from deepforecast.plotting.chart import Array, finite
-from deepforecast.plotting.choices import unknown
+from deepforecast.plotting.choices import unknown_choice
 from deepforecast.plotting.frames import Board, is_board
 
 UNBIASED = ("bias", "relative_bias")  # metrics that are best at 0
@@ -53,13 +53,13 @@ class Scores:
         ordered = np.where(self.lower_is_better, self.values, -self.values)
         return np.where(np.isfinite(self.best), np.abs(self.values - self.best), ordered)
 
-    def directed(self, lower_is_better: bool | None) -> Scores:
+    def with_direction(self, lower_is_better: bool | None) -> Scores:
         """The same scores, the lower or the higher the better as the caller says (None: as they are)."""
         if lower_is_better is None:
             return self
         return replace(self, lower_is_better=np.full(len(self.models), lower_is_better), best=np.full(len(self.models), np.nan))
 
-    def of(self, metric: str) -> Scores:
+    def select_metric(self, metric: str) -> Scores:
         """The rows of one metric."""
         rows = np.array([row for row, name in enumerate(self.metrics) if name == metric], dtype=int)
         columns = (self.values, self.low, self.high, self.seconds, self.lower_is_better, self.best)
@@ -70,18 +70,18 @@ class Scores:
 def open_scores(table: Frame | Board, metric: str | Sequence[str] | None, needs: Sequence[str]) -> list[Scores]:
     """The scores by each `metric`: all of a table, but of a leaderboard the one that ranks if none is named."""
     if is_board(table):
-        names = table.metrics[:1] if metric is None else _listed(metric, list(table.criteria))
-        return [_read(table.distances(name), needs) for name in names]
-    scores = _read(table, needs)
-    return [scores.of(name) for name in choose_metrics(scores, metric)]
+        names = table.metrics[:1] if metric is None else _metric_names(metric, list(table.criteria))
+        return [_read_scores(table.distances(name), needs) for name in names]
+    scores = _read_scores(table, needs)
+    return [scores.select_metric(name) for name in choose_metrics(scores, metric)]
 
 
-def _read(table: Frame, needs: Sequence[str]) -> Scores:
+def _read_scores(table: Frame, needs: Sequence[str]) -> Scores:
     """`table` of pandas, polars or pyarrow with its columns as arrays."""
-    opened = inputs.opened(table, "table")
-    lacking = [name for name in needs if name not in opened.columns]
-    if lacking:
-        hint = "" if "seconds" in lacking else " What `score` returns must be reshaped: table.melt('model', var_name='metric')."
+    opened = inputs.open_input(table, "table")
+    missing = [name for name in needs if name not in opened.columns]
+    if missing:
+        hint = "" if "seconds" in missing else " What `score` returns must be reshaped: table.melt('model', var_name='metric')."
         raise DataError(
             f"`table` must have the columns {format_list(needs)}, got {format_list(opened.columns, max_shown=10)}. Pass the leaderboard that "
             f"`compare` returns.{hint}"
@@ -96,33 +96,33 @@ def _read(table: Frame, needs: Sequence[str]) -> Scores:
     metrics = ["value"] * len(opened)
     if "metric" in opened.columns:
         metrics = [str(name) for name in opened.get_column("metric").to_list()]
-    lower = np.ones(len(opened), dtype=bool)
+    is_lower_better = np.ones(len(opened), dtype=bool)
     if "lower_is_better" in opened.columns:
-        lower = opened.get_column("lower_is_better").to_numpy().astype(bool)
+        is_lower_better = opened.get_column("lower_is_better").to_numpy().astype(bool)
     best = np.array([best_value(name) for name in metrics])
     if "best" in opened.columns:
         best = _numbers(opened.get_column("best"))
-    return Scores(models, metrics, numbers["value"], numbers["low"], numbers["high"], numbers["seconds"], lower, best)
+    return Scores(models, metrics, numbers["value"], numbers["low"], numbers["high"], numbers["seconds"], is_lower_better, best)
 
 
 def choose_metrics(scores: Scores, metric: str | Sequence[str] | None) -> list[str]:
     """The metrics asked for, in that order; all of them if none is named."""
-    known = list(dict.fromkeys(scores.metrics))
+    available = list(dict.fromkeys(scores.metrics))
     if metric is None:
-        return known
-    wanted = _listed(metric, known)
-    for name in wanted:
-        if name not in known:
-            raise unknown("metric", name, known)
-    return wanted
+        return available
+    names = _metric_names(metric, available)
+    for name in names:
+        if name not in available:
+            raise unknown_choice("metric", name, available)
+    return names
 
 
-def _listed(metric: Any, known: Sequence[str]) -> list[str]:
+def _metric_names(metric: Any, available: Sequence[str]) -> list[str]:
     """One name or several as a list."""
     names = [metric] if isinstance(metric, str) else list(dict.fromkeys(metric)) if isinstance(metric, Iterable) else []
     if not names or not all(isinstance(name, str) for name in names):
         raise ParameterError(
-            f"`metric` must be the name of a metric or a list of names, got {format_value(metric)}. There are: {format_list(known, max_shown=20)}."
+            f"`metric` must be the name of a metric or a list of names, got {format_value(metric)}. There are: {format_list(available, max_shown=20)}."
         )
     return names
 

@@ -11,16 +11,16 @@ from deepforecast.plotting.chart import Dash
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#9966FF", "#994466", "#CC79A7")
 NEUTRAL = "#7A7A7A"  # the same distance from white and from a dark page
 SHADES = ((0.0, "#FFFFFF"), (0.6, "#0072B2"), (1.0, "#00304D"))  # on white, from none to most
-GLOW = "#3A96E0"  # the same on a ground that is not known: ever less of it shows through this colour
-BENT = 2 / 3  # power of a number's share of most by which shades grow, so that what is small beside it can be seen
-HAZE = 0.45  # the same power where a ground shows through: on a dark one little is seen of a thin shade
+SHADE_COLOR = "#3A96E0"  # the same on a ground that is not known: ever less of it shows through this colour
+COLOR_POWER = 2 / 3  # power of a number's share of most by which shades grow, so that what is small beside it can be seen
+OPACITY_POWER = 0.45  # the same power where a ground shows through: on a dark one little is seen of a thin shade
 DASHES: tuple[Dash, ...] = ("solid", "dash", "dot", "dashdot")
 
 
-def look(index: int) -> tuple[str, Dash]:
+def model_style(index: int) -> tuple[str, Dash]:
     """Colour and dash of the model at `index`; past the last colour they start again with another dash.
 
-    >>> look(0), look(6)
+    >>> model_style(0), model_style(6)
     (('#0072B2', 'solid'), ('#0072B2', 'dash'))
     """
     return COLORS[index % len(COLORS)], DASHES[index // len(COLORS) % len(DASHES)]
@@ -31,19 +31,19 @@ def band_opacity(n_levels: int, n_models: int) -> float:
 
     Bands lie on each other, so the innermost is the darkest by itself; with more models each is fainter.
     """
-    together = (0.28 if n_levels < 2 else 0.46) / (1 + 0.35 * (n_models - 1))
-    return float(1 - (1 - together) ** (1 / max(n_levels, 1)))
+    total_opacity = (0.28 if n_levels < 2 else 0.46) / (1 + 0.35 * (n_models - 1))
+    return float(1 - (1 - total_opacity) ** (1 / max(n_levels, 1)))
 
 
-def seen_opacity(opacity: float, depth: int) -> float:
+def stacked_opacity(opacity: float, depth: int) -> float:
     """What the eye sees where `depth` bands of this opacity lie on each other."""
     return float(1 - (1 - opacity) ** depth)
 
 
-def short_number(value: float) -> str:
+def format_compact(value: float) -> str:
     """A number as short as it can be told.
 
-    >>> short_number(80.0), short_number(97.5), short_number(12345.678), short_number(0.0123456)
+    >>> format_compact(80.0), format_compact(97.5), format_compact(12345.678), format_compact(0.0123456)
     ('80', '97.5', '12,346', '0.01235')
     """
     if value != 0 and not 1e-4 <= abs(value) < 1e7:
@@ -53,19 +53,19 @@ def short_number(value: float) -> str:
     return f"{value:.4g}"
 
 
-def short(value: object, longest: int = 40) -> str:
+def shorten(value: object, longest: int = 40) -> str:
     """`value` in at most `longest` characters: the middle goes, for names mostly differ at their ends.
 
-    >>> short("store_0001_item_0017_north", 15)
+    >>> shorten("store_0001_item_0017_north", 15)
     'store_0…7_north'
     """
-    text = _printable(str(value))
+    text = _escape(str(value))
     if len(text) <= longest:
         return text
     tail = (longest - 1) // 2
     return f"{text[: longest - 1 - tail]}…{text[-tail:]}"
 
 
-def _printable(text: str) -> str:
+def _escape(text: str) -> str:
     """Control characters written out, so that no name can upset a picture or a page."""
     return "".join(character if character.isprintable() else ascii(character)[1:-1] for character in text)

@@ -9,18 +9,18 @@ import numpy as np
 
 from deepforecast.errors import pluralize
 from deepforecast.plotting.chart import Array, Axis, Chart, Dots, Key, Line, Panel
-from deepforecast.plotting.clock import zone_of
-from deepforecast.plotting.limits import reach
-from deepforecast.plotting.style import short, short_number
-from deepforecast.plotting.svg_marks import Box, Scale, draw_mark, safe, stroke, text, tone
-from deepforecast.plotting.ticks import Ticks, ticks
+from deepforecast.plotting.limits import axis_range
+from deepforecast.plotting.mark_elements import Box, Scale, color_and_opacity, draw_mark, escape_text, stroke, text
+from deepforecast.plotting.style import format_compact, shorten
+from deepforecast.plotting.ticks import Ticks, find_ticks
+from deepforecast.plotting.timestamps import find_time_zone
 
 _WIDTH = 800.0  # pixels, as all lengths here
 _NARROW = 500.0  # a chart of at most this width has one column and short names
 _INCH, _GAP = 82.0, 14.0  # of a chart; between two panels
 _LETTER, _LINE = 7.3, 17.0  # width of a letter and height of a line of text of size 12
-_QUIET = 0.8  # opacity of what is not the content
-_MOST_HOVERED = 400  # stamps of a panel whose values are shown on hover
+_MUTED_OPACITY = 0.8  # opacity of what is not the content
+_MAX_HOVERED = 400  # stamps of a panel whose values are shown on hover
 _HALF_DAY = 43_200e6  # microseconds
 
 
@@ -38,20 +38,20 @@ class SvgFigure:
             chart = replace(chart, columns=1, panels=panels)
         top = _LINE + 4 if chart.note else 0.0
         column, row_height = (width + _GAP) / chart.columns, chart.row_height * _INCH + _GAP
-        parts = [text(short(chart.note, int(width / 7)), 0, 13, opacity=_QUIET)] if chart.note else []
+        elements = [text(shorten(chart.note, int(width / 7)), 0, 13, opacity=_MUTED_OPACITY)] if chart.note else []
         for index, panel in enumerate(chart.panels):
-            row, first = chart.place(index)
+            row, first = chart.first_cell(index)
             left, upper = first * column, top + row * row_height
             outer = Box(left, upper, left + column * panel.span - _GAP, upper + row_height - _GAP)
-            parts.append(_panel(panel, outer, narrow))
+            elements.append(_panel(panel, outer, narrow))
         entries, height = _legend(chart.legend, width, top + len(chart.cells) * row_height)
         size = f"0 0 {width:.0f} {top + len(chart.cells) * row_height + height:.0f}"
         titles = [chart.note, *(panel.title for panel in chart.panels)]
-        label = safe(short(" · ".join(title for title in titles if title), 300))
+        label = escape_text(shorten(" · ".join(title for title in titles if title), 300))
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{size}" role="img" '
             f'aria-label="{label or "chart"}" font-family="system-ui, sans-serif" '
-            f'fill="currentColor">{"".join(parts)}{entries}</svg>'
+            f'fill="currentColor">{"".join(elements)}{entries}</svg>'
         )
 
     def _repr_html_(self) -> str:
@@ -64,39 +64,39 @@ class SvgFigure:
 
 def _panel(panel: Panel, outer: Box, narrow: bool) -> str:
     """Axes and marks; values on hover where the page is wide enough to have a pointer."""
-    y_axis = _shortened(panel.y) if narrow else panel.y
+    y_axis = _shorten_names(panel.y) if narrow else panel.y
     (left, right), (low, high) = _limits(panel, "x"), _limits(panel, "y")
-    y_ticks = ticks(y_axis, low, high, 6)
+    y_ticks = find_ticks(y_axis, low, high, 6)
     lines = [label.split("   ") if narrow else [label] for label in y_ticks.labels]
     longest = max((len(line) for label in lines for line in label), default=0)
-    start, end = outer.left + 10 + (0 if y_axis.bare else _LETTER * longest), outer.right - 12
-    x_ticks = ticks(panel.x, left, right, max(2, int((end - start) / 90)))
+    start, end = outer.left + 10 + (0 if y_axis.hide_labels else _LETTER * longest), outer.right - 12
+    x_ticks = find_ticks(panel.x, left, right, max(2, int((end - start) / 90)))
     x_title = panel.x.title or x_ticks.shared
     box = Box(
         start,
         outer.top + (_LINE + 3 if panel.title else 6) + (_LINE if y_axis.title else 0),
         end,
-        outer.bottom - (0 if panel.x.bare else _LINE + 4 + (_LINE if x_title else 0)),
+        outer.bottom - (0 if panel.x.hide_labels else _LINE + 4 + (_LINE if x_title else 0)),
     )
     x = Scale(panel.x, left, right, box.left, box.right)
     y = Scale(y_axis, low, high, box.bottom, box.top)
-    parts = [_grid(panel, box, x, y, x_ticks, y_ticks)]
-    if not panel.x.bare:
-        parts.append(_x_labels(x_title, x_ticks, x, box))
-    if not y_axis.bare:
-        parts.append(_y_labels(lines, y.positions(y_ticks.at), box))
+    elements = [_grid(panel, box, x, y, x_ticks, y_ticks)]
+    if not panel.x.hide_labels:
+        elements.append(_x_labels(x_title, x_ticks, x, box))
+    if not y_axis.hide_labels:
+        elements.append(_y_labels(lines, y.axis_to_pixels(y_ticks.positions), box))
     if y_axis.title:
-        parts.append(text(y_axis.title, outer.left, box.top - 8, opacity=_QUIET))
+        elements.append(text(y_axis.title, outer.left, box.top - 8, opacity=_MUTED_OPACITY))
     if panel.title:
-        title = short(panel.title, int((outer.right - outer.left) / 7.5))
-        parts.append(text(title, outer.left, outer.top + 13, size=13))
-    parts += [draw_mark(mark, x, y, box, narrow) for mark in panel.marks]
+        title = shorten(panel.title, int((outer.right - outer.left) / 7.5))
+        elements.append(text(title, outer.left, outer.top + 13, size=13))
+    elements += [draw_mark(mark, x, y, box, narrow) for mark in panel.marks]
     if not panel.marks:
         middle = (box.left + box.right) / 2, (box.top + box.bottom) / 2
-        parts.append(text("no values", *middle, "middle", opacity=_QUIET))
+        elements.append(text("no values", *middle, "middle", opacity=_MUTED_OPACITY))
     if not narrow:
-        parts.append(_hover(panel, x, box))
-    return "".join(parts)
+        elements.append(_hover(panel, x, box))
+    return "".join(elements)
 
 
 def _limits(panel: Panel, side: str) -> tuple[float, float]:
@@ -104,56 +104,56 @@ def _limits(panel: Panel, side: str) -> tuple[float, float]:
     axis = panel.x if side == "x" else panel.y
     if axis.kind == "names":
         return -0.6, len(axis.names) - 0.4
-    ends = reach(panel, side)
+    ends = axis_range(panel, side)
     if ends is not None and ends[0] < ends[1]:
         return ends
     marks = [mark for mark in panel.marks if isinstance(mark, Line | Dots) and len(mark.x)]
     values = (marks[0].x if side == "x" else marks[0].y) if marks else np.zeros(1)
     if values.dtype.kind == "M":
         values = values.astype("M8[us]").astype(np.int64)
-    known = values[np.isfinite(values.astype(np.float64))]
-    middle = float(known[0]) if len(known) else 0.0
+    finite_values = values[np.isfinite(values.astype(np.float64))]
+    middle = float(finite_values[0]) if len(finite_values) else 0.0
     if axis.kind == "log":
         middle = float(np.log10(middle)) if middle > 0 else 0.0
     half = _HALF_DAY if axis.kind == "time" else 1.0
     return middle - half, middle + half
 
 
-def _shortened(axis: Axis) -> Axis:
+def _shorten_names(axis: Axis) -> Axis:
     """Names that leave a phone space for the marks; the value after a name stays whole."""
     names = []
     for name in axis.names:
         model, separator, value = name.rpartition("   ")
-        names.append(f"{short(model, 16)}{separator}{value}" if separator else short(name, 16))
+        names.append(f"{shorten(model, 16)}{separator}{value}" if separator else shorten(name, 16))
     return replace(axis, names=tuple(names))
 
 
 def _grid(panel: Panel, box: Box, x: Scale, y: Scale, x_ticks: Ticks, y_ticks: Ticks) -> str:
     """Faint lines at the ticks, and the line of the x axis."""
     if panel.y.kind == "names":
-        lines = [f"M{at:.1f} {box.top:.1f}V{box.bottom:.1f}" for at in x.positions(x_ticks.at)]
+        lines = [f"M{position:.1f} {box.top:.1f}V{box.bottom:.1f}" for position in x.axis_to_pixels(x_ticks.positions)]
     else:
-        lines = [f"M{box.left:.1f} {at:.1f}H{box.right:.1f}" for at in y.positions(y_ticks.at)]
+        lines = [f"M{box.left:.1f} {position:.1f}H{box.right:.1f}" for position in y.axis_to_pixels(y_ticks.positions)]
     axis = stroke([f"M{box.left:.1f} {box.bottom:.1f}H{box.right:.1f}"], "currentColor", 1, 0.4)
     return stroke(lines, "currentColor", 1, 0.13) + axis
 
 
 def _x_labels(title: str, x_ticks: Ticks, x: Scale, box: Box) -> str:
     labels = [
-        text(label, at, box.bottom + 15, "middle", opacity=_QUIET)
-        for label, at in zip(x_ticks.labels, x.positions(x_ticks.at), strict=True)
+        text(label, position, box.bottom + 15, "middle", opacity=_MUTED_OPACITY)
+        for label, position in zip(x_ticks.labels, x.axis_to_pixels(x_ticks.positions), strict=True)
     ]
     if title:
-        labels.append(text(title, box.right, box.bottom + 15 + _LINE, "end", opacity=_QUIET))
+        labels.append(text(title, box.right, box.bottom + 15 + _LINE, "end", opacity=_MUTED_OPACITY))
     return "".join(labels)
 
 
-def _y_labels(labels: Sequence[Sequence[str]], at: Array, box: Box) -> str:
+def _y_labels(labels: Sequence[Sequence[str]], tick_positions: Array, box: Box) -> str:
     """Labels of one or more lines, centred at their tick."""
     step = 0.85 * _LINE
     return "".join(
-        text(line, box.left - 7, top + 4 + step * (row - (len(lines) - 1) / 2), "end", opacity=_QUIET)
-        for lines, top in zip(labels, at, strict=True)
+        text(line, box.left - 7, top + 4 + step * (row - (len(lines) - 1) / 2), "end", opacity=_MUTED_OPACITY)
+        for lines, top in zip(labels, tick_positions, strict=True)
         for row, line in enumerate(lines)
     )
 
@@ -169,15 +169,15 @@ def _hover(panel: Panel, x: Scale, box: Box) -> str:
         for row, stamp in enumerate(stamps.astype(np.int64).tolist()):
             if np.isfinite(line.y[row]):
                 values.setdefault(stamp, []).append(_value_text(line, row))
-    if len(values) > _MOST_HOVERED:
+    if len(values) > _MAX_HOVERED:
         return ""
     stamps = np.array(sorted(values))
-    at = x.positions(stamps)
-    ends = np.concatenate([[box.left], (at[1:] + at[:-1]) / 2, [box.right]])
+    positions = x.axis_to_pixels(stamps)
+    ends = np.concatenate([[box.left], (positions[1:] + positions[:-1]) / 2, [box.right]])
     columns = [
         f'<rect x="{ends[row]:.1f}" y="{box.top:.1f}" width="{ends[row + 1] - ends[row]:.1f}" '
         f'height="{box.bottom - box.top:.1f}"><title>'
-        f"{chr(10).join(map(safe, [_stamp_text(stamp, panel.x), *values[stamp]]))}</title></rect>"
+        f"{chr(10).join(map(escape_text, [_stamp_text(stamp, panel.x), *values[stamp]]))}</title></rect>"
         for row, stamp in enumerate(stamps.tolist())
     ]
     return f'<g fill="none" pointer-events="all">{"".join(columns)}</g>'
@@ -186,11 +186,11 @@ def _hover(panel: Panel, x: Scale, box: Box) -> str:
 def _value_text(line: Line, row: int) -> str:
     """The value of a line and its intervals at one point."""
     intervals = [
-        f"{label} {short_number(low[row])} to {short_number(high[row])}"
-        for label, low, high in line.extra
+        f"{label} {format_compact(low[row])} to {format_compact(high[row])}"
+        for label, low, high in line.intervals
         if np.isfinite(low[row])
     ]
-    return ", ".join([f"{line.label}: {short_number(float(line.y[row]))}", *intervals])
+    return ", ".join([f"{line.label}: {format_compact(float(line.y[row]))}", *intervals])
 
 
 def _stamp_text(stamp: int, axis: Axis) -> str:
@@ -198,27 +198,27 @@ def _stamp_text(stamp: int, axis: Axis) -> str:
         return f"{axis.title} {stamp}".strip()
     import pandas as pd
 
-    local = pd.Timestamp(stamp, unit="us", tz="UTC").tz_convert(zone_of(axis.zone))
+    local = pd.Timestamp(stamp, unit="us", tz="UTC").tz_convert(find_time_zone(axis.zone))
     return str(local.tz_localize(None)).removesuffix(" 00:00:00")
 
 
 def _legend(keys: Sequence[Key], width: float, top: float) -> tuple[str, float]:
     """Entries next to each other, in as many lines as they need, and their height."""
-    parts, left, line = [], 0.0, 0
+    elements, left, line = [], 0.0, 0
     for key in keys:
-        label = short(key.label, max(8, int((width - 40) / _LETTER)))
+        label = shorten(key.label, max(8, int((width - 40) / _LETTER)))
         needed = 36 + _LETTER * len(label)
         if left and left + needed > width:
             left, line = 0.0, line + 1
         y = top + line * (_LINE + 3) + 8
-        color, opacity = tone(key.color)
+        color, opacity = color_and_opacity(key.color)
         opacity *= key.opacity
         if key.kind == "dot":
             circle = f'<circle cx="{left + 11:.0f}" cy="{y:.0f}" r="4"'
-            parts.append(f'{circle} fill="{color}" fill-opacity="{opacity:.2f}"/>')
+            elements.append(f'{circle} fill="{color}" fill-opacity="{opacity:.2f}"/>')
         else:
             thickness = 12.0 if key.kind == "band" else 2.4
-            parts.append(stroke([f"M{left:.0f} {y:.0f}h22"], color, thickness, opacity, key.dash))
-        parts.append(text(label, left + 28, y + 4))
+            elements.append(stroke([f"M{left:.0f} {y:.0f}h22"], color, thickness, opacity, key.dash))
+        elements.append(text(label, left + 28, y + 4))
         left += needed + 14
-    return "".join(parts), (line + 1) * (_LINE + 3) if keys else 0.0
+    return "".join(elements), (line + 1) * (_LINE + 3) if keys else 0.0

@@ -12,11 +12,11 @@ from deepforecast.errors import DataError, format_list
 from deepforecast.plotting import inputs
 from deepforecast.plotting.backends import Backend, check_backend, render
 from deepforecast.plotting.chart import Array, Axis, Chart, Dots, Key, Line, Mark, Panel, Rules, finite
-from deepforecast.plotting.style import COLORS, NEUTRAL, short, short_number
+from deepforecast.plotting.style import COLORS, NEUTRAL, format_compact, shorten
 
-_NEEDS = ("step", "loss", "rate", "gradient_norm")
-_WIDE = 20.0  # largest over least from which a logarithm shows more
-_SMOOTH = 50  # of so many steps a mean is one point of the line through the losses
+_REQUIRED_COLUMNS = ("step", "loss", "rate", "gradient_norm")
+_LOG_RATIO = 20.0  # largest over least from which a logarithm shows more
+_N_MEANS = 50  # of so many steps a mean is one point of the line through the losses
 
 
 class Network(Protocol):
@@ -45,59 +45,59 @@ def plot_training(report: Frame | Network, *, stopped: str = "", backend: Backen
     check_backend(backend)
     if hasattr(type(report), "training_report_"):  # not of the model itself: before `fit` the attribute raises
         report, stopped = report.training_report_, stopped or report.stopped_
-    columns, kept = _opened(report)
+    columns, is_kept = _read_report(report)
     steps = columns["step"]
-    rule = [Rules(steps[kept], dash="dot", label="kept")] if kept.any() else []
-    across = Axis("step")
+    rule = [Rules(steps[is_kept], dash="dot", label="kept")] if is_kept.any() else []
+    x_axis = Axis("step")
     panels = (
-        Panel((*_losses(columns), *rule), "", across, _scale("loss", columns["loss"], columns["validation"]), 2),
-        Panel((Line(steps, columns["rate"], COLORS[0]), *rule), "", across, Axis("learning rate")),
-        Panel((Line(steps, columns["gradient_norm"], COLORS[0], width=1.0), *rule), "", across,
+        Panel((*_losses(columns), *rule), "", x_axis, _scale("loss", columns["loss"], columns["validation"]), 2),
+        Panel((Line(steps, columns["rate"], COLORS[0]), *rule), "", x_axis, Axis("learning rate")),
+        Panel((Line(steps, columns["gradient_norm"], COLORS[0], width=1.0), *rule), "", x_axis,
               _scale("norm of the gradient", columns["gradient_norm"])),
     )  # fmt: skip
-    return render(Chart(panels, 2, 10.0, 3.2, _note(columns, kept, stopped), _legend(columns)), backend)
+    return render(Chart(panels, 2, 10.0, 3.2, _note(columns, is_kept, stopped), _legend(columns)), backend)
 
 
-def _opened(report: Frame) -> tuple[dict[str, Array], Array]:
-    opened = inputs.opened(report, "report")
-    if not set(_NEEDS) <= set(opened.columns):
-        there = format_list(opened.columns, max_shown=10)
-        raise DataError(f"`report` must have the columns {format_list(_NEEDS)}, got {there}. Pass a fitted network.")
+def _read_report(report: Frame) -> tuple[dict[str, Array], Array]:
+    opened = inputs.open_input(report, "report")
+    if not set(_REQUIRED_COLUMNS) <= set(opened.columns):
+        present_columns = format_list(opened.columns, max_shown=10)
+        raise DataError(f"`report` must have the columns {format_list(_REQUIRED_COLUMNS)}, got {present_columns}. Pass a fitted network.")
     if len(opened) == 0:
         raise DataError("The report is empty: no step was made.")
-    columns = {name: finite(door.read_numbers(opened.get_column(name), name)) for name in _NEEDS}
+    columns = {name: finite(door.read_numbers(opened.get_column(name), name)) for name in _REQUIRED_COLUMNS}
     empty = np.full(len(opened), np.nan)
-    held = "validation" in opened.columns and opened.get_column("validation").null_count() < len(opened)
-    columns["validation"] = finite(door.read_numbers(opened.get_column("validation"), "validation")) if held else empty
-    kept = opened.get_column("kept").to_numpy().astype(bool) if "kept" in opened.columns else np.zeros(len(opened), dtype=bool)
-    return columns, kept
+    has_validation = "validation" in opened.columns and opened.get_column("validation").null_count() < len(opened)
+    columns["validation"] = finite(door.read_numbers(opened.get_column("validation"), "validation")) if has_validation else empty
+    is_kept = opened.get_column("kept").to_numpy().astype(bool) if "kept" in opened.columns else np.zeros(len(opened), dtype=bool)
+    return columns, is_kept
 
 
 def _losses(columns: dict[str, Array]) -> list[Mark]:
     steps, loss, validation = columns["step"], columns["loss"], columns["validation"]
-    every = max(len(steps) // _SMOOTH, 1)
+    stride = max(len(steps) // _N_MEANS, 1)
     marks: list[Mark] = []
-    if every > 1:
+    if stride > 1:
         marks.append(Line(steps, loss, NEUTRAL, width=0.8, opacity=0.5))
-        ends = np.arange(0, len(steps), every)
-        known = np.isfinite(loss)
-        counts = np.add.reduceat(known.astype(float), ends)
-        sums = np.add.reduceat(np.where(known, loss, 0.0), ends)
+        ends = np.arange(0, len(steps), stride)
+        is_finite = np.isfinite(loss)
+        counts = np.add.reduceat(is_finite.astype(float), ends)
+        sums = np.add.reduceat(np.where(is_finite, loss, 0.0), ends)
         means = np.divide(sums, counts, out=np.full(len(ends), np.nan), where=counts > 0)
         middle = np.add.reduceat(steps, ends) / np.diff([*ends, len(steps)])
         marks.append(Line(middle, means, COLORS[0]))
     else:
         marks.append(Line(steps, loss, COLORS[0]))
-    seen = np.isfinite(validation)
-    if seen.any():
-        told = tuple(f"step {step:g}: {short_number(value)}" for step, value in zip(steps[seen], validation[seen], strict=True))
-        marks.append(Line(steps[seen], validation[seen], COLORS[1], width=1.2))
-        marks.append(Dots(steps[seen], validation[seen], COLORS[1], names=told))
+    has_validation = np.isfinite(validation)
+    if has_validation.any():
+        hover_texts = tuple(f"step {step:g}: {format_compact(value)}" for step, value in zip(steps[has_validation], validation[has_validation], strict=True))
+        marks.append(Line(steps[has_validation], validation[has_validation], COLORS[1], width=1.2))
+        marks.append(Dots(steps[has_validation], validation[has_validation], COLORS[1], names=hover_texts))
     return marks
 
 
 def _legend(columns: dict[str, Array]) -> tuple[Key, ...]:
-    keys = [Key("steps, their mean" if len(columns["step"]) >= 2 * _SMOOTH else "steps", COLORS[0])]
+    keys = [Key("steps, their mean" if len(columns["step"]) >= 2 * _N_MEANS else "steps", COLORS[0])]
     if np.isfinite(columns["validation"]).any():
         keys.append(Key("validation", COLORS[1], "dot"))
     return tuple(keys)
@@ -105,11 +105,11 @@ def _legend(columns: dict[str, Array]) -> tuple[Key, ...]:
 
 def _scale(title: str, *values: Array) -> Axis:
     """A logarithm where values are positive and far apart."""
-    known = np.concatenate([one[np.isfinite(one)] for one in values])
-    wide = len(known) > 0 and known.min() > 0 and known.max() > _WIDE * known.min()
-    return Axis(f"{title} (logarithmic)", "log") if wide else Axis(title)
+    finite_values = np.concatenate([array[np.isfinite(array)] for array in values])
+    use_log = len(finite_values) > 0 and finite_values.min() > 0 and finite_values.max() > _LOG_RATIO * finite_values.min()
+    return Axis(f"{title} (logarithmic)", "log") if use_log else Axis(title)
 
 
-def _note(columns: dict[str, Array], kept: Array, stopped: str) -> str:
-    parts = [f"step {columns['step'][kept][0]:g} of {len(kept)} kept"] if kept.any() else []
-    return "; ".join([*parts, *([short(stopped, 80)] if stopped else [])])
+def _note(columns: dict[str, Array], is_kept: Array, stopped: str) -> str:
+    kept_note = [f"step {columns['step'][is_kept][0]:g} of {len(is_kept)} kept"] if is_kept.any() else []
+    return "; ".join([*kept_note, *([shorten(stopped, 80)] if stopped else [])])

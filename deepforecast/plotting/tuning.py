@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from deepforecast.errors import DataError
-from deepforecast.plotting.backends import need_plotly, own_filters
-from deepforecast.plotting.style import COLORS, NEUTRAL, short
+from deepforecast.plotting.backends import need_plotly, restore_warning_filters
+from deepforecast.plotting.style import COLORS, NEUTRAL, shorten
 
 SHADES = "Viridis"
-FEW = 6  # whole numbers that an axis names one by one
-MOST_SLICES = 4  # of parameters in a row
+MAX_NAMED_COUNTS = 6  # whole numbers that an axis names one by one
+MAX_COLUMNS = 4  # of parameters in a row
 
 
 def plot_history(trials: Any, objective: str, parameters: Sequence[str]) -> Any:
@@ -21,20 +21,20 @@ def plot_history(trials: Any, objective: str, parameters: Sequence[str]) -> Any:
     go = _plotly()
     if not trials["number"].is_unique:  # of studies apart: one after the other
         trials = trials.assign(number=range(len(trials)))
-    done = trials[trials["state"] == "complete"]
-    _refuse_none(done)
-    values = done[objective].to_numpy(dtype=np.float64)
-    hover = [_told(row, parameters) for _, row in done.iterrows()]
+    completed = trials[trials["state"] == "complete"]
+    _refuse_none(completed)
+    values = completed[objective].to_numpy(dtype=np.float64)
+    hover = [_hover_text(row, parameters) for _, row in completed.iterrows()]
     figure = go.Figure(layout=_layout(f"{objective} of {len(trials)} trials", "trial", objective))
-    figure.add_scatter(x=done["number"], y=values, mode="markers", name="trial", text=hover, marker_color=COLORS[0])
-    figure.add_scatter(x=done["number"], y=np.minimum.accumulate(values), mode="lines", name="best so far",
+    figure.add_scatter(x=completed["number"], y=values, mode="markers", name="trial", text=hover, marker_color=COLORS[0])
+    figure.add_scatter(x=completed["number"], y=np.minimum.accumulate(values), mode="lines", name="best so far",
                        line={"color": COLORS[1], "shape": "hv"})  # fmt: skip
     for state, sign in (("pruned", "triangle-down"), ("failed", "x")):
-        rest = trials[trials["state"] == state]
-        if len(rest):
+        ended_early = trials[trials["state"] == state]
+        if len(ended_early):
             figure.add_scatter(
-                x=rest["number"], y=np.full(len(rest), values.max()), mode="markers", name=state,
-                text=[f"{_told(row, parameters)}<br>{_plain(short(str(row['reason']), 100))}" for _, row in rest.iterrows()],
+                x=ended_early["number"], y=np.full(len(ended_early), values.max()), mode="markers", name=state,
+                text=[f"{_hover_text(row, parameters)}<br>{_escape(shorten(str(row['reason']), 100))}" for _, row in ended_early.iterrows()],
                 marker={"symbol": sign, "color": NEUTRAL},
             )  # fmt: skip
     return figure
@@ -45,7 +45,7 @@ def plot_importance(table: Any) -> Any:
     go = _plotly()
     ordered = table.dropna().iloc[::-1]
     figure = go.Figure(layout=_layout("what mattered", "share", ""))
-    figure.add_bar(x=ordered["importance"], y=[_plain(name) for name in ordered["parameter"]], orientation="h",
+    figure.add_bar(x=ordered["importance"], y=[_escape(name) for name in ordered["parameter"]], orientation="h",
                    marker_color=COLORS[0])  # fmt: skip
     return figure
 
@@ -53,28 +53,28 @@ def plot_importance(table: Any) -> Any:
 def plot_slices(trials: Any, objective: str, parameters: Sequence[str]) -> Any:
     """For each parameter the score over its values, later trials darker."""
     _plotly()
-    with own_filters():
+    with restore_warning_filters():
         from plotly.subplots import make_subplots
-    done = trials[trials["state"] == "complete"]
-    names = [name for name in parameters if done[name].notna().any()]
-    _refuse_none(done, names)
-    rows = -(-len(names) // MOST_SLICES)
-    figure = make_subplots(rows=rows, cols=min(len(names), MOST_SLICES), shared_yaxes=True)
-    for place, name in enumerate(names):
-        row, column = divmod(place, MOST_SLICES)
-        own = done[done[name].notna()]
+    completed = trials[trials["state"] == "complete"]
+    names = [name for name in parameters if completed[name].notna().any()]
+    _refuse_none(completed, names)
+    rows = -(-len(names) // MAX_COLUMNS)
+    figure = make_subplots(rows=rows, cols=min(len(names), MAX_COLUMNS), shared_yaxes=True)
+    for index, name in enumerate(names):
+        row, column = divmod(index, MAX_COLUMNS)
+        with_value = completed[completed[name].notna()]
         figure.add_scatter(
-            x=_shown(own[name]), y=own[objective], mode="markers", showlegend=False, row=row + 1, col=column + 1,
-            marker={"color": own["number"], "colorscale": SHADES, "reversescale": True},
+            x=_display_values(with_value[name]), y=with_value[objective], mode="markers", showlegend=False, row=row + 1, col=column + 1,
+            marker={"color": with_value["number"], "colorscale": SHADES, "reversescale": True},
         )  # fmt: skip
-        kind = _scale(own[name])
-        figure.update_xaxes(title_text=_plain(name), type=kind, row=row + 1, col=column + 1)
-        if kind == "category":
-            figure.update_xaxes(categoryorder="array", categoryarray=_kinds(own[name]), row=row + 1, col=column + 1)
-        elif (ticks := _few_counts(own[name])) is not None:
+        axis_type = _scale(with_value[name])
+        figure.update_xaxes(title_text=_escape(name), type=axis_type, row=row + 1, col=column + 1)
+        if axis_type == "category":
+            figure.update_xaxes(categoryorder="array", categoryarray=_category_order(with_value[name]), row=row + 1, col=column + 1)
+        elif (ticks := _count_ticks(with_value[name])) is not None:
             figure.update_xaxes(tickvals=ticks, row=row + 1, col=column + 1)
-    figure.update_yaxes(title_text=_plain(objective), col=1)
-    title = f"{_plain(objective)} by parameter, later trials darker"
+    figure.update_yaxes(title_text=_escape(objective), col=1)
+    title = f"{_escape(objective)} by parameter, later trials darker"
     figure.update_layout(template="plotly_white", title_text=title, height=280 * rows + 80)
     return figure
 
@@ -83,13 +83,13 @@ def plot_parallel(trials: Any, objective: str, parameters: Sequence[str]) -> Any
     """A line a trial through its parameters, coloured by its score; only parameters that all have, or where there are several
     models, which one it is."""
     go = _plotly()
-    done = trials[trials["state"] == "complete"]
-    drawn = done[done["start"] == ""] if (done["start"] == "").any() else done
+    completed = trials[trials["state"] == "complete"]
+    drawn = completed[completed["start"] == ""] if (completed["start"] == "").any() else completed
     names = [name for name in parameters if drawn[name].notna().all()]
     names = ["model", *names] if drawn["model"].nunique() > 1 else names
     _refuse_none(drawn, names)
     values = drawn[objective].to_numpy(dtype=np.float64)
-    axes = [{"label": _plain(objective), "values": values}, *(_axis(name, drawn[name]) for name in names)]
+    axes = [{"label": _escape(objective), "values": values}, *(_axis(name, drawn[name]) for name in names)]
     line = {"color": values, "colorscale": SHADES, "showscale": True}
     return go.Figure(go.Parcoords(dimensions=axes, line=line), layout=_layout(f"{objective} of {len(drawn)} trials", "", ""))
 
@@ -97,15 +97,15 @@ def plot_parallel(trials: Any, objective: str, parameters: Sequence[str]) -> Any
 def plot_front(trials: Any, objectives: Sequence[str]) -> Any:
     """Two objectives of every trial, and the line of those that none beats in both."""
     go = _plotly()
-    from deepforecast.plotting.pareto import unbeaten
+    from deepforecast.plotting.pareto import pareto_front
 
     first, second = objectives
-    done = trials[trials["state"] == "complete"]
-    _refuse_none(done)
-    x, y = (done[name].to_numpy(dtype=np.float64) for name in (second, first))
-    front = unbeaten(x, y)
+    completed = trials[trials["state"] == "complete"]
+    _refuse_none(completed)
+    x, y = (completed[name].to_numpy(dtype=np.float64) for name in (second, first))
+    front = pareto_front(x, y)
     figure = go.Figure(layout=_layout(f"{first} against {second}", second, first))
-    figure.add_scatter(x=x, y=y, mode="markers", name="trial", text=[f"trial {one}" for one in done["number"]],
+    figure.add_scatter(x=x, y=y, mode="markers", name="trial", text=[f"trial {trial_number}" for trial_number in completed["number"]],
                        marker_color=COLORS[0])  # fmt: skip
     figure.add_scatter(x=x[front], y=y[front], mode="lines+markers", name="not beaten", line={"color": COLORS[1]})
     return figure
@@ -113,46 +113,46 @@ def plot_front(trials: Any, objectives: Sequence[str]) -> Any:
 
 def _plotly() -> Any:
     need_plotly("A figure of a search")
-    with own_filters():
+    with restore_warning_filters():
         import plotly.graph_objects as go
     return go
 
 
 def _layout(title: str, x: str, y: str) -> dict[str, Any]:
     return {
-        "template": "plotly_white", "title": {"text": _plain(title)}, "xaxis": {"title": {"text": _plain(x)}},
-        "yaxis": {"title": {"text": _plain(y)}},
+        "template": "plotly_white", "title": {"text": _escape(title)}, "xaxis": {"title": {"text": _escape(x)}},
+        "yaxis": {"title": {"text": _escape(y)}},
     }  # fmt: skip
 
 
-def _refuse_none(done: Any, names: Sequence[str] = ("",)) -> None:
-    if not len(done) or not names:
+def _refuse_none(completed: Any, names: Sequence[str] = ("",)) -> None:
+    if not len(completed) or not names:
         raise DataError("A picture of a search needs trials that ended well and have parameters; there is none.")
 
 
-def _told(row: Any, parameters: Sequence[str]) -> str:
-    said = [f"{name}: {row[name]:.5g}" if isinstance(row[name], float) else f"{name}: {row[name]}" for name in parameters
+def _hover_text(row: Any, parameters: Sequence[str]) -> str:
+    settings = [f"{name}: {row[name]:.5g}" if isinstance(row[name], float) else f"{name}: {row[name]}" for name in parameters
             if row[name] is not None and row[name] == row[name]]  # fmt: skip
-    return "<br>".join([f"trial {row['number']}, {row['model']}", *map(_plain, said)])
+    return "<br>".join([f"trial {row['number']}, {row['model']}", *map(_escape, settings)])
 
 
-def _plain(text: str) -> str:
+def _escape(text: str) -> str:
     """Without the marks that plotly would take for its own."""
     return text.replace("&", "&amp;").replace("<", "&lt;")
 
 
 def _is_number(values: Any) -> bool:
-    return all(isinstance(one, int | float | np.number) and not isinstance(one, bool) for one in values)
+    return all(isinstance(value, int | float | np.number) and not isinstance(value, bool) for value in values)
 
 
-def _shown(values: Any) -> Any:
-    return values if _is_number(values) else [str(one) for one in values]
+def _display_values(values: Any) -> Any:
+    return values if _is_number(values) else [str(value) for value in values]
 
 
-def _kinds(values: Any) -> list[str]:
+def _category_order(values: Any) -> list[str]:
     """What there is, as it is shown: numbers in their order, then words."""
-    numbers = {one for one in values if _is_number([one])}
-    return [*map(str, sorted(numbers)), *sorted({str(one) for one in values if not _is_number([one])})]
+    numbers = {value for value in values if _is_number([value])}
+    return [*map(str, sorted(numbers)), *sorted({str(value) for value in values if not _is_number([value])})]
 
 
 def _scale(values: Any) -> str:
@@ -163,23 +163,23 @@ def _scale(values: Any) -> str:
     return "log" if numbers.min() > 0 and numbers.max() > 20 * numbers.min() else "linear"
 
 
-def _few_counts(values: Any) -> list[float] | None:
+def _count_ticks(values: Any) -> list[float] | None:
     """All values, where they are few whole numbers: there is nothing between them."""
-    found = sorted({float(one) for one in values})
-    return found if len(found) <= FEW and all(one.is_integer() for one in found) else None
+    counts = sorted({float(value) for value in values})
+    return counts if len(counts) <= MAX_NAMED_COUNTS and all(value.is_integer() for value in counts) else None
 
 
 def _axis(name: str, values: Any) -> dict[str, Any]:
     """One axis of parallel coordinates: numbers as they are, or on a logarithm with its ticks; others by their names."""
-    kind = _scale(values)
-    if kind == "linear":
-        axis = {"label": _plain(name), "values": np.asarray(values, dtype=np.float64)}
-        few = _few_counts(values)
-        return axis if few is None else axis | {"tickvals": few}
-    if kind == "log":
+    axis_type = _scale(values)
+    if axis_type == "linear":
+        axis = {"label": _escape(name), "values": np.asarray(values, dtype=np.float64)}
+        tick_values = _count_ticks(values)
+        return axis if tick_values is None else axis | {"tickvals": tick_values}
+    if axis_type == "log":
         numbers = np.log10(np.asarray(values, dtype=np.float64))
         ticks = np.linspace(numbers.min(), numbers.max(), 5)
-        return {"label": _plain(name), "values": numbers, "tickvals": ticks, "ticktext": [f"{10**one:.3g}" for one in ticks]}
-    every = _kinds(values)
-    places = [every.index(str(one)) for one in values]
-    return {"label": _plain(name), "values": places, "tickvals": list(range(len(every))), "ticktext": [*map(_plain, every)]}
+        return {"label": _escape(name), "values": numbers, "tickvals": ticks, "ticktext": [f"{10**value:.3g}" for value in ticks]}
+    categories = _category_order(values)
+    codes = [categories.index(str(value)) for value in values]
+    return {"label": _escape(name), "values": codes, "tickvals": list(range(len(categories))), "ticktext": [*map(_escape, categories)]}

@@ -13,17 +13,17 @@ from deepforecast.data.frames import Frame
 from deepforecast.errors import DataError, ParameterError, format_list, format_value
 from deepforecast.plotting import inputs
 from deepforecast.plotting.chart import Array, Axis
-from deepforecast.plotting.choices import unknown
-from deepforecast.plotting.clock import read_stamps, text_of, zone_title
+from deepforecast.plotting.choices import unknown_choice
 from deepforecast.plotting.frames import open_frame
-from deepforecast.plotting.style import short
+from deepforecast.plotting.style import shorten
+from deepforecast.plotting.timestamps import format_timestamp, timestamp_array, zone_title
 
-NEEDS = ("cutoff", "step", "lag", "kind", "layer", "head", "weight")
-FIRST = ("cross", "self")
+REQUIRED_COLUMNS = ("cutoff", "step", "lag", "kind", "layer", "head", "weight")
+KIND_ORDER = ("cross", "self")
 
 
 @dataclass(frozen=True, eq=False)
-class Weights:
+class AttentionWeights:
     """Its columns as arrays; `code` is the number of each row's series in `keys`. `key`: whose they are, where of one alone."""
 
     keys: list[Any]
@@ -38,117 +38,117 @@ class Weights:
     weight: Array
     key: Any = None
 
-    def take(self, rows: Array) -> Weights:
+    def take(self, rows: Array) -> AttentionWeights:
         """Some of the rows, by a mask."""
-        held = {one.name: getattr(self, one.name) for one in fields(self)}
-        taken: dict[str, Any] = {name: one[rows] for name, one in held.items() if isinstance(one, np.ndarray)}
-        return replace(self, **taken)
+        columns = {column.name: getattr(self, column.name) for column in fields(self)}
+        selected: dict[str, Any] = {name: column[rows] for name, column in columns.items() if isinstance(column, np.ndarray)}
+        return replace(self, **selected)
 
-    def chosen(self, series: Any, single: bool, every: bool = False) -> tuple[list[Any], int]:
+    def choose_series(self, series: Any, single: bool, select_all: bool = False) -> tuple[list[Any], int]:
         """The series to draw, the first or all where none is named, and how many there are."""
         if series is None:
-            return (self.keys if every else self.keys[:1]), len(self.keys)
-        listed = [series] if isinstance(series, str) or not hasattr(series, "__iter__") else list(series)
-        for key in listed:
+            return (self.keys if select_all else self.keys[:1]), len(self.keys)
+        requested = [series] if isinstance(series, str) or not hasattr(series, "__iter__") else list(series)
+        for key in requested:
             if key not in self.keys:
-                raise unknown("series", key, self.keys)
-        if not listed:
+                raise unknown_choice("series", key, self.keys)
+        if not requested:
             raise ParameterError("series names at least one series; got none. Leave it out, or name one.")
-        if single and len(listed) > 1:
-            raise ParameterError(f"The heads of one series are drawn at a time; got {format_list(listed)}. Name one.")
-        return listed, len(self.keys)
+        if single and len(requested) > 1:
+            raise ParameterError(f"The heads of one series are drawn at a time; got {format_list(requested)}. Name one.")
+        return requested, len(self.keys)
 
-    def among(self, keys: list[Any]) -> Weights:
+    def select_series(self, keys: list[Any]) -> AttentionWeights:
         """The rows of these series."""
         return self.take(np.isin(self.code, [self.keys.index(key) for key in keys]))
 
-    def of(self, key: Any, cutoff: Any) -> Weights:
+    def select_forecast(self, key: Any, cutoff: Any) -> AttentionWeights:
         """One series, from the first of its cutoffs or the one named."""
-        mine = replace(self.among([key]), key=key)
-        known = np.unique(mine.cutoff)
-        wanted = known[0] if cutoff is None else _stamp(cutoff, mine.cutoff)
-        if wanted not in known:
-            raise unknown("cutoff", cutoff, [text_of(one) for one in known])
-        return mine.take(mine.cutoff == wanted)
+        series_weights = replace(self.select_series([key]), key=key)
+        cutoffs = np.unique(series_weights.cutoff)
+        selected = cutoffs[0] if cutoff is None else _read_cutoff(cutoff, series_weights.cutoff)
+        if selected not in cutoffs:
+            raise unknown_choice("cutoff", cutoff, [format_timestamp(value) for value in cutoffs])
+        return series_weights.take(series_weights.cutoff == selected)
 
     def matrix(self) -> tuple[Array, Array, Array]:
         """Rows looked at, rows that look, and the mean weight of each pair, missing where there is none."""
         x, column = np.unique(self.lag, return_inverse=True)
         y, row = np.unique(self.time, return_inverse=True)
-        place, size = row * len(x) + column, len(x) * len(y)
-        count, total = np.bincount(place, minlength=size), np.bincount(place, self.weight, minlength=size)
+        pair, size = row * len(x) + column, len(x) * len(y)
+        count, total = np.bincount(pair, minlength=size), np.bincount(pair, self.weight, minlength=size)
         return x, y, np.divide(total, count, out=np.full(size, np.nan), where=count > 0).reshape(len(y), len(x))
 
     def axes(self) -> tuple[Axis, Axis]:
         """Both tell time."""
-        kind: Any = "time" if self.lag.dtype.kind == "M" else "integer"
+        axis_kind: Any = "time" if self.lag.dtype.kind == "M" else "integer"
         zone = f" ({zone_title(self.zone)})" if self.zone else ""
         steps = "step ahead" if self.kind == "cross" else "row that looks"
-        return Axis(f"row looked at{zone}", kind, self.zone), Axis(steps, kind, self.zone)
+        return Axis(f"row looked at{zone}", axis_kind, self.zone), Axis(steps, axis_kind, self.zone)
 
     def title(self) -> str:
         """Whose they are, and from where."""
-        end = f"after {text_of(self.cutoff[0]).replace('T', ' ').removesuffix(':00')}" if len(self.cutoff) else ""
-        return end if self.key is None else f"{short(self.key)} {end}"
+        end = f"after {format_timestamp(self.cutoff[0]).replace('T', ' ').removesuffix(':00')}" if len(self.cutoff) else ""
+        return end if self.key is None else f"{shorten(self.key)} {end}"
 
-    def only(self, layer: int | None, head: int | None) -> Weights:
+    def select_head(self, layer: int | None, head: int | None) -> AttentionWeights:
         """One layer, one head, where they are named."""
-        found = self
+        selected = self
         for name, value in (("layer", layer), ("head", head)):
             if value is not None:
-                known = getattr(self, name)
-                if value not in known:
-                    raise unknown(name, value, sorted(set(known.tolist())))
-                found = found.take(getattr(found, name) == value)
-        return found
+                available = getattr(self, name)
+                if value not in available:
+                    raise unknown_choice(name, value, sorted(set(available.tolist())))
+                selected = selected.take(getattr(selected, name) == value)
+        return selected
 
 
-def open_weights(explanation: Frame, kind: str | None = None) -> Weights:
+def open_weights(explanation: Frame, kind: str | None = None) -> AttentionWeights:
     """A frame of `explain()` of any library, the rows of one kind of attention."""
-    tidy = open_frame(explanation, "explanation", _keys(inputs.opened(explanation, "explanation")), target=False)
-    said = tidy.frame.get_column("kind").to_numpy().astype(str)
-    there = sorted(set(said), key=lambda one: (FIRST.index(one) if one in FIRST else len(FIRST), one))
-    if kind is not None and kind not in there:
-        raise unknown("kind", kind, there)
-    chosen = there[0] if kind is None else kind
-    held = tidy.at(np.flatnonzero(said == chosen))
-    code = held.codes()
+    tidy = open_frame(explanation, "explanation", _key_columns(inputs.open_input(explanation, "explanation")), target=False)
+    kinds = tidy.frame.get_column("kind").to_numpy().astype(str)
+    available = sorted(set(kinds), key=lambda label: (KIND_ORDER.index(label) if label in KIND_ORDER else len(KIND_ORDER), label))
+    if kind is not None and kind not in available:
+        raise unknown_choice("kind", kind, available)
+    selected_kind = available[0] if kind is None else kind
+    selected = tidy.take_rows(np.flatnonzero(kinds == selected_kind))
+    code = selected.codes()
     first = np.unique(code, return_index=True)[1]
-    keys = [None] if tidy.id is None else held.at(first).column(tidy.id).to_list()
-    lag, zone = read_stamps(held.column("lag"))
-    numbers = {name: door.read_numbers(held.column(name), name) for name in ("layer", "head", "weight")}
+    keys = [None] if tidy.id is None else selected.take_rows(first).column(tidy.id).to_list()
+    lag, zone = timestamp_array(selected.column("lag"))
+    numbers = {name: door.read_numbers(selected.column(name), name) for name in ("layer", "head", "weight")}
     for name, values in numbers.items():
         if not np.isfinite(values).all():
             raise DataError(
                 f"Every row of an explanation has a {name}; {(~np.isfinite(values)).sum():,} of {len(values):,} have none. "
                 "Leave those rows out."
             )
-    return Weights(keys, chosen, zone, code, held.stamps(), held.stamps("cutoff"), lag, numbers["layer"].astype(int),
+    return AttentionWeights(keys, selected_kind, zone, code, selected.timestamps(), selected.timestamps("cutoff"), lag, numbers["layer"].astype(int),
                    numbers["head"].astype(int), numbers["weight"])  # fmt: skip
 
 
-def _keys(opened: Any) -> Columns:
+def _key_columns(opened: Any) -> Columns:
     """Which column is the time, whatever it is called: of the two that are left the one of the stamps' type, or the later."""
-    if not set(NEEDS) <= set(opened.columns):
+    if not set(REQUIRED_COLUMNS) <= set(opened.columns):
         raise DataError(
-            f"The explanation must have the columns {format_list(NEEDS, max_shown=10)}, got {format_list(opened.columns, max_shown=10)}. "
+            f"The explanation must have the columns {format_list(REQUIRED_COLUMNS, max_shown=10)}, got {format_list(opened.columns, max_shown=10)}. "
             f"{inputs.ADVICE['explanation']}"
         )
-    others = [name for name in opened.columns if name not in NEEDS]
-    times = [name for name in others if opened.schema[name] == opened.schema["lag"]]
-    if not times or len(others) > 2:
+    remaining = [name for name in opened.columns if name not in REQUIRED_COLUMNS]
+    times = [name for name in remaining if opened.schema[name] == opened.schema["lag"]]
+    if not times or len(remaining) > 2:
         raise DataError(
             "An explanation by attention has a column of stamps, like lag, and at most one of ids beside its own; there "
-            f"are: {format_list(others) or 'none'}. Leave the rest out."
+            f"are: {format_list(remaining) or 'none'}. Leave the rest out."
         )
-    names = [name for name in others if name != times[-1]]
+    names = [name for name in remaining if name != times[-1]]
     return Columns(id=names[0] if names else None, time=times[-1])
 
 
-def _stamp(cutoff: Any, like: Array) -> Any:
+def _read_cutoff(cutoff: Any, column: Array) -> Any:
     """A cutoff as a user names one, as the frame has it."""
     try:
-        if like.dtype.kind == "M":
+        if column.dtype.kind == "M":
             import pandas as pd
 
             stamp = pd.Timestamp(cutoff)

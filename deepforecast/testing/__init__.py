@@ -8,8 +8,8 @@ With pytest, a test for each model and rule:
 
     @pytest.mark.parametrize("case", testing.cases([MyModel]), ids=str)
     def test_contract(case):
-        if case.skipped:
-            pytest.skip(case.skipped)
+        if case.skip_reason:
+            pytest.skip(case.skip_reason)
         case.run()
 
 Which rules apply, and how exactly, follows from what a model declares in `capabilities`: what it can do, the values it takes
@@ -18,7 +18,7 @@ A declaration is held to: a model that says it ignores new values may not hear o
 
 What a model may say of itself to the checks, each if it needs to:
 
-- `examples()`, a class method: a list of parameters, small and fast ones, to check it with; for a parameter without a default
+- `examples()`, a class method: a list of parameters, small and fast ones, to check it with; for a parameter daily_panel_with_missing a default
 - `package`, a name: what has to be installed for the model, if that does not come with its library; else all is skipped
 - `family`, a name: of models that share the code of some rules, so that `representative` cases need one of them only
 - `learning_example`, a dict: what to change of these where a check needs a model that has learnt an effect in the data
@@ -29,8 +29,8 @@ What a model may say of itself to the checks, each if it needs to:
 - `device_step(device)`: a forward and a backward step of its network on a device, tensors only pretending (FakeTensorMode)
 """
 
+from deepforecast.testing.assertions import RuleBroken
 from deepforecast.testing.check import Check, checks
-from deepforecast.testing.expect import RuleBroken
 from deepforecast.testing.report import Case, Report, Row, cases, representative, run
 from deepforecast.testing.subject import Subject
 

@@ -9,16 +9,16 @@ from importlib import import_module
 from importlib.util import find_spec
 
 from deepforecast.errors import DataWarning, TrainingWarning
-from deepforecast.testing.expect import RuleBroken
+from deepforecast.testing.assertions import RuleBroken
 from deepforecast.testing.subject import Subject
 
 THEMES = (
-    "parameters", "fitting", "copies", "output", "frames", "libraries", "values", "gaps", "horizons", "moving", "explaining",
-    "intervals", "calibration", "fitted_values", "paths", "covariates", "effects", "leakage", "invariance", "manners",
-    "saving", "devices",
+    "parameters", "fit_and_predict", "copies", "output", "frames", "libraries", "edge_cases", "missing_values", "horizons", "updates",
+    "explanations", "intervals", "calibration", "fitted_values", "sample_paths", "covariates", "effects", "leakage", "invariance",
+    "isolation", "serialization", "devices",
 )  # fmt: skip
 Condition = Callable[[Subject], str | None]
-Body = Callable[[Subject], None]
+CheckFunction = Callable[[Subject], None]
 
 
 @dataclass(frozen=True)
@@ -33,53 +33,53 @@ class Check:
     name: str
     theme: str
     rule: str
-    body: Body
+    function: CheckFunction
     conditions: tuple[Condition, ...] = ()
     packages: tuple[str, ...] = ()
     shared: bool = False
     slow: str | None = None
 
-    def exempt(self, subject: Subject) -> str | None:
+    def exemption_reason(self, subject: Subject) -> str | None:
         """Why the rule does not apply to a model, by what it declares, or None if it does."""
         reasons = (condition(subject) for condition in self.conditions)
         return next((reason for reason in reasons if reason is not None), None)
 
-    def lacking(self, subject: Subject) -> str | None:
+    def missing_package_reason(self, subject: Subject) -> str | None:
         """Which package that the model or the rule needs is not installed, or None if all are."""
         package = getattr(subject.cls, "package", None)
-        needed = (*([package] if package else []), *self.packages)
-        return next((f"the package {name} is not installed" for name in needed if find_spec(name) is None), None)
+        required_packages = (*([package] if package else []), *self.packages)
+        return next((f"the package {name} is not installed" for name in required_packages if find_spec(name) is None), None)
 
-    def skipped(self, subject: Subject) -> str | None:
+    def skip_reason(self, subject: Subject) -> str | None:
         """Why the rule cannot be checked on a model, or None if it can."""
-        return self.lacking(subject) or self.exempt(subject)
+        return self.missing_package_reason(subject) or self.exemption_reason(subject)
 
     def run(self, subject: Subject) -> None:
         """Raise `RuleBroken`, naming the model and the rule, unless the model keeps it."""
         with warnings.catch_warnings():
-            for kind in (DataWarning, TrainingWarning, RuntimeWarning):
-                warnings.simplefilter("error", kind)
+            for category in (DataWarning, TrainingWarning, RuntimeWarning):
+                warnings.simplefilter("error", category)
             try:
-                self.body(subject)
-            except RuleBroken as broken:
-                raise RuleBroken(f"{subject.name} breaks {self.name} ({self.rule}) {broken}") from broken.__cause__
+                self.function(subject)
+            except RuleBroken as violation:
+                raise RuleBroken(f"{subject.name} breaks {self.name} ({self.rule}) {violation}") from violation.__cause__
             except Exception as error:
                 raise RuleBroken(f"{subject.name} breaks {self.name} ({self.rule}) {type(error).__name__}: {error}") from error
 
 
-_found: dict[str, Check] = {}
+_checks: dict[str, Check] = {}
 
 
 def rule(
     *conditions: Condition, packages: tuple[str, ...] = (), shared: bool = False, slow: str | None = None
-) -> Callable[[Body], Body]:
+) -> Callable[[CheckFunction], CheckFunction]:
     """Decorator: the function is a check of its own name, its docstring's first line is the rule."""
 
-    def register(body: Body) -> Body:
-        theme = body.__module__.rpartition(".")[2]
-        docstring = (body.__doc__ or "").partition("\n")[0]
-        _found[body.__name__] = Check(body.__name__, theme, docstring, body, conditions, packages, shared, slow)
-        return body
+    def register(function: CheckFunction) -> CheckFunction:
+        theme = function.__module__.rpartition(".")[2]
+        docstring = (function.__doc__ or "").partition("\n")[0]
+        _checks[function.__name__] = Check(function.__name__, theme, docstring, function, conditions, packages, shared, slow)
+        return function
 
     return register
 
@@ -92,20 +92,20 @@ def checks() -> list[Check]:
     """
     for theme in THEMES:
         import_module(f"deepforecast.testing.rules.{theme}")
-    return sorted(_found.values(), key=lambda check: THEMES.index(check.theme))
+    return sorted(_checks.values(), key=lambda check: THEMES.index(check.theme))
 
 
-def able(*names: str) -> Condition:
+def requires(*names: str) -> Condition:
     """The rule is for models with these capabilities."""
 
     def condition(subject: Subject) -> str | None:
-        lacking = [name for name in names if not getattr(subject.capabilities, name)]
-        return f"capabilities.{lacking[0]} is {getattr(subject.capabilities, lacking[0])}" if lacking else None
+        unmet = [name for name in names if not getattr(subject.capabilities, name)]
+        return f"capabilities.{unmet[0]} is {getattr(subject.capabilities, unmet[0])}" if unmet else None
 
     return condition
 
 
-def unable(name: str) -> Condition:
+def requires_no(name: str) -> Condition:
     """The rule is for models without this capability."""
 
     def condition(subject: Subject) -> str | None:
@@ -115,6 +115,6 @@ def unable(name: str) -> Condition:
     return condition
 
 
-def having(method: str) -> Condition:
+def requires_method(method: str) -> Condition:
     """The rule is for models with this method."""
     return lambda subject: None if hasattr(subject.cls, method) else f"the model has no method {method}"

@@ -16,14 +16,14 @@ import numpy as np
 from deepforecast.core.forecaster import Forecaster
 from deepforecast.data.frames import Floats
 from deepforecast.errors import ParameterError, format_list
-from deepforecast.testing.worlds import SEASON
+from deepforecast.testing.fixtures import SEASON
 
 Random = np.random.Generator
 LEVEL = 100.0
 BURN_IN = 50  # rows
 
 
-def season_of(model: Forecaster) -> int:
+def longest_season(model: Forecaster) -> int:
     """The longest season of a model, a week where it says nothing of one."""
     season: Any = getattr(model, "season_length", "auto")
     lengths = season if isinstance(season, (list, tuple)) else [season]
@@ -37,7 +37,7 @@ def white_noise(model: Forecaster, random: Random, n_series: int, n_rows: int) -
 
 def seasonal_noise(model: Forecaster, random: Random, n_series: int, n_rows: int) -> Floats:
     """y_t = level + s_t + e_t, with a season s that repeats."""
-    return white_noise(model, random, n_series, n_rows) + _pattern(model, random, n_series, n_rows)
+    return white_noise(model, random, n_series, n_rows) + _seasonal_pattern(model, random, n_series, n_rows)
 
 
 def trend_and_season(model: Forecaster, random: Random, n_series: int, n_rows: int) -> Floats:
@@ -58,14 +58,14 @@ def random_walk_with_drift(model: Forecaster, random: Random, n_series: int, n_r
 
 def seasonal_random_walk(model: Forecaster, random: Random, n_series: int, n_rows: int) -> Floats:
     """y_t = y_{t-m} + e_t."""
-    season = season_of(model)
+    season = longest_season(model)
     cycles = random.normal(size=(n_series, -(-n_rows // season), season)).cumsum(axis=1)
-    return np.asarray(LEVEL + _pattern(model, random, n_series, n_rows) + cycles.reshape(n_series, -1)[:, :n_rows])
+    return np.asarray(LEVEL + _seasonal_pattern(model, random, n_series, n_rows) + cycles.reshape(n_series, -1)[:, :n_rows])
 
 
 def seasonally_adjusted_random_walk(model: Forecaster, random: Random, n_series: int, n_rows: int) -> Floats:
     """y_t = l_t + s_t, a random walk l_t and a season s that repeats."""
-    return random_walk(model, random, n_series, n_rows) + _pattern(model, random, n_series, n_rows)
+    return random_walk(model, random, n_series, n_rows) + _seasonal_pattern(model, random, n_series, n_rows)
 
 
 def local_level(model: Forecaster, random: Random, n_series: int, n_rows: int) -> Floats:
@@ -75,7 +75,7 @@ def local_level(model: Forecaster, random: Random, n_series: int, n_rows: int) -
 
 def seasonal_local_level(model: Forecaster, random: Random, n_series: int, n_rows: int) -> Floats:
     """y_t = l_t + s_t + e_t: a local level with a season that repeats."""
-    return local_level(model, random, n_series, n_rows) + _pattern(model, random, n_series, n_rows)
+    return local_level(model, random, n_series, n_rows) + _seasonal_pattern(model, random, n_series, n_rows)
 
 
 def arima(model: Forecaster, random: Random, n_series: int, n_rows: int) -> Floats:
@@ -84,7 +84,7 @@ def arima(model: Forecaster, random: Random, n_series: int, n_rows: int) -> Floa
 
     p, d, q = getattr(model, "order", (1, 0, 0))
     seasonal_p, seasonal_d, seasonal_q = getattr(model, "seasonal_order", (0, 0, 0))
-    season = season_of(model)
+    season = longest_season(model)
     ar = np.polymul(_polynomial(-0.6, p, 1), _polynomial(-0.4, seasonal_p, season))
     ma = np.polymul(_polynomial(0.4, q, 1), _polynomial(-0.4, seasonal_q, season))
     stationary = lfilter(ma, ar, random.normal(size=(n_series, BURN_IN + n_rows)), axis=1)[:, BURN_IN:]
@@ -101,23 +101,23 @@ def exponential_smoothing(model: Forecaster, random: Random, n_series: int, n_ro
     """
     declared = model.get_params(deep=False)
     trend, damped = declared.get("trend", "additive" if "beta" in declared else None), declared.get("damped", False)
-    seasonal, relative = declared.get("seasonal"), declared.get("error") == "multiplicative"
+    seasonal, multiplicative_errors = declared.get("seasonal"), declared.get("error") == "multiplicative"
     alpha, beta, gamma, phi = 0.3, 0.05, 0.1, 0.9 if damped is True else 1.0
     level, slope = np.full(n_series, LEVEL), np.full(n_series, 0.2 if trend == "additive" else 0.0)
-    pattern = _pattern(model, random, n_series, season_of(model))
+    pattern = _seasonal_pattern(model, random, n_series, longest_season(model))
     season = {"additive": pattern, "multiplicative": 1 + pattern / LEVEL}.get(str(seasonal), np.zeros_like(pattern))
     y, errors = np.empty((n_series, n_rows)), random.normal(size=(n_series, n_rows))
     for row in range(n_rows):
-        place = row % season.shape[1]
-        base, now = level + phi * slope, season[:, place]
-        factor = now if seasonal == "multiplicative" else np.ones(n_series)
-        mean = base * factor if seasonal == "multiplicative" else base + now
-        error = errors[:, row] * (mean / LEVEL if relative else 1.0)
+        phase = row % season.shape[1]
+        base, seasonal_state = level + phi * slope, season[:, phase]
+        factor = seasonal_state if seasonal == "multiplicative" else np.ones(n_series)
+        mean = base * factor if seasonal == "multiplicative" else base + seasonal_state
+        error = errors[:, row] * (mean / LEVEL if multiplicative_errors else 1.0)
         y[:, row] = mean + error
         level = base + alpha * error / factor
         slope = phi * slope + (beta * error / factor if trend == "additive" else 0.0)
         if seasonal in ("additive", "multiplicative"):
-            season[:, place] = now + gamma * error / (base if seasonal == "multiplicative" else 1.0)
+            season[:, phase] = seasonal_state + gamma * error / (base if seasonal == "multiplicative" else 1.0)
     return y
 
 
@@ -129,18 +129,18 @@ def intermittent_demand(model: Forecaster, random: Random, n_series: int, n_rows
 
 def process_of_model(model: Forecaster, random: Random, n_series: int, n_rows: int) -> Floats:
     """The process of the model that is wrapped."""
-    return _drawn(model.model, random, n_series, n_rows)  # type: ignore[attr-defined]
+    return _draw_series(model.model, random, n_series, n_rows)  # type: ignore[attr-defined]
 
 
 def decomposition(model: Forecaster, random: Random, n_series: int, n_rows: int) -> Floats:
     """A season that repeats, and the process of the model of the rest; a trend and noise if none is given."""
-    rest: Forecaster | None = model.trend_model  # type: ignore[attr-defined]
-    if rest is None:
+    remainder_model: Forecaster | None = model.trend_model  # type: ignore[attr-defined]
+    if remainder_model is None:
         return trend_and_season(model, random, n_series, n_rows)
-    return _drawn(rest, random, n_series, n_rows) + _pattern(model, random, n_series, n_rows)
+    return _draw_series(remainder_model, random, n_series, n_rows) + _seasonal_pattern(model, random, n_series, n_rows)
 
 
-DEFAULT = "white_noise"
+DEFAULT_PROCESS = "white_noise"
 PROCESSES = {
     process.__name__: process
     for process in (
@@ -153,17 +153,17 @@ PROCESSES = {
 
 def draw(model: Forecaster, n_series: int, n_rows: int) -> Floats:
     """Independent series of the process of a model, an array of shape (n_series, n_rows); the same each time."""
-    return _drawn(model, np.random.default_rng(1), n_series, n_rows)
+    return _draw_series(model, np.random.default_rng(1), n_series, n_rows)
 
 
-def name_of(model: Forecaster) -> str:
+def process_name(model: Forecaster) -> str:
     """The name of the process of a model."""
-    process = getattr(model, "coverage_process", DEFAULT)
+    process = getattr(model, "coverage_process", DEFAULT_PROCESS)
     return process if isinstance(process, str) else str(getattr(process, "__name__", "coverage_process"))
 
 
-def _drawn(model: Forecaster, random: Random, n_series: int, n_rows: int) -> Floats:
-    process = getattr(model, "coverage_process", DEFAULT)
+def _draw_series(model: Forecaster, random: Random, n_series: int, n_rows: int) -> Floats:
+    process = getattr(model, "coverage_process", DEFAULT_PROCESS)
     if callable(process):
         return np.asarray(process(random, n_series, n_rows), dtype=np.float64)
     if process not in PROCESSES:
@@ -171,9 +171,9 @@ def _drawn(model: Forecaster, random: Random, n_series: int, n_rows: int) -> Flo
     return PROCESSES[process](model, random, n_series, n_rows)
 
 
-def _pattern(model: Forecaster, random: Random, n_series: int, n_rows: int) -> Floats:
+def _seasonal_pattern(model: Forecaster, random: Random, n_series: int, n_rows: int) -> Floats:
     """A season of each series with the mean 0 and a standard deviation of about 3, repeated."""
-    season = season_of(model)
+    season = longest_season(model)
     pattern = 3 * random.normal(size=(n_series, season))
     pattern -= pattern.mean(axis=1, keepdims=True)
     return np.tile(pattern, -(-n_rows // season))[:, :n_rows]
@@ -181,8 +181,8 @@ def _pattern(model: Forecaster, random: Random, n_series: int, n_rows: int) -> F
 
 def _polynomial(coefficient: float, order: int, lag: int) -> Floats:
     """1 + c B^lag + (c/2) B^(2 lag) + ..., as many terms as the order."""
-    found = np.zeros(order * lag + 1)
-    found[0] = 1.0
+    coefficients = np.zeros(order * lag + 1)
+    coefficients[0] = 1.0
     for number in range(1, order + 1):
-        found[number * lag] = coefficient / 2 ** (number - 1)
-    return found
+        coefficients[number * lag] = coefficient / 2 ** (number - 1)
+    return coefficients

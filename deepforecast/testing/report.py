@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from deepforecast.errors import ParameterError, format_list
+from deepforecast.testing.assertions import RuleBroken
 from deepforecast.testing.check import Check, checks
-from deepforecast.testing.expect import RuleBroken
-from deepforecast.testing.subject import Subject, subjects
+from deepforecast.testing.subject import Subject, make_subjects
 
 
 @dataclass(frozen=True)
@@ -25,14 +25,14 @@ class Case:
         return f"{self.subject.name}-{self.check.name}"
 
     @property
-    def exempt(self) -> str | None:
+    def exemption_reason(self) -> str | None:
         """Why the rule does not apply, by what the model declares, or None if it does."""
-        return self.check.exempt(self.subject)
+        return self.check.exemption_reason(self.subject)
 
     @property
-    def skipped(self) -> str | None:
+    def skip_reason(self) -> str | None:
         """Why the rule cannot be checked, or None if it can."""
-        return self.check.skipped(self.subject)
+        return self.check.skip_reason(self.subject)
 
     @property
     def slow(self) -> bool:
@@ -61,23 +61,23 @@ class Report:
 
     rows: tuple[Row, ...]
 
-    def of(self, outcome: str) -> list[Row]:
+    def with_outcome(self, outcome: str) -> list[Row]:
         """The rows with an outcome: passed, failed or skipped."""
         return [row for row in self.rows if row.outcome == outcome]
 
     def raise_for_failures(self) -> Report:
         """Raise `RuleBroken` with every failure; give the report itself if there is none."""
-        failed = self.of("failed")
+        failed = self.with_outcome("failed")
         if failed:
             raise RuleBroken(f"{len(failed)} of {len(self.rows)} checks failed:\n" + "\n".join(row.reason for row in failed))
         return self
 
     def __str__(self) -> str:
         models = list(dict.fromkeys(row.model for row in self.rows))
-        counts = ", ".join(f"{len(self.of(outcome))} {outcome}" for outcome in ("passed", "failed", "skipped"))
+        counts = ", ".join(f"{len(self.with_outcome(outcome))} {outcome}" for outcome in ("passed", "failed", "skipped"))
         lines = [f"{format_list(models)}: {len(self.rows)} checks, {counts} in {sum(row.seconds for row in self.rows):.1f} s"]
-        lines += [f"  failed   {row.reason}" for row in self.of("failed")]
-        reasons = Counter((row.model, row.reason) for row in self.of("skipped"))
+        lines += [f"  failed   {row.reason}" for row in self.with_outcome("failed")]
+        reasons = Counter((row.model, row.reason) for row in self.with_outcome("skipped"))
         lines += [f"  skipped  {count:>2} of {model}: {reason}" for (model, reason), count in reasons.items()]
         return "\n".join(lines)
 
@@ -88,19 +88,19 @@ def cases(models: Any = None, *, only: str | Iterable[str] | None = None) -> lis
     >>> str(cases("Naive", only="fit_twice_gives_the_same")[0])
     'Naive-fit_twice_gives_the_same'
     """
-    wanted = _wanted(only)
-    return [Case(subject, check) for subject in subjects(models) for check in wanted]
+    selected_checks = _select_checks(only)
+    return [Case(subject, check) for subject in make_subjects(models) for check in selected_checks]
 
 
 def representative(cases: Iterable[Case]) -> list[Case]:
     """The cases that apply; of a rule about code that a family of models shares, the first of each family.
 
-    >>> [str(case) for case in representative(cases("Naive", only="explaining"))]
+    >>> [str(case) for case in representative(cases("Naive", only="explanations"))]
     ['Naive-explanations_add_up']
     """
     chosen: dict[tuple[str, str], Case] = {}
     for case in cases:
-        if case.exempt is None:
+        if case.exemption_reason is None:
             subject, check = case.subject, case.check
             chosen.setdefault((check.name, subject.family if check.shared else subject.name), case)
     return list(chosen.values())
@@ -113,28 +113,28 @@ def run(models: Any, *, only: str | Iterable[str] | None = None) -> Report:
     >>> run(Naive, only="fit_returns_self").rows[0].outcome
     'passed'
     """
-    return Report(tuple(_row(case) for case in cases(models, only=only)))
+    return Report(tuple(_run_case(case) for case in cases(models, only=only)))
 
 
-def _row(case: Case) -> Row:
+def _run_case(case: Case) -> Row:
     model, name = case.subject.name, case.check.name
-    reason = case.skipped
+    reason = case.skip_reason
     if reason is not None:
         return Row(model, name, "skipped", reason)
     begin = time.perf_counter()
     try:
         case.run()
-    except RuleBroken as broken:
-        return Row(model, name, "failed", str(broken), time.perf_counter() - begin)
+    except RuleBroken as violation:
+        return Row(model, name, "failed", str(violation), time.perf_counter() - begin)
     return Row(model, name, "passed", "", time.perf_counter() - begin)
 
 
-def _wanted(only: str | Iterable[str] | None) -> list[Check]:
-    every = checks()
+def _select_checks(only: str | Iterable[str] | None) -> list[Check]:
+    all_checks = checks()
     if only is None:
-        return every
+        return all_checks
     names = {only} if isinstance(only, str) else set(only)
-    unknown = names - {check.name for check in every} - {check.theme for check in every}
+    unknown = names - {check.name for check in all_checks} - {check.theme for check in all_checks}
     if unknown:
         raise ParameterError(f"There is no check or theme {format_list(sorted(unknown))}. See deepforecast.testing.checks().")
-    return [check for check in every if check.name in names or check.theme in names]
+    return [check for check in all_checks if check.name in names or check.theme in names]

@@ -13,8 +13,8 @@ from deepforecast.core import params, registry
 from deepforecast.core.forecaster import Forecaster
 from deepforecast.data.frames import Frame
 from deepforecast.errors import ParameterError
-from deepforecast.testing import worlds
-from deepforecast.testing.worlds import HORIZON
+from deepforecast.testing import fixtures
+from deepforecast.testing.fixtures import HORIZON
 
 
 class Subject:
@@ -31,14 +31,14 @@ class Subject:
     def __repr__(self) -> str:
         return self.name
 
-    def make(self, **changed: Any) -> Forecaster:
+    def make(self, **changes: Any) -> Forecaster:
         """An unfitted instance; wrapped models are its own."""
-        own = {name: value.clone() if isinstance(value, Forecaster) else value for name, value in self.parameters.items()}
-        return self.cls(**{**own, **changed})
+        parameters = {name: value.clone() if isinstance(value, Forecaster) else value for name, value in self.parameters.items()}
+        return self.cls(**{**parameters, **changes})
 
-    def learned(self, **changed: Any) -> Forecaster:
+    def make_for_effects(self, **changes: Any) -> Forecaster:
         """An unfitted instance that learns enough to know an effect in the data, where the family says how to get one."""
-        return self.make(**{**getattr(self.cls, "learning_example", {}), **changed})
+        return self.make(**{**getattr(self.cls, "learning_example", {}), **changes})
 
     @property
     def coverage_example(self) -> dict[str, Any]:
@@ -46,25 +46,25 @@ class Subject:
         return dict(getattr(self.make(), "coverage_example", {}))
 
     def fitted(self, without: int = 0) -> Forecaster:
-        """Fitted on `worlds.daily()` without some last rows of each series; shared by the checks, so they leave it as it is."""
-        return self._shared(f"daily {without}", lambda model: model.fit(worlds.split(without)[0]))
+        """Fitted on `fixtures.daily()` without some last rows of each series; shared by the checks, so they leave it as it is."""
+        return self._cached_fit(f"daily {without}", lambda model: model.fit(fixtures.split(without)[0]))
 
     def fitted_copy(self, without: int = 0) -> Forecaster:
         """The same for a check's own use."""
         return deepcopy(self.fitted(without))
 
-    def alone(self, name: str = "s0") -> Forecaster:
-        """Fitted on one series of `worlds.daily()`; shared."""
-        return self._shared(f"alone {name}", lambda model: model.fit(worlds.one(name)))
+    def fitted_on_series(self, name: str = "s0") -> Forecaster:
+        """Fitted on one series of `fixtures.daily()`; shared."""
+        return self._cached_fit(f"alone {name}", lambda model: model.fit(fixtures.one_series(name)))
 
     def calibrated(self) -> Forecaster:
-        """Fitted on `worlds.daily()` with intervals="conformal"; shared."""
-        return self._shared("calibrated", lambda model: model.set_params(intervals="conformal").fit(worlds.daily()))
+        """Fitted on `fixtures.daily()` with intervals="conformal"; shared."""
+        return self._cached_fit("calibrated", lambda model: model.set_params(intervals="conformal").fit(fixtures.daily_panel()))
 
     def fitted_with(self, covariate: str) -> Forecaster:
         """Fitted on the world of a covariate; shared."""
-        history, _, columns = worlds.world(covariate)
-        return self._shared(f"with {covariate}", lambda model: model.fit(history, columns=columns))
+        history, _, columns = fixtures.covariate_panel(covariate)
+        return self._cached_fit(f"with {covariate}", lambda model: model.fit(history, columns=columns))
 
     def forecast(self, frame: Frame, /, *, model: Forecaster | None = None, level: Any = None, **fit: Any) -> Frame:
         """The forecast of a fresh instance (or `model`) fitted on `frame`."""
@@ -85,12 +85,12 @@ class Subject:
         """The same, relative to the spread of the data, where they are shifted or their sign is changed."""
         return min(float(self.capabilities.precision), 1e-4 if self.capabilities.by_series else 1e-3)
 
-    def takes(self, values: Any) -> bool:
+    def accepts(self, values: Any) -> bool:
         """Whether these values of the target lie in the domain that the model declares."""
-        least = float(np.nanmin(values))
-        return {"real": True, "nonnegative": least >= 0, "positive": least > 0}[self.capabilities.domain]
+        minimum = float(np.nanmin(values))
+        return {"real": True, "nonnegative": minimum >= 0, "positive": minimum > 0}[self.capabilities.domain]
 
-    def _shared(self, key: str, fit: Callable[[Forecaster], Forecaster]) -> Forecaster:
+    def _cached_fit(self, key: str, fit: Callable[[Forecaster], Forecaster]) -> Forecaster:
         if key not in self._fits:
             model = self.make()
             fit(model)
@@ -98,29 +98,29 @@ class Subject:
         return self._fits[key]
 
 
-def subjects(models: Any = None) -> list[Subject]:
+def make_subjects(models: Any = None) -> list[Subject]:
     """A subject for each example of each model: classes, objects or registered names; every registered model if None."""
-    wanted = registry.names() if models is None else models if isinstance(models, (list, tuple)) else [models]
-    return [subject for model in wanted for subject in _examples(registry.get(model) if isinstance(model, str) else model)]
+    selected_models = registry.names() if models is None else models if isinstance(models, (list, tuple)) else [models]
+    return [subject for model in selected_models for subject in _subjects_of_model(registry.get(model) if isinstance(model, str) else model)]
 
 
-def _examples(model: Any) -> list[Subject]:
+def _subjects_of_model(model: Any) -> list[Subject]:
     if isinstance(model, Forecaster):
         return [Subject(type(model), model.get_params(deep=False), model.name)]
     if not (isinstance(model, type) and issubclass(model, Forecaster)):
         raise ParameterError(f"A model is a Forecaster, its class or its registered name; got {model!r}.")
-    said = getattr(model, "examples", None)
-    examples: list[dict[str, Any]] = [dict(one) for one in said()] if said is not None else [{}]
-    given = set.intersection(*(set(one) for one in examples))
-    needed = {name: _stand_in(model, one) for name, one in params.declared_params(model).items() if one.required and name not in given}
-    numbered = [model.__name__ if not number else f"{model.__name__}.{number}" for number in range(len(examples))]
-    return [Subject(model, {**needed, **example}, name) for name, example in zip(numbered, examples, strict=True)]
+    example_method = getattr(model, "examples", None)
+    examples: list[dict[str, Any]] = [dict(spec) for spec in example_method()] if example_method is not None else [{}]
+    common_names = set.intersection(*(set(spec) for spec in examples))
+    placeholders = {name: _placeholder(model, spec) for name, spec in params.declared_params(model).items() if spec.required and name not in common_names}
+    names = [model.__name__ if not number else f"{model.__name__}.{number}" for number in range(len(examples))]
+    return [Subject(model, {**placeholders, **example}, name) for name, example in zip(names, examples, strict=True)]
 
 
-def _stand_in(model: type[Forecaster], one: params.Param) -> Any:
+def _placeholder(model: type[Forecaster], param: params.Param) -> Any:
     """A value for a required parameter: simple models for a wrapper."""
-    if one.annotation is Forecaster:
+    if param.annotation is Forecaster:
         return registry.get("SeasonalNaive")()
-    if Forecaster in typing.get_args(one.annotation):
+    if Forecaster in typing.get_args(param.annotation):
         return [registry.get("SeasonalNaive")(), registry.get("Naive")()]
-    raise ParameterError(f"{model.__name__} needs {one.name}: its class method examples() says with which values to check it.")
+    raise ParameterError(f"{model.__name__} needs {param.name}: its class method examples() says with which values to check it.")

@@ -15,11 +15,11 @@ from optuna.exceptions import StorageInternalError
 from optuna.storages import RDBStorage
 from optuna.trial import FrozenTrial, TrialState
 
-FRESH = 0.1  # seconds for which what was read of the trials of other processes counts as current
+MAX_READ_AGE = 0.1  # seconds for which what was read of the trials of other processes counts as current
 
 
 @dataclass
-class Unwritten:
+class UnwrittenReports:
     """What a running trial has reported and is not in the database yet."""
 
     params: dict[str, tuple[float, BaseDistribution, BaseDistribution | None]] = field(default_factory=dict)
@@ -38,15 +38,15 @@ class Database(RDBStorage):
     def __init__(self, url: str, **options: Any) -> None:
         super().__init__(url, **options)
         self.scoped_session: Any = _Sessions(self.scoped_session)
-        self._unwritten: dict[int, Unwritten] = {}
+        self._unwritten: dict[int, UnwrittenReports] = {}
         self._last_read: tuple[float, Any, list[FrozenTrial]] | None = None  # when, what was asked for, the answer
 
     def __setstate__(self, state: dict[Any, Any]) -> None:
         super().__setstate__(state)
         self.scoped_session = _Sessions(self.scoped_session)
 
-    def _of(self, trial_id: int) -> Unwritten:
-        return self._unwritten.setdefault(trial_id, Unwritten())
+    def _reports_of(self, trial_id: int) -> UnwrittenReports:
+        return self._unwritten.setdefault(trial_id, UnwrittenReports())
 
     def _set_trial_param(
         self,
@@ -56,19 +56,19 @@ class Database(RDBStorage):
         distribution: BaseDistribution,
         previous_distribution: BaseDistribution | None,
     ) -> None:
-        self._of(trial_id).params[param_name] = param_value_internal, distribution, previous_distribution
+        self._reports_of(trial_id).params[param_name] = param_value_internal, distribution, previous_distribution
 
     def set_trial_user_attr(self, trial_id: int, key: str, value: Any) -> None:
         """Keep it until `flush`."""
-        self._of(trial_id).user_attrs[key] = value
+        self._reports_of(trial_id).user_attrs[key] = value
 
     def set_trial_system_attr(self, trial_id: int, key: str, value: Any) -> None:
         """Keep it until `flush`."""
-        self._of(trial_id).system_attrs[key] = value
+        self._reports_of(trial_id).system_attrs[key] = value
 
     def set_trial_intermediate_value(self, trial_id: int, step: int, intermediate_value: float) -> None:
         """Keep it until `flush`."""
-        self._of(trial_id).intermediate_values[step] = intermediate_value
+        self._reports_of(trial_id).intermediate_values[step] = intermediate_value
 
     def set_trial_state_values(self, trial_id: int, state: TrialState, values: Sequence[float] | None = None) -> bool:
         """Write the state, the values and all that the trial has reported, in one transaction."""
@@ -103,7 +103,7 @@ class Database(RDBStorage):
         Optuna, its samplers and pruners read them a dozen times in a row for each trial.
         """
         query = (study_id, states, frozenset(included_trial_ids), trial_id_greater_than)
-        if self._last_read is None or self._last_read[1] != query or time.monotonic() - self._last_read[0] > FRESH:
+        if self._last_read is None or self._last_read[1] != query or time.monotonic() - self._last_read[0] > MAX_READ_AGE:
             trials = super()._get_trials(study_id, states, included_trial_ids, trial_id_greater_than)
             self._last_read = time.monotonic(), query, trials
         return self._last_read[2]

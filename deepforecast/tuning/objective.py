@@ -19,26 +19,26 @@ from deepforecast.data.frames import Floats
 from deepforecast.data.panel import Panel
 from deepforecast.data.splits import BacktestPlan
 from deepforecast.errors import CapabilityError, DataError, ParameterError, suppress_warnings
-from deepforecast.evaluation.backtesting import seeded
+from deepforecast.evaluation.backtesting import with_seed
 from deepforecast.evaluation.warm_up import warm_up
-from deepforecast.tuning.sampling import SHARES
-from deepforecast.tuning.scoring import Scorer
+from deepforecast.tuning.samplers import PRUNING_QUANTILES
+from deepforecast.tuning.scorer import Scorer
 from deepforecast.tuning.space import Configuration, Space
 
 SECONDS = "seconds"  # the objective that is no metric
-LOOKS = tuple(SHARES)  # places of a window at which what has been learned so far is scored
-SEEN = 32  # series that are forecast at a look, the same each time: on all of many it would cost more than it saves
-WINDOWS = 8  # at most, that a look at few series is spread over
+REPORT_POINTS = tuple(PRUNING_QUANTILES)  # places of a window at which what has been learned so far is scored
+MAX_REPORT_SERIES = 32  # series that are forecast at a look, the same each time: on all of many it would cost more than it saves
+MAX_REPORT_WINDOWS = 8  # at most, that a look at few series is spread over
 
 Report = Callable[[float, int], bool]
 
 
-class Pruned(Exception):
+class PrunedError(Exception):
     """The trial was ended early: it is no good, or takes too long. Its message says which."""
 
 
 @dataclass(frozen=True)
-class Found:
+class TrialScore:
     """What came of a configuration: a value of each objective, and what it took."""
 
     values: list[float]
@@ -59,148 +59,148 @@ class Objective:
     by_window: bool = False  # reports are the score of each window alone, with its number, not of all so far
 
     @property
-    def length(self) -> int:
+    def n_steps(self) -> int:
         """Steps of a trial that is not ended early."""
         return STEPS_PER_FOLD * self.plan.n_windows * self.n_seeds
 
-    def run(self, tried: Configuration, report: Report | None = None, until: float | None = None) -> Found:
-        """Score a configuration; `report(value, step)` is told on the way and ends it by True. `until`: of `time.monotonic`."""
-        model = self._ready(tried)
-        started, totals = time.perf_counter(), list[list[float]]()
-        for turn, one in enumerate(self._seeds(model)):
-            watch = Watch(self, one, self.panels[tried.model], report, until, turn, [held[0] for held in totals])
-            totals.append(watch.run())
-        scores = [sum(held) / len(held) for held in zip(*totals, strict=True)]
-        seconds = time.perf_counter() - started
-        named = dict(zip(self.scorer.columns, scores, strict=True))
-        return Found([seconds if name == SECONDS else named[name] for name in self.objectives], seconds)
+    def run(self, configuration: Configuration, report: Report | None = None, deadline: float | None = None) -> TrialScore:
+        """Score a configuration; `report(value, step)` is told on the way and ends it by True. `deadline`: of `time.monotonic`."""
+        model = self._build_model(configuration)
+        start_time, totals = time.perf_counter(), list[list[float]]()
+        for seed_index, seeded_model in enumerate(self._seeded_models(model)):
+            trial_backtest = TrialBacktest(self, seeded_model, self.panels[configuration.model], report, deadline, seed_index, [values[0] for values in totals])
+            totals.append(trial_backtest.run())
+        scores = [sum(values) / len(values) for values in zip(*totals, strict=True)]
+        seconds = time.perf_counter() - start_time
+        scores_by_column = dict(zip(self.scorer.columns, scores, strict=True))
+        return TrialScore([seconds if name == SECONDS else scores_by_column[name] for name in self.objectives], seconds)
 
-    def warm_up(self, tried: Configuration) -> None:
+    def warm_up(self, configuration: Configuration) -> None:
         """Compile and import what a configuration needs, so that it is not part of a trial's time."""
-        warm_up(self.space.built(tried), self.panels[tried.model], self.scorer.levels)
+        warm_up(self.space.build_model(configuration), self.panels[configuration.model], self.scorer.levels)
 
-    def _ready(self, tried: Configuration) -> Forecaster:
+    def _build_model(self, configuration: Configuration) -> Forecaster:
         """The model of a configuration, with bands where a metric needs some and it has none of its own."""
-        model = self.space.built(tried)
+        model = self.space.build_model(configuration)
         if self.scorer.levels and model.capabilities.distribution is None and not model.calibrates:
             return model.clone(intervals="conformal")
         return model
 
-    def _seeds(self, model: Forecaster) -> list[Forecaster]:
+    def _seeded_models(self, model: Forecaster) -> list[Forecaster]:
         """The model as often as it is to be tried."""
-        begin = next((value for name, value in model.get_params().items() if name.rpartition("__")[2] == "seed"), None)
-        if self.n_seeds == 1 or begin is None:
-            return [model] * (1 if begin is None else self.n_seeds)
-        return [seeded(model, begin + number) for number in range(self.n_seeds)]
+        first_seed = next((value for name, value in model.get_params().items() if name.rpartition("__")[2] == "seed"), None)
+        if self.n_seeds == 1 or first_seed is None:
+            return [model] * (1 if first_seed is None else self.n_seeds)
+        return [with_seed(model, first_seed + number) for number in range(self.n_seeds)]
 
 
 @dataclass(eq=False)
-class Watch:
-    """One turn through all windows; `before`: scores of the turns before, with other seeds."""
+class TrialBacktest:
+    """One turn through all windows; `previous_scores`: scores of the turns before, with other seeds."""
 
     objective: Objective
     model: Forecaster
     panel: Panel
     report: Report | None
-    until: float | None
-    turn: int
-    before: list[float]
-    held: dict[str, Floats] = field(default_factory=dict)
-    looked: int = 0
-    ended: str = ""
+    deadline: float | None
+    seed_index: int
+    previous_scores: list[float]
+    forecasts: dict[str, Floats] = field(default_factory=dict)
+    last_report: int = 0
+    end_reason: str = ""
 
     def run(self) -> list[float]:
-        """The scores, or `Pruned`."""
-        one, self.held = self.objective, self.objective.scorer.empty()
-        self.monitor = Monitor(self._seen if self.report else None, deadline=self.until)
-        every = refit_every(one.refit, self.model.capabilities.by_series)
-        for fold in rolling_folds(self.model, self.panel, one.plan, refit_interval=every, monitor=self.monitor):
+        """The scores, or `PrunedError`."""
+        objective, self.forecasts = self.objective, self.objective.scorer.empty_forecasts()
+        self.monitor = Monitor(self._on_fit_progress if self.report else None, deadline=self.deadline)
+        refit_interval = refit_every(objective.refit, self.model.capabilities.by_series)
+        for fold in rolling_folds(self.model, self.panel, objective.plan, refit_interval=refit_interval, monitor=self.monitor):
             if self.monitor.time_left() <= 0:
-                raise Pruned("its time was up (trial_timeout).")
-            one.scorer.fill(self.held, fold, self.model.point_kind)
-            if self._told(self.held, fold.window.number, STEPS_PER_FOLD):
-                raise Pruned(self.ended)
-        if self.ended:
-            raise Pruned(self.ended)
-        return one.scorer.scores(self.held)
+                raise PrunedError("its time was up (trial_timeout).")
+            objective.scorer.fill(self.forecasts, fold, self.model.point_kind)
+            if self._report_score(self.forecasts, fold.window.number, STEPS_PER_FOLD):
+                raise PrunedError(self.end_reason)
+        if self.end_reason:
+            raise PrunedError(self.end_reason)
+        return objective.scorer.scores(self.forecasts)
 
-    def _seen(self, _: float, place: int) -> bool:
+    def _on_fit_progress(self, _: float, position: int) -> bool:
         """A fit says how far it is: at some places what it has learned is scored, where it can be seen."""
-        number, within = divmod(place - 1, STEPS_PER_FOLD)
+        number, offset = divmod(position - 1, STEPS_PER_FOLD)
         if self.objective.by_window:
             return False
-        passed = [look for look in LOOKS if self.looked < STEPS_PER_FOLD * number + look <= place]
-        if not passed or within + 1 >= STEPS_PER_FOLD or self.ended:
+        passed_points = [point for point in REPORT_POINTS if self.last_report < STEPS_PER_FOLD * number + point <= position]
+        if not passed_points or offset + 1 >= STEPS_PER_FOLD or self.end_reason:
             return False
-        shown = self.monitor.snapshot()
-        if shown is None:
+        snapshot = self.monitor.snapshot()
+        if snapshot is None:
             return False
-        self.looked = STEPS_PER_FOLD * number + passed[-1]
-        held = {name: values.copy() for name, values in self.held.items()}
+        self.last_report = STEPS_PER_FOLD * number + passed_points[-1]
+        forecasts = {name: values.copy() for name, values in self.forecasts.items()}
         with suppress_warnings():
-            for fold in self._peeked(number, *shown):
-                self.objective.scorer.fill(held, fold, self.model.point_kind)
-        return self._told(held, number, passed[-1])
+            for fold in self._partial_forecasts(number, *snapshot):
+                self.objective.scorer.fill(forecasts, fold, self.model.point_kind)
+        return self._report_score(forecasts, number, passed_points[-1])
 
-    def _peeked(self, number: int, whole: Panel, learned: Any) -> Iterator[Fold]:
+    def _partial_forecasts(self, number: int, fit_panel: Panel, learned: Any) -> Iterator[Fold]:
         """The forecasts of some series by what has been learned so far; of few series in several of the windows that the fit
         is for, as by one window of one series luck would decide."""
         plan, windows = self.objective.plan, self.objective.scorer.windows
-        every = refit_every(self.objective.refit, self.model.capabilities.by_series)
-        served = windows[number : number + every if every else None]
-        first = served[0].series
-        served = _spread(served, min(WINDOWS, max(SEEN // len(first), 1)))
-        places = _spread(np.arange(len(first)), SEEN)
-        kinds = {name: one.categories for name, one in {**whole.covariates, **whole.static}.items()}
-        state = State(whole.series, learned, kinds, whole.static).take(places)
-        worker = self.model.clone(horizon=plan.gap + plan.horizon)
-        for window in served:
-            there = np.flatnonzero(np.isin(window.series, first[places]))
-            if not len(there):
+        refit_interval = refit_every(self.objective.refit, self.model.capabilities.by_series)
+        report_windows = windows[number : number + refit_interval if refit_interval else None]
+        first = report_windows[0].series
+        report_windows = _evenly_spaced(report_windows, min(MAX_REPORT_WINDOWS, max(MAX_REPORT_SERIES // len(first), 1)))
+        series_index = _evenly_spaced(np.arange(len(first)), MAX_REPORT_SERIES)
+        categories = {name: covariate.categories for name, covariate in {**fit_panel.covariates, **fit_panel.static}.items()}
+        state = State(fit_panel.series, learned, categories, fit_panel.static).take(series_index)
+        extended_model = self.model.clone(horizon=plan.gap + plan.horizon)
+        for window in report_windows:
+            window_rows = np.flatnonzero(np.isin(window.series, first[series_index]))
+            if not len(window_rows):
                 continue
-            part = replace(window, series=window.series[there], begin=window.begin[there], cut=window.cut[there])
-            known = np.searchsorted(first[places], part.series)
-            at = state if window is served[0] else move_state_to_panel(worker, state, drop_unseen_categories(part.history(self.panel)), known)
-            yield forecast_window(worker, self.panel, part, at, plan.gap, plan.horizon)
+            partial_window = replace(window, series=window.series[window_rows], begin=window.begin[window_rows], cut=window.cut[window_rows])
+            state_rows = np.searchsorted(first[series_index], partial_window.series)
+            window_state = state if window is report_windows[0] else move_state_to_panel(extended_model, state, drop_unseen_categories(partial_window.history(self.panel)), state_rows)
+            yield forecast_window(extended_model, self.panel, partial_window, window_state, plan.gap, plan.horizon)
 
-    def _told(self, held: dict[str, Floats], number: int, within: int) -> bool:
+    def _report_score(self, forecasts: dict[str, Floats], number: int, offset: int) -> bool:
         """Report the score by the windows so far, those of other seeds included; whether this is the end."""
         if self.report is None:
             return False
         windows, scorer = self.objective.plan.n_windows, self.objective.scorer
         if self.objective.by_window:
-            value, step = scorer.scores(scorer.only(held, number))[0], windows * self.turn + number
+            value, step = scorer.scores(scorer.select_window(forecasts, number))[0], windows * self.seed_index + number
         else:
-            weight, step = number + 1, STEPS_PER_FOLD * (windows * self.turn + number) + within
-            value = (sum(self.before) * windows + scorer.scores(held)[0] * weight) / (len(self.before) * windows + weight)
-        if self.report(value, step) and (within < STEPS_PER_FOLD or self._fits_after(number)):
-            self.ended = "worse than others at this step."
-        return bool(self.ended)
+            weight, step = number + 1, STEPS_PER_FOLD * (windows * self.seed_index + number) + offset
+            value = (sum(self.previous_scores) * windows + scorer.scores(forecasts)[0] * weight) / (len(self.previous_scores) * windows + weight)
+        if self.report(value, step) and (offset < STEPS_PER_FOLD or self._has_later_fits(number)):
+            self.end_reason = "worse than others at this step."
+        return bool(self.end_reason)
 
-    def _fits_after(self, number: int) -> bool:
+    def _has_later_fits(self, number: int) -> bool:
         """Whether there is anything left to be saved: forecasts alone cost little, and a whole score tells more."""
-        every = refit_every(self.objective.refit, self.model.capabilities.by_series)
-        later = range(number + 1, self.objective.plan.n_windows)
-        return self.turn < self.objective.n_seeds - 1 or any(every and one % every == 0 for one in later)
+        refit_interval = refit_every(self.objective.refit, self.model.capabilities.by_series)
+        later_windows = range(number + 1, self.objective.plan.n_windows)
+        return self.seed_index < self.objective.n_seeds - 1 or any(refit_interval and window % refit_interval == 0 for window in later_windows)
 
 
-def _spread(of: Any, count: int) -> Any:
+def _evenly_spaced(sequence: Any, count: int) -> Any:
     """So many, evenly spread, the first among them."""
-    places = np.unique(np.linspace(0, len(of) - 1, min(count, len(of))).astype(np.int64))
-    return of[places] if isinstance(of, np.ndarray) else [of[place] for place in places]
+    positions = np.unique(np.linspace(0, len(sequence) - 1, min(count, len(sequence))).astype(np.int64))
+    return sequence[positions] if isinstance(sequence, np.ndarray) else [sequence[position] for position in positions]
 
 
-def reason(error: BaseException) -> str:
+def format_error(error: BaseException) -> str:
     """An error as a trial keeps it: its kind and its words, no longer than a storage takes."""
-    kind = type(error).__name__
+    error_name = type(error).__name__
     try:
         text = str(error)
-    except Exception as another:  # a model may bring its own kinds of errors, broken ones too
-        text = f"(its message cannot be read: {type(another).__name__})"
-    whole = f"{kind}: {text}" if text and not isinstance(error, Pruned) else text or kind
-    return whole if len(whole) <= 1500 else whole[:1499] + "…"
+    except Exception as message_error:  # a model may bring its own kinds of errors, broken ones too
+        text = f"(its message cannot be read: {type(message_error).__name__})"
+    message = f"{error_name}: {text}" if text and not isinstance(error, PrunedError) else text or error_name
+    return message if len(message) <= 1500 else message[:1499] + "…"
 
 
-def refused(error: BaseException) -> bool:
+def is_refused(error: BaseException) -> bool:
     """Whether a configuration was refused: by a rule that it breaks, or for data that are too short for it."""
     return isinstance(error, ParameterError | CapabilityError | DataError)

@@ -14,19 +14,19 @@ from optuna.trial import FrozenTrial, TrialState
 
 from deepforecast.core.forecaster import Forecaster
 from deepforecast.errors import ParameterError, SaveError, format_list, format_value
-from deepforecast.tuning import survival
-from deepforecast.tuning.journal import journal
-from deepforecast.tuning.running import steps_of
-from deepforecast.tuning.space import MODEL, Configuration, Space, read
-from deepforecast.tuning.storage import SQLITE, quiet
+from deepforecast.tuning import trial_recovery
+from deepforecast.tuning.journal import open_journal
+from deepforecast.tuning.space import MODEL_PARAM, Configuration, Space, parse_params
+from deepforecast.tuning.storage import SQLITE_SUFFIXES, silence_optuna
+from deepforecast.tuning.trial_runner import count_steps
 
 if TYPE_CHECKING:
     import pandas as pd
 
-BEFORE, AFTER = ("number", "state", "model"), ("seconds", "steps", "start", "attempt", "copy_of", "reason")  # of the frame
-PLOTS = ("history", "importance", "slices", "parallel", "pareto")
-DIED = "its process died"
-LEAST_TRIALS = 10  # of which an importance can be estimated: with fewer even a decisive parameter is rarely ranked first
+LEADING_COLUMNS, TRAILING_COLUMNS = ("number", "state", "model"), ("seconds", "steps", "start", "attempt", "copy_of", "reason")  # of the frame
+PLOT_KINDS = ("history", "importance", "slices", "parallel", "pareto")
+LOST_PROCESS = "its process died"
+MIN_TRIALS = 10  # of which an importance can be estimated: with fewer even a decisive parameter is rarely ranked first
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,17 +40,17 @@ class TuningResult:
     holdout: pd.DataFrame | None
     settings: Mapping[str, Any]
     others: tuple[TuningResult, ...] = ()
-    _held: tuple[FrozenTrial, ...] | None = None
+    _snapshot: tuple[FrozenTrial, ...] | None = None
 
     @property
     def best_model(self) -> Forecaster:
         """The best model, not fitted; of several objectives by the first."""
-        return self.space.built(self._tried(self.best_trial))
+        return self.space.build_model(self._configuration_of(self.best_trial))
 
     @property
     def best_params(self) -> dict[str, Any]:
         """The values of the parameters that were searched; `model` among them where there are several."""
-        return self._params(self.best_trial)
+        return self._searched_params(self.best_trial)
 
     @property
     def best_value(self) -> float:
@@ -60,8 +60,8 @@ class TuningResult:
     @property
     def best_trial(self) -> FrozenTrial:
         """The trial itself; of equals the earliest."""
-        done = [one for one in self._counting() if one.state == TrialState.COMPLETE]
-        return min(done, key=lambda one: (one.values[0], one.number))
+        complete = [trial for trial in self._budget_trials() if trial.state == TrialState.COMPLETE]
+        return min(complete, key=lambda trial: (trial.values[0], trial.number))
 
     @property
     def trials(self) -> pd.DataFrame:
@@ -70,34 +70,34 @@ class TuningResult:
         was not drawn), `attempt`, `copy_of` and `reason`."""
         import pandas as pd
 
-        names = self._parameters()
-        rows = [self._row(one, names) for one in self._counting()]
+        names = self._param_columns()
+        rows = [self._trial_row(trial, names) for trial in self._budget_trials()]
         metrics = [name for name in self.objectives if name != "seconds"]  # which every trial has anyway
-        columns = [*BEFORE, *metrics, *names.values(), *AFTER]
-        found: pd.DataFrame = pd.DataFrame(rows, columns=columns).astype({"number": np.int64})
-        for other in self.others:
-            found = pd.concat([found, other.trials], ignore_index=True)
-        return found
+        columns = [*LEADING_COLUMNS, *metrics, *names.values(), *TRAILING_COLUMNS]
+        table: pd.DataFrame = pd.DataFrame(rows, columns=columns).astype({"number": np.int64})
+        for tuning_result in self.others:
+            table = pd.concat([table, tuning_result.trials], ignore_index=True)
+        return table
 
     def best_configurations(self, count: int) -> list[dict[str, Any]]:
         """The parameters of the best trials, the best first."""
-        done = sorted(
-            (one for one in self._counting() if one.state == TrialState.COMPLETE and "copy_of" not in one.user_attrs["told"]),
-            key=lambda one: (one.values[0], one.number),
+        complete = sorted(
+            (trial for trial in self._budget_trials() if trial.state == TrialState.COMPLETE and "copy_of" not in trial.user_attrs["told"]),
+            key=lambda trial: (trial.values[0], trial.number),
         )
-        return [self._params(one) for one in done[:count]]
+        return [self._searched_params(trial) for trial in complete[:count]]
 
     @property
     def pareto(self) -> pd.DataFrame:
         """The trials that no other beats in all objectives, without copies of them."""
         table = self.trials[self.trials["copy_of"].isna()]
         values = table[list(self.objectives)].to_numpy(dtype=np.float64)
-        good = (table["state"] == "complete").to_numpy()
-        beaten = [
-            any(good[j] and (values[j] <= values[i]).all() and (values[j] < values[i]).any() for j in range(len(values)))
+        is_complete = (table["state"] == "complete").to_numpy()
+        is_dominated = [
+            any(is_complete[j] and (values[j] <= values[i]).all() and (values[j] < values[i]).any() for j in range(len(values)))
             for i in range(len(values))
         ]
-        front: pd.DataFrame = table[good & ~np.array(beaten, dtype=bool)]
+        front: pd.DataFrame = table[is_complete & ~np.array(is_dominated, dtype=bool)]
         return front.sort_values(list(self.objectives), ignore_index=True)
 
     def importance(self, by: str = "fanova", objective: str | None = None) -> pd.DataFrame:
@@ -139,25 +139,25 @@ class TuningResult:
         }
         if by not in evaluators:
             raise ParameterError(f"`by` must be one of {format_list(evaluators)}, got {format_value(by)!r}.")
-        index = self._objective(objective)
-        trials = [one for one in self._counting() if one.state == TrialState.COMPLETE and one.params]
-        drawn = [one for one in trials if survival.GIVEN not in one.user_attrs] or trials  # a start need not lie in its range
-        shared = set.intersection(*(set(one.params) for one in drawn)) if drawn else set()
-        partial = {name: math.nan for one in drawn for name in one.params if name not in shared}
-        trials = [one for one in trials if shared <= set(one.params)]
-        n_scores = len({one.values[index] for one in trials})
-        if len(trials) < LEAST_TRIALS or n_scores < 2 or not shared:
+        index = self._objective_index(objective)
+        trials = [trial for trial in self._budget_trials() if trial.state == TrialState.COMPLETE and trial.params]
+        drawn_trials = [trial for trial in trials if trial_recovery.GIVEN_CONFIGURATION not in trial.user_attrs] or trials  # a start need not lie in its range
+        shared_params = set.intersection(*(set(trial.params) for trial in drawn_trials)) if drawn_trials else set()
+        partial = {name: math.nan for trial in drawn_trials for name in trial.params if name not in shared_params}
+        trials = [trial for trial in trials if shared_params <= set(trial.params)]
+        n_scores = len({trial.values[index] for trial in trials})
+        if len(trials) < MIN_TRIALS or n_scores < 2 or not shared_params:
             raise ParameterError(
-                f"Importance needs at least {LEAST_TRIALS} complete trials that have a parameter in common and whose scores "
+                f"Importance needs at least {MIN_TRIALS} complete trials that have a parameter in common and whose scores "
                 f"differ, got {len(trials)} with {n_scores} different scores (pruned and failed trials do not count). Set a "
                 "larger `n_trials`."
             )
-        with quiet():
+        with silence_optuna():
             study = optuna.create_study(directions=["minimize"])
-            for one in trials:
-                params = {name: one.params[name] for name in sorted(shared)}
-                kinds = {name: one.distributions[name] for name in params}
-                study.add_trial(optuna.create_trial(params=params, distributions=kinds, value=one.values[index]))
+            for trial in trials:
+                trial_params = {name: trial.params[name] for name in sorted(shared_params)}
+                distributions = {name: trial.distributions[name] for name in trial_params}
+                study.add_trial(optuna.create_trial(params=trial_params, distributions=distributions, value=trial.values[index]))
             shares = importance.get_param_importances(study, evaluator=evaluators[by](seed=0)) | partial
         return pd.DataFrame({"parameter": list(shares), "importance": list(shares.values())})
 
@@ -166,16 +166,16 @@ class TuningResult:
         objectives."""
         from deepforecast.plotting import tuning as pictures
 
-        if kind not in PLOTS:
-            raise ParameterError(f"kind is one of {', '.join(map(repr, PLOTS))}; got {format_value(kind)!r}.")
-        name = self.objectives[self._objective(objective)]
+        if kind not in PLOT_KINDS:
+            raise ParameterError(f"kind is one of {', '.join(map(repr, PLOT_KINDS))}; got {format_value(kind)!r}.")
+        name = self.objectives[self._objective_index(objective)]
         if kind == "importance":
             return pictures.plot_importance(self.importance(objective=objective))
         if kind == "pareto":
             if len(self.objectives) < 2:
                 raise ParameterError("kind='pareto' is of several objectives: tune(metric=['mase', 'seconds']).")
             return pictures.plot_front(self.trials, list(self.objectives[:2]))
-        names = list(self._parameters().values())
+        names = list(self._param_columns().values())
         draw = {"history": pictures.plot_history, "slices": pictures.plot_slices, "parallel": pictures.plot_parallel}[kind]
         return draw(self.trials, name, names)
 
@@ -185,25 +185,25 @@ class TuningResult:
         target = os.fspath(path)
         if os.path.exists(target):
             raise SaveError(f"A study is saved to a new file; {format_value(target)} is there. Say another path, or remove it.")
-        if target.lower().endswith(SQLITE):
+        if target.lower().endswith(SQLITE_SUFFIXES):
             raise SaveError(f"A study is saved as a journal; {format_value(target)} is a name of SQLite files. Say study.log.")
         if not os.path.isdir(os.path.dirname(os.path.abspath(target))):
             raise SaveError(f"A study is saved to a folder that exists; that of {format_value(target)} does not. Make it first.")
-        with quiet():
+        with silence_optuna():
             optuna.copy_study(
-                from_study_name=self.study.study_name, from_storage=self.study._storage, to_storage=journal(target)
+                from_study_name=self.study.study_name, from_storage=self.study._storage, to_storage=open_journal(target)
             )
 
     def __repr__(self) -> str:
         counts = self.trials["state"].value_counts()
-        told = ", ".join(f"{count} {state}" for state, count in counts.items())
+        counts_text = ", ".join(f"{count} {state}" for state, count in counts.items())
         best = f"{self.objectives[0]} {self.best_value:.6g} in trial {self.best_trial.number}"
         name = format_value(self.study.study_name)
-        return f"TuningResult({name}: {len(self.trials)} trials ({told}); best {best}: {self.best_model!r})\n{self._gain()}"
+        return f"TuningResult({name}: {len(self.trials)} trials ({counts_text}); best {best}: {self.best_model!r})\n{self._describe_gain()}"
 
-    def _gain(self) -> str:
+    def _describe_gain(self) -> str:
         """How much better the best configuration is than the default one on data that the search did not see."""
-        default_is_best = self.best_model == self.space.models[self._tried(self.best_trial).model]
+        default_is_best = self.best_model == self.space.models[self._configuration_of(self.best_trial).model]
         if default_is_best and (self.holdout is None or not self.holdout["error"].any()):
             text = "The best configuration is the default one."
             if self.holdout is None:
@@ -215,61 +215,61 @@ class TuningResult:
         failed = default["error"] or best["error"]
         if failed:
             return f"Its gain on held-out data could not be measured: {format_value(failed, 300)}"
-        held_out, searched = (_lower(best[name]) for name in ("gain_held_out", "gain"))
+        held_out, searched = (_format_gain(best[name]) for name in ("gain_held_out", "gain"))
         return (
             f"On held-out data its {self.objectives[0]} is {best['held_out']:.4g}, {held_out} the {default['held_out']:.4g} of "
             f"the default configuration; in the search it was {searched} the default's."
         )
 
-    def _counting(self) -> list[FrozenTrial]:
-        every = self.study.get_trials(deepcopy=False) if self._held is None else self._held
-        return survival.counting(every, int(self.settings["retries"]))
+    def _budget_trials(self) -> list[FrozenTrial]:
+        trials = self.study.get_trials(deepcopy=False) if self._snapshot is None else self._snapshot
+        return trial_recovery.filter_budget_trials(trials, int(self.settings["retries"]))
 
-    def as_it_is(self) -> TuningResult:
+    def freeze_trials(self) -> TuningResult:
         """With the trials there are by now, whatever the study does from here on."""
-        return replace(self, _held=tuple(self.study.get_trials()))
+        return replace(self, _snapshot=tuple(self.study.get_trials()))
 
-    def _params(self, trial: FrozenTrial) -> dict[str, Any]:
-        tried = self._tried(trial)
-        several = {MODEL: self.space.names[tried.model]} if len(self.space.models) > 1 else {}
-        return several | self.space.searched(tried)
+    def _searched_params(self, trial: FrozenTrial) -> dict[str, Any]:
+        configuration = self._configuration_of(trial)
+        model_param = {MODEL_PARAM: self.space.names[configuration.model]} if len(self.space.models) > 1 else {}
+        return model_param | self.space.searched_params(configuration)
 
-    def _tried(self, trial: FrozenTrial) -> Configuration:
-        given = trial.user_attrs.get(survival.GIVEN)
-        if given is not None:
-            return Configuration(int(given["model"]), read(given["params"]))
-        return self.space.draw(_Replayed(trial))
+    def _configuration_of(self, trial: FrozenTrial) -> Configuration:
+        given_configuration = trial.user_attrs.get(trial_recovery.GIVEN_CONFIGURATION)
+        if given_configuration is not None:
+            return Configuration(int(given_configuration["model"]), parse_params(given_configuration["params"]))
+        return self.space.draw(_ReplayedTrial(trial))
 
-    def _parameters(self) -> dict[str, str]:
+    def _param_columns(self) -> dict[str, str]:
         """The names of all parameters that any trial has, and of their columns: others than those that every frame has."""
-        every = dict.fromkeys(name for one in self._counting() for name in self._values(one))
-        taken = {*BEFORE, *AFTER, *self.objectives}
-        return {name: f"{self.space.names[0]}.{name}" if name in taken else name for name in every}
+        names = dict.fromkeys(name for trial in self._budget_trials() for name in self._displayed_params(trial))
+        reserved = {*LEADING_COLUMNS, *TRAILING_COLUMNS, *self.objectives}
+        return {name: f"{self.space.names[0]}.{name}" if name in reserved else name for name in names}
 
-    def _values(self, trial: FrozenTrial) -> dict[str, Any]:
+    def _displayed_params(self, trial: FrozenTrial) -> dict[str, Any]:
         """What a trial tried, as it is shown."""
-        given = trial.user_attrs.get(survival.GIVEN)
-        found = trial.params if given is None else trial.params | self.space.shown(self._tried(trial))
-        several = len(self.space.models) > 1
-        return {name: str(value) if value is None else value for name, value in found.items() if name != MODEL or not several}
+        given_configuration = trial.user_attrs.get(trial_recovery.GIVEN_CONFIGURATION)
+        trial_params = trial.params if given_configuration is None else trial.params | self.space.displayed_params(self._configuration_of(trial))
+        has_many_models = len(self.space.models) > 1
+        return {name: str(value) if value is None else value for name, value in trial_params.items() if name != MODEL_PARAM or not has_many_models}
 
-    def _row(self, trial: FrozenTrial, names: Mapping[str, str]) -> dict[str, Any]:
-        note = trial.user_attrs.get(survival.TOLD, {})
+    def _trial_row(self, trial: FrozenTrial, names: Mapping[str, str]) -> dict[str, Any]:
+        note = trial.user_attrs.get(trial_recovery.OUTCOME, {})
         states = {"COMPLETE": "complete", "PRUNED": "pruned", "FAIL": "failed", "RUNNING": "running"}
-        number = int(note.get("model", trial.user_attrs.get(survival.GIVEN, {}).get("model", 0)))
+        number = int(note.get("model", trial.user_attrs.get(trial_recovery.GIVEN_CONFIGURATION, {}).get("model", 0)))
         values = dict(zip(self.objectives, trial.values, strict=True)) if trial.state == TrialState.COMPLETE else {}
-        died = DIED if trial.state == TrialState.FAIL and not note else ""
-        tried, length = self._values(trial), int(self.settings["length"])
+        lost_reason = LOST_PROCESS if trial.state == TrialState.FAIL and not note else ""
+        trial_params, n_steps = self._displayed_params(trial), int(self.settings["length"])
         return {
             "number": trial.number, "state": states[trial.state.name], "model": self.space.names[number],
-            **{column: tried.get(name) for name, column in names.items()},
+            **{column: trial_params.get(name) for name, column in names.items()},
             **{"seconds": note.get("seconds", np.nan)} | values,
-            "steps": steps_of(trial, length, bool(self.settings["by_window"])),
-            "start": trial.user_attrs.get("start", ""), "attempt": int(trial.user_attrs.get(survival.ATTEMPT, 1)),
-            "copy_of": note.get("copy_of"), "reason": note.get("reason", died),
+            "steps": count_steps(trial, n_steps, bool(self.settings["by_window"])),
+            "start": trial.user_attrs.get("start", ""), "attempt": int(trial.user_attrs.get(trial_recovery.ATTEMPT, 1)),
+            "copy_of": note.get("copy_of"), "reason": note.get("reason", lost_reason),
         }  # fmt: skip
 
-    def _objective(self, name: str | None) -> int:
+    def _objective_index(self, name: str | None) -> int:
         if name is None:
             return 0
         if name not in self.objectives:
@@ -277,7 +277,7 @@ class TuningResult:
         return self.objectives.index(name)
 
 
-def _lower(gain: float) -> str:
+def _format_gain(gain: float) -> str:
     """How a score compares with another one, by its gain."""
     if not math.isfinite(gain):
         return "not comparable with"
@@ -285,7 +285,7 @@ def _lower(gain: float) -> str:
 
 
 @dataclass(frozen=True)
-class _Replayed:
+class _ReplayedTrial:
     """The face of a trial that draws what was drawn."""
 
     trial: FrozenTrial

@@ -12,10 +12,10 @@ from typing import Any
 from deepforecast.core.forecaster import Forecaster
 from deepforecast.core.params import Param, is_integer_param, sample_from
 from deepforecast.errors import ParameterError, ParameterTypeError, format_list, format_value
-from deepforecast.tuning.ranges import Drawing, Ranges, inside, range_text, ranges_for, refuse_fixed
+from deepforecast.tuning.ranges import DrawFunction, Ranges, format_range, is_in_range, refuse_fixed, resolve_ranges
 
-MODEL = "model"  # the parameter that says which model, where there are several
-SCALARS = (type(None), bool, int, float, str)  # of choices that a storage keeps as they are
+MODEL_PARAM = "model"  # the parameter that says which model, where there are several
+SCALAR_TYPES = (type(None), bool, int, float, str)  # of choices that a storage keeps as they are
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Space:
     """The models, and for each its ranges (or a function that draws)."""
 
     models: tuple[Forecaster, ...]
-    ranges: tuple[Ranges | Drawing, ...]
+    ranges: tuple[Ranges | DrawFunction, ...]
 
     @property
     def names(self) -> list[str]:
@@ -40,116 +40,116 @@ class Space:
 
     def draw(self, trial: Any) -> Configuration:
         """What an Optuna trial is to try."""
-        number, chosen = 0, self._chosen(trial, 0)
+        model_index, prefixed_trial = 0, self._prefixed_trial(trial, 0)
         if len(self.models) > 1:
-            number = self.names.index(trial.suggest_categorical(MODEL, self.names))
-            chosen = self._chosen(trial, number)
-        ranges = self.ranges[number]
+            model_index = self.names.index(trial.suggest_categorical(MODEL_PARAM, self.names))
+            prefixed_trial = self._prefixed_trial(trial, model_index)
+        ranges = self.ranges[model_index]
         if callable(ranges):
-            return Configuration(number, _drawn_by(ranges, chosen))
-        return Configuration(number, sample_from(ranges, self.models[number].get_params(), chosen))
+            return Configuration(model_index, _call_draw_function(ranges, prefixed_trial))
+        return Configuration(model_index, sample_from(ranges, self.models[model_index].get_params(), prefixed_trial))
 
-    def draw_given(self, trial: Any, given: Configuration) -> None:
+    def draw_given(self, trial: Any, configuration: Configuration) -> None:
         """Let a trial know a configuration that is tried whatever it would draw, as far as it can name its parameters."""
         if len(self.models) > 1:
-            trial.suggest_categorical(MODEL, self.names)
-        chosen, ranges = self._chosen(trial, given.model), self.ranges[given.model]
-        values = {**self.models[given.model].get_params(), **given.params}
-        for name in self._sayable(given):
-            sample_from({name: replace(ranges[name], when=None)}, values, chosen)  # type: ignore[index]
+            trial.suggest_categorical(MODEL_PARAM, self.names)
+        prefixed_trial, ranges = self._prefixed_trial(trial, configuration.model), self.ranges[configuration.model]
+        values = {**self.models[configuration.model].get_params(), **configuration.params}
+        for name in self._params_in_range(configuration):
+            sample_from({name: replace(ranges[name], when=None)}, values, prefixed_trial)  # type: ignore[index]
 
-    def spelled(self, given: Configuration) -> dict[str, Any]:
+    def to_trial_params(self, configuration: Configuration) -> dict[str, Any]:
         """A configuration as an Optuna trial would hold it: what it can name."""
-        said: dict[str, Any] = {MODEL: self.names[given.model]} if len(self.models) > 1 else {}
-        values = {**self.models[given.model].get_params(), **given.params}
-        prefix = self._prefix(given.model)
-        for name in self._sayable(given):
-            one: Param = self.ranges[given.model][name]  # type: ignore[index]
-            said[prefix + name] = values[name] if one.search is None else label(values[name], one.search)
-        return said
+        trial_params: dict[str, Any] = {MODEL_PARAM: self.names[configuration.model]} if len(self.models) > 1 else {}
+        values = {**self.models[configuration.model].get_params(), **configuration.params}
+        prefix = self._prefix(configuration.model)
+        for name in self._params_in_range(configuration):
+            param: Param = self.ranges[configuration.model][name]  # type: ignore[index]
+            trial_params[prefix + name] = values[name] if param.search is None else choice_label(values[name], param.search)
+        return trial_params
 
-    def shown(self, tried: Configuration) -> dict[str, Any]:
+    def displayed_params(self, configuration: Configuration) -> dict[str, Any]:
         """A configuration as a frame has it, beside those that are drawn: no words among numbers."""
-        ranges, prefix = self.ranges[tried.model], self._prefix(tried.model)
-        found: dict[str, Any] = {}
+        ranges, prefix = self.ranges[configuration.model], self._prefix(configuration.model)
+        displayed: dict[str, Any] = {}
         if callable(ranges):
-            return found
-        for name, value in self.searched(tried).items():
+            return displayed
+        for name, value in self.searched_params(configuration).items():
             choices = ranges[name].search if name in ranges else None
             if choices is not None:
-                value = label(value, [*choices, value])
-            number = isinstance(value, int | float) and not isinstance(value, bool)
-            if number or any(not isinstance(one, int | float) for one in choices or ()):
-                found[prefix + name] = value
-        return found
+                value = choice_label(value, [*choices, value])
+            is_number = isinstance(value, int | float) and not isinstance(value, bool)
+            if is_number or any(not isinstance(choice, int | float) for choice in choices or ()):
+                displayed[prefix + name] = value
+        return displayed
 
-    def built(self, tried: Configuration) -> Forecaster:
+    def build_model(self, configuration: Configuration) -> Forecaster:
         """The model of a configuration."""
-        model = self.models[tried.model].clone()
-        return model.set_params(**tried.params) if tried.params else model
+        model = self.models[configuration.model].clone()
+        return model.set_params(**configuration.params) if configuration.params else model
 
-    def searched(self, tried: Configuration) -> dict[str, Any]:
+    def searched_params(self, configuration: Configuration) -> dict[str, Any]:
         """The values of all parameters that are searched, also where they are as the model has them."""
-        ranges = self.ranges[tried.model]
-        values = {**self.models[tried.model].get_params(), **tried.params}
-        names = [] if callable(ranges) else [name for name, one in ranges.items() if one.when is None or one.when(values)]
-        return {name: values[name] for name in dict.fromkeys([*names, *tried.params]) if name in values}
+        ranges = self.ranges[configuration.model]
+        values = {**self.models[configuration.model].get_params(), **configuration.params}
+        names = [] if callable(ranges) else [name for name, param in ranges.items() if param.when is None or param.when(values)]
+        return {name: values[name] for name in dict.fromkeys([*names, *configuration.params]) if name in values}
 
-    def key(self, tried: Configuration) -> str:
+    def configuration_key(self, configuration: Configuration) -> str:
         """The same for configurations that are the same model."""
-        model, ranges = self.models[tried.model], self.ranges[tried.model]
-        names = sorted({*tried.params, *(() if callable(ranges) else ranges)})
-        values = {**model.get_params(), **tried.params}
-        said = repr([(name, values.get(name)) for name in names])
-        return f"{tried.model}-{sha256(said.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
+        model, ranges = self.models[configuration.model], self.ranges[configuration.model]
+        names = sorted({*configuration.params, *(() if callable(ranges) else ranges)})
+        values = {**model.get_params(), **configuration.params}
+        representation = repr([(name, values.get(name)) for name in names])
+        return f"{configuration.model}-{sha256(representation.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
 
-    def told(self) -> dict[str, Any]:
+    def describe(self) -> dict[str, Any]:
         """What tells this space from others, as text."""
-        told: dict[str, Any] = {}
+        description: dict[str, Any] = {}
         for model, ranges in zip(self.models, self.ranges, strict=True):
             if callable(ranges):
-                told[model.name] = f"function {getattr(ranges, '__qualname__', type(ranges).__name__)}"
+                description[model.name] = f"function {getattr(ranges, '__qualname__', type(ranges).__name__)}"
             else:
-                told[model.name] = {name: range_text(one) for name, one in ranges.items()}
-        return told
+                description[model.name] = {name: format_range(param) for name, param in ranges.items()}
+        return description
 
     def grid(self) -> dict[str, list[Any]]:
         """Every value of every parameter, for a sampler that tries them all; refused where they are not finitely many."""
         if len(self.models) > 1 or callable(self.ranges[0]):
             raise ParameterError("sampler='grid' takes one model with a dict of ranges. Say another sampler.")
-        found: dict[str, list[Any]] = {}
-        for name, one in self.ranges[0].items():
-            if one.search is not None:
-                found[name] = [label(value, one.search) for value in one.search]
-            elif one.low is not None and one.high is not None and (is_integer_param(one) or (one.step and not one.log)):
-                count = math.floor((one.high - one.low) / (one.step or 1) + 1e-9) + 1
-                found[name] = [one.low + place * (one.step or 1) for place in range(count)]
+        values_by_name: dict[str, list[Any]] = {}
+        for name, param in self.ranges[0].items():
+            if param.search is not None:
+                values_by_name[name] = [choice_label(value, param.search) for value in param.search]
+            elif param.low is not None and param.high is not None and (is_integer_param(param) or (param.step and not param.log)):
+                count = math.floor((param.high - param.low) / (param.step or 1) + 1e-9) + 1
+                values_by_name[name] = [param.low + index * (param.step or 1) for index in range(count)]
             else:
                 raise ParameterError(
-                    f"sampler='grid' needs so many values of each parameter; {name} is drawn from {range_text(one)}. Say "
+                    f"sampler='grid' needs so many values of each parameter; {name} is drawn from {format_range(param)}. Say "
                     f"space={{'{name}': [...]}} with the values to try."
                 )
-        return found
+        return values_by_name
 
-    def _sayable(self, given: Configuration) -> list[str]:
+    def _params_in_range(self, configuration: Configuration) -> list[str]:
         """Those searched parameters whose value in a configuration lies in their range."""
-        ranges = self.ranges[given.model]
+        ranges = self.ranges[configuration.model]
         if callable(ranges):
             return []
-        values = {**self.models[given.model].get_params(), **given.params}
+        values = {**self.models[configuration.model].get_params(), **configuration.params}
         return [
-            name for name, one in ranges.items() if (one.when is None or one.when(values)) and inside(values.get(name), one)
+            name for name, param in ranges.items() if (param.when is None or param.when(values)) and is_in_range(values.get(name), param)
         ]
 
-    def _chosen(self, trial: Any, number: int) -> Chosen:
-        return Chosen(trial, self._prefix(number))
+    def _prefixed_trial(self, trial: Any, number: int) -> PrefixedTrial:
+        return PrefixedTrial(trial, self._prefix(number))
 
     def _prefix(self, number: int) -> str:
         return f"{self.names[number]}." if len(self.models) > 1 else ""
 
 
 @dataclass(frozen=True)
-class Chosen:
+class PrefixedTrial:
     """A trial that takes choices of any kind, and has names of its own for each model."""
 
     trial: Any
@@ -157,7 +157,7 @@ class Chosen:
 
     def suggest_categorical(self, name: str, choices: Sequence[Any]) -> Any:
         """One of the choices."""
-        labels = [label(one, choices) for one in choices]
+        labels = [choice_label(choice, choices) for choice in choices]
         return choices[labels.index(self.trial.suggest_categorical(self.prefix + name, labels))]
 
     def suggest_int(self, name: str, low: int, high: int, *, log: bool = False, step: int = 1) -> int:
@@ -169,17 +169,17 @@ class Chosen:
         return float(self.trial.suggest_float(self.prefix + name, low, high, log=log, step=step))
 
 
-def space_for(
-    models: Sequence[Forecaster], given: Any, seasons: tuple[int, ...] = (), rows: int = 0, empty: bool = False
+def make_space(
+    models: Sequence[Forecaster], space: Any, seasons: tuple[int, ...] = (), rows: int = 0, empty: bool = False
 ) -> Space:
-    """The space of a search; `given` as in `TuningOptions.space`, `seasons` and `rows` (to learn from, 0: unknown) of the data.
+    """The space of a search; `space` as in `TuningOptions.space`, `seasons` and `rows` (to learn from, 0: unknown) of the data.
     `empty`: whether one model may have nothing that is searched."""
-    several = len(models) > 1
-    if several:
-        refuse_strangers([model.name for model in models], given)
-    said = [given if not several else (given or {}).get(model.name) for model in models]
-    ranges = tuple(ranges_for(model, one, seasons, rows) for model, one in zip(models, said, strict=True))
-    if not several and not empty and not callable(ranges[0]) and not ranges[0]:
+    has_many_models = len(models) > 1
+    if has_many_models:
+        refuse_unknown_models([model.name for model in models], space)
+    spaces = [space if not has_many_models else (space or {}).get(model.name) for model in models]
+    ranges = tuple(resolve_ranges(model, model_space, seasons, rows) for model, model_space in zip(models, spaces, strict=True))
+    if not has_many_models and not empty and not callable(ranges[0]) and not ranges[0]:
         raise ParameterError(
             f"{models[0].name} declares no parameter that a search varies, or all are fixed by what you said of it. Name "
             "some: options=TuningOptions(space={'parameter': (low, high)})."
@@ -187,34 +187,34 @@ def space_for(
     return Space(tuple(models), ranges)
 
 
-def refuse_strangers(names: Sequence[str], given: Any) -> None:
+def refuse_unknown_models(names: Sequence[str], space: Any) -> None:
     """Of several models a space is said by their names."""
-    if given is not None and not isinstance(given, Mapping):
+    if space is not None and not isinstance(space, Mapping):
         raise ParameterTypeError("With several models space is a dict: model -> ranges or a function of a trial.")
-    unknown = [name for name in given or () if name not in names]
+    unknown = [name for name in space or () if name not in names]
     if unknown:
         raise ParameterError(f"With several models space is a dict with their names, {format_list(names)}; got {format_list(unknown)}.")
 
 
-def label(value: Any, choices: Sequence[Any]) -> Any:
+def choice_label(value: Any, choices: Sequence[Any]) -> Any:
     """A choice as a storage keeps it: itself, or its text."""
-    return value if all(isinstance(one, SCALARS) for one in choices) else repr(value)
+    return value if all(isinstance(choice, SCALAR_TYPES) for choice in choices) else repr(value)
 
 
-def written(params: Mapping[str, Any]) -> str:
-    """Parameters as text that `read` takes back, where all are plain values."""
-    return repr(dict(params))
+def format_params(parameters: Mapping[str, Any]) -> str:
+    """Parameters as text that `parse_params` takes back, where all are plain values."""
+    return repr(dict(parameters))
 
 
-def read(text: str) -> dict[str, Any]:
-    """Parameters of a text by `written`; nothing in it is run."""
-    found: dict[str, Any] = ast.literal_eval(text)
-    return found
+def parse_params(text: str) -> dict[str, Any]:
+    """Parameters of a text by `format_params`; nothing in it is run."""
+    parsed: dict[str, Any] = ast.literal_eval(text)
+    return parsed
 
 
-def _drawn_by(function: Drawing, chosen: Chosen) -> dict[str, Any]:
-    found = function(chosen)
-    if not isinstance(found, Mapping) or not all(isinstance(name, str) for name in found):
-        raise ParameterTypeError(f"space(trial) gives a dict of parameters; got {format_value(found)} ({type(found).__name__}).")
-    refuse_fixed(found, "space(trial) gives")
-    return dict(found)
+def _call_draw_function(function: DrawFunction, prefixed_trial: PrefixedTrial) -> dict[str, Any]:
+    drawn = function(prefixed_trial)
+    if not isinstance(drawn, Mapping) or not all(isinstance(name, str) for name in drawn):
+        raise ParameterTypeError(f"space(trial) gives a dict of parameters; got {format_value(drawn)} ({type(drawn).__name__}).")
+    refuse_fixed(drawn, "space(trial) gives")
+    return dict(drawn)

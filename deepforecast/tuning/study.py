@@ -8,7 +8,7 @@ from typing import Any
 
 from deepforecast.data.integers import validate_integer
 from deepforecast.errors import ParameterError, ParameterTypeError, format_value
-from deepforecast.evaluation.backtesting import USUAL, BacktestOptions, checked_options
+from deepforecast.evaluation.backtesting import DEFAULT_OPTIONS, BacktestOptions, validate_options
 
 SAMPLERS = ("tpe", "gp", "cma", "random", "grid", "sobol")
 PRUNERS = ("median", "hyperband", "wilcoxon")
@@ -47,7 +47,7 @@ class TuningOptions:
     n_windows: int = 3
     step_size: int | None = None
     refit: Any = "auto"
-    backtest: BacktestOptions = field(default=USUAL)
+    backtest: BacktestOptions = field(default=DEFAULT_OPTIONS)
     holdout: int = 0
     n_seeds: int = 1
     sampler: Any = "tpe"
@@ -61,14 +61,14 @@ class TuningOptions:
     progress: bool | None = None
 
     def __post_init__(self) -> None:
-        for name, least in (("n_windows", 1), ("holdout", 0), ("n_seeds", 1), ("seed", 0), ("n_jobs", 1), ("retries", 0)):
-            validate_integer(getattr(self, name), name, minimum=least)
-        checked_options(self.backtest)
-        _seconds(self.trial_timeout, "trial_timeout", ("auto", None))
-        _seconds(self.heartbeat_timeout, "heartbeat_timeout", ())
-        _named(self.sampler, "sampler", SAMPLERS, ["sample_independent"])
+        for name, minimum in (("n_windows", 1), ("holdout", 0), ("n_seeds", 1), ("seed", 0), ("n_jobs", 1), ("retries", 0)):
+            validate_integer(getattr(self, name), name, minimum=minimum)
+        validate_options(self.backtest)
+        _validate_seconds(self.trial_timeout, "trial_timeout", ("auto", None))
+        _validate_seconds(self.heartbeat_timeout, "heartbeat_timeout", ())
+        _validate_choice(self.sampler, "sampler", SAMPLERS, ["sample_independent"])
         if self.pruner is not None:
-            _named(self.pruner, "pruner", PRUNERS, ["prune"])
+            _validate_choice(self.pruner, "pruner", PRUNERS, ["prune"])
         if self.space is not None and not isinstance(self.space, Mapping) and not callable(self.space):
             raise ParameterTypeError(f"space is a dict of ranges or a function of a trial; got {format_value(self.space)}.")
         if self.pruner == "wilcoxon" and self.n_windows * self.n_seeds < 5:
@@ -80,32 +80,32 @@ class TuningOptions:
             raise ParameterTypeError(f"progress is True, False or None; got {format_value(self.progress)}.")
 
 
-def checked_study(options: Any) -> TuningOptions:
+def validate_tuning_options(options: Any) -> TuningOptions:
     """The options as they are given, if they are a `TuningOptions`."""
     if not isinstance(options, TuningOptions):
-        found = f"{format_value(options)} ({type(options).__name__})"
-        raise ParameterTypeError(f"options is a TuningOptions object, e.g. TuningOptions(n_windows=2); got {found}.")
+        description = f"{format_value(options)} ({type(options).__name__})"
+        raise ParameterTypeError(f"options is a TuningOptions object, e.g. TuningOptions(n_windows=2); got {description}.")
     return options
 
 
-def _seconds(value: Any, name: str, besides: Sequence[Any]) -> None:
-    if any(value is one or (isinstance(value, str) and value == one) for one in besides):
+def _validate_seconds(value: Any, name: str, allowed: Sequence[Any]) -> None:
+    if any(value is option or (isinstance(value, str) and value == option) for option in allowed):
         return
-    words = "".join(f" or {one!r}" for one in besides)
+    words = "".join(f" or {option!r}" for option in allowed)
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ParameterTypeError(f"{name} is a number of seconds{words}; got {format_value(value)}.")
     if not value > 0:
         raise ParameterError(f"{name} is a number of seconds above 0{words}; got {value}.")
 
 
-def _named(value: Any, name: str, names: Sequence[str], methods: Sequence[str]) -> None:
+def _validate_choice(value: Any, name: str, names: Sequence[str], methods: Sequence[str]) -> None:
     if isinstance(value, str):
         if value not in names:
             raise ParameterError(f"{name} is one of {', '.join(map(repr, names))} or one of Optuna's; got {format_value(value)!r}.")
-    elif not all(callable(getattr(value, one, None)) for one in methods) or isinstance(value, type):
-        known = ", ".join(map(repr, names))
-        raise ParameterTypeError(f"{name} is one of {known} or an object of Optuna's; got {format_value(value)}.")
+    elif not all(callable(getattr(value, method, None)) for method in methods) or isinstance(value, type):
+        choices = ", ".join(map(repr, names))
+        raise ParameterTypeError(f"{name} is one of {choices} or an object of Optuna's; got {format_value(value)}.")
 
 
-PLAIN = TuningOptions()
+DEFAULT_TUNING_OPTIONS = TuningOptions()
 """The usual options."""

@@ -18,15 +18,15 @@ from deepforecast.data.integers import validate_integer
 from deepforecast.data.panel import Panel
 from deepforecast.data.splits import BacktestPlan, backtest_windows
 from deepforecast.errors import ParameterError, ParameterTypeError, format_list, format_value, warn
-from deepforecast.evaluation.backtesting import checked_models, planned
-from deepforecast.tuning.study import PLAIN, TuningOptions, checked_study
+from deepforecast.evaluation.backtesting import make_plan, validate_models
+from deepforecast.tuning.study import DEFAULT_TUNING_OPTIONS, TuningOptions, validate_tuning_options
 
 if TYPE_CHECKING:
     from deepforecast.tuning.objective import Objective
     from deepforecast.tuning.result import TuningResult
     from deepforecast.tuning.space import Configuration, Space
 
-LONGEST = 500  # letters of a name that all databases take
+MAX_NAME_LENGTH = 500  # letters of a name that all databases take
 
 
 def tune(
@@ -42,7 +42,7 @@ def tune(
     freq: Any = None,
     columns: Columns | Mapping[str, Any] | None = None,
     static: Frame | None = None,
-    options: TuningOptions = PLAIN,
+    options: TuningOptions = DEFAULT_TUNING_OPTIONS,
 ) -> TuningResult:
     """Search for the configuration whose forecasts at rolling cutoffs are best: `result.best_model.fit(frame)` uses it.
 
@@ -66,107 +66,107 @@ def tune(
     >>> found.trials["state"].tolist()[0], found.best_model.window > 1
     ('complete', True)
     """
-    options, given = checked_study(options), checked_models(model, horizon)
+    options, models = validate_tuning_options(options), validate_models(model, horizon)
     total = validate_integer(n_trials, "n_trials")
-    until = time.monotonic() + _seconds(timeout)
-    _refuse_name(study_name)
+    deadline = time.monotonic() + _validate_timeout(timeout)
+    _validate_study_name(study_name)
     panel = Panel.from_frame(frame, columns=columns, freq=freq, static=static)
     warn_undeclared(panel.undeclared)
-    if options.separate_studies and len(given) > 1:
-        from deepforecast.tuning.apart import searched_apart
+    if options.separate_studies and len(models) > 1:
+        from deepforecast.tuning.separate_studies import tune_separately
 
-        def search(one: Forecaster, part: int, share: float, own: TuningOptions) -> TuningResult:
-            title = f"{study_name or 'apart'}-{one.name}-h{one.default_horizon}"
-            return _searched([one], panel, part, share, metric, storage, title, own)
+        def search(single_model: Forecaster, model_trials: int, model_deadline: float, model_options: TuningOptions) -> TuningResult:
+            title = f"{study_name or 'apart'}-{single_model.name}-h{single_model.default_horizon}"
+            return _tune_study([single_model], panel, model_trials, model_deadline, metric, storage, title, model_options)
 
-        return searched_apart(given, total, until, options, search)
-    return _searched(given, panel, total, until, metric, storage, study_name, options)
+        return tune_separately(models, total, deadline, options, search)
+    return _tune_study(models, panel, total, deadline, metric, storage, study_name, options)
 
 
-def _searched(
+def _tune_study(
     models: Sequence[Forecaster],
     panel: Panel,
-    total: int,
-    until: float,
+    n_trials: int,
+    deadline: float,
     metric: Any,
     storage: Any,
     name: Any,
     options: TuningOptions,
 ) -> TuningResult:
     """One study."""
-    from deepforecast.tuning.conducting import conducted
-    from deepforecast.tuning.holding import held_out
-    from deepforecast.tuning.space import space_for
+    from deepforecast.tuning.holdout import score_holdout
+    from deepforecast.tuning.search import run_search
+    from deepforecast.tuning.space import make_space
 
-    plan = planned(models, panel, options.n_windows, options.step_size, options.backtest)
-    searched = _before_holdout(panel, plan, options.holdout)
-    rows = int(backtest_windows(searched, plan)[0].cutoff.max())
-    space = space_for(models, options.space, seasons(panel.calendar.frequency), rows, options.separate_studies)
-    objective = objective_for(space, searched, plan, metric, options)
-    starts = starts_of(space, options.initial_params)
+    plan = make_plan(models, panel, options.n_windows, options.step_size, options.backtest)
+    search_panel = _before_holdout(panel, plan, options.holdout)
+    rows = int(backtest_windows(search_panel, plan)[0].cutoff.max())
+    space = make_space(models, options.space, seasons(panel.calendar.frequency), rows, options.separate_studies)
+    objective = make_objective(space, search_panel, plan, metric, options)
+    starts = initial_configurations(space, options.initial_params)
     name = name or "-".join(space.names) + f"-h{plan.horizon}"
-    result = conducted(objective, searched, starts, options, total, until, storage, name)
+    tuning_result = run_search(objective, search_panel, starts, options, n_trials, deadline, storage, name)
     if not options.holdout:
-        return result
-    last = objective_for(space, panel, replace(plan, n_windows=options.holdout, step=plan.horizon), metric, options)
-    return replace(result, holdout=held_out(result, last))
+        return tuning_result
+    holdout_objective = make_objective(space, panel, replace(plan, n_windows=options.holdout, step=plan.horizon), metric, options)
+    return replace(tuning_result, holdout=score_holdout(tuning_result, holdout_objective))
 
 
-def objective_for(space: Space, panel: Panel, plan: BacktestPlan, metric: Any, options: TuningOptions) -> Objective:
+def make_objective(space: Space, panel: Panel, plan: BacktestPlan, metric: Any, options: TuningOptions) -> Objective:
     """What a configuration is worth on these windows of a panel."""
     from deepforecast.tuning.objective import SECONDS, Objective
-    from deepforecast.tuning.scoring import Scorer, metrics_of
+    from deepforecast.tuning.scorer import Scorer, resolve_metrics
 
     refit_every(options.refit, True)
-    asked = metrics_of(metric, bool(seasons(panel.calendar.frequency)))
-    metrics = [one for one in asked if one != SECONDS]
+    requested = resolve_metrics(metric, bool(seasons(panel.calendar.frequency)))
+    metrics = [entry for entry in requested if entry != SECONDS]
     if not metrics:
         raise ParameterError("metric names at least one metric beside 'seconds'; leave it out for MASE.")
     panels = [panel] if len(space.models) == 1 else [drop_unusable(panel, model.capabilities)[0] for model in space.models]
-    workers = [model.clone(horizon=plan.gap + plan.horizon) for model in space.models]
-    plan = replace(plan, min_observations=max(one._min_observations_to_fit(own) for one, own in zip(workers, panels, strict=True)))
-    scorer = Scorer.of(panel, plan, metrics, None)
+    extended_models = [model.clone(horizon=plan.gap + plan.horizon) for model in space.models]
+    plan = replace(plan, min_observations=max(entry._min_observations_to_fit(usable_panel) for entry, usable_panel in zip(extended_models, panels, strict=True)))
+    scorer = Scorer.from_plan(panel, plan, metrics, None)
     names = iter(scorer.columns)
-    objectives = tuple(SECONDS if one == SECONDS else next(names) for one in asked)
+    objectives = tuple(SECONDS if entry == SECONDS else next(names) for entry in requested)
     return Objective(space, panels, plan, scorer, objectives, options.refit, options.n_seeds, options.pruner == "wilcoxon")
 
 
-def starts_of(space: Space, start: Any) -> list[Configuration]:
+def initial_configurations(space: Space, initial_params: Any) -> list[Configuration]:
     """The configurations to begin with: each model as it is, then those of the caller."""
     from deepforecast.tuning.ranges import refuse_fixed
     from deepforecast.tuning.result import TuningResult
-    from deepforecast.tuning.space import MODEL, Configuration
+    from deepforecast.tuning.space import MODEL_PARAM, Configuration
 
-    found = [Configuration(number, {}) for number in range(len(space.models))]
-    for one in start if isinstance(start, list | tuple) else [start]:
-        for params in one.best_configurations(3) if isinstance(one, TuningResult) else [one]:
-            if not isinstance(params, Mapping):
-                raise ParameterTypeError(f"start holds dicts of parameters or TuningResults; got {format_value(params)}.")
-            name = params.get(MODEL) if len(space.models) > 1 else space.names[0]
+    configurations = [Configuration(number, {}) for number in range(len(space.models))]
+    for candidate in initial_params if isinstance(initial_params, list | tuple) else [initial_params]:
+        for start_params in candidate.best_configurations(3) if isinstance(candidate, TuningResult) else [candidate]:
+            if not isinstance(start_params, Mapping):
+                raise ParameterTypeError(f"start holds dicts of parameters or TuningResults; got {format_value(start_params)}.")
+            name = start_params.get(MODEL_PARAM) if len(space.models) > 1 else space.names[0]
             if name not in space.names:
-                known = format_list(space.names)
-                raise ParameterError(f"start says which model: {{'{MODEL}': ...}}, one of {known}; got {format_value(name)}.")
-            own = {key: value for key, value in params.items() if key != MODEL or len(space.models) == 1}
-            refuse_fixed(own, "start holds")
-            given = Configuration(space.names.index(name), own)
-            space.built(given)
-            if given not in found:
-                found.append(given)
-    return found
+                names = format_list(space.names)
+                raise ParameterError(f"start says which model: {{'{MODEL_PARAM}': ...}}, one of {names}; got {format_value(name)}.")
+            searched_params = {key: value for key, value in start_params.items() if key != MODEL_PARAM or len(space.models) == 1}
+            refuse_fixed(searched_params, "start holds")
+            configuration = Configuration(space.names.index(name), searched_params)
+            space.build_model(configuration)
+            if configuration not in configurations:
+                configurations.append(configuration)
+    return configurations
 
 
-def _before_holdout(panel: Panel, plan: BacktestPlan, count: int) -> Panel:
+def _before_holdout(panel: Panel, plan: BacktestPlan, n_holdout: int) -> Panel:
     """The rows before the first window held out."""
-    if not count:
+    if not n_holdout:
         return panel
-    first = backtest_windows(panel, replace(plan, n_windows=count, step=plan.horizon))[0]
-    found = first.history(panel)
-    if len(found) < len(panel):
-        warn(f"{len(panel) - len(found)} series begin after the search ends (holdout={count}) and are not searched on.")
-    return found
+    first = backtest_windows(panel, replace(plan, n_windows=n_holdout, step=plan.horizon))[0]
+    search_panel = first.history(panel)
+    if len(search_panel) < len(panel):
+        warn(f"{len(panel) - len(search_panel)} series begin after the search ends (holdout={n_holdout}) and are not searched on.")
+    return search_panel
 
 
-def _seconds(timeout: Any) -> float:
+def _validate_timeout(timeout: Any) -> float:
     if timeout is None:
         return math.inf
     if isinstance(timeout, bool) or not isinstance(timeout, int | float):
@@ -176,6 +176,6 @@ def _seconds(timeout: Any) -> float:
     return float(timeout)
 
 
-def _refuse_name(name: Any) -> None:
-    if name is not None and (not isinstance(name, str) or not 0 < len(name) <= LONGEST or not name.isprintable()):
-        raise ParameterTypeError(f"study_name is a text of 1 to {LONGEST} printable characters; got {format_value(name)}.")
+def _validate_study_name(name: Any) -> None:
+    if name is not None and (not isinstance(name, str) or not 0 < len(name) <= MAX_NAME_LENGTH or not name.isprintable()):
+        raise ParameterTypeError(f"study_name is a text of 1 to {MAX_NAME_LENGTH} printable characters; got {format_value(name)}.")

@@ -17,118 +17,118 @@ from optuna.trial import FrozenTrial
 from deepforecast.core import threads
 from deepforecast.core.parallel import in_worker
 from deepforecast.errors import ParameterError, TrainingError, format_value
-from deepforecast.tuning import survival
+from deepforecast.tuning import trial_recovery
 from deepforecast.tuning.objective import Objective
-from deepforecast.tuning.storage import opened, quiet, said
+from deepforecast.tuning.storage import describe_error, open_storage, silence_optuna
 from deepforecast.tuning.study import TuningOptions
 
-LOOK = 0.3  # seconds between two looks at how far the workers are
-MOMENT = 2.0  # seconds that workers have to end by themselves
-STARTING = 300.0  # seconds after which a worker without a trial counts as one that will never have one
-MOST_DEATHS = 5  # of workers in a row without a trial between them: then it is not the trials
+POLL_SECONDS = 0.3  # seconds between two looks at how far the workers are
+SHUTDOWN_SECONDS = 2.0  # seconds that workers have to end by themselves
+MAX_START_SECONDS = 300.0  # seconds after which a worker without a trial counts as one that will never have one
+MAX_DEATHS = 5  # of workers in a row without a trial between them: then it is not the trials
 
 
 @dataclass(frozen=True)
-class Job:
-    """What a worker needs. `until` counts from the start of this process, as clocks of processes differ."""
+class WorkerJob:
+    """What a worker needs. `deadline` counts from the start of this process, as clocks of processes differ."""
 
     storage: Any
     name: str
     objective: Objective
     options: TuningOptions
     n_trials: int
-    until: float
+    deadline: float
 
 
-def work(job: Job, parent: int, left: float, hired: str) -> BaseException | None:
+def run_worker(job: WorkerJob, parent_pid: int, seconds_left: float, worker_name: str) -> BaseException | None:
     """What one worker does: trials until there are enough; the last cause of a failure."""
-    from deepforecast.tuning.running import Runner
-    from deepforecast.tuning.sampling import pruner_for
+    from deepforecast.tuning.samplers import make_pruner
+    from deepforecast.tuning.trial_runner import TrialRunner
 
     signal.signal(signal.SIGINT, signal.default_int_handler)
     objective = job.objective
-    with in_worker(), quiet():
+    with in_worker(), silence_optuna():
         try:
-            held = opened(job.storage, lambda study, trial: survival.tried_again(study, trial, job.options.retries))
-            study = optuna.load_study(storage=held, study_name=job.name)
+            opened_storage = open_storage(job.storage, lambda study, trial: trial_recovery.requeue(study, trial, job.options.retries))
+            study = optuna.load_study(storage=opened_storage, study_name=job.name)
             if not isinstance(job.options.sampler, str):
                 job.options.sampler.reseed_rng()  # or all workers would draw the same
-            study.pruner = pruner_for(job.options, objective.length, len(objective.objectives) > 1)
-            runner = Runner(study, objective, job.options, job.n_trials, time.monotonic() + left, parent, hired=hired)
+            study.pruner = make_pruner(job.options, objective.n_steps, len(objective.objectives) > 1)
+            runner = TrialRunner(study, objective, job.options, job.n_trials, time.monotonic() + seconds_left, parent_pid, worker_name=worker_name)
             runner.run()
         except KeyboardInterrupt:
             return None
         except optuna.exceptions.StorageInternalError as error:  # what it came from does not travel with it
-            raise optuna.exceptions.StorageInternalError(said(error)) from None
-        if os.getppid() != parent:
+            raise optuna.exceptions.StorageInternalError(describe_error(error)) from None
+        if os.getppid() != parent_pid:
             os._exit(1)  # nobody is left to be answered, and the pool would wait for its next task for ever
         return None if runner.cause is None else RuntimeError(f"{type(runner.cause).__name__}: {runner.cause}")
 
 
-def side_by_side(job: Job, study: optuna.Study, n_jobs: int, tick: Callable[[], object]) -> BaseException | None:
+def run_workers(job: WorkerJob, study: optuna.Study, n_jobs: int, tick: Callable[[], object]) -> BaseException | None:
     """So many workers until the study has its trials; the cause of a failed trial, if there was one."""
-    crew = Crew(job, study)
+    worker_pool = WorkerPool(job, study)
     try:
-        for _ in range(min(n_jobs, crew.left)):
-            crew.hire()
-        while crew.hired:
-            done, _ = wait(crew.hired, timeout=LOOK, return_when=FIRST_COMPLETED)
-            with quiet():
+        for _ in range(min(n_jobs, worker_pool.n_remaining)):
+            worker_pool.add_worker()
+        while worker_pool.workers:
+            finished, _ = wait(worker_pool.workers, timeout=POLL_SECONDS, return_when=FIRST_COMPLETED)
+            with silence_optuna():
                 tick()
-                crew.dismiss_who_never_began()
-            for one in done:
-                crew.leaves(one)
-        return crew.cause
+                worker_pool.stop_idle_workers()
+            for task in finished:
+                worker_pool.on_worker_exit(task)
+        return worker_pool.cause
     except BaseException:
-        wait(crew.hired, timeout=MOMENT)  # a Ctrl-C in a terminal reaches them too, and they give their trials back
-        for worker in crew.hired.values():
+        wait(worker_pool.workers, timeout=SHUTDOWN_SECONDS)  # a Ctrl-C in a terminal reaches them too, and they give their trials back
+        for worker in worker_pool.workers.values():
             worker.pool.shutdown(wait=False, kill_workers=True)
-        with quiet():
-            time.sleep(LOOK)
-            survival.bury(study, job.options.retries, job.options.heartbeat_timeout)
+        with silence_optuna():
+            time.sleep(POLL_SECONDS)
+            trial_recovery.fail_dead_trials(study, job.options.retries, job.options.heartbeat_timeout)
         raise
 
 
 @dataclass
-class Hired:
+class Worker:
     """A process that works on a study: its name there, when it was hired, and whether a trial of its own is known."""
 
     pool: Any
     name: str
-    since: float
-    began: bool = False
+    started: float
+    has_trial: bool = False
 
 
 @dataclass(eq=False)
-class Crew:
+class WorkerPool:
     """The workers of a call."""
 
-    job: Job
+    job: WorkerJob
     study: optuna.Study
-    hired: dict[Future[Any], Hired] = field(default_factory=dict)
+    workers: dict[Future[Any], Worker] = field(default_factory=dict)
     cause: BaseException | None = None
-    deaths: int = 0
-    ended: int = -1
+    n_deaths: int = 0
+    last_count: int = -1
 
     @property
-    def left(self) -> int:
+    def n_remaining(self) -> int:
         """Trials that have not ended."""
-        return self.job.n_trials - sum(one.state.is_finished() for one in self._counting())
+        return self.job.n_trials - sum(trial.state.is_finished() for trial in self._budget_trials())
 
-    def hire(self) -> None:
+    def add_worker(self) -> None:
         """One more."""
         with threads.keep_unset("KMP_INIT_AT_FORK"):  # joblib's import sets it
             from joblib.externals.loky.process_executor import ProcessPoolExecutor
 
         pool, name = ProcessPoolExecutor(max_workers=1), uuid.uuid4().hex
-        task = pool.submit(work, self.job, os.getpid(), self.job.until - time.monotonic(), name)
-        self.hired[task] = Hired(pool, name, time.monotonic())
+        task = pool.submit(run_worker, self.job, os.getpid(), self.job.deadline - time.monotonic(), name)
+        self.workers[task] = Worker(pool, name, time.monotonic())
 
-    def leaves(self, task: Future[Any]) -> None:
+    def on_worker_exit(self, task: Future[Any]) -> None:
         """One has ended: well, or it is replaced."""
         from joblib.externals.loky.process_executor import BrokenProcessPool, ShutdownExecutorError
 
-        pool = self.hired.pop(task).pool
+        pool = self.workers.pop(task).pool
         pool.shutdown(wait=False, kill_workers=True)
         error = task.exception()
         if error is None:
@@ -141,31 +141,31 @@ class Crew:
             ) from error
         if not isinstance(error, BrokenProcessPool | ShutdownExecutorError):  # the second of those that are dismissed
             raise error
-        with quiet():
-            survival.bury(self.study, self.job.options.retries, self.job.options.heartbeat_timeout)
-        begun = len(self._counting())
-        self.deaths = self.deaths + 1 if begun == self.ended else 0
-        self.ended = begun
-        if self.deaths > MOST_DEATHS:
+        with silence_optuna():
+            trial_recovery.fail_dead_trials(self.study, self.job.options.retries, self.job.options.heartbeat_timeout)
+        n_begun = len(self._budget_trials())
+        self.n_deaths = self.n_deaths + 1 if n_begun == self.last_count else 0
+        self.last_count = n_begun
+        if self.n_deaths > MAX_DEATHS:
             raise TrainingError(
-                f"n_jobs={self.job.options.n_jobs} runs trials in processes of their own; {self.deaths + 1} of them ended one "
+                f"n_jobs={self.job.options.n_jobs} runs trials in processes of their own; {self.n_deaths + 1} of them ended one "
                 f"after the other before a trial: {format_value(_last_line(error), 300)} Say n_jobs=1 to see why."
             ) from error
-        if self.left > 0 and time.monotonic() < self.job.until:
-            self.hire()
+        if self.n_remaining > 0 and time.monotonic() < self.job.deadline:
+            self.add_worker()
 
-    def dismiss_who_never_began(self) -> None:
+    def stop_idle_workers(self) -> None:
         """Kill those that hang before their first trial; they count as dead."""
-        late = [one for one in self.hired.values() if not one.began and time.monotonic() - one.since > STARTING]
-        known = {trial.user_attrs.get(survival.WORKER, {}).get("hired") for trial in self._counting()} if late else set()
-        for one in late:
-            one.began = one.name in known
-            if not one.began:
-                one.pool.shutdown(wait=False, kill_workers=True)
+        late_workers = [worker for worker in self.workers.values() if not worker.has_trial and time.monotonic() - worker.started > MAX_START_SECONDS]
+        active_names = {trial.user_attrs.get(trial_recovery.WORKER, {}).get("hired") for trial in self._budget_trials()} if late_workers else set()
+        for worker in late_workers:
+            worker.has_trial = worker.name in active_names
+            if not worker.has_trial:
+                worker.pool.shutdown(wait=False, kill_workers=True)
 
-    def _counting(self) -> list[FrozenTrial]:
-        with quiet():
-            return survival.counted(self.study, self.job.options.retries)
+    def _budget_trials(self) -> list[FrozenTrial]:
+        with silence_optuna():
+            return trial_recovery.budget_trials(self.study, self.job.options.retries)
 
 
 def _last_line(error: BaseException) -> str:

@@ -16,10 +16,10 @@ are those of two cores without a GPU. Where another library is ahead, the page s
 
 def pages() -> list[Page]:
     """The README beside the benchmarks with the list of results, and a page for each result."""
-    found = [_page(path.stem, path.read_text("utf-8")) for path in sorted((FOLDER / "results").glob("*.md"))]
-    rows = [[f"[{page.title}]({page.path.removeprefix('benchmarks/')})", page.summary] for page in found]
+    result_pages = [_page(path.stem, path.read_text("utf-8")) for path in sorted((FOLDER / "results").glob("*.md"))]
+    rows = [[f"[{page.title}]({page.path.removeprefix('benchmarks/')})", page.summary] for page in result_pages]
     about = (FOLDER / "README.md").read_text("utf-8")
-    return [Page("benchmarks/index.md", "Overview", f"{about}\n{RESULTS}\n{table(['measured', 'what'], rows)}\n"), *found]
+    return [Page("benchmarks/index.md", "Overview", f"{about}\n{RESULTS}\n{table(['measured', 'what'], rows)}\n"), *result_pages]
 
 
 def _page(name: str, text: str) -> Page:

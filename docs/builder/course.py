@@ -19,13 +19,13 @@ from typing import Any
 from builder.page import CACHE, ROOT, BuildError, Page
 
 COURSE = ROOT / "tutorials"
-STANDS_ON = ("numpy", "pandas", "torch", "matplotlib", "scikit-learn", "optuna", "scipy", "numba")
+DEPENDENCIES = ("numpy", "pandas", "torch", "matplotlib", "scikit-learn", "optuna", "scipy", "numba")
 NOTES = {
     "full": "",
     "short": '!!! note "Run under the short setting: models learn less, and figures are not those the text speaks of."\n\n',
     "none": '!!! note "Not run: without what it prints and draws."\n\n',
 }
-LIMIT = 3600  # seconds after which a tutorial hangs: one takes 600 at most, on a machine that does nothing else
+TIMEOUT = 3600  # seconds after which a tutorial hangs: one takes 600 at most, on a machine that does nothing else
 
 
 def scripts() -> list[Path]:
@@ -37,12 +37,12 @@ def pages(setting: str, jobs: int = 1) -> list[Page]:
     """The list of the course, and every tutorial: run in "full", under the "short" setting, or not ("none")."""
     if setting == "none":
         cells_of = runpy.run_path(str(COURSE / "show.py"))["cells"]
-        shown = [(_unrun(cells_of(script.read_text("utf-8"))), list[Path]()) for script in scripts()]
+        rendered_scripts = [(_render_unrun(cells_of(script.read_text("utf-8"))), list[Path]()) for script in scripts()]
     else:
         with ThreadPoolExecutor(max_workers=jobs) as pool:
-            shown = list(pool.map(lambda script: _shown(script, setting == "short", jobs), scripts()))
-    found = [_page(script, setting, *one) for script, one in zip(scripts(), shown, strict=True)]
-    return [Page("tutorials/index.md", "The course", _index()), *found]
+            rendered_scripts = list(pool.map(lambda script: _shown(script, setting == "short", jobs), scripts()))
+    tutorial_pages = [_page(script, setting, *rendered) for script, rendered in zip(scripts(), rendered_scripts, strict=True)]
+    return [Page("tutorials/index.md", "The course", _index()), *tutorial_pages]
 
 
 def _index() -> str:
@@ -52,13 +52,13 @@ def _index() -> str:
 
 
 def _page(script: Path, setting: str, text: str, pictures: list[Path]) -> Page:
-    head, _, rest = text.partition("\n")
+    head, _, remainder = text.partition("\n")
     title = re.sub(r"\s*·\s*", " ", head.removeprefix("# ")).strip()
-    body = f"{head}\n\n{NOTES[setting]}[{script.name}]({script.name}){{ download }} runs as it is.\n{rest}"
+    body = f"{head}\n\n{NOTES[setting]}[{script.name}]({script.name}){{ download }} runs as it is.\n{remainder}"
     return Page(f"tutorials/{script.stem}.md", title, body, (*pictures, script))
 
 
-def _unrun(cells: list[Any]) -> str:
+def _render_unrun(cells: list[Any]) -> str:
     """Text and code alone."""
     return "\n\n".join(cell.text if cell.prose else f"```python\n{cell.text}\n```" for cell in cells) + "\n"
 
@@ -75,34 +75,34 @@ def _shown(script: Path, short: bool, jobs: int) -> tuple[str, list[Path]]:
 
 def _run(script: Path, folder: Path, short: bool, jobs: int) -> None:
     """Run it in a process of its own, into a folder that gets its name when all is there."""
-    begin, making = time.monotonic(), folder.with_name(f"making-{script.stem}")
-    shutil.rmtree(making, ignore_errors=True)
-    making.mkdir(parents=True)
+    begin, unfinished = time.monotonic(), folder.with_name(f"making-{script.stem}")
+    shutil.rmtree(unfinished, ignore_errors=True)
+    unfinished.mkdir(parents=True)
     threads = str(max(1, (os.cpu_count() or 1) // jobs))  # or those at work at the same time would wait for each other
     env = {**os.environ, "PYTHONPATH": str(ROOT), "MPLBACKEND": "Agg", "DEEPFORECAST_SHORT": "1" if short else "0",
            "OMP_NUM_THREADS": threads, "NUMBA_NUM_THREADS": threads}  # fmt: skip
-    command = [sys.executable, str(COURSE / "show.py"), script.stem, str(making)]
+    command = [sys.executable, str(COURSE / "show.py"), script.stem, str(unfinished)]
     try:
-        done = subprocess.run(command, cwd=making, env=env, capture_output=True, text=True, timeout=LIMIT)
+        process = subprocess.run(command, cwd=unfinished, env=env, capture_output=True, text=True, timeout=TIMEOUT)
     except subprocess.TimeoutExpired:
-        raise BuildError(f"{script.relative_to(ROOT)} ran longer than {LIMIT} s; a tutorial takes 600 at most.") from None
-    if done.returncode:
-        raise BuildError(failure(script, done.stderr))
-    making.rename(folder)
+        raise BuildError(f"{script.relative_to(ROOT)} ran longer than {TIMEOUT} s; a tutorial takes 600 at most.") from None
+    if process.returncode:
+        raise BuildError(describe_failure(script, process.stderr))
+    unfinished.rename(folder)
     print(f"docs: {script.relative_to(ROOT)} ran, {time.monotonic() - begin:.0f} s", flush=True)
 
 
-def failure(script: Path, trace: str) -> str:
+def describe_failure(script: Path, trace: str) -> str:
     """Which script failed, on which line, and how."""
     lines = re.findall(rf'File "{re.escape(str(script))}", line (\d+)', trace)
-    where = f"{script.relative_to(ROOT)}, line {lines[-1]}" if lines else str(script.relative_to(ROOT))
-    return f"{where}: the tutorial fails.\n\n{trace.rstrip()}"
+    location = f"{script.relative_to(ROOT)}, line {lines[-1]}" if lines else str(script.relative_to(ROOT))
+    return f"{location}: the tutorial fails.\n\n{trace.rstrip()}"
 
 
 def _key(script: Path, short: bool) -> str:
     """Changes with whatever may change what a tutorial shows."""
     sources: Iterable[Path] = [script, COURSE / "show.py", *sorted((ROOT / "deepforecast").rglob("*.py"))]
-    digest = hashlib.sha256(f"{short} {[version(name) for name in STANDS_ON]} {sys.version}".encode())
+    digest = hashlib.sha256(f"{short} {[version(name) for name in DEPENDENCIES]} {sys.version}".encode())
     for path in sources:
         digest.update(hashlib.sha256(path.read_bytes()).digest())
     return digest.hexdigest()[:16]

@@ -14,35 +14,35 @@ from builder.page import BuildError
 
 def entry(name: str, thing: Any, level: int = 2, heading: str = "") -> str:
     """Heading (its name, unless another is given) with an anchor, signature, docstring; of a class its public members too."""
-    said = doc_of(thing)
-    if not said.strip():
+    docstring = doc_of(thing)
+    if not docstring.strip():
         raise BuildError(f"{name} is public and has no docstring: say in one what it does.")
-    shape = _shape(name, thing)
-    parts = [f"{'#' * level} {heading or name} {{ #{name} }}", *([f"```python\n{shape}\n```"] if shape else [])]
-    parts.append(markdown(said, _named(thing)))
+    signature_code = _signature_code(name, thing)
+    sections = [f"{'#' * level} {heading or name} {{ #{name} }}", *([f"```python\n{signature_code}\n```"] if signature_code else [])]
+    sections.append(markdown(docstring, _documented_names(thing)))
     if inspect.isclass(thing) and not issubclass(thing, BaseException | Warning):
-        parts += [entry(f"{name}.{one}", inspect.getattr_static(thing, one), level + 1) for one in members(thing)]
-    return "\n\n".join(parts)
+        sections += [entry(f"{name}.{member}", inspect.getattr_static(thing, member), level + 1) for member in members(thing)]
+    return "\n\n".join(sections)
 
 
 def doc_of(thing: Any) -> str:
     """Its own docstring; dataclasses without one have their signature there, which says nothing."""
-    said = (inspect.getdoc(_function(thing)) or "") if not inspect.isclass(thing) else (thing.__doc__ or "")
-    made = dataclasses.is_dataclass(thing) and said.startswith(f"{getattr(thing, '__name__', '')}(")
-    return "" if made else inspect.cleandoc(said)
+    docstring = (inspect.getdoc(_function(thing)) or "") if not inspect.isclass(thing) else (thing.__doc__ or "")
+    is_generated = dataclasses.is_dataclass(thing) and docstring.startswith(f"{getattr(thing, '__name__', '')}(")
+    return "" if is_generated else inspect.cleandoc(docstring)
 
 
 def members(cls: type) -> list[str]:
     """Public methods and properties that classes of this library define, in the order they are written, bases first."""
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     for base in reversed(cls.__mro__):
         if base.__module__.split(".")[0] == cls.__module__.split(".")[0]:
-            found |= {name: None for name, one in vars(base).items() if not name.startswith("_") and _callable(one)}
-    return list(found)
+            names |= {name: None for name, member in vars(base).items() if not name.startswith("_") and _is_callable_member(member)}
+    return list(names)
 
 
-def _callable(one: Any) -> bool:
-    return inspect.isfunction(one) or isinstance(one, classmethod | staticmethod | property | functools.cached_property)
+def _is_callable_member(member: Any) -> bool:
+    return inspect.isfunction(member) or isinstance(member, classmethod | staticmethod | property | functools.cached_property)
 
 
 def _function(thing: Any) -> Any:
@@ -51,7 +51,7 @@ def _function(thing: Any) -> Any:
     return thing.func if isinstance(thing, functools.cached_property) else inspect.unwrap(getattr(thing, "__func__", thing))
 
 
-def _named(thing: Any) -> list[str]:
+def _documented_names(thing: Any) -> list[str]:
     """What its docstring may say something of by name: parameters, and the fields of a class."""
     bases = thing.__mro__ if inspect.isclass(thing) else ()
     fields = [name for base in bases for name in vars(base).get("__annotations__", {})]
@@ -61,18 +61,18 @@ def _named(thing: Any) -> list[str]:
         return fields
 
 
-def _shape(name: str, thing: Any) -> str:
+def _signature_code(name: str, thing: Any) -> str:
     if isinstance(thing, property | functools.cached_property):
         return f"{name}  # a property"
     if inspect.isclass(thing):
         if issubclass(thing, BaseException):
             return ""
-        return signature(name, thing) if _constructed(thing) else ""
+        return signature(name, thing) if _has_constructor(thing) else ""
     function: Callable[..., Any] = _function(thing)
     return signature(name, function) if callable(function) else ""
 
 
-def _constructed(cls: type) -> bool:
+def _has_constructor(cls: type) -> bool:
     """Whether its constructor says anything: not of protocols, nor of models, whose parameters have a table."""
     if getattr(cls, "_is_protocol", False) or hasattr(cls, "_own_params"):
         return False

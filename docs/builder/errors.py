@@ -13,49 +13,49 @@ from builder.home import placed
 from builder.page import WRITTEN, BuildError, Page
 from deepforecast.errors import DataWarning, DeepForecastError, TrainingWarning
 
-PIECE = re.compile(
+CODE_BLOCK = re.compile(
     r"```python\n(?P<code>.*?)```\n(?P<mark>\n<!-- message -->\n.*?<!-- end -->\n)?", flags=re.DOTALL
 )
-SAID = (DeepForecastError, DataWarning, TrainingWarning, AttributeError)  # the last: a name the package does not have
+MESSAGE_CLASSES = (DeepForecastError, DataWarning, TrainingWarning, AttributeError)  # the last: a name the package does not have
 WIDTH = 110  # characters of a line of a message on the written page
 
 
 def page() -> Page:
     """The written page with every message as it is now."""
-    return Page("errors.md", "Messages", placed(_run("``` {{ .text .said }}\n{message}\n```\n", 10**6)))
+    return Page("errors.md", "Messages", placed(_run_code_blocks("``` {{ .text .said }}\n{message}\n```\n", 10**6)))
 
 
 def updated() -> str:
     """The text of the written page with every message as it is now, between its marks."""
-    return _run("<!-- message -->\n```text\n{message}\n```\n<!-- end -->\n", WIDTH)
+    return _run_code_blocks("<!-- message -->\n```text\n{message}\n```\n<!-- end -->\n", WIDTH)
 
 
-def _run(form: str, width: int) -> str:
+def _run_code_blocks(template: str, width: int) -> str:
     """Run the pieces of code in turn, and put below each what it raises or warns."""
-    setting: dict[str, Any] = {}
+    namespace: dict[str, Any] = {}
 
-    def filled(piece: re.Match[str]) -> str:
-        if not piece["mark"]:  # what all others need
-            exec(compile(piece["code"], "errors.md", "exec"), setting)  # noqa: S102
-            return piece[0]
-        message = textwrap.fill(said(piece["code"], setting), width, break_long_words=False, break_on_hyphens=False)
-        return f"```python\n{piece['code']}```\n\n{form.format(message=message)}"
+    def fill(code_block: re.Match[str]) -> str:
+        if not code_block["mark"]:  # what all others need
+            exec(compile(code_block["code"], "errors.md", "exec"), namespace)  # noqa: S102
+            return code_block[0]
+        message = textwrap.fill(said(code_block["code"], namespace), width, break_long_words=False, break_on_hyphens=False)
+        return f"```python\n{code_block['code']}```\n\n{template.format(message=message)}"
 
     text = (WRITTEN / "errors.md").read_text("utf-8")
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
-        return PIECE.sub(filled, text)
+        return CODE_BLOCK.sub(fill, text)
 
 
-def said(code: str, setting: dict[str, Any]) -> str:
+def said(code: str, namespace: dict[str, Any]) -> str:
     """The error or the warning that a piece of code ends with, kind first."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         warnings.simplefilter("error", DataWarning)
         warnings.simplefilter("error", TrainingWarning)
         try:
-            exec(compile(code, "errors.md", "exec"), dict(setting))  # noqa: S102
-        except SAID as error:
-            told = f"{type(error).__name__}: {error}"
+            exec(compile(code, "errors.md", "exec"), dict(namespace))  # noqa: S102
+        except MESSAGE_CLASSES as error:
+            message = f"{type(error).__name__}: {error}"
         else:
             raise BuildError(f"errors.md says that this raises or warns, and it does not:\n{code}")
-    return " ".join(told.split())
+    return " ".join(message.split())

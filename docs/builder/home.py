@@ -6,7 +6,7 @@ import re
 
 from builder.page import ROOT, BuildError, Page
 
-PLACES = {  # where what the files link to stands on the site; written pages link from their own folder
+LINK_TARGETS = {  # where what the files link to stands on the site; written pages link from their own folder
     r"\.\./\.\./README\.md#what-is-here": "models/index.md",
     r"\.\./\.\./benchmarks/results/(\w+)\.md": r"benchmarks/\1.md",
     r"\.\./\.\./benchmarks/results/": "benchmarks/index.md",
@@ -26,7 +26,7 @@ PLACES = {  # where what the files link to stands on the site; written pages lin
     r"LICENSE": "https://www.apache.org/licenses/LICENSE-2.0",
     r"((?:https?://|#).*)": r"\1",
 }
-DOORS = """
+ENTRY_LINKS = """
 <div class="doors" markdown="0">
 <a href="install.html"><strong>Install</strong>in two commands</a>
 <a href="guide.html"><strong>Which model?</strong>from your data to three candidates</a>
@@ -40,8 +40,8 @@ DOORS = """
 def page() -> Page:
     """The README, with doors to the rest behind its first paragraph."""
     text = placed((ROOT / "README.md").read_text("utf-8"))
-    head, first, rest = text.split("\n\n", 2)
-    return Page("index.md", "Home", f"{head}\n\n{first}\n{DOORS}\n{rest}", tuple(sorted((ROOT / ".github").glob("*.png"))))
+    head, first, remainder = text.split("\n\n", 2)
+    return Page("index.md", "Home", f"{head}\n\n{first}\n{ENTRY_LINKS}\n{remainder}", tuple(sorted((ROOT / ".github").glob("*.png"))))
 
 
 def copied(name: str, title: str) -> Page:
@@ -51,11 +51,11 @@ def copied(name: str, title: str) -> Page:
 
 def placed(markdown: str) -> str:
     """The text with its links leading to where their targets stand on the site."""
-    return re.sub(r"(?<=\]\()[^)\s]+(?=\))", lambda link: _place(link[0]), markdown)
+    return re.sub(r"(?<=\]\()[^)\s]+(?=\))", lambda link: _link_target(link[0]), markdown)
 
 
-def _place(link: str) -> str:
-    for pattern, place in PLACES.items():
+def _link_target(link: str) -> str:
+    for pattern, target in LINK_TARGETS.items():
         if re.fullmatch(pattern, link):
-            return re.sub(f"^{pattern}$", place, link)
+            return re.sub(f"^{pattern}$", target, link)
     raise BuildError(f"{link!r}, which a file at the top links to, has no place on the site: add it to PLACES in {__name__}.")

@@ -11,77 +11,77 @@ from urllib.parse import unquote, urlsplit
 from builder.mathematics import CODE
 from builder.page import relative
 
-SPAN = re.compile(r"^`(?:deepforecast\.)?((?:[A-Za-z]\w*\.)*[A-Za-z]\w*|deepforecast [a-z-]+)(?:\([^`]*\))?`$")
-ROOMS = re.compile(r"^(?:plotting|errors|evaluation|tuning)\.")  # whose public names are known without it
-LOADED = {"script": "src", "img": "src", "iframe": "src", "source": "src"}
-NOT_LOADED = {"canonical", "alternate", "next", "prev", "edit"}  # of <link>: where else a page is, not what it needs
+NAME_IN_BACKTICKS = re.compile(r"^`(?:deepforecast\.)?((?:[A-Za-z]\w*\.)*[A-Za-z]\w*|deepforecast [a-z-]+)(?:\([^`]*\))?`$")
+PACKAGE_PREFIX = re.compile(r"^(?:plotting|errors|evaluation|tuning)\.")  # whose public names are known without it
+LOADING_ATTRIBUTES = {"script": "src", "img": "src", "iframe": "src", "source": "src"}
+UNLOADED_RELATIONS = {"canonical", "alternate", "next", "prev", "edit"}  # of <link>: where else a page is, not what it needs
 
 
-def linked(markdown: str, page: str, places: Mapping[str, str]) -> str:
+def linked(markdown: str, page: str, targets: Mapping[str, str]) -> str:
     """Each public name in backticks leads to its place, but for headings, link texts, and the page that is that place.
 
     >>> linked("Use `LSTM` or `x`.", "guide.md", {"LSTM": "models/LSTM.md"})
     'Use [`LSTM`](models/LSTM.md) or `x`.'
     """
-    parts = CODE.split(markdown)
-    for at in range(1, len(parts), 2):
-        found = SPAN.match(parts[at])
-        target = places.get(found[1]) or places.get(ROOMS.sub("", found[1])) if found else None
-        line = "".join(parts[max(0, at - 20) : at]).rpartition("\n")[2]  # a line has not more names before this one
+    pieces = CODE.split(markdown)
+    for position in range(1, len(pieces), 2):
+        match = NAME_IN_BACKTICKS.match(pieces[position])
+        target = targets.get(match[1]) or targets.get(PACKAGE_PREFIX.sub("", match[1])) if match else None
+        line = "".join(pieces[max(0, position - 20) : position]).rpartition("\n")[2]  # a line has not more names before this one
         if target and target.partition("#")[0] != page and not line.startswith("#") and line.rfind("[") <= line.rfind("]"):
-            parts[at] = f"[{parts[at]}]({relative(target, page)})"
-    return "".join(parts)
+            pieces[position] = f"[{pieces[position]}]({relative(target, page)})"
+    return "".join(pieces)
 
 
-class _Found(HTMLParser):
+class _PageLinks(HTMLParser):
     """What a page refers to, what it loads, and the places in it that may be referred to."""
 
     def __init__(self) -> None:
         super().__init__()
         self.references: list[str] = []
-        self.loads: list[str] = []
+        self.loaded: list[str] = []
         self.anchors: set[str] = {""}
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        given = {name: value or "" for name, value in attrs}
-        self.anchors |= {given[name] for name in ("id", "name") if name in given}
-        if tag in LOADED and LOADED[tag] in given:
-            self.loads.append(given[LOADED[tag]])
-        if tag == "link" and given.get("rel") not in NOT_LOADED and "href" in given:
-            self.loads.append(given["href"])
-        if tag == "a" and "href" in given:
-            self.references.append(given["href"])
+        attributes = {name: value or "" for name, value in attrs}
+        self.anchors |= {attributes[name] for name in ("id", "name") if name in attributes}
+        if tag in LOADING_ATTRIBUTES and LOADING_ATTRIBUTES[tag] in attributes:
+            self.loaded.append(attributes[LOADING_ATTRIBUTES[tag]])
+        if tag == "link" and attributes.get("rel") not in UNLOADED_RELATIONS and "href" in attributes:
+            self.loaded.append(attributes["href"])
+        if tag == "a" and "href" in attributes:
+            self.references.append(attributes["href"])
 
 
 def broken(site: Path) -> list[str]:
     """Every link of a built site that leads nowhere, every anchor that is not there, and everything loaded from elsewhere."""
-    pages = {path: _read(path) for path in sorted(site.rglob("*.html"))}
+    pages = {path: _read_page(path) for path in sorted(site.rglob("*.html"))}
     complaints = []
     for path, page in pages.items():
         if path.name == "404.html":  # stands for any address, so its links begin at the root of a server
             continue
         name = path.relative_to(site)
-        complaints += [f"{name} loads {one} from elsewhere" for one in page.loads if urlsplit(one).scheme not in ("", "data")]
-        every = (*page.references, *page.loads)
-        complaints += [f"{name} leads to {one}: {why}" for one in every if (why := _lost(one, path, pages))]
+        complaints += [f"{name} loads {link} from elsewhere" for link in page.loaded if urlsplit(link).scheme not in ("", "data")]
+        all_links = (*page.references, *page.loaded)
+        complaints += [f"{name} leads to {link}: {reason}" for link in all_links if (reason := _link_error(link, path, pages))]
     return complaints
 
 
-def _read(path: Path) -> _Found:
-    found = _Found()
-    found.feed(path.read_text("utf-8"))
-    return found
+def _read_page(path: Path) -> _PageLinks:
+    page = _PageLinks()
+    page.feed(path.read_text("utf-8"))
+    return page
 
 
-def _lost(link: str, page: Path, pages: Mapping[Path, _Found]) -> str:
+def _link_error(link: str, page: Path, pages: Mapping[Path, _PageLinks]) -> str:
     """Why a link within the site leads nowhere; empty if it leads somewhere."""
-    parts = urlsplit(link)
-    if parts.scheme or parts.netloc:
+    split_url = urlsplit(link)
+    if split_url.scheme or split_url.netloc:
         return ""
-    target = (page.parent / unquote(parts.path)).resolve() if parts.path else page
+    target = (page.parent / unquote(split_url.path)).resolve() if split_url.path else page
     target = target / "index.html" if target.is_dir() else target
     if not target.is_file():
         return "no such file"
-    if parts.fragment and target in pages and unquote(parts.fragment) not in pages[target].anchors:
+    if split_url.fragment and target in pages and unquote(split_url.fragment) not in pages[target].anchors:
         return "no such place on that page"
     return ""

@@ -11,16 +11,16 @@ from builder.page import ROOT, Page
 
 def index(sections: dict[str, list[Page]], site: Path) -> None:
     """Writes `llms.txt`, and the Markdown of every page next to its HTML."""
-    told = yaml.safe_load((ROOT / "docs" / "config.yml").read_text("utf-8"))
-    (site / "llms.txt").write_text(text(told["site_name"], told["site_description"], sections), "utf-8")
+    config = yaml.safe_load((ROOT / "docs" / "config.yml").read_text("utf-8"))
+    (site / "llms.txt").write_text(text(config["site_name"], config["site_description"], sections), "utf-8")
     for page in (page for pages in sections.values() for page in pages):
         (site / page.path).write_text(page.text, "utf-8")
 
 
 def text(name: str, about: str, sections: dict[str, list[Page]]) -> str:
     """The list: a heading, a sentence, and under each section its pages with what they are about."""
-    parts = [f"# {name}", f"> {about}"]
+    blocks = [f"# {name}", f"> {about}"]
     for section, pages in sections.items():
         lines = [f"- [{page.title}]({page.path})" + (f": {page.summary}" if page.summary else "") for page in pages]
-        parts += [f"## {section}", "\n".join(lines)] if lines else []
-    return "\n\n".join(parts) + "\n"
+        blocks += [f"## {section}", "\n".join(lines)] if lines else []
+    return "\n\n".join(blocks) + "\n"

@@ -13,31 +13,31 @@ BAR = "<mo>&#x02016;</mo>"  # of a norm: two that stretch, one of them with an e
 INLINE = re.compile(r"(?<![\\$\w])\$(?=\S)([^$\n]+?)(?<=\S)\$(?![\d$])")
 
 
-def typeset(markdown: str, where: str) -> str:
+def typeset(markdown: str, page: str) -> str:
     """The text with `$...$` and `$$...$$` drawn; code is left alone."""
-    parts = CODE.split(markdown)
-    for at in range(0, len(parts), 2):
-        shown = DISPLAY.sub(lambda found: _display(found[1], where), parts[at])
-        parts[at] = INLINE.sub(lambda found: _inline(found[1], where), shown)
-    return "".join(parts)
+    pieces = CODE.split(markdown)
+    for position in range(0, len(pieces), 2):
+        with_displays = DISPLAY.sub(lambda match: _display(match[1], page), pieces[position])
+        pieces[position] = INLINE.sub(lambda match: _inline(match[1], page), with_displays)
+    return "".join(pieces)
 
 
-def _inline(tex: str, where: str) -> str:
-    return f'<span class="formula">{_drawn(tex, where, "inline")}</span>'
+def _inline(tex: str, page: str) -> str:
+    return f'<span class="formula">{_to_mathml(tex, page, "inline")}</span>'
 
 
-def _display(tex: str, where: str) -> str:
-    return f'\n\n<div class="formula">{_drawn(tex, where, "block")}</div>\n\n'
+def _display(tex: str, page: str) -> str:
+    return f'\n\n<div class="formula">{_to_mathml(tex, page, "block")}</div>\n\n'
 
 
-def _drawn(tex: str, where: str, display: str) -> str:
+def _to_mathml(tex: str, page: str, display: str) -> str:
     from latex2mathml.converter import convert
 
     try:
-        drawn: str = convert(OPERATORS.sub(r"\\operatorname{\1}", " ".join(tex.split())), display=display)
+        mathml: str = convert(OPERATORS.sub(r"\\operatorname{\1}", " ".join(tex.split())), display=display)
     except Exception as error:  # of whatever kind the converter raises: said with the page
-        raise BuildError(f"{where}: the formula {tex.strip()!r} cannot be drawn: {type(error).__name__} {error}") from error
-    if unknown := re.search(r"\\[A-Za-z]+|&#x0005C;\w*", drawn):
-        raise BuildError(f"{where}: the formula {tex.strip()!r} has a command that is not known: {unknown.group()}")
-    drawn = drawn.replace(BAR, BAR.replace("<mo>", '<mo stretchy="false">'))
-    return re.sub(r"[*_]", lambda sign: f"&#{ord(sign.group())};", drawn)
+        raise BuildError(f"{page}: the formula {tex.strip()!r} cannot be drawn: {type(error).__name__} {error}") from error
+    if unknown := re.search(r"\\[A-Za-z]+|&#x0005C;\w*", mathml):
+        raise BuildError(f"{page}: the formula {tex.strip()!r} has a command that is not known: {unknown.group()}")
+    mathml = mathml.replace(BAR, BAR.replace("<mo>", '<mo stretchy="false">'))
+    return re.sub(r"[*_]", lambda sign: f"&#{ord(sign.group())};", mathml)

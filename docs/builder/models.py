@@ -9,8 +9,8 @@ from typing import Any
 from builder.docstrings import markdown
 from builder.entries import entry, members
 from builder.page import Page, table
-from deepforecast.cli.flags import legal
-from deepforecast.cli.models import family_of
+from deepforecast.cli.flags import describe_values
+from deepforecast.cli.models import model_family
 from deepforecast.core import registry
 from deepforecast.core.forecaster import Forecaster
 from deepforecast.core.params import Param, declared_params
@@ -23,9 +23,9 @@ FAMILIES = {
     "neural": "Networks",
     "combine": "Models around models",
 }
-CALIBRATED = '`intervals="conformal"`'
-BANDS = {"analytic": "by formula", "samples": "from sample paths", "quantiles": "learned quantiles", None: CALIBRATED}
-FILLED = 'refused, or filled by `missing="interpolate"`, `"ffill"`, `"zero"`'
+CONFORMAL = '`intervals="conformal"`'
+INTERVALS = {"analytic": "by formula", "samples": "from sample paths", "quantiles": "learned quantiles", None: CONFORMAL}
+MISSING_REFUSED = 'refused, or filled by `missing="interpolate"`, `"ffill"`, `"zero"`'
 ROLES = ("future", "past", "static")
 ABOUT = """# All models
 
@@ -43,20 +43,20 @@ calibrated bands by `Conformal`.
 def pages() -> list[Page]:
     """The table and all models, family by family."""
     classes = list(registry.models())
-    known = {family_of(cls.__name__) for cls in classes}
-    ours = {key: title for key, title in FAMILIES.items() if key in known}
-    families = ours | {key: key for key in sorted(known - set(FAMILIES))}
-    found, parts = [], [ABOUT]
+    used_families = {model_family(cls.__name__) for cls in classes}
+    titled_families = {key: title for key, title in FAMILIES.items() if key in used_families}
+    families = titled_families | {key: key for key in sorted(used_families - set(FAMILIES))}
+    model_pages, sections = [], [ABOUT]
     for family, title in families.items():
-        own = [cls for cls in classes if family_of(cls.__name__) == family]
-        parts.append(f"## {title}\n\n{_table(own)}")
-        found += [Page(f"models/{cls.__name__}.md", cls.__name__, _page(cls, title)) for cls in own]
-    return [Page("models/index.md", "All models", "\n\n".join(parts) + "\n"), *found]
+        family_models = [cls for cls in classes if model_family(cls.__name__) == family]
+        sections.append(f"## {title}\n\n{_table(family_models)}")
+        model_pages += [Page(f"models/{cls.__name__}.md", cls.__name__, _page(cls, title)) for cls in family_models]
+    return [Page("models/index.md", "All models", "\n\n".join(sections) + "\n"), *model_pages]
 
 
 def family_title(name: str) -> str:
     """The family of a model, as its pages call it."""
-    family = family_of(name)
+    family = model_family(name)
     return FAMILIES.get(family, family)
 
 
@@ -66,28 +66,28 @@ def _table(classes: list[type[Forecaster]]) -> str:
 
 
 def _row(cls: type[Forecaster]) -> list[str]:
-    able = cls.capabilities
-    roles = ", ".join(role for role in ROLES if able.can_use(role)) or "–"
+    capabilities = cls.capabilities
+    roles = ", ".join(role for role in ROLES if capabilities.can_use(role)) or "–"
     first = inspect.cleandoc(cls.__doc__ or "").partition("\n\n")[0]
-    what = " ".join(first.split()).partition(". ")[0].rstrip(".")
-    return [f"`{cls.__name__}`", what, roles, _yes(able.missing), BANDS[able.distribution], _scope(able)]
+    summary = " ".join(first.split()).partition(". ")[0].rstrip(".")
+    return [f"`{cls.__name__}`", summary, roles, _yes_or_no(capabilities.missing), INTERVALS[capabilities.distribution], _scope(capabilities)]
 
 
 def _page(cls: type[Forecaster], family: str) -> str:
-    able, name = cls.capabilities, cls.__name__
-    roles = ", ".join(role for role in ROLES if able.can_use(role)) or "none"
+    capabilities, name = cls.capabilities, cls.__name__
+    roles = ", ".join(role for role in ROLES if capabilities.can_use(role)) or "none"
     facts = [
         ["family", family],
-        ["learns from", _scope(able)],
-        ["covariates", roles + (", categories as they are" if able.categorical else "")],
-        ["missing values", "taken as they are" if able.missing else FILLED],
-        ["bands", BANDS[able.distribution]],
-        ["target", {"real": "any numbers", "nonnegative": "0 and above", "positive": "above 0"}[able.domain]],
-        ["sample paths (`simulate`)", _yes(able.simulates)],
-        ["`explain`", _yes(able.explains)],
+        ["learns from", _scope(capabilities)],
+        ["covariates", roles + (", categories as they are" if capabilities.categorical else "")],
+        ["missing values", "taken as they are" if capabilities.missing else MISSING_REFUSED],
+        ["bands", INTERVALS[capabilities.distribution]],
+        ["target", {"real": "any numbers", "nonnegative": "0 and above", "positive": "above 0"}[capabilities.domain]],
+        ["sample paths (`simulate`)", _yes_or_no(capabilities.simulates)],
+        ["`explain`", _yes_or_no(capabilities.explains)],
     ]
-    more = [one for one in members(cls) if not hasattr(Forecaster, one) and one != "examples"]
-    parts = [
+    extra_members = [member for member in members(cls) if not hasattr(Forecaster, member) and member != "examples"]
+    sections = [
         f"# {name}",
         f"```python\nfrom deepforecast import {name}\n```",
         markdown(cls.__doc__),
@@ -96,55 +96,55 @@ def _page(cls: type[Forecaster], family: str) -> str:
         "Settings may narrow this: `model.capabilities` says what an object can do.",
         "## Parameters",
         *_parameters(cls),
-        *(["## More than every model has"] if more else []),
-        *(entry(f"{name}.{one}", inspect.getattr_static(cls, one), 3, one) for one in more),
+        *(["## More than every model has"] if extra_members else []),
+        *(entry(f"{name}.{member}", inspect.getattr_static(cls, member), 3, member) for member in extra_members),
     ]
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join(sections) + "\n"
 
 
 def _parameters(cls: type[Forecaster]) -> list[str]:
     """A table of its own parameters, and one for each base that brings some, folded up."""
-    left, blocks = declared_params(cls), []
+    remaining, tables = declared_params(cls), []
     for base in cls.__mro__:
-        own: Mapping[str, Any] = vars(base).get("_own_params", {})
-        here = {name: left.pop(name) for name in declared_params(cls) if name in own and name in left}
-        if here:
-            blocks.append((base, table(["parameter", "default", "takes", "searched", "meaning"], _rows(here))))
-    if not blocks:
+        class_params: Mapping[str, Any] = vars(base).get("_own_params", {})
+        own_params = {name: remaining.pop(name) for name in declared_params(cls) if name in class_params and name in remaining}
+        if own_params:
+            tables.append((base, table(["parameter", "default", "takes", "searched", "meaning"], _rows(own_params))))
+    if not tables:
         return ["It has none."]
-    first = [blocks[0][1]] if blocks[0][0] is not Forecaster else ["None of its own."]
-    rest = blocks[1:] if blocks[0][0] is not Forecaster else blocks
-    folded = [f'<details markdown="1"><summary>{_whose(base)}</summary>\n\n{text}\n\n</details>' for base, text in rest]
+    first = [tables[0][1]] if tables[0][0] is not Forecaster else ["None of its own."]
+    base_tables = tables[1:] if tables[0][0] is not Forecaster else tables
+    folded = [f'<details markdown="1"><summary>{_group_title(base)}</summary>\n\n{text}\n\n</details>' for base, text in base_tables]
     return [*first, *folded]
 
 
-def _whose(base: type) -> str:
+def _group_title(base: type) -> str:
     if base is Forecaster:
         return "those of every model"
     first = (base.__doc__ or base.__name__).partition("\n")[0].rstrip(".")
     return f"those it shares with its family ({base.__name__.lstrip('_')}: {first.replace('`', '')})"
 
 
-def _rows(params: Mapping[str, Param]) -> list[list[str]]:
-    return [[f"`{name}`", _default(one), legal(one), _searched(one), one.help] for name, one in params.items()]
+def _rows(parameters: Mapping[str, Param]) -> list[list[str]]:
+    return [[f"`{name}`", _default(param), describe_values(param), _search_range(param), param.help] for name, param in parameters.items()]
 
 
-def _default(one: Param) -> str:
-    return "*needed*" if one.required else f"`{one.default!r}`"
+def _default(param: Param) -> str:
+    return "*needed*" if param.required else f"`{param.default!r}`"
 
 
-def _searched(one: Param) -> str:
+def _search_range(param: Param) -> str:
     """Where `tune` looks."""
-    if one.search is not None:
-        return ", ".join(f"`{value!r}`" for value in one.search)
-    if not one.is_searched:
+    if param.search is not None:
+        return ", ".join(f"`{value!r}`" for value in param.search)
+    if not param.is_searched:
         return "–"
-    return f"{one.low} to {one.high}" + (", by factors" if one.log else "") + (f", step {one.step}" if one.step else "")
+    return f"{param.low} to {param.high}" + (", by factors" if param.log else "") + (f", step {param.step}" if param.step else "")
 
 
-def _scope(able: Any) -> str:
-    return "each series" if able.local else "each series, bands from all" if able.pooled else "all series"
+def _scope(capabilities: Any) -> str:
+    return "each series" if capabilities.local else "each series, bands from all" if capabilities.pooled else "all series"
 
 
-def _yes(value: bool) -> str:
+def _yes_or_no(value: bool) -> str:
     return "yes" if value else "no"

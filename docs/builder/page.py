@@ -12,8 +12,8 @@ WRITTEN = ROOT / "docs" / "pages"  # pages written by hand
 BUILD = ROOT / "build"
 CACHE = BUILD / "tutorials"  # what tutorials printed and drew
 
-WIDEST = 100  # characters of a printed line that fit
-PRINTED = re.compile(r"^```text\n(.*?)^```\n", flags=re.DOTALL | re.MULTILINE)
+MAX_WIDTH = 100  # characters of a printed line that fit
+OUTPUT_BLOCK = re.compile(r"^```text\n(.*?)^```\n", flags=re.DOTALL | re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -42,11 +42,11 @@ class BuildError(Exception):
 
 def folded(markdown: str) -> str:
     """Printed lines longer than a page is wide, messages above all, are folded in place of being cut off; tables are not."""
-    return PRINTED.sub(lambda one: f"``` {{ .text .said }}\n{one[1]}```\n" if _long(one[1]) else one[0], markdown)
+    return OUTPUT_BLOCK.sub(lambda match: f"``` {{ .text .said }}\n{match[1]}```\n" if _is_too_long(match[1]) else match[0], markdown)
 
 
-def _long(printed: str) -> bool:
-    return max(map(len, printed.splitlines()), default=0) > WIDEST
+def _is_too_long(printed: str) -> bool:
+    return max(map(len, printed.splitlines()), default=0) > MAX_WIDTH
 
 
 def relative(target: str, page: str) -> str:

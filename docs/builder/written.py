@@ -25,8 +25,8 @@ MARK = re.compile(r"<!-- (?P<what>\w+)(?: (?P<of>\S+))? -->(?P<content>.*?)<!-- 
 def page(name: str) -> Page:
     """The page, with its first heading as its title."""
     text = (WRITTEN / f"{name}.md").read_text("utf-8")
-    filled = placed(MARK.sub(lambda mark: _filled(mark, name), text))
-    return Page(f"{name}.md", text.partition("\n")[0].removeprefix("# "), filled)
+    text_with_contents = placed(MARK.sub(lambda mark: _filled(mark, name), text))
+    return Page(f"{name}.md", text.partition("\n")[0].removeprefix("# "), text_with_contents)
 
 
 def updated(name: str) -> str:
@@ -36,27 +36,27 @@ def updated(name: str) -> str:
 
 
 def _filled(mark: re.Match[str], name: str) -> str:
-    if mark["what"] not in FILLED:
-        raise BuildError(f"{name}.md asks for {mark.group()}; there is {', '.join(FILLED)}.")
-    return FILLED[mark["what"]](mark["of"] or "")
+    if mark["what"] not in FILLERS:
+        raise BuildError(f"{name}.md asks for {mark.group()}; there is {', '.join(FILLERS)}.")
+    return FILLERS[mark["what"]](mark["of"] or "")
 
 
 def able(capability: str) -> str:
     """The models that declare a capability; `global`: those that are not fitted series by series."""
     classes = list(registry.models())
     if capability == "global":
-        found = [cls.__name__ for cls in classes if not cls.capabilities.by_series]
+        names = [cls.__name__ for cls in classes if not cls.capabilities.by_series]
     else:
-        found = [cls.__name__ for cls in classes if getattr(cls.capabilities, capability)]
-    if len(found) > len(classes) * 2 / 3:
-        others = sorted({cls.__name__ for cls in classes} - set(found))
-        return "all but " + ", ".join(f"`{one}`" for one in others) if others else "all"
-    return ", ".join(f"`{one}`" for one in found)
+        names = [cls.__name__ for cls in classes if getattr(cls.capabilities, capability)]
+    if len(names) > len(classes) * 2 / 3:
+        excluded = sorted({cls.__name__ for cls in classes} - set(names))
+        return "all but " + ", ".join(f"`{name}`" for name in excluded) if excluded else "all"
+    return ", ".join(f"`{name}`" for name in names)
 
 
 def packages(_: str = "") -> str:
     """Every subpackage from the top down, with the first line of its docstring."""
-    return table(["package", "contents"], [[f"`{name}`", _purpose(name)] for name in layers()])
+    return table(["package", "contents"], [[f"`{name}`", _package_summary(name)] for name in layers()])
 
 
 def layers() -> Iterator[str]:
@@ -64,14 +64,14 @@ def layers() -> Iterator[str]:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     for line in project["tool"]["importlinter"]["contracts"][0]["layers"]:
         for name in line.split("|"):
-            room = name.strip(" ()")
-            if (ROOT / "deepforecast" / room).is_dir() or (ROOT / "deepforecast" / f"{room}.py").is_file():
-                yield room
+            package = name.strip(" ()")
+            if (ROOT / "deepforecast" / package).is_dir() or (ROOT / "deepforecast" / f"{package}.py").is_file():
+                yield package
 
 
-def _purpose(room: str) -> str:
-    path = ROOT / "deepforecast" / room / "__init__.py"
-    source = (path if path.is_file() else ROOT / "deepforecast" / f"{room}.py").read_text("utf-8")
+def _package_summary(package: str) -> str:
+    path = ROOT / "deepforecast" / package / "__init__.py"
+    source = (path if path.is_file() else ROOT / "deepforecast" / f"{package}.py").read_text("utf-8")
     return (ast.get_docstring(ast.parse(source)) or "").partition("\n")[0]
 
 
@@ -88,7 +88,7 @@ def main() -> None:
         (WRITTEN / f"{name}.md").write_text(text, "utf-8")
 
 
-FILLED: dict[str, Callable[[str], str]] = {"models": able, "packages": packages, "source": source}
+FILLERS: dict[str, Callable[[str], str]] = {"models": able, "packages": packages, "source": source}
 
 if __name__ == "__main__":
     main()

@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 
 from deepforecast import ARIMA, AutoETS, Naive, SeasonalNaive, compare
-from deepforecast.benchmark.data import Prepared, prepare, rows_of
-from deepforecast.benchmark.job import Job, build, file_name, jobs_of, run_job, season_told, settings_of
+from deepforecast.benchmark.job import Job, build_model, file_name, given_season_length, hash_settings, list_jobs, run_job
 from deepforecast.benchmark.suite import Entry, Suite, Task, Windows
+from deepforecast.benchmark.task_data import PreparedTask, load_frame, prepare_task
 from deepforecast.evaluation.score import score
 
 TASK = Task(
@@ -28,18 +28,18 @@ SUITE = Suite(suite="s", tasks=(TASK,), models=MODELS, seeds=(0, 1), sample=2)
 
 
 @pytest.fixture(scope="module")
-def prepared() -> Prepared:
-    return prepare(TASK)
+def prepared() -> PreparedTask:
+    return prepare_task(TASK)
 
 
-def run(prepared: Prepared, place: int, folder: Path | None = None, seed: int = 0) -> object:
+def run(prepared: PreparedTask, place: int, folder: Path | None = None, seed: int = 0) -> object:
     return run_job(SUITE, prepared, Job(0, place, seed, f"job{place}", "hash"), folder)
 
 
-def test_a_job_is_what_compare_makes_of_it(prepared: Prepared, tmp_path: Path) -> None:
+def test_a_job_is_what_compare_makes_of_it(prepared: PreparedTask, tmp_path: Path) -> None:
     row = run_job(SUITE, prepared, Job(0, 0, 0, "job", "hash"), tmp_path)
     assert (row.status, row.error, row.model, row.windows, row.series) == ("ok", "", "SeasonalNaive", 2, 3)
-    frame = rows_of(TASK)
+    frame = load_frame(TASK)
     board = compare([SeasonalNaive(season_length=7)], frame, horizon=7, n_windows=2, level=80, freq="D")
     each = score(board.forecasts, metrics=["mase", "smape", "coverage"], train=frame, by="series", freq="D", season_length=7)
     written = pd.read_parquet(tmp_path / row.files["series"])
@@ -52,58 +52,58 @@ def test_a_job_is_what_compare_makes_of_it(prepared: Prepared, tmp_path: Path) -
     assert None not in (row.fit_seconds, row.predict_seconds, row.fit_cpu, row.score_seconds)
 
 
-def test_failures_are_rows(prepared: Prepared) -> None:
+def test_failures_are_rows(prepared: PreparedTask) -> None:
     short, wrong = run(prepared, 2), run(prepared, 3)
     assert short.status == wrong.status == "failed"  # type: ignore[attr-defined]
     assert "100" in short.error  # type: ignore[attr-defined]
     assert "width" in wrong.error  # type: ignore[attr-defined]
 
 
-def test_names_and_nested_models(prepared: Prepared) -> None:
+def test_names_and_nested_models(prepared: PreparedTask) -> None:
     assert run(prepared, 1).model == "Last"  # type: ignore[attr-defined]
     assert run(prepared, 4).status == "ok"  # type: ignore[attr-defined]
 
 
 def test_only_models_with_a_seed_run_for_each() -> None:
-    jobs = jobs_of(SUITE)
+    jobs = list_jobs(SUITE)
     assert [(job.entry, job.seed) for job in jobs] == [(place, 0) for place in range(6)] + [(5, 1)]
     assert len({job.name for job in jobs}) == len({job.settings for job in jobs}) == 7
 
 
 def test_settings_follow_what_decides_the_numbers_and_nothing_else() -> None:
     entry = MODELS[0]
-    same = settings_of(replace(TASK, time_limit=3.0, models=("Naive",)), entry, 0)
-    assert same == settings_of(TASK, entry, 0)
+    same = hash_settings(replace(TASK, time_limit=3.0, models=("Naive",)), entry, 0)
+    assert same == hash_settings(TASK, entry, 0)
     others = {
-        settings_of(replace(TASK, horizon=8), entry, 0),
-        settings_of(replace(TASK, metrics=("mae",)), entry, 0),
-        settings_of(TASK, replace(entry, parameters={"season_length": 3}), 0),
-        settings_of(TASK, entry, 1),
+        hash_settings(replace(TASK, horizon=8), entry, 0),
+        hash_settings(replace(TASK, metrics=("mae",)), entry, 0),
+        hash_settings(TASK, replace(entry, parameters={"season_length": 3}), 0),
+        hash_settings(TASK, entry, 1),
     }
     assert len(others | {same}) == 5
 
 
 def test_parameters_of_a_task_go_to_the_models_that_declare_them() -> None:
     task = replace(TASK, parameters={"season_length": 5, "max_steps": 3})
-    assert build(Entry(model="Naive"), task) == Naive()
-    assert build(Entry(model="AutoETS"), task) == AutoETS(season_length=5)
-    assert build(Entry(model="AutoETS", parameters={"season_length": 4}), task) == AutoETS(season_length=4)
+    assert build_model(Entry(model="Naive"), task) == Naive()
+    assert build_model(Entry(model="AutoETS"), task) == AutoETS(season_length=5)
+    assert build_model(Entry(model="AutoETS", parameters={"season_length": 4}), task) == AutoETS(season_length=4)
 
 
 def test_what_a_task_tells_all_models_is_left_out_where_it_has_no_effect() -> None:
-    assert build(Entry(model="ARIMA"), TASK, 7) == ARIMA()
+    assert build_model(Entry(model="ARIMA"), TASK, 7) == ARIMA()
     seasonal = {"seasonal_order": [1, 0, 0]}
-    assert build(Entry(model="ARIMA", parameters=seasonal), TASK, 7).season_length == 7
+    assert build_model(Entry(model="ARIMA", parameters=seasonal), TASK, 7).season_length == 7
     own = {"season_length": 7}  # what an entry says is its own affair: fit refuses it
-    assert build(Entry(model="ARIMA", parameters=own), TASK, 7) == ARIMA(season_length=7)
+    assert build_model(Entry(model="ARIMA", parameters=own), TASK, 7) == ARIMA(season_length=7)
 
 
 def test_seasons_are_told_on_integer_time_and_where_the_task_says() -> None:
     made = {"n_series": 1, "length": 40, "freq": 1}
     integer = Task(task="i", generate=made, horizon=2, season_length=4)
-    assert season_told(prepare(integer)) == 4
-    assert season_told(prepare(Task(dataset="air_passengers"))) is None
-    assert season_told(prepare(Task(dataset="air_passengers", season_length=6))) == 6
+    assert given_season_length(prepare_task(integer)) == 4
+    assert given_season_length(prepare_task(Task(dataset="air_passengers"))) is None
+    assert given_season_length(prepare_task(Task(dataset="air_passengers", season_length=6))) == 6
 
 
 def test_names_of_files_hold_on_any_system() -> None:

@@ -9,10 +9,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from deepforecast.benchmark.data import Prepared, prepare
 from deepforecast.benchmark.job import Job, run_job
-from deepforecast.benchmark.peer import Places, hand_over, run_peer
+from deepforecast.benchmark.peer import PeerPaths, run_peer, write_inputs
 from deepforecast.benchmark.suite import Entry, Suite, Task, Windows
+from deepforecast.benchmark.task_data import PreparedTask, prepare_task
 
 TASK = Task(task="made", generate={"n_series": 3, "length": 40, "freq": "D", "seed": 3}, horizon=4, season_length=7,
             level=(80.0,), windows=Windows(count=2), metrics=("mae", "coverage"))  # fmt: skip
@@ -38,21 +38,21 @@ found.sample(frac=1, random_state=0).to_parquet(desk / "forecasts.parquet")
 
 
 @pytest.fixture(scope="module")
-def prepared() -> Prepared:
-    return prepare(TASK)
+def prepared() -> PreparedTask:
+    return prepare_task(TASK)
 
 
-def places(folder: Path, wrong: str = "") -> Places:
+def places(folder: Path, wrong: str = "") -> PeerPaths:
     python = folder / "environments" / "fake" / "bin" / "python"
     python.parent.mkdir(parents=True)
     python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
     python.chmod(0o755)
     (folder / "forecast_fake.py").write_text(ADAPTER.replace("WRONG", wrong))
-    return Places(folder, folder / "environments")
+    return PeerPaths(folder, folder / "environments")
 
 
 @pytest.mark.slow
-def test_a_peers_forecasts_are_scored_as_ours_are(tmp_path: Path, prepared: Prepared) -> None:
+def test_a_peers_forecasts_are_scored_as_ours_are(tmp_path: Path, prepared: PreparedTask) -> None:
     row = run_peer(SUITE, prepared, JOB, tmp_path / "run", places(tmp_path))
     assert (row.status, row.error, row.library, row.model) == ("ok", "", "fake", "fake Last")
     assert row.metrics["mae"] == pytest.approx(run_job(SUITE, prepared, Job(0, 0, 0, "j", "h"), None).metrics["mae"])
@@ -68,8 +68,8 @@ def test_a_peers_forecasts_are_scored_as_ours_are(tmp_path: Path, prepared: Prep
 
 
 def test_integer_time_has_an_integer_step(tmp_path: Path) -> None:
-    integer = prepare(Task(task="i", generate={"n_series": 1, "length": 30, "freq": 1}, horizon=2, season_length=4))
-    hand_over(tmp_path, THEIRS, integer, 0, 60.0)
+    integer = prepare_task(Task(task="i", generate={"n_series": 1, "length": 30, "freq": 1}, horizon=2, season_length=4))
+    write_inputs(tmp_path, THEIRS, integer, 0, 60.0)
     told = json.loads((tmp_path / "job.json").read_text())
     assert (told["freq"], told["season_length"]) == (1, 4)
     assert pd.read_parquet(tmp_path / "history.parquet")["ds"].tolist() == list(range(1, 29))
@@ -83,16 +83,16 @@ def test_integer_time_has_an_integer_step(tmp_path: Path) -> None:
         ("found = pd.concat([found, found])", "a row once"),
         ("found = found.rename(columns={asked['name']: 'other'})", "it lacks fake Last"),
         ("raise SystemError('no such model')", "exit code 1: SystemError: no such model"),
-        ("sys.exit(0)", "ended without"),
+        ("sys.exit(0)", "ended daily_panel_with_missing"),
     ],
 )
-def test_what_a_peer_does_wrong_is_its_row(tmp_path: Path, prepared: Prepared, wrong: str, told: str) -> None:
+def test_what_a_peer_does_wrong_is_its_row(tmp_path: Path, prepared: PreparedTask, wrong: str, told: str) -> None:
     row = run_peer(SUITE, prepared, JOB, tmp_path / "run", places(tmp_path, wrong))
     assert row.status == "failed"
     assert told in row.error
 
 
-def test_forecasts_of_an_earlier_run_are_not_read(tmp_path: Path, prepared: Prepared) -> None:
+def test_forecasts_of_an_earlier_run_are_not_read(tmp_path: Path, prepared: PreparedTask) -> None:
     desk = tmp_path / "run" / "peers" / JOB.name
     desk.mkdir(parents=True)
     (desk / "forecasts.parquet").write_bytes(b"old")
@@ -100,11 +100,11 @@ def test_forecasts_of_an_earlier_run_are_not_read(tmp_path: Path, prepared: Prep
     (tmp_path / "forecast_fake.py").write_text("")
     row = run_peer(SUITE, prepared, JOB, tmp_path / "run", there)
     assert row.status == "failed"
-    assert "ended without" in row.error
+    assert "ended daily_panel_with_missing" in row.error
 
 
-def test_a_peer_that_is_not_there_was_not_run(tmp_path: Path, prepared: Prepared) -> None:
-    assert run_peer(SUITE, prepared, JOB, tmp_path, Places(tmp_path, tmp_path)).status == "not run"
+def test_a_peer_that_is_not_there_was_not_run(tmp_path: Path, prepared: PreparedTask) -> None:
+    assert run_peer(SUITE, prepared, JOB, tmp_path, PeerPaths(tmp_path, tmp_path)).status == "not run"
     (tmp_path / "forecast_fake.py").write_text("")
-    row = run_peer(SUITE, prepared, JOB, tmp_path, Places(tmp_path, tmp_path))
+    row = run_peer(SUITE, prepared, JOB, tmp_path, PeerPaths(tmp_path, tmp_path))
     assert (row.status, "make-env fake" in row.error) == ("not run", True)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from deepforecast.benchmark.rehearsal import _once, chosen
+from deepforecast.benchmark.rehearsal import _rehearse_model, select_models
 from deepforecast.benchmark.suite import Entry
 
 # Three models of four fall by the way: one takes too long, one ends its process, one comes after the time for all is over.
@@ -57,7 +57,7 @@ def test_a_model_that_takes_longer_than_it_may_is_left_aside_and_the_others_go_o
 def test_a_model_may_take_as_long_as_all_its_jobs_and_one_network_stands_for_all() -> None:
     jobs = [("Naive", 30.0), ("LSTM", 30.0), ("Naive", 20.0), ("DLinear", 30.0)]
     every = [*((Entry(model=name), limit) for name, limit in jobs), (Entry(model="AutoETS", peer="other"), 30.0)]
-    assert [(entry.model, limit) for entry, limit in chosen(every)] == [("DLinear", 60.0), ("Naive", 50.0)]
+    assert [(entry.model, limit) for entry, limit in select_models(every)] == [("DLinear", 60.0), ("Naive", 50.0)]
 
 
 def test_a_network_of_a_million_steps_is_rehearsed_with_one(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,5 +68,5 @@ def test_a_network_of_a_million_steps_is_rehearsed_with_one(monkeypatch: pytest.
         raise RuntimeError
 
     monkeypatch.setattr(import_module("deepforecast.evaluation.compare"), "run", stop)
-    _once(Entry(model="DLinear", parameters={"max_steps": 1_000_000, "input_size": 14}))
+    _rehearse_model(Entry(model="DLinear", parameters={"max_steps": 1_000_000, "input_size": 14}))
     assert [(model.max_steps, model.input_size) for model in met] == [(1, 14)]

@@ -14,12 +14,12 @@ import pandas as pd
 import pytest
 
 from deepforecast.benchmark import report_figures, report_tables
-from deepforecast.benchmark.report import page, told, verdict, write_report
-from deepforecast.benchmark.report_figures import diagram
-from deepforecast.benchmark.rows import RESULTS, SUITE, Row
-from deepforecast.benchmark.suite import suite_of
+from deepforecast.benchmark.job_results import RESULTS, SUITE, Row
+from deepforecast.benchmark.report import load_run, render_page, verdict, write_report
+from deepforecast.benchmark.report_figures import rank_diagram
+from deepforecast.benchmark.suite import parse_suite
 from deepforecast.errors import DataError, ParameterTypeError, SaveError
-from deepforecast.evaluation.critical import friedman
+from deepforecast.evaluation.critical_difference import friedman
 from deepforecast.evaluation.report_figures import calibration_marks
 from deepforecast.plotting.chart import Dots, Line
 
@@ -54,7 +54,7 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture(scope="module")
 def text(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The page, made once."""
-    return page(told(made(tmp_path_factory.mktemp("run"))))
+    return render_page(load_run(made(tmp_path_factory.mktemp("run"))))
 
 
 def made(tmp_path: Path) -> Path:
@@ -62,8 +62,8 @@ def made(tmp_path: Path) -> Path:
     held = [row(model, task, error * (1 + place)) for place, task in enumerate(TASKS) for model, error in MODELS.items()]
     held.append(row("LSTM", "daily", 1.2, seed=1))
     lost = replace(held[0], model="Transformer", job="x", status="memory", error="over 8,000 MiB <i>", metrics={}, files={})
-    (tmp_path / SUITE).write_text(json.dumps(suite_of(YAML, "small").to_mapping()))  # JSON is YAML
-    (tmp_path / RESULTS).write_bytes(b"".join(one.line() for one in [*held, lost]))
+    (tmp_path / SUITE).write_text(json.dumps(parse_suite(YAML, "small").to_mapping()))  # JSON is YAML
+    (tmp_path / RESULTS).write_bytes(b"".join(one.to_json() for one in [*held, lost]))
     for one in held:
         for kind, frame in frames(one).items():
             path = tmp_path / one.files[kind]
@@ -130,26 +130,26 @@ def test_forecasts_are_those_of_the_best_series_the_median_and_the_worst(text: s
 
 
 def test_the_same_run_is_the_same_page_and_reaches_nowhere(text: str, folder: Path) -> None:
-    assert text == page(told(folder))
+    assert text == render_page(load_run(folder))
     assert "default-src 'none'" in text
     assert not re.findall(r'(?:src|href)="(?!#|data:)[^"]*"', re.sub(r"<script>.*?</script>", "", text, flags=re.DOTALL))
 
 
 def test_another_metric_may_decide(folder: Path) -> None:
-    assert "by mae" in verdict(told(folder, "mae"))
+    assert "by mae" in verdict(load_run(folder, "mae"))
 
 
 def test_one_task_is_compared_over_its_series(folder: Path) -> None:
     lines = [line for line in (folder / RESULTS).read_bytes().splitlines(keepends=True) if b'"task": "daily"' in line]
     (folder / RESULTS).write_bytes(b"".join(lines))
-    text = page(told(folder))
+    text = render_page(load_run(folder))
     assert "One task alone does not tell how sure that is." in words(text)
     assert "Mean rank over 3 series, 1 the best." in words(section(text, "differ"))
 
 
 def test_models_that_are_not_told_apart_are_joined_by_a_bar() -> None:
     one = friedman([[1.0, 2.0, 1.5, 3.0], [2.0, 2.5, 2.5, 3.5], [3.0, 2.6, 9.0, 4.0]])
-    drawn = diagram(["A", "B", "C"], one)
+    drawn = rank_diagram(["A", "B", "C"], one)
     (panel,) = drawn.chart.panels
     assert list(panel.y.names) == ["C   3", "B   2", "A   1"]
     bars = [mark for mark in panel.marks if isinstance(mark, Line)]
@@ -172,20 +172,20 @@ def test_a_folder_that_is_no_run_is_refused(tmp_path: Path) -> None:
 
 def test_a_run_without_any_result_is_refused(folder: Path) -> None:
     bad: list[Any] = [json.loads(line) for line in (folder / RESULTS).read_bytes().splitlines() if b'"memory"' in line]
-    (folder / RESULTS).write_bytes(Row(**bad[0]).line())
+    (folder / RESULTS).write_bytes(Row(**bad[0]).to_json())
     with pytest.raises(DataError, match="No job of the run has forecasts"):
-        page(told(folder))
+        render_page(load_run(folder))
 
 
 def test_a_coverage_that_decides_is_no_error(folder: Path) -> None:
     rows = [json.loads(line) for line in (folder / RESULTS).read_bytes().splitlines()]
     good = [one for one in rows if one["status"] == "ok"]
     near = [{**one, "metrics": {"coverage-80": 0.75 if one["model"] == "LSTM" else 0.7}} for one in good]
-    (folder / RESULTS).write_bytes(b"".join(Row.of(one).line() for one in near))
-    run = told(folder)
+    (folder / RESULTS).write_bytes(b"".join(Row.from_mapping(one).to_json() for one in near))
+    run = load_run(folder)
     assert "LSTM leads by coverage-80: 50 % less distance from the nominal level than SeasonalNaive" in verdict(run)
-    assert "tasks of the distance from the nominal level over that of SeasonalNaive" in words(report_tables.leaderboard(run))
-    assert "against distance from the nominal level: below" in words(report_figures.cost(run))
+    assert "tasks of the distance from the nominal level over that of SeasonalNaive" in words(report_tables.leaderboard_table(run))
+    assert "against distance from the nominal level: below" in words(report_figures.cost_figure(run))
 
 
 def test_settings_say_what_was_set(text: str) -> None:
@@ -197,10 +197,10 @@ def test_settings_say_what_was_set(text: str) -> None:
 def test_what_befell_several_jobs_alike_is_told_once_with_their_seeds(folder: Path) -> None:
     rows = [json.loads(line) for line in (folder / RESULTS).read_bytes().splitlines()]
     gru = {**rows[0], "model": "GRU", "status": "failed", "error": "no"}
-    bad = [Row.of({**gru, "seed": seed, "job": f"g{seed}"}) for seed in (0, 1)]
+    bad = [Row.from_mapping({**gru, "seed": seed, "job": f"g{seed}"}) for seed in (0, 1)]
     other = [replace(bad[0], model="Mean", job="m"), replace(bad[0], seed=2, job="g2", error="else")]
-    (folder / RESULTS).write_bytes(b"".join(one.line() for one in [*map(Row.of, rows), *bad, *other]))
-    failures = words(section(page(told(folder)), "failures"))
+    (folder / RESULTS).write_bytes(b"".join(one.to_json() for one in [*map(Row.from_mapping, rows), *bad, *other]))
+    failures = words(section(render_page(load_run(folder)), "failures"))
     assert re.search(r"GRU \(seeds 0, 1\), Mean on etth1-96 +failed: no", failures)
     assert re.search(r"GRU \(seed 2\) on etth1-96 +failed: else", failures)
 

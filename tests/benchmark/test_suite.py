@@ -5,20 +5,20 @@ from pathlib import Path
 import pytest
 import yaml
 
-from deepforecast.benchmark.checks import refuse_idle_parameters
-from deepforecast.benchmark.cutting import Cut, adjusted
-from deepforecast.benchmark.data import prepare
 from deepforecast.benchmark.suite import (
-    BUILT_IN,
+    BUILT_IN_SUITES,
     Entry,
     Suite,
-    entries,
-    find,
+    find_suite,
     known_suites,
-    load,
-    suite_of,
-    suite_of_mapping,
+    load_suite,
+    parse_entries,
+    parse_suite,
+    suite_from_mapping,
 )  # fmt: skip
+from deepforecast.benchmark.suite_checks import refuse_unused_parameters
+from deepforecast.benchmark.suite_subset import SuiteSubset, select_subset
+from deepforecast.benchmark.task_data import prepare_task
 from deepforecast.errors import ParameterError
 
 LARGER = Path(__file__).parents[2] / "benchmarks" / "suites"
@@ -26,22 +26,22 @@ TASK = {"dataset": "air_passengers"}
 
 
 def made(**changed: object) -> Suite:
-    return suite_of({"suite": "s", "models": ["Naive"], "tasks": [TASK], **changed}, "s.yaml")
+    return parse_suite({"suite": "s", "models": ["Naive"], "tasks": [TASK], **changed}, "s.yaml")
 
 
 def test_every_suite_there_is_can_be_read_and_written() -> None:
     names = {"quick", "m4-full", "m4-sample", "m1", "ltsf", "epf", "retail", "probabilistic", "speed", "scaling"}
     assert names <= set(known_suites())
-    for path in (*BUILT_IN.glob("*.yaml"), *LARGER.glob("*.yaml")):
-        suite = load(path)
+    for path in (*BUILT_IN_SUITES.glob("*.yaml"), *LARGER.glob("*.yaml")):
+        suite = load_suite(path)
         assert suite.suite == path.stem
         assert suite.what
         again = yaml.safe_load(yaml.safe_dump(suite.to_mapping()))
-        assert suite_of_mapping(again) == suite
+        assert suite_from_mapping(again) == suite
 
 
 def test_m4_sample_is_two_thousand_series_in_the_shares_of_the_whole() -> None:
-    tasks = load("m4-sample").tasks
+    tasks = load_suite("m4-sample").tasks
     counts = {task.dataset: task.part.series for task in tasks if task.part is not None}
     assert sum(counts.values()) == 2000
     assert counts["m4_monthly"] == 960
@@ -129,21 +129,21 @@ def test_files_that_are_no_suites_are_refused(tmp_path: Path, text: str, told: s
     path = tmp_path / "bad.yaml"
     path.write_text(text)
     with pytest.raises(ParameterError, match=told):
-        load(path)
+        load_suite(path)
 
 
 def test_suites_are_found_by_name_or_path(tmp_path: Path) -> None:
-    assert find("quick") == BUILT_IN / "quick.yaml"
+    assert find_suite("quick") == BUILT_IN_SUITES / "quick.yaml"
     with pytest.raises(ParameterError, match="There is no suite quik"):
-        find("quik")
+        find_suite("quik")
     with pytest.raises(ParameterError, match="there is no file"):
-        find(str(tmp_path / "none.yaml"))
+        find_suite(str(tmp_path / "none.yaml"))
 
 
 @pytest.mark.parametrize("task", [{"dataset": "nile", "horizon": 99}, {"dataset": "nile", "scaling": {"rows": 90}}])
 def test_windows_that_a_dataset_just_holds_are_taken(task: dict[str, object]) -> None:
     assert made(tasks=[task]).tasks[0].dataset == "nile"
-    assert prepare(made(tasks=[task]).tasks[0]).facts()["windows"] == 1
+    assert prepare_task(made(tasks=[task]).tasks[0]).row_fields()["windows"] == 1
 
 
 def test_what_only_looks_like_a_model_within_a_model_is_left_to_its_job() -> None:
@@ -153,7 +153,7 @@ def test_what_only_looks_like_a_model_within_a_model_is_left_to_its_job() -> Non
 
 def test_the_reference_may_be_an_alias() -> None:
     found = made(models=[{"model": "SeasonalNaive", "alias": "Weekly"}], reference="Weekly")
-    assert suite_of_mapping({**found.to_mapping(), "models": [{"model": "Naive"}]}).reference == "Weekly"  # of what is left
+    assert suite_from_mapping({**found.to_mapping(), "models": [{"model": "Naive"}]}).reference == "Weekly"  # of what is left
 
 
 @pytest.mark.parametrize(
@@ -181,7 +181,7 @@ def test_parameters_that_write_files_elsewhere_are_refused(changed: dict[str, ob
 
 def test_a_model_given_to_a_run_writes_no_files_elsewhere_either() -> None:
     with pytest.raises(ParameterError, match="suite s: LSTM: `checkpoint_dir` cannot be set in a benchmark"):
-        adjusted(made(), Cut(models=[{"model": "LSTM", "parameters": {"checkpoint_dir": "/elsewhere"}}]))
+        select_subset(made(), SuiteSubset(models=[{"model": "LSTM", "parameters": {"checkpoint_dir": "/elsewhere"}}]))
 
 
 def test_parameters_that_are_left_at_none_write_nothing() -> None:
@@ -190,19 +190,19 @@ def test_parameters_that_are_left_at_none_write_nothing() -> None:
 
 def test_what_a_task_tells_models_that_have_no_use_for_it_is_refused() -> None:
     told = {"dataset": "co2", "parameters": {"missing": "ffill", "max_stepz": 3}}
-    refuse_idle_parameters(made(tasks=[{**told, "parameters": {"missing": "ffill"}}]))
+    refuse_unused_parameters(made(tasks=[{**told, "parameters": {"missing": "ffill"}}]))
     with pytest.raises(ParameterError, match=r"co2: .*none has max_stepz"):
-        refuse_idle_parameters(made(tasks=[told]))
+        refuse_unused_parameters(made(tasks=[told]))
     with pytest.raises(ParameterError, match="max_stepz; did you mean max_steps"):
-        refuse_idle_parameters(made(tasks=[told], models=["Naive", "LSTM"]))
+        refuse_unused_parameters(made(tasks=[told], models=["Naive", "LSTM"]))
 
 
 @pytest.mark.slow  # imports every model
 @pytest.mark.parametrize("name", sorted(known_suites()))
 def test_every_suite_tells_its_models_what_some_have_a_use_for(name: str) -> None:
-    refuse_idle_parameters(load(name))
+    refuse_unused_parameters(load_suite(name))
 
 
 def test_entries_may_be_entries() -> None:
     own = Entry(model="Naive", alias="N")
-    assert entries([own, "Mean"], "models") == (own, Entry(model="Mean"))
+    assert parse_entries([own, "Mean"], "models") == (own, Entry(model="Mean"))

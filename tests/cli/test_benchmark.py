@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from deepforecast.benchmark import engine
-from deepforecast.benchmark.rows import Row
-from deepforecast.benchmark.suite import BUILT_IN, load
-from deepforecast.cli.benchmark import entry_of
+from deepforecast.benchmark import suite_run
+from deepforecast.benchmark.job_results import Row
+from deepforecast.benchmark.suite import BUILT_IN_SUITES, load_suite
+from deepforecast.cli.benchmark import parse_entry
 
 SUITE = """
 suite: small
@@ -41,7 +41,7 @@ def asked(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         held.append((suite, folder, options))
         return ROWS
 
-    monkeypatch.setattr(engine, "run", answer)
+    monkeypatch.setattr(suite_run, "run_suite", answer)
     return held
 
 
@@ -62,8 +62,8 @@ def test_every_suite_named_in_the_help_ships(run: Any) -> None:
     named = re.findall(r"deepforecast benchmark (?:audit )?(\S+)", text.partition("examples:")[2])
     assert {"quick", "mine.yaml"} == set(named)
     assert "etth1" not in text
-    assert "quick" in {path.stem for path in BUILT_IN.glob("*.yaml")}
-    assert any(fnmatchcase(task.name, "air*") for task in load("quick").tasks)
+    assert "quick" in {path.stem for path in BUILT_IN_SUITES.glob("*.yaml")}
+    assert any(fnmatchcase(task.name, "air*") for task in load_suite("quick").tasks)
 
 
 def test_without_a_folder_nothing_is_kept_and_that_is_said(run: Any, asked: list[Any]) -> None:
@@ -76,7 +76,7 @@ def test_a_run_never_replaces_the_suite_file_of_the_user(run: Any, asked: list[A
     (folder / "suite.yaml").write_text(SUITE)
     message = run("benchmark", "suite.yaml", "--output", ".").refusal()
     assert message == (
-        "--output must be a folder without the suite that is run: ./suite.yaml would be replaced. Pass another folder."
+        "--output must be a folder daily_panel_with_missing the suite that is run: ./suite.yaml would be replaced. Pass another folder."
     )
     assert (folder / "suite.yaml").read_text() == SUITE
     (folder / "results.jsonl").write_text("")  # of an earlier run, whose record of the suite this is
@@ -88,7 +88,7 @@ def test_the_rehearsal_of_this_call_is_counted(run: Any, asked: list[Any], monke
     told = {"rehearsal": "12.3 s before the first job"}
     before = replace(ROW, machine={"rehearsal": "9.9 s"}, started="2020-01-01")
     rows = [before, replace(ROW, machine=told, started="9999-01-01")]
-    monkeypatch.setattr(engine, "run", lambda *_, **__: rows)
+    monkeypatch.setattr(suite_run, "run_suite", lambda *_, **__: rows)
     assert "so that no job compiles or imports: 12.3 s before the first job.\n" in run("benchmark", "small.yaml").out
     assert "9.9 s" not in run("benchmark", "small.yaml").out
 
@@ -133,10 +133,10 @@ def test_a_metric_of_the_suite_decides_and_another_is_refused_before_the_run(run
 
 
 def test_models_are_told_with_what_they_were_given() -> None:
-    assert entry_of("Naive") == {"model": "Naive", "parameters": {}}
-    assert entry_of("LSTM:max_steps=5,alias=Short") == {"model": "LSTM", "parameters": {"max_steps": 5}, "alias": "Short"}
+    assert parse_entry("Naive") == {"model": "Naive", "parameters": {}}
+    assert parse_entry("LSTM:max_steps=5,alias=Short") == {"model": "LSTM", "parameters": {"max_steps": 5}, "alias": "Short"}
     wrapped = {"model": "Conformal", "parameters": {"model": {"model": "Naive", "parameters": {}}}}
-    assert entry_of("Conformal(Naive())") == wrapped
+    assert parse_entry("Conformal(Naive())") == wrapped
 
 
 def test_a_page_is_written_where_asked_and_what_cannot_be_is_said_first(run: Any, asked: list[Any], monkeypatch: Any) -> None:

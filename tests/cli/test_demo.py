@@ -10,7 +10,7 @@ import pytest
 
 from deepforecast import load
 from deepforecast.cli import demo
-from deepforecast.cli.demo import _as_called
+from deepforecast.cli.demo import _command_name
 
 FILES = ["attention.png", "forecast.csv", "forecast.png", "model.dfc", "report.html"]
 
@@ -48,9 +48,9 @@ def test_as_json(run) -> None:
 def test_the_next_command_is_one_that_the_shell_finds(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("sys.argv", [".venv/bin/deepforecast", "demo"])
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert _as_called() == ".venv/bin/deepforecast"
+    assert _command_name() == ".venv/bin/deepforecast"
     (tmp_path / "deepforecast").touch(mode=0o755)
-    assert _as_called() == "deepforecast"
+    assert _command_name() == "deepforecast"
 
 
 def test_a_place_that_cannot_be_written_to_is_refused_at_once(run) -> None:

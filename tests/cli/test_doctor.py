@@ -19,17 +19,17 @@ def test_says_what_is_here(run) -> None:
     assert facts["deepforecast"]["version"] == deepforecast.__version__
     assert "usable" in facts["threads"]["cpus"]
     assert facts["gpu"] == {"torch": "not asked (--no-gpu)"}
-    assert set(facts["packages"]) == set(doctor.NEEDED)
+    assert set(facts["packages"]) == set(doctor.REQUIRED)
     assert facts["caches"]["temporary files"].endswith("(can be written)")
 
 
 def test_the_packages_are_those_of_the_project() -> None:
     said = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
-    assert {line.partition(">=")[0] for line in said} == set(doctor.NEEDED)
+    assert {line.partition(">=")[0] for line in said} == set(doctor.REQUIRED)
 
 
 def test_the_text(run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor, "NEEDED", ("numpy", "pandas"))
+    monkeypatch.setattr(doctor, "REQUIRED", ("numpy", "pandas"))
     ran = run("doctor", "--no-gpu")
     assert (ran.status, ran.err) == (0, "")
     assert ran.out.splitlines()[-1] == "All that is needed is there."
@@ -39,7 +39,7 @@ def test_the_text(run, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_missing_package_is_exit_code_1(run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor, "NEEDED", ("numpy", "no-such-package"))
+    monkeypatch.setattr(doctor, "REQUIRED", ("numpy", "no-such-package"))
     ran = run("doctor", "--no-gpu")
     assert ran.status == 1
     assert "missing: no-such-package. Install" in ran.out

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from deepforecast import Conformal, Naive, SeasonalNaive, load
-from deepforecast.cli.fit import named
+from deepforecast.cli.fit import find_model_name
 
 
 def test_fits_and_saves(run, folder: Path) -> None:
@@ -79,7 +79,7 @@ def test_help_without_a_model_says_how_to_see_its_parameters(run) -> None:
     [(["--model", "A"], "A"), (["--model=A", "x"], "A"), (["--model"], None), (["--model", "--help"], None), ([], None)],
 )
 def test_the_model_is_looked_up_before_the_rest(arguments: list[str], name: str | None) -> None:
-    assert named(arguments) == name
+    assert find_model_name(arguments) == name
 
 
 GOOD = ["fit", "sales.csv", "--model", "SeasonalNaive", "--save", "m.dfc"]

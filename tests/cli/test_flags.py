@@ -8,7 +8,7 @@ from typing import Any, Literal
 import pytest
 
 from deepforecast import Naive
-from deepforecast.cli.flags import add_flags, described, parameters
+from deepforecast.cli.flags import add_flags, describe_parameter, parse_parameters
 from deepforecast.cli.parser import Parser
 from deepforecast.core import registry
 from deepforecast.core.forecaster import Forecaster
@@ -41,7 +41,7 @@ def parser() -> Parser:
 
 
 def test_kind_range_and_default_are_said() -> None:
-    said = {name: described(one) for name, one in declared_params(Odd).items()}
+    said = {name: describe_parameter(one) for name, one in declared_params(Odd).items()}
     assert said["learning_rate"] == "step size, in 100 % of (a number above 0 and below 1; default 0.001)"
     assert said["shuffle"] == "shuffle (true or false; default True)"
     assert said["lags"] == "lags (a list of at least 1; default (1, 7))"
@@ -61,13 +61,13 @@ def test_help_formats() -> None:
 
 def test_only_what_was_given_is_passed_on() -> None:
     values = parser().parse(["--no-shuffle", "--lags", "1", "2", "--set", "inner=Naive", "--freq", "h", "--set", "freq=W"])
-    assert parameters(values, Odd) == {"shuffle": False, "lags": [1, 2], "inner": Naive(), "freq": "W"}
+    assert parse_parameters(values, Odd) == {"shuffle": False, "lags": [1, 2], "inner": Naive(), "freq": "W"}
     assert values.freq == "h"
 
 
 @pytest.mark.parametrize(("text", "value"), [("DE", "DE"), ("none", None), ('{"x": [1]}', {"x": [1]})])
 def test_a_parameter_that_takes_text_or_a_dict_has_a_flag(text: str, value: Any) -> None:
-    assert parameters(parser().parse(["--days", text]), Odd) == {"days": value}
+    assert parse_parameters(parser().parse(["--days", text]), Odd) == {"days": value}
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_a_parameter_that_takes_text_or_a_dict_has_a_flag(text: str, value: Any)
 )
 def test_wrong_parameters_are_refused(arguments: list[str], said: str) -> None:
     with pytest.raises(ParameterError) as refused:
-        parameters(parser().parse(arguments), Odd)
+        parse_parameters(parser().parse(arguments), Odd)
     assert said in str(refused.value)
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from deepforecast import Conformal, Naive, SeasonalNaive, WindowMean
-from deepforecast.cli.model_names import build, find
+from deepforecast.cli.model_names import build_model, find_model
 from deepforecast.errors import ParameterError
 
 
 @pytest.mark.parametrize("name", ["SeasonalNaive", "seasonalnaive", "seasonal-naive", "SEASONAL_NAIVE"])
 def test_capitals_and_dashes_do_not_matter(name: str) -> None:
-    assert find(name) is SeasonalNaive
+    assert find_model(name) is SeasonalNaive
 
 
 @pytest.mark.parametrize(
@@ -34,12 +34,12 @@ def test_capitals_and_dashes_do_not_matter(name: str) -> None:
     ],
 )
 def test_models_with_parameters(text: str, model: object) -> None:
-    assert build(text) == model
+    assert build_model(text) == model
 
 
 def test_what_a_model_prints_can_be_given_back() -> None:
     model = Conformal(SeasonalNaive(season_length=7), horizon=14, method="adaptive")
-    assert build(repr(model)) == model
+    assert build_model(repr(model)) == model
 
 
 @pytest.mark.parametrize(
@@ -65,5 +65,5 @@ def test_what_a_model_prints_can_be_given_back() -> None:
 )
 def test_names_that_are_no_model_are_refused(text: str, said: str) -> None:
     with pytest.raises(ParameterError) as refused:
-        build(text)
+        build_model(text)
     assert said in str(refused.value)

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from deepforecast.cli.models import family_of
+from deepforecast.cli.models import model_family
 from deepforecast.core import registry
 from deepforecast.core.params import declared_params
 
@@ -21,7 +21,7 @@ def test_the_table_has_every_model(run, monkeypatch: pytest.MonkeyPatch, columns
     rows = [re.split(" {2,}", line.strip()) for line in lines]
     for name in registry.names():
         row = next(row for row in rows if row[0] == name)
-        assert row[1] == family_of(name)
+        assert row[1] == model_family(name)
         assert row[3] == ("yes" if registry.get(name).capabilities.missing else "no")
 
 
@@ -49,7 +49,7 @@ def test_a_model_of_another_package_is_of_its_family(monkeypatch: pytest.MonkeyP
 
     foreign = type("Foreign", (Forecaster,), {"__module__": "their_package.models"})
     monkeypatch.setitem(registry._registered, "Foreign", foreign)
-    assert family_of("Foreign") == "their_package"
+    assert model_family("Foreign") == "their_package"
 
 
 @pytest.mark.parametrize(

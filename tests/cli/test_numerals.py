@@ -7,12 +7,12 @@ import math
 import pyarrow as pa
 import pytest
 
-from deepforecast.cli.numerals import numbers
+from deepforecast.cli.numerals import parse_numbers
 from deepforecast.errors import DataError
 
 
 def read(*text: str | None, decimal: str = ".") -> list[float | None]:
-    return numbers(pa.chunked_array([pa.array(text, pa.string())]), "y", decimal).to_pylist()
+    return parse_numbers(pa.chunked_array([pa.array(text, pa.string())]), "y", decimal).to_pylist()
 
 
 def test_numbers_are_read_exactly() -> None:
@@ -27,7 +27,7 @@ def test_words_for_nothing_are_missing(text: str | None) -> None:
 
 
 def test_all_missing_is_still_a_column_of_numbers() -> None:
-    assert numbers(pa.chunked_array([pa.array(["", None], pa.string())]), "y").type == pa.float64()
+    assert parse_numbers(pa.chunked_array([pa.array(["", None], pa.string())]), "y").type == pa.float64()
 
 
 def test_a_decimal_comma_when_said() -> None:

@@ -4,26 +4,26 @@ from __future__ import annotations
 
 import pytest
 
-from deepforecast.cli.parser import Parser, number, with_dashes
+from deepforecast.cli.parser import Parser, parse_number, replace_underscores
 from deepforecast.errors import ParameterError
 
 
 def parser() -> Parser:
     made = Parser("deepforecast x", "DATA", "A `name`\n  indented")
     made.add_argument("data", metavar="DATA")
-    made.add_argument("--level", type=number, nargs="+")
+    made.add_argument("--level", type=parse_number, nargs="+")
     made.add_argument("--decimal")
     return made
 
 
 def test_numbers_stay_whole_where_written_so() -> None:
-    assert [number("80"), number("99.5"), number("-1e-3")] == [80, 99.5, -0.001]
-    assert type(number("80")) is int
+    assert [parse_number("80"), parse_number("99.5"), parse_number("-1e-3")] == [80, 99.5, -0.001]
+    assert type(parse_number("80")) is int
 
 
 def test_underscores_in_values_stay() -> None:
-    assert with_dashes("--season_length=a_b") == "--season-length=a_b"
-    assert with_dashes("a_b") == "a_b"
+    assert replace_underscores("--season_length=a_b") == "--season-length=a_b"
+    assert replace_underscores("a_b") == "a_b"
 
 
 def test_names_are_not_guessed_from_their_beginning() -> None:

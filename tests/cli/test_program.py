@@ -8,7 +8,7 @@ import warnings
 import pytest
 
 from deepforecast.cli import check as check_command
-from deepforecast.cli.program import COMMANDS, message_of
+from deepforecast.cli.program import COMMANDS, error_message
 from deepforecast.cli.program import run as run_program
 from deepforecast.errors import DataWarning
 
@@ -122,12 +122,12 @@ def test_arguments_are_those_of_the_process(monkeypatch, capsys) -> None:
 
 
 def test_an_error_of_the_system_without_a_file_is_said() -> None:
-    assert message_of(OSError(28, "No space left on device")) == "No space left on device"
-    assert message_of(OSError("plain")) == "OSError: plain"
+    assert error_message(OSError(28, "No space left on device")) == "No space left on device"
+    assert error_message(OSError("plain")) == "OSError: plain"
 
 
 def test_json_stays_json_beside_warnings(run, folder) -> None:
     (folder / "more.csv").write_text("ds,y,z\n2024-01-01,1,2\n2024-01-02,2,2\n2024-01-03,3,2\n")
     ran = run("check", "more.csv", "--json")
     assert json.loads(ran.out)["summary"]["rows"] == 3
-    assert ran.err == "warning: Columns without a role are left out: z. Declare them with --future, --past or --static.\n"
+    assert ran.err == "warning: Columns daily_panel_with_missing a role are left out: z. Declare them with --future, --past or --static.\n"

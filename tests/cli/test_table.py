@@ -7,7 +7,7 @@ import math
 import pandas as pd
 import pytest
 
-from deepforecast.cli.table import frame_text, short, size, table_lines
+from deepforecast.cli.table import format_frame, format_number, format_size, format_table
 
 
 @pytest.fixture(autouse=True)
@@ -17,19 +17,19 @@ def _width(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_numbers_of_a_column_have_one_precision() -> None:
     frame = pd.DataFrame({"id": ["a", "bb"], "y": [1234.5, 0.25], "z": [math.nan, 1e-9], "n": [3, 40]})
-    assert frame_text(frame).splitlines() == ["id       y      z   n", "a   1234.5      -   3", "bb     0.2  1e-09  40"]
+    assert format_frame(frame).splitlines() == ["id       y      z   n", "a   1234.5      -   3", "bb     0.2  1e-09  40"]
 
 
 def test_wide_tables_go_on_below_with_their_keys() -> None:
     columns = {"id": ["a"], "day": ["2024"], **{f"column{i}": ["1.0"] for i in range(5)}}
-    lines = table_lines(columns, keys=2)
+    lines = format_table(columns, keys=2)
     assert max(map(len, lines)) <= 40
     assert lines[0].startswith("id   day  column0")
     assert lines[3].startswith("id   day  column3")
 
 
 def test_long_tables_show_both_ends() -> None:
-    text = frame_text(pd.DataFrame({"n": range(100)}), most=4)
+    text = format_frame(pd.DataFrame({"n": range(100)}), max_rows=4)
     assert text.splitlines() == [
         "n",
         "0",
@@ -42,25 +42,25 @@ def test_long_tables_show_both_ends() -> None:
 
 
 def test_no_text_moves_the_cursor() -> None:
-    text = frame_text(pd.DataFrame({"id\x07": ["\x1b[2J\x1b]0;title\x07", "a\nb", "x" * 500], "y": 1.0}))
+    text = format_frame(pd.DataFrame({"id\x07": ["\x1b[2J\x1b]0;title\x07", "a\nb", "x" * 500], "y": 1.0}))
     assert all(line.isprintable() for line in text.splitlines())
     assert len(text.splitlines()) == 4
 
 
 def test_wide_letters_keep_the_columns_straight() -> None:
-    assert table_lines({"id": ["日本", "a\u0301b"], "y": ["1", "2"]}) == ["id    y", "日本  1", "a\u0301b    2"]
+    assert format_table({"id": ["日本", "a\u0301b"], "y": ["1", "2"]}) == ["id    y", "日本  1", "a\u0301b    2"]
 
 
 def test_an_empty_frame_has_a_head() -> None:
-    assert frame_text(pd.DataFrame({"id": [], "y": []})) == "id  y"
+    assert format_frame(pd.DataFrame({"id": [], "y": []})) == "id  y"
 
 
 @pytest.mark.parametrize(
     ("value", "text"), [(0.0, "0"), (-12345.6, "-12,346"), (1e20, "1e+20"), (0.5, "0.5000"), (math.nan, "-")]
 )
 def test_short_numbers(value: float, text: str) -> None:
-    assert short(value) == text
+    assert format_number(value) == text
 
 
 def test_sizes() -> None:
-    assert [size(0), size(999), size(1000), size(5 * 10**12)] == ["0 B", "999 B", "1.0 kB", "5000.0 GB"]
+    assert [format_size(0), format_size(999), format_size(1000), format_size(5 * 10**12)] == ["0 B", "999 B", "1.0 kB", "5000.0 GB"]

@@ -26,8 +26,8 @@ from deepforecast.core import registry
 from deepforecast.core.manifest import to_manifest
 from deepforecast.errors import DeepForecastError, ModelFileError
 from deepforecast.io import bundle
-from deepforecast.testing import worlds
-from deepforecast.testing.subject import Subject, subjects
+from deepforecast.testing import fixtures
+from deepforecast.testing.subject import Subject, make_subjects
 
 Manifest = dict[str, Any]
 Arrays = dict[str, np.ndarray]
@@ -39,13 +39,13 @@ VALUES = (None, True, -1, 0, 3, 10**6, 10**9, 2**31, 2**62, 0.5, -0.5, 1e308, ""
           {"array": "a0"}, {"list": []})  # fmt: skip
 
 
-def leaves(value: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:
+def state_leaves(value: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:
     """Every value of a manifest that is not a dict or a list, and where it is."""
     if not isinstance(value, (dict, list)):
         yield at, value
         return
     for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
-        yield from leaves(inner, (*at, key))
+        yield from state_leaves(inner, (*at, key))
 
 
 def changed(manifest: Manifest, place: tuple[Any, ...], value: Any) -> Manifest:
@@ -67,7 +67,7 @@ def with_element(array: np.ndarray, index: int, value: Any) -> np.ndarray:
 
 def every_integer(manifest: Manifest, arrays: Arrays, values: tuple[int, ...]) -> Iterator[tuple[str, Manifest, Arrays]]:
     """Each integer that the model learned replaced in turn; of an array its first element."""
-    learned = [(place, value) for place, value in leaves(manifest["learned"], ("learned",)) if not isinstance(value, bool)]
+    learned = [(place, value) for place, value in state_leaves(manifest["learned"], ("learned",)) if not isinstance(value, bool)]
     for place, value in learned:
         name = ".".join(str(key) for key in place if key not in ("tree", "list", "array"))
         array = arrays.get(value) if place[-1] == "array" else None
@@ -82,7 +82,7 @@ def at_random(manifest: Manifest, arrays: Arrays, rng: np.random.Generator) -> t
     """One random change."""
     names = sorted(name for name in arrays if arrays[name].size)
     if rng.random() < 0.4:
-        places = [place for place, _ in leaves(manifest) if place[0] not in ("versions", "data")]
+        places = [place for place, _ in state_leaves(manifest) if place[0] not in ("versions", "data")]
         place, value = places[rng.integers(len(places))], VALUES[rng.integers(len(VALUES))]
         return f"manifest {place} = {value!r}", changed(manifest, place, value), arrays
     name = names[rng.integers(len(names))]
@@ -114,7 +114,7 @@ def reshaped(array: np.ndarray, rng: np.random.Generator) -> tuple[str, np.ndarr
             "deeper": array[None],
             "narrower": array[..., :-1] if array.ndim > 1 else array.reshape(-1, 1),
             "wider": np.repeat(array[..., None], 2, -1),
-            "without columns": array[:, :0] if array.ndim > 1 else array,
+            "daily_panel_with_missing columns": array[:, :0] if array.ndim > 1 else array,
             "integers": np.nan_to_num(array, posinf=9.0, neginf=-9.0).astype(np.int64),
             "floats": array.astype(np.float64),
             "float32": array.astype(np.float32),
@@ -130,7 +130,7 @@ def problem(path: str) -> str | None:
         model = deepforecast.load(path)
     except ModelFileError as error:
         return "" if path in str(error) else f"the error does not name the file: {error}"
-    steps = {"predict": lambda: _finite(model), "from histories": lambda: model.predict(2, frame=worlds.daily())}
+    steps = {"predict": lambda: _finite(model), "from histories": lambda: model.predict(2, frame=fixtures.daily_panel())}
     if hasattr(model, "parameters"):
         steps["parameters"] = model.parameters
     if model.capabilities.simulates:
@@ -175,7 +175,7 @@ def main(names: str, n_integers: int, count: int, seed: int, first: int = 0) -> 
     number = accepted = 0
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "model.dfc")
-        for subject in subjects(names.split(",") if names else installed()):
+        for subject in make_subjects(names.split(",") if names else installed()):
             for name, manifest, arrays in mutations(subject, INTEGERS[:n_integers], count, seed):
                 number += 1
                 if number <= first:

@@ -1,4 +1,4 @@
-"""The bar: where it is wanted and nowhere else, with counts and the time left, gone without a trace when it is over."""
+"""The bar: where it is wanted and nowhere else, with counts and the time left, gone daily_panel_with_missing a trace when it is over."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from deepforecast.core.progress import hide_progress, progress_bar
 from deepforecast.data.panel import Panel
 from deepforecast.data.splits import BacktestPlan
 from deepforecast.data.terminal import shows_live_output
-from deepforecast.evaluation.estimate import Seconds, announce
+from deepforecast.evaluation.runtime_estimate import RuntimeEstimate, announce_runtime
 from deepforecast.kernels.compilation import compile_notice
 from tests.clock import stopped
 from tests.screen import opened
@@ -66,7 +66,7 @@ def test_a_short_call_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class CellOutput(io.StringIO):
-    """The stream of a notebook's cell as ipykernel makes it: no terminal, without a width, whatever its file descriptor is."""
+    """The stream of a notebook's cell as ipykernel makes it: no terminal, daily_panel_with_missing a width, whatever its file descriptor is."""
 
     __module__ = "ipykernel.iostream"
 
@@ -88,7 +88,7 @@ def test_notebooks_show_what_terminals_show(monkeypatch: pytest.MonkeyPatch, clo
         tick(2)
     with compile_notice("a kernel"):
         numba.njit(lambda x: x)(1)
-    announce(Seconds(100.0, 100.0, 100.0), 2, BacktestPlan(4, 3, 4), Panel.from_frame(datasets.load("air_passengers")), None)
+    announce_runtime(RuntimeEstimate(100.0, 100.0, 100.0), 2, BacktestPlan(4, 3, 4), Panel.from_frame(datasets.load("air_passengers")), None)
     shown = cell.getvalue()
     assert "windows: 100%|" in shown
     assert "2/2" in shown

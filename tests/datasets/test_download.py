@@ -11,10 +11,10 @@ import pandas as pd
 import pytest
 
 from deepforecast import datasets
-from deepforecast.datasets import convert, download, found, homes
-from deepforecast.datasets.content import content
-from deepforecast.datasets.found_cards import CARDS
-from deepforecast.datasets.homes import Home
+from deepforecast.datasets import conversion, download, local_files, sources
+from deepforecast.datasets.benchmark_cards import CARDS
+from deepforecast.datasets.content_hash import content_hash
+from deepforecast.datasets.sources import Source
 from deepforecast.errors import DataError, DataWarning
 
 RETAIL = "ds,y\n" + "".join(f"{month:%Y-%m-%d},{100 + number}\n" for number, month in
@@ -24,7 +24,7 @@ RETAIL = "ds,y\n" + "".join(f"{month:%Y-%m-%d},{100 + number}\n" for number, mon
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty cache and no other place to look in."""
-    monkeypatch.setattr(found, "__file__", str(tmp_path / "a" / "b" / "c.py"))
+    monkeypatch.setattr(local_files, "__file__", str(tmp_path / "a" / "b" / "c.py"))
     monkeypatch.delenv("DEEPFORECAST_DATA", raising=False)
     monkeypatch.delenv("DEEPFORECAST_OFFLINE", raising=False)
     monkeypatch.setenv("DEEPFORECAST_CACHE", str(tmp_path))
@@ -37,19 +37,19 @@ def _serve(
     """Put these files in the place of the set's own; what was asked for is returned. Rows are pinned as they come out."""
     asked: list[str] = []
 
-    def fetched(remote: homes.Remote, path: Path, label: str = "") -> Path:
+    def fetched(remote: sources.Remote, path: Path, label: str = "") -> Path:
         asked.append(label)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(files[remote.name])
         return path
 
     monkeypatch.setattr(download, "fetch", fetched)
-    home = homes.HOMES[name]
+    home = sources.SOURCES[name]
     if pinned is None:
-        raw = {remote.name: fetched(remote, download.cache() / "once" / remote.name) for remote in home.files}
-        pinned = {part: content(frame) for part, frame in home.make(raw).items()}
+        raw = {remote.name: fetched(remote, download.cache_folder() / "once" / remote.name) for remote in home.files}
+        pinned = {part: content_hash(frame) for part, frame in home.make(raw).items()}
         asked.clear()
-    monkeypatch.setitem(homes.HOMES, name, Home(home.files, home.make, pinned))
+    monkeypatch.setitem(sources.SOURCES, name, Source(home.files, home.make, pinned))
     return asked
 
 
@@ -66,7 +66,7 @@ def test_a_set_is_downloaded_once_and_then_lies_in_the_cache(cache: Path, monkey
 
 def test_rows_that_are_not_the_catalogues_are_not_kept(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     changed = RETAIL.replace("1992-02-01,101", "1992-02-01,102")
-    wanted = homes.HOMES["retail_sales_us"].content
+    wanted = sources.SOURCES["retail_sales_us"].hashes
     _serve(monkeypatch, "retail_sales_us", {"example_retail_sales.csv": changed.encode()}, dict(wanted))
     with pytest.raises(
         DataError, match=rf"part 'train', have to have the hash {wanted['train']}; those made of .*sales.csv have"
@@ -76,7 +76,7 @@ def test_rows_that_are_not_the_catalogues_are_not_kept(cache: Path, monkeypatch:
 
 
 def test_files_of_another_form_are_named(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    _serve(monkeypatch, "etth1", {"ETTh1.csv": b"<html>not found</html>"}, dict(homes.HOMES["etth1"].content))
+    _serve(monkeypatch, "etth1", {"ETTh1.csv": b"<html>not found</html>"}, dict(sources.SOURCES["etth1"].hashes))
     with pytest.warns(DataWarning), pytest.raises(DataError, match=r"etth1 is made of .*ETTh1.csv could not be read so"):
         datasets.load("etth1")
 
@@ -93,50 +93,50 @@ def test_the_cache_is_the_systems_unless_named(monkeypatch: pytest.MonkeyPatch, 
     monkeypatch.delenv("DEEPFORECAST_CACHE", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr("sys.platform", "linux")
-    assert download.cache() == tmp_path / "deepforecast" / "data"
+    assert download.cache_folder() == tmp_path / "deepforecast" / "data"
     monkeypatch.setenv("DEEPFORECAST_CACHE", str(tmp_path / "own"))
-    assert download.cache() == tmp_path / "own" / "data"
+    assert download.cache_folder() == tmp_path / "own" / "data"
 
 
 def test_every_set_of_the_folder_has_a_home_whose_rows_are_pinned() -> None:
-    assert set(homes.HOMES) == {card.name for card in CARDS}
-    for home in homes.HOMES.values():
-        assert {"train", "test"} <= set(home.content)
-        assert all(re.fullmatch("[0-9a-f]{64}", digest) for digest in home.content.values())
+    assert set(sources.SOURCES) == {card.name for card in CARDS}
+    for home in sources.SOURCES.values():
+        assert {"train", "test"} <= set(home.hashes)
+        assert all(re.fullmatch("[0-9a-f]{64}", digest) for digest in home.hashes.values())
         assert all(remote.address.startswith("https://") for remote in home.files)
 
 
 @pytest.mark.data
-@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] if name == "m4" else []) for name in homes.HOMES])
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] if name == "m4" else []) for name in sources.SOURCES])
 def test_the_pinned_rows_are_those_of_the_folder(data_folder: Path, name: str) -> None:
-    for part, digest in homes.HOMES[name].content.items():
+    for part, digest in sources.SOURCES[name].hashes.items():
         frame = pd.read_parquet(data_folder / name / f"{part}.parquet")
         if name == "m5_ca_1":
-            found.name_events_alike(frame)
-        assert content(frame) == digest
+            local_files.align_event_numbers(frame)
+        assert content_hash(frame) == digest
 
 
 def test_content_hangs_on_values_names_and_places_only() -> None:
     frame = pd.DataFrame({"unique_id": ["a", "b", None], "ds": pd.date_range("2020", periods=3), "y": [1.0, np.nan, 3.0]})
     same = frame.astype({"unique_id": "category", "ds": "datetime64[ms]", "y": "float32"}).set_axis([5, 6, 7])
-    assert content(same) == content(frame)
+    assert content_hash(same) == content_hash(frame)
     for other in (
         frame.rename(columns={"y": "z"}), frame[::-1], frame[["ds", "unique_id", "y"]], frame.assign(y=[1.0, 2.0, 3.0]),
         frame.assign(unique_id=["a", "c", None]), frame[:2],
     ):  # fmt: skip
-        assert content(other) != content(frame)
+        assert content_hash(other) != content_hash(frame)
 
 
 def test_m4_is_read_from_its_wide_files(tmp_path: Path) -> None:
     files = {}
-    for period in convert.M4_PERIODS:
+    for period in conversion.M4_PERIODS:
         wide = '"V1","V2","V3","V4"\n' + f'"{period[0]}1","1.5","2","3"\n"{period[0]}2","7","",""\n'
         files[f"{period}-train.csv"] = wide.encode()
         files[f"{period}-test.csv"] = f'"V1","V2"\n"{period[0]}1","4"\n"{period[0]}2","8"\n'.encode()
     files["M4-info.csv"] = b"M4id,category,Frequency,Horizon,SP,StartingDate\nY1,Macro,1,6,Yearly,01-01-79 12:00\n"
     for name, body in files.items():
         (tmp_path / name).write_bytes(body)
-    parts = convert.m4({name: tmp_path / name for name in files})
+    parts = conversion.m4({name: tmp_path / name for name in files})
     weekly = parts["train"][parts["train"]["unique_id"].isin(["W1", "W2"])]
     assert weekly[["ds", "y"]].values.tolist() == [[1, 1.5], [2, 2.0], [3, 3.0], [1, 7.0]]
     assert parts["test"]["ds"].tolist() == [4, 2] * 6
@@ -145,20 +145,20 @@ def test_m4_is_read_from_its_wide_files(tmp_path: Path) -> None:
 
 def test_channels_rates_and_cash_machines(tmp_path: Path) -> None:
     stamps = pd.date_range("2016-07-01", periods=5, freq="h")
-    pd.DataFrame({name: np.arange(5) + 10.0 * place for place, name in enumerate(convert.ETT)}).assign(date=stamps).to_csv(
+    pd.DataFrame({name: np.arange(5) + 10.0 * place for place, name in enumerate(conversion.ETT_COLUMNS)}).assign(date=stamps).to_csv(
         tmp_path / "ett.csv", index=False
     )
-    parts = convert.channels(tmp_path / "ett.csv", (2, 4))
+    parts = conversion.channels(tmp_path / "ett.csv", (2, 4))
     assert parts["test"].query("unique_id == 'HULL'")["y"].tolist() == [12.0, 13.0]
     assert [len(parts[part]) for part in ("train", "test", "rest")] == [14, 14, 7]
     with gzip.open(tmp_path / "rates.gz", "wt") as file:
         file.write("1,2,3,4,5,6,7,8\n" * 3)
-    parts = convert.rates(tmp_path / "rates.gz", 2)
+    parts = conversion.rates(tmp_path / "rates.gz", 2)
     assert parts["test"]["unique_id"].tolist()[-1] == "OT"
     assert parts["test"]["ds"].unique().tolist() == [pd.Timestamp("1990-01-03")]
     raw = np.arange(21.0)
     raw[7] = np.nan
-    parts = convert.cash_machines([raw], 7)
+    parts = conversion.cash_machines([raw], 7)
     assert parts["train"]["y"].tolist()[7] == 7.0  # between 0 and 14, the same weekday
     assert parts["train"]["observed"].tolist() == [True] * 7 + [False] + [True] * 6
 
@@ -176,7 +176,7 @@ def test_walmart_keeps_the_store_and_cuts_zeros_before_the_first_sale(tmp_path: 
     with zipfile.ZipFile(tmp_path / "m5.zip", "w") as archive:
         for name, frame in {"datasets/sales_train_evaluation.csv": sales, "calendar.csv": calendar}.items():
             archive.writestr(name, frame.to_csv(index=False))
-    parts = convert.walmart(tmp_path / "m5.zip")
+    parts = conversion.walmart(tmp_path / "m5.zip")
     assert parts["train"].groupby("unique_id", observed=True).size().to_dict() == {"FOODS_1_CA_1": 1, "HOBBIES_2_CA_1": 419}
     assert parts["test"].groupby("unique_id", observed=True).size().tolist() == [28, 28]
     day = parts["test"][parts["test"]["ds"] == pd.Timestamp("2016-05-20")].iloc[0]
@@ -188,7 +188,7 @@ def test_stores_are_sorted_by_number_and_day(tmp_path: Path) -> None:
     rows = pd.DataFrame({"Store": np.tile([2, 10, 1], 50), "Date": np.repeat(days, 3), "Sales": 7, "Customers": 3, "Open": 1})
     rows.assign(Promo=0, StateHoliday="0", SchoolHoliday="1").to_csv(tmp_path / "train.csv", index=False)
     (tmp_path / "store.csv").write_text("Store,StoreType,Promo2SinceWeek\n1,c,\n2,a,13\n10,b,\n")
-    parts = convert.stores({name: tmp_path / name for name in ("train.csv", "store.csv")}, 42)
+    parts = conversion.stores({name: tmp_path / name for name in ("train.csv", "store.csv")}, 42)
     assert parts["train"]["unique_id"].unique().tolist() == ["S1", "S2", "S10"]
     assert len(parts["test"]) == 3 * 42
     assert list(parts["stores"]) == ["unique_id", "store_type", "promo2_since_week"]
@@ -197,5 +197,5 @@ def test_stores_are_sorted_by_number_and_day(tmp_path: Path) -> None:
 def test_buffers_are_left_alone() -> None:
     frame = pd.DataFrame({"y": np.array([1.0, np.nan])})
     before = frame.to_csv(io.StringIO())
-    content(frame)
+    content_hash(frame)
     assert frame.to_csv(io.StringIO()) == before

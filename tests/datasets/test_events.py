@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from deepforecast import datasets
-from deepforecast.datasets.events import EVENTS, TYPES, name_events_alike
+from deepforecast.datasets.events import EVENTS, TYPES, align_event_numbers
 
 
 def _days(**columns: list[str]) -> pd.DataFrame:
@@ -14,13 +14,13 @@ def _days(**columns: list[str]) -> pd.DataFrame:
 
 def test_test_days_take_the_numbers_of_train() -> None:
     frame = _days(event=["1", "0", "1", "4"], event_type=["1", "0", "1", "2"])
-    name_events_alike(frame)
+    align_event_numbers(frame)
     assert frame["event"].tolist() == ["1", "0", "9", "11"]
     assert frame["event_type"].tolist() == ["1", "0", "4", "2"]
     assert EVENTS["Pesach End"] == 9
     assert TYPES["Religious"] == 4
     again = frame.copy()
-    name_events_alike(again)
+    align_event_numbers(again)
     pd.testing.assert_frame_equal(again, frame)
 
 

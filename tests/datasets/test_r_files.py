@@ -10,7 +10,7 @@ import rdata
 from rdata.conversion import to_r
 from rdata.parser import RObjectType
 
-from deepforecast.datasets import convert, r_files
+from deepforecast.datasets import conversion, r_files
 from deepforecast.errors import DataError, DependencyError
 
 
@@ -40,15 +40,15 @@ def test_m1_as_its_package_keeps_it(tmp_path: Path) -> None:
         "xx": Series([3.0], 1974.0, 1.0),
     }
     two = one | {"period": "QUARTERLY", "x": Series([4.0], 1980.25, 4.0)}
-    held = r_files.objects(_written(tmp_path / "M1.rda", {"M1": {"YAF2": one, "QNM3": two}}))
-    parts = convert.m1(held["M1"])
+    held = r_files.read_objects(_written(tmp_path / "M1.rda", {"M1": {"YAF2": one, "QNM3": two}}))
+    parts = conversion.m1(held["M1"])
     assert parts["train"][["ds", "y"]].values.tolist() == [[1, 1.0], [2, 2.0], [1, 4.0]]
     assert parts["test"][["ds", "y"]].values.tolist() == [[3, 3.0], [2, 3.0]]
     assert parts["info"].iloc[1].tolist() == ["QNM3", "Quarterly", "MICRO1", 1, 1, 1980.25, 4]
 
 
 def test_lists_without_names_and_tables(tmp_path: Path) -> None:
-    held = r_files.objects(
+    held = r_files.read_objects(
         _written(tmp_path / "nn5.rda", {"nn5": [Series([1.0, np.nan], 1.0, 7.0), Series([2.0, 3.0], 1.0, 7.0)]})
     )
     assert [one["x"].tolist()[0] for one in held["nn5"]] == [1.0, 2.0]
@@ -59,8 +59,8 @@ def test_lists_without_names_and_tables(tmp_path: Path) -> None:
         "Temperature": np.array([21.4, 21.0]),
         "Holiday": np.array([True, False]),
     }
-    held = r_files.objects(_written(tmp_path / "vic_elec.rda", {"vic_elec": raw}))
-    parts = convert.demand(held["vic_elec"], 1)
+    held = r_files.read_objects(_written(tmp_path / "vic_elec.rda", {"vic_elec": raw}))
+    parts = conversion.demand(held["vic_elec"], 1)
     assert parts["train"]["ds"].astype(str).tolist() == ["2011-12-31 13:00:00"]
     assert parts["train"]["holiday"].tolist() == [1]
     assert parts["test"]["y"].tolist() == [5.0]
@@ -69,10 +69,10 @@ def test_lists_without_names_and_tables(tmp_path: Path) -> None:
 def test_what_is_no_file_of_r_is_named(tmp_path: Path) -> None:
     (tmp_path / "M1.rda").write_bytes(b"<html>")
     with pytest.raises(DataError, match=r"M1.rda has to be a file of R"):
-        r_files.objects(tmp_path / "M1.rda")
+        r_files.read_objects(tmp_path / "M1.rda")
 
 
 def test_without_rdata_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "rdata.parser", None)
     with pytest.raises(DependencyError, match=r"read by the package rdata, .* pip install rdata"):
-        r_files.objects(tmp_path / "M1.rda")
+        r_files.read_objects(tmp_path / "M1.rda")

@@ -20,7 +20,7 @@ from deepforecast.data.covariates import Covariate
 from deepforecast.data.panel import Panel
 from deepforecast.datasets import generate
 from deepforecast.errors import CapabilityError, NotFittedError, ParameterError
-from deepforecast.evaluation.faithfulness import faithfulness, importance
+from deepforecast.evaluation.faithfulness import faithfulness, row_importance
 
 ROWS = 20
 
@@ -101,7 +101,7 @@ def test_a_patch_shares_its_weight_among_its_rows() -> None:
     rows = np.array([-8, -4, 0])
     known = Panel.from_frame(panel(1).iloc[:11])
     hidden = known.with_target(np.where(np.arange(11) == 9, np.nan, known.y))
-    found = importance([AttentionMap("cross", 0, 0, weights, np.arange(1, 4), rows, np.array([-10]))], hidden, "It")
+    found = row_importance([AttentionMap("cross", 0, 0, weights, np.arange(1, 4), rows, np.array([-10]))], hidden, "It")
     np.testing.assert_allclose(found[0], [np.nan, *[0.2 / 4] * 3, *[0.3 / 4] * 4, *[0.5 / 4] * 2, np.nan, 0.5 / 4], rtol=1e-6)
 
 
@@ -109,10 +109,10 @@ def test_self_attention_of_the_steps_counts_where_there_is_no_other() -> None:
     known, rows = Panel.from_frame(panel(1)), np.arange(-3, 1)
     encoder = AttentionMap("self", 0, 0, np.full((1, 1, 4, 4), 0.25, dtype=np.float32), rows, rows, np.array([-3]))
     with pytest.raises(CapabilityError, match="no attention to the rows it sees"):
-        importance([encoder], known, "It")
+        row_importance([encoder], known, "It")
     weights = np.array([0.1, 0.2, 0.3, 0.4], dtype=np.float32).reshape(1, 1, 1, 4)
     steps = replace(encoder, weights=weights, queries=np.array([1]))
-    np.testing.assert_allclose(importance([encoder, steps], known, "It")[0], [0.1, 0.2, 0.3, 0.4], rtol=1e-6)
+    np.testing.assert_allclose(row_importance([encoder, steps], known, "It")[0], [0.1, 0.2, 0.3, 0.4], rtol=1e-6)
 
 
 @pytest.mark.parametrize("share", [0, 0.6, True, "much", float("nan")])

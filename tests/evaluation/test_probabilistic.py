@@ -197,7 +197,7 @@ def test_crps_in_blocks_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     random = np.random.default_rng(5)
     actual, samples = random.normal(size=11), random.normal(size=(7, 2, 11))
     whole = METRICS["crps_from_samples"].by_group(actual, Groups(np.arange(11), 11), samples=samples).value
-    monkeypatch.setattr("deepforecast.evaluation.probabilistic.BLOCK", 50)
+    monkeypatch.setattr("deepforecast.evaluation.probabilistic.BLOCK_SIZE", 50)
     parts = METRICS["crps_from_samples"].by_group(actual, Groups(np.arange(11), 11), samples=samples).value
     np.testing.assert_allclose(parts, whole, rtol=1e-13)
     assert whole.shape == (2, 11)

@@ -18,7 +18,7 @@ from deepforecast import BacktestOptions, Drift, Mean, Naive, SeasonalNaive, Win
 from deepforecast.errors import DataWarning, ParameterTypeError, SaveError
 from deepforecast.evaluation.leaderboard import Leaderboard
 from deepforecast.evaluation.metrics import Metric
-from deepforecast.evaluation.report import page, write
+from deepforecast.evaluation.report import render_page, write_report
 from tests.evaluation.boards import LastValue, seasonal
 from tests.frames import LIBRARIES, converted
 
@@ -82,7 +82,7 @@ def board(*models: Any, frame: Any = FRAME, **options: Any) -> Leaderboard:
 
 
 def reading(found: Leaderboard) -> Page:
-    return Page(page(found))
+    return Page(render_page(found))
 
 
 @pytest.fixture(scope="module")
@@ -122,7 +122,7 @@ def test_the_page_needs_nothing_else(usual: Leaderboard, seen: Page) -> None:
     anchors = {value for _, name, value in seen.attributes if name == "id"}
     assert {address[1:] for address in addresses} <= anchors
     assert not re.search(r"@import|url\(", (Path(__file__).parents[2] / "deepforecast/evaluation/report.css").read_text())
-    assert len(page(usual).encode()) < 1_000_000
+    assert len(render_page(usual).encode()) < 1_000_000
 
 
 def test_only_the_script_of_the_page_may_run(seen: Page) -> None:
@@ -144,9 +144,9 @@ def test_nothing_of_the_data_is_interpreted() -> None:
     frame = frame.rename(columns={"y": HOSTILE, "extra": HOSTILE + "2"})
     metric = Metric.from_function(lambda actual, forecast: abs(actual - forecast).max(), name="m" + HOSTILE, rewards=HOSTILE)
     models = [Naive(alias="N" + HOSTILE), Drift(alias="D" + HOSTILE), LastValue(how="fit", alias="F" + HOSTILE)]
-    with pytest.warns(DataWarning, match="without a role"):
+    with pytest.warns(DataWarning, match="daily_panel_with_missing a role"):
         found = board(*models, frame=frame, level=80, metrics=[metric, "mae"], columns={"target": HOSTILE})
-    text = page(found)
+    text = render_page(found)
     seen = Page(text)
     assert seen.tags <= ALLOWED
     assert not any(name.startswith("on") for _, name, _ in seen.attributes)
@@ -161,7 +161,7 @@ def test_nothing_of_the_data_is_interpreted() -> None:
 
 
 def test_the_table_sorts_by_what_is_better(usual: Leaderboard) -> None:
-    part = page(usual).partition('id="leaderboard"')[2].partition("</section>")[0]
+    part = render_page(usual).partition('id="leaderboard"')[2].partition("</section>")[0]
     rows = re.findall(r"<tr[^>]*><th scope=\"row\">.*?</tr>", part)
     assert [row.startswith('<tr class="failed">') for row in rows] == [False] * 3 + [True]
     cells = [re.findall(r'<td data-value="([^"]*)"( class="best")?>([^<]*)', row) for row in rows]
@@ -176,7 +176,7 @@ def test_the_table_sorts_by_what_is_better(usual: Leaderboard) -> None:
 def test_tables_stay_as_wide_as_a_page() -> None:
     models = [WindowMean(window=size, alias=f"Window{size}") for size in range(1, 14)]
     found = board(*models, level=[50, 60, 80, 90, 95])
-    sections = re.findall(r'<section id="(\w+)">(.*?)</section>', page(found), re.DOTALL)
+    sections = re.findall(r'<section id="(\w+)">(.*?)</section>', render_page(found), re.DOTALL)
     tables = dict(sections)
     assert re.findall("coverage-<wbr>([0-9]+)", tables["leaderboard"]) == ["50", "60"]
     for name in ("coverage", "width", "winkler"):
@@ -187,7 +187,7 @@ def test_tables_stay_as_wide_as_a_page() -> None:
 
 
 def test_the_pairs_say_who_wins_and_how_surely(usual: Leaderboard) -> None:
-    part = page(usual).partition('id="pairs"')[2].partition("</section>")[0]
+    part = render_page(usual).partition('id="pairs"')[2].partition("</section>")[0]
     wins = usual.significance.set_index(["model", "against"])
     first, second = usual.table["model"].iloc[:2]
     share, p_value = wins.loc[(first, second), ["wins", "p_value"]]
@@ -258,7 +258,7 @@ def test_a_board_of_one_model_and_of_undefined_scores() -> None:
 
 
 def test_the_same_board_is_the_same_page(usual: Leaderboard, tmp_path: Path) -> None:
-    write(usual, tmp_path / "a.html")
+    write_report(usual, tmp_path / "a.html")
     usual.report(str(tmp_path / "b.html"))
     assert (tmp_path / "a.html").read_bytes() == (tmp_path / "b.html").read_bytes()
 
@@ -273,7 +273,7 @@ def test_reports_of_equal_runs_differ_in_times_and_date_only(usual: Leaderboard,
     def timeless(found: Leaderboard) -> str:
         table = found.table.assign(fit_seconds=1.0, predict_seconds=1.0, peak_mb=1.0)
         gone = dict.fromkeys(("made", "seconds", "estimate_seconds", "n_jobs"), "")
-        return page(replace(found, table=table, settings={**found.settings, **gone}))
+        return render_page(replace(found, table=table, settings={**found.settings, **gone}))
 
     assert timeless(usual) == timeless(again)
 
@@ -330,7 +330,7 @@ def test_history_before_the_windows_is_three_horizons_long(horizon: int) -> None
 def test_bold_is_what_reads_best() -> None:
     found = board(*(Naive(alias=name) for name in "AB"), Mean(alias="C"), metrics=["relative_bias", "mae"])
     shown = found.table.set_index("model")["relative_bias"].abs()
-    part = page(found).partition('id="leaderboard"')[2].partition("</section>")[0]
+    part = render_page(found).partition('id="leaderboard"')[2].partition("</section>")[0]
     heads = [re.sub("<[^>]+>", "", one) for one in re.findall(r"<th scope=\"col\".*?</th>", part)]
     assert heads[:4] == ["model", "rank", "relative_bias, distance from 0", "relative_bias"]
     bold = {

@@ -81,7 +81,7 @@ def test_series_without_a_value_are_left_out_for_that_model(times: int) -> None:
     values = np.tile(SKEWED[:2], times)
     values[1, ::2] = np.nan
     found = mean_interval(values)
-    assert found.series.tolist() == [400 * times, 200 * times]
+    assert found.n_series.tolist() == [400 * times, 200 * times]
     assert found.mean[1] == pytest.approx(np.nanmean(values[1]))
     alone = mean_interval(values[1:, 1::2])
     wide = alone.high[0] - alone.low[0]
@@ -91,7 +91,7 @@ def test_series_without_a_value_are_left_out_for_that_model(times: int) -> None:
 
 def test_two_series_are_needed_for_an_interval() -> None:
     found = mean_interval([[1.0, np.nan], [np.nan, np.nan], [1.0, 3.0]])
-    assert found.series.tolist() == [1, 0, 2]
+    assert found.n_series.tolist() == [1, 0, 2]
     np.testing.assert_array_equal(found.mean, [1.0, np.nan, 2.0])
     np.testing.assert_array_equal(found.low, [np.nan, np.nan, 1.0])
     np.testing.assert_array_equal(found.high, [np.nan, np.nan, 3.0])
@@ -194,7 +194,7 @@ def test_pairs() -> None:
     assert found.wins[0, 2] == ((values[0] < values[2])[100:].sum() + 50) / 300
     off = ~np.eye(3, dtype=bool)
     assert (found.wins + found.wins.T)[off] == pytest.approx(1)
-    assert found.series.tolist() == [[0, 400, 300], [400, 0, 300], [300, 300, 0]]
+    assert found.n_series.tolist() == [[0, 400, 300], [400, 0, 300], [300, 300, 0]]
     assert found.p_value[0, 1] == signed_rank(values[0] - values[1]) == found.p_value[1, 0]
     assert np.isnan(np.diag(found.p_value)).all()
     above = np.triu_indices(3, 1)
@@ -205,7 +205,7 @@ def test_pairs() -> None:
 def test_models_without_a_common_series_are_not_compared() -> None:
     found = pairwise([[1.0, np.nan], [np.nan, 1.0], [0.0, 0.0]])
     assert np.isnan([found.wins[0, 1], found.p_value[0, 1], found.corrected[0, 1]]).all()
-    assert found.series[0, 1] == 0
+    assert found.n_series[0, 1] == 0
     assert found.wins[2, 0] == 1.0
 
 

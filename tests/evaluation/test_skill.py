@@ -38,7 +38,7 @@ def test_datasets_a_model_lacks_do_not_count_for_it() -> None:
     values[1, 3:] = np.nan
     found = skill(values, 0)
     assert found.value[1] == pytest.approx(skill(VALUES[:, :3], 0).value[1])
-    assert found.datasets.tolist() == [12, 3, 12, 12]
+    assert found.n_datasets.tolist() == [12, 3, 12, 12]
     assert skill([[1.0, 2.0], [np.nan, np.nan]], 0).value[1] != 0  # NaN, and no warning
 
 

@@ -18,13 +18,13 @@ from numba.core import event
 
 from deepforecast import MLP, AutoETS, BacktestOptions, Conformal, Naive, TuningOptions, compare, param, tune
 from deepforecast.benchmark import job
-from deepforecast.benchmark.data import prepare
 from deepforecast.benchmark.suite import Entry, Suite, Task
+from deepforecast.benchmark.task_data import prepare_task
 from deepforecast.core import registry
 from deepforecast.data.panel import Panel
 from deepforecast.errors import DataWarning, DependencyError
 from deepforecast.evaluation import warm_up as module
-from deepforecast.evaluation.measure import Cost
+from deepforecast.evaluation.resource_usage import ResourceUsage
 from tests.evaluation.boards import LastValue, seasonal
 
 FRAME = seasonal(3)
@@ -68,7 +68,7 @@ class Updating(LastValue):
 @pytest.fixture(autouse=True)
 def cold(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is compiled in this process."""
-    monkeypatch.setattr(module, "_warm", set())
+    monkeypatch.setattr(module, "_warm_keys", set())
     for model in (Compiling, Updating):
         model.kernel = staticmethod(numba.njit(lambda y: y.sum()))
 
@@ -87,10 +87,10 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, int]]:
             pass
 
     @contextmanager
-    def measured() -> Iterator[Cost]:
+    def measured() -> Iterator[ResourceUsage]:
         counts["timing"] = 1
         with event.install_listener("numba:compile", Listener()):
-            yield Cost()
+            yield ResourceUsage()
         counts["timing"] = 0
 
     monkeypatch.setattr(sys.modules[compare.__module__], "measured", measured)
@@ -99,7 +99,7 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, int]]:
 
 
 @pytest.mark.parametrize("wrapped", [lambda model: model, lambda model: Conformal(model)], ids=["bare", "in a wrapper"])
-@pytest.mark.parametrize("series", [1, 12], ids=["without trials", "with trials"])
+@pytest.mark.parametrize("series", [1, 12], ids=["daily_panel_with_missing trials", "with trials"])
 def test_kernels_are_compiled_before_a_model_is_timed(wrapped: Any, series: int, compiled: dict[str, int]) -> None:
     board = compare([wrapped(Compiling(alias="inner")), Naive()], seasonal(series), horizon=3, n_windows=2)
     assert not board.failed
@@ -113,10 +113,10 @@ def test_kernels_of_an_update_are_compiled_before_a_model_is_timed(compiled: dic
 
 def test_a_benchmark_job_compiles_before_its_only_run(monkeypatch: pytest.MonkeyPatch) -> None:
     task = Task(task="made", generate={"n_series": 2, "length": 40, "freq": "D", "seed": 3}, horizon=3)
-    suite, runs, compare_run = Suite(suite="s", tasks=(task,), models=(Entry(model="Naive"),)), [], job.run
-    monkeypatch.setattr(job, "build", lambda *_: Compiling())
-    monkeypatch.setattr(job, "run", lambda *given, **named: runs.append(given) or compare_run(*given, **named))
-    assert job.run_job(suite, prepare(task), job.Job(0, 0, 0, "job", "hash"), None).status == "ok"
+    suite, runs, compare_run = Suite(suite="s", tasks=(task,), models=(Entry(model="Naive"),)), [], job.run_model
+    monkeypatch.setattr(job, "build_model", lambda *_: Compiling())
+    monkeypatch.setattr(job, "run_model", lambda *given, **named: runs.append(given) or compare_run(*given, **named))
+    assert job.run_job(suite, prepare_task(task), job.Job(0, 0, 0, "job", "hash"), None).status == "ok"
     assert len(runs) == 1  # what compiles in a run is run again
 
 
@@ -133,7 +133,7 @@ def test_made_up_values_have_the_signs_and_gaps_of_the_data_and_none_of_their_va
     assert len(first) < 48
     assert not set(first[first != 0]) & set(frame["y"])
     assert np.isnan(first).any()
-    panel = module._made_up(Panel.from_frame(frame[:48]), Compiling())
+    panel = module._synthetic_panel(Panel.from_frame(frame[:48]), Compiling())
     tail = frame["y"].to_numpy()[48 - len(panel.y) : 48]
     assert np.array_equal(np.sign(panel.y)[~np.isnan(panel.y)], np.sign(tail)[~np.isnan(panel.y)])
 

@@ -107,7 +107,7 @@ FOREIGN: dict[str, Callable[[], bytes]] = {
     "gzip_bomb": lambda: gzip.compress(bytes(100_000_000), mtime=0),
     "study_database": study_database,
 }
-PLACES: dict[str, Callable[[Sealed, bytes], bytes]] = {
+MISSING_ROWS: dict[str, Callable[[Sealed, bytes], bytes]] = {
     "as_file": lambda sealed, data: data,
     "as_manifest": lambda sealed, data: sealed(data, NO_ARRAYS),
     "as_arrays": lambda sealed, data: sealed(b"{}", data),
@@ -213,7 +213,7 @@ def corpus(sealed: Sealed) -> dict[str, bytes]:
     entries = [entry(offsets=[place, place + 1], name=name) for place, name in enumerate(HARMLESS_NAMES)]
     arrays = declared(*entries, data=bytes(len(entries)))
     return {
-        **{f"{name}_{place}": put(sealed, made()) for name, made in FOREIGN.items() for place, put in PLACES.items()},
+        **{f"{name}_{place}": put(sealed, made()) for name, made in FOREIGN.items() for place, put in MISSING_ROWS.items()},
         **{name: sealed(case.manifest, case.arrays, 1, case.manifest_length) for name, case in REFUSED.items()},
         **{name: sealed(json.dumps(manifest).encode(), arrays) for name, manifest in HARMLESS.items()},
     }
@@ -301,7 +301,7 @@ def refused(outcome: Outcome, name: str) -> str:
     return found["says"]
 
 
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("place", MISSING_ROWS)
 @pytest.mark.parametrize("name", FOREIGN)
 def test_foreign_content_is_refused(outcome: Outcome, name: str, place: str) -> None:
     says = refused(outcome, f"{name}_{place}")

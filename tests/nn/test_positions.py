@@ -13,10 +13,10 @@ from deepforecast.nn.multihead import AttentionMask, apply_rotary, attention
 from deepforecast.nn.positions import PositionalEncoding, TokenPositions, alibi_slopes, calendar_encoding, sinusoidal_encoding
 from tests.nn.bodies import seeded
 
-WIDTH, HEADS, PLACES = 8, 2, TokenPositions(past=(-4, -2, 0), future=(1, 2, 3, 4))
+WIDTH, HEADS, MISSING_ROWS = 8, 2, TokenPositions(past=(-4, -2, 0), future=(1, 2, 3, 4))
 
 
-def told(kind: str | None, places: TokenPositions = PLACES, **rest: object) -> PositionalEncoding:
+def told(kind: str | None, places: TokenPositions = MISSING_ROWS, **rest: object) -> PositionalEncoding:
     return seeded(lambda: PositionalEncoding(kind, places, WIDTH, HEADS, **rest)).double()
 
 
@@ -52,7 +52,7 @@ def test_a_shift_of_all_rows_changes_nothing(kind: str) -> None:
     query, keys, values = (some(2, HEADS, rows, 4, seed=seed) for rows, seed in ((4, 0), (3, 1), (3, 2)))
     hidden, found = torch.zeros(1, 1, 1, 1, dtype=torch.float64), []
     for shift in (0, 1000):
-        positions = told(kind, TokenPositions(tuple(one + shift for one in PLACES.past), tuple(one + shift for one in PLACES.future)))
+        positions = told(kind, TokenPositions(tuple(one + shift for one in MISSING_ROWS.past), tuple(one + shift for one in MISSING_ROWS.future)))
         look = positions.cross_mask(hidden, 4)
         turns = positions.rotation(is_future=False)
         one = attention(apply_rotary(query, look.query_rotation), apply_rotary(keys, turns), values, AttentionMask(look.bias))
@@ -68,7 +68,7 @@ def test_distance_costs_each_head_its_price() -> None:
     assert price.tolist() == [2**-4, 2**-8]
     for head in range(HEADS):
         for step, key in ((0, 0), (3, 1)):
-            away = PLACES.future[step] - PLACES.past[key]
+            away = MISSING_ROWS.future[step] - MISSING_ROWS.past[key]
             assert positions.cross_mask(hidden, 4).bias[0, head, step, key].item() == -away * price[head]
         own = positions.future_mask(True, 4).bias[0, head]
         assert own[2].tolist() == [-2 * price[head], -price[head], 0.0, -math.inf]
@@ -109,5 +109,5 @@ def test_what_cannot_be_is_refused() -> None:
         told("round")
     with pytest.raises(ParameterError, match=r"calendar=\['hour', 'day_of_week'\]"):
         told("calendar")
-    with pytest.raises(ParameterError, match=r"d_model=6 with n_heads=2 leaves each head 3\. Say d_model=4"):
-        PositionalEncoding("rotary", PLACES, 6, 2)
+    with pytest.raises(ParameterError, match=r"d_model=6 with n_heads=2 state_leaves each head 3\. Say d_model=4"):
+        PositionalEncoding("rotary", MISSING_ROWS, 6, 2)

@@ -12,8 +12,8 @@ import pytest
 from deepforecast import Naive
 from deepforecast.errors import DataError, ParameterError
 from deepforecast.plotting import plot_attention
-from deepforecast.plotting.chart import edges
-from deepforecast.plotting.lags import back
+from deepforecast.plotting.chart import cell_edges
+from deepforecast.plotting.lags import distance_back
 
 STEPS, ROWS, LAYERS, HEADS = 3, 5, 2, 2
 
@@ -177,14 +177,14 @@ def test_columns_of_any_name() -> None:
 
 def test_ends_of_cells() -> None:
     months = np.array(["2024-01-01", "2024-02-01", "2024-03-01"], dtype="M8[us]")
-    found = edges(months).astype("M8[h]").astype(str).tolist()
+    found = cell_edges(months).astype("M8[h]").astype(str).tolist()
     assert found == ["2023-12-16T12", "2024-01-16T12", "2024-02-15T12", "2024-03-15T12"]
-    assert edges(np.array([3])).tolist() == [2.5, 3.5]
-    assert edges(months[:1]).astype("M8[h]").astype(str).tolist() == ["2023-12-31T23", "2024-01-01T01"]
+    assert cell_edges(np.array([3])).tolist() == [2.5, 3.5]
+    assert cell_edges(months[:1]).astype("M8[h]").astype(str).tolist() == ["2023-12-31T23", "2024-01-01T01"]
 
 
 def test_minutes_and_seconds() -> None:
     at = np.array(["2024-01-01T00:00", "2024-01-01T00:15", "2024-01-01T00:30"], dtype="M8[us]")
-    distance, unit = back(at[[2, 1]], at[[0, 0]])
+    distance, unit = distance_back(at[[2, 1]], at[[0, 0]])
     assert (distance.tolist(), unit) == ([30, 15], "minutes")
-    assert back(at[:1], at[:1])[1] == "days"
+    assert distance_back(at[:1], at[:1])[1] == "days"

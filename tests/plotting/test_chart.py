@@ -14,4 +14,4 @@ def test_panels_fill_row_by_row_and_the_rest_stays_empty() -> None:
 
 def test_place_is_the_first_cell_of_a_panel() -> None:
     chart = Chart((WIDE, ONE, ONE), columns=2)
-    assert [chart.place(at) for at in range(3)] == [(0, 0), (1, 0), (1, 1)]
+    assert [chart.first_cell(at) for at in range(3)] == [(0, 0), (1, 0), (1, 1)]

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from deepforecast.errors import DataError, ParameterError
 from deepforecast.plotting import plot_pareto
-from deepforecast.plotting.pareto import unbeaten
+from deepforecast.plotting.pareto import pareto_front
 
 TABLE = pd.DataFrame(
     {
@@ -29,7 +29,7 @@ TABLE = pd.DataFrame(
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=1, max_size=12))
 def test_front_is_what_brute_force_finds(models: list[tuple[int, int]]) -> None:
     seconds, values = (np.array(side, dtype=float) for side in zip(*models, strict=True))
-    front = unbeaten(seconds, values)
+    front = pareto_front(seconds, values)
     beaten = {(s, v) for s, v in models for fast, good in models if fast <= s and good <= v and (fast, good) != (s, v)}
     assert {models[at] for at in front} == set(models) - beaten
     assert (np.diff(seconds[front]) > 0).all()

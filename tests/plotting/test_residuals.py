@@ -13,8 +13,8 @@ from statsmodels.tsa.stattools import acf
 from deepforecast.data.forecast_names import ModelColumns
 from deepforecast.errors import DataError, ParameterError
 from deepforecast.plotting import plot_residuals
+from deepforecast.plotting.autocorrelation import autocorrelation, compute_residuals
 from deepforecast.plotting.frames import open_frame
-from deepforecast.plotting.residual_arrays import autocorrelation, residuals
 
 Make = Callable[..., pd.DataFrame]
 MODEL = ModelColumns("LSTM")
@@ -72,7 +72,7 @@ def test_histogram_has_unit_area_and_the_line_is_normal(panel: Make, noise: np.n
 
 def test_steps_count_from_each_cutoff_and_the_latest_cutoff_counts(panel: Make, windows: Make) -> None:
     frame = windows(panel("a"), steps=4, n=3, step=2)  # the error is step * (-1)^window
-    left = residuals(open_frame(frame.sample(frac=1, random_state=0), "frame"), MODEL)
+    left = compute_residuals(open_frame(frame.sample(frac=1, random_state=0), "frame"), MODEL)
     assert left.steps is not None
     assert sorted(left.steps) == [1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 4]
     np.testing.assert_allclose(np.abs(left.values), left.steps)
@@ -94,7 +94,7 @@ def test_steps_are_drawn_with_their_quantiles(panel: Make, windows: Make) -> Non
 def test_series_are_brought_to_one_scale(panel: Make, noise: np.ndarray) -> None:
     frame = panel("a", "b", n=200)
     frame["M"] = frame.y - noise * np.repeat([1.0, 1000.0], 200)
-    left = residuals(open_frame(frame, "frame"), ModelColumns("M"))
+    left = compute_residuals(open_frame(frame, "frame"), ModelColumns("M"))
     for code, part in enumerate((noise[:200], noise[200:])):
         np.testing.assert_allclose(left.values[left.codes == code], part / part.std())
     assert plot_residuals(frame).axes[0].get_ylabel() == "residual / standard deviation"
@@ -107,7 +107,7 @@ def test_few_and_constant_residuals_are_drawn(panel: Make, rows: int) -> None:
         figure = plot_residuals(panel("a", n=rows).assign(M=lambda frame, error=error: frame.y - error))
         figure.draw_without_rendering()
         assert len(figure.axes[0].collections[0].get_offsets()) == rows
-        assert not figure.axes[1].lines  # there is no normal density without any spread
+        assert not figure.axes[1].lines  # there is no normal density daily_panel_with_missing any spread
 
 
 def test_plotly_draws_the_same(panel: Make, noise: np.ndarray) -> None:

@@ -7,7 +7,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from deepforecast.plotting.style import COLORS, NEUTRAL, band_opacity, look, seen_opacity, short, short_number
+from deepforecast.plotting.style import COLORS, NEUTRAL, band_opacity, format_compact, model_style, shorten, stacked_opacity
 
 # How red-, green- and blue-weak eyes see linear RGB (Machado, Oliveira and Fernandes 2009, full severity).
 EYES = {
@@ -48,20 +48,20 @@ def test_colours_stay_apart_for_every_eye(eye: str) -> None:
 
 
 def test_no_two_of_many_models_look_alike() -> None:
-    assert len({look(index) for index in range(24)}) == 24
+    assert len({model_style(index) for index in range(24)}) == 24
 
 
 @pytest.mark.parametrize(("levels", "models"), [(1, 1), (2, 1), (9, 1), (2, 3)])
 def test_bands_together_stay_light(levels: int, models: int) -> None:
-    seen_at = [seen_opacity(band_opacity(levels, models), depth) for depth in range(1, levels + 1)]
+    seen_at = [stacked_opacity(band_opacity(levels, models), depth) for depth in range(1, levels + 1)]
     assert seen_at == sorted(seen_at)
     assert 0.1 < seen_at[-1] < 0.5
 
 
 def test_names_are_cut_in_the_middle_and_controls_are_written_out() -> None:
-    assert short("a" * 50 + "1", 20).endswith("a1")
-    assert len(short("a" * 50, 20)) == 20
-    assert short("a\x1b[31m\n") == "a\\x1b[31m\\n"
+    assert shorten("a" * 50 + "1", 20).endswith("a1")
+    assert len(shorten("a" * 50, 20)) == 20
+    assert shorten("a\x1b[31m\n") == "a\\x1b[31m\\n"
 
 
 @pytest.mark.parametrize(
@@ -69,4 +69,4 @@ def test_names_are_cut_in_the_middle_and_controls_are_written_out() -> None:
     [(0, "0"), (95.0, "95"), (-1234.5, "-1,234"), (3e9, "3e+09"), (1.23456e-7, "1.23e-07"), (float("nan"), "nan")],
 )
 def test_numbers_are_told_shortly(value: float, told: str) -> None:
-    assert short_number(value) == told
+    assert format_compact(value) == told

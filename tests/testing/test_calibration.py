@@ -85,7 +85,7 @@ def test_a_process_must_be_known() -> None:
 
 
 def test_without_a_declared_process_series_are_white_noise() -> None:
-    assert processes.name_of(Line()) == "white_noise"
+    assert processes.process_name(Line()) == "white_noise"
     y = processes.draw(Line(), 400, 12)
     assert y.shape == (400, 12)
     assert abs(np.corrcoef(y[:, 0], y[:, 1])[0, 1]) < 0.15

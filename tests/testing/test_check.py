@@ -7,13 +7,13 @@ import pytest
 from deepforecast import testing
 from deepforecast.core.capabilities import Capabilities
 from deepforecast.errors import DataWarning, DeepForecastError
-from deepforecast.testing.check import THEMES, Check, able, unable
-from deepforecast.testing.subject import Subject, subjects
+from deepforecast.testing.check import THEMES, Check, requires, requires_no
+from deepforecast.testing.subject import Subject, make_subjects
 
 
 @pytest.fixture
 def subject() -> Subject:
-    return subjects("Naive")[0]
+    return make_subjects("Naive")[0]
 
 
 def test_checks_are_found_and_named() -> None:
@@ -63,20 +63,20 @@ def test_conditions_ask_capabilities(subject: Subject) -> None:
     assert subject.capabilities == Capabilities(new_values="followed",
         missing=True, distribution="analytic", simulates=True, explains=True, scale_equivariant=True, shift_equivariant=True
     )
-    assert able("missing", "local")(subject) is None
-    assert able("missing", "future", "past")(subject) == "capabilities.future is False"
-    assert unable("future")(subject) is None
-    assert unable("distribution")(subject) == "capabilities.distribution is analytic"
+    assert requires("missing", "local")(subject) is None
+    assert requires("missing", "future", "past")(subject) == "capabilities.future is False"
+    assert requires_no("future")(subject) is None
+    assert requires_no("distribution")(subject) == "capabilities.distribution is analytic"
 
 
 def test_the_first_reason_counts(subject: Subject) -> None:
-    check = Check("x", "values", "X.", broken, (able("missing"), able("future"), able("past")))
-    assert check.skipped(subject) == "capabilities.future is False"
-    assert check.exempt(subject) == "capabilities.future is False"
+    check = Check("x", "values", "X.", broken, (requires("missing"), requires("future"), requires("past")))
+    assert check.skip_reason(subject) == "capabilities.future is False"
+    assert check.exemption_reason(subject) == "capabilities.future is False"
 
 
 def test_a_package_that_is_not_there_is_no_exemption(subject: Subject) -> None:
     check = Check("x", "values", "X.", broken, packages=("numpy", "no_such_package"))
-    assert check.exempt(subject) is None
-    assert check.lacking(subject) == check.skipped(subject) == "the package no_such_package is not installed"
-    assert Check("x", "values", "X.", broken, packages=("numpy",)).skipped(subject) is None
+    assert check.exemption_reason(subject) is None
+    assert check.missing_package_reason(subject) == check.skip_reason(subject) == "the package no_such_package is not installed"
+    assert Check("x", "values", "X.", broken, packages=("numpy",)).skip_reason(subject) is None

@@ -21,7 +21,7 @@ MODEL = "from deepforecast.core.registry import register\n\n\n@register\nclass {
 
 @pytest.fixture(scope="module")
 def generated() -> dict[str, str]:
-    return {path.name: text for path, text in index.generated().items()}
+    return {path.name: text for path, text in index.generate_files().items()}
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def test_every_module_registers_what_the_index_says() -> None:
 def test_models_are_found_by_their_decorator(copied: Path) -> None:
     (copied / "models" / "baselines" / "toy.py").write_text(MODEL.format(name="Toy") + "\n\nclass Helper:\n    pass\n")
     (copied / "models" / "other.py").write_text("from x import registry\n\n@registry.register\nclass Other:\n    pass\n")
-    found = index.registered(copied)
+    found = index.find_registered(copied)
     assert found == dict(
         sorted({**MODELS, "Toy": "deepforecast.models.baselines.toy", "Other": "deepforecast.models.other"}.items())
     )
@@ -60,7 +60,7 @@ def test_a_name_belongs_to_one_model(copied: Path) -> None:
     with pytest.raises(
         DataError, match=r"Naive is in deepforecast\.models\.again and in deepforecast\.models\.baselines\.naive"
     ):
-        index.registered(copied)
+        index.find_registered(copied)
 
 
 def test_the_command_writes_what_differs(copied: Path, capsys: pytest.CaptureFixture[str]) -> None:

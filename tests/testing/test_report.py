@@ -26,7 +26,7 @@ def test_a_report_counts_and_prints() -> None:
         "  skipped   1 of Naive: capabilities.explains is True",
         "  skipped   1 of Forgetful: capabilities.explains is True",
     ]
-    assert [row.rule for row in report.of("passed")] == ["fit_returns_self"]
+    assert [row.rule for row in report.with_outcome("passed")] == ["fit_returns_self"]
 
 
 def test_failures_are_raised_by_name_of_model_and_rule() -> None:
@@ -38,11 +38,11 @@ def test_failures_are_raised_by_name_of_model_and_rule() -> None:
 
 
 def test_cases_are_named_by_model_and_rule() -> None:
-    found = testing.cases(["Naive", Last], only="explaining")
+    found = testing.cases(["Naive", Last], only="explanations")
     assert [str(case) for case in found] == [
         f"{m}-{rule}" for m in ("Naive", "Last") for rule in ("explanations_add_up", "explain_is_refused")
     ]
-    assert [case.skipped for case in found[:2]] == [None, "capabilities.explains is True"]
+    assert [case.skip_reason for case in found[:2]] == [None, "capabilities.explains is True"]
     found[0].run()
 
 

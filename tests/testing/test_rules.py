@@ -348,7 +348,7 @@ class Mixing(Conformal):
 
 def test_pooled_bands_are_not_local() -> None:
     testing.run(Conformal(Naive(), pool=True, alias="pooled")).raise_for_failures()
-    for rule in ("a_panel_is_its_series_one_by_one", "an_outlier_stays_in_its_series", "unknown_series_are_fitted_and_said"):
+    for rule in ("series_are_forecast_independently", "an_outlier_stays_in_its_series", "unknown_series_are_fitted_and_reported"):
         assert outcome(Mixing(Naive(), pool=True), rule)[0] == "failed"
 
 
@@ -394,5 +394,5 @@ def test_a_model_with_long_seasons_gets_histories_that_it_can_learn_from() -> No
 
 
 def test_what_is_filled_is_not_forecast_through() -> None:
-    found = outcome(SeasonalNaive(missing="interpolate"), "missing_values_are_forecast_through")
+    found = outcome(SeasonalNaive(missing="interpolate"), "series_with_missing_values_are_forecast")
     assert found == ("skipped", "missing='interpolate': what is missing is filled")

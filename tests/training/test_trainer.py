@@ -1,4 +1,4 @@
-"""What a fit leaves as it was, what ends it, and what of Lightning's it takes."""
+"""What a fit state_leaves as it was, what ends it, and what of Lightning's it takes."""
 
 from __future__ import annotations
 
@@ -241,7 +241,7 @@ def pressed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 @pytest.mark.parametrize("act", [cross_validate, compare], ids=["cross_validate", "compare"])
 def test_ctrl_c_ends_all_fits_of_a_backtest(act: Any, pressed: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(warm_up, "_warm", set())  # as in a new process
+    monkeypatch.setattr(warm_up, "_warm_keys", set())  # as in a new process
     before = signal.getsignal(signal.SIGINT)
     with pytest.raises(KeyboardInterrupt):
         act([lstm(), lstm(alias="other")], FRAME, n_windows=2, refit=True)

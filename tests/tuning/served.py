@@ -54,7 +54,7 @@ def postgresql() -> Iterator[Server]:
 @contextmanager
 def mariadb() -> Iterator[Server]:
     """A MariaDB, or a MySQL by its name, that runs inside the block; the test is skipped where there is none, or no driver."""
-    daemon, installs = shutil.which("mariadbd", path=PLACES), shutil.which("mariadb-install-db", path=PLACES)
+    daemon, installs = shutil.which("mariadbd", path=MISSING_ROWS), shutil.which("mariadb-install-db", path=MISSING_ROWS)
     if daemon is None or installs is None:
         pytest.skip("no MariaDB here: mariadbd is not found (Debian: apt install mariadb-server)")
     driver = _driver("MySQL", "pymysql", "MySQLdb")
@@ -84,7 +84,7 @@ def mariadb() -> Iterator[Server]:
             stop()
 
 
-PLACES = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/usr/local/sbin"])
+MISSING_ROWS = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/usr/local/sbin"])
 
 
 def _driver(server: str, *names: str) -> str:

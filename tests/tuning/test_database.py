@@ -23,12 +23,12 @@ from deepforecast import TuningOptions, tune
 from deepforecast.tuning import database
 from deepforecast.tuning.database import Database
 from deepforecast.tuning.result import TuningResult
-from deepforecast.tuning.storage import opened
-from deepforecast.tuning.study import PLAIN
+from deepforecast.tuning.storage import open_storage
+from deepforecast.tuning.study import DEFAULT_TUNING_OPTIONS
 from tests.tuning.bent import Bent
 
 
-def searched(frame: pd.DataFrame, n_trials: int, storage: Path, options: TuningOptions = PLAIN) -> TuningResult:
+def searched(frame: pd.DataFrame, n_trials: int, storage: Path, options: TuningOptions = DEFAULT_TUNING_OPTIONS) -> TuningResult:
     return tune(Bent(), frame, n_trials=n_trials, horizon=3, storage=storage, options=options)
 
 
@@ -81,7 +81,7 @@ def test_search_leaves_no_connection_open(
 @pytest.fixture
 def trial(tmp_path: Path) -> optuna.Trial:
     """Has drawn a parameter, and has reported a value and an attribute."""
-    study = optuna.create_study(storage=opened(tmp_path / "study.db"), study_name="study")
+    study = optuna.create_study(storage=open_storage(tmp_path / "study.db"), study_name="study")
     trial = study.ask({"x": FloatDistribution(0, 1)})
     trial.report(0.5, 1)
     trial.set_user_attr("note", "first")
@@ -128,12 +128,12 @@ def test_trials_of_others_are_read_again_after_a_tenth_of_a_second(
     assert len(study.get_trials()) == 1
     other = RDBStorage(f"sqlite:///{tmp_path / 'study.db'}")
     other.create_new_trial(study._study_id)
-    monkeypatch.setattr(database, "FRESH", -1.0)
+    monkeypatch.setattr(database, "MAX_READ_AGE", -1.0)
     assert len(study.get_trials()) == 2
 
 
 def test_a_report_that_another_process_writes_at_the_same_time_is_an_error(tmp_path: Path, trial: optuna.Trial) -> None:
-    """Of both inserts only one can be: Optuna takes back its own without an error, and with it all of the transaction."""
+    """Of both inserts only one can be: Optuna takes back its own daily_panel_with_missing an error, and with it all of the transaction."""
     storage = trial.study._storage._backend  # type: ignore[attr-defined]
     storage.flush()
     other = RDBStorage(f"sqlite:///{tmp_path / 'study.db'}")

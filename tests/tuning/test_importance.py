@@ -13,7 +13,7 @@ from optuna.trial import FrozenTrial, Trial, TrialState
 
 from deepforecast.errors import ParameterError
 from deepforecast.tuning.result import TuningResult
-from deepforecast.tuning.storage import quiet
+from deepforecast.tuning.storage import silence_optuna
 
 Score = Callable[[Trial, np.random.Generator], float]
 
@@ -57,7 +57,7 @@ def threshold(trial: Trial, random: np.random.Generator) -> float:
 
 def result(score: Score, n_trials: int, seed: int = 0) -> TuningResult:
     random = np.random.default_rng(seed)
-    with quiet():
+    with silence_optuna():
         study = optuna.create_study(sampler=TPESampler(seed=seed, multivariate=True, group=True))
         study.optimize(lambda trial: score(trial, random), n_trials=n_trials, catch=(ArithmeticError,))
     return TuningResult(study, None, ("score",), None, {"retries": 0})  # type: ignore[arg-type]
@@ -104,7 +104,7 @@ def test_pruned_and_failed_trials_do_not_count() -> None:
 
 
 def of(trials: list[FrozenTrial]) -> TuningResult:
-    with quiet():
+    with silence_optuna():
         study = optuna.create_study()
         study.add_trials(trials)
     return TuningResult(study, None, ("score",), None, {"retries": 0})  # type: ignore[arg-type]

@@ -46,8 +46,8 @@ def until(condition, seconds=240.0):
 
 
 def study_of(storage):
-    with storages.quiet():
-        return optuna.load_study(storage=storages.opened(str(storage)), study_name="raced")
+    with storages.silence_optuna():
+        return optuna.load_study(storage=storages.open_storage(str(storage)), study_name="raced")
 
 
 def states(study, *wanted):
@@ -148,10 +148,10 @@ def test_what_cannot_be_sent_to_other_processes_is_said():
 
 @pytest.mark.slow
 def test_a_worker_that_hangs_before_its_first_trial_is_replaced(tmp_path, monkeypatch):
-    monkeypatch.setattr(workers, "STARTING", 20.0)
+    monkeypatch.setattr(workers, "MAX_START_SECONDS", 20.0)
     hired = []
-    hire = workers.Crew.hire
-    monkeypatch.setattr(workers.Crew, "hire", lambda crew: hired.append(1) or hire(crew))
+    hire = workers.WorkerPool.add_worker
+    monkeypatch.setattr(workers.WorkerPool, "add_worker", lambda crew: hired.append(1) or hire(crew))
     found = call(None, 1, n_jobs=4, metric=Sent(str(tmp_path / "mark"), "sleep:300"))
     assert set(found.trials["state"]) == {"complete"}
     assert len(hired) == 2  # no more than there are trials, and one in the place of the first
@@ -159,7 +159,7 @@ def test_a_worker_that_hangs_before_its_first_trial_is_replaced(tmp_path, monkey
 
 @pytest.mark.slow
 def test_workers_that_die_before_their_first_trial_are_not_replaced_for_ever(monkeypatch):
-    monkeypatch.setattr(workers, "MOST_DEATHS", 1)
+    monkeypatch.setattr(workers, "MAX_DEATHS", 1)
     with pytest.raises(TrainingError, match=r"3 of them ended one after the other before a trial: .*exit codes"):
         call(None, 4, n_jobs=2, metric=Sent(None, "always-kill"))
 

@@ -13,14 +13,14 @@ from optuna.exceptions import StorageInternalError
 
 from deepforecast.errors import DeepForecastError, DependencyError, ParameterError, ParameterTypeError
 from deepforecast.tuning import journal as journals
-from deepforecast.tuning.journal import journal
-from deepforecast.tuning.storage import opened, quiet, told
-from deepforecast.tuning.survival import process
+from deepforecast.tuning.journal import open_journal
+from deepforecast.tuning.storage import describe_storage, open_storage, silence_optuna
+from deepforecast.tuning.trial_recovery import process_key
 
 
 def trials(path, count):
-    with quiet():
-        study = optuna.create_study(storage=journal(str(path)), study_name="s", load_if_exists=True)
+    with silence_optuna():
+        study = optuna.create_study(storage=open_journal(str(path)), study_name="s", load_if_exists=True)
         study.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=count)
         return len(study.trials)
 
@@ -43,20 +43,20 @@ def test_a_line_that_a_crash_cut_off_is_taken_away(tmp_path):
 
 def test_a_line_that_another_process_left_unfinished_is_taken_away(tmp_path):
     path = tmp_path / "study.log"
-    with quiet():
-        study = optuna.create_study(storage=journal(str(path)))
+    with silence_optuna():
+        study = optuna.create_study(storage=open_journal(str(path)))
         study.ask()
         with path.open("ab") as file:
             file.write(b'{"op_code":4,"wor')
         study.ask()
         assert len(study.trials) == 2
-        assert len(optuna.load_study(storage=journal(str(path)), study_name=study.study_name).trials) == 2
+        assert len(optuna.load_study(storage=open_journal(str(path)), study_name=study.study_name).trials) == 2
 
 
 def test_what_a_full_disk_cuts_off_is_not_left_behind(tmp_path):
     path = tmp_path / "study.log"
-    with quiet():
-        study = optuna.create_study(storage=journal(str(path)))
+    with silence_optuna():
+        study = optuna.create_study(storage=open_journal(str(path)))
         study.ask()
         whole = path.read_bytes()
         before = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -76,14 +76,14 @@ def test_a_file_of_something_else_is_left_as_it_is(tmp_path, text):
     path = tmp_path / "sales.csv"
     path.write_text(text)
     with pytest.raises(ParameterError, match="something else"):
-        opened(path)
+        open_storage(path)
     assert path.read_text() == text
     assert [one.name for one in tmp_path.iterdir()] == ["sales.csv"]
 
 
 def test_a_file_that_has_gone_is_not_made_anew(tmp_path):
     path = tmp_path / "study.log"
-    held = journal(str(path))
+    held = open_journal(str(path))
     path.unlink()
     with pytest.raises(StorageInternalError, match="FileNotFoundError"):
         held.create_new_study([optuna.study.StudyDirection.MINIMIZE], "s")
@@ -91,10 +91,10 @@ def test_a_file_that_has_gone_is_not_made_anew(tmp_path):
 
 
 def test_the_lock_of_a_process_of_this_machine_that_is_dead_is_taken_over_at_once(tmp_path, monkeypatch, caplog):
-    monkeypatch.setattr(journals, "LOCK_GRACE", 3600)
+    monkeypatch.setattr(journals, "LOCK_TIMEOUT", 3600)
     path = tmp_path / "study.log"
     trials(path, 1)
-    place, pid, began = process().split("|")
+    place, pid, began = process_key().split("|")
     logging.getLogger("optuna").addHandler(caplog.handler)
     begin = time.monotonic()
     for gone in (f"{place}|{2**22 + 1}|5|x", f"{place}|{pid}|{int(began) - 1}|x"):
@@ -115,7 +115,7 @@ def test_the_lock_of_a_process_of_this_machine_that_is_dead_is_taken_over_at_onc
 
 @pytest.mark.slow
 def test_the_lock_of_a_dead_process_is_taken_over_and_it_is_said(tmp_path, monkeypatch, caplog):
-    monkeypatch.setattr(journals, "LOCK_GRACE", 3)
+    monkeypatch.setattr(journals, "LOCK_TIMEOUT", 3)
     path = tmp_path / "study.log"
     trials(path, 1)
     Path(f"{path}.lock").touch()
@@ -145,7 +145,7 @@ def test_threads_write_whole_lines(tmp_path):
 )  # fmt: skip
 def test_what_is_no_storage_is_refused(given, kind):
     with pytest.raises(kind, match="storage"):
-        opened(given)
+        open_storage(given)
 
 
 def test_a_read_only_file_is_refused(tmp_path, monkeypatch):
@@ -160,7 +160,7 @@ def test_a_read_only_file_is_refused(tmp_path, monkeypatch):
 
     monkeypatch.setattr("builtins.open", denied)
     with pytest.raises(DeepForecastError, match="Permission denied"):
-        opened(path)
+        open_storage(path)
 
 
 @pytest.mark.parametrize(
@@ -174,18 +174,18 @@ def test_a_read_only_file_is_refused(tmp_path, monkeypatch):
 def test_a_driver_that_is_missing_is_named(monkeypatch, url, module, way_out):
     monkeypatch.setitem(sys.modules, module, None)  # as if it were not installed
     with pytest.raises(DependencyError, match=way_out) as caught:
-        opened(url)
+        open_storage(url)
     assert "secret" not in str(caught.value)
 
 
 def test_passwords_are_not_told():
-    assert told("postgresql://me:secret@host/db") == "postgresql://me:***@host/db"
-    assert told("study.log") == "study.log"
+    assert describe_storage("postgresql://me:secret@host/db") == "postgresql://me:***@host/db"
+    assert describe_storage("study.log") == "study.log"
 
 
 def test_the_log_level_of_the_caller_stays():
     logger = logging.getLogger("optuna")
     before = logger.level
-    with quiet():
+    with silence_optuna():
         assert logger.level == logging.WARNING
     assert logger.level == before

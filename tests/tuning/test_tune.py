@@ -38,10 +38,10 @@ from deepforecast.errors import (
     TrainingError,
     TrainingWarning,
 )
-from deepforecast.tuning import objective, sampling, survival
+from deepforecast.tuning import objective, samplers, trial_recovery
 from deepforecast.tuning.journal import Journal
-from deepforecast.tuning.sampling import Median, sampler_for
-from deepforecast.tuning.storage import opened, quiet
+from deepforecast.tuning.samplers import QuantilePruner, make_sampler
+from deepforecast.tuning.storage import open_storage, silence_optuna
 from tests.clock import stopped
 from tests.tuning.bent import Bent
 
@@ -268,9 +268,9 @@ def test_a_model_that_lies_in_no_range_keeps_no_sampler_from_its_work(frame, sam
     options = TuningOptions(n_windows=1, sampler=sampler, space={"away": (-4.0, 4.0)})
     found = searched(Bent(away=9.0), frame, 13, options=options)
     assert found.trials["away"].is_unique
-    own = sampler_for(options, found.space, 99, False)
+    own = make_sampler(options, found.space, 99, False)
     trial = found.study.ask()
-    with quiet():
+    with silence_optuna():
         space = own.infer_relative_search_space(found.study, trial)
         assert set(space) == {"away"}
         assert -4 <= own.sample_relative(found.study, trial._get_latest_trial(), space)["away"] <= 4
@@ -288,7 +288,7 @@ def test_points_of_a_sequence_are_spread_evenly_and_go_on_on_resume(frame, tmp_p
 
 
 def test_a_sampler_that_needs_a_package_says_so(frame, monkeypatch):
-    monkeypatch.setattr(sampling, "find_spec", lambda name: None)
+    monkeypatch.setattr(samplers, "find_spec", lambda name: None)
     with pytest.raises(DependencyError, match="pip install cmaes"):
         searched(Bent(), frame, 3, options=TuningOptions(sampler="cma"))
 
@@ -400,12 +400,12 @@ def test_the_further_a_trial_is_the_better_it_has_to_be(step, share):
     ends = []
     for value in np.linspace(0.5, 9.5, 91):
         running = optuna.create_trial(state=TrialState.RUNNING, intermediate_values={step - 1: 0.0, step: float(value)})
-        ends.append(Median().prune(study, running))
+        ends.append(QuantilePruner().prune(study, running))
     assert ends == [value > 1 + 7 * share for value in np.linspace(0.5, 9.5, 91)]
     few = optuna.create_study()
     few.add_trials(study.trials[:2])
-    assert not Median().prune(few, running)
-    assert not Median().prune(study, optuna.create_trial(state=TrialState.RUNNING))  # it has not said anything yet
+    assert not QuantilePruner().prune(few, running)
+    assert not QuantilePruner().prune(study, optuna.create_trial(state=TrialState.RUNNING))  # it has not said anything yet
 
 
 def test_the_space_knows_the_season_and_the_length_of_the_data(frame):
@@ -643,9 +643,9 @@ def test_a_search_inside_another_of_the_same_name_is_none_of_its_business(frame,
     def nested(actual, forecast):
         if not inner:
             inner.append(searched(Bent(), frame, 2, study_name="mine", storage=tmp_path / "inner.log"))
-            with quiet():
-                outer = optuna.load_study(study_name="mine", storage=opened(tmp_path / "outer.log"))
-                assert survival.bury(outer, 1, 0.1) == 0
+            with silence_optuna():
+                outer = optuna.load_study(study_name="mine", storage=open_storage(tmp_path / "outer.log"))
+                assert trial_recovery.fail_dead_trials(outer, 1, 0.1) == 0
         return float(np.abs(actual - forecast).mean())
 
     inner = []

@@ -26,23 +26,23 @@ from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats, Frame, Ints
 from deepforecast.data.panel import Panel
 from deepforecast.errors import ParameterError, format_list
-from deepforecast.models.regression import _held, _planning, _samples, _units
-from deepforecast.models.regression._ahead import Ahead
-from deepforecast.models.regression._differences import differences_of
-from deepforecast.models.regression._plan import Plan, check
-from deepforecast.models.regression._samples import Sample, Sampling
+from deepforecast.models.regression import _parameter_resolution, _rescaling, _samples, _series_state
+from deepforecast.models.regression._differences import choose_differences
+from deepforecast.models.regression._future_steps import FutureSteps
+from deepforecast.models.regression._plan import Plan, check_plan
+from deepforecast.models.regression._samples import Sample, SampleBuilder
 
 Strategy = Literal["recursive", "direct", "direct_multioutput", "blocks"]
-SEASONLESS, MOST_LAGS = 3, 192  # in a search: lags where there is no season, and no more of them than so many
+NONSEASONAL_LAGS, MAX_LAGS = 3, 192  # in a search: lags where there is no season, and no more of them than so many
 
 
 @dataclass(frozen=True)
-class Made:
-    """Regressors: for each step of a block the one of the point, then those of the quantiles. `spread`: the deviation of what
+class TrainedRegressors:
+    """Regressors: for each step of a block the one of the point, then those of the quantiles. `residual_std`: the deviation of what
     the first left over, where a power bends it."""
 
     models: list[list[Any]]
-    spread: float
+    residual_std: float
 
 
 class RegressionForecaster(Forecaster):
@@ -53,12 +53,12 @@ class RegressionForecaster(Forecaster):
     capabilities = Capabilities(future=True, past=True, static=True, categorical=True, local=False, missing=True,
                                 scale_equivariant=True, shift_equivariant=True, precision=1e-5)  # fmt: skip
 
-    number: ClassVar[type] = np.float32  # of what features are kept in
-    adds_up: ClassVar[bool] = False  # a linear model: categories and what comes round get columns of their own
-    takes_missing: ClassVar[bool] = False  # features may be missing
-    gives_quantiles: ClassVar[bool] = False  # it can be trained for a quantile
-    gives_several: ClassVar[bool] = False  # one regressor can give several steps at once
-    gives_shares: ClassVar[bool] = False  # it can say what each feature adds
+    feature_dtype: ClassVar[type] = np.float32  # of what features are kept in
+    needs_encoding: ClassVar[bool] = False  # a linear model: categories and what comes round get columns of their own
+    accepts_missing: ClassVar[bool] = False  # features may be missing
+    supports_quantiles: ClassVar[bool] = False  # it can be trained for a quantile
+    supports_multioutput: ClassVar[bool] = False  # one regressor can give several steps at once
+    supports_contributions: ClassVar[bool] = False  # it can say what each feature adds
 
     lags: int | list[int] | Literal["auto"] | None = param(
         default="auto", at_least=1, search=("auto", 7, 14, 28),
@@ -151,136 +151,136 @@ class RegressionForecaster(Forecaster):
     def _search_choices(self, seasons: tuple[int, ...], rows: int) -> dict[str, list[Any]]:
         """The last rows of one, two and four of the shortest season, as far as the data reach."""
         if self.season_length != "auto":
-            given = self.season_length
-            seasons = tuple(int(one) for one in (given if isinstance(given, list) else [given]))
+            season_length = self.season_length
+            seasons = tuple(int(season) for season in (season_length if isinstance(season_length, list) else [season_length]))
         if not seasons:
             return {}
-        short = min((one for one in seasons if one > 1), default=SEASONLESS)
-        far = [k * short for k in (1, 2, 4) if k * short <= MOST_LAGS and (not rows or 3 * k * short <= rows)]
-        return {"lags": ["auto", *(far or [1])]}
+        shortest = min((season for season in seasons if season > 1), default=NONSEASONAL_LAGS)
+        lags = [k * shortest for k in (1, 2, 4) if k * shortest <= MAX_LAGS and (not rows or 3 * k * shortest <= rows)]
+        return {"lags": ["auto", *(lags or [1])]}
 
     def _narrow(self, declared: Capabilities) -> Capabilities:
-        able = replace(declared, local=self.per_series, static=not self.per_series)
+        capabilities = replace(declared, local=self.per_series, static=not self.per_series)
         if self.quantiles:
-            able = replace(able, distribution="quantiles", learns_distribution=True)
-        explained = not self.quantiles or 0.5 in self.quantiles or self.point == "mean"
-        able = replace(able, explains=self.gives_shares and self.transform is None and explained)
+            capabilities = replace(capabilities, distribution="quantiles", learns_distribution=True)
+        is_explained = not self.quantiles or 0.5 in self.quantiles or self.point == "mean"
+        capabilities = replace(capabilities, explains=self.supports_contributions and self.transform is None and is_explained)
         if self.transform or self.bounds:
-            able = replace(able, shift_equivariant=False, scale_equivariant=self.transform == "log")
+            capabilities = replace(capabilities, shift_equivariant=False, scale_equivariant=self.transform == "log")
         if self.transform:
-            able = replace(able, domain="positive")
+            capabilities = replace(capabilities, domain="positive")
         if not self.scale:
-            able = replace(able, scale_equivariant=False, shift_equivariant=False)
-        return able
+            capabilities = replace(capabilities, scale_equivariant=False, shift_equivariant=False)
+        return capabilities
 
     def _min_observations(self, panel: Panel) -> int:
-        given = sum(self.differences) if isinstance(self.differences, list) else 0
-        return given + 3
+        n_lost = sum(self.differences) if isinstance(self.differences, list) else 0
+        return n_lost + 3
 
     def _fit(self, panel: Panel, monitor: Monitor) -> LearnedState:
-        plan = _planning.planned(self, panel, differences_of(self, panel))
-        needed = max(plan.target.reach + plan.block, plan.target.reach_of(plan.block)) + 2
+        plan = _parameter_resolution.make_plan(self, panel, choose_differences(self, panel))
+        needed = max(plan.target.n_lost + plan.block_size, plan.target.n_start_values(plan.block_size)) + 2
         if self.per_series or int(panel.observed.max()) < needed:
             refuse_short_series(self, panel, needed, "values")
-        _, scales = plan.target.learn(panel, self.name)
-        every = {**panel.covariates, **panel.static}
-        units = {} if self.per_series else _units.of({name: one for name, one in every.items() if name != self.weight_column})
-        panel = _counted(panel, units)
-        owners = np.arange(len(panel), dtype=np.float64)
-        held = _held.begun(plan, self._without_weights(panel), scales, panel.start, owners)
-        parts = [np.array([one]) for one in range(len(panel))] if self.per_series else [None]
-        made = [self._made(plan, panel, scales, part) for part in parts]
-        categories = {name: _listed(one.categories) for name, one in every.items()}
-        shared = {"plan": plan.written(), "categories": categories, "units": units}
+        _, scales = plan.target.fit(panel, self.name)
+        covariates = {**panel.covariates, **panel.static}
+        units = {} if self.per_series else _rescaling.fit_scales({name: one for name, one in covariates.items() if name != self.weight_column})
+        panel = _rescale_panel(panel, units)
+        train_rows = np.arange(len(panel), dtype=np.float64)
+        state = _series_state.initial_state(plan, self._drop_weight_column(panel), scales, panel.start, train_rows)
+        groups = [np.array([one]) for one in range(len(panel))] if self.per_series else [None]
+        regressors = [self._train_regressors(plan, panel, scales, group) for group in groups]
+        categories = {name: _to_list(one.categories) for name, one in covariates.items()}
+        shared = {"plan": plan.to_dict(), "categories": categories, "units": units}
         if not self.per_series:
-            return LearnedState(held, {**shared, "regressors": made[0]})
-        held["regressors"] = np.empty(len(panel), dtype=object)
-        held["regressors"][:] = made
-        return LearnedState(held, shared)
+            return LearnedState(state, {**shared, "regressors": regressors[0]})
+        state["regressors"] = np.empty(len(panel), dtype=object)
+        state["regressors"][:] = regressors
+        return LearnedState(state, shared)
 
     @one_thread_if_forked()
-    def _made(self, plan: Plan, panel: Panel, scales: Mapping[str, Any], part: Ints | None) -> Made:
+    def _train_regressors(self, plan: Plan, panel: Panel, scales: Mapping[str, Any], group: Ints | None) -> TrainedRegressors:
         """The regressors of a panel, or of one of its series."""
-        if part is not None:
-            panel, scales = panel.take(part), {name: values[part] for name, values in scales.items()}
-        sampling = Sampling(plan, self._without_weights(panel), scales, self.number, self.takes_missing)
-        sampling.weight = self._weights(panel)
-        models, spread = [], 0.0
-        for step in range(1 if plan.together else plan.block):
-            sample = sampling.of(step)
+        if group is not None:
+            panel, scales = panel.take(group), {name: values[group] for name, values in scales.items()}
+        sampling = SampleBuilder(plan, self._drop_weight_column(panel), scales, self.feature_dtype, self.accepts_missing)
+        sampling.weight = self._sample_weights(panel)
+        models, residual_std = [], 0.0
+        for step in range(1 if plan.multioutput else plan.block_size):
+            sample = sampling.build(step)
             models.append([self._train(sample, level) for level in (None, *sorted(set(self.quantiles or ())))])
-            if plan.target.power is not None and step == 0:
-                left = sample.target - self._values(models[0][0], sample.rows)
-                spread = float(np.sqrt(np.mean(left * left)))
-        return Made(models, spread)
+            if plan.target.power_method is not None and step == 0:
+                residuals = sample.target - self._predict_rows(models[0][0], sample.rows)
+                residual_std = float(np.sqrt(np.mean(residuals * residuals)))
+        return TrainedRegressors(models, residual_std)
 
     def _advance(self, learned: LearnedState, panel: Panel, fresh: bool) -> LearnedState:
-        plan, panel = Plan.read(learned["plan"]), self._seen(panel, learned["units"])
+        plan, panel = Plan.from_dict(learned["plan"]), self._feature_panel(panel, learned["units"])
         if not fresh:
-            return replace(learned, by_series=_held.moved(plan, learned, panel))
-        refuse_short_series(self, panel, plan.target.reach + 1, "values of history")
-        rows = np.arange(len(panel)) if self.per_series else _held.known_rows(learned, panel)
-        _, scales = plan.target.learn(panel, self.name)
-        began, owners, known = panel.start, rows.astype(np.float64), rows >= 0
-        varied = known.copy()
-        varied[known] = learned["scale"][rows[known]] > 0
+            return replace(learned, by_series=_series_state.update_state(plan, learned, panel))
+        refuse_short_series(self, panel, plan.target.n_lost + 1, "values of history")
+        rows = np.arange(len(panel)) if self.per_series else _series_state.match_series(learned, panel)
+        _, scales = plan.target.fit(panel, self.name)
+        train_start, train_rows, is_known = panel.start, rows.astype(np.float64), rows >= 0
+        has_scale = is_known.copy()
+        has_scale[is_known] = learned["scale"][rows[is_known]] > 0
         for name, values in scales.items():
-            kept = varied if name in ("scale", "centre", "drift") else known
-            values[kept] = learned[name][rows[kept]]
-        began[known] = learned["began"][rows[known]]
-        owners[known] = learned["owner"][rows[known]]
-        held = _held.begun(plan, panel, scales, began, owners)
+            selected = has_scale if name in ("scale", "centre", "drift") else is_known
+            values[selected] = learned[name][rows[selected]]
+        train_start[is_known] = learned["began"][rows[is_known]]
+        train_rows[is_known] = learned["owner"][rows[is_known]]
+        state = _series_state.initial_state(plan, panel, scales, train_start, train_rows)
         if self.per_series:
-            held["regressors"] = learned["regressors"]
-        return replace(learned, by_series=held)
+            state["regressors"] = learned["regressors"]
+        return replace(learned, by_series=state)
 
     @one_thread_if_forked()
     def _forecast(self, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> Forecast:
-        ahead = self._ahead_of(learned, steps, future)
-        mean = self._bounded(ahead.back(self._stepped(ahead, 0), self._spread(learned) if self.point_kind == "mean" else None))
+        future_steps = self._future_steps(learned, steps, future)
+        mean = self._clip(future_steps.invert(self._forecast_transformed(future_steps, 0), self._residual_std(learned) if self.point_kind == "mean" else None))
         if not self.quantiles:
             return PointForecast(mean, self.name)
         levels = tuple(sorted(set(self.quantiles)))
-        bands = [self._bounded(ahead.back(self._stepped(ahead, place + 1))) for place in range(len(levels))]
-        return QuantileForecast(mean, levels, np.stack(bands, axis=-1), self.name)
+        quantile_forecasts = [self._clip(future_steps.invert(self._forecast_transformed(future_steps, position + 1))) for position in range(len(levels))]
+        return QuantileForecast(mean, levels, np.stack(quantile_forecasts, axis=-1), self.name)
 
-    def _ahead_of(self, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> Ahead:
-        known = _units.applied({name: one for name, one in future.items() if name != self.weight_column}, learned["units"])
-        return Ahead(Plan.read(learned["plan"]), learned, steps, known)
+    def _future_steps(self, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> FutureSteps:
+        covariates = _rescaling.apply_scales({name: covariate for name, covariate in future.items() if name != self.weight_column}, learned["units"])
+        return FutureSteps(Plan.from_dict(learned["plan"]), learned, steps, covariates)
 
     @one_thread_if_forked()
     def _explain(self, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> dict[str, Floats]:
-        from deepforecast.models.regression import _explaining
+        from deepforecast.models.regression import _contributions
 
-        return _explaining.components(self, learned, steps, future)
+        return _contributions.components(self, learned, steps, future)
 
-    def _stepped(self, ahead: Ahead, place: int) -> Floats:
+    def _forecast_transformed(self, future_steps: FutureSteps, position: int) -> Floats:
         """Forecasts on the scale that is learned, by the regressors at a place: 0 for the point, then one for each quantile."""
-        made = ahead.learned["regressors"]
+        regressors = future_steps.learned["regressors"]
         if not self.per_series:
-            return ahead.run(made.models, place, self._values)
-        return np.concatenate([ahead.only(one).run(each.models, place, self._values) for one, each in enumerate(made)])
+            return future_steps.predict(regressors.models, position, self._predict_rows)
+        return np.concatenate([future_steps.select_series(index).predict(series_regressors.models, position, self._predict_rows) for index, series_regressors in enumerate(regressors)])
 
-    def _spread(self, learned: LearnedState) -> Floats | None:
+    def _residual_std(self, learned: LearnedState) -> Floats | None:
         """The deviation of one step's errors on the scale that is learned, where its power bends them."""
         if self.transform is None:
             return None
-        made = learned["regressors"]
-        return np.array([one.spread for one in made]) if self.per_series else np.full(len(learned["began"]), made.spread)
+        regressors = learned["regressors"]
+        return np.array([series_regressors.residual_std for series_regressors in regressors]) if self.per_series else np.full(len(learned["began"]), regressors.residual_std)
 
-    def _weights(self, panel: Panel) -> Floats | None:
+    def _sample_weights(self, panel: Panel) -> Floats | None:
         """How much each observation counts."""
-        return _samples.weights(panel, self.weight_column, self.half_life)
+        return _samples.sample_weights(panel, self.weight_column, self.half_life)
 
-    def _bounded(self, found: Floats) -> Floats:
+    def _clip(self, forecasts: Floats) -> Floats:
         low, high = self.bounds or (None, None)
-        return found if low is None and high is None else np.clip(found, low, high)
+        return forecasts if low is None and high is None else np.clip(forecasts, low, high)
 
-    def _seen(self, panel: Panel, units: _units.Units) -> Panel:
+    def _feature_panel(self, panel: Panel, units: _rescaling.Units) -> Panel:
         """The panel as regressors see it."""
-        return _counted(self._without_weights(panel), units)
+        return _rescale_panel(self._drop_weight_column(panel), units)
 
-    def _without_weights(self, panel: Panel) -> Panel:
+    def _drop_weight_column(self, panel: Panel) -> Panel:
         """The panel without the column of weights, which is no feature."""
         if self.weight_column is None:
             return panel
@@ -290,32 +290,32 @@ class RegressionForecaster(Forecaster):
                 f"weight_column= names a declared column of the frame; {self.weight_column} is none of {declared}. "
                 f"Say columns={{'past': ['{self.weight_column}']}}."
             )
-        return replace(panel, covariates={name: one for name, one in panel.covariates.items() if name != self.weight_column})
+        return replace(panel, covariates={name: covariate for name, covariate in panel.covariates.items() if name != self.weight_column})
 
-    def _serialize(self, learned: LearnedState, foreign: SkopsSerializer) -> LearnedState:
-        made = learned["regressors"]
+    def _serialize(self, learned: LearnedState, serializer: SkopsSerializer) -> LearnedState:
+        regressors = learned["regressors"]
         if self.per_series:
-            held = {name: values for name, values in learned.by_series.items() if name != "regressors"}
-            plain = [self._plain(one, foreign) for one in made]
-            return replace(learned, by_series=held, shared={**learned.shared, "regressors": plain})
-        return replace(learned, shared={**learned.shared, "regressors": self._plain(made, foreign)})
+            arrays = {name: values for name, values in learned.by_series.items() if name != "regressors"}
+            serialized = [self._serialize_trained(series_regressors, serializer) for series_regressors in regressors]
+            return replace(learned, by_series=arrays, shared={**learned.shared, "regressors": serialized})
+        return replace(learned, shared={**learned.shared, "regressors": self._serialize_trained(regressors, serializer)})
 
-    def _deserialize(self, learned: LearnedState, foreign: SkopsSerializer) -> LearnedState:
-        check(learned, self.per_series)
-        said = learned["regressors"]
+    def _deserialize(self, learned: LearnedState, serializer: SkopsSerializer) -> LearnedState:
+        check_plan(learned, self.per_series)
+        stored = learned["regressors"]
         shared = {name: value for name, value in learned.shared.items() if name != "regressors"}
         if not self.per_series:
-            return replace(learned, shared={**shared, "regressors": self._living(said, foreign)})
-        regressors = np.empty(len(said), dtype=object)
-        regressors[:] = [self._living(one, foreign) for one in said]
+            return replace(learned, shared={**shared, "regressors": self._deserialize_trained(stored, serializer)})
+        regressors = np.empty(len(stored), dtype=object)
+        regressors[:] = [self._deserialize_trained(fields, serializer) for fields in stored]
         return replace(learned, by_series={**learned.by_series, "regressors": regressors}, shared=shared)
 
-    def _plain(self, made: Made, foreign: SkopsSerializer) -> dict[str, Any]:
-        return {"spread": made.spread, "models": [[self._written(one, foreign) for one in step] for step in made.models]}
+    def _serialize_trained(self, regressors: TrainedRegressors, serializer: SkopsSerializer) -> dict[str, Any]:
+        return {"spread": regressors.residual_std, "models": [[self._serialize_regressor(regressor, serializer) for regressor in step] for step in regressors.models]}
 
     @one_thread_if_forked()
-    def _living(self, said: Mapping[str, Any], foreign: SkopsSerializer) -> Made:
-        return Made([[self._revived(one, foreign) for one in step] for step in said["models"]], said["spread"])
+    def _deserialize_trained(self, stored: Mapping[str, Any], serializer: SkopsSerializer) -> TrainedRegressors:
+        return TrainedRegressors([[self._deserialize_regressor(fields, serializer) for fields in step] for step in stored["models"]], stored["spread"])
 
     # -- hooks of a family member ----------------------------------------------------------------------------------------------
 
@@ -324,33 +324,33 @@ class RegressionForecaster(Forecaster):
         """A regressor that learned a sample: the mean, or the quantile `level`."""
 
     @abstractmethod
-    def _values(self, regressor: Any, rows: Any) -> Floats:
+    def _predict_rows(self, regressor: Any, rows: Any) -> Floats:
         """What it says of rows; each whatever stands beside it."""
 
-    def _shares(self, regressor: Any, rows: Any) -> Floats:
+    def _contributions(self, regressor: Any, rows: Any) -> Floats:
         """What each column adds to what it says of rows, and last what it says without any: (rows, columns + 1), of several
         values a row (rows, columns + 1, values)."""
         raise NotImplementedError
 
-    def _gains(self, regressor: Any) -> Floats | None:
+    def _feature_importance(self, regressor: Any) -> Floats | None:
         """What each column was worth to it, if it knows."""
         return None
 
     @abstractmethod
-    def _written(self, regressor: Any, foreign: SkopsSerializer) -> dict[str, Any]:
+    def _serialize_regressor(self, regressor: Any, serializer: SkopsSerializer) -> dict[str, Any]:
         """A regressor as arrays, numbers and text."""
 
     @abstractmethod
-    def _revived(self, said: Mapping[str, Any], foreign: SkopsSerializer) -> Any:
+    def _deserialize_regressor(self, stored: Mapping[str, Any], serializer: SkopsSerializer) -> Any:
         """A regressor back from them."""
 
 
-def _counted(panel: Panel, units: _units.Units) -> Panel:
+def _rescale_panel(panel: Panel, units: _rescaling.Units) -> Panel:
     """The panel with its columns in units of their own."""
     if not units:
         return panel
-    return replace(panel, covariates=_units.applied(panel.covariates, units), static=_units.applied(panel.static, units))
+    return replace(panel, covariates=_rescaling.apply_scales(panel.covariates, units), static=_rescaling.apply_scales(panel.static, units))
 
 
-def _listed(categories: tuple[str, ...] | None) -> list[str] | None:
+def _to_list(categories: tuple[str, ...] | None) -> list[str] | None:
     return None if categories is None else list(categories)

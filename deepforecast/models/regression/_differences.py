@@ -17,29 +17,29 @@ from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.panel import Panel
 from deepforecast.errors import DataError, suppress_warnings
 from deepforecast.kernels import unit_roots
-from deepforecast.models.regression import _planning, _units
-from deepforecast.models.regression._samples import Sampling
+from deepforecast.models.regression import _parameter_resolution, _rescaling
+from deepforecast.models.regression._samples import SampleBuilder
 
 if TYPE_CHECKING:
     from deepforecast.models.regression._base import RegressionForecaster
 
-TESTED = 100  # series that are tested for unit roots and seasons
-LATEST = 400  # of each, so many of its last values
-SELDOM = 0.2  # of the values are 0 in a series of seldom demand
+MAX_TESTED_SERIES = 100  # series that are tested for unit roots and seasons
+MAX_TESTED_VALUES = 400  # of each, so many of its last values
+MAX_ZERO_SHARE = 0.2  # of the values are 0 in a series of seldom demand
 N_SERIES = 100  # the suggestion is tried on at most so many series
 N_OBSERVATIONS = 20_000  # and on so many observations of them all
 N_WINDOWS = 6  # after each fit, at most
-LEARNED = (1 / 2, 2 / 3, 5 / 6)  # shares of the history that fits learn from
+TRAIN_SHARES = (1 / 2, 2 / 3, 5 / 6)  # shares of the history that fits learn from
 MANY_SERIES = 20  # from so many on the first fit is enough
-GAIN = 0.3  # share of the error that differences must save; divided by the root of the number of series
-SHORTEST_HORIZON = 6  # steps, where the model has no horizon of its own and the data no season
+MIN_GAIN = 0.3  # share of the error that differences must save; divided by the root of the number of series
+MIN_HORIZON = 6  # steps, where the model has no horizon of its own and the data no season
 
 TOO_SHORT = "The series are too short to compare differences of the target."
 
 Differences = tuple[int, ...]
 
 
-def differences_of(model: RegressionForecaster, panel: Panel) -> Differences:
+def choose_differences(model: RegressionForecaster, panel: Panel) -> Differences:
     """The differences that a model is given, or with "auto" those that tests suggest and rolling forecasts confirm."""
     if model.differences is None:
         return ()
@@ -47,92 +47,92 @@ def differences_of(model: RegressionForecaster, panel: Panel) -> Differences:
         return tuple(int(lag) for lag in model.differences)
     if model.detrend or model.per_series:  # a series with a regressor of its own must not depend on the others
         return ()
-    seasons = _planning.seasons_of(model, panel)
-    suggested = suggested_differences(panel, seasons, max(int(panel.observed.min()) // 2 - 1, 0))
-    return suggested if suggested and _confirmed(model, panel, suggested, seasons) else ()
+    seasons = _parameter_resolution.resolve_seasons(model, panel)
+    suggested = suggest_differences(panel, seasons, max(int(panel.observed.min()) // 2 - 1, 0))
+    return suggested if suggested and _is_confirmed(model, panel, suggested, seasons) else ()
 
 
-def _confirmed(model: RegressionForecaster, panel: Panel, suggested: Differences, seasons: tuple[int, ...]) -> bool:
+def _is_confirmed(model: RegressionForecaster, panel: Panel, suggested: Differences, seasons: tuple[int, ...]) -> bool:
     """Whether forecasts at the horizon have clearly less error with these differences: the more clearly the fewer series there
     are, and of few after most of several fits and more error after none, for what suits one stretch of a series often does not
     suit the next."""
-    horizon = model.default_horizon or max(min((season for season in seasons if season > 1), default=1), SHORTEST_HORIZON)
-    sample = _sample(panel)
-    learned = LEARNED if len(sample) < MANY_SERIES else LEARNED[:1]
-    saved: list[float] = []
+    horizon = model.default_horizon or max(min((season for season in seasons if season > 1), default=1), MIN_HORIZON)
+    sample = _sample_panel(panel)
+    train_shares = TRAIN_SHARES if len(sample) < MANY_SERIES else TRAIN_SHARES[:1]
+    reductions: list[float] = []
     try:
         with suppress_warnings():
-            for share in learned:
-                saved.append(_saved(model, sample, suggested, horizon, share))
-                if saved[-1] <= 0:
+            for train_share in train_shares:
+                reductions.append(_error_reduction(model, sample, suggested, horizon, train_share))
+                if reductions[-1] <= 0:
                     return False
     except DataError:  # too short for these differences
         return False
-    return bool(np.median(saved) > GAIN / np.sqrt(len(sample)))
+    return bool(np.median(reductions) > MIN_GAIN / np.sqrt(len(sample)))
 
 
-def _sample(panel: Panel) -> Panel:
+def _sample_panel(panel: Panel) -> Panel:
     """The last observations of some of the series, from their first value on; without the shortest quarter."""
-    chosen = panel.take(np.unique(np.linspace(0, len(panel) - 1, min(N_SERIES, len(panel))).astype(int)))
-    late = chosen.between(np.maximum(chosen.lengths - N_OBSERVATIONS // len(chosen), 0), chosen.lengths)
-    first = np.minimum(splits.rows_until_observed(late, 1) - 1, late.lengths)
-    left = late.lengths - first
-    long = np.flatnonzero(left >= np.quantile(left, 0.25, method="lower"))
-    return late.take(long).between(first[long], late.lengths[long])
+    sampled = panel.take(np.unique(np.linspace(0, len(panel) - 1, min(N_SERIES, len(panel))).astype(int)))
+    recent = sampled.between(np.maximum(sampled.lengths - N_OBSERVATIONS // len(sampled), 0), sampled.lengths)
+    first = np.minimum(splits.rows_until_observed(recent, 1) - 1, recent.lengths)
+    n_left = recent.lengths - first
+    long_series = np.flatnonzero(n_left >= np.quantile(n_left, 0.25, method="lower"))
+    return recent.take(long_series).between(first[long_series], recent.lengths[long_series])
 
 
-def _saved(model: RegressionForecaster, panel: Panel, differences: Differences, horizon: int, learned: float) -> float:
+def _error_reduction(model: RegressionForecaster, panel: Panel, differences: Differences, horizon: int, train_share: float) -> float:
     """The share of the error that differences save in three of four windows after this share of the history, which the models
     learn from; errors of a series are counted in its mean absolute change from step to step."""
     length = int(panel.lengths.min())
-    before = int(length * learned)
-    if not before:
+    n_train = int(length * train_share)
+    if not n_train:
         raise DataError(TOO_SHORT)
-    horizon = min(horizon, length - before)
+    horizon = min(horizon, length - n_train)
     compute = _direct_errors if model.strategy == "direct" else _rolling_errors
     candidates = (model.clone(differences=lags, horizon=horizon, intervals=None) for lags in (None, list(differences)))
-    without, errors = (compute(one, panel, horizon, length - before) for one in candidates)
+    baseline_errors, errors = (compute(candidate, panel, horizon, length - n_train) for candidate in candidates)
     steps = np.abs(np.diff(panel.y, prepend=np.nan))
     steps[panel.indptr[:-1]] = np.nan
-    change = _means(steps, panel.row_series, len(panel))
-    measured = np.isfinite(without - errors) & (change > 0)
-    shares = np.divide(1, change, out=np.zeros(len(change)), where=change > 0)
-    whole, left = (np.where(measured, one, 0) @ shares for one in (without, errors))
-    return float(np.quantile(1 - left[whole > 0] / whole[whole > 0], 0.25)) if whole.any() else 0.0
+    mean_change = _group_means(steps, panel.row_series, len(panel))
+    is_measured = np.isfinite(baseline_errors - errors) & (mean_change > 0)
+    weights = np.divide(1, mean_change, out=np.zeros(len(mean_change)), where=mean_change > 0)
+    baseline_error, differenced_error = (np.where(is_measured, candidate, 0) @ weights for candidate in (baseline_errors, errors))
+    return float(np.quantile(1 - differenced_error[baseline_error > 0] / baseline_error[baseline_error > 0], 0.25)) if baseline_error.any() else 0.0
 
 
 def _rolling_errors(model: RegressionForecaster, panel: Panel, horizon: int, rows: int) -> Floats:
     """Mean absolute errors (windows, series) over the last rows, of a model that is fitted before the first window."""
-    spare = rows - horizon
-    n_windows = min(N_WINDOWS, spare // max(horizon // 2, 1) + 1)
-    plan = splits.BacktestPlan(horizon, n_windows, max(spare // max(n_windows - 1, 1), 1))
-    errors = np.stack([np.abs(one.actual - one.forecast.point(model.point_kind)) for one in rolling_folds(model, panel, plan, refit_interval=0)])
+    n_spare = rows - horizon
+    n_windows = min(N_WINDOWS, n_spare // max(horizon // 2, 1) + 1)
+    plan = splits.BacktestPlan(horizon, n_windows, max(n_spare // max(n_windows - 1, 1), 1))
+    errors = np.stack([np.abs(fold.actual - fold.forecast.point(model.point_kind)) for fold in rolling_folds(model, panel, plan, refit_interval=0)])
     owner = np.repeat(np.arange(n_windows * len(panel)), horizon)
-    return _means(errors.reshape(-1), owner, n_windows * len(panel)).reshape(n_windows, len(panel))
+    return _group_means(errors.reshape(-1), owner, n_windows * len(panel)).reshape(n_windows, len(panel))
 
 
 @one_thread_if_forked()
 def _direct_errors(model: RegressionForecaster, panel: Panel, horizon: int, rows: int) -> Floats:
     """The same where each step has its own regressor: of the middle and the last step, for every origin in the windows."""
-    plan = _planning.planned(model, panel, differences_of(model, panel))
-    _, scales = plan.target.learn(panel, model.name)
-    units = _units.of({**model._without_weights(panel).covariates, **panel.static})
-    sampling = Sampling(plan, model._seen(panel, units), scales, model.number, model.takes_missing)
-    sampling.weight = model._weights(panel)
+    plan = _parameter_resolution.make_plan(model, panel, choose_differences(model, panel))
+    _, scales = plan.target.fit(panel, model.name)
+    units = _rescaling.fit_scales({**model._drop_weight_column(panel).covariates, **panel.static})
+    sampling = SampleBuilder(plan, model._feature_panel(panel, units), scales, model.feature_dtype, model.accepts_missing)
+    sampling.weight = model._sample_weights(panel)
     n_windows = min(N_WINDOWS, rows // horizon)
     errors, owner = [], []
     for step in sorted({horizon // 2, horizon - 1}):
-        before, late = sampling.of(step).parted(rows)
-        if len(before) < 2 or not len(late):  # as many as a fit needs
+        training, validation = sampling.build(step).split(rows)
+        if len(training) < 2 or not len(validation):  # as many as a fit needs
             raise DataError(TOO_SHORT)
-        error = np.abs(late.target - model._values(model._train(before, None), late.rows))
-        errors.append(error * scales["scale"][late.series])
-        owner.append(late.ends * n_windows // rows * len(panel) + late.series)
-    found = _means(np.concatenate(errors), np.concatenate(owner), n_windows * len(panel))
-    return found.reshape(n_windows, len(panel))
+        error = np.abs(validation.target - model._predict_rows(model._train(training, None), validation.rows))
+        errors.append(error * scales["scale"][validation.series_index])
+        owner.append(validation.n_following * n_windows // rows * len(panel) + validation.series_index)
+    mean_errors = _group_means(np.concatenate(errors), np.concatenate(owner), n_windows * len(panel))
+    return mean_errors.reshape(n_windows, len(panel))
 
 
-def _means(values: Floats, owner: Ints, count: int) -> Floats:
+def _group_means(values: Floats, owner: Ints, count: int) -> Floats:
     """The mean of the values of each owner, missing ones left out; NaN where there are none."""
     observed = np.isfinite(values)
     total = np.bincount(owner[observed], values[observed], count)
@@ -140,33 +140,33 @@ def _means(values: Floats, owner: Ints, count: int) -> Floats:
     return np.where(number > 0, total / np.maximum(number, 1), np.nan)
 
 
-def suggested_differences(panel: Panel, seasons: tuple[int, ...], most: int) -> tuple[int, ...]:
+def suggest_differences(panel: Panel, seasons: tuple[int, ...], max_total: int) -> tuple[int, ...]:
     """Differences that make most series of a sample steady: over a strong season, then over one step by KPSS; in all no more
-    than `most` rows long. None for series that are often 0, whose changes tell less than their level."""
-    chosen = np.unique(np.linspace(0, len(panel) - 1, min(TESTED, len(panel))).astype(int))
-    if np.median([np.mean(panel.y[panel.indptr[one] : panel.indptr[one + 1]] == 0) for one in chosen]) > SELDOM:
+    than `max_total` rows long. None for series that are often 0, whose changes tell less than their level."""
+    tested = np.unique(np.linspace(0, len(panel) - 1, min(MAX_TESTED_SERIES, len(panel))).astype(int))
+    if np.median([np.mean(panel.y[panel.indptr[one] : panel.indptr[one + 1]] == 0) for one in tested]) > MAX_ZERO_SHARE:
         return ()
-    series = [_steady(panel.y[panel.indptr[one] : panel.indptr[one + 1]][-LATEST:]) for one in chosen]
-    found: list[int] = []
-    for season in sorted((one for one in seasons if 1 < one <= most), reverse=True):
-        if np.mean([_strong(one, season) for one in series]) > 0.5:
-            found, series = [season], [one[season:] - one[:-season] if len(one) > season else one for one in series]
+    series = [_fill_and_scale(panel.y[panel.indptr[one] : panel.indptr[one + 1]][-MAX_TESTED_VALUES:]) for one in tested]
+    differences: list[int] = []
+    for season in sorted((one for one in seasons if 1 < one <= max_total), reverse=True):
+        if np.mean([_has_strong_season(one, season) for one in series]) > 0.5:
+            differences, series = [season], [one[season:] - one[:-season] if len(one) > season else one for one in series]
             break
-    once = np.mean([unit_roots.needs_difference(one, "kpss") for one in series]) > 0.5
-    return (*found, 1) if once and sum(found) < most else tuple(found)
+    needs_first = np.mean([unit_roots.needs_difference(one, "kpss") for one in series]) > 0.5
+    return (*differences, 1) if needs_first and sum(differences) < max_total else tuple(differences)
 
 
-def _steady(values: Floats) -> Floats:
+def _fill_and_scale(values: Floats) -> Floats:
     """Without missing values: the last one before goes on."""
-    seen = ~np.isnan(values)
-    place = np.maximum.accumulate(np.where(seen, np.arange(len(values)), 0))
-    found = values[place]
-    found = found[~np.isnan(found)]
-    largest = float(np.abs(found).max(initial=0.0))
-    return found / largest if largest > 0 else found  # near 1, so that squares neither overflow nor vanish
+    is_observed = ~np.isnan(values)
+    last_position = np.maximum.accumulate(np.where(is_observed, np.arange(len(values)), 0))
+    filled = values[last_position]
+    filled = filled[~np.isnan(filled)]
+    largest = float(np.abs(filled).max(initial=0.0))
+    return filled / largest if largest > 0 else filled  # near 1, so that squares neither overflow nor vanish
 
 
-def _strong(values: Floats, season: int) -> bool:
+def _has_strong_season(values: Floats, season: int) -> bool:
     """Whether the season is most of what moving averages over it leave."""
     if len(values) < 3 * season or not np.ptp(values) > 0:
         return False
@@ -174,7 +174,7 @@ def _strong(values: Floats, season: int) -> bool:
     if season % 2 == 0:
         kernel[[0, -1]] /= 2
     trend = np.convolve(values, kernel, "valid")
-    rest = values[len(kernel) // 2 :][: len(trend)] - trend
-    places = np.arange(len(rest)) % season
-    means = np.bincount(places, rest) / np.bincount(places)
-    return unit_roots.seasonal_strength(means[places], rest - means[places]) >= unit_roots.STRONG_SEASON
+    remainder = values[len(kernel) // 2 :][: len(trend)] - trend
+    phases = np.arange(len(remainder)) % season
+    means = np.bincount(phases, remainder) / np.bincount(phases)
+    return unit_roots.seasonal_strength(means[phases], remainder - means[phases]) >= unit_roots.STRONG_SEASON

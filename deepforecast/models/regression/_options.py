@@ -10,7 +10,7 @@ from deepforecast.errors import DeepForecastError, ParameterError, format_value
 
 
 @contextmanager
-def handed_on(options: Mapping[str, Any] | None, name: str) -> Iterator[None]:
+def attribute_to_options(options: Mapping[str, Any] | None, name: str) -> Iterator[None]:
     """An error of whatever class inside of this block is said to be one of the `options` of the model `name`, if it has any."""
     try:
         yield

@@ -12,16 +12,16 @@ from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.lags import parse_lag_feature
 from deepforecast.data.panel import Panel
 from deepforecast.errors import DataError
-from deepforecast.models.regression._design import around_all, known, table
+from deepforecast.models.regression._design import exogenous_columns, feature_table, shift_covariates
 from deepforecast.models.regression._plan import Plan
 
-AT_ONCE = 50_000  # rows that are moved
+CHUNK_ROWS = 50_000  # rows that are moved
 
 
 @dataclass(frozen=True)
 class Sample:
     """`target`: one value a row, or one a step (rows, steps). `names`: of the columns; `categories`: which of them hold codes.
-    `ends`: how many rows of its series come after each row. `series`: the number of its series. `past`: how many of the first
+    `n_following`: how many rows of its series come after each row. `series_index`: the number of its series. `n_target_features`: how many of the first
     columns are values of the target."""
 
     rows: Any
@@ -29,9 +29,9 @@ class Sample:
     weight: Floats | None
     names: list[str]
     categories: list[int]
-    ends: Ints
-    series: Ints
-    past: int = 0
+    n_following: Ints
+    series_index: Ints
+    n_target_features: int = 0
 
     def __len__(self) -> int:
         return len(self.target)
@@ -40,144 +40,144 @@ class Sample:
         """Some of the rows."""
         weight = None if self.weight is None else self.weight[rows]
         return replace(
-            self, rows=self.rows[rows], target=self.target[rows], weight=weight, ends=self.ends[rows], series=self.series[rows]
+            self, rows=self.rows[rows], target=self.target[rows], weight=weight, n_following=self.n_following[rows], series_index=self.series_index[rows]
         )
 
-    def divisors(self, centre: Floats, spread: Floats, target: float) -> Floats:
+    def divisors(self, means: Floats, deviations: Floats, target: float) -> Floats:
         """What brings columns of this spread to about 1: infinity for what never varies; never less than what one value as far
         off as the `target` spreads moves. What means several values and hardly varied would weigh so much that a forecast
         among them moves the next without end, and the last digits of a mean over whole seasons would be a signal."""
-        moved = [target * parse_lag_feature(name).influence for name in self.names[: self.past]]
-        least = np.array([*moved, *[0.0] * (len(spread) - self.past)])
-        return np.where(spread > 1e-12 * np.maximum(np.abs(centre), 1e-300), np.maximum(spread, least), np.inf)
+        feature_scales = [target * parse_lag_feature(name).influence for name in self.names[: self.n_target_features]]
+        min_scales = np.array([*feature_scales, *[0.0] * (len(deviations) - self.n_target_features)])
+        return np.where(deviations > 1e-12 * np.maximum(np.abs(means), 1e-300), np.maximum(deviations, min_scales), np.inf)
 
-    def kept(self, good: Any) -> Sample:
+    def compact(self, is_usable: Any) -> Sample:
         """Some of the rows, in the place of the whole: the table is the largest there is, a copy would double the memory."""
-        places = np.flatnonzero(good)
-        for start in range(0, len(places), AT_ONCE):
-            some = places[start : start + AT_ONCE]
-            self.rows[start : start + len(some)] = self.rows[some]  # each from its own place or one behind it
-        weight = None if self.weight is None else self.weight[places]
-        rows = self.rows[: len(places)]
-        ends, series = self.ends[places], self.series[places]
-        return replace(self, rows=rows, target=self.target[places], weight=weight, ends=ends, series=series)
+        positions = np.flatnonzero(is_usable)
+        for start in range(0, len(positions), CHUNK_ROWS):
+            chunk = positions[start : start + CHUNK_ROWS]
+            self.rows[start : start + len(chunk)] = self.rows[chunk]  # each from its own place or one behind it
+        weight = None if self.weight is None else self.weight[positions]
+        rows = self.rows[: len(positions)]
+        ends, series = self.n_following[positions], self.series_index[positions]
+        return replace(self, rows=rows, target=self.target[positions], weight=weight, n_following=ends, series_index=series)
 
-    def parted(self, last: int) -> tuple[Sample, Sample]:
-        """The rows before the last `last` of each series, and these: a validation that respects time."""
-        late = self.ends < last
-        return self.take(~late), self.take(late)
+    def split(self, n_last: int) -> tuple[Sample, Sample]:
+        """The rows before the last `n_last` of each series, and these: a validation that respects time."""
+        is_late = self.n_following < n_last
+        return self.take(~is_late), self.take(is_late)
 
 
-class Sampling:
+class SampleBuilder:
     """The samples of a panel: one for each step of a block, of some of the series."""
 
     def __init__(
-        self, plan: Plan, panel: Panel, scales: Mapping[str, Any], kind: type, takes_missing: bool, passed: Ints | None = None
+        self, plan: Plan, panel: Panel, scales: Mapping[str, Any], dtype: type, accepts_missing: bool, elapsed: Ints | None = None
     ) -> None:
-        self._plan, self._panel, self._kind, self._takes_missing = plan, panel, kind, takes_missing
-        passed = np.zeros(len(panel), np.int64) if passed is None else passed
-        self._scales, self._straight = scales, plan.target.straight(panel.y, panel.indptr, scales, passed)
-        self._z = plan.target.apply(plan.imputed(panel.y, panel.indptr), panel.indptr, scales, passed)
+        self._plan, self._panel, self._dtype, self._accepts_missing = plan, panel, dtype, accepts_missing
+        elapsed = np.zeros(len(panel), np.int64) if elapsed is None else elapsed
+        self._scales, self._detrended = scales, plan.target.detrend_power(panel.y, panel.indptr, scales, elapsed)
+        self._transformed = plan.target.apply(plan.impute(panel.y, panel.indptr), panel.indptr, scales, elapsed)
         self.weight: Floats | None = None
-        future = {name: one for name, one in panel.covariates.items() if name in panel.series.columns.future}
-        static = {name: one.take(panel.row_series) for name, one in panel.static.items()}
-        columns = {**around_all(plan.design, future, panel.indptr), **static}
-        self.beside = known(plan.design, panel.calendar, panel.row_positions, panel.row_series, columns)
+        future = {name: covariate for name, covariate in panel.covariates.items() if name in panel.series.columns.future}
+        static = {name: covariate.take(panel.row_series) for name, covariate in panel.static.items()}
+        columns = {**shift_covariates(plan.design, future, panel.indptr), **static}
+        self.exogenous = exogenous_columns(plan.design, panel.calendar, panel.row_positions, panel.row_series, columns)
         self.names = plan.design.names(future, panel.static)
         self.categories = plan.design.categories(future, panel.static)
-        if plan.together:
-            first = len(self.names) - self.beside.shape[1]
-            later = [f"{name} in {step}" for step in range(1, plan.block) for name in self.names[first:]]
-            width = self.beside.shape[1]
-            self.categories += [at + width * step for step in range(1, plan.block) for at in self.categories if at >= first]
-            self.names = [*self.names, *later]
+        if plan.multioutput:
+            n_past = len(self.names) - self.exogenous.shape[1]
+            later_names = [f"{name} in {step}" for step in range(1, plan.block_size) for name in self.names[n_past:]]
+            width = self.exogenous.shape[1]
+            self.categories += [position + width * step for step in range(1, plan.block_size) for position in self.categories if position >= n_past]
+            self.names = [*self.names, *later_names]
 
-    def of(self, step: int) -> Sample:
+    def build(self, step: int) -> Sample:
         """What the regressor of a step in a block learns from."""
         plan, panel = self._plan, self._panel
-        beside, target = self.beside, self._target(step)
-        if plan.together:
-            beside = np.concatenate([_later(beside, panel.indptr, ahead) for ahead in range(plan.block)], axis=1)
-            target = np.stack([_later(self._target(ahead), panel.indptr, ahead) for ahead in range(plan.block)], axis=1)
-        design = plan.design.shifted(step)
-        rows = table(design, panel, self._z, beside, self._kind)
-        if not self._takes_missing:
-            _leave_out_short(rows, target)
-        good = usable(rows, target, panel.indptr, design.reach + plan.target.reach, self._takes_missing)
+        exogenous, target = self.exogenous, self._target_at(step)
+        if plan.multioutput:
+            exogenous = np.concatenate([_lead(exogenous, panel.indptr, lead) for lead in range(plan.block_size)], axis=1)
+            target = np.stack([_lead(self._target_at(lead), panel.indptr, lead) for lead in range(plan.block_size)], axis=1)
+        design = plan.design.shift(step)
+        rows = feature_table(design, panel, self._transformed, exogenous, self._dtype)
+        if not self._accepts_missing:
+            _zero_rare_features(rows, target)
+        is_usable = usable_rows(rows, target, panel.indptr, design.n_rows_needed + plan.target.n_lost, self._accepts_missing)
         if self.weight is not None:
-            good &= self.weight > 0
-        if not good.any():
+            is_usable &= self.weight > 0
+        if not is_usable.any():
             raise DataError(
-                f"No row of any series has all features: they look back {design.reach + plan.target.reach} rows, and the "
+                f"No row of any series has all features: they look back {design.n_rows_needed + plan.target.n_lost} rows, and the "
                 f"longest series has {int(panel.lengths.max())}. Say fewer lags=, windows= or differences=, or give longer "
                 "series."
             )
-        number, after = len(design.past), ends(panel.indptr)
-        whole = Sample(rows, target, self.weight, self.names, self.categories, after, panel.row_series, number)
-        return whole if good.all() else whole.kept(good)
+        n_target_features, n_following = len(design.target_features), count_following(panel.indptr)
+        sample = Sample(rows, target, self.weight, self.names, self.categories, n_following, panel.row_series, n_target_features)
+        return sample if is_usable.all() else sample.compact(is_usable)
 
 
-    def _target(self, step: int) -> Floats:
+    def _target_at(self, step: int) -> Floats:
         """What the regressor of a step in a block is to give at each row."""
-        return self._plan.target.scaled(self._straight, self._panel.indptr, self._scales, step)
+        return self._plan.target.difference_and_scale(self._detrended, self._panel.indptr, self._scales, step)
 
 
-def weights(panel: Panel, column: str | None, half_life: float | None) -> Floats | None:
+def sample_weights(panel: Panel, column: str | None, half_life: float | None) -> Floats | None:
     """How much each row counts: its column's value, and less the older it is; 1 in the mean of those that count."""
-    found = np.ones(len(panel.y))
+    row_weights = np.ones(len(panel.y))
     if column is not None:
-        found = panel.covariates[column].values.copy()
-        bad = np.flatnonzero(~(found >= 0))
-        if len(bad):
+        row_weights = panel.covariates[column].values.copy()
+        invalid = np.flatnonzero(~(row_weights >= 0))
+        if len(invalid):
             raise DataError(
-                f"Weights are numbers of at least 0; column {column} has {found[bad[0]]:g} at {panel.format_timestamp(int(bad[0]))} in "
-                f"series {panel.series.labels(panel.row_series[bad[:1]])}. Fill or leave out such rows."
+                f"Weights are numbers of at least 0; column {column} has {row_weights[invalid[0]]:g} at {panel.format_timestamp(int(invalid[0]))} in "
+                f"series {panel.series.labels(panel.row_series[invalid[:1]])}. Fill or leave out such rows."
             )
-        if not found.any():
+        if not row_weights.any():
             raise DataError(
                 f"Weights are numbers of at least 0, some of them above; column {column} is 0 in every row of series "
                 f"{panel.series.labels(np.arange(len(panel)))}. Give the rows that count a weight."
             )
     if half_life is not None:
-        found = found * 0.5 ** (ends(panel.indptr) / half_life)
-    return None if column is None and half_life is None else found / found[found > 0].mean()  # limits of learners mean rows
+        row_weights = row_weights * 0.5 ** (count_following(panel.indptr) / half_life)
+    return None if column is None and half_life is None else row_weights / row_weights[row_weights > 0].mean()  # limits of learners mean rows
 
 
-def without_empty(rows: Any) -> Any:
+def zero_empty_columns(rows: Any) -> Any:
     """Rows whose columns without any value are 0: some learners look for one in each."""
     empty = np.isnan(rows).all(axis=0)
     return np.where(empty, 0, rows) if empty.any() else rows
 
 
-def _leave_out_short(rows: Any, target: Floats) -> None:
+def _zero_rare_features(rows: Any, target: Floats) -> None:
     """Set features to 0 that are known in fewer than half of the rows with a target: those that look back too far for series as
     short as these. What is always the same is no feature to a regressor."""
-    there = np.isfinite(rows)
-    with_target = np.isfinite(target).reshape(len(target), -1).all(axis=1)
-    if with_target.any():
-        rows[:, there[with_target].mean(axis=0) < 0.5] = 0.0
+    is_present = np.isfinite(rows)
+    has_target = np.isfinite(target).reshape(len(target), -1).all(axis=1)
+    if has_target.any():
+        rows[:, is_present[has_target].mean(axis=0) < 0.5] = 0.0
 
 
-def _later(values: Floats, indptr: Ints, rows: int) -> Floats:
+def _lead(values: Floats, indptr: Ints, rows: int) -> Floats:
     """Values as they are some rows later; NaN past the ends of series."""
-    found = np.full(values.shape, np.nan)
+    shifted = np.full(values.shape, np.nan)
     if rows < len(values):
-        found[: len(values) - rows] = values[rows:]
-    found[ends(indptr) < rows] = np.nan
-    return found
+        shifted[: len(values) - rows] = values[rows:]
+    shifted[count_following(indptr) < rows] = np.nan
+    return shifted
 
 
-def usable(rows: Any, target: Floats, indptr: Ints, reach: int, takes_missing: bool) -> Any:
+def usable_rows(rows: Any, target: Floats, indptr: Ints, reach: int, accepts_missing: bool) -> Any:
     """Which rows can be learned from: those with a target and (where a regressor needs them) all features; the first rows of a
     series, whose windows are not filled yet, only as far as it is too short to do without."""
-    found = np.isfinite(target) if target.ndim == 1 else np.isfinite(target).all(axis=1)
-    if not takes_missing:
-        return found & np.isfinite(rows).all(axis=1)
+    is_usable = np.isfinite(target) if target.ndim == 1 else np.isfinite(target).all(axis=1)
+    if not accepts_missing:
+        return is_usable & np.isfinite(rows).all(axis=1)
     lengths = np.diff(indptr)
-    into = np.arange(len(target)) - np.repeat(indptr[:-1], lengths)
-    return found & (into >= np.repeat(np.minimum(reach, lengths // 2), lengths))
+    position = np.arange(len(target)) - np.repeat(indptr[:-1], lengths)
+    return is_usable & (position >= np.repeat(np.minimum(reach, lengths // 2), lengths))
 
 
-def ends(indptr: Ints) -> Ints:
+def count_following(indptr: Ints) -> Ints:
     """How many rows of its series come after each row."""
     return np.asarray(np.repeat(indptr[1:], np.diff(indptr)) - 1 - np.arange(indptr[-1]))

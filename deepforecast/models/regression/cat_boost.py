@@ -14,15 +14,15 @@ from deepforecast.core.params import param
 from deepforecast.core.registry import register
 from deepforecast.core.skops_objects import SkopsSerializer
 from deepforecast.data.frames import Floats
-from deepforecast.models.regression._boosted import Boosted, imported
+from deepforecast.models.regression._boosting_base import BoostedTrees, import_library
 from deepforecast.models.regression._samples import Sample
 
-FEW = 100  # rows of which none is left out: CatBoost has to find some in every draw
-WHOLE = {"bootstrap_type": "No"}
+MIN_SUBSAMPLE_ROWS = 100  # rows of which none is left out: CatBoost has to find some in every draw
+NO_SUBSAMPLING = {"bootstrap_type": "No"}
 
 
 @register
-class CatBoost(Boosted):
+class CatBoost(BoostedTrees):
     """Gradient boosted trees by CatBoost, on lags, windows, the calendar and covariates; one model for all series.
 
     Categories and missing values are the trees' own. Trees cannot extrapolate: `differences` of the target or `detrend=True`
@@ -39,11 +39,11 @@ class CatBoost(Boosted):
     [450.0, 420.0, 460.0]
     """
 
-    capabilities = replace(Boosted.capabilities, explains=True)
-    gives_shares: ClassVar[bool] = True
+    capabilities = replace(BoostedTrees.capabilities, explains=True)
+    supports_contributions: ClassVar[bool] = True
     thread_options: ClassVar[tuple[str, ...]] = ("thread_count",)
     package: ClassVar[str | None] = "catboost"
-    learning_example: ClassVar[dict[str, Any]] = {**Boosted.learning_example, "max_depth": 2, "reg_lambda": 1.0}
+    learning_example: ClassVar[dict[str, Any]] = {**BoostedTrees.learning_example, "max_depth": 2, "reg_lambda": 1.0}
 
     n_estimators: int = param(
         default=300, at_least=1, low=50, high=1000, log=True,
@@ -61,19 +61,19 @@ class CatBoost(Boosted):
         default=3.0, at_least=0, low=0.5, high=10.0, help="of the squares of leaf values",
     )
 
-    def _grown(self, sample: Sample, level: float | None) -> Any:
-        catboost = imported("catboost", "CatBoost")
-        before, late = self._parted(sample)
-        if not _varies(before.target[:, None].astype(np.float32)) or not _varies(before.rows):  # which CatBoost refuses
-            return {"constant": _typical(before, level), "columns": before.rows.shape[1]}
-        model, watched = catboost.CatBoost(self._options(level, len(before))), None if late is None else _known(late, before)
-        if watched is not None and len(watched):
-            more = {"eval_set": _pool(watched), "early_stopping_rounds": self.early_stopping_rounds, "use_best_model": True}
-            return {"model": _timeless(model.fit(_pool(before), **more)), "categories": sample.categories}
-        return {"model": _timeless(model.fit(_pool(before))), "categories": sample.categories}
+    def _fit_trees(self, sample: Sample, level: float | None) -> Any:
+        catboost = import_library("catboost", "CatBoost")
+        training, validation = self._split_validation(sample)
+        if not _varies(training.target[:, None].astype(np.float32)) or not _varies(training.rows):  # which CatBoost refuses
+            return {"constant": _constant_forecast(training, level), "columns": training.rows.shape[1]}
+        model, eval_sample = catboost.CatBoost(self._options(level, len(training))), None if validation is None else _drop_unseen_missing(validation, training)
+        if eval_sample is not None and len(eval_sample):
+            stopping_options = {"eval_set": _sample_pool(eval_sample), "early_stopping_rounds": self.early_stopping_rounds, "use_best_model": True}
+            return {"model": _strip_metadata(model.fit(_sample_pool(training), **stopping_options)), "categories": sample.categories}
+        return {"model": _strip_metadata(model.fit(_sample_pool(training))), "categories": sample.categories}
 
     def _options(self, level: float | None, rows: int) -> dict[str, Any]:
-        drawn = {"bootstrap_type": "Bernoulli", "subsample": self.subsample}
+        subsampling = {"bootstrap_type": "Bernoulli", "subsample": self.subsample}
         return {
             "iterations": self.n_estimators,
             "learning_rate": self.learning_rate,
@@ -81,38 +81,38 @@ class CatBoost(Boosted):
             "l2_leaf_reg": self.reg_lambda,
             "random_seed": self.seed,
             "loss_function": "RMSE" if level is None else f"Quantile:alpha={level!r}",
-            "thread_count": self._threads(),
+            "thread_count": self._n_threads(),
             "allow_writing_files": False,
             "logging_level": "Silent",
-            **(drawn if self.subsample < 1 and rows >= FEW and "bootstrap_type" not in (self.options or {}) else WHOLE),
-            **self._other_options(),
+            **(subsampling if self.subsample < 1 and rows >= MIN_SUBSAMPLE_ROWS and "bootstrap_type" not in (self.options or {}) else NO_SUBSAMPLING),
+            **self._options_without_threads(),
         }
 
-    def _values(self, regressor: Any, rows: Any) -> Floats:
+    def _predict_rows(self, regressor: Any, rows: Any) -> Floats:
         if "constant" in regressor:
             return np.full(len(rows), regressor["constant"])
-        pool = _pool_of(rows, regressor["categories"])
-        return np.asarray(regressor["model"].predict(pool, thread_count=self._threads()))
+        pool = _make_pool(rows, regressor["categories"])
+        return np.asarray(regressor["model"].predict(pool, thread_count=self._n_threads()))
 
-    def _shares(self, regressor: Any, rows: Any) -> Floats:
-        found = np.zeros((len(rows), rows.shape[1] + 1))
+    def _contributions(self, regressor: Any, rows: Any) -> Floats:
+        contributions = np.zeros((len(rows), rows.shape[1] + 1))
         if "constant" in regressor:
-            found[:, -1] = regressor["constant"]
-            return found
-        pool = _pool_of(rows, regressor["categories"])
-        shares = regressor["model"].get_feature_importance(
-            pool, type="ShapValues", thread_count=self._threads()
+            contributions[:, -1] = regressor["constant"]
+            return contributions
+        pool = _make_pool(rows, regressor["categories"])
+        shap_values = regressor["model"].get_feature_importance(
+            pool, type="ShapValues", thread_count=self._n_threads()
         )
-        found[:, [*_order(rows.shape[1], regressor["categories"]), -1]] = shares
-        return found
+        contributions[:, [*_column_order(rows.shape[1], regressor["categories"]), -1]] = shap_values
+        return contributions
 
-    def _gains(self, regressor: Any) -> Floats:
+    def _feature_importance(self, regressor: Any) -> Floats:
         if "constant" in regressor:
             return np.zeros(int(regressor["columns"]))
         gains = np.asarray(regressor["model"].get_feature_importance(type="PredictionValuesChange"), dtype=np.float64)
-        return gains[np.argsort(_order(len(gains), regressor["categories"]))]
+        return gains[np.argsort(_column_order(len(gains), regressor["categories"]))]
 
-    def _written(self, regressor: Any, foreign: SkopsSerializer) -> dict[str, Any]:
+    def _serialize_regressor(self, regressor: Any, serializer: SkopsSerializer) -> dict[str, Any]:
         if "constant" in regressor:
             return dict(regressor)
         with TemporaryDirectory() as folder:  # CatBoost writes to files alone
@@ -120,39 +120,39 @@ class CatBoost(Boosted):
             regressor["model"].save_model(str(path), format="cbm")
             return {"trees": np.frombuffer(path.read_bytes(), dtype=np.uint8), "categories": regressor["categories"]}
 
-    def _revived(self, said: Mapping[str, Any], foreign: SkopsSerializer) -> Any:
-        if "constant" in said:
-            return dict(said)
-        model = imported("catboost", "CatBoost").CatBoost()
-        return {"model": model.load_model(blob=said["trees"].tobytes()), "categories": [int(one) for one in said["categories"]]}
+    def _deserialize_regressor(self, stored: Mapping[str, Any], serializer: SkopsSerializer) -> Any:
+        if "constant" in stored:
+            return dict(stored)
+        model = import_library("catboost", "CatBoost").CatBoost()
+        return {"model": model.load_model(blob=stored["trees"].tobytes()), "categories": [int(column) for column in stored["categories"]]}
 
 
-def _timeless(model: Any) -> Any:
+def _strip_metadata(model: Any) -> Any:
     """Without the moment it was trained and the random number that names it: the same trees make the same file."""
-    notes = model.get_metadata()
+    metadata = model.get_metadata()
     for name in ("train_finish_time", "model_guid"):
-        notes[name] = ""
+        metadata[name] = ""
     return model
 
 
-def _pool(sample: Sample) -> Any:
-    return _pool_of(sample.rows, sample.categories, sample.target, sample.weight)
+def _sample_pool(sample: Sample) -> Any:
+    return _make_pool(sample.rows, sample.categories, sample.target, sample.weight)
 
 
-def _pool_of(rows: Any, categories: list[int], target: Any = None, weight: Any = None) -> Any:
+def _make_pool(rows: Any, categories: list[int], target: Any = None, weight: Any = None) -> Any:
     """Rows as CatBoost takes them: numbers, and behind them categories as text."""
-    catboost = imported("catboost", "CatBoost")
-    others, texts = _order(rows.shape[1], categories)[: rows.shape[1] - len(categories)], None
+    catboost = import_library("catboost", "CatBoost")
+    numeric, texts = _column_order(rows.shape[1], categories)[: rows.shape[1] - len(categories)], None
     if categories:
         codes = np.where(rows[:, categories] >= 0, rows[:, categories], -1).astype(np.int64)
         texts = np.array([str(code).encode() for code in range(-1, codes.max() + 1)], dtype=object)[codes + 1]
-    numbers = np.ascontiguousarray(rows[:, others], dtype=np.float32) if len(others) else None
+    numbers = np.ascontiguousarray(rows[:, numeric], dtype=np.float32) if len(numeric) else None
     return catboost.Pool(catboost.FeaturesData(numbers, texts), label=target, weight=weight)
 
 
-def _order(count: int, categories: list[int]) -> list[int]:
+def _column_order(count: int, categories: list[int]) -> list[int]:
     """Columns as CatBoost takes them: those of numbers first."""
-    return [*(place for place in range(count) if place not in set(categories)), *categories]
+    return [*(position for position in range(count) if position not in set(categories)), *categories]
 
 
 def _varies(rows: Any) -> bool:
@@ -160,7 +160,7 @@ def _varies(rows: Any) -> bool:
     return bool(((rows != rows[:1]) & ~(np.isnan(rows) & np.isnan(rows[:1]))).any())
 
 
-def _typical(sample: Sample, level: float | None) -> float:
+def _constant_forecast(sample: Sample, level: float | None) -> float:
     """What to say where nothing can be told apart."""
     if level is None:
         return float(np.average(sample.target, weights=sample.weight))
@@ -169,7 +169,7 @@ def _typical(sample: Sample, level: float | None) -> float:
     return float(sample.target[order[np.searchsorted(counts, level * counts[-1])]])
 
 
-def _known(late: Sample, before: Sample) -> Sample:
+def _drop_unseen_missing(validation: Sample, training: Sample) -> Sample:
     """Rows that lack no feature that is always there before: CatBoost has no way for these."""
-    always = ~np.isnan(before.rows).any(axis=0)
-    return late.take(~np.isnan(late.rows[:, always]).any(axis=1))
+    is_complete = ~np.isnan(training.rows).any(axis=0)
+    return validation.take(~np.isnan(validation.rows[:, is_complete]).any(axis=1))

@@ -13,16 +13,16 @@ from deepforecast.core.registry import register
 from deepforecast.core.skops_objects import SkopsSerializer
 from deepforecast.core.threads import allowed_threads, limit_threads, passive_waiting
 from deepforecast.data.frames import Floats
-from deepforecast.models.regression import _trees
-from deepforecast.models.regression._boosted import Boosted, lossy
-from deepforecast.models.regression._samples import Sample, without_empty
-from deepforecast.models.regression._trees import Trees
+from deepforecast.models.regression import _tree_arrays
+from deepforecast.models.regression._boosting_base import BoostedTrees, mean_loss
+from deepforecast.models.regression._samples import Sample, zero_empty_columns
+from deepforecast.models.regression._tree_arrays import TreeEnsemble
 
-MOST = 255  # categories that its histograms tell apart
+MAX_CATEGORIES = 255  # categories that its histograms tell apart
 
 
 @register
-class GradientBoosting(Boosted):
+class GradientBoosting(BoostedTrees):
     """Gradient boosted trees by scikit-learn, on lags, windows, the calendar and covariates; one model for all series.
 
     It needs no further package. Categories (up to 255 of a column; more are numbers to it) and missing values are the trees'
@@ -39,9 +39,9 @@ class GradientBoosting(Boosted):
     [460.0, 430.0, 470.0]
     """
 
-    small: ClassVar[dict[str, Any]] = {"min_child_samples": 3}
+    small_data_params: ClassVar[dict[str, Any]] = {"min_child_samples": 3}
     learning_example: ClassVar[dict[str, Any]] = {
-        **Boosted.learning_example,
+        **BoostedTrees.learning_example,
         "min_child_samples": 3,
         "num_leaves": 4,
         "colsample_bytree": 1.0,
@@ -61,20 +61,20 @@ class GradientBoosting(Boosted):
         default=0.0, at_least=0, low=0.0, high=10.0, help="of the squares of leaf values",
     )
 
-    def _grown(self, sample: Sample, level: float | None) -> Trees:
-        before, late = self._parted(sample)
-        categories = [one for one in before.categories if _countable(before.rows[:, one])]
-        model = self._learner(level, categories)
-        columns = before.rows.shape[1]
-        if late is None:
-            return _trees.of_boosting(_fitted(model.set_params(max_iter=self.n_estimators), before), categories, columns)
-        return self._stopped(model, before, late, level, categories)
+    def _fit_trees(self, sample: Sample, level: float | None) -> TreeEnsemble:
+        training, validation = self._split_validation(sample)
+        categories = [column for column in training.categories if _has_few_categories(training.rows[:, column])]
+        model = self._make_estimator(level, categories)
+        columns = training.rows.shape[1]
+        if validation is None:
+            return _tree_arrays.from_boosting(_fit_estimator(model.set_params(max_iter=self.n_estimators), training), categories, columns)
+        return self._fit_early_stopping(model, training, validation, level, categories)
 
-    def _learner(self, level: float | None, categories: list[int]) -> Any:
+    def _make_estimator(self, level: float | None, categories: list[int]) -> Any:
         with passive_waiting("sklearn.ensemble._hist_gradient_boosting"):
             from sklearn.ensemble import HistGradientBoostingRegressor
-        aim = {} if level is None else {"loss": "quantile", "quantile": level}
-        given = {
+        loss_options = {} if level is None else {"loss": "quantile", "quantile": level}
+        parameters = {
             "learning_rate": self.learning_rate,
             "max_leaf_nodes": self.num_leaves,
             "min_samples_leaf": self.min_child_samples,
@@ -84,41 +84,41 @@ class GradientBoosting(Boosted):
             "random_state": self.seed,
             "early_stopping": False,
         }
-        return HistGradientBoostingRegressor(**{**given, **aim, **(self.options or {})})
+        return HistGradientBoostingRegressor(**{**parameters, **loss_options, **(self.options or {})})
 
-    def _stopped(self, model: Any, before: Sample, late: Sample, level: float | None, categories: list[int]) -> Trees:
+    def _fit_early_stopping(self, model: Any, training: Sample, validation: Sample, level: float | None, categories: list[int]) -> TreeEnsemble:
         """Some trees at a time, until so many in a row have not made the last rows better; those up to the best."""
-        rounds, losses = int(self.early_stopping_rounds or 1), list[float]()
-        found = np.zeros(len(late))
+        patience, losses = int(self.early_stopping_rounds or 1), list[float]()
+        predictions = np.zeros(len(validation))
         model.set_params(warm_start=True)
-        while len(losses) < self.n_estimators and len(losses) - int(np.argmin(losses or [0])) <= rounds:
-            known = len(losses)
-            _fitted(model.set_params(max_iter=min(known + rounds, self.n_estimators)), before)
-            trees = _trees.of_boosting(model, categories, before.rows.shape[1])
-            for tree in range(known, len(trees.first) - 1):
-                found += (0.0 if tree else trees.base) + trees.each(tree, late.rows)
-                losses.append(lossy(late.target, found, late.weight, level))
-        return trees.until(int(np.argmin(losses)) + 1)
+        while len(losses) < self.n_estimators and len(losses) - int(np.argmin(losses or [0])) <= patience:
+            n_fitted = len(losses)
+            _fit_estimator(model.set_params(max_iter=min(n_fitted + patience, self.n_estimators)), training)
+            trees = _tree_arrays.from_boosting(model, categories, training.rows.shape[1])
+            for tree in range(n_fitted, len(trees.tree_starts) - 1):
+                predictions += (0.0 if tree else trees.base) + trees.predict_tree(tree, validation.rows)
+                losses.append(mean_loss(validation.target, predictions, validation.weight, level))
+        return trees.first_trees(int(np.argmin(losses)) + 1)
 
-    def _values(self, regressor: Any, rows: Any) -> Floats:
-        return np.asarray(regressor.values(rows))
+    def _predict_rows(self, regressor: Any, rows: Any) -> Floats:
+        return np.asarray(regressor.predict(rows))
 
-    def _gains(self, regressor: Any) -> Floats:
+    def _feature_importance(self, regressor: Any) -> Floats:
         return np.asarray(regressor.gains)
 
-    def _written(self, regressor: Any, foreign: SkopsSerializer) -> dict[str, Any]:
-        return dict(regressor.written())
+    def _serialize_regressor(self, regressor: Any, serializer: SkopsSerializer) -> dict[str, Any]:
+        return dict(regressor.to_dict())
 
-    def _revived(self, said: Mapping[str, Any], foreign: SkopsSerializer) -> Trees:
-        return Trees.read(said)
+    def _deserialize_regressor(self, stored: Mapping[str, Any], serializer: SkopsSerializer) -> TreeEnsemble:
+        return TreeEnsemble.from_dict(stored)
 
 
-def _fitted(model: Any, sample: Sample) -> Any:
+def _fit_estimator(model: Any, sample: Sample) -> Any:
     # scikit-learn changes the warning filters in threads of its own, which may leave them changed.
     with limit_threads(allowed_threads()), warnings.catch_warnings():
-        return model.fit(without_empty(sample.rows), sample.target, sample_weight=sample.weight)
+        return model.fit(zero_empty_columns(sample.rows), sample.target, sample_weight=sample.weight)
 
 
-def _countable(values: Any) -> bool:
+def _has_few_categories(values: Any) -> bool:
     """Whether a column has few enough categories."""
-    return len(np.unique(values[np.isfinite(values) & (values >= 0)])) <= MOST
+    return len(np.unique(values[np.isfinite(values) & (values >= 0)])) <= MAX_CATEGORIES

@@ -12,13 +12,13 @@ from deepforecast.core.params import param
 from deepforecast.core.registry import register
 from deepforecast.core.skops_objects import SkopsSerializer
 from deepforecast.data.frames import Floats
-from deepforecast.models.regression import _tree_files
-from deepforecast.models.regression._boosted import Boosted, imported
+from deepforecast.models.regression import _booster_files
+from deepforecast.models.regression._boosting_base import BoostedTrees, import_library
 from deepforecast.models.regression._samples import Sample
 
 
 @register
-class LightGBM(Boosted):
+class LightGBM(BoostedTrees):
     """Gradient boosted trees by LightGBM, on lags, windows, the calendar and covariates; one model for all series.
 
     Categories and missing values are the trees' own. Trees cannot extrapolate: `differences` of the target or `detrend=True`
@@ -35,15 +35,15 @@ class LightGBM(Boosted):
     [460.0, 430.0, 470.0]
     """
 
-    capabilities = replace(Boosted.capabilities, explains=True)
-    gives_shares: ClassVar[bool] = True
+    capabilities = replace(BoostedTrees.capabilities, explains=True)
+    supports_contributions: ClassVar[bool] = True
     thread_options: ClassVar[tuple[str, ...]] = (
         "num_threads", "num_thread", "nthread", "nthreads", "n_jobs"
     )  # fmt: skip
     package: ClassVar[str | None] = "lightgbm"
-    small: ClassVar[dict[str, Any]] = {"min_child_samples": 3}
+    small_data_params: ClassVar[dict[str, Any]] = {"min_child_samples": 3}
     learning_example: ClassVar[dict[str, Any]] = {
-        **Boosted.learning_example, "min_child_samples": 3, "num_leaves": 4, "subsample": 1.0, "colsample_bytree": 1.0
+        **BoostedTrees.learning_example, "min_child_samples": 3, "num_leaves": 4, "subsample": 1.0, "colsample_bytree": 1.0
     }  # fmt: skip
 
     num_leaves: int = param(
@@ -64,24 +64,24 @@ class LightGBM(Boosted):
         default=0.0, at_least=0, low=0.0, high=10.0, help="of the squares of leaf values",
     )
 
-    def _grown(self, sample: Sample, level: float | None) -> Any:
-        lightgbm = imported("lightgbm", "LightGBM")
-        before, late = self._parted(sample)
-        categories = before.categories or "auto"
-        data = lightgbm.Dataset(before.rows, before.target, weight=before.weight, categorical_feature=categories)
+    def _fit_trees(self, sample: Sample, level: float | None) -> Any:
+        lightgbm = import_library("lightgbm", "LightGBM")
+        training, validation = self._split_validation(sample)
+        categories = training.categories or "auto"
+        dataset = lightgbm.Dataset(training.rows, training.target, weight=training.weight, categorical_feature=categories)
         options = self._options(level)
         if self.options:
             aliases = lightgbm.basic._ConfigAliases._get_all_param_aliases()
-            self._refuse_unknown({"seed", *aliases, *(one for several in aliases.values() for one in several)})
-        if late is None:
-            return lightgbm.train(options, data, num_boost_round=self.n_estimators)
-        watched = data.create_valid(late.rows, late.target, weight=late.weight)
+            self._refuse_unknown({"seed", *aliases, *(alias for names in aliases.values() for alias in names)})
+        if validation is None:
+            return lightgbm.train(options, dataset, num_boost_round=self.n_estimators)
+        eval_dataset = dataset.create_valid(validation.rows, validation.target, weight=validation.weight)
         stop = lightgbm.early_stopping(self.early_stopping_rounds, first_metric_only=True, verbose=False)
-        grown = lightgbm.train(options, data, num_boost_round=self.n_estimators, valid_sets=[watched], callbacks=[stop])
-        return lightgbm.Booster(model_str=grown.model_to_string(num_iteration=grown.best_iteration))
+        booster = lightgbm.train(options, dataset, num_boost_round=self.n_estimators, valid_sets=[eval_dataset], callbacks=[stop])
+        return lightgbm.Booster(model_str=booster.model_to_string(num_iteration=booster.best_iteration))
 
     def _options(self, level: float | None) -> dict[str, Any]:
-        aim = {"objective": "regression"} if level is None else {"objective": "quantile", "alpha": level}
+        objective = {"objective": "regression"} if level is None else {"objective": "quantile", "alpha": level}
         return {
             "learning_rate": self.learning_rate,
             "num_leaves": self.num_leaves,
@@ -93,25 +93,25 @@ class LightGBM(Boosted):
             "seed": self.seed,
             "deterministic": True,
             "force_row_wise": True,
-            "num_threads": self._threads(),
+            "num_threads": self._n_threads(),
             "verbosity": -1,
-            **aim,
-            **self._other_options(),
+            **objective,
+            **self._options_without_threads(),
         }
 
-    def _values(self, regressor: Any, rows: Any) -> Floats:
-        return np.asarray(regressor.predict(rows, num_threads=self._threads()), dtype=np.float64)
+    def _predict_rows(self, regressor: Any, rows: Any) -> Floats:
+        return np.asarray(regressor.predict(rows, num_threads=self._n_threads()), dtype=np.float64)
 
-    def _shares(self, regressor: Any, rows: Any) -> Floats:
-        shares = regressor.predict(rows, pred_contrib=True, num_threads=self._threads())
-        return np.asarray(shares, dtype=np.float64)
+    def _contributions(self, regressor: Any, rows: Any) -> Floats:
+        shap_values = regressor.predict(rows, pred_contrib=True, num_threads=self._n_threads())
+        return np.asarray(shap_values, dtype=np.float64)
 
-    def _gains(self, regressor: Any) -> Floats:
+    def _feature_importance(self, regressor: Any) -> Floats:
         return np.asarray(regressor.feature_importance("gain"), dtype=np.float64)
 
-    def _written(self, regressor: Any, foreign: SkopsSerializer) -> dict[str, Any]:
-        return {"text": np.frombuffer(_tree_files.plain(regressor.model_to_string()).encode(), dtype=np.uint8)}
+    def _serialize_regressor(self, regressor: Any, serializer: SkopsSerializer) -> dict[str, Any]:
+        return {"text": np.frombuffer(_booster_files.strip_text(regressor.model_to_string()).encode(), dtype=np.uint8)}
 
-    def _revived(self, said: Mapping[str, Any], foreign: SkopsSerializer) -> Any:
-        text = _tree_files.checked_text(said["text"].tobytes().decode("ascii"))
-        return imported("lightgbm", "LightGBM").Booster(model_str=text)
+    def _deserialize_regressor(self, stored: Mapping[str, Any], serializer: SkopsSerializer) -> Any:
+        text = _booster_files.validate_lightgbm(stored["text"].tobytes().decode("ascii"))
+        return import_library("lightgbm", "LightGBM").Booster(model_str=text)

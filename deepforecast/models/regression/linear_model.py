@@ -15,8 +15,8 @@ from deepforecast.data.frames import Floats
 from deepforecast.models.regression._base import RegressionForecaster, Strategy
 from deepforecast.models.regression._samples import Sample
 
-RIDGES = 10.0 ** np.arange(2, -8.5, -0.5)  # tried, the largest first
-EXACT = 1e-12  # share of the target's variance below which all is explained: what is left is rounding
+RIDGE_GRID = 10.0 ** np.arange(2, -8.5, -0.5)  # tried, the largest first
+PERFECT_FIT = 1e-12  # share of the target's variance below which all is explained: what is left is rounding
 
 
 @register
@@ -39,10 +39,10 @@ class LinearModel(RegressionForecaster):
     """
 
     capabilities = replace(RegressionForecaster.capabilities, explains=True)
-    number: ClassVar[type] = np.float64
-    adds_up: ClassVar[bool] = True
-    gives_several: ClassVar[bool] = True
-    gives_shares: ClassVar[bool] = True
+    feature_dtype: ClassVar[type] = np.float64
+    needs_encoding: ClassVar[bool] = True
+    supports_multioutput: ClassVar[bool] = True
+    supports_contributions: ClassVar[bool] = True
 
     @property
     def coverage_slow(self) -> bool:
@@ -52,8 +52,8 @@ class LinearModel(RegressionForecaster):
     @classmethod
     def examples(cls) -> list[dict[str, Any]]:
         """What the contract checks try: every strategy, one for all and one for each."""
-        several = {"strategy": "direct_multioutput", "per_series": True, "calendar": None}
-        return [{}, several, {"strategy": "blocks", "block_size": 2, "transform": "log"}]
+        multioutput = {"strategy": "direct_multioutput", "per_series": True, "calendar": None}
+        return [{}, multioutput, {"strategy": "blocks", "block_size": 2, "transform": "log"}]
 
     strategy: Strategy = param(default="recursive", search=("recursive", "direct_multioutput"))
     ridge: float | Literal["auto"] = param(
@@ -65,54 +65,54 @@ class LinearModel(RegressionForecaster):
         weight = np.ones(len(sample)) if sample.weight is None else sample.weight
         weight = weight / weight.sum()
         target = sample.target.reshape(len(sample), -1)
-        middle = weight @ target
-        centre = weight @ sample.rows
-        rows = sample.rows - centre
-        spread = np.sqrt(weight @ (rows * rows))
-        spread = sample.divisors(centre, spread, float(np.sqrt(weight @ (target - middle) ** 2).max()))
-        rows /= spread
-        usual = np.where(np.isfinite(spread), spread, 0.0)
-        away = (target - middle) * weight[:, None]
-        sizes, turned = np.linalg.eigh(rows.T @ (rows * weight[:, None]))
-        along = turned.T @ (rows.T @ away)
-        ridge = self._ridge(sizes, along, ((target - middle) * away).sum(axis=0), len(sample))
-        held = sizes + ridge
-        held = np.where(held > EXACT * held.max(), held, np.inf)  # without a penalty, what rows do not tell counts as nothing
-        coefficients = (turned @ (along / held[:, None])) / spread[:, None]
-        return {"coefficients": coefficients, "constant": middle - centre @ coefficients, "centre": centre, "spread": usual}
+        target_means = weight @ target
+        feature_means = weight @ sample.rows
+        rows = sample.rows - feature_means
+        feature_scales = np.sqrt(weight @ (rows * rows))
+        feature_scales = sample.divisors(feature_means, feature_scales, float(np.sqrt(weight @ (target - target_means) ** 2).max()))
+        rows /= feature_scales
+        feature_std = np.where(np.isfinite(feature_scales), feature_scales, 0.0)
+        weighted_target = (target - target_means) * weight[:, None]
+        eigenvalues, eigenvectors = np.linalg.eigh(rows.T @ (rows * weight[:, None]))
+        projections = eigenvectors.T @ (rows.T @ weighted_target)
+        ridge = self._choose_ridge(eigenvalues, projections, ((target - target_means) * weighted_target).sum(axis=0), len(sample))
+        penalized = eigenvalues + ridge
+        penalized = np.where(penalized > PERFECT_FIT * penalized.max(), penalized, np.inf)  # without a penalty, what rows do not tell counts as nothing
+        coefficients = (eigenvectors @ (projections / penalized[:, None])) / feature_scales[:, None]
+        return {"coefficients": coefficients, "constant": target_means - feature_means @ coefficients, "centre": feature_means, "spread": feature_std}
 
-    def _ridge(self, sizes: Floats, along: Floats, total: Floats, count: int) -> float:
+    def _choose_ridge(self, eigenvalues: Floats, projections: Floats, total: Floats, count: int) -> float:
         """The penalty given, or the one of least AICc (Hurvich, Simonoff & Tsai 1998), which few rows do not lead astray."""
         if self.ridge != "auto":
             return float(self.ridge)
-        best, chosen = np.inf, float(RIDGES[0])
-        for ridge in RIDGES:
-            shrunk = along / (sizes[:, None] + ridge)
-            left = total - (shrunk * (2 * along - sizes[:, None] * shrunk)).sum(axis=0)
-            used = 1 + float(np.sum(sizes / (sizes + ridge)))
-            free = count - used - 2
-            unexplained = max(float(left.sum()) / float(total.sum() or 1.0), EXACT)
-            error = np.log(unexplained) + 2 * (used + 1) / free if free > 0 else np.inf
-            if error < best:
-                best, chosen = error, float(ridge)
-        return chosen
+        best, best_ridge = np.inf, float(RIDGE_GRID[0])
+        for ridge in RIDGE_GRID:
+            coefficients = projections / (eigenvalues[:, None] + ridge)
+            residual_squares = total - (coefficients * (2 * projections - eigenvalues[:, None] * coefficients)).sum(axis=0)
+            n_degrees = 1 + float(np.sum(eigenvalues / (eigenvalues + ridge)))
+            residual_df = count - n_degrees - 2
+            unexplained = max(float(residual_squares.sum()) / float(total.sum() or 1.0), PERFECT_FIT)
+            aicc = np.log(unexplained) + 2 * (n_degrees + 1) / residual_df if residual_df > 0 else np.inf
+            if aicc < best:
+                best, best_ridge = aicc, float(ridge)
+        return best_ridge
 
-    def _values(self, regressor: Any, rows: Any) -> Floats:
+    def _predict_rows(self, regressor: Any, rows: Any) -> Floats:
         filled = np.where(np.isfinite(rows), rows, regressor["centre"])
-        found = np.einsum("rc,cs->rs", filled, regressor["coefficients"]) + regressor["constant"]
-        return np.asarray(found[:, 0] if found.shape[1] == 1 else found)
+        predictions = np.einsum("rc,cs->rs", filled, regressor["coefficients"]) + regressor["constant"]
+        return np.asarray(predictions[:, 0] if predictions.shape[1] == 1 else predictions)
 
-    def _shares(self, regressor: Any, rows: Any) -> Floats:
-        away = np.where(np.isfinite(rows), rows - regressor["centre"], 0.0)
+    def _contributions(self, regressor: Any, rows: Any) -> Floats:
+        centered = np.where(np.isfinite(rows), rows - regressor["centre"], 0.0)
         base = regressor["constant"] + regressor["centre"] @ regressor["coefficients"]
-        shares = away[:, :, None] * regressor["coefficients"]
-        return np.concatenate([shares, np.broadcast_to(base, (len(rows), 1, len(base)))], axis=1)
+        contributions = centered[:, :, None] * regressor["coefficients"]
+        return np.concatenate([contributions, np.broadcast_to(base, (len(rows), 1, len(base)))], axis=1)
 
-    def _gains(self, regressor: Any) -> Floats:
+    def _feature_importance(self, regressor: Any) -> Floats:
         return np.asarray(np.abs(regressor["coefficients"]).sum(axis=1) * regressor["spread"])
 
-    def _written(self, regressor: Any, foreign: SkopsSerializer) -> dict[str, Any]:
+    def _serialize_regressor(self, regressor: Any, serializer: SkopsSerializer) -> dict[str, Any]:
         return dict(regressor)
 
-    def _revived(self, said: Mapping[str, Any], foreign: SkopsSerializer) -> Any:
-        return dict(said)
+    def _deserialize_regressor(self, stored: Mapping[str, Any], serializer: SkopsSerializer) -> Any:
+        return dict(stored)

@@ -15,13 +15,13 @@ from deepforecast.core.skops_objects import SkopsSerializer
 from deepforecast.data.frames import Floats
 from deepforecast.data.panel import Panel
 from deepforecast.errors import ParameterError
-from deepforecast.models.regression import _objects
+from deepforecast.models.regression import _custom_estimator
 from deepforecast.models.regression._base import RegressionForecaster
-from deepforecast.models.regression._fitted import Line
-from deepforecast.models.regression._named import NAMED, RegressorName
-from deepforecast.models.regression._objects import Regressor, Whole
-from deepforecast.models.regression._options import handed_on
+from deepforecast.models.regression._custom_estimator import FittedEstimator, Regressor
+from deepforecast.models.regression._options import attribute_to_options
+from deepforecast.models.regression._regressor_arrays import LinearRegressor
 from deepforecast.models.regression._samples import Sample
+from deepforecast.models.regression._sklearn_regressors import REGRESSORS, RegressorName
 
 
 @register
@@ -55,24 +55,24 @@ class Regression(RegressionForecaster):
         default=None, help="what the named regressor takes, by its own names",
     )
 
-    number: ClassVar[type] = np.float64
+    feature_dtype: ClassVar[type] = np.float64
     warm_up_params: ClassVar[dict[str, Any]] = {"regressor": "ridge", "options": None}
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The constructor's parameters; with `deep` those of a regressor of one's own too, as `regressor__alpha`."""
-        found = super().get_params(deep)
+        parameters = super().get_params(deep)
         if deep and not isinstance(self.regressor, str):
-            found |= {f"regressor__{name}": value for name, value in self.regressor.get_params().items()}  # type: ignore[attr-defined]
-        return found
+            parameters |= {f"regressor__{name}": value for name, value in self.regressor.get_params().items()}  # type: ignore[attr-defined]
+        return parameters
 
-    def set_params(self, **given: Any) -> Self:
+    def set_params(self, **parameters: Any) -> Self:
         """Change parameters, those of a regressor of one's own in a copy of it; all of them or, on an error, none."""
-        inner = {name: value for name, value in given.items() if name.startswith("regressor__")}
-        outer = {name: value for name, value in given.items() if name not in inner}
-        own = outer.get("regressor", getattr(self, "regressor", None))
-        if not inner or isinstance(own, str) or not isinstance(own, Regressor):
-            return super().set_params(**given)
-        return super().set_params(**{**outer, "regressor": _objects.changed(own, inner)})
+        inner = {name: value for name, value in parameters.items() if name.startswith("regressor__")}
+        outer = {name: value for name, value in parameters.items() if name not in inner}
+        regressor = outer.get("regressor", getattr(self, "regressor", None))
+        if not inner or isinstance(regressor, str) or not isinstance(regressor, Regressor):
+            return super().set_params(**parameters)
+        return super().set_params(**{**outer, "regressor": _custom_estimator.set_nested_params(regressor, inner)})
 
     @classmethod
     def examples(cls) -> list[dict[str, Any]]:
@@ -81,42 +81,42 @@ class Regression(RegressionForecaster):
         return [{"regressor": "ridge", "strategy": "direct_multioutput"}, lines]
 
     @property
-    def takes_missing(self) -> bool:  # type: ignore[override]
+    def accepts_missing(self) -> bool:  # type: ignore[override]
         """Features may be missing."""
-        own = self.regressor
-        return NAMED[own].takes_missing if isinstance(own, str) else _objects.takes_missing(own)
+        regressor = self.regressor
+        return REGRESSORS[regressor].accepts_missing if isinstance(regressor, str) else _custom_estimator.accepts_missing(regressor)
 
     @property
-    def gives_several(self) -> bool:  # type: ignore[override]
+    def supports_multioutput(self) -> bool:  # type: ignore[override]
         """One regressor can give several steps at once."""
-        own = self.regressor
-        return NAMED[own].gives_several if isinstance(own, str) else _objects.gives_several(own)
+        regressor = self.regressor
+        return REGRESSORS[regressor].supports_multioutput if isinstance(regressor, str) else _custom_estimator.supports_multioutput(regressor)
 
     @property
-    def adds_up(self) -> bool:  # type: ignore[override]
+    def needs_encoding(self) -> bool:  # type: ignore[override]
         """Categories and what comes round get columns of their own."""
-        own = self.regressor
-        return NAMED[own].adds_up if isinstance(own, str) else _objects.adds_up(own)
+        regressor = self.regressor
+        return REGRESSORS[regressor].needs_encoding if isinstance(regressor, str) else _custom_estimator.needs_encoding(regressor)
 
     @property
-    def gives_quantiles(self) -> bool:  # type: ignore[override]
+    def supports_quantiles(self) -> bool:  # type: ignore[override]
         """It can be trained for a quantile."""
-        return isinstance(self.regressor, str) and NAMED[self.regressor].gives_quantiles
+        return isinstance(self.regressor, str) and REGRESSORS[self.regressor].supports_quantiles
 
     @property
-    def gives_shares(self) -> bool:  # type: ignore[override]
+    def supports_contributions(self) -> bool:  # type: ignore[override]
         """It can say what each feature adds."""
-        return isinstance(self.regressor, str) and NAMED[self.regressor].kind is Line
+        return isinstance(self.regressor, str) and REGRESSORS[self.regressor].fitted_type is LinearRegressor
 
     def _narrow(self, declared: Capabilities) -> Capabilities:
-        able, own = super()._narrow(declared), self.regressor
-        steady = isinstance(own, str) and NAMED[own].steady
-        even = steady and self.adds_up
+        capabilities, regressor = super()._narrow(declared), self.regressor
+        is_stable = isinstance(regressor, str) and REGRESSORS[regressor].numerically_stable
+        is_odd_function = is_stable and self.needs_encoding
         return replace(
-            able,
-            scale_equivariant=able.scale_equivariant and steady,
-            shift_equivariant=able.shift_equivariant and steady,
-            sign_equivariant=able.sign_equivariant and even,
+            capabilities,
+            scale_equivariant=capabilities.scale_equivariant and is_stable,
+            shift_equivariant=capabilities.shift_equivariant and is_stable,
+            sign_equivariant=capabilities.sign_equivariant and is_odd_function,
         )
 
     def _min_observations(self, panel: Panel) -> int:
@@ -126,25 +126,25 @@ class Regression(RegressionForecaster):
 
     def _train(self, sample: Sample, level: float | None) -> Any:
         if isinstance(self.regressor, str):
-            with handed_on(self.options, f"Regression({self.regressor!r})"):
-                return NAMED[self.regressor].train(sample, level, self.options or {})
-        return _objects.learned(self.regressor, sample)
+            with attribute_to_options(self.options, f"Regression({self.regressor!r})"):
+                return REGRESSORS[self.regressor].train(sample, level, self.options or {})
+        return _custom_estimator.fit_copy(self.regressor, sample)
 
-    def _values(self, regressor: Any, rows: Any) -> Floats:
-        return np.asarray(regressor.values(rows))
+    def _predict_rows(self, regressor: Any, rows: Any) -> Floats:
+        return np.asarray(regressor.predict(rows))
 
-    def _shares(self, regressor: Any, rows: Any) -> Floats:
-        return np.asarray(regressor.shares(rows))
+    def _contributions(self, regressor: Any, rows: Any) -> Floats:
+        return np.asarray(regressor.contributions(rows))
 
-    def _gains(self, regressor: Any) -> Floats | None:
+    def _feature_importance(self, regressor: Any) -> Floats | None:
         return getattr(regressor, "gains", None)
 
-    def _written(self, regressor: Any, foreign: SkopsSerializer) -> dict[str, Any]:
-        if not isinstance(regressor, Whole):
-            return dict(regressor.written())
-        return {"object": foreign.serialize(regressor.estimator, "the fitted regressor"), "centre": regressor.centre}
+    def _serialize_regressor(self, regressor: Any, serializer: SkopsSerializer) -> dict[str, Any]:
+        if not isinstance(regressor, FittedEstimator):
+            return dict(regressor.to_dict())
+        return {"object": serializer.serialize(regressor.estimator, "the fitted regressor"), "centre": regressor.feature_means}
 
-    def _revived(self, said: Mapping[str, Any], foreign: SkopsSerializer) -> Any:
+    def _deserialize_regressor(self, stored: Mapping[str, Any], serializer: SkopsSerializer) -> Any:
         if isinstance(self.regressor, str):
-            return NAMED[self.regressor].kind.read(said)
-        return Whole(foreign.deserialize(said["object"], "the fitted regressor"), said["centre"])
+            return REGRESSORS[self.regressor].fitted_type.from_dict(stored)
+        return FittedEstimator(serializer.deserialize(stored["object"], "the fitted regressor"), stored["centre"])

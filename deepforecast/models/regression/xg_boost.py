@@ -15,13 +15,13 @@ from deepforecast.core.skops_objects import SkopsSerializer
 from deepforecast.core.threads import allowed_threads
 from deepforecast.data.frames import Floats
 from deepforecast.errors import DataError
-from deepforecast.models.regression import _tree_files
-from deepforecast.models.regression._boosted import Boosted, imported
+from deepforecast.models.regression import _booster_files
+from deepforecast.models.regression._boosting_base import BoostedTrees, import_library
 from deepforecast.models.regression._samples import Sample
 
 
 @register
-class XGBoost(Boosted):
+class XGBoost(BoostedTrees):
     """Gradient boosted trees by XGBoost, on lags, windows, the calendar and covariates; one model for all series.
 
     Categories and missing values are the trees' own. Trees cannot extrapolate: `differences` of the target or `detrend=True`
@@ -38,13 +38,13 @@ class XGBoost(Boosted):
     [470.0, 440.0, 480.0]
     """
 
-    capabilities = replace(Boosted.capabilities, explains=True)
-    gives_shares: ClassVar[bool] = True
+    capabilities = replace(BoostedTrees.capabilities, explains=True)
+    supports_contributions: ClassVar[bool] = True
     thread_options: ClassVar[tuple[str, ...]] = ("nthread", "n_jobs")
     package: ClassVar[str | None] = "xgboost"
-    small: ClassVar[dict[str, Any]] = {"min_child_samples": 1}
+    small_data_params: ClassVar[dict[str, Any]] = {"min_child_samples": 1}
     learning_example: ClassVar[dict[str, Any]] = {
-        **Boosted.learning_example, "min_child_samples": 3, "max_depth": 2, "subsample": 1.0, "colsample_bytree": 1.0
+        **BoostedTrees.learning_example, "min_child_samples": 3, "max_depth": 2, "subsample": 1.0, "colsample_bytree": 1.0
     }  # fmt: skip
 
     max_depth: int = param(default=6, at_least=1, low=3, high=10, help="levels of a tree at most")
@@ -63,19 +63,19 @@ class XGBoost(Boosted):
         default=5, at_least=1, low=1, high=100, log=True, help="rows in a leaf at least",
     )
 
-    def _grown(self, sample: Sample, level: float | None) -> Any:
-        xgboost = imported("xgboost", "XGBoost")
-        before, late = self._parted(sample)
-        kinds = _kinds(sample)
-        data, options = _table(before.rows, kinds, before), self._options(level)
+    def _fit_trees(self, sample: Sample, level: float | None) -> Any:
+        xgboost = import_library("xgboost", "XGBoost")
+        training, validation = self._split_validation(sample)
+        feature_types = _feature_types(sample)
+        matrix, options = _data_matrix(training.rows, feature_types, training), self._options(level)
         if self.options:
-            said = xgboost.train(options, data, 1, verbose_eval=False).save_config()
-            self._refuse_unknown({"verbosity", "eval_metric", *re.findall(r'"(\w+)":', said)})
-        if late is None:
-            return xgboost.train(options, data, self.n_estimators, verbose_eval=False)
-        watched = [(_table(late.rows, kinds, late), "late")]
+            config = xgboost.train(options, matrix, 1, verbose_eval=False).save_config()
+            self._refuse_unknown({"verbosity", "eval_metric", *re.findall(r'"(\w+)":', config)})
+        if validation is None:
+            return xgboost.train(options, matrix, self.n_estimators, verbose_eval=False)
+        eval_sets = [(_data_matrix(validation.rows, feature_types, validation), "late")]
         stop = xgboost.callback.EarlyStopping(rounds=self.early_stopping_rounds, save_best=True)
-        return xgboost.train(options, data, self.n_estimators, evals=watched, callbacks=[stop], verbose_eval=False)
+        return xgboost.train(options, matrix, self.n_estimators, evals=eval_sets, callbacks=[stop], verbose_eval=False)
 
     def _options(self, level: float | None) -> dict[str, Any]:
         quantile = {"objective": "reg:quantileerror", "quantile_alpha": level}
@@ -88,54 +88,54 @@ class XGBoost(Boosted):
             "lambda": self.reg_lambda,
             "seed": self.seed,
             "tree_method": "hist",
-            "nthread": self._threads(),
+            "nthread": self._n_threads(),
             "verbosity": 0,
             **({"objective": "reg:squarederror"} if level is None else quantile),
-            **self._other_options(),
+            **self._options_without_threads(),
         }
 
-    def _values(self, regressor: Any, rows: Any) -> Floats:
+    def _predict_rows(self, regressor: Any, rows: Any) -> Floats:
         if regressor.num_features() != rows.shape[1]:
             raise DataError(f"Its trees saw {regressor.num_features()} columns, and rows have {rows.shape[1]}. Fit it again.")
-        regressor.set_param({"nthread": self._threads()})
-        found = regressor.inplace_predict(_lacking(rows, regressor.feature_types), validate_features=False)
-        return np.asarray(found, dtype=np.float64)
+        regressor.set_param({"nthread": self._n_threads()})
+        predictions = regressor.inplace_predict(_mask_unknown(rows, regressor.feature_types), validate_features=False)
+        return np.asarray(predictions, dtype=np.float64)
 
-    def _shares(self, regressor: Any, rows: Any) -> Floats:
-        regressor.set_param({"nthread": self._threads()})
-        data = _table(rows, regressor.feature_types)
-        return np.asarray(regressor.predict(data, pred_contribs=True), dtype=np.float64)
+    def _contributions(self, regressor: Any, rows: Any) -> Floats:
+        regressor.set_param({"nthread": self._n_threads()})
+        matrix = _data_matrix(rows, regressor.feature_types)
+        return np.asarray(regressor.predict(matrix, pred_contribs=True), dtype=np.float64)
 
-    def _gains(self, regressor: Any) -> Floats:
-        found = regressor.get_score(importance_type="total_gain")
-        return np.array([found.get(f"f{place}", 0.0) for place in range(regressor.num_features())])
+    def _feature_importance(self, regressor: Any) -> Floats:
+        gains = regressor.get_score(importance_type="total_gain")
+        return np.array([gains.get(f"f{position}", 0.0) for position in range(regressor.num_features())])
 
-    def _written(self, regressor: Any, foreign: SkopsSerializer) -> dict[str, Any]:
+    def _serialize_regressor(self, regressor: Any, serializer: SkopsSerializer) -> dict[str, Any]:
         raw = re.sub(rb"(?<=[\[,])NaN(?=[,\]])", b"0E0", regressor.save_raw("json"))  # of category splits, before XGBoost 3
         return {"trees": np.frombuffer(raw, dtype=np.uint8)}
 
-    def _revived(self, said: Mapping[str, Any], foreign: SkopsSerializer) -> Any:
-        return imported("xgboost", "XGBoost").Booster(model_file=_tree_files.checked_json(said["trees"].tobytes()))
+    def _deserialize_regressor(self, stored: Mapping[str, Any], serializer: SkopsSerializer) -> Any:
+        return import_library("xgboost", "XGBoost").Booster(model_file=_booster_files.validate_xgboost(stored["trees"].tobytes()))
 
 
-def _kinds(sample: Sample) -> list[str]:
+def _feature_types(sample: Sample) -> list[str]:
     """Of each column, whether it holds categories (c) or numbers (q)."""
-    return ["c" if place in sample.categories else "q" for place in range(sample.rows.shape[1])]
+    return ["c" if position in sample.categories else "q" for position in range(sample.rows.shape[1])]
 
 
-def _lacking(rows: Any, kinds: list[str]) -> Any:
+def _mask_unknown(rows: Any, feature_types: list[str]) -> Any:
     """Rows whose unknown categories are missing."""
-    places = [place for place, kind in enumerate(kinds) if kind == "c"]
-    if not places or not (rows[:, places] < 0).any():
+    positions = [position for position, feature_type in enumerate(feature_types) if feature_type == "c"]
+    if not positions or not (rows[:, positions] < 0).any():
         return rows
     rows = rows.copy()
-    rows[:, places] = np.where(rows[:, places] < 0, np.nan, rows[:, places])
+    rows[:, positions] = np.where(rows[:, positions] < 0, np.nan, rows[:, positions])
     return rows
 
 
-def _table(rows: Any, kinds: list[str], sample: Sample | None = None) -> Any:
+def _data_matrix(rows: Any, feature_types: list[str], sample: Sample | None = None) -> Any:
     """Rows as XGBoost takes them; of a sample with its target."""
-    more = {} if sample is None else {"label": sample.target, "weight": sample.weight}
-    return imported("xgboost", "XGBoost").DMatrix(
-        _lacking(rows, kinds), feature_types=kinds, enable_categorical=True, nthread=allowed_threads(), **more
+    label_and_weight = {} if sample is None else {"label": sample.target, "weight": sample.weight}
+    return import_library("xgboost", "XGBoost").DMatrix(
+        _mask_unknown(rows, feature_types), feature_types=feature_types, enable_categorical=True, nthread=allowed_threads(), **label_and_weight
     )

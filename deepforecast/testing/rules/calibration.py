@@ -5,26 +5,26 @@ from __future__ import annotations
 import numpy as np
 
 from deepforecast.core.forecaster import Forecaster
-from deepforecast.testing import processes, worlds
-from deepforecast.testing.check import able, rule, unable
-from deepforecast.testing.expect import column, expect
+from deepforecast.testing import fixtures, processes
+from deepforecast.testing.assertions import column, expect
+from deepforecast.testing.check import requires, requires_no, rule
+from deepforecast.testing.fixtures import HORIZON
 from deepforecast.testing.subject import Subject
-from deepforecast.testing.worlds import HORIZON
 
 # The standard error of a coverage is at most sqrt(c (1 - c) / N_SERIES), as if the steps of a series fell together: 2.0
 # points at 80 % and 1.1 points at 95 %. So every limit is over 3 standard errors away from the level.
 N_SERIES = 400
-N_ROWS = 12 * worlds.SEASON
+N_ROWS = 12 * fixtures.SEASON
 LIMITS = {80: (72.0, 88.0), 95: (90.0, 98.5)}  # percent
 
 
-@rule(able("distribution"), slow="coverage_slow")
+@rule(requires("distribution"), slow="coverage_slow")
 def intervals_cover_their_level(subject: Subject) -> None:
     """On data from the process of the model, 80 % intervals cover 72 to 88 % of the values, 95 % ones 90 to 98.5 %."""
     _expect_coverage(subject.make(**subject.coverage_example))
 
 
-@rule(unable("distribution"), slow="coverage_slow")
+@rule(requires_no("distribution"), slow="coverage_slow")
 def conformal_intervals_cover_their_level(subject: Subject) -> None:
     """The same of a model without a distribution, with `intervals="conformal"`."""
     _expect_coverage(subject.make(**subject.coverage_example, intervals="conformal"))
@@ -37,24 +37,24 @@ def coverage(model: Forecaster) -> dict[int, tuple[float, float]]:
     value lies below the interval then, and half of the misses remain.
     """
     y = processes.draw(model, N_SERIES, N_ROWS + HORIZON)
-    history = worlds.together(*(worlds.of_values(row[:N_ROWS], f"s{number:03d}") for number, row in enumerate(y)))
+    history = fixtures.concat(*(fixtures.series_from_values(row[:N_ROWS], f"s{number:03d}") for number, row in enumerate(y)))
     actual = y[:, N_ROWS:].reshape(-1)
-    found = model.fit(history).predict(level=list(LIMITS))
-    shares = {}
+    forecast = model.fit(history).predict(level=list(LIMITS))
+    coverage_by_level = {}
     for level in LIMITS:
-        lower, upper = (column(found, f"{model.name}-{side}-{level}") for side in ("lo", "hi"))
+        lower, upper = (column(forecast, f"{model.name}-{side}-{level}") for side in ("lo", "hi"))
         tail = (100 - level) / 2
         nominal = level + tail if 100 * np.mean(actual == actual.min()) > tail else float(level)
-        shares[level] = 100 * float(np.mean((lower <= actual) & (actual <= upper))), nominal
-    return shares
+        coverage_by_level[level] = 100 * float(np.mean((lower <= actual) & (actual <= upper))), nominal
+    return coverage_by_level
 
 
 def _expect_coverage(model: Forecaster) -> None:
-    for level, (found, nominal) in coverage(model).items():
+    for level, (covered, nominal) in coverage(model).items():
         misses = (100 - nominal) / (100 - level)
         lowest, highest = (100 - misses * (100 - limit) for limit in LIMITS[level])
         expect(
-            lowest <= found <= highest,
-            f"the {level} % interval covers {found:.1f} % of the values of the process {processes.name_of(model)}, "
+            lowest <= covered <= highest,
+            f"the {level} % interval covers {covered:.1f} % of the values of the process {processes.process_name(model)}, "
             f"not {lowest:g} to {highest:g} %",
         )

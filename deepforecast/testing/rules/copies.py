@@ -5,8 +5,8 @@ from __future__ import annotations
 import copy
 from multiprocessing.reduction import ForkingPickler
 
+from deepforecast.testing.assertions import expect, expect_same
 from deepforecast.testing.check import rule
-from deepforecast.testing.expect import expect, expect_same
 from deepforecast.testing.subject import Subject
 
 

@@ -7,34 +7,41 @@ import pandas as pd
 
 from deepforecast.datasets import COVARIATES
 from deepforecast.errors import CapabilityError, DataError, DeepForecastError
-from deepforecast.testing import worlds
-from deepforecast.testing.check import able, rule
-from deepforecast.testing.expect import expect, expect_finite, expect_same, heard, refused, said_once
+from deepforecast.testing import fixtures
+from deepforecast.testing.assertions import (
+    collect_warnings,
+    expect,
+    expect_error,
+    expect_finite,
+    expect_one_warning,
+    expect_same,
+)
+from deepforecast.testing.check import requires, rule
+from deepforecast.testing.fixtures import HORIZON
 from deepforecast.testing.subject import Subject
-from deepforecast.testing.worlds import HORIZON
 
 
-def _cannot_use(subject: Subject) -> list[str]:
-    able_to = subject.capabilities
+def _unusable_covariates(subject: Subject) -> list[str]:
+    capabilities = subject.capabilities
     return [
-        n
-        for n, (role, kind) in COVARIATES.items()
-        if not able_to.can_use(role) or (kind == "category" and not able_to.categorical)
+        name
+        for name, (role, value_type) in COVARIATES.items()
+        if not capabilities.can_use(role) or (value_type == "category" and not capabilities.categorical)
     ]
 
 
-def _something_unusable(subject: Subject) -> str | None:
-    return None if _cannot_use(subject) else "capabilities: covariates of every role and kind can be used"
+def _requires_unusable_covariate(subject: Subject) -> str | None:
+    return None if _unusable_covariates(subject) else "capabilities: covariates of every role and kind can be used"
 
 
-@rule(_something_unusable)
+@rule(_requires_unusable_covariate)
 def unusable_covariates_are_refused(subject: Subject) -> None:
     """A declared covariate that the model cannot use is refused, naming the column and what the model cannot use."""
-    for name in _cannot_use(subject):
+    for name in _unusable_covariates(subject):
         role, _ = COVARIATES[name]
-        history, _, columns = worlds.world(name)
+        history, _, columns = fixtures.covariate_panel(name)
         word = role if not subject.capabilities.can_use(role) else "categorical"
-        with refused(CapabilityError, name, word, when=f"fitted with the {word} covariate {name}"):
+        with expect_error(CapabilityError, name, word, when=f"fitted with the {word} covariate {name}"):
             subject.make().fit(history, columns=columns)
 
 
@@ -42,74 +49,74 @@ def unusable_covariates_are_refused(subject: Subject) -> None:
 def a_future_frame_nobody_needs_is_left_out(subject: Subject) -> None:
     """future= given to a model fitted without columns known ahead changes nothing and is said once."""
     model = subject.fitted()
-    with heard() as messages:
-        found = model.predict(future=model.future_frame().assign(price=1.0))
-    said_once(messages, "future")
-    expect_same(found, model.predict(), "the forecast with a future frame that is not needed")
+    with collect_warnings() as messages:
+        forecast = model.predict(future=model.future_frame().assign(price=1.0))
+    expect_one_warning(messages, "future")
+    expect_same(forecast, model.predict(), "the forecast with a future frame that is not needed")
 
 
-@rule(able("future"))
+@rule(requires("future"))
 def missing_future_covariates_are_named(subject: Subject) -> None:
     """A future frame that is not there, or lacks a column, a row or a value, is refused: column, series, stamp."""
-    model, future = subject.fitted_with("price"), worlds.world("price")[1]
+    model, future = subject.fitted_with("price"), fixtures.covariate_panel("price")[1]
     last = str(future["ds"].iloc[-1].date())
-    with refused(DataError, "future", "price", when="future= is not given"):
+    with expect_error(DataError, "future", "price", when="future= is not given"):
         model.predict()
-    with refused(DataError, "price", when="future= lacks the column"):
+    with expect_error(DataError, "price", when="future= lacks the column"):
         model.predict(future=future.drop(columns="price"))
-    with refused(DataError, "s3", last, when="future= lacks the last row"):
+    with expect_error(DataError, "s3", last, when="future= lacks the last row"):
         model.predict(future=future.iloc[:-1])
-    with refused(DataError, "s0", "price", when="one step more is asked for than future= has"):
+    with expect_error(DataError, "s0", "price", when="one step more is asked for than future= has"):
         model.predict(HORIZON + 1, future=future)
     for value in (np.nan, np.inf):
-        with refused(DataError, "price", when=f"future= has {value}"):
+        with expect_error(DataError, "price", when=f"future= has {value}"):
             model.predict(future=future.assign(price=np.where(np.arange(len(future)) == 4, value, future["price"])))
-    with refused(DataError, "price", when="future= has text"):
+    with expect_error(DataError, "price", when="future= has text"):
         model.predict(future=future.assign(price="high"))
-    with refused(DataError, "s1", when="future= has a row twice"):
-        model.predict(future=worlds.together(future, future[future["unique_id"] == "s1"]))
+    with expect_error(DataError, "s1", when="future= has a row twice"):
+        model.predict(future=fixtures.concat(future, future[future["unique_id"] == "s1"]))
 
 
-@rule(able("future"))
+@rule(requires("future"))
 def future_rows_are_matched_by_key(subject: Subject) -> None:
     """Future rows in any order, past the horizon, of other series, or with a target in them give the same forecast."""
-    model, future = subject.fitted_with("price"), worlds.world("price")[1]
-    wanted = model.predict(future=future)
+    model, future = subject.fitted_with("price"), fixtures.covariate_panel("price")[1]
+    expected = model.predict(future=future)
     later = future.assign(ds=future["ds"] + pd.Timedelta(days=HORIZON), price=1e6)
     stranger = future[future["unique_id"] == "s0"].assign(unique_id="stranger", price=-1e6)
-    odd = future.sample(frac=1, random_state=0).set_index(pd.Index(np.zeros(len(future))))
-    for what, given in (
-        ("shuffled", odd),
-        ("that go on past the horizon", worlds.together(later, future)),
-        ("of more series", worlds.together(future, stranger)),
+    shuffled = future.sample(frac=1, random_state=0).set_index(pd.Index(np.zeros(len(future))))
+    for label, future_rows in (
+        ("shuffled", shuffled),
+        ("that go on past the horizon", fixtures.concat(later, future)),
+        ("of more series", fixtures.concat(future, stranger)),
         ("with a target", future.assign(y=1e6)),
     ):
-        before = given.copy(deep=True)
-        expect_same(model.predict(future=given), wanted, f"the forecast with future rows {what}")
-        expect(given.equals(before), "predict writes to the future frame")
+        original = future_rows.copy(deep=True)
+        expect_same(model.predict(future=future_rows), expected, f"the forecast with future rows {label}")
+        expect(future_rows.equals(original), "predict writes to the future frame")
 
 
-@rule(able("past"))
-def past_covariates_end_with_the_horizon(subject: Subject) -> None:
+@rule(requires("past"))
+def past_covariates_limit_the_horizon(subject: Subject) -> None:
     """With columns known only up to now, a horizon longer than declared is refused, naming them."""
     model = subject.fitted_with("visits")
     expect_finite(model.predict(), model.name, "the forecast with a past covariate")
-    with refused(DeepForecastError, "visits", "horizon", when="a longer horizon is asked for than declared"):
+    with expect_error(DeepForecastError, "visits", "horizon", when="a longer horizon is asked for than declared"):
         model.predict(HORIZON + 1)
 
 
-@rule(able("future", "categorical"))
-def unseen_categories_are_said(subject: Subject) -> None:
+@rule(requires("future", "categorical"))
+def unseen_categories_are_reported(subject: Subject) -> None:
     """A category never seen in fit is taken as unknown, said once with column and category, or refused so."""
-    model, future = subject.fitted_with("promotion"), worlds.world("promotion")[1]
-    odd = future.assign(promotion=pd.Categorical(["balloon"] + ["none"] * (len(future) - 1)))
+    model, future = subject.fitted_with("promotion"), fixtures.covariate_panel("promotion")[1]
+    with_unseen_category = future.assign(promotion=pd.Categorical(["balloon"] + ["none"] * (len(future) - 1)))
     try:
-        with heard() as messages:
-            found = model.predict(future=odd)
+        with collect_warnings() as messages:
+            forecast = model.predict(future=with_unseen_category)
     except DataError as error:
         expect(
             "promotion" in str(error) and "balloon" in str(error), f"the refusal of a new category does not name it: {error}"
         )
         return
-    said_once(messages, "promotion", "balloon")
-    expect_finite(found, model.name, "the forecast with a category never seen")
+    expect_one_warning(messages, "promotion", "balloon")
+    expect_finite(forecast, model.name, "the forecast with a category never seen")

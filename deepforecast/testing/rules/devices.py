@@ -6,11 +6,11 @@ from deepforecast.testing.check import rule
 from deepforecast.testing.subject import Subject
 
 
-def _no_network(subject: Subject) -> str | None:
+def _requires_network(subject: Subject) -> str | None:
     return None if hasattr(subject.cls, "device_step") else "the model has no network (no method device_step)"
 
 
-@rule(_no_network)
+@rule(_requires_network)
 def devices_are_not_mixed(subject: Subject) -> None:
     """A forward and a backward step under FakeTensorMode, with the batch on another device, finds no mixed devices."""
     for device in ("cpu", "meta"):  # meta is any other device: it is noticed beside cpu, also where torch was built without one

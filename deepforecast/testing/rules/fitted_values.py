@@ -9,30 +9,30 @@ from __future__ import annotations
 import numpy as np
 
 from deepforecast.errors import CapabilityError
-from deepforecast.testing import worlds
-from deepforecast.testing.check import having, rule
-from deepforecast.testing.expect import column, expect, expect_equal, expect_same
+from deepforecast.testing import fixtures
+from deepforecast.testing.assertions import column, expect, expect_equal, expect_same
+from deepforecast.testing.check import requires_method, rule
 from deepforecast.testing.subject import Subject
 
 ROW = 30
 CHANGE = 50.0
 
 
-@rule(having("fitted_values"))
+@rule(requires_method("fitted_values"))
 def fitted_values_use_earlier_rows_alone(subject: Subject) -> None:
     """A fitted value depends on the rows before it alone: a changed value moves later ones, not its own, not earlier ones."""
-    model, history = subject.fitted(), worlds.daily()
+    model, history = subject.fitted(), fixtures.daily_panel()
     try:
-        before = model.fitted_values(history)  # type: ignore[attr-defined]
+        fitted_frame = model.fitted_values(history)  # type: ignore[attr-defined]
     except CapabilityError:
         return  # of these parameters it has none
-    expect_same(model.fitted_values(), before, "fitted_values of the rows of the fit")  # type: ignore[attr-defined]
+    expect_same(model.fitted_values(), fitted_frame, "fitted_values of the rows of the fit")  # type: ignore[attr-defined]
     row = history.groupby("unique_id").cumcount().to_numpy()
-    changed = worlds.with_y(history, history["y"] + CHANGE * (row == ROW))
-    after = column(model.fitted_values(changed), model.name)  # type: ignore[attr-defined]
-    fitted, until = column(before, model.name), row <= ROW
+    changed = fixtures.replace_target(history, history["y"] + CHANGE * (row == ROW))
+    changed_fitted = column(model.fitted_values(changed), model.name)  # type: ignore[attr-defined]
+    fitted, is_unaffected = column(fitted_frame, model.name), row <= ROW
     expect(np.isfinite(fitted[row >= ROW]).all(), f"fitted values from row {ROW} are not finite")
-    expect_equal(after[until], fitted[until], f"with another value in row {ROW}, the fitted values up to that row")
+    expect_equal(changed_fitted[is_unaffected], fitted[is_unaffected], f"with another value in row {ROW}, the fitted values up to that row")
     if subject.capabilities.new_values != "ignored":
-        moved = [(after[own] != fitted[own]).any() for own in (history["unique_id"] == name for name in worlds.ids())]
-        expect(all(moved), f"another value in row {ROW} moves no fitted value after it")
+        is_affected = [(changed_fitted[series_mask] != fitted[series_mask]).any() for series_mask in (history["unique_id"] == name for name in fixtures.series_ids())]
+        expect(all(is_affected), f"another value in row {ROW} moves no fitted value after it")

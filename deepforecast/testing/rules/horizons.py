@@ -5,19 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 from deepforecast.errors import ParameterError
-from deepforecast.testing import worlds
+from deepforecast.testing import fixtures
+from deepforecast.testing.assertions import column, expect, expect_close, expect_equal, expect_error, expect_finite
 from deepforecast.testing.check import Condition, rule
-from deepforecast.testing.expect import column, expect, expect_close, expect_equal, expect_finite, refused
+from deepforecast.testing.fixtures import HORIZON
 from deepforecast.testing.subject import Subject
-from deepforecast.testing.worlds import HORIZON
 
 
-def _not_sampled(subject: Subject) -> str | None:
+def _requires_no_sampling(subject: Subject) -> str | None:
     sampled = subject.capabilities.distribution == "samples"
     return "capabilities.distribution is samples: another horizon draws other paths" if sampled else None
 
 
-not_sampled: Condition = _not_sampled
+not_sampled: Condition = _requires_no_sampling
 
 
 @rule()
@@ -25,33 +25,33 @@ def any_horizon_works(subject: Subject) -> None:
     """A horizon shorter or longer than declared gives that many rows a series, all finite."""
     model = subject.fitted()
     for steps in (1, HORIZON + 1, 60):
-        found = model.predict(steps)
-        expect(len(found) == steps * len(worlds.ids()), f"horizon {steps} gives {len(found)} rows for {worlds.ids()}")
-        expect_finite(found, model.name, f"the forecast {steps} steps ahead")
-        ends = found.groupby("unique_id")["ds"].max() - worlds.daily().groupby("unique_id")["ds"].max()
+        forecast = model.predict(steps)
+        expect(len(forecast) == steps * len(fixtures.series_ids()), f"horizon {steps} gives {len(forecast)} rows for {fixtures.series_ids()}")
+        expect_finite(forecast, model.name, f"the forecast {steps} steps ahead")
+        ends = forecast.groupby("unique_id")["ds"].max() - fixtures.daily_panel().groupby("unique_id")["ds"].max()
         expect((ends.dt.days == steps).all(), f"the last stamp of horizon {steps} is not {steps} days after the last one known")
 
 
 @rule(not_sampled)
-def a_shorter_horizon_is_the_beginning(subject: Subject) -> None:
+def a_shorter_horizon_gives_the_first_steps(subject: Subject) -> None:
     """The first steps of a longer forecast are the shorter forecast."""
     model = subject.fitted()
-    spread = float(worlds.daily()["y"].std())
-    for steps, whole, levels in (
+    spread = float(fixtures.daily_panel()["y"].std())
+    for steps, longer_horizon, levels in (
         (1, HORIZON, subject.levels),
         (2, HORIZON, subject.levels),
         (HORIZON, 10, None),
         (7, 10, None),
     ):
-        longest = model.predict(whole, level=levels)
-        found, wanted = model.predict(steps, level=levels), longest[longest.groupby("unique_id").cumcount() < steps]
-        for name in found.columns[2:]:
-            ours, theirs = column(found, name), column(wanted, name)
-            what = f"{name} of horizon {steps}, compared with horizon {whole},"
+        longer_forecast = model.predict(longer_horizon, level=levels)
+        forecast, expected = model.predict(steps, level=levels), longer_forecast[longer_forecast.groupby("unique_id").cumcount() < steps]
+        for name in forecast.columns[2:]:
+            actual_values, expected_values = column(forecast, name), column(expected, name)
+            label = f"{name} of horizon {steps}, compared with horizon {longer_horizon},"
             if subject.capabilities.by_series:
-                expect_equal(ours, theirs, what)
+                expect_equal(actual_values, expected_values, label)
             else:
-                expect_close(ours, theirs, subject.precision * spread, what)
+                expect_close(actual_values, expected_values, subject.precision * spread, label)
 
 
 @rule()
@@ -59,17 +59,17 @@ def bad_horizons_are_refused(subject: Subject) -> None:
     """A horizon is a whole number, at least 1, not a bool; none anywhere is an error that says so."""
     bad: tuple[Any, ...] = (0, -1, 2.5, "5", True)
     for horizon in bad:
-        with refused(ParameterError, "horizon", when=f"constructed with horizon={horizon!r}"):
+        with expect_error(ParameterError, "horizon", when=f"constructed with horizon={horizon!r}"):
             subject.make(horizon=horizon)
-        with refused(ParameterError, "horizon", when=f"asked to predict({horizon!r})"):
+        with expect_error(ParameterError, "horizon", when=f"asked to predict({horizon!r})"):
             subject.fitted().predict(horizon)
-    with refused(ParameterError, "horizon", when="there is no horizon anywhere"):
-        subject.make(**_without_horizons(subject)).fit(worlds.one()).predict()
+    with expect_error(ParameterError, "horizon", when="there is no horizon anywhere"):
+        subject.make(**_without_horizons(subject)).fit(fixtures.one_series()).predict()
 
 
 def _without_horizons(subject: Subject) -> dict[str, Any]:
     model = subject.make()
     nested = {name: None for name in model.get_params() if name.endswith("__horizon")}
-    return {name: getattr(model.clone().set_params(**nested), name) for name in {n.partition("__")[0] for n in nested}} | {
+    return {name: getattr(model.clone().set_params(**nested), name) for name in {key.partition("__")[0] for key in nested}} | {
         "horizon": None
     }

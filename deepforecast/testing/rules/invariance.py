@@ -4,93 +4,93 @@ from __future__ import annotations
 
 import numpy as np
 
-from deepforecast.testing import worlds
-from deepforecast.testing.check import able, rule
-from deepforecast.testing.expect import column, expect_close, expect_equal, expect_same, names_of
+from deepforecast.testing import fixtures
+from deepforecast.testing.assertions import column, column_names, expect_close, expect_equal, expect_same
+from deepforecast.testing.check import requires, rule
 from deepforecast.testing.subject import Subject
 
 
-def _real(subject: Subject) -> str | None:
+def _requires_real_domain(subject: Subject) -> str | None:
     domain = subject.capabilities.domain
     return None if domain == "real" else f"capabilities.domain is {domain}"
 
 
-@rule(able("local"))
-def a_panel_is_its_series_one_by_one(subject: Subject) -> None:
+@rule(requires("local"))
+def series_are_forecast_independently(subject: Subject) -> None:
     """A series has the same forecast, to the bit, whether it is fitted alone or among others."""
-    whole = subject.fitted().predict(level=subject.levels)
-    for name in worlds.ids():
-        alone = subject.alone(name).predict(level=subject.levels)
-        expect_same(alone, whole[whole["unique_id"] == name].reset_index(drop=True), f"the forecast of {name} alone")
+    panel_forecast = subject.fitted().predict(level=subject.levels)
+    for name in fixtures.series_ids():
+        alone = subject.fitted_on_series(name).predict(level=subject.levels)
+        expect_same(alone, panel_forecast[panel_forecast["unique_id"] == name].reset_index(drop=True), f"the forecast of {name} alone")
 
 
 @rule()
 def the_batch_does_not_matter(subject: Subject) -> None:
     """The forecast of a series does not depend on which series are forecast beside it."""
     model = subject.fitted()
-    whole = model.predict(frame=worlds.daily(), level=subject.levels)
+    panel_forecast = model.predict(frame=fixtures.daily_panel(), level=subject.levels)
     for names in (["s1"], ["s0", "s2"]):
-        rows = worlds.daily()[worlds.daily()["unique_id"].isin(names)]
-        found, wanted = model.predict(frame=rows, level=subject.levels), whole[whole["unique_id"].isin(names)]
-        for name in names_of(found)[2:]:
-            ours, theirs = column(found, name), column(wanted, name)
+        rows = fixtures.daily_panel()[fixtures.daily_panel()["unique_id"].isin(names)]
+        forecast, expected = model.predict(frame=rows, level=subject.levels), panel_forecast[panel_forecast["unique_id"].isin(names)]
+        for name in column_names(forecast)[2:]:
+            actual_values, expected_values = column(forecast, name), column(expected, name)
             if subject.capabilities.by_series:
-                expect_equal(ours, theirs, f"{name} of {', '.join(names)} apart from the others")
+                expect_equal(actual_values, expected_values, f"{name} of {', '.join(names)} apart from the others")
             else:
                 expect_close(
-                    ours, theirs, 1e-6 * float(np.abs(theirs).max()), f"{name} of {', '.join(names)} apart from the others"
+                    actual_values, expected_values, 1e-6 * float(np.abs(expected_values).max()), f"{name} of {', '.join(names)} apart from the others"
                 )
 
 
-@rule(able("local"))
+@rule(requires("local"))
 def names_and_order_of_series_do_not_matter(subject: Subject) -> None:
     """Series under other names, sorted another way, beside one more, have the same forecasts."""
-    wanted = subject.fitted().predict(level=subject.levels)
-    names = dict(zip(worlds.ids(), ("z", "m", "a"), strict=True))
-    start = worlds.daily()["ds"].max() - np.timedelta64(41, "D")
-    other = worlds.of_values(np.where(np.arange(42) % 2, 5e6, 9e6), "k", start)
-    renamed = worlds.daily().assign(unique_id=worlds.daily()["unique_id"].map(names))
-    found = subject.forecast(worlds.together(other, renamed), level=subject.levels)
+    expected = subject.fitted().predict(level=subject.levels)
+    names = dict(zip(fixtures.series_ids(), ("z", "m", "a"), strict=True))
+    start = fixtures.daily_panel()["ds"].max() - np.timedelta64(41, "D")
+    extra_series = fixtures.series_from_values(np.where(np.arange(42) % 2, 5e6, 9e6), "k", start)
+    renamed = fixtures.daily_panel().assign(unique_id=fixtures.daily_panel()["unique_id"].map(names))
+    forecast = subject.forecast(fixtures.concat(extra_series, renamed), level=subject.levels)
     for name, new in names.items():
-        ours, theirs = found[found["unique_id"] == new], wanted[wanted["unique_id"] == name]
-        for one in names_of(wanted)[2:]:
-            expect_equal(column(ours, one), column(theirs, one), f"{one} of series {name} under the name {new}")
+        series_forecast, series_expected = forecast[forecast["unique_id"] == new], expected[expected["unique_id"] == name]
+        for column_name in column_names(expected)[2:]:
+            expect_equal(column(series_forecast, column_name), column(series_expected, column_name), f"{column_name} of series {name} under the name {new}")
 
 
-@rule(able("scale_equivariant"))
+@rule(requires("scale_equivariant"))
 def the_forecast_follows_the_scale(subject: Subject) -> None:
     """Data times a factor give the forecast times that factor, from 1e-12 to 1e12, as exactly as is declared."""
-    wanted = subject.fitted().predict(level=subject.levels)
+    expected = subject.fitted().predict(level=subject.levels)
     for factor in (1e-12, 1e-6, 1e12):
-        found = subject.forecast(worlds.with_y(worlds.daily(), worlds.daily()["y"] * factor), level=subject.levels)
-        for name in names_of(wanted)[2:]:
-            theirs = column(wanted, name)
-            tolerance = subject.precision * float(np.abs(theirs).max())
+        forecast = subject.forecast(fixtures.replace_target(fixtures.daily_panel(), fixtures.daily_panel()["y"] * factor), level=subject.levels)
+        for name in column_names(expected)[2:]:
+            expected_values = column(expected, name)
+            tolerance = subject.precision * float(np.abs(expected_values).max())
             expect_close(
-                column(found, name) / factor, theirs, tolerance, f"{name} of the data times {factor:g}, over {factor:g},"
+                column(forecast, name) / factor, expected_values, tolerance, f"{name} of the data times {factor:g}, over {factor:g},"
             )
 
 
-@rule(able("shift_equivariant"))
+@rule(requires("shift_equivariant"))
 def the_forecast_follows_a_shift(subject: Subject) -> None:
     """Data plus a constant give the forecast plus that constant, as exactly as is declared."""
-    wanted = subject.fitted().predict(level=subject.levels)
-    spread = float(worlds.daily()["y"].std())
+    expected = subject.fitted().predict(level=subject.levels)
+    spread = float(fixtures.daily_panel()["y"].std())
     for shift in (1000.0, -1e6):
-        if not subject.takes(worlds.daily()["y"] + shift):
+        if not subject.accepts(fixtures.daily_panel()["y"] + shift):
             continue
-        found = subject.forecast(worlds.with_y(worlds.daily(), worlds.daily()["y"] + shift), level=subject.levels)
-        for name in names_of(wanted)[2:]:
-            what = f"{name} of the data plus {shift:g}, less that,"
-            expect_close(column(found, name) - shift, column(wanted, name), subject.shift_precision * spread, what)
+        forecast = subject.forecast(fixtures.replace_target(fixtures.daily_panel(), fixtures.daily_panel()["y"] + shift), level=subject.levels)
+        for name in column_names(expected)[2:]:
+            label = f"{name} of the data plus {shift:g}, less that,"
+            expect_close(column(forecast, name) - shift, column(expected, name), subject.shift_precision * spread, label)
 
 
-@rule(able("scale_equivariant", "shift_equivariant", "sign_equivariant"), _real)
+@rule(requires("scale_equivariant", "shift_equivariant", "sign_equivariant"), _requires_real_domain)
 def the_forecast_follows_the_sign(subject: Subject) -> None:
     """Data with the other sign give the forecast with the other sign, as exactly as is declared; bounds change places."""
-    wanted, spread = subject.fitted().predict(level=subject.levels), float(worlds.daily()["y"].std())
-    found = subject.forecast(worlds.with_y(worlds.daily(), -worlds.daily()["y"]), level=subject.levels)
-    for name in names_of(wanted)[2:]:
-        other = name.replace("-lo-", "-HI-").replace("-hi-", "-lo-").replace("-HI-", "-hi-")
-        what = f"{name} of the data with the other sign, with the other sign,"
-        expect_close(-column(found, name), column(wanted, other), subject.shift_precision * spread, what)
+    expected, spread = subject.fitted().predict(level=subject.levels), float(fixtures.daily_panel()["y"].std())
+    forecast = subject.forecast(fixtures.replace_target(fixtures.daily_panel(), -fixtures.daily_panel()["y"]), level=subject.levels)
+    for name in column_names(expected)[2:]:
+        mirrored_name = name.replace("-lo-", "-HI-").replace("-hi-", "-lo-").replace("-HI-", "-hi-")
+        label = f"{name} of the data with the other sign, with the other sign,"
+        expect_close(-column(forecast, name), column(expected, mirrored_name), subject.shift_precision * spread, label)

@@ -11,14 +11,14 @@ from deepforecast.core.backtest import Fold, refit_every, rolling_folds
 from deepforecast.data.frames import Floats, Frame
 from deepforecast.data.panel import Panel
 from deepforecast.data.splits import BacktestPlan
-from deepforecast.testing import worlds
-from deepforecast.testing.check import able, rule
-from deepforecast.testing.expect import expect, expect_equal, expect_same
+from deepforecast.testing import fixtures
+from deepforecast.testing.assertions import expect, expect_equal, expect_same
+from deepforecast.testing.check import requires, rule
+from deepforecast.testing.fixtures import HORIZON
 from deepforecast.testing.subject import Subject
-from deepforecast.testing.worlds import HORIZON
 
 WINDOWS = 3
-CHANGES: tuple[Callable[[Floats], Floats], ...] = (
+PERTURBATIONS: tuple[Callable[[Floats], Floats], ...] = (
     lambda y: -37 * y + 1e5,
     lambda y: np.random.default_rng(0).normal(size=len(y)),
     lambda y: np.full(len(y), 7.0),
@@ -28,20 +28,20 @@ CHANGES: tuple[Callable[[Floats], Floats], ...] = (
 @rule()
 def values_after_a_cutoff_never_matter(subject: Subject) -> None:
     """Rolling forecasts up to a cutoff are equal to the bit whatever comes after it: other values, noise, a constant."""
-    panel = Panel.from_frame(worlds.daily())
-    _expect_blind(subject, panel, lambda y, after, change: panel.with_target(np.where(after, change(y), y)))
+    panel = Panel.from_frame(fixtures.daily_panel())
+    _expect_no_leakage(subject, panel, lambda y, is_after, change: panel.with_target(np.where(is_after, change(y), y)))
 
 
 @rule()
 def filling_never_looks_ahead(subject: Subject) -> None:
     """`missing="interpolate"` fills a gap before a cutoff from what lies before the cutoff only."""
-    panel = Panel.from_frame(worlds.daily())
-    holes = np.concatenate([end - HORIZON * np.arange(1, WINDOWS + 1) - 1 for end in panel.indptr[1:]])
+    panel = Panel.from_frame(fixtures.daily_panel())
+    missing_rows = np.concatenate([end - HORIZON * np.arange(1, WINDOWS + 1) - 1 for end in panel.indptr[1:]])
     y = panel.y.copy()
-    y[holes] = np.nan  # the last row before each cutoff
-    holed = panel.with_target(y)
-    _expect_blind(
-        subject, holed, lambda y, after, change: holed.with_target(np.where(after, change(y), y)), missing="interpolate"
+    y[missing_rows] = np.nan  # the last row before each cutoff
+    panel_with_missing = panel.with_target(y)
+    _expect_no_leakage(
+        subject, panel_with_missing, lambda y, is_after, change: panel_with_missing.with_target(np.where(is_after, change(y), y)), missing="interpolate"
     )
 
 
@@ -51,49 +51,49 @@ def cross_validation_never_looks_ahead(subject: Subject) -> None:
     from deepforecast.evaluation.backtesting import BacktestOptions
     from deepforecast.evaluation.cross_validation import cross_validate
 
-    short, own_ends = worlds.split(HORIZON)[0], BacktestOptions(align="series")
-    whole = cross_validate(subject.make(), worlds.daily(), n_windows=2, level=subject.levels, options=own_ends)
-    wanted = cross_validate(subject.make(), short, n_windows=1, level=subject.levels, options=own_ends)
-    first = whole[whole["cutoff"] == whole.groupby("unique_id")["cutoff"].transform("min")].reset_index(drop=True)
-    expect_same(first, wanted, "cross-validation with the rows after the window deleted")
-    actual = whole.merge(worlds.daily(), on=["unique_id", "ds"], how="left")
+    shortened, options = fixtures.split(HORIZON)[0], BacktestOptions(align="series")
+    forecasts = cross_validate(subject.make(), fixtures.daily_panel(), n_windows=2, level=subject.levels, options=options)
+    expected = cross_validate(subject.make(), shortened, n_windows=1, level=subject.levels, options=options)
+    first = forecasts[forecasts["cutoff"] == forecasts.groupby("unique_id")["cutoff"].transform("min")].reset_index(drop=True)
+    expect_same(first, expected, "cross-validation with the rows after the window deleted")
+    actual = forecasts.merge(fixtures.daily_panel(), on=["unique_id", "ds"], how="left")
     expect((actual["y_x"] == actual["y_y"]).all(), "y of cross_validate is not that of the frame")
-    expect((whole["cutoff"] < whole["ds"]).all(), "a cutoff is not before the rows forecast")
+    expect((forecasts["cutoff"] < forecasts["ds"]).all(), "a cutoff is not before the rows forecast")
 
 
-@rule(able("future"))
+@rule(requires("future"))
 def covariates_past_the_horizon_never_matter(subject: Subject) -> None:
     """Rolling forecasts are equal to the bit whatever the covariates known ahead are beyond the steps forecast."""
-    history, _, columns = worlds.world("price")
-    panel = Panel.from_frame(history[history["unique_id"].isin(worlds.ids()[:2])], columns=columns)  # each goes its own way
+    history, _, columns = fixtures.covariate_panel("price")
+    panel = Panel.from_frame(history[history["unique_id"].isin(fixtures.series_ids()[:2])], columns=columns)  # each goes its own way
 
-    def changed(y: Floats, after: Floats, change: Callable[[Floats], Floats]) -> Panel:
-        beyond = np.concatenate([np.zeros(HORIZON, dtype=bool), after[:-HORIZON]]) & after
+    def perturb(y: Floats, is_after: Floats, change: Callable[[Floats], Floats]) -> Panel:
+        is_beyond = np.concatenate([np.zeros(HORIZON, dtype=bool), is_after[:-HORIZON]]) & is_after
         price = panel.covariates["price"]
         frame: Frame = panel.to_frame()
-        frame["price"] = np.where(beyond, change(price.values), price.values)
-        frame["y"] = np.where(after, change(y), y)
+        frame["price"] = np.where(is_beyond, change(price.values), price.values)
+        frame["y"] = np.where(is_after, change(y), y)
         return Panel.from_frame(frame, columns=columns)
 
-    _expect_blind(subject, panel, changed)
+    _expect_no_leakage(subject, panel, perturb)
 
 
-def _expect_blind(subject: Subject, panel: Panel, changed: Callable[..., Panel], **parameters: str) -> None:
-    """Each window stays as it is when what follows its cutoff is `changed`; so do those before it, where one fit serves all."""
-    wanted = _folds(subject, panel, 0, WINDOWS, parameters)
-    for number, change in enumerate(CHANGES):
+def _expect_no_leakage(subject: Subject, panel: Panel, perturb: Callable[..., Panel], **parameters: str) -> None:
+    """Each window stays as it is when what follows its cutoff is `perturb`; so do those before it, where one fit serves all."""
+    expected_folds = _folds(subject, panel, 0, WINDOWS, parameters)
+    for number, change in enumerate(PERTURBATIONS):
         from_end = np.repeat(panel.indptr[1:], panel.lengths) - np.arange(len(panel.y))
-        after = from_end <= HORIZON * (WINDOWS - number)
+        is_after = from_end <= HORIZON * (WINDOWS - number)
         first = number if subject.capabilities.by_series else 0
-        found = _folds(subject, changed(panel.y, after, change), first, number + 1, parameters)
-        for fold, before in zip(found, wanted[first:], strict=False):
-            what = f"the forecast at cutoff {before.window.number + 1}, when values after cutoff {number + 1} are others,"
-            expect_equal(fold.forecast.mean, before.forecast.mean, what)
+        folds = _folds(subject, perturb(panel.y, is_after, change), first, number + 1, parameters)
+        for fold, expected_fold in zip(folds, expected_folds[first:], strict=False):
+            label = f"the forecast at cutoff {expected_fold.window.number + 1}, when values after cutoff {number + 1} are others,"
+            expect_equal(fold.forecast.mean, expected_fold.forecast.mean, label)
             if subject.levels is not None:
-                expect_equal(fold.forecast.quantiles([0.1, 0.9]), before.forecast.quantiles([0.1, 0.9]), f"bounds: {what}")
+                expect_equal(fold.forecast.quantiles([0.1, 0.9]), expected_fold.forecast.quantiles([0.1, 0.9]), f"bounds: {label}")
 
 
 def _folds(subject: Subject, panel: Panel, first: int, end: int, parameters: dict[str, str]) -> list[Fold]:
     """The windows from `first` to before `end`."""
-    every, plan = refit_every("auto", subject.capabilities.by_series), BacktestPlan(HORIZON, WINDOWS - first, HORIZON)
-    return list(islice(rolling_folds(subject.make(**parameters), panel, plan, refit_interval=every), end - first))
+    refit_interval, plan = refit_every("auto", subject.capabilities.by_series), BacktestPlan(HORIZON, WINDOWS - first, HORIZON)
+    return list(islice(rolling_folds(subject.make(**parameters), panel, plan, refit_interval=refit_interval), end - first))

@@ -11,9 +11,9 @@ import pytest
 
 from deepforecast import LSTM, MLP
 from deepforecast.datasets import COVARIATES, Recipe, generate
-from deepforecast.testing import worlds
+from deepforecast.testing import fixtures
 
-HORIZON, STEP = 3, 1
+HORIZON, EFFECT_STEP = 3, 1
 IN_TIME = ("price", "holiday", "promotion", "visits", "stock")
 FIXED = ("size", "region")
 MODELS = [MLP, LSTM]
@@ -48,7 +48,7 @@ def forecast(name: str, value: Any, kind: Any, names: tuple[str, ...]) -> np.nda
     model, history, future = learned(kind, names)
     role = COVARIATES[name][0]
     if role == "future":
-        future = with_value(future, name, value, slice(STEP, STEP + 1))
+        future = with_value(future, name, value, slice(EFFECT_STEP, EFFECT_STEP + 1))
     else:
         history = with_value(history, name, value, slice(-1, None) if role == "past" else slice(None))
     given = {"future": future} if names == IN_TIME else {}
@@ -68,11 +68,11 @@ def with_value(frame: pd.DataFrame, name: str, value: Any, rows: slice) -> pd.Da
 def test_one_value_moves_the_forecast_by_its_effect(name: str, kind: Any) -> None:
     """On the average of the series about as much (columns that are fixed are seen once a series, so less surely); nowhere the
     other way; the steps it has no effect on hardly."""
-    low, high, effect = worlds.effect(name)
+    low, high, effect = fixtures.covariate_effect(name)
     names = IN_TIME if name in IN_TIME else FIXED
     before, after = (forecast(name, value, kind, names) for value in (low, high))
     share = (after - before) / effect
-    steps = {"future": [STEP], "past": [0], "static": [0, 1, 2]}[COVARIATES[name][0]]
+    steps = {"future": [EFFECT_STEP], "past": [0], "static": [0, 1, 2]}[COVARIATES[name][0]]
     others = [step for step in range(HORIZON) if step not in steps]
     assert share.mean(axis=0)[steps] == pytest.approx(1.0, abs=0.4 if name in FIXED else 0.25)
     assert (share[:, steps] > 0).all()

@@ -13,7 +13,7 @@ from deepforecast.core.backtest import rolling_folds
 from deepforecast.data.panel import Panel
 from deepforecast.errors import DataError
 from deepforecast.models.regression import _differences
-from deepforecast.models.regression._differences import differences_of
+from deepforecast.models.regression._differences import choose_differences
 
 H = 10
 LAGS: dict[str, Any] = {"lag_transforms": None, "calendar": None, "season_length": 7}
@@ -28,7 +28,7 @@ def frame_of(y: np.ndarray, start: str = "2024-01-01") -> pd.DataFrame:
 
 
 def chosen(y: np.ndarray, model: type[Any] = LinearModel, **given: Any) -> tuple[int, ...]:
-    return differences_of(model(**{"horizon": H, **given}), Panel.from_frame(frame_of(y)))
+    return choose_differences(model(**{"horizon": H, **given}), Panel.from_frame(frame_of(y)))
 
 
 RANDOM = np.random.default_rng(0)
@@ -63,9 +63,9 @@ def test_auto_takes_no_differences_where_they_suit_one_stretch_of_a_series_alone
     week = np.tile([1, 1, 1.1, 1, 1.2, 0.6, 0.3], 129)[:900]
     shift = np.where(np.arange(900) < 400, 100, 200) * week + np.random.default_rng(9).normal(0, 5, 900)
     panel = Panel.from_frame(frame_of(shift[:816]))
-    assert _differences.suggested_differences(panel, (7,), 400) == (7,)
-    assert _differences._saved(LinearModel(), panel, (7,), 28, 1 / 2) > 0.9
-    assert differences_of(LinearModel(horizon=28), panel) == ()
+    assert _differences.suggest_differences(panel, (7,), 400) == (7,)
+    assert _differences._error_reduction(LinearModel(), panel, (7,), 28, 1 / 2) > 0.9
+    assert choose_differences(LinearModel(horizon=28), panel) == ()
 
 
 def faked(monkeypatch: pytest.MonkeyPatch, gains: Any, strategy: str = "recursive") -> None:
@@ -123,25 +123,25 @@ def test_each_series_counts_in_its_own_units(monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.parametrize(("given", "steps"), [({"horizon": 9}, 9), ({"horizon": None}, 7), ({"season_length": 1}, 6)])
 def test_candidates_are_compared_at_the_horizon_or_over_a_season(given: Any, steps: int, monkeypatch: Any) -> None:
     asked: list[int] = []
-    monkeypatch.setattr(_differences, "_saved", lambda *given: asked.append(given[3]) or 0.0)
+    monkeypatch.setattr(_differences, "_error_reduction", lambda *given: asked.append(given[3]) or 0.0)
     assert chosen(WALK, **{"horizon": None, **given}) == ()
     assert asked == [steps]
 
 
 def test_a_sample_is_the_end_of_some_of_the_longer_series() -> None:
     parts = [frame_of(np.arange(float(length))).assign(unique_id=f"s{length}") for length in range(150, 450, 2)]
-    sample = _differences._sample(Panel.from_frame(pd.concat(parts)))
+    sample = _differences._sample_panel(Panel.from_frame(pd.concat(parts)))
     assert len(sample) <= 100
     assert sample.lengths.min() == sample.lengths.max() == 200
     assert sample.y[-1] == 447
-    (alone,) = _differences._sample(Panel.from_frame(frame_of(np.arange(30_000.0)))).lengths
+    (alone,) = _differences._sample_panel(Panel.from_frame(frame_of(np.arange(30_000.0)))).lengths
     assert alone == 20_000
 
 
 def test_one_observation_is_too_short_to_compare() -> None:
     panel = Panel.from_frame(frame_of(WALK))
     with pytest.raises(DataError, match="too short"):
-        _differences._saved(LinearModel(), panel.between(panel.lengths - 1, panel.lengths), (1,), 6, 1 / 2)
+        _differences._error_reduction(LinearModel(), panel.between(panel.lengths - 1, panel.lengths), (1,), 6, 1 / 2)
 
 
 @pytest.mark.parametrize("horizon", [1, 6, 28, 90])

@@ -26,11 +26,11 @@ def test_it_is_the_ridge_regression_of_standardised_features() -> None:
     rows = random.normal(size=(80, 4)) * [1, 100, 0.01, 1] + [0, 1e4, 5, 0]
     target, weight = rows[:, 0] + rows[:, 1] / 100 + random.normal(size=80), random.random(80)
     model = LinearModel(ridge=0.3)
-    found = model._values(model._train(sample(rows, target), None), rows)
+    found = model._predict_rows(model._train(sample(rows, target), None), rows)
     standard = StandardScaler().fit_transform(rows)
     np.testing.assert_allclose(found, Ridge(alpha=0.3 * 80).fit(standard, target).predict(standard), rtol=1e-8)
     exact = LinearModel(ridge=0.0)
-    weighed = exact._values(exact._train(sample(rows, target, weight), None), rows)
+    weighed = exact._predict_rows(exact._train(sample(rows, target, weight), None), rows)
     np.testing.assert_allclose(weighed, Ridge(alpha=1e-12).fit(standard, target, weight).predict(standard), rtol=1e-6)
 
 
@@ -39,10 +39,10 @@ def test_the_penalty_is_small_where_features_say_all() -> None:
     random = np.random.default_rng(1)
     rows = random.normal(size=(60, 10))
     model = LinearModel()
-    told = model._values(model._train(sample(rows, rows @ np.arange(10.0)), None), rows)
+    told = model._predict_rows(model._train(sample(rows, rows @ np.arange(10.0)), None), rows)
     np.testing.assert_allclose(told, rows @ np.arange(10.0), atol=1e-3)
     noise = random.normal(size=60)
-    assert np.std(model._values(model._train(sample(rows, noise), None), rows)) < 0.5 * np.std(noise)
+    assert np.std(model._predict_rows(model._train(sample(rows, noise), None), rows)) < 0.5 * np.std(noise)
 
 
 def test_bounds_hold_and_change_nothing_inside() -> None:

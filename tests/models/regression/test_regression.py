@@ -25,7 +25,7 @@ from sklearn.utils.validation import has_fit_parameter
 from deepforecast import Regression
 from deepforecast.core.skops_objects import SkopsSerializer
 from deepforecast.errors import DataWarning, ParameterError, ParameterTypeError, TrainingError
-from deepforecast.models.regression._named import NAMED
+from deepforecast.models.regression._sklearn_regressors import REGRESSORS
 from tests.models.regression.promoted import PLAIN, PROMOTION, WEATHER, sales, walks
 
 QUICK: dict[str, dict[str, Any]] = {
@@ -40,7 +40,7 @@ def quick(name: str, **given: Any) -> Regression:
     return Regression(name, **{"horizon": 4, "options": QUICK.get(name), **given})
 
 
-@pytest.mark.parametrize("name", NAMED)
+@pytest.mark.parametrize("name", REGRESSORS)
 def test_known_effects_are_found(name: str) -> None:
     history, future = sales()
     model = quick(name, **PLAIN).fit(history, columns=ROLES)
@@ -49,11 +49,11 @@ def test_known_effects_are_found(name: str) -> None:
     np.testing.assert_allclose(found, 100 + PROMOTION * future["promotion"] + effects, atol=2)
 
 
-@pytest.mark.parametrize("name", NAMED)
+@pytest.mark.parametrize("name", REGRESSORS)
 def test_what_is_kept_says_the_same_after_it_was_written_to_the_bit(name: str) -> None:
     model = quick(name, season_length=7).fit(walks(2, 60))
     one = model.state_.learned["regressors"].models[0][0]
-    again = model._revived(model._written(one, SkopsSerializer()), SkopsSerializer())
+    again = model._deserialize_regressor(model._serialize_regressor(one, SkopsSerializer()), SkopsSerializer())
     rows = np.random.default_rng(0).normal(size=(30, len(getattr(one, "gains", getattr(one, "centre", [])))))
     rows[0, 0] = np.nan
     np.testing.assert_array_equal(again.values(rows), one.values(rows))
@@ -81,7 +81,7 @@ def test_arrays_say_what_the_estimator_says(name: str, theirs: Any) -> None:
     np.testing.assert_allclose(ours.predict()["Regression"], found.predict()["Regression"], rtol=1e-5)
 
 
-@pytest.mark.parametrize("name", [name for name, one in NAMED.items() if one.gives_several])
+@pytest.mark.parametrize("name", [name for name, one in REGRESSORS.items() if one.supports_multioutput])
 def test_several_steps_at_once(name: str) -> None:
     frame = walks(3, 90)
     found = quick(name, strategy="direct_multioutput", season_length=7).fit(frame.groupby("unique_id").head(86)).predict()
@@ -89,7 +89,7 @@ def test_several_steps_at_once(name: str) -> None:
     assert np.abs(found["Regression"].to_numpy() - late).mean() < 4
 
 
-@pytest.mark.parametrize("name", [name for name, one in NAMED.items() if one.gives_quantiles])
+@pytest.mark.parametrize("name", [name for name, one in REGRESSORS.items() if one.supports_quantiles])
 def test_quantiles_rise(name: str) -> None:
     model = quick(name, strategy="direct", quantiles=[0.1, 0.5, 0.9], lags=None, lag_transforms=None, differences=None)
     found = model.fit(walks(3, 60)).predict(level=80)
@@ -97,7 +97,7 @@ def test_quantiles_rise(name: str) -> None:
     assert (width > 0.5).all()
 
 
-@pytest.mark.parametrize("name", [name for name in NAMED if name != "knn"])
+@pytest.mark.parametrize("name", [name for name in REGRESSORS if name != "knn"])
 def test_a_row_of_weight_zero_counts_for_nothing(name: str) -> None:
     if name == "mlp" and not has_fit_parameter(MLPRegressor(), "sample_weight"):
         pytest.skip("before scikit-learn 1.7 it takes no weights")
@@ -140,7 +140,7 @@ def test_weights_reach_the_end_of_a_pipeline() -> None:
 )
 def test_what_an_object_can_do_is_what_it_says(regressor: Any, missing: bool, several: bool, columns: bool) -> None:
     model = Regression(regressor)
-    assert (model.takes_missing, model.gives_several, model.adds_up) == (missing, several, columns)
+    assert (model.accepts_missing, model.supports_multioutput, model.needs_encoding) == (missing, several, columns)
     assert model.capabilities.missing
     assert not model.capabilities.explains
 
@@ -166,8 +166,8 @@ class Old(Bare):
 
 
 def test_tags_of_before_and_none_at_all() -> None:
-    assert (Regression(Old()).takes_missing, Regression(Old()).gives_several) == (True, True)
-    assert (Regression(Bare()).takes_missing, Regression(Bare()).gives_several) == (False, False)
+    assert (Regression(Old()).accepts_missing, Regression(Old()).supports_multioutput) == (True, True)
+    assert (Regression(Bare()).accepts_missing, Regression(Bare()).supports_multioutput) == (False, False)
 
 
 class Spy(RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -220,7 +220,7 @@ def test_a_model_with_an_object_is_saved_where_it_is_asked_for(tmp_path: Path) -
 def test_a_named_regressor_is_saved_without_asking(tmp_path: Path) -> None:
     from deepforecast import load
 
-    for name in NAMED:
+    for name in REGRESSORS:
         model = quick(name, season_length=7).fit(walks(2, 60))
         model.save(tmp_path / "model.dfc")
         pd.testing.assert_frame_equal(load(tmp_path / "model.dfc").predict(), model.predict())

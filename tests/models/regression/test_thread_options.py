@@ -9,7 +9,7 @@ import pytest
 from deepforecast import LightGBM
 from deepforecast.core import threads
 from deepforecast.datasets import generate
-from deepforecast.models.regression import _boosted
+from deepforecast.models.regression import _boosting_base
 
 lightgbm = pytest.importorskip("lightgbm")
 FRAME = generate(2, 80)
@@ -67,7 +67,7 @@ def test_threads_of_every_call(
 def test_a_forked_process_uses_one_thread_whatever_options_ask_for(
     used: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (threads, _boosted):
+    for module in (threads, _boosting_base):
         monkeypatch.setattr(module, "forked", lambda: True)
     every_call(options={"num_threads": 2})
     assert used == {"fit": 1, "predict": 1, "explain": 1}

@@ -61,16 +61,16 @@ def test_what_is_no_weight_is_refused() -> None:
 
 def test_half_life_halves_what_a_row_counts() -> None:
     panel = Panel.from_frame(walks(2, 9))
-    found = _samples.weights(panel, None, 4.0)
+    found = _samples.sample_weights(panel, None, 4.0)
     assert found is not None
     np.testing.assert_allclose(found[[8, 4, 0, 17, 13, 9]] / found[8], [1, 0.5, 0.25] * 2)
     assert found.mean() == pytest.approx(1)
-    assert _samples.weights(panel, None, None) is None
+    assert _samples.sample_weights(panel, None, None) is None
 
 
 def test_a_column_and_a_half_life_multiply() -> None:
     panel = Panel.from_frame(weighted(9), columns={"past": ["counts"]})
-    both, column, life = (_samples.weights(panel, *one) for one in (("counts", 2.0), ("counts", None), (None, 2.0)))
+    both, column, life = (_samples.sample_weights(panel, *one) for one in (("counts", 2.0), ("counts", None), (None, 2.0)))
     np.testing.assert_allclose(both, column * life / (column * life).mean())
 
 

@@ -1,0 +1,106 @@
+"""The folder of a run: one suite and one writer; what later calls run of the suite is added to what is there."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from deepforecast.benchmark.job_results import FORECASTS, HISTORY, PEERS, RESULTS, SERIES, SUITE, Row
+from deepforecast.benchmark.suite import Suite, Task, suite_from_mapping
+from deepforecast.benchmark.yaml_parsing import parse_mapping
+from deepforecast.errors import DataError, ParameterError, SaveError, format_value
+from deepforecast.io.atomic import replace_file
+
+
+def load_run_suite(folder: str | Path) -> Suite:
+    """The suite as it was run."""
+    path = Path(folder, SUITE)
+    if not path.is_file():
+        raise DataError(f"A run is a folder with a file {SUITE}; {format_value(str(folder))} has none.")
+    return suite_from_mapping(parse_mapping(path.read_text("utf-8"), SUITE))
+
+
+def write_suite(folder: Path, suite: Suite) -> None:
+    """Write the suite as it is run beside its results; a folder that holds another one is refused."""
+    import yaml
+
+    if (folder / SUITE).is_file():
+        suite = merge_suites(load_run_suite(folder), suite_from_mapping(suite.to_mapping()), folder)
+    text = yaml.safe_dump(suite.to_mapping(), sort_keys=False, allow_unicode=True, width=120)
+    try:
+        replace_file(folder / SUITE, [text.encode()])
+    except OSError as error:
+        raise SaveError(f"A run is written to a folder; {format_value(str(folder))} cannot be: {error.strerror}.") from error
+
+
+def merge_suites(stored: Suite, current: Suite, folder: Path) -> Suite:
+    """The suite of a folder after another call: what each call cut out of it is there once either has run it."""
+    hint = f"A folder holds the run of one suite; give {format_value(current.suite)} another folder, or remove {format_value(str(folder))}."
+    if stored.suite != current.suite:
+        raise ParameterError(f"{format_value(str(folder))} holds a run of suite {format_value(stored.suite)}. {hint}")
+    tasks = {task.name: task for task in stored.tasks}
+    for task in current.tasks:
+        stored_fields, current_fields = _comparable_fields(tasks.get(task.name, task)), _comparable_fields(task)
+        changed_field = next((name for name in current_fields if current_fields[name] != stored_fields[name]), None)
+        if changed_field:
+            description = f"{changed_field} of {format_value(task.name)} was {format_value(stored_fields[changed_field])} and is {format_value(current_fields[changed_field])}"
+            raise ParameterError(f"{format_value(str(folder))} holds a run of another suite {format_value(stored.suite)}: {description}. {hint}")
+        tasks[task.name] = task
+    models = None
+    if stored.models is not None and current.models is not None:
+        models = tuple({entry.name: entry for entry in (*stored.models, *current.models)}.values())
+    return replace(
+        current,
+        tasks=tuple(tasks.values()),
+        models=models,
+        peers=tuple({entry.name: entry for entry in (*stored.peers, *current.peers)}.values()),
+        seeds=tuple(dict.fromkeys((*stored.seeds, *current.seeds))),
+        cut=tuple(dict.fromkeys((*stored.cut, *current.cut))) if stored.cut and current.cut else (),
+    )
+
+
+def _comparable_fields(task: Task) -> Mapping[str, Any]:
+    """What all models of a task are asked, but for what a call may cut and the limits of its jobs."""
+    slice_spec = task.part and replace(task.part, series=None)
+    ignored = {"models", "peers", "time_limit", "memory_limit"}
+    fields = {name: value for name, value in vars(task).items() if name not in ignored}
+    fields["windows"] = replace(task.windows, count=1, test=None)
+    fields["part"] = None if slice_spec is None or slice_spec == type(slice_spec)() else slice_spec
+    if task.generate is not None:
+        fields["generate"] = {name: value for name, value in task.generate.items() if name != "n_series"}
+    return fields
+
+
+def append_row(results_file: Any, row: Row) -> None:
+    """One row at the end of the file, whole and on the disk."""
+    os.write(results_file.fileno(), row.to_json())
+    os.fsync(results_file.fileno())
+
+
+@contextmanager
+def open_results(folder: Path) -> Iterator[Any]:
+    """The results file of a run, opened for one writer; what a stopped run left unfinished at its end is cut off."""
+    import fcntl  # not on every system
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for subfolder in (FORECASTS, SERIES, HISTORY, PEERS):
+            for unfinished in (folder / subfolder).glob(".deepforecast-*.tmp"):
+                unfinished.unlink()
+        results_file = open(folder / RESULTS, "ab+")  # noqa: SIM115
+    except OSError as error:
+        raise SaveError(f"A run is written to a folder; {format_value(str(folder))} cannot be: {error.strerror}.") from error
+    with results_file:
+        try:
+            fcntl.flock(results_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise SaveError(f"A folder holds one run at a time; another process is writing to {format_value(str(folder))}.") from error
+        results_file.seek(0)
+        end = results_file.read().rfind(b"\n") + 1
+        results_file.truncate(end)
+        results_file.seek(0, os.SEEK_END)
+        yield results_file

@@ -1,0 +1,174 @@
+"""Running a suite: jobs are asked of the warm server, rows written down one by one, and a run that was stopped goes on."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from deepforecast.benchmark.job_results import Row, read_rows
+from deepforecast.benchmark.peer import PeerPaths
+from deepforecast.benchmark.run_folder import append_row, open_results, write_suite
+from deepforecast.benchmark.suite import Suite, load_suite
+from deepforecast.benchmark.suite_subset import FULL_SUITE, SuiteSubset, select_subset
+from deepforecast.core.progress import progress_bar
+from deepforecast.data.integers import validate_integer
+from deepforecast.errors import DataError, DependencyError, ParameterError, format_value
+from deepforecast.evaluation.environment import describe_environment
+
+RETRIED_STATUSES = ("lost", "not run")  # statuses that a later call may better
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """The rarer options: `jobs` side by side, `retry` of those that failed or took too long, where peers are, a bar or none.
+
+    `rehearse`: fit each model once on a few rows before all jobs, so that no job compiles or imports; without it the first
+    ones may. No model takes longer over it than its job may, all together not over 300 s, and each row says what it took.
+    """
+
+    jobs: int = 1
+    retry: bool = False
+    peers: PeerPaths | None = None
+    progress: bool | None = None
+    rehearse: bool = True
+
+    def __post_init__(self) -> None:
+        validate_integer(self.jobs, "jobs")
+
+
+DEFAULT_OPTIONS = RunOptions()
+
+
+def run_suite(
+    suite: Suite | str | Path,
+    folder: str | Path,
+    *,
+    cut: SuiteSubset = FULL_SUITE,
+    options: RunOptions = DEFAULT_OPTIONS,
+) -> list[Row]:
+    """Run a suite, by its name, path or as it is, into `folder`; the rows of its jobs.
+
+    What is in the folder already is not run again, so that the same call goes on where one was stopped.
+    """
+    if not hasattr(os, "fork"):
+        raise DependencyError("Benchmarks fork a process for each job; this system cannot. Run them under Linux or macOS.")
+    subset_suite = select_subset(suite if isinstance(suite, Suite) else load_suite(suite), cut)
+    run_folder = Path(folder)
+    with open_results(run_folder) as results_file:
+        rows = {row.job: row for row in read_rows(run_folder)} if results_file.tell() else {}
+        with start_server(subset_suite, run_folder, options) as server:
+            write_suite(run_folder, subset_suite)  # a suite that the server refuses leaves nothing that keeps out the one mended
+            jobs = server.jobs
+            pending = [job["name"] for job in jobs if _needs_run(rows.get(job["name"]), job, options.retry)]
+            environment = _run_environment(options.jobs)
+            if pending and options.rehearse:
+                environment["machine"]["rehearsal"] = f"{server.rehearse(pending, options.progress):.1f} s before the first job"
+            with progress_bar(len(pending), "jobs", options.progress) as tick:
+                for row in server.rows(pending, options.jobs):
+                    row = replace(row, versions={**environment["versions"], **row.versions}, machine=environment["machine"])
+                    append_row(results_file, row)
+                    rows[row.job] = row
+                    tick(1)
+    return [rows[job["name"]] for job in jobs if job["name"] in rows]
+
+
+@contextmanager
+def start_server(suite: Suite, folder: Path, options: RunOptions) -> Iterator[ServerClient]:
+    """A warm server for the suite; it and all its jobs end with the block."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    command = [sys.executable, "-P", "-m", "deepforecast.benchmark.server"]
+    with tempfile.TemporaryFile() as stderr_file:
+        process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr_file, env=environment, bufsize=0
+        )
+        try:
+            yield ServerClient(process, stderr_file, suite, folder, options)
+        finally:
+            for pipe in (process.stdin, process.stdout):
+                with suppress(OSError):
+                    pipe.close()  # type: ignore[union-attr]  # piped
+            try:
+                process.wait(10)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+class ServerClient:
+    """The owner's end of a server."""
+
+    def __init__(self, process: Any, stderr_file: Any, suite: Suite, folder: Path, options: RunOptions) -> None:
+        self.process, self.stderr_file = process, stderr_file
+        peers = options.peers
+        self._send({
+            "suite": suite.to_mapping(), "folder": str(folder.resolve()), "together": options.jobs,
+            "peers": None if peers is None else [str(peers.adapters.resolve()), str(peers.environments.resolve())],
+        })  # fmt: skip
+        answer = self._receive()
+        if "error" in answer:
+            raise ParameterError(f"The suite cannot be run: {answer['error']}")
+        self.jobs: list[dict[str, Any]] = answer["jobs"]
+
+    def rehearse(self, names: Sequence[str], progress: bool | None) -> float:
+        """Have each model of these jobs fitted once on a few rows, so that no job compiles or imports; seconds it took."""
+        self._send({"rehearse": list(names)})
+        with progress_bar(self._receive()["models"], "models compiled and imported", progress) as tick:
+            while "seconds" not in (answer := self._receive()):
+                tick(1)
+        return float(answer["seconds"])
+
+    def rows(self, names: Sequence[str], n_parallel: int) -> Iterator[Row]:
+        """Have jobs run, so many at a time; their rows as they come."""
+        started: dict[str, str] = {}
+        pending = list(names)
+        while pending or started:
+            while pending and len(started) < n_parallel:
+                name = pending.pop(0)
+                started[name] = datetime.now(UTC).isoformat(timespec="seconds")
+                self._send({"run": name})
+            row = Row.from_mapping(self._receive())
+            yield replace(row, started=started.pop(row.job))
+
+    def _send(self, request: Mapping[str, Any]) -> None:
+        try:
+            self.process.stdin.write(json.dumps(request).encode() + b"\n")
+        except BrokenPipeError as error:
+            raise self._server_error() from error
+
+    def _receive(self) -> dict[str, Any]:
+        line = bytearray()
+        while not line.endswith(b"\n"):
+            chunk = self.process.stdout.readline()
+            if not chunk:
+                raise self._server_error()
+            line += chunk
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+    def _server_error(self) -> DataError:
+        self.process.wait(10)
+        self.stderr_file.seek(0)
+        lines = [line for line in self.stderr_file.read()[-4000:].decode("utf-8", "replace").splitlines() if line.strip()]
+        message = format_value(lines[-1], 500) if lines else "nothing"
+        return DataError(f"The benchmark's server ended by itself; it last said: {message}. The same call goes on from here.")
+
+
+def _needs_run(row: Row | None, job: Mapping[str, Any], retry: bool) -> bool:
+    if row is None or row.settings != job["settings"] or row.status in RETRIED_STATUSES:
+        return True
+    return retry and row.status != "ok"
+
+
+def _run_environment(jobs: int) -> dict[str, dict[str, str]]:
+    environment = describe_environment()
+    load_text = f"{jobs} at a time, load {os.getloadavg()[0]:.1f} when they began"
+    return {"versions": environment["versions"], "machine": {**environment["machine"], "jobs": load_text}}

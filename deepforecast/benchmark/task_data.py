@@ -1,0 +1,187 @@
+"""From a task to what its jobs share: the rows of its dataset, sliced and scaled, as a panel with the plan of its windows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from deepforecast import datasets
+from deepforecast.benchmark.suite import METRICS, Scaling, Slice, Task
+from deepforecast.data.panel import Panel
+from deepforecast.data.splits import BacktestPlan
+from deepforecast.data.splits import backtest_windows as windows_of
+from deepforecast.errors import DataError, ParameterError, format_list
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+ROLES = ("future", "past", "static")
+
+
+@dataclass(frozen=True)
+class PreparedTask:
+    """A task ready for its jobs. `history` holds every row up to the last of the test part, in the units that are scored."""
+
+    task: Task
+    history: pd.DataFrame
+    panel: Panel
+    plan: BacktestPlan
+    season_length: int | None
+    levels: tuple[float, ...]
+    metrics: tuple[str, ...]
+    columns: Mapping[str, Sequence[str]]
+
+    @property
+    def refit(self) -> Any:
+        """As `cross_validate` takes it."""
+        return self.task.windows.refit
+
+    def row_fields(self) -> dict[str, Any]:
+        """What a row says of its task."""
+        n_learning_rows = self.panel.lengths - self.plan.horizon - (self.plan.n_windows - 1) * self.plan.step
+        return {
+            "horizon": self.plan.horizon, "windows": self.plan.n_windows, "series": len(self.panel),
+            "rows": int(n_learning_rows.sum()), "length": int(n_learning_rows.max()), "season_length": self.season_length,
+        }  # fmt: skip
+
+
+def prepare_task(task: Task) -> PreparedTask:
+    """Everything the jobs of a task share.
+
+    >>> prepare_task(Task(dataset="air_passengers", horizon=6)).row_fields()["length"]
+    138
+    """
+    return prepare_frame(task, load_frame(task))
+
+
+def load_frame(task: Task) -> pd.DataFrame:
+    """The rows of a task's dataset or generator as they come, sliced."""
+    if task.generate is None:
+        frame = datasets.load(task.dataset)
+    else:
+        frame = datasets.generate(**task.generate)
+    return frame if task.part is None else slice_frame(frame, task.part, task.name)
+
+
+def prepare_frame(task: Task, frame: pd.DataFrame) -> PreparedTask:
+    """Scaled rows as a panel with its plan. Nothing here but the scale looks at values, and it at its first rows alone."""
+    card = datasets.card(task.dataset) if task.dataset else None
+    horizon = horizon_of(task)
+    season = task.season_length or (card.season_length if card else None)
+    windows = task.windows
+    step, count = windows.step or horizon, window_count(task)
+    roles = _column_roles(task)
+    frame = frame[["unique_id", "ds", "y", *(name for role in ROLES for name in roles[role])]]
+    frame = frame.assign(y=frame["y"].to_numpy(np.float64))
+    if task.scaling is not None:
+        frame = scale_frame(frame, task.scaling, horizon + (count - 1) * step, task.name)
+    freq = card.frequency if card else task.generate.get("freq", "D") if task.generate else None
+    panel = Panel.from_frame(frame, freq=freq, columns={"id": "unique_id", "time": "ds", "target": "y", **roles})
+    plan = BacktestPlan(horizon, count, step, train_size=windows.size, full_windows=bool(roles["future"]))
+    try:
+        windows_of(panel, plan)
+    except ParameterError as error:  # no model could do it: said here, of the task
+        raise DataError(f"{task.name}: {error}") from None
+    return PreparedTask(task, frame, panel, plan, season, tuple(task.level), task.metrics or METRICS, roles)
+
+
+def horizon_of(task: Task) -> int:
+    """The steps forecast: the task's own, or those of the dataset's card."""
+    horizon = task.horizon or (datasets.card(task.dataset).horizon if task.dataset else None)
+    if horizon is None:
+        raise ParameterError("a task has a horizon, its own or that of the dataset's card. Say horizon: ....")
+    return horizon
+
+
+def window_count(task: Task) -> int:
+    """How many windows: so many, or all whose forecasts lie within the rows of the test."""
+    windows, horizon = task.windows, horizon_of(task)
+    if windows.test is None:
+        return windows.count
+    if windows.test < horizon:
+        raise ParameterError(f"windows.test holds {windows.test} rows, and a forecast needs {horizon}.")
+    return (windows.test - horizon) // (windows.step or horizon) + 1
+
+
+def slice_frame(frame: pd.DataFrame, slice_spec: Slice, name: str) -> pd.DataFrame:
+    """Some of the series, and of each its last rows."""
+    ids = frame["unique_id"].drop_duplicates()
+    if slice_spec.ids:
+        known_ids = [series_id for series_id in slice_spec.ids if series_id in set(ids)]
+        if len(known_ids) < len(slice_spec.ids):
+            unknown_ids = format_list([series_id for series_id in slice_spec.ids if series_id not in known_ids])
+            raise ParameterError(f"{name}: slice.ids are ids of its series; there is no {unknown_ids}.")
+        ids = ids[ids.isin(known_ids)]
+    if slice_spec.series is not None and slice_spec.series < len(ids):
+        positions = np.random.default_rng(slice_spec.seed).choice(len(ids), slice_spec.series, replace=False)
+        ids = ids.iloc[np.sort(positions)]
+    frame = frame[frame["unique_id"].isin(set(ids))]
+    if slice_spec.last is not None:
+        frame = frame[frame.groupby("unique_id", sort=False, observed=True).cumcount(ascending=False) < slice_spec.last]
+    if isinstance(frame["unique_id"].dtype, type(frame["unique_id"].astype("category").dtype)):
+        frame = frame.assign(unique_id=frame["unique_id"].cat.remove_unused_categories())
+    return frame.reset_index(drop=True)
+
+
+def scale_frame(frame: pd.DataFrame, scaling: Scaling, n_evaluated: int, name: str) -> pd.DataFrame:
+    """Each series by the mean and standard deviation of its first rows, which end before the rows judged."""
+    series = frame.groupby("unique_id", sort=False, observed=True)
+    row = series.cumcount()
+    shortest = int(series.size().min())
+    if scaling.rows > shortest - n_evaluated:
+        raise ParameterError(
+            f"{name}: scaling.rows is at most the {shortest - n_evaluated} rows before the first cutoff, or the scale would know "
+            f"what is forecast; got {scaling.rows}."
+        )
+    first = frame[row < scaling.rows].groupby("unique_id", sort=False, observed=True)["y"]
+    mean, std = (frame["unique_id"].map(statistic).to_numpy(np.float64) for statistic in (first.mean(), first.std(ddof=0)))
+    if np.isnan(mean).any():
+        raise DataError(f"{name}: a series is scaled by its first {scaling.rows} rows; one has no value there.")
+    return frame.assign(y=(frame["y"].to_numpy() - mean) / np.where(std > 0, std, 1.0))
+
+
+def sample_ids(prepared: PreparedTask, count: int) -> list[Any]:
+    """The ids whose forecasts are kept: evenly spread over the panel, so the same for every model."""
+    ids = prepared.history["unique_id"].drop_duplicates()
+    positions = np.unique(np.linspace(0, len(ids) - 1, min(count, len(ids))).astype(np.int64)).tolist()
+    return [ids.iloc[position] for position in positions]
+
+
+def plot_history(prepared: PreparedTask, ids: Sequence[Any]) -> pd.DataFrame:
+    """Of these series the rows a plot shows before the windows and in them, at most a thousand."""
+    history = prepared.history[prepared.history["unique_id"].isin(set(ids))]
+    n_evaluated = prepared.plan.horizon + (prepared.plan.n_windows - 1) * prepared.plan.step
+    n_shown = min(1000, n_evaluated + max(4 * prepared.plan.horizon, 3 * (prepared.season_length or 1), 24))
+    history = history[history.groupby("unique_id", sort=False, observed=True).cumcount(ascending=False) < n_shown]
+    return history[["unique_id", "ds", "y"]].astype({"unique_id": str}).reset_index(drop=True)
+
+
+def limit_series(task: Task, series: int | None) -> tuple[Task, str]:
+    """The task with at most so many series, and what that leaves out, in words."""
+    slice_spec = task.part or Slice()
+    if series is None or (slice_spec.series is not None and slice_spec.series <= series):
+        return task, ""
+    if task.generate is not None:
+        n_generated = int(task.generate.get("n_series", 3))
+        if n_generated <= series:
+            return task, ""
+        return replace(task, generate={**task.generate, "n_series": series}), f"{task.name}: {series:,} of {n_generated:,} series"
+    n_series = slice_spec.series or (len(slice_spec.ids) if slice_spec.ids else datasets.card(task.dataset).series)
+    if n_series <= series:
+        return task, ""
+    return replace(task, part=replace(slice_spec, series=series)), f"{task.name}: {series:,} of {n_series:,} series"
+
+
+def _column_roles(task: Task) -> dict[str, tuple[str, ...]]:
+    if isinstance(task.columns, Mapping):
+        unknown = [role for role in task.columns if role not in ROLES]
+        if unknown:
+            raise ParameterError(f"{task.name}: columns has the roles {', '.join(ROLES)}; got {format_list(unknown)}.")
+        role_columns = {role: task.columns.get(role) or () for role in ROLES}
+        return {role: (names,) if isinstance(names, str) else tuple(names) for role, names in role_columns.items()}
+    if task.columns == "none" or not task.dataset:
+        return dict.fromkeys(ROLES, ())
+    return {role: tuple(names) for role, names in datasets.card(task.dataset).columns.items()}

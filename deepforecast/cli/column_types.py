@@ -1,0 +1,50 @@
+"""Text to values, column by column: what cannot be read in exactly one way is refused by column and row."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from deepforecast.cli.arguments import TextFormat
+from deepforecast.cli.numerals import NUMBER, describe_cells, normalize_text, parse_numbers
+from deepforecast.cli.timestamps import parse_timestamps
+from deepforecast.data.columns import Columns
+from deepforecast.errors import DataError
+
+
+def convert_columns(table: Any, columns: Columns, text_format: TextFormat) -> Any:
+    """A pandas frame of an arrow table: text in the column of ids stays, in the others it becomes what their role needs."""
+    import pyarrow as pa
+
+    converted: dict[str, Any] = {}
+    for name in table.column_names:
+        values = table[name]
+        is_text = pa.types.is_string(values.type) or pa.types.is_large_string(values.type)
+        if not is_text or name == columns.id:
+            converted[name] = values.to_pandas()
+        elif name == columns.time:
+            converted[name] = parse_timestamps(values, name, text_format)
+        elif name == columns.target:
+            converted[name] = parse_numbers(values, name, text_format.decimal).to_pandas()
+        else:
+            converted[name] = _convert_covariate(values, name, text_format)
+    import pandas as pd
+
+    return pd.DataFrame(converted)
+
+
+def _convert_covariate(text: Any, name: str, text_format: TextFormat) -> Any:
+    """Numbers where all cells are, categories where none is or the user says so; a mixture is refused."""
+    import pyarrow.compute as pc
+
+    cleaned = normalize_text(text, text_format.decimal)
+    if name not in text_format.categorical:
+        numeric = pc.match_substring_regex(cleaned, NUMBER)
+        if pc.all(numeric).as_py() is not False:
+            return parse_numbers(text, name, text_format.decimal).to_pandas()
+        if pc.any(numeric).as_py():
+            raise DataError(
+                f"Column {name} holds numbers or categories, not both: {describe_cells(pc.invert(numeric), text)}, "
+                f"{pc.sum(numeric).as_py():,} rows hold numbers. Repair it, or say --categorical {name}."
+            )
+    categories = pc.if_else(pc.is_null(cleaned), cleaned, text)
+    return categories.dictionary_encode().to_pandas()

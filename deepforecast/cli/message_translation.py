@@ -1,0 +1,136 @@
+"""What the library says in the words of Python, in those of a command line: `missing='ffill'` as `--missing ffill`.
+
+Only what the command has an option for is said so, or what every model takes and `deepforecast fit` therefore has one for; the
+rest stays as it is, for it may be said of Python too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+OPTION_NAMES = {
+    "n_windows": "--windows", "step_size": "--step", "frame": "--data", "static": "--static-data", "future": "--future-data",
+    "columns": "--future, --past and --static",
+}  # fmt: skip
+IN_FIT = " (in deepforecast fit)"
+VALUE = r"'[^']*'|\"[^\"]*\"|\.\.\.|-?\d+(?:\.\d+)?|\[[\d., ]+\]|True|False|"
+ASSIGNMENT = re.compile(rf"(?<![\w.{{-])([a-z]+(?:_[a-z]+)*)=({VALUE})(?![\w(\[{{])")
+PHRASES = (
+    (r"columns=\{'id': '([^']*)'\}", r"--id \1"),
+    (r"\bcheck\(frame, freq='?(\w+)'?\)", r"deepforecast check with --freq \1"),
+    (r"\b(check|compare)\((?:frame)?\)", r"deepforecast \1"),
+    (r"\bscore\(board\.forecasts, metrics='(\w+)', train=frame, reference='(\w+)'\)",
+     r"deepforecast cross-validate with --metrics \1 --reference \2"),
+    (r"^(n_windows|step_size)(?= is at least)", r"\1="),
+    (r"\boptions=TuningOptions\(space=\{[^}]*\}\)", "--space FILE"),
+    (r"\bmodel\.save\(path\)", "deepforecast fit with --save FILE"),
+    (r"\bmodel\.future_frame\(horizon\)", "--future-template FILE"),
+    (r"\ba model whose capabilities\.(future|past|static) is true", r"one of deepforecast models with \1 covariates"),
+    (r"\ba model whose capabilities\.(\w+) is '?(\w+)'?", r"one whose \1 is \2 in deepforecast models --json"),
+    (rf"\b(?:predict|options=(?:BacktestOptions|TuningOptions))\(([a-z_]+=(?:{VALUE}))\)", r"\1"),
+    (r"\b[A-Z]\w*\(([a-z_]+=\.\.\.)\)", r"\1"),
+)  # fmt: skip
+WRAPPED_MODEL = re.compile(r"\b([A-Z]\w*)\(model((?:, (?:or )?[a-z_]+=[^,()]+)*)\)")  # as `Conformal(model, pool=True)`
+USER_NAMES = re.compile(r"\b(?:series|column|columns) [^.;:()]*$")  # names of the user's may follow, whatever they look like
+OTHER_CHOICES = re.compile(r"((?:, '\w+')*)( or '\w+')")  # of a list of choices, the first of which was translated
+
+
+class MessageTranslator:
+    """The words of one command, by its options."""
+
+    def __init__(self, options: Mapping[str, Any] | None = None) -> None:
+        self.options = dict(options or {})
+
+    def __call__(self, text: str) -> str:
+        """The text with its ways out as options.
+
+        >>> parser = argparse.ArgumentParser()
+        >>> _ = parser.add_argument("--missing"), parser.add_argument("--horizon", metavar="STEPS", type=int)
+        >>> worded = MessageTranslator(parser._option_string_actions)
+        >>> worded("Say missing='ffill' or 'zero', fit Naive(horizon=3), or predict(horizon=...).")
+        'Say --missing ffill or zero, fit Naive(horizon=3), or --horizon STEPS.'
+        """
+        if not self.options:
+            return text
+        for pattern, replacement in PHRASES:
+            text = re.sub(pattern, partial(self._translate_phrase, replacement), text)
+        text = WRAPPED_MODEL.sub(self._translate_wrapped, text)
+        translated, position = "", 0
+        for match in ASSIGNMENT.finditer(text):
+            preceding = text[: match.start()]
+            if match.start() < position or USER_NAMES.search(preceding) or _is_inside_call(preceding):
+                continue
+            option, suffix = self._to_option(match[1], match[2]), ""
+            if option is None:
+                option, suffix = self._common_option(match[1], match[2])
+            if option is None:
+                continue
+            translated, position = translated + text[position : match.start()] + option, match.end()
+            choices = OTHER_CHOICES.match(text, position)
+            if choices and match[2].startswith("'"):
+                translated, position = translated + choices[0].replace("'", ""), choices.end()
+            translated += suffix
+        return translated + text[position:]
+
+    def _translate_phrase(self, replacement: str, match: re.Match[str]) -> str:
+        """A phrase in other words, if these hold nothing that the command has no option for."""
+        words = match.expand(replacement)
+        inner = ASSIGNMENT.fullmatch(words)
+        is_unavailable = words.startswith("--") and words.split()[0] not in self.options
+        return match[0] if is_unavailable or (inner is not None and self._to_option(inner[1], inner[2]) is None) else words
+
+    def _translate_wrapped(self, match: re.Match[str]) -> str:
+        """A model around another: in `fit` by `--set`, or by what of it has an option; where models are named, as it is."""
+        if "--models" in self.options:
+            return match[0]
+        assignments = [(assignment[1], assignment[2]) for assignment in ASSIGNMENT.finditer(match[2])]
+        if assignments and None not in [self._to_option(*assignment) for assignment in assignments]:
+            return match[2].removeprefix(", ")  # and that is said as options anyway
+        flags = ASSIGNMENT.sub(lambda assignment: f"--{assignment[1].replace('_', '-')} {assignment[2]}".removesuffix(" True"), match[2])
+        words = f"--model {match[1]} --set model=NAME" + flags.replace(", ", " with ", 1)
+        return words + ("" if "--set" in self.options else IN_FIT)
+
+    def _to_option(self, name: str, value: str) -> str | None:
+        """`name=value` as an option, or None where the command has none for it."""
+        if name == "model":  # a parameter of a model that wraps another; the option of this name says which model
+            return "--set model=NAME" if "--set" in self.options else None
+        direct_option = f"--{name.replace('_', '-')}"
+        option = direct_option if "_" in name and direct_option in self.options else OPTION_NAMES.get(name, direct_option)
+        action = self.options.get(option.partition(",")[0])
+        if action is None:
+            return None
+        if isinstance(action, argparse.BooleanOptionalAction) and value in ("True", "False"):
+            return option if value == "True" else f"--no-{option[2:]}"
+        word = value.strip("'\"")
+        if word == "...":
+            word = str(action.metavar or "...")
+        return f"{option} {_format_list(word)}".rstrip()
+
+    def _common_option(self, name: str, value: str) -> tuple[str | None, str]:
+        """`name=value` of a parameter that every model has, where the command has no option for it, and what comes after."""
+        from deepforecast.core.forecaster import Forecaster
+        from deepforecast.core.params import declared_params
+
+        if name not in declared_params(Forecaster):
+            return None, ""
+        word = value.strip("'\"") or "..."
+        return (f"MODEL:{name}={word}", "") if "--models" in self.options else (f"--{name.replace('_', '-')} {word}", IN_FIT)
+
+
+def _format_list(word: str) -> str:
+    """A list of numbers as it is given to an option."""
+    return word[1:-1].replace(",", "") if word.startswith("[") else word
+
+
+def _is_inside_call(preceding: str) -> bool:
+    """Whether the end of this text stands inside the brackets of a call, as `Conformal(model, `."""
+    depth = 0
+    for position in range(len(preceding) - 1, -1, -1):
+        depth += (preceding[position] == ")") - (preceding[position] == "(")
+        if depth < 0:
+            return position > 0 and (preceding[position - 1].isalnum() or preceding[position - 1] == "_")
+    return False

@@ -1,0 +1,145 @@
+"""From one error per point to one number per group, for all models at once.
+
+An error of NaN means that the metric says nothing about that point (no actual, or not defined there). Such points are left
+out of the average and counted; nothing else ever is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deepforecast.errors import ParameterError
+
+Array = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """Which group, and which forecast, each point belongs to. Points may come in any order; in order is faster.
+
+    `codes` holds the group of each point, 0 to `count` - 1. `forecasts` holds a number per forecast, that is, one series
+    from one cutoff, for the metrics that count every forecast once; without it each group is taken as one forecast.
+
+    >>> by_step = Groups(codes=np.array([0, 1, 0, 1]), count=2, forecasts=np.array([0, 0, 1, 1]))
+    >>> by_step.sizes
+    array([2, 2])
+    """
+
+    codes: Integers
+    count: int
+    forecasts: Integers | None = None
+
+    def __post_init__(self) -> None:
+        if self.codes.ndim != 1 or (self.forecasts is not None and self.forecasts.shape != self.codes.shape):
+            raise ParameterError("Groups need one code, and if given one forecast number, for each point (arrays of one axis).")
+        if self.codes.size and not (self.codes.min() >= 0 and self.codes.max() < self.count):
+            raise ParameterError(
+                f"Codes of groups run from 0 to count - 1 = {self.count - 1}, "
+                f"got {self.codes.min()} to {self.codes.max()}; give the right count."
+            )
+
+    @cached_property
+    def sizes(self) -> Integers:
+        """Number of points in each group."""
+        return np.bincount(self.codes, minlength=self.count)
+
+    def runs(self, values: NDArray[np.generic]) -> Array:
+        """Sums over each run: the points of one forecast that lie in one group."""
+        order, starts, _, _ = self._layout
+        values = values if order is None else values[..., order]
+        return np.asarray(values if starts is None else np.add.reduceat(values, starts, axis=-1), dtype=np.float64)
+
+    def merge(self, run_values: NDArray[np.generic]) -> Array:
+        """Sums over each group of one value per run."""
+        group = self._layout[2]
+        if self.count == len(group) and np.array_equal(group, np.arange(self.count)):
+            return np.asarray(run_values, dtype=np.float64)
+        sums = np.empty((*run_values.shape[:-1], self.count))
+        for model in np.ndindex(sums.shape[:-1]):
+            sums[model] = np.bincount(group, weights=run_values[model], minlength=self.count)
+        return sums
+
+    @property
+    def run_sizes(self) -> Integers:
+        """Number of points in each run."""
+        return self._layout[3]
+
+    def members(self, per_forecast: bool) -> Iterator[tuple[int, Integers]]:
+        """Each run (or, if not `per_forecast`, each group) as its group and the positions of its points."""
+        if per_forecast and self.forecasts is not None:
+            order, starts, group, _ = self._layout
+            order = np.arange(len(self.codes)) if order is None else order
+            edges = np.arange(len(order) + 1) if starts is None else np.append(starts, len(order))
+        else:
+            order, group = np.argsort(self.codes, kind="stable"), np.arange(self.count)
+            edges = np.concatenate([[0], np.cumsum(self.sizes)])
+        for position, code in enumerate(group.tolist()):
+            yield code, order[edges[position] : edges[position + 1]]
+
+    @cached_property
+    def _layout(self) -> tuple[Integers | None, Integers | None, Integers, Integers]:
+        """Order that brings runs together (None: they are), their starts (None: each is one point), groups and sizes."""
+        key = self.codes.astype(np.int64, copy=False)
+        if self.forecasts is not None:
+            key = self.forecasts.astype(np.int64) * self.count + key
+        order = None if np.all(key[1:] >= key[:-1]) else np.argsort(key, kind="stable")
+        codes = self.codes if order is None else self.codes[order]
+        key = key if order is None else key[order]
+        starts = np.flatnonzero(np.concatenate([[len(key) > 0], key[1:] != key[:-1]]))
+        if len(starts) == len(key):
+            return order, None, codes, np.ones(len(key), dtype=np.int64)
+        return order, starts, codes[starts], np.diff(np.append(starts, len(key)))
+
+
+@dataclass(frozen=True, eq=False)
+class Aggregate:
+    """A metric by group, with what it rests on. All arrays are shaped (models, groups), or (groups,) for one forecast."""
+
+    value: Array  # NaN where nothing could be used
+    points: Integers  # points used
+    left_out: Integers  # points not used: no actual, or the metric is not defined there
+    forecasts_left_out: Integers  # forecasts (one series from one cutoff) of which no point could be used
+
+
+def aggregate(
+    errors: Array, groups: Groups, *, weights: Array | None = None, root: bool = False, per_forecast: bool = False
+) -> Aggregate:
+    """Mean of `errors` by group, or the root of it, or with `weights` the ratio of the two sums.
+
+    `per_forecast` takes that number for each forecast first and then their plain mean, so that long forecasts weigh no
+    more than short ones.
+
+    >>> errors = np.array([1.0, 3.0, np.nan, 8.0])
+    >>> groups = Groups(codes=np.zeros(4, dtype=int), count=1, forecasts=np.array([0, 0, 0, 1]))
+    >>> aggregate(errors, groups).value, aggregate(errors, groups, per_forecast=True).value
+    (array([4.]), array([5.]))
+    """
+    sums = groups.runs(errors)
+    if np.isnan(sums).any():
+        is_used = ~np.isnan(errors)
+        sums = groups.runs(np.where(is_used, errors, 0.0))
+        counts = groups.runs(is_used.astype(np.float64))
+        denominators = counts if weights is None else groups.runs(np.where(is_used, weights, 0.0))
+    else:
+        counts = np.broadcast_to(groups.run_sizes, sums.shape).astype(np.float64)
+        denominators = counts if weights is None else np.broadcast_to(groups.runs(weights), sums.shape)
+    if per_forecast and groups.forecasts is not None:
+        per_run = _quotient(sums, denominators, root)
+        value = _quotient(groups.merge(np.where(np.isnan(per_run), 0.0, per_run)), groups.merge(~np.isnan(per_run)), False)
+    else:
+        value = _quotient(groups.merge(sums), groups.merge(denominators), root)
+    points = np.where(np.isnan(value), 0, groups.merge(counts)).astype(np.int64)
+    n_undefined = (points == 0) & (groups.sizes > 0) if groups.forecasts is None else groups.merge(counts == 0)
+    return Aggregate(value, points, groups.sizes - points, np.asarray(n_undefined, dtype=np.int64))
+
+
+def _quotient(numerators: Array, denominators: Array, root: bool) -> Array:
+    value = np.full(numerators.shape, np.nan)
+    np.divide(numerators, denominators, out=value, where=denominators > 0)
+    return np.sqrt(value) if root else value

@@ -1,0 +1,67 @@
+"""Where something ran: versions and machine, in words that name neither a person nor a place."""
+
+from __future__ import annotations
+
+import os
+import platform
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+LIBRARIES = (
+    "numpy", "pandas", "polars", "pyarrow", "scipy", "scikit-learn", "statsmodels", "numba", "torch", "pytorch-lightning",
+    "lightgbm", "xgboost", "catboost",
+)  # fmt: skip
+CPU_INFO, MEMORY_INFO = Path("/proc/cpuinfo"), Path("/proc/meminfo")
+
+
+def describe_environment() -> dict[str, dict[str, str]]:
+    """`versions` of Python, this library and those of the others that are installed, and the `machine`.
+
+    >>> sorted(describe_environment())
+    ['machine', 'versions']
+    """
+    return {"versions": _versions(), "machine": _machine()}
+
+
+def _versions() -> dict[str, str]:
+    import deepforecast
+
+    own_versions = {"python": platform.python_version(), "deepforecast": deepforecast.__version__}
+    versions = {name: version_of(name) for name in LIBRARIES}
+    return own_versions | {name: number for name, number in versions.items() if number is not None}
+
+
+def version_of(package: str) -> str | None:
+    """The version of a package or, where it is not installed, of its build for CPUs (`xgboost-cpu`); None without either.
+
+    >>> version_of("no-such-package") is None
+    True
+    """
+    for name in (package, f"{package}-cpu"):
+        with suppress(PackageNotFoundError):
+            return version(name)
+    return None
+
+
+def _machine() -> dict[str, str]:
+    from deepforecast.core.threads import available_cpus
+
+    machine = {"system": f"{platform.system()} {platform.release()}", "architecture": platform.machine()}
+    processor = _read_field(CPU_INFO, "model name") or platform.processor()
+    if processor:
+        machine["processor"] = processor
+    machine["cores"] = f"{available_cpus()} usable of {os.cpu_count()}"
+    memory = _read_field(MEMORY_INFO, "MemTotal")
+    if memory is not None:
+        machine["memory"] = f"{int(memory.split()[0]) / 2**20:.0f} GiB"
+    return machine
+
+
+def _read_field(path: Path, name: str) -> str | None:
+    """What stands behind the colon in the line that begins with `name`."""
+    try:
+        lines = path.read_text("utf-8", errors="replace").splitlines()
+    except OSError:
+        return None
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith(name)), None)

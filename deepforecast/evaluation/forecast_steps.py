@@ -1,0 +1,66 @@
+"""How many steps ahead of its cutoff each point of a forecast lies."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+
+from deepforecast.data import calendar as calendars
+from deepforecast.data.calendar import Calendar
+from deepforecast.data.forecast_names import STEP
+from deepforecast.data.frames import Ints
+from deepforecast.data.frequency import parse
+from deepforecast.data.frequency_inference import infer
+from deepforecast.errors import DataError
+from deepforecast.evaluation.forecast_rows import ForecastRows
+from deepforecast.evaluation.timestamp_units import calendar_positions
+
+
+def steps_ahead(rows: ForecastRows, table: nw.DataFrame[Any], freq: Any, calendar: Calendar | None) -> Ints:
+    """1 for the first step after the cutoff; without a cutoff, for the first stamp forecast of each series.
+
+    Counted on the calendar, so that a point left out of a forecast moves no other. A column `step` is taken as it is.
+    """
+    if STEP in table.columns:
+        return _read_steps(rows, table)
+    first, point_index = rows.indptr[:-1], np.arange(len(rows.timestamps))
+    if rows.cutoffs is None and len(first) == len(point_index):
+        return np.ones(len(point_index), np.int64)
+    if calendar is None:
+        calendar = _infer_calendar(rows, freq)
+    point_positions = calendar_positions(rows.timestamps, rows.time, calendar, rows.describe_point)
+    origin = point_positions[first] - calendar.step
+    if rows.cutoffs is not None:
+        origin = calendar_positions(rows.cutoffs.timestamps, rows.time, calendar, rows.describe_forecast)
+    steps, remainder = np.divmod(point_positions - origin[rows.forecast_of_point], calendar.step)
+    off_grid = np.flatnonzero(remainder)
+    if len(off_grid):
+        raise DataError(
+            f"Every stamp is a whole number of steps of freq {calendar.freq!r} after the cutoff; "
+            f"{rows.describe_point(int(off_grid[0]))} is not ({len(off_grid)} stamps in all). Give the right freq, or repair the stamps."
+        )
+    return np.asarray(steps, dtype=np.int64)
+
+
+def _read_steps(rows: ForecastRows, table: nw.DataFrame[Any]) -> Ints:
+    column = table[STEP]
+    if not column.dtype.is_integer() or column.null_count():
+        raise DataError(f"Column {STEP} numbers the steps ahead: integers, none missing; it holds {column.dtype}. Or drop it.")
+    values = rows.sorted(np.asarray(column.to_numpy()).astype(np.int64))
+    return np.asarray(values[0] if rows.n_samples else values)
+
+
+def _infer_calendar(rows: ForecastRows, freq: Any) -> Calendar:
+    """From what was said, or from the stamps of the forecasts and their cutoffs."""
+    raw, bounds = rows.timestamps, rows.indptr
+    if rows.cutoffs is not None:
+        raw, bounds = np.insert(raw, bounds[:-1], rows.cutoffs.timestamps), bounds + np.arange(len(bounds))
+    frequency = infer(raw, bounds, rows.time) if freq is None else parse(freq)
+    if frequency is None:
+        raise DataError(
+            f"Steps are counted by freq, which could not be inferred from column {rows.names.time}. Give it, e.g. freq='D', or "
+            "give train=."
+        )
+    return calendars.make_calendar(frequency, rows.time, int(raw[0]))

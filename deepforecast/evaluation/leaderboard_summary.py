@@ -1,0 +1,207 @@
+"""What a leaderboard says in words: who is best, how sure that is, what failed, what was left out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from deepforecast.core.forecast import interval_columns
+from deepforecast.data.forecast_names import CUTOFF
+from deepforecast.data.frames import Floats
+from deepforecast.errors import format_list, format_value, pluralize
+from deepforecast.evaluation.criteria import LEFT_OUT
+
+if TYPE_CHECKING:
+    from deepforecast.evaluation.leaderboard import Leaderboard
+
+ACRONYMS = {
+    "mae": "MAE", "rmse": "RMSE", "mape": "MAPE", "smape": "sMAPE", "wape": "WAPE", "mase": "MASE", "rmsse": "RMSSE",
+    "owa": "OWA", "msis": "MSIS", "crps": "CRPS",
+}  # fmt: skip
+SIGNIFICANCE_LEVEL = 0.05  # p-value below which a difference is more than chance
+MAX_UNDERCOVERAGE = 0.1  # 80 % intervals that cover less than 70 % are reported
+MIN_COVERAGE_VALUES = 30  # actual values; with fewer nothing is said
+ONE_SIDED_Z = 1.645  # quantile of the normal distribution at 95 %
+
+
+def title(board: Leaderboard) -> str:
+    """Who is best, in three words."""
+    successful = board.table[board.table["error"] == ""]
+    if len(successful) > 1 and _deciding_score(board, 0) == _deciding_score(board, 1):
+        return f"{format_model_name(board.best_name)} and {format_model_name(successful['model'].iloc[1])} are level"
+    return f"{format_model_name(board.best_name)} leads" if len(board.table) > 1 else format_model_name(board.best_name)
+
+
+def verdict(board: Leaderboard) -> str:
+    """Who is best, and how sure that is against the next."""
+    table, deciding = board.table, board.criteria[board.metrics[0]]
+    row, ranking_column = table.iloc[0], deciding.ranking_column
+    successful = table[table["error"] == ""]
+    sentence = f"{format_model_name(row['model'])} is best by {format_value(deciding.column, 40)}: {format_rounded(row[ranking_column])}"
+    if deciding.best is not None:
+        sentence += f" away from {deciding.best:g} in the mean over series"
+    if np.isfinite(row[f"{ranking_column}-low"]):
+        sentence += f" (95 % interval {format_rounded(row[f'{ranking_column}-low'])} to {format_rounded(row[f'{ranking_column}-high'])})"
+    if len(successful) < 2:
+        return sentence + (". No other model was compared." if len(table) < 2 else ". No other model came through.")
+    return f"{sentence}. {_compare_with_next(board, successful.iloc[1])}"
+
+
+def _compare_with_next(board: Leaderboard, next_row: Any) -> str:
+    """The difference between the first and the second, in a sentence."""
+    pair = board.significance
+    pair = pair[(pair["model"] == board.best_name) & (pair["against"] == next_row["model"])].iloc[0]
+    series, wins, p_value = int(pair["series"]), float(pair["wins"]), float(pair["p_value"])
+    second = f"{format_model_name(next_row['model'])} ({format_rounded(next_row[board.criteria[board.metrics[0]].ranking_column])})"
+    if not series:
+        return f"{second} is next; no series has a score of both, so nothing tells how sure that is."
+    if series == 1:
+        return f"{second} is next; one series cannot tell how sure that is."
+    counted = f"better in {format_percent(wins)} of {series:,} series, p {format_p_value(p_value)}"
+    if p_value == 1 and _deciding_score(board, 0) == _deciding_score(board, 1):
+        return f"{second} is level with it."
+    if p_value >= SIGNIFICANCE_LEVEL:
+        return f"{second} is next, and the difference may be chance: {counted}."
+    if wins <= 0.5:
+        return f"{second} is next, yet most series speak for it: the best is {counted}. A few series decide the mean."
+    return f"That is more than chance against {second}, the next: {counted}."
+
+
+def _deciding_score(board: Leaderboard, index: int) -> float:
+    """The number that decides, of the model at a place."""
+    return float(board.table[board.criteria[board.metrics[0]].ranking_column].iloc[index])
+
+
+def headline(board: Leaderboard) -> str:
+    """What was compared, in a line.
+
+    >>> from deepforecast import Naive, SeasonalNaive, compare, datasets
+    >>> compare([Naive(), SeasonalNaive()], datasets.load("air_passengers"), horizon=12).headline()
+    '2 models, 1 series, horizon 12, 3 windows; ranked by MASE'
+    """
+    settings, first = board.settings, board.criteria[board.metrics[0]]
+    counts = f"{pluralize(len(board.table), 'model')}, {settings['series']:,} series"
+    windows = f"horizon {settings['horizon']}, {pluralize(settings['n_windows'], 'window')}"
+    metric = ACRONYMS.get(first.column, format_value(first.column, 40))
+    distance = "" if first.best is None else f" (mean distance from {first.best:g})"
+    return f"{counts}, {windows}; ranked by {metric}{distance}"
+
+
+def notes(board: Leaderboard) -> list[str]:
+    """What failed, which intervals are too narrow, and what did not count."""
+    sentences = [f"{format_model_name(row.model)} failed: {format_value(row.error, 300)}" for row in board.table.itertuples() if row.error]
+    return sentences + undercoverage_notes(board) + left_out_notes(board)
+
+
+def undercoverage_notes(board: Leaderboard) -> list[str]:
+    """Name the models whose intervals cover over 10 percentage points too little, by more than chance, for each level.
+
+    Errors of neighbouring steps are alike, so the mean of each series in each window counts as one observation: the share
+    covered must lie below the level by 1.645 standard errors of these means (one-sided test at 5 %). A single one is taken
+    for all covered or none.
+    """
+    sentences = []
+    for column, criterion in board.criteria.items():
+        if not column.startswith("coverage-") or criterion.best is None or criterion.level is None:
+            continue
+        threshold = criterion.best - MAX_UNDERCOVERAGE
+        groups: dict[tuple[int, bool], list[str]] = {}
+        for _, row in board.table[board.table[column] < threshold - 1e-9].iterrows():
+            means, values = _coverage_by_window(board, row["model"], criterion.level)
+            if values < MIN_COVERAGE_VALUES:
+                continue
+            variance = np.var(means, ddof=1) if len(means) > 1 else criterion.best * (1 - criterion.best)
+            if row[column] + ONE_SIDED_Z * np.sqrt(variance / len(means)) < criterion.best:
+                group = groups.setdefault((values, row["model"] in board.settings["conformal"]), [])
+                group.append(f"{format_model_name(row['model'])} ({format_percent(row[column])})")
+        extent = f"{board.settings['series']:,} series in {pluralize(board.settings['n_windows'], 'window')}"
+        for (values, conformal), models in groups.items():
+            advice = "more calibration windows" if conformal else "intervals='conformal'"
+            sentences.append(
+                f"{format_percent(criterion.best)} prediction intervals cover less than {format_percent(threshold)} of {values:,} actual values "
+                f"of {extent}: {format_list(models)}. Do not rely on them; try {advice} or longer histories."
+            )
+    return sentences
+
+
+def _coverage_by_window(board: Leaderboard, model: str, level: float) -> tuple[Floats, int]:
+    """The share covered of each series in each window, and the number of actual values."""
+    from deepforecast.data import frames
+
+    table, names = frames.to_narwhals(board.forecasts), board.settings["columns"]
+    ((_, low, high),) = interval_columns(model, [level])
+    y, lower, upper = (table[column].to_numpy() for column in (names["target"], low, high))
+    observed_rows = np.flatnonzero(~np.isnan(y))
+    starts = np.zeros(len(observed_rows), dtype=bool)  # of the windows: rows are in the order of series, cutoff, step
+    for key in (names["id"], CUTOFF):
+        if key in table.columns:
+            column = table[key].to_numpy()[observed_rows]
+            starts[1:] |= column[1:] != column[:-1]
+    window = np.cumsum(starts)
+    is_covered = ((y >= lower) & (y <= upper))[observed_rows]
+    return np.bincount(window, weights=is_covered) / np.bincount(window), len(observed_rows)
+
+
+def left_out_notes(board: Leaderboard) -> list[str]:
+    """Points without an actual value, and where a metric is undefined; covariates not used."""
+    from deepforecast.data import frames
+
+    points = len(frames.to_narwhals(board.forecasts))
+    sentences = []
+    columns = {LEFT_OUT: "without an actual value"}
+    columns |= {f"{metric_name}-{LEFT_OUT}": f"where {format_value(metric_name, 40)} is undefined" for metric_name in board.criteria}
+    per_model = board.by_series.groupby("model", sort=False)
+    for column, reason in columns.items():
+        if column in board.by_series and (count := int(per_model[column].sum().max())):
+            sentences.append(f"Left out: {count:,} of {points:,} points {reason}.")
+    if board.settings["not_judged"]:
+        sentences.append(f"No window judges these series: {board.settings['not_judged']}.")
+    return sentences + [
+        f"{format_model_name(row.model)} ran without covariates it cannot use: {format_value(row.unused, 200)}."
+        for row in board.table.itertuples()
+        if row.unused
+    ]
+
+
+def format_model_name(model: object, max_length: int = 60) -> str:
+    """A model's name as it may be printed: escaped and cut."""
+    return format_value(str(model), max_length)
+
+
+def format_rounded(value: Any, digits: int = 4) -> str:
+    """A number with few digits; blank for none.
+
+    >>> format_rounded(12345.678), format_rounded(0.00012345), format_rounded(1e12), format_rounded(float("nan"))
+    ('12,346', '0.0001234', '1e+12', '')
+    """
+    value = float("nan") if value is None else float(value)
+    if not np.isfinite(value):
+        return ""
+    return f"{value:,.0f}" if 1000 <= abs(value) < 1e7 else f"{value:.{digits}g}"
+
+
+def format_seconds(value: float) -> str:
+    """Seconds, as exactly as they can be told apart from chance."""
+    return "" if np.isnan(value) else "<0.01" if value < 0.01 else f"{value:.2f}" if value < 10 else f"{value:,.0f}"
+
+
+def format_percent(share: float) -> str:
+    """A share as a percentage.
+
+    >>> format_percent(0.8), format_percent(0.996)
+    ('80 %', '99.6 %')
+    """
+    if np.isnan(share):
+        return ""
+    text = f"{100 * share:.0f}"
+    return f"{100 * share:.1f} %" if text in ("0", "100") and share not in (0.0, 1.0) else f"{text} %"
+
+
+def format_p_value(value: float) -> str:
+    """A p-value with its sign.
+
+    >>> format_p_value(0.0312), format_p_value(1e-9)
+    ('= 0.031', '< 0.001')
+    """
+    return "< 0.001" if value < 0.001 else f"= {value:.2g}"

@@ -1,0 +1,90 @@
+"""Which columns a table of scores is to have: metrics by name, as functions or objects, of each level where they take any."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from deepforecast.data.forecast_names import format_number
+from deepforecast.errors import ParameterError, format_list
+from deepforecast.evaluation.metric_classes import Metric
+from deepforecast.evaluation.metrics import METRICS, get
+from deepforecast.evaluation.scoring_data import INTERVAL_INPUTS, ScoringData
+
+LEVEL_PATTERN = re.compile(r"(?P<metric>.+)-(?P<level>\d+(\.\d+)?)")
+
+
+@dataclass(frozen=True)
+class MetricColumn:
+    """One column of the table: a metric, of the intervals of a level if it takes any."""
+
+    metric: Metric
+    level: float | None = None
+
+    @property
+    def column(self) -> str:
+        """Its name."""
+        return self.metric.name if self.level is None else f"{self.metric.name}-{format_number(self.level)}"
+
+
+def select_metrics(metrics: Any, scoring_data: ScoringData) -> list[MetricColumn]:
+    """The columns asked for, in order; what cannot be computed for any model is refused."""
+    requested = _default_metrics(scoring_data) if metrics is None else [metrics] if _is_single(metrics) else list(metrics)
+    if not requested:
+        raise ParameterError("metrics names at least one metric, got none; leave it out for the usual ones.")
+    selected: dict[str, MetricColumn] = {}
+    for metric_spec in requested:
+        for request in _expand_levels(metric_spec, scoring_data):
+            existing = selected.setdefault(request.column, request)
+            if existing.metric != request.metric:
+                raise ParameterError(
+                    f"metrics: each has a name of its own; two are named {request.column}. Rename one: "
+                    "Metric.from_function(function, name=...)."
+                )
+    return list(selected.values())
+
+
+def _is_single(metrics: Any) -> bool:
+    return isinstance(metrics, str | Metric) or callable(metrics) or not isinstance(metrics, Iterable)
+
+
+def _default_metrics(scoring_data: ScoringData) -> list[str]:
+    if scoring_data.rows.n_samples:
+        return ["crps_from_samples"]
+    scaled = scoring_data.training is not None
+    metric_names = ["mae", "rmse", "smape", "wape", "bias"]
+    metric_names += ["mase", "rmsse"] if scaled else []
+    metric_names += ["owa"] if scoring_data.reference is not None else []
+    if scoring_data.levels:
+        metric_names += ["coverage", "width", "winkler", *(["msis"] if scaled else [])]
+    return metric_names + (["weighted_quantile_loss"] if any(model.q for model in scoring_data.models) else [])
+
+
+def _expand_levels(metric_spec: Any, scoring_data: ScoringData) -> list[MetricColumn]:
+    """A metric of intervals is one request a level."""
+    metric, level = parse_metric(metric_spec)
+    if not INTERVAL_INPUTS & set(metric.needs):
+        scoring_data.check_available(metric, None)
+        return [MetricColumn(metric)]
+    levels = scoring_data.levels if level is None else [level]
+    if level is not None and scoring_data.levels and level not in scoring_data.levels:
+        available = format_list([format_number(interval_level) for interval_level in scoring_data.levels], max_shown=10)
+        raise ParameterError(
+            f"{metric_spec} needs intervals of level {format_number(level)}; the forecasts have {available}. Forecast with that level."
+        )
+    if not levels:
+        scoring_data.check_available(metric, None)
+    for interval_level in levels:
+        scoring_data.check_available(metric, interval_level)
+    return [MetricColumn(metric, interval_level) for interval_level in levels]
+
+
+def parse_metric(metric_spec: Any) -> tuple[Metric, float | None]:
+    """The metric, and the level where its name ends in one: "coverage-80"."""
+    match = LEVEL_PATTERN.fullmatch(metric_spec) if isinstance(metric_spec, str) else None
+    metric = METRICS.get(match["metric"].lower()) if match else None
+    if match is None or metric is None or not INTERVAL_INPUTS & set(metric.needs):
+        return get(metric_spec), None
+    return metric, float(match["level"])

@@ -1,0 +1,139 @@
+"""What there is to score: the actual value of each point, and for each model the inputs a metric needs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+
+from deepforecast.data import frames
+from deepforecast.data.forecast_names import ModelColumns, format_number, round_level
+from deepforecast.data.frames import Floats
+from deepforecast.errors import DataError, ParameterError, format_list
+from deepforecast.evaluation.forecast_rows import ForecastRows
+from deepforecast.evaluation.metric_classes import Metric
+from deepforecast.evaluation.metric_inputs import MAX_MAGNITUDE
+from deepforecast.evaluation.training_scale import TrainingData
+
+INTERVAL_INPUTS = {"lo", "hi", "level"}
+MISSING_INPUT_HINTS = {
+    "forecast": "point forecasts, and these are sample paths: score a frame of predict(), or metrics='crps_from_samples'",
+    "samples": "sample paths: score a frame of simulate(), with its column sample",
+    "quantile_forecast": "quantiles: forecast with predict(quantiles=[0.1, 0.5, 0.9]) or level=[80]",
+    "quantiles": "quantiles: forecast with predict(quantiles=[0.1, 0.5, 0.9]) or level=[80]",
+    "lo": "intervals: forecast with level=, e.g. predict(level=[80, 95])",
+    "hi": "intervals: forecast with level=, e.g. predict(level=[80, 95])",
+    "level": "intervals: forecast with level=, e.g. predict(level=[80, 95])",
+    "scale": "the data the models learned from: give train=frame",
+    "squared_scale": "the data the models learned from: give train=frame",
+    "reference": "a forecast to compare with: give reference=, the name of a model column such as 'Naive2'",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class ScoringData:
+    """The sorted columns of the forecasts, read and checked once each, on demand."""
+
+    table: nw.DataFrame[Any]
+    rows: ForecastRows
+    models: Sequence[ModelColumns]
+    actual: Floats
+    training: TrainingData | None
+    reference: ModelColumns | None
+    _cache: dict[str, Floats] = field(default_factory=dict)
+
+    @property
+    def levels(self) -> list[float]:
+        """The levels of the intervals of any model."""
+        return sorted({level for model in self.models for level in model.lo})
+
+    @property
+    def probabilities(self) -> list[float]:
+        """What quantile metrics are taken over, for every model alike.
+
+        All that have a column of their own in any model; where there is none, the ends of all intervals and the median, for
+        which the point stands.
+        """
+        quantile_levels = {round_level(probability) for model in self.models for probability in model.q}
+        if quantile_levels or not self.levels:
+            return sorted(quantile_levels)
+        return sorted({probability for model in self.models for probability in model.quantiles()})
+
+    def check_available(self, metric: Metric, level: float | None) -> None:
+        """`ParameterError` with the way out where no model has what the metric needs."""
+        if any(self.inputs(metric, model, level) is not None for model in self.models):
+            return
+        for need in metric.needs:
+            if not any(self._has(need, model, level) for model in self.models):
+                raise ParameterError(f"{metric.name} needs {MISSING_INPUT_HINTS[need]}.")
+        raise ParameterError(f"{metric.name} needs {format_list(metric.needs)}, and no one model has all of them.")
+
+    def inputs(self, metric: Metric, model: ModelColumns, level: float | None) -> dict[str, Any] | None:
+        """The inputs of a metric for one model, or None if the model lacks one."""
+        if not all(self._has(need, model, level) for need in metric.needs):
+            return None
+        return {need: self._input(need, model, level) for need in metric.needs}
+
+    def _has(self, need: str, model: ModelColumns, level: float | None) -> bool:
+        if need in INTERVAL_INPUTS:
+            return level in model.lo
+        if need in ("quantile_forecast", "quantiles"):
+            probabilities = self.probabilities
+            return not self.rows.n_samples and bool(probabilities) and set(probabilities) <= set(model.quantiles())
+        if need in ("scale", "squared_scale"):
+            return self.training is not None
+        if need == "reference":
+            return self.reference is not None and not self.rows.n_samples
+        return (need == "samples") == bool(self.rows.n_samples)
+
+    def _input(self, need: str, model: ModelColumns, level: float | None) -> Any:
+        if need == "level":
+            return level
+        if need in ("lo", "hi") and level is not None:
+            return self._interval_bound(model, level, need)
+        if need == "quantiles":
+            return np.array(self.probabilities)
+        if need == "quantile_forecast":
+            columns = model.quantiles()
+            return np.stack([self.column(columns[probability], model) for probability in self.probabilities])
+        if need in ("scale", "squared_scale"):
+            return self._scale(need)
+        if need == "reference" and self.reference is not None:
+            return self.column(self.reference.name, self.reference)
+        return self.column(model.name, model)
+
+    def column(self, name: str, model: ModelColumns) -> Floats:
+        """A column in the order of the points, every value finite."""
+        if name in self._cache:
+            return self._cache[name]
+        values: Floats = self.rows.sorted(frames.read_numbers(self.table[name], name))
+        usable = np.abs(values) < MAX_MAGNITUDE  # false for NaN too
+        if not usable.all():
+            index = tuple(np.argwhere(~usable)[0])
+            raise DataError(
+                f"Forecasts are finite; column {name} of model {model.name} is {values[index]} for "
+                f"{self.rows.describe_point(int(index[-1]))} ({np.count_nonzero(~usable)} such values in all). Mend the forecasts, or "
+                "score the other models: models=[...]."
+            )
+        self._cache[name] = values
+        return values
+
+    def _interval_bound(self, model: ModelColumns, level: float, need: str) -> Floats:
+        lo, hi = self.column(model.lo[level], model), self.column(model.hi[level], model)
+        crossed = np.flatnonzero(lo > hi)
+        if len(crossed):
+            point = crossed[0]
+            raise DataError(
+                f"An interval runs from lo to hi; {model.name}-lo-{format_number(level)} is {lo[point]} and -hi- {hi[point]} for "
+                f"{self.rows.describe_point(int(point))} ({len(crossed)} such intervals in all). Were the two columns swapped?"
+            )
+        return lo if need == "lo" else hi
+
+    def _scale(self, need: str) -> Floats:
+        if need not in self._cache and self.training is not None:
+            scale = self.training.scale(squared=need == "squared_scale")
+            self._cache[need] = np.repeat(scale, np.diff(self.rows.indptr))
+        return self._cache[need]

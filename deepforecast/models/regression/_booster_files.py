@@ -1,0 +1,153 @@
+"""What boosted trees are written down as, checked before a library reads it: a parser in C++ takes the numbers it is given for
+places in memory, so none may lie outside of its tree.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from deepforecast.data.frames import Ints
+from deepforecast.errors import DataError
+from deepforecast.io import strict_json
+
+NUMBER = re.compile(r"-?(\d{1,40}(\.\d{0,40})?(e[-+]?\d{1,4})?|inf|nan)")
+INTEGER = re.compile(r"-?\d{1,9}")
+HEADER_FIELDS = {
+    "version", "num_class", "num_tree_per_iteration", "label_index", "max_feature_idx", "objective", "feature_names",
+    "feature_infos",
+}  # fmt: skip
+LEAF_FIELDS = ("leaf_value", "leaf_weight", "leaf_count")
+NODE_FIELDS = ("split_gain", "threshold", "internal_value", "internal_weight", "internal_count")
+INTEGER_FIELDS = ("split_feature", "decision_type", "left_child", "right_child", "cat_boundaries", "cat_threshold")
+TREE_FIELDS = {"Tree", "num_leaves", "num_cat", *LEAF_FIELDS, *NODE_FIELDS, *INTEGER_FIELDS, "is_linear", "shrinkage"}
+XGBOOST_FIELDS = ("base_weights", "default_left", "left_children", "loss_changes", "parents", "right_children", "split_conditions",
+           "split_indices", "split_type", "sum_hessian")  # fmt: skip
+CATEGORY_FIELDS = ("categories", "categories_nodes", "categories_segments", "categories_sizes")
+
+
+def strip_text(text: str) -> str:
+    """The text of LightGBM without what forecasts do not need: sizes in bytes, parameters, importances in words."""
+    trees = text.partition("end of trees")[0]
+    return re.sub(r"^tree_sizes=.*\n", "", trees, flags=re.MULTILINE) + "end of trees\n\npandas_categorical:null\n"
+
+
+def validate_lightgbm(text: str) -> str:
+    """The text of LightGBM, if it is one of whole trees."""
+    body, _, trailer = text.partition("end of trees")
+    header, *trees = [_parse_fields(block) for block in re.split(r"\n\n+", body.strip())]
+    _require(bool(trees))
+    columns = _parse_integer(header, "max_feature_idx") + 1
+    _require(trailer == "\n\npandas_categorical:null\n" and header.pop("tree", None) == header.pop("average_output", "") == "")
+    _require(set(header) == HEADER_FIELDS)
+    _require(all(len(header[name].split(" ")) == columns for name in ("feature_names", "feature_infos")))
+    _require([_parse_integer(header, key) for key in ("num_class", "num_tree_per_iteration", "label_index")] == [1, 1, 0])
+    _require(all(re.fullmatch(r"[\w :.\-\[\]]*", header[name]) for name in header))
+    for number, tree in enumerate(trees):
+        _require(_parse_integer(tree, "Tree") == number and set(tree) <= TREE_FIELDS and tree.get("is_linear", "0") == "0")
+        _check_lightgbm_tree(tree, columns)
+    return text
+
+
+def validate_xgboost(raw: bytes) -> bytearray:
+    """The description of XGBoost, if it is one of whole trees."""
+    try:
+        document = strict_json.decode(raw)
+        learner = document["learner"]
+        booster, columns = learner["gradient_booster"], int(learner["learner_model_param"]["num_feature"])
+        model = booster["model"]
+        trees, ends = model["trees"], _check_integers(model["iteration_indptr"])
+        _require(booster["name"] == "gbtree" and set(booster) == {"name", "model"} and not any(model.get("cats", {}).values()))
+        _require(int(model["gbtree_model_param"]["num_trees"]) == len(trees) == len(model["tree_info"]) == ends[-1])
+        _require(ends[0] == 0 and bool((np.diff(ends) >= 0).all()) and not any(model["tree_info"]))
+        _require(int(learner["learner_model_param"]["num_target"]) == 1 and len(learner["feature_types"]) == columns)
+        _require(int(learner["learner_model_param"].get("num_class", 0)) == 0)
+        for number, tree in enumerate(trees):
+            _require(tree["id"] == number)
+            _check_xgboost_tree(tree, columns)
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        if isinstance(error, DataError):
+            raise
+        raise _invalid_trees_error() from error
+    return bytearray(raw)
+
+
+def _check_lightgbm_tree(tree: Mapping[str, str], columns: int) -> None:
+    """A tree of LightGBM: places of inner nodes count from 0, those of leaves from -1 down."""
+    leaves, groups = _parse_integer(tree, "num_leaves"), _parse_integer(tree, "num_cat")
+    _require(1 <= leaves <= 200_000 and 0 <= groups <= leaves and NUMBER.fullmatch(tree["shrinkage"]) is not None)
+    for name in (*LEAF_FIELDS, *NODE_FIELDS):
+        numbers = tree.get(name, "").split()
+        needed = leaves if name in LEAF_FIELDS else leaves - 1
+        _require((len(numbers) == needed or (leaves == 1 and not numbers)) and all(NUMBER.fullmatch(token) for token in numbers))
+    integers = {name: _parse_integers(tree.get(name, "")) for name in INTEGER_FIELDS}
+    inner = np.arange(leaves - 1)
+    for name in ("left_child", "right_child"):
+        child = integers[name]
+        _require(len(child) == leaves - 1)
+        _require(bool((((child > inner) & (child < leaves - 1)) | ((child < 0) & (child >= -leaves))).all()))
+    _require(len(integers["split_feature"]) == len(integers["decision_type"]) == leaves - 1)
+    _require(bool(((integers["split_feature"] >= 0) & (integers["split_feature"] < columns)).all()))
+    _require(bool(((integers["decision_type"] >= 0) & (integers["decision_type"] < 16)).all()))
+    sets = [text for text, decision in zip(tree["threshold"].split(), integers["decision_type"], strict=True) if decision & 1]
+    _require(all(INTEGER.fullmatch(token) and 0 <= int(token) < groups for token in sets))
+    bounds = integers["cat_boundaries"]
+    is_rising = len(bounds) == groups + 1 and bounds[0] == 0 and bool((np.diff(bounds) >= 0).all())
+    _require((is_rising and bounds[-1] == len(integers["cat_threshold"])) if groups else not sets)
+
+
+def _check_xgboost_tree(tree: Mapping[str, Any], columns: int) -> None:
+    """A tree of XGBoost: -1 stands for no child."""
+    sizes = {name: int(value) for name, value in tree["tree_param"].items()}
+    count = sizes["num_nodes"]
+    _require(count >= 1 and sizes["num_feature"] == columns and sizes["size_leaf_vector"] == 1 and not sizes.get("num_deleted"))
+    _require(all(len(tree[name]) == count for name in XGBOOST_FIELDS) and set(tree) == {*XGBOOST_FIELDS, *CATEGORY_FIELDS, "id", "tree_param"})
+    left, right, index = _check_integers(tree["left_children"]), _check_integers(tree["right_children"]), _check_integers(tree["split_indices"])
+    node, inner = np.arange(count), left != -1
+    for child in (left, right):
+        _require(bool(((child == -1) == ~inner).all() and ((child > node) & (child < count))[inner].all()))
+    parents = _check_integers(tree["parents"])
+    _require(bool((parents[1:] >= 0).all() and (parents[1:] < node[1:]).all()))
+    _require(bool(((index >= 0) & (index < columns)).all()))
+    _require(set(tree["split_type"]) <= {0, 1} and set(tree["default_left"]) <= {0, 1})
+    codes, nodes, starts, lengths = (_check_integers(tree[name]) for name in CATEGORY_FIELDS)
+    _require(len(nodes) == len(starts) == len(lengths) and nodes.tolist() == np.flatnonzero(_check_integers(tree["split_type"])).tolist())
+    _require(bool((lengths >= 0).all() and (starts == np.cumsum([0, *lengths])[:-1]).all()) and int(lengths.sum()) == len(codes))
+    _require(bool(((codes >= 0) & (codes < 1 << 24)).all()))
+    for name in ("base_weights", "split_conditions", "loss_changes", "sum_hessian"):
+        _require(all(type(number) in (int, float) for number in tree[name]))
+
+
+def _parse_fields(block: str) -> dict[str, str]:
+    lines = [line.partition("=") for line in block.split("\n")]
+    fields = {name: value for name, _, value in lines}
+    _require(len(fields) == len(lines))
+    return fields
+
+
+def _parse_integer(fields: Mapping[str, str], name: str) -> int:
+    _require(name in fields and INTEGER.fullmatch(fields[name]) is not None)
+    return int(fields[name])
+
+
+def _parse_integers(text: str) -> Ints:
+    tokens = text.split()
+    _require(all(token.isdecimal() or INTEGER.fullmatch(token) for token in tokens) and all(len(token) < 12 for token in tokens))
+    return np.array([int(token) for token in tokens], dtype=np.int64)
+
+
+def _check_integers(values: Any) -> Ints:
+    _require(isinstance(values, list) and all(type(number) is int and abs(number) < 1 << 32 for number in values))
+    return np.array(values, dtype=np.int64)
+
+
+def _require(condition: bool) -> None:
+    if not condition:
+        raise _invalid_trees_error()
+
+
+def _invalid_trees_error() -> DataError:
+    return DataError("Trees of a file lead from node to node of theirs, down to a leaf; these do not. Save them again.")

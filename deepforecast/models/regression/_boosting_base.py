@@ -1,0 +1,131 @@
+"""What the boosted trees share: how many, how fast, when to stop, and where the library behind them comes from.
+
+Boosted     n_estimators, learning_rate, early stopping on the last rows of each series
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable
+from dataclasses import replace
+from importlib import import_module
+from typing import Any, ClassVar
+
+import numpy as np
+
+from deepforecast.core.params import param
+from deepforecast.core.threads import allowed_threads, is_forked, passive_waiting
+from deepforecast.data.frames import Floats
+from deepforecast.errors import DataError, DependencyError, ParameterError, format_list
+from deepforecast.models.regression._base import RegressionForecaster
+from deepforecast.models.regression._options import attribute_to_options
+from deepforecast.models.regression._samples import Sample
+
+
+class BoostedTrees(RegressionForecaster):
+    """Trees that each learn what those before left over. Categories and missing values are the trees' own.
+
+    With `early_stopping_rounds` the last rows of each series are not learned from: trees are added until that many of them in a row
+    have not made the forecasts of these rows better, and those up to the best are kept.
+    """
+
+    capabilities = replace(RegressionForecaster.capabilities, sign_equivariant=False)
+    accepts_missing: ClassVar[bool] = True
+    supports_quantiles: ClassVar[bool] = True
+
+    thread_options: ClassVar[tuple[str, ...]] = ()  # names in `options` for the number of threads
+    package: ClassVar[str | None] = None  # what it needs that does not come with the library
+    small_data_params: ClassVar[dict[str, Any]] = {}  # what lets trees grow on a few rows
+    warm_up_params: ClassVar[dict[str, Any]] = {"n_estimators": 1, "early_stopping_rounds": None, "validation_size": None}
+    learning_example: ClassVar[dict[str, Any]] = {
+        **RegressionForecaster.learning_example, "calendar": ["day_of_week"], "n_estimators": 200, "learning_rate": 0.1
+    }  # fmt: skip
+
+    n_estimators: int = param(
+        default=200, at_least=1, low=50, high=1000, log=True,
+        help="trees; with early stopping, at most",
+    )
+    learning_rate: float = param(
+        default=0.05, above=0, low=0.01, high=0.3, log=True, help="how much each tree counts",
+    )
+    early_stopping_rounds: int | None = param(
+        default=None, at_least=1, help="trees without a gain on the last rows that end it",
+    )
+    validation_size: int | None = param(
+        default=None, at_least=1,
+        help="how many last rows of a series these are; None: the horizon, or a tenth of the longest",
+    )
+    seed: int = param(default=0, at_least=0, help="of what is drawn")
+    options: dict[str, Any] | None = param(
+        default=None, help="anything else the learner takes, by its own names",
+    )
+
+    coverage_slow: ClassVar[bool] = True
+
+    @property
+    def coverage_example(self) -> dict[str, Any]:
+        """What to change where the coverage of its intervals is measured: as many trees as can learn a season."""
+        return {**super().coverage_example, "n_estimators": 50, "learning_rate": 0.2}
+
+    @classmethod
+    def examples(cls) -> list[dict[str, Any]]:
+        """What the contract checks try: few small trees."""
+        small_model = {"n_estimators": 10, **cls.small_data_params}
+        return [small_model, {**small_model, "n_estimators": 3, "strategy": "direct", "quantiles": [0.05, 0.5, 0.95]}]
+
+    def _train(self, sample: Sample, level: float | None) -> Any:
+        with attribute_to_options(self.options, type(self).__name__):
+            return self._fit_trees(sample, level)
+
+    @abstractmethod
+    def _fit_trees(self, sample: Sample, level: float | None) -> Any:
+        """Trees that learned a sample: the mean, or the quantile `level`."""
+
+    def _split_validation(self, sample: Sample) -> tuple[Sample, Sample | None]:
+        """What is learned from, and what tells when to stop."""
+        if self.early_stopping_rounds is None:
+            return sample, None
+        n_last = self.validation_size or max(self.default_horizon or 1, int(sample.n_following.max() + 1) // 10)
+        training, validation = sample.split(n_last)
+        if not len(training) or not len(validation):
+            description = f"the last {n_last} rows of each series" + ("" if self.validation_size else " (the horizon, or a tenth)")
+            raise DataError(
+                f"early_stopping_rounds= looks at {description} and learns from those before; of {len(sample)} rows that leaves "
+                f"{len(training)} to learn from and {len(validation)} to look at. Say a smaller validation_size= or early_stopping_rounds=None, or "
+                "give longer series."
+            )
+        return training, validation
+
+    def _n_threads(self) -> int:
+        """Threads of the learner: those of `options`, else the usual; in a forked process one."""
+        options = self.options or {}
+        thread_counts = [int(options[name]) for name in self.thread_options if name in options]
+        return thread_counts[0] if thread_counts and thread_counts[0] > 0 and not is_forked() else allowed_threads()
+
+    def _options_without_threads(self) -> dict[str, Any]:
+        """The `options` without the number of threads."""
+        options = self.options or {}
+        return {name: value for name, value in options.items() if name not in self.thread_options}
+
+    def _refuse_unknown(self, known_options: Iterable[str]) -> None:
+        """Of `options` those that the learner would pass over in silence."""
+        unknown = sorted(set(self.options or ()) - set(known_options))
+        if unknown:
+            raise ParameterError(f"options= of {type(self).__name__} are those of its library, which has no {format_list(unknown)}.")
+
+
+def import_library(library: str, model: str) -> Any:
+    """An optional package; its idle threads sleep."""
+    try:
+        with passive_waiting(library):
+            return import_module(library)
+    except ImportError:
+        hint = f"Install it: pip install {library}."
+        raise DependencyError(f"{model} needs the package {library}. {hint}") from None
+
+
+def mean_loss(target: Floats, forecasts: Floats, weight: Floats | None, level: float | None) -> float:
+    """How far forecasts are off: the mean square, or the pinball loss of a quantile."""
+    errors = target - forecasts
+    losses = errors * errors if level is None else np.maximum(level * errors, (level - 1) * errors)
+    return float(np.average(losses, weights=weight))

@@ -1,0 +1,99 @@
+"""A forecast taken apart by features: what each adds to each step, as values of the target."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from deepforecast.core.state import LearnedState
+from deepforecast.data.covariates import Covariate
+from deepforecast.data.frames import Floats, Ints
+from deepforecast.errors import CapabilityError
+from deepforecast.models.regression import _series_state
+from deepforecast.models.regression._future_steps import FutureSteps
+from deepforecast.models.regression._plan import Plan
+
+if TYPE_CHECKING:
+    from deepforecast.models.regression._base import RegressionForecaster
+
+SUM_TOLERANCE = 1e-3  # how far shares may be from what they are shares of: some learners add in float32
+
+
+def components(model: RegressionForecaster, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> dict[str, Floats]:
+    """What each feature adds (series, steps), and the rest: "base" (level, trend and what differences go on from) and, where
+    there are bounds, what they cut off."""
+    future_steps = model._future_steps(learned, steps, future)
+    position = 0 if model.point_kind == "mean" or not model.quantiles else 1 + sorted(set(model.quantiles)).index(0.5)
+    forecasts, column_contributions = _forecast_contributions(model, future_steps, position)
+    values = invert_contributions(column_contributions, future_steps.plan, learned["scale"])
+    names, owner = feature_columns(model, learned)
+    contributions: dict[str, Floats] = {}
+    for name, value in zip((names[feature] for feature in owner), np.moveaxis(values, 2, 0), strict=True):
+        contributions[name] = contributions[name] + value if name in contributions else value
+    total = model._forecast(learned, steps, future).point(model.point_kind)
+    unclipped = total if model.bounds is None else future_steps.invert(forecasts)
+    contributions[_unused_name("base", contributions)] = unclipped - sum(contributions.values())
+    return contributions if model.bounds is None else {**contributions, _unused_name("bounds", contributions): total - unclipped}
+
+
+def feature_columns(model: RegressionForecaster, learned: LearnedState) -> tuple[list[str], Ints]:
+    """The names of features, and which of them each column of a regressor is: one of all steps of a block sees columns known
+    ahead once for each."""
+    plan, roles = Plan.from_dict(learned["plan"]), _series_state.learned_series(learned).columns
+    covariates = {name: Covariate(np.empty(0), None if one is None else tuple(one)) for name, one in learned["categories"].items()}
+    future = {name: one for name, one in covariates.items() if name in roles.future and name != model.weight_column}
+    static = {name: one for name, one in covariates.items() if name in roles.static}
+    names = plan.design.names(future, static)
+    positions = np.arange(len(names))
+    first = len(plan.design.target_features) + sum(map(len, plan.design.covariate_lags.values()))
+    return names, np.concatenate([positions, np.tile(positions[first:], plan.block_size - 1)]) if plan.multioutput else positions
+
+
+def invert_contributions(transformed_contributions: Floats, plan: Plan, scale: Floats) -> Floats:
+    """Shares (series, steps, columns) of what is learned as shares of the target: scale and differences are linear."""
+    contributions = transformed_contributions * scale[:, None, None]
+    plan.target.to_changes(contributions, contributions[:, :0], plan.block_size)
+    for lag in reversed(plan.target.differences):
+        for step in range(lag, contributions.shape[1]):
+            contributions[:, step] += contributions[:, step - lag]
+    return contributions
+
+
+def _unused_name(name: str, used_names: Mapping[str, Any]) -> str:
+    """A name for what is no feature."""
+    return name if name not in used_names else _unused_name(f"{name}_", used_names)
+
+
+def _forecast_contributions(model: RegressionForecaster, future_steps: FutureSteps, position: int) -> tuple[Floats, Floats]:
+    """The forecast on the scale that is learned, and the shares of it."""
+    regressors = future_steps.learned["regressors"]
+    groups = [(future_steps.select_series(index), group_regressors) for index, group_regressors in enumerate(regressors)] if model.per_series else [(future_steps, regressors)]
+    recorders = [_ContributionRecorder(model) for _ in groups]
+    forecasts = [group.predict(group_regressors.models, position, recorder) for (group, group_regressors), recorder in zip(groups, recorders, strict=True)]
+    return np.concatenate(forecasts), np.concatenate([recorder.contributions(future_steps.steps) for recorder in recorders])
+
+
+class _ContributionRecorder:
+    """Stands in for what a regressor says of rows, and keeps what each column adds to it."""
+
+    def __init__(self, model: RegressionForecaster) -> None:
+        self._model = model
+        self._blocks: list[Floats] = []
+
+    def __call__(self, regressor: Any, rows: Floats) -> Floats:
+        """What it says."""
+        predictions, contributions = self._model._predict_rows(regressor, rows), self._model._contributions(regressor, rows)
+        contributions = contributions.reshape(*contributions.shape[:2], -1)
+        if not np.allclose(contributions.sum(axis=1), predictions.reshape(len(predictions), -1), rtol=SUM_TOLERANCE, atol=SUM_TOLERANCE):
+            raise CapabilityError(
+                f"{self._model.name} has no shares to show: by options= it learns on another scale than that of its forecasts. "
+                "Leave out the objective."
+            )
+        self._blocks.append(contributions[:, :-1].transpose(0, 2, 1))
+        return predictions
+
+    def contributions(self, steps: int) -> Floats:
+        """All of it, (series, steps, columns)."""
+        return np.concatenate(self._blocks, axis=1)[:, :steps]

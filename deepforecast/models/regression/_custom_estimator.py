@@ -1,0 +1,105 @@
+"""A user's own regressor or pipeline: what it can do, by what it says of itself, and a copy of it that learned."""
+
+from __future__ import annotations
+
+from abc import ABC
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from deepforecast.data.frames import Floats
+from deepforecast.errors import DeepForecastError, ParameterTypeError, TrainingError, format_list, format_value
+from deepforecast.models.regression._samples import Sample, zero_empty_columns
+from deepforecast.models.regression._sklearn_regressors import fit_estimator
+
+
+class Regressor(ABC):  # noqa: B024  # a shape, not a base
+    """Whatever has fit, predict and get_params: the regressors and pipelines of scikit-learn, and all that are like them."""
+
+    @classmethod
+    def __subclasshook__(cls, subclass: type) -> bool:
+        return all(hasattr(subclass, name) for name in ("fit", "predict", "get_params"))
+
+
+@dataclass(frozen=True)
+class FittedEstimator:
+    """A fitted object. `feature_means`: the means of its features, for those that are missing where it takes none."""
+
+    estimator: Any
+    feature_means: Floats | None
+
+    def predict(self, rows: Any) -> Floats:
+        """What it says of rows; of several values a row, one column each."""
+        rows = rows if self.feature_means is None else np.where(np.isfinite(rows), rows, self.feature_means)
+        predictions = np.asarray(self.estimator.predict(rows), dtype=np.float64)
+        return predictions.reshape(len(rows)) if predictions.size == len(rows) else predictions
+
+
+def fit_copy(regressor: Any, sample: Sample) -> FittedEstimator:
+    """A copy that learned a sample; the user's own object stays as it is."""
+    from sklearn.base import clone
+
+    try:
+        copy = fit_estimator(clone(regressor), zero_empty_columns(sample.rows), sample.target, sample.weight)
+    except DeepForecastError:
+        raise
+    except Exception as error:  # whatever one's own object may raise
+        text = f"{type(error).__name__}: {format_value(str(error), 300)}"
+        raise TrainingError(
+            f"{format_value(regressor)} could not learn: {text}. It is given differences of the target, scaled: "
+            "differences=None, scale=False hands it the target as it is."
+        ) from error
+    return FittedEstimator(copy, None if accepts_missing(regressor) else np.average(sample.rows, axis=0, weights=sample.weight))
+
+
+def set_nested_params(regressor: Any, nested_params: Mapping[str, Any]) -> Any:
+    """A copy with some of its parameters changed, named as `regressor__alpha`."""
+    from sklearn.base import clone
+
+    try:
+        return clone(regressor).set_params(**{name.partition("__")[2]: value for name, value in nested_params.items()})
+    except (AttributeError, TypeError, ValueError) as error:
+        raise ParameterTypeError(f"{format_list(list(nested_params))} does not fit {format_value(regressor)}: {format_value(str(error), 300)}") from error
+
+
+def accepts_missing(regressor: Any) -> bool:
+    """Whether it says that its features may be missing; of a pipeline, all steps up to one that fills them in."""
+    for _, step in getattr(regressor, "steps", [("", regressor)]):
+        if step is None or isinstance(step, str):  # "passthrough"
+            continue
+        if not _read_tag(step, "allow_nan"):
+            return False
+        if type(step).__name__.endswith("Imputer"):
+            return True
+    return True
+
+
+def supports_multioutput(regressor: Any) -> bool:
+    """Whether it, or the regressor inside, says that it learns several values a row."""
+    if type(regressor).__name__ == "MultiOutputRegressor":  # before scikit-learn 1.6 it says nothing of it
+        return True
+    return _read_tag(regressor, "multi_output") or _read_tag(inner_estimator(regressor), "multi_output")
+
+
+def needs_encoding(regressor: Any) -> bool:
+    """Whether categories get columns of their own: for all but trees, which have a depth."""
+    return not {"max_depth", "max_leaf_nodes", "depth"} & set(inner_estimator(regressor).get_params(deep=False))
+
+
+def inner_estimator(regressor: Any) -> Any:
+    """The regressor at the end of pipelines and inside of searches and transformers of the target."""
+    candidates = [regressor.steps[-1][1]] if hasattr(regressor, "steps") else []
+    if not hasattr(regressor, "n_estimators"):  # a forest holds what it is made of
+        candidates += [getattr(regressor, name, None) for name in ("estimator", "regressor")]
+    return next((inner_estimator(candidate) for candidate in candidates if isinstance(candidate, Regressor)), regressor)
+
+
+def _read_tag(estimator: Any, tag: str) -> bool:
+    """A tag, as scikit-learn before 1.6 and since has them; False where an object has none."""
+    if callable(getattr(estimator, "__sklearn_tags__", None)):
+        tags = estimator.__sklearn_tags__()
+        return bool(getattr(tags.input_tags if tag == "allow_nan" else tags.target_tags, tag))
+    legacy_tags = estimator._get_tags() if hasattr(estimator, "_get_tags") else estimator._more_tags() if hasattr(estimator, "_more_tags") else {}
+    return bool(legacy_tags.get({"multi_output": "multioutput"}.get(tag, tag), False))

@@ -1,0 +1,111 @@
+"""The steps ahead of fitted series: their columns, the regressors' walk through them, and the way back to values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+
+from deepforecast.core.state import LearnedState
+from deepforecast.data.covariates import Covariate
+from deepforecast.data.frames import Floats
+from deepforecast.models.regression import _forecast_loop, _recent_values, _series_state
+from deepforecast.models.regression._design import exogenous_columns
+from deepforecast.models.regression._plan import Plan
+
+Values = Callable[[Any, Floats], Floats]
+
+
+class FutureSteps:
+    """The next `steps` rows of every series. `future`: the columns known ahead, (series, steps)."""
+
+    def __init__(self, plan: Plan, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> None:
+        self.plan, self.learned, self.steps, self.future = plan, learned, steps, future
+        self._series = _series_state.learned_series(learned)
+        self._elapsed = _series_state.count_elapsed(learned, self._series)
+        self._scales = _series_state.select_scales(learned.by_series)
+
+    def select_series(self, index: int) -> FutureSteps:
+        """Of one series."""
+        future = {name: covariate.take(np.array([index])) for name, covariate in self.future.items()}
+        return FutureSteps(self.plan, self.learned.take(np.array([index])), self.steps, future)
+
+    def predict(self, models: Sequence[Sequence[Any]], position: int, values: Values) -> Floats:
+        """Forecasts on the scale that is learned: those at `position` of the regressors of each step."""
+        plan, width = self.plan, sum(map(len, self.plan.design.covariate_lags.values()))
+        transformed_tail = plan.target.transform_tail(self.learned["tail"], self._scales, self._elapsed)
+        designs = [plan.design.shift(step) for step in range(1 if plan.multioutput else plan.block_size)]
+        history = _forecast_loop.History(designs, transformed_tail, _recent_values.pad_summaries(plan.design, self.learned["seen"]), self._n_block_steps)
+        predicts = [partial(values, step_models[position]) for step_models in models]
+        count, rows = self.learned["ends"].shape
+        indptr = np.arange(count + 1) * rows
+        last_changes = plan.target.difference_and_scale(self.learned["ends"].reshape(-1), indptr, self._scales).reshape(count, rows)
+        last_changes = last_changes[:, plan.target.n_lost :]
+
+        def to_changes(forecasts: Floats, start: int) -> None:
+            plan.target.to_changes(forecasts, last_changes, plan.block_size, start)
+
+        if plan.multioutput:
+            forecasts = _forecast_loop.forecast_multioutput(history, predicts[0], self._exogenous, plan.block_size, width, to_changes)
+            return forecasts[:, : self.steps]
+        return _forecast_loop.forecast(history, predicts, self._exogenous, to_changes)
+
+    def invert(self, forecasts: Floats, error_std: Floats | None = None) -> Floats:
+        """Forecasts as values of the target; with the `error_std` of a step's errors, as their mean where a power bends them."""
+        return self.plan.target.invert(forecasts, self._scales, self._difference_starts, self._elapsed, error_std)
+
+    @cached_property
+    def _difference_starts(self) -> list[Floats]:
+        return self.plan.target.difference_starts(self.learned["ends"])
+
+    @cached_property
+    def _exogenous(self) -> Floats:
+        """The columns that need no past of the target, (steps, series, columns): of whole blocks, where a regressor gives all
+        steps of one; columns known ahead then stay as they were last known."""
+        design, series, steps = self.plan.design, self._series, self._n_block_steps
+        count = len(series)
+        blocks = [self._past_covariate_columns()]
+        positions = series.calendar.next_positions(series.last, steps).reshape(-1)
+        learned = self.learned.by_series
+        static = {name.partition(":")[2]: values for name, values in learned.items() if name.startswith("static:")}
+        covariates: dict[str, Covariate] = {}
+        for name, covariate in self.future.items():
+            for row, label in zip(design.future_lags, design.label_future_lags({name: covariate}), strict=True):
+                covariates[label] = replace(covariate, values=self._shift_future(name, covariate, row).reshape(-1))
+        for name, values in static.items():
+            categories = self.learned["categories"].get(name)
+            covariates[name] = Covariate(np.repeat(values, steps), None if categories is None else tuple(categories))
+        series_index = np.repeat(self.learned["owner"], steps)
+        columns = exogenous_columns(design, series.calendar, positions, series_index, covariates).reshape(count, steps, -1)
+        return np.ascontiguousarray(np.concatenate([*blocks, columns.transpose(1, 0, 2)], axis=2))
+
+    def _past_covariate_columns(self) -> Floats:
+        design, block = self.plan.design, self.plan.block_size
+        columns = np.empty((self._n_block_steps, len(self._elapsed), sum(map(len, design.covariate_lags.values()))))
+        column = 0
+        for name, lags in design.covariate_lags.items():
+            tail = self.learned[f"past:{name}"]
+            for lag in lags:
+                for step in range(self._n_block_steps):
+                    row = tail.shape[1] + step - lag.lag - (0 if self.plan.multioutput else step % block)
+                    columns[step, :, column] = tail[:, row] if 0 <= row < tail.shape[1] else np.nan
+                column += 1
+        return columns
+
+    def _shift_future(self, name: str, covariate: Covariate, row: int) -> Floats:
+        """A column known ahead as the steps see it `row` rows later."""
+        missing_value = np.nan if covariate.categories is None else -1.0
+        history = self.learned.by_series.get(f"ahead:{name}", np.empty((len(self._elapsed), 0)))
+        extended = np.concatenate([history, covariate.values.reshape(-1, self.steps), np.full((len(history), max(row, 0)), missing_value)], axis=1)
+        start = history.shape[1] + row
+        window = extended[:, start : start + self.steps]
+        return np.concatenate([window, np.repeat(window[:, -1:], self._n_block_steps - self.steps, axis=1)], axis=1)
+
+    @property
+    def _n_block_steps(self) -> int:
+        """The steps, up to the end of the last block where it is forecast as a whole."""
+        block = self.plan.block_size if self.plan.multioutput else 1
+        return -(-self.steps // block) * block

@@ -1,0 +1,148 @@
+"""From the parameters of a regression model and a panel to its plan: "auto" is chosen, what does not go together refused."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from deepforecast.data import calendar_features
+from deepforecast.data.frequency import seasons
+from deepforecast.data.lags import MAX_LAG, LagFeature, lag_features, parse_lag_feature
+from deepforecast.data.panel import Panel
+from deepforecast.errors import DataError, ParameterError, format_list, format_value
+from deepforecast.models.regression._design import Design, shift_lags
+from deepforecast.models.regression._plan import Plan, default_lags, default_windows
+from deepforecast.models.regression._target_transform import TargetTransform
+
+ASSUMED_LENGTH = 10_000  # rows that lags are chosen for where a series may not know of others
+
+if TYPE_CHECKING:
+    from deepforecast.models.regression._base import RegressionForecaster
+
+
+def make_plan(model: RegressionForecaster, panel: Panel, differences: tuple[int, ...]) -> Plan:
+    """The plan for a panel, without its column of weights, and these differences of the target."""
+    _refuse_combinations(model, panel)
+    periods = resolve_seasons(model, panel)
+    length = int(np.median(panel.lengths))
+    if model.per_series:
+        length = ASSUMED_LENGTH
+    block_size = _block_size(model)
+    n_left = max(length - sum(differences), 1)
+    target_features = _target_features(model, periods, n_left)
+    _refuse_long_lookback(model, panel, target_features, sum(differences) + block_size - 1)
+    target = TargetTransform(model.transform, model.detrend, differences, model.scale)
+    design = Design(
+        target_features,
+        _covariate_lags(model, panel, block_size),
+        _resolve_future_lags(model, panel),
+        calendar_features.validate_features(model.calendar, panel.calendar),
+        calendar_features.validate_country(model.holidays, panel.calendar),
+        tuple((season, min(model.fourier, season // 2)) for season in periods if season > 1 and model.fourier),
+        model.time_index,
+        model.series_id,
+        model.needs_encoding,
+        0 if model.per_series else int(panel.start.min()) // panel.calendar.step,
+    )
+    season = min((season for season in periods if season > 1), default=1)
+    return Plan(design, target, block_size, model.strategy == "direct_multioutput", season)
+
+
+def _refuse_combinations(model: RegressionForecaster, panel: Panel) -> None:
+    name, columns = model.name, panel.series.columns
+    if model.strategy in ("direct", "direct_multioutput") and model.default_horizon is None:
+        raise ParameterError(
+            f"strategy={model.strategy!r} learns each step apart, so {name} needs to know how many before it is fitted. Say "
+            f"{type(model).__name__}(horizon=...)."
+        )
+    if set(columns.past) - {model.weight_column} and model.default_horizon is None:
+        raise ParameterError(
+            f"Columns known up to now alone ({format_list(columns.past)}) are read from before the first step, so {name} needs a "
+            f"horizon before it is fitted. Say {type(model).__name__}(horizon=...)."
+        )
+    if model.strategy == "direct_multioutput" and not model.supports_multioutput:
+        raise ParameterError(
+            f"strategy='direct_multioutput' needs a regressor of several values; {name} gives one. Say strategy='direct'."
+        )
+    if model.quantiles and not model.supports_quantiles:
+        raise ParameterError(
+            f"quantiles= needs a regressor that learns them; {name} does not. Say intervals='conformal' instead."
+        )
+    if model.quantiles and model.strategy != "direct":
+        raise ParameterError(
+            f"quantiles= are those of each step from its origin, so strategy='direct'; got {model.strategy!r}: one step after "
+            "the other, bands would not widen. Say strategy='direct', or intervals='conformal' in place of quantiles=."
+        )
+    if model.series_id and model.needs_encoding:
+        raise ParameterError(
+            f"series_id=True is for trees; {name} adds its features up. Say per_series=True, or give a categorical static "
+            "column."
+        )
+    low, high = model.bounds or (None, None)
+    if low is not None and high is not None and not low < high:
+        raise ParameterError(f"bounds are a least value and a larger one, None for none; got {format_value(model.bounds)}.")
+
+
+def _block_size(model: RegressionForecaster) -> int:
+    if model.strategy in ("direct", "direct_multioutput"):
+        return int(model.default_horizon or 1)
+    return model.block_size if model.strategy == "blocks" else 1
+
+
+def resolve_seasons(model: RegressionForecaster, panel: Panel) -> tuple[int, ...]:
+    """The seasonal periods that a model is given, or those of the frequency."""
+    if model.season_length == "auto":
+        if not panel.calendar.frequency.base:
+            raise ParameterError(f"Integer time tells no season; say {type(model).__name__}(season_length=...), 1 for none.")
+        return seasons(panel.calendar.frequency)
+    season_length = model.season_length
+    return tuple(sorted({int(season) for season in (season_length if isinstance(season_length, list) else [season_length])}))
+
+
+def _target_features(model: RegressionForecaster, periods: tuple[int, ...], length: int) -> tuple[LagFeature, ...]:
+    lags: Any = default_lags(periods, length) if model.lags == "auto" else model.lags or []
+    windows = default_windows(periods, length) if model.lag_transforms == "auto" else model.lag_transforms or []
+    features = (*(lag_features(lags) if lags else ()), *(parse_lag_feature(feature) for feature in windows))
+    if len(set(features)) < len(features):
+        duplicates = format_list([str(feature) for position, feature in enumerate(features) if feature in features[:position]])
+        raise ParameterError(f"Each feature of the past is named once; {duplicates} is there twice. Leave one out.")
+    too_far = [str(feature) for feature in features if feature.n_rows_needed > MAX_LAG]
+    if too_far:
+        raise ParameterError(f"Features look back {MAX_LAG:,} rows at most; {format_list(too_far)} do not. Say shorter ones.")
+    return features
+
+
+def _refuse_long_lookback(model: RegressionForecaster, panel: Panel, features: tuple[LagFeature, ...], n_further: int) -> None:
+    """A feature asked for by name is known somewhere; those chosen by "auto" suit the series."""
+    rows = int(panel.lengths.min() if model.per_series else panel.lengths.max())
+    requested_kinds = {"lag"} if model.lags != "auto" else set()
+    requested_kinds |= {feature.kind for feature in features} - {"lag"} if model.lag_transforms != "auto" else set()
+    too_far = [feature for feature in features if feature.kind in requested_kinds and feature.n_rows_needed + n_further >= rows]
+    if too_far:
+        which = "shortest" if model.per_series else "longest"
+        raise DataError(
+            f"Features look back no further than series reach; {format_list([str(feature) for feature in too_far])} needs "
+            f"{too_far[0].n_rows_needed + n_further + 1} rows and the {which} series has {rows}. Say fewer lags= or lag_transforms=, or give longer "
+            "series."
+        )
+
+
+def _resolve_future_lags(model: RegressionForecaster, panel: Panel) -> tuple[int, ...]:
+    """The rows around a step at which columns known ahead are read."""
+    if model.future_lags is None:
+        return (0,)
+    lags, max_lag = tuple(model.future_lags), int(panel.lengths.max()) - 1
+    if not lags or len(set(lags)) < len(lags) or max(map(abs, lags)) > max_lag:
+        raise ParameterError(
+            f"future_rows are distinct whole numbers, at least one, from -{max_lag} to {max_lag} in series of {max_lag + 1} rows; got "
+            f"{format_value(list(lags))}. Say them like [-1, 0, 1], 0 for the step itself."
+        )
+    return lags
+
+
+def _covariate_lags(model: RegressionForecaster, panel: Panel, steps: int) -> dict[str, tuple[LagFeature, ...]]:
+    """Lags of columns known up to now alone: a regressor called again and again sees what was there before the first."""
+    lags = lag_features(model.past_lags)
+    n_further = 0 if model.strategy in ("direct", "direct_multioutput") else int(model.default_horizon or 1) - 1
+    return {name: shift_lags(lags, n_further) for name in panel.series.columns.past if name != model.weight_column}

@@ -1,0 +1,61 @@
+"""What each series keeps of its past for forecasts: the last values of its columns, and what growing windows have seen."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from deepforecast.data.frames import Floats, Ints
+from deepforecast.data.lags import FEATURE_KINDS
+from deepforecast.kernels import features as kernel
+from deepforecast.models.regression._design import Design, encode_features
+
+FIRST_EXPANDING = FEATURE_KINDS.index("expanding_mean")
+
+
+def tail(values: Floats, indptr: Ints, rows: int) -> Floats:
+    """The last `rows` values of each series, (series, rows); NaN on the left of shorter ones."""
+    index = indptr[1:, None] - rows + np.arange(rows)
+    inside = index >= indptr[:-1, None]
+    return np.where(inside, values[np.where(inside, index, 0)], np.nan)
+
+
+def extend_tail(tails: Floats, values: Floats, indptr: Ints) -> Floats:
+    """The tails after further values of each series."""
+    rows, n_new = tails.shape[1], np.diff(indptr)
+    position = np.arange(rows) + n_new[:, None]  # in (tail, further values)
+    previous = np.take_along_axis(tails, np.minimum(position, rows - 1), axis=1)
+    index = np.clip(indptr[:-1, None] + position - rows, 0, max(len(values) - 1, 0))
+    return np.where(position < rows, previous, values[index])
+
+
+def expanding_positions(design: Design) -> list[int]:
+    """The places of windows that grow with the series among its features of the past."""
+    return [position for position, feature in enumerate(design.target_features) if FEATURE_KINDS.index(feature.kind) >= FIRST_EXPANDING]
+
+
+def summarize_expanding(design: Design, z: Floats, indptr: Ints) -> Floats:
+    """What growing windows have seen for the row after each series: (series, windows, SUMMARY).
+
+    All steps of a block see the same: each looks as much further back as it lies further ahead.
+    """
+    features = [design.target_features[position] for position in expanding_positions(design)]
+    summaries = np.zeros((len(indptr) - 1, len(features), kernel.SUMMARY))
+    if features:
+        kernel.begin_expanding(z, indptr, *encode_features(features), summaries)
+    return summaries
+
+
+def extend_summaries(design: Design, previous: Floats, z: Floats, indptr: Ints, n_known: int) -> Floats:
+    """The same after further values: each series of `z` starts with `n_known` values that were there before."""
+    summaries = previous.copy()
+    kernel.extend_expanding(z, indptr, n_known, *encode_features([design.target_features[position] for position in expanding_positions(design)]), summaries)
+    return summaries
+
+
+def pad_summaries(design: Design, summaries: Floats) -> Floats:
+    """What windows have seen, one place for each feature, as the kernel takes it."""
+    positions = expanding_positions(design)
+    padded = np.zeros((len(summaries), len(design.target_features), kernel.SUMMARY if positions else 0))
+    if positions:
+        padded[:, positions] = summaries
+    return padded

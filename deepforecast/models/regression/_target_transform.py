@@ -1,0 +1,282 @@
+"""What a regressor learns in place of the target, series by series, and the way back: power, trend, differences, scale.
+
+Each step is undone exactly: `forward` and `back` are inverses for values, whatever a forecast does in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from deepforecast.data.frames import Floats, Ints
+from deepforecast.data.panel import Panel
+from deepforecast.errors import DataError
+from deepforecast.models.regression import _recent_values
+
+POWER_GRID = np.linspace(-1.0, 2.0, 61)  # where the power of Box and Cox is looked for
+NEGATIVE_NODES = np.array([-1.6448536, -1.0364334, -0.6744898, -0.3853205, -0.1256613])
+RELATIVE_NOISE = 1e-13  # of the largest value: what differences leave of a series that repeats itself
+NORMAL_NODES = np.concatenate([NEGATIVE_NODES, -NEGATIVE_NODES])  # normal quantiles, to take a mean over a distribution
+
+
+@dataclass(frozen=True)
+class TargetTransform:
+    """Which steps are taken, in this order. `differences`: lags, each taken of what the one before left."""
+
+    power_method: str | None = None
+    detrend: bool = False
+    differences: tuple[int, ...] = ()
+    scale: bool = True
+
+    @property
+    def n_lost(self) -> int:
+        """Values at the begin of a series that differences cost."""
+        return sum(self.differences)
+
+    def lags_at(self, step: int) -> tuple[int, ...]:
+        """The differences that the regressor of step `step` (0, 1, ...) of a block learns: the least multiples of `differences`
+        that reach back behind the first step, so that forecasts start from observed values and errors do not add up."""
+        return tuple(lag * (step // lag + 1) for lag in self.differences)
+
+    def n_start_values(self, block: int) -> int:
+        """Values before the first step of a block that its forecasts go on from."""
+        return sum(self.lags_at(block - 1))
+
+    @property
+    def longest_lag(self) -> int:
+        """The longest difference: a season, if there is one."""
+        return max(self.differences, default=1)
+
+    def fit(self, panel: Panel, name: str) -> tuple[Floats, dict[str, Any]]:
+        """The target as it is learned (NaN at the begin, where differences have none), and what each series keeps of it."""
+        scales = {"power": self._fit_powers(panel, name), "unit": self._power_units(panel), "line": np.zeros((len(panel), 2))}
+        y = self._apply_power(panel.y, scales, panel.lengths)
+        if self.detrend:
+            scales["line"] = fit_lines(y, panel.indptr)
+        y = y - _line_values(scales["line"], panel.lengths)
+        scales.update(self.measure_scales(y, panel.indptr))
+        return self.difference_and_scale(y, panel.indptr, scales), scales
+
+    def measure_scales(self, y: Floats, indptr: Ints) -> dict[str, Floats]:
+        """Of such values before their differences: the usual change over the longest of these, and centre and scale after them,
+        a scale of 0 for a series that never varies."""
+        count = len(indptr) - 1
+        largest = _segment_reduce(np.maximum, np.where(np.isnan(y), 0.0, np.abs(y)), indptr)
+        drift = segment_means(difference(y, indptr, self.longest_lag), indptr) if self.differences else np.zeros(count)
+        for lag in self.differences:
+            y = difference(y, indptr, lag)
+        if not self.scale:
+            return {"drift": drift, "centre": np.zeros(count), "scale": np.ones(count)}
+        return {"drift": drift, "centre": segment_means(y, indptr), "scale": segment_deviations(y, indptr, 0.0, RELATIVE_NOISE * largest)}
+
+    def apply(self, y: Floats, indptr: Ints, scales: Mapping[str, Any], elapsed: Ints) -> Floats:
+        """The target of other rows, by what the series keep; `elapsed`: rows of the fit and since before the first of these."""
+        return self.difference_and_scale(self.detrend_power(y, indptr, scales, elapsed), indptr, scales)
+
+    def detrend_power(self, y: Floats, indptr: Ints, scales: Mapping[str, Any], elapsed: Ints) -> Floats:
+        """The target of such rows before differences are taken."""
+        lengths = np.diff(indptr)
+        return np.asarray(self._apply_power(y, scales, lengths) - _line_values(scales["line"], lengths, elapsed))
+
+    def start_values(self, y: Floats, indptr: Ints, drift: Floats, block: int = 1) -> Floats:
+        """What differences go on from: of each series the last of such values, as many as the steps of a block reach back. In
+        the place of a missing one stands the one of the longest difference before, moved on by the usual change since; before a
+        series began, its first value."""
+        from deepforecast.kernels import features as kernel
+
+        if not self.differences:
+            return np.empty((len(drift), 0))
+        if np.isnan(y).any():
+            y = y.copy()
+            kernel.fill_missing(y, indptr, self.longest_lag, drift)
+        tail = _recent_values.tail(y, indptr, self.n_start_values(block))
+        first = np.argmax(~np.isnan(tail), axis=1)[:, None]
+        return np.where(np.isnan(tail), np.take_along_axis(tail, first, axis=1), tail)
+
+    def transform_tail(self, past: Floats, scales: Mapping[str, Any], elapsed: Ints) -> Floats:
+        """The last values (series, rows) as they are learned; `elapsed`: rows up to the last of them."""
+        count, rows = past.shape
+        indptr = np.arange(count + 1) * rows
+        return self.apply(past.reshape(-1), indptr, scales, elapsed - rows).reshape(count, rows)[:, self.n_lost :]
+
+    def difference_starts(self, ends: Floats) -> list[Floats]:
+        """The last values that each difference goes on from."""
+        starts = []
+        for lag in self.differences:
+            starts.append(ends[:, -lag:])
+            ends = ends[:, lag:] - ends[:, :-lag]
+        return starts
+
+    def invert(
+        self, forecasts: Floats, scales: Mapping[str, Any], tails: list[Floats], elapsed: Ints, error_std: Floats | None = None
+    ) -> Floats:
+        """Forecasts (series, steps) as values of the target again. `error_std`: the deviation of one step's errors as they are
+        learned, of a forecast that is to be the mean where a power bends them; undone differences add them up."""
+        y = forecasts * scales["scale"][:, None] + scales["centre"][:, None]
+        n_errors = np.ones(y.shape)
+        for lag, tail in zip(reversed(self.differences), reversed(tails), strict=True):
+            y = np.concatenate([tail, y], axis=1)
+            for step in range(lag, y.shape[1]):
+                y[:, step] += y[:, step - lag]
+            y = y[:, lag:]
+            n_errors = n_errors * (1 + np.arange(y.shape[1]) // lag)
+        rows = elapsed[:, None] + np.arange(y.shape[1])
+        y = y + scales["line"][:, :1] + scales["line"][:, 1:] * rows
+        power, unit = scales["power"][:, None], scales["unit"][:, None]
+        if error_std is None or self.power_method is None:
+            return np.asarray(inverse_box_cox(y, power) * unit)
+        deviation = (error_std * scales["scale"])[:, None] * np.sqrt(n_errors)
+        return np.asarray(np.mean([inverse_box_cox(y + node * deviation, power) for node in NORMAL_NODES], axis=0) * unit)
+
+    def difference_and_scale(self, y: Floats, indptr: Ints, scales: Mapping[str, Any], step: int = 0) -> Floats:
+        """The differences that the regressor of a step learns, centred and scaled; 0 where a series never varied."""
+        terms = 1  # of one-step changes: a difference over two seasons is the sum of two seasonal ones
+        for lag, multiple in zip(self.differences, self.lags_at(step), strict=True):
+            y = difference(y, indptr, multiple)
+            terms *= multiple // lag
+        lengths, scale = np.diff(indptr), np.where(scales["scale"] > 0, scales["scale"], np.inf)
+        return np.asarray((y - np.repeat(terms * scales["centre"], lengths)) / np.repeat(scale, lengths))
+
+    def change_weights(self, step: int) -> Floats:
+        """With z the changes over `differences`, the target w of a step is the sum over j of terms[j] z_{t-j}."""
+        weights = np.ones(1)
+        for lag in self.differences:
+            factor = np.zeros(step // lag * lag + 1)
+            factor[::lag] = 1.0
+            weights = np.convolve(weights, factor)
+        return weights
+
+    def to_changes(self, forecasts: Floats, last_changes: Floats, block: int, start: int = 0) -> None:
+        """Turn forecasts w (series, steps, ...), from step `start` on, into changes z, in place: z_t = w_t - sum over j > 0 of
+        terms[j] z_{t-j}. `last_changes`: the last changes observed; without them, only what the steps themselves contribute."""
+        if block == 1 or not self.differences:
+            return
+        for step in range(start, forecasts.shape[1]):
+            weights = self.change_weights(step % block)
+            for lag in np.flatnonzero(weights[1:]) + 1:
+                if lag <= step:
+                    forecasts[:, step] -= weights[lag] * forecasts[:, step - lag]
+                elif lag - step <= last_changes.shape[1]:
+                    forecasts[:, step] -= weights[lag] * last_changes[:, step - lag]
+
+    def _apply_power(self, y: Floats, scales: Mapping[str, Any], lengths: Ints) -> Floats:
+        """The values under the power of their series."""
+        if self.power_method is None:
+            return y
+        return box_cox_transform(y / np.repeat(scales["unit"], lengths), np.repeat(scales["power"], lengths))
+
+    def _power_units(self, panel: Panel) -> Floats:
+        """What values are counted in before a power is taken: near 1 the power of Box and Cox loses no digits."""
+        return np.exp(segment_means(np.log(panel.y), panel.indptr)) if self.power_method == "box_cox" else np.ones(len(panel))
+
+    def _fit_powers(self, panel: Panel, name: str) -> Floats:
+        if self.power_method is None:
+            return np.ones(len(panel))
+        minima = _segment_reduce(np.minimum, np.where(np.isnan(panel.y), np.inf, panel.y), panel.indptr)
+        invalid = np.flatnonzero(minima <= 0)
+        if len(invalid):
+            raise DataError(
+                f"{name} takes a power of the target (power={self.power_method!r}), so values are above 0; series "
+                f"{panel.series.labels(invalid)} has {minima[invalid[0]]:g}, the first of them. Say power=None, or leave these series out."
+            )
+        return np.zeros(len(panel)) if self.power_method == "log" else fit_box_cox(panel.y, panel.indptr)
+
+
+def box_cox_transform(y: Floats, power: Floats) -> Floats:
+    """Box and Cox: (y^power - 1) / power, the logarithm at 0, the value itself at 1."""
+    if (power == 1).all():
+        return y
+    with np.errstate(invalid="ignore", divide="ignore"):
+        log = np.log(y)
+        transformed = np.where(power == 0, log, np.expm1(power * log) / np.where(power == 0, 1, power))
+    return np.where(power == 1, y, transformed)
+
+
+def inverse_box_cox(y: Floats, power: Floats) -> Floats:
+    """The value whose power is `y`."""
+    if (power == 1).all():
+        return y
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        inner = np.maximum(power * y, -1 + 1e-12)
+        inverse = np.where(power == 0, np.exp(y), np.exp(np.log1p(inner) / np.where(power == 0, 1, power)))
+    return np.where(power == 1, y, inverse)
+
+
+def fit_box_cox(y: Floats, indptr: Ints) -> Floats:
+    """The power of each series under which its changes look most normal: the profile likelihood on a grid."""
+    lengths = np.diff(indptr)
+    is_observed = ~np.isnan(y)
+    count = np.maximum(np.add.reduceat(is_observed, indptr[:-1], dtype=np.float64), 1)
+    log = np.where(is_observed, np.log(np.where(is_observed, y, 1.0)), 0.0)
+    logs = np.add.reduceat(log, indptr[:-1])
+    best, power = np.full(len(lengths), -np.inf), np.ones(len(lengths))
+    log_means = np.repeat(logs / count, lengths)
+    for candidate in POWER_GRID:
+        transformed = np.where(is_observed, box_cox_transform(np.exp(log - log_means), np.full(len(y), candidate)), np.nan)
+        deviation = segment_deviations(transformed, indptr)
+        likelihood = -count * np.log(deviation)
+        is_better = likelihood > best
+        best, power = np.where(is_better, likelihood, best), np.where(is_better, candidate, power)
+    return power
+
+
+def difference(y: Floats, indptr: Ints, lag: int) -> Floats:
+    """Changes over `lag` rows within each series; NaN at its first rows."""
+    changes = np.full(len(y), np.nan)
+    changes[lag:] = y[lag:] - y[:-lag]
+    first = np.arange(lag)
+    heads = indptr[:-1, None] + first
+    changes[heads[heads < indptr[1:, None]]] = np.nan
+    return changes
+
+
+def fit_lines(y: Floats, indptr: Ints) -> Floats:
+    """Least-squares line of each series over its rows: value at row 0 and slope."""
+    lengths = np.diff(indptr)
+    row = np.arange(len(y)) - np.repeat(indptr[:-1], lengths)
+    is_observed = ~np.isnan(y)
+    mean_row, mean = segment_means(np.where(is_observed, row, np.nan), indptr), segment_means(y, indptr)
+    row_deviation = np.where(is_observed, row - np.repeat(mean_row, lengths), 0.0)
+    deviation = np.where(is_observed, y - np.repeat(mean, lengths), 0.0)
+    squares = np.add.reduceat(row_deviation * row_deviation, indptr[:-1])
+    slope = np.add.reduceat(row_deviation * deviation, indptr[:-1]) / np.where(squares > 0, squares, 1.0)
+    return np.stack([mean - slope * mean_row, slope], axis=1)
+
+
+def segment_means(y: Floats, indptr: Ints) -> Floats:
+    """The mean of each series, missing values apart; 0 where it has none."""
+    is_observed = ~np.isnan(y)
+    first = y[indptr[:-1]]
+    base = np.where(np.isnan(first), 0.0, first)
+    total = np.add.reduceat(np.where(is_observed, y - np.repeat(base, np.diff(indptr)), 0.0), indptr[:-1])
+    count = np.add.reduceat(is_observed, indptr[:-1], dtype=np.float64)
+    return np.where(count > 0, base + total / np.maximum(count, 1), 0.0)
+
+
+def segment_deviations(y: Floats, indptr: Ints, flat: float = 1.0, noise: Floats | float = 0.0) -> Floats:
+    """The standard deviation of each series; `flat` where it never varies by more than last digits, or than `noise`."""
+    lengths = np.diff(indptr)
+    mean = segment_means(y, indptr)
+    is_observed = ~np.isnan(y)
+    deviation = np.where(is_observed, y - np.repeat(mean, lengths), 0.0)
+    power = np.frexp(np.maximum(_segment_reduce(np.maximum, np.abs(deviation), indptr), np.finfo(float).tiny))[1]
+    deviation = np.ldexp(deviation, -np.repeat(power, lengths))  # near 1, so that squares neither overflow nor vanish
+    count = np.add.reduceat(is_observed, indptr[:-1], dtype=np.float64)
+    std = np.ldexp(np.sqrt(np.add.reduceat(deviation * deviation, indptr[:-1]) / np.maximum(count, 1)), power)
+    return np.where(std > np.maximum(1e-12 * np.abs(mean), noise), std, flat)
+
+
+def _segment_reduce(ufunc: Any, y: Floats, indptr: Ints) -> Floats:
+    return np.asarray(ufunc.reduceat(y, indptr[:-1]))
+
+
+def _line_values(line: Floats, lengths: Ints, elapsed: Ints | None = None) -> Floats | float:
+    """The line at each row."""
+    if not line.any():
+        return 0.0
+    starts = np.cumsum(lengths) - lengths
+    row = np.arange(lengths.sum()) - np.repeat(starts - (0 if elapsed is None else elapsed), lengths)
+    return np.asarray(np.repeat(line[:, 0], lengths) + np.repeat(line[:, 1], lengths) * row)

@@ -1,0 +1,144 @@
+"""Trees of scikit-learn as plain arrays: written down as they are, they forecast alike in any version of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+
+from deepforecast.data.frames import Floats, Ints
+from deepforecast.errors import DataError
+from deepforecast.kernels import trees as kernel
+
+
+@dataclass(frozen=True)
+class TreeEnsemble:
+    """Trees one after the other: see `kernels.trees`. What they say is added to `base` and then multiplied by `multiplier`.
+    `gains`: what each column was worth; `rounds_to_float32`: rows are rounded to float32, as the trees saw them."""
+
+    tree_starts: Ints
+    column: Ints
+    threshold: Floats
+    left: Ints
+    right: Ints
+    missing_left: Any
+    table: Ints
+    value: Floats
+    category_sides: Ints
+    gains: Floats
+    base: float = 0.0
+    multiplier: float = 1.0
+    rounds_to_float32: bool = False
+
+    def predict(self, rows: Any) -> Floats:
+        """What they say of rows; of several values a row, one column each."""
+        if rows.shape[1] != len(self.gains):
+            raise DataError(f"The trees saw {len(self.gains)} columns, and rows have {rows.shape[1]}. Fit again.")
+        rows = rows.astype(np.float32) if self.rounds_to_float32 else rows
+        predictions = np.full((len(rows), self.value.shape[1]), self.base)
+        nodes = (self.column, self.threshold, self.left, self.right, self.missing_left, self.table)
+        kernel.add_leaf_values(rows, self.tree_starts, nodes, self.value, self.category_sides, predictions)
+        predictions *= self.multiplier
+        return predictions[:, 0] if predictions.shape[1] == 1 else predictions
+
+    def predict_tree(self, number: int, rows: Any) -> Floats:
+        """What one of the trees adds."""
+        tree = replace(self, tree_starts=self.tree_starts[number : number + 2], base=0.0)
+        return tree.predict(rows)
+
+    def first_trees(self, count: int) -> TreeEnsemble:
+        """The first trees."""
+        nodes = slice(None, self.tree_starts[count])
+        arrays = {name: getattr(self, name)[nodes] for name in (*kernel.NODES, "value")}
+        return replace(self, tree_starts=self.tree_starts[: count + 1], **arrays)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As arrays and numbers."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> TreeEnsemble:
+        """Back from them; whatever would lead out of an array, or round in a circle, is refused."""
+        trees = cls(**stored)
+        nodes, inner = len(trees.column), trees.column >= 0
+        ends = np.repeat(trees.tree_starts[1:], np.maximum(np.diff(trees.tree_starts), 0))
+        is_valid = (
+            all(len(getattr(trees, name)) == nodes for name in (*kernel.NODES, "value"))
+            and trees.value.ndim == trees.category_sides.ndim == 2
+            and len(ends) == nodes
+            and (np.diff(trees.tree_starts) > 0).all()
+            and trees.tree_starts[0] == 0
+            and (trees.column < len(trees.gains)).all()
+            and all((child > np.arange(nodes))[inner].all() and (child < ends)[inner].all() for child in (trees.left, trees.right))
+            and (trees.table < len(trees.category_sides)).all()
+        )
+        if not is_valid:
+            raise DataError("Trees of a file lead from node to node of theirs, down to a leaf; these do not. Save them again.")
+        return trees
+
+
+def from_boosting(model: Any, categories: Sequence[int], columns: int) -> TreeEnsemble:
+    """The trees of scikit-learn's histogram boosting. Its columns of categories stand first, numbered in the
+    order of their codes."""
+    order = [*categories, *(position for position in range(columns) if position not in set(categories))]
+    category_codes = _category_codes(model, categories)
+    predictors = [predictor[0] for predictor in model._predictors]
+    nodes = np.concatenate([predictor.nodes for predictor in predictors])
+    tree_starts = np.cumsum([0, *(len(predictor.nodes) for predictor in predictors)])
+    node_offsets = np.repeat(tree_starts[:-1], np.diff(tree_starts))
+    column = np.where(nodes["is_leaf"] == 1, -1, np.array(order)[nodes["feature_idx"]])
+    tables = np.cumsum([0, *(len(predictor.raw_left_cat_bitsets) for predictor in predictors)])
+    split = (column >= 0) & (nodes["is_categorical"] == 1)
+    table = np.where(split, nodes["bitset_idx"].astype(np.int64) + np.repeat(tables[:-1], np.diff(tree_starts)), -1)
+    category_sides = np.full((tables[-1], max([0, *(int(codes[-1]) + 1 for codes in category_codes.values() if len(codes))])), -1)
+    bits = np.concatenate([predictor.raw_left_cat_bitsets for predictor in predictors])
+    for node in np.flatnonzero(split):
+        codes = category_codes[int(column[node])]
+        position = np.arange(len(codes))
+        category_sides[table[node], codes] = bits[table[node]][position // 32] >> (position % 32).astype(np.uint32) & 1
+    gains = np.bincount(column[column >= 0], nodes["gain"][column >= 0], minlength=columns).astype(np.float64)
+    return TreeEnsemble(
+        tree_starts,
+        column,
+        nodes["num_threshold"].astype(np.float64),
+        nodes["left"].astype(np.int64) + node_offsets,
+        nodes["right"].astype(np.int64) + node_offsets,
+        nodes["missing_go_to_left"] == 1,
+        table,
+        nodes["value"].astype(np.float64)[:, None],
+        category_sides,
+        gains,
+        float(np.ravel(model._baseline_prediction)[0]),
+    )
+
+
+def _category_codes(model: Any, categories: Sequence[int]) -> dict[int, Ints]:
+    """Of each column of categories the codes it was fitted with, in their order."""
+    if not len(categories):
+        return {}
+    encoder_categories = model._preprocessor.named_transformers_["encoder"].categories_
+    return {position: codes[np.isfinite(codes)].astype(np.int64) for position, codes in zip(categories, encoder_categories, strict=True)}
+
+
+def from_forest(model: Any) -> TreeEnsemble:
+    """The trees of scikit-learn's forests, whose mean is the forecast."""
+    trees = [tree.tree_ for tree in model.estimators_]
+    tree_starts = np.cumsum([0, *(tree.node_count for tree in trees)])
+    node_offsets = np.repeat(tree_starts[:-1], np.diff(tree_starts))
+    column = np.concatenate([tree.feature for tree in trees]).astype(np.int64)
+    return TreeEnsemble(
+        tree_starts,
+        np.maximum(column, -1),
+        np.concatenate([tree.threshold for tree in trees]),
+        np.concatenate([tree.children_left for tree in trees]) + node_offsets,
+        np.concatenate([tree.children_right for tree in trees]) + node_offsets,
+        np.concatenate([tree.missing_go_to_left for tree in trees]) == 1,
+        np.full(len(column), -1),
+        np.ascontiguousarray(np.concatenate([tree.value[:, :, 0] for tree in trees])),
+        np.empty((0, 0), np.int64),
+        model.feature_importances_,
+        multiplier=1 / len(trees),
+        rounds_to_float32=True,
+    )

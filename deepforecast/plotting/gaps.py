@@ -1,0 +1,52 @@
+"""Where a line breaks because rows are absent: between two stamps further apart than one step of their series."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from deepforecast.data.calendar import OFF_GRID, Calendar, make_calendar
+from deepforecast.data.datetimes import TimeType
+from deepforecast.data.frequency_inference import infer
+from deepforecast.plotting.chart import Array
+
+GAP_FACTOR = 1.5  # usual steps from which two stamps have a hole between them, where no calendar counts them
+
+
+@dataclass(frozen=True)
+class TimeSteps:
+    """The step from stamp to stamp of a series: that of its calendar (business days know no weekend), or the median."""
+
+    calendar: Calendar | None
+    median_step: float
+
+    @classmethod
+    def from_timestamps(cls, stamps: Array, zone: str | None) -> TimeSteps:
+        """Learned from the sorted stamps of the series."""
+        raw = _to_integers(stamps)
+        if len(raw) < 2:
+            return cls(None, np.inf)
+        time = TimeType("us", zone, "datetime64[us]") if stamps.dtype.kind == "M" else TimeType("", None, "int64")
+        frequency = infer(raw, np.array([0, len(raw)]), time)
+        calendar = None if frequency is None else make_calendar(frequency, time, raw)
+        return cls(calendar, float(np.median(np.diff(raw))))
+
+    def find_gaps(self, stamps: Array) -> Array:
+        """The positions of the sorted stamps that a hole lies before."""
+        raw = _to_integers(stamps)
+        is_gap = np.diff(raw) > GAP_FACTOR * self.median_step
+        if self.calendar is not None:
+            positions = self.calendar.positions(raw)
+            is_on_grid = (positions[1:] != OFF_GRID) & (positions[:-1] != OFF_GRID)
+            is_gap = np.where(is_on_grid, np.diff(positions) > self.calendar.step, is_gap)
+        return np.flatnonzero(is_gap) + 1
+
+
+def insert_breaks(stamps: Array, values: Array, gaps: Array) -> tuple[Array, Array]:
+    """Both with a missing value at each hole, so that no line is drawn over it."""
+    return np.insert(stamps, gaps, stamps[gaps - 1]), np.insert(values, gaps, np.nan)
+
+
+def _to_integers(stamps: Array) -> Array:
+    return stamps.astype(np.int64)

@@ -1,0 +1,128 @@
+"""The process around a model: what a caller may have set up in it, and a state of it that nothing else would leave."""
+
+from __future__ import annotations
+
+import logging
+import os
+import random
+import sys
+import tempfile
+import warnings
+from collections.abc import Iterator
+from contextlib import ExitStack, chdir, contextmanager
+from typing import Any
+
+import numpy as np
+
+from deepforecast.core import threads
+
+N_DRAWS = 101  # numbers
+PRESERVED_VARIABLES = (  # by which programs, files and devices are found; what else a model sets was not there before
+    "PATH", "HOME", "PYTHONPATH", "LD_", "DYLD_", "XDG_", "CUDA", "TMP", "TEMP", "SYSTEM", "USER", "APPDATA", "LOCALAPPDATA",
+    "NUMBA_NUM_THREADS",  # numba refuses to work once its threads run and this is another
+)  # fmt: skip
+
+
+def read_global_state() -> dict[str, Any]:
+    """What a caller may have set up in the process, as far as it can be seen."""
+    state: Any = np.random.get_state(legacy=False)  # noqa: NPY002
+    key, position = state["state"]["key"].tobytes(), state["state"]["pos"]
+    snapshot: dict[str, Any] = {
+        "the generator of random": random.getstate(),
+        "the generator of numpy": (state["bit_generator"], key, position, state["has_gauss"], state["gauss"]),
+        "numpy's handling of errors": np.geterr(),
+        "the environment": dict(os.environ),
+        "the working folder": os.getcwd(),
+        "the warning filters": list(warnings.filters),
+        "the log handlers": list(logging.getLogger().handlers),
+    }
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        snapshot["the generator of torch"] = bytes(torch.get_rng_state().numpy())
+        snapshot["torch's threads"] = (torch.get_num_threads(), torch.get_num_interop_threads())
+        snapshot["torch's defaults"] = (
+            torch.get_default_dtype(),
+            str(torch.get_default_device()),
+            torch.is_autocast_enabled("cpu"),
+            torch.is_grad_enabled(),
+            torch.are_deterministic_algorithms_enabled(),
+        )
+    if "threadpoolctl" in sys.modules:
+        snapshot["the threads of libraries"] = threads.thread_counts()
+    return snapshot
+
+
+@contextmanager
+def unusual_global_state() -> Iterator[None]:
+    """Work in surroundings that no earlier fit has left: a change that sets the same each time then shows the last time too."""
+    with ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True))
+        for context in (_unusual_environment(), _no_log_handlers(), _unusual_torch(), chdir(folder)):
+            stack.enter_context(context)
+        stack.enter_context(warnings.catch_warnings())
+        stack.enter_context(np.errstate(call=_ignore_error, all="call"))
+        _advance_generators()
+        yield
+
+
+def _ignore_error(error_name: str, flag: int) -> None:
+    """Called for an error in an array: that numpy is told to call is what is looked at."""
+
+
+def _advance_generators() -> None:
+    """Generators that a fit has seeded stand where it left them: drawn from, the same seed set anew is a change."""
+    for _ in range(N_DRAWS):
+        random.getrandbits(8)
+    np.random.random(N_DRAWS)  # noqa: NPY002
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        torch.rand(N_DRAWS, device="cpu")
+
+
+@contextmanager
+def _unusual_environment() -> Iterator[None]:
+    original = dict(os.environ)
+    for name in original:
+        if not name.upper().startswith(PRESERVED_VARIABLES):
+            del os.environ[name]
+    os.environ["DEEPFORECAST_CONTRACT"] = "as it was"
+    try:
+        yield
+    finally:
+        for name in set(os.environ) - set(original):
+            del os.environ[name]
+        os.environ.update(original)
+
+
+@contextmanager
+def _no_log_handlers() -> Iterator[None]:
+    root = logging.getLogger()
+    original_handlers = list(root.handlers)
+    root.handlers[:] = []  # a model may set up logging where nobody has
+    try:
+        yield
+    finally:
+        root.handlers[:] = original_handlers
+
+
+@contextmanager
+def _unusual_torch() -> Iterator[None]:
+    torch = sys.modules.get("torch")
+    if torch is None:
+        yield
+        return
+    n_threads, dtype = torch.get_num_threads(), torch.get_default_dtype()
+    grad_enabled, deterministic = torch.is_grad_enabled(), torch.are_deterministic_algorithms_enabled()
+    only_warns = torch.is_deterministic_algorithms_warn_only_enabled()
+    torch.set_num_threads(3 if n_threads != 3 else 2)
+    torch.set_default_dtype(torch.float64 if dtype != torch.float64 else torch.float32)
+    torch.set_grad_enabled(True)
+    torch.use_deterministic_algorithms(False)
+    try:
+        with torch.device("meta"), torch.autocast("cpu", torch.bfloat16):
+            yield
+    finally:
+        torch.set_num_threads(n_threads)
+        torch.set_default_dtype(dtype)
+        torch.set_grad_enabled(grad_enabled)
+        torch.use_deterministic_algorithms(deterministic, warn_only=only_warns)

@@ -1,0 +1,172 @@
+"""Values and lengths that are unusual, and never an answer that is not a number."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from deepforecast.data.frames import Floats, Frame
+from deepforecast.errors import DataError, format_value
+from deepforecast.testing import fixtures
+from deepforecast.testing.assertions import (
+    collect_warnings,
+    column,
+    expect,
+    expect_close,
+    expect_error,
+    expect_finite,
+    expect_same,
+    model_columns,
+)
+from deepforecast.testing.check import requires, rule
+from deepforecast.testing.fixtures import HORIZON
+from deepforecast.testing.subject import Subject
+
+ROWS, RECENT = 42, 5
+
+
+def _requires_bounded_domain(subject: Subject) -> str | None:
+    return "capabilities.domain is real" if subject.capabilities.domain == "real" else None
+
+
+@rule()
+def constants_stay_constant(subject: Subject) -> None:
+    """A constant history forecasts the constant, with bands of no width; zeros give zeros."""
+    tolerance = 1e-6 if subject.capabilities.by_series else 1e-3
+    histories = {f"{value:g}": np.full(ROWS, value) for value in (7.0, -7.0, 1e9, 1e-9, 0.0)}
+    histories = {label: values for label, values in histories.items() if subject.accepts(values)}
+    for label, forecast in _forecast_histories(subject, histories).items():
+        value = histories[label][0]
+        for name, values in model_columns(forecast, subject.fitted().name).items():
+            expect_close(values, np.full(HORIZON, value), abs(value) * tolerance, f"{name} of a history of {label}")
+
+
+@rule()
+def odd_histories_give_finite_forecasts(subject: Subject) -> None:
+    """A step at the end, one value among zeros, seldom counts, alternating or negative values, an outlier: finite, in reach.
+
+    A model may fall back on a simpler one, and says so by the name of the series.
+    """
+    random, y = np.random.default_rng(0), np.zeros(ROWS)
+    histories = {
+        "a step at the last row": np.where(np.arange(ROWS) < ROWS - 1, 5.0, 50.0),
+        "one value among zeros": np.where(np.arange(ROWS) == 20, 30.0, y),
+        "counts, most of them 0": np.where(random.random(ROWS) < 0.88, 0.0, random.integers(1, 5, ROWS)),
+        "alternating values": np.where(np.arange(ROWS) % 2, 1.0, -1.0),
+        "negative values": -100 - fixtures.one_series()["y"].to_numpy()[:ROWS],
+        "an outlier": np.where(np.arange(ROWS) == 20, 1e9, fixtures.one_series()["y"].to_numpy()[:ROWS]),
+        "a straight line": np.arange(ROWS, dtype=np.float64),
+    }
+    histories = {label: values for label, values in histories.items() if subject.accepts(values)}
+    with collect_warnings() as messages:
+        forecast = _forecast_histories(subject, histories)
+    for message in messages:
+        expect(any(label in message for label in histories), f"a warning names no series: {format_value(message, 300)}")
+    for label, series_forecast in forecast.items():
+        expect_finite(series_forecast, subject.fitted().name, f"the forecast of {label}")
+        values, points = histories[label], column(series_forecast, subject.fitted().name)
+        width = np.ptp(values) * (HORIZON if label == "a step at the last row" else 1)  # a trend may go on by it, step by step
+        is_within = (points >= values.min() - width) & (points <= values.max() + width)
+        expect(is_within.all(), f"the forecast of {label} is {points.tolist()}, far outside {values.min():g} to {values.max():g}")
+
+
+@rule()
+def short_series_are_refused_or_forecast(subject: Subject) -> None:
+    """A series of 1, 2 or 3 values, alone or beside others, is forecast or refused by its id and length; none disappears."""
+    for length in (1, 2, 3):
+        short = fixtures.series_from_values([5.0, 7.0, 6.0][:length], "short", "2020-02-20")
+        for frame in (short, fixtures.concat(fixtures.one_series(), short)):
+            _expect_refusal_or_forecast(subject, frame, length)
+
+
+@rule()
+def huge_and_tiny_values_are_finite_or_refused(subject: Subject) -> None:
+    """Values around 1e202 and 1e-298 give finite forecasts or are refused, naming the column."""
+    for factor in (1e200, 1e-300):
+        frame = fixtures.replace_target(fixtures.one_series(), fixtures.one_series()["y"] * factor)
+        try:
+            forecast = subject.forecast(frame, level=subject.levels)
+        except ValueError as error:
+            expect(isinstance(error, DataError) and "column y" in str(error).lower(), f"values around {factor:g}: {error}")
+            continue
+        expect_finite(forecast, subject.fitted().name, f"the forecast of values around {factor:g}")
+        if not subject.capabilities.scale_equivariant:
+            continue
+        for name, reference in model_columns(subject.fitted_on_series().predict(level=subject.levels), subject.fitted_on_series().name).items():
+            label, tolerance = f"{name} of values times {factor:g}, over {factor:g},", max(1e-3, subject.precision)
+            expect_close(column(forecast, name) / factor, reference, tolerance * float(np.abs(reference).max()), label)
+
+
+@rule()
+def small_changes_on_a_high_level_are_forecast(subject: Subject) -> None:
+    """A week of plus and minus 4 on a level of 3e9 is forecast within that order: nothing is computed in float32."""
+    week, name = np.tile([4.0, 1.0, -2.0, 3.0, -4.0, 2.0, -3.0], 7), subject.fitted().name
+    deviations, triple_deviations = (column(subject.forecast(fixtures.series_from_values(3e9 + factor * week)), name) - 3e9 for factor in (1, 3))
+    expect((np.abs(deviations) < 20).all(), f"the forecast of 3e9 plus or minus 4 is {deviations.tolist()} plus 3e9")
+    expect((deviations != triple_deviations).any(), "the forecasts of 3e9 plus or minus 4 and of 3e9 plus or minus 12 are the same")
+
+
+@rule(requires("local"))
+def an_outlier_stays_in_its_series(subject: Subject) -> None:
+    """A value of 1e9 in one series changes nothing in the others, where each series is learned by itself.
+
+    What is said of it names it.
+    """
+    frame = fixtures.daily_panel()
+    with_outlier = fixtures.replace_target(frame, np.where(frame.index == 20, 1e9, frame["y"]))
+    with collect_warnings() as messages:
+        forecast = subject.forecast(with_outlier, level=subject.levels)
+    for message in messages:
+        expect(f"series {frame['unique_id'][20]}:" in message, f"a warning is not of the series: {format_value(message, 300)}")
+    expected = subject.fitted().predict(level=subject.levels)
+    is_other = expected["unique_id"] != frame["unique_id"][20]
+    expect_same(forecast[is_other], expected[is_other], "the forecast of other series")
+
+
+@rule()
+def infinite_and_empty_series_are_refused(subject: Subject) -> None:
+    """An infinite value is refused by column, series and stamp; a series without any value by column and series."""
+    frame = fixtures.daily_panel()
+    for value in (np.inf, -np.inf):
+        stamp = str(frame["ds"][60].date())
+        with expect_error(DataError, "y", frame["unique_id"][60], stamp, when=f"y is {value} in a row"):
+            subject.make().fit(fixtures.replace_target(frame, np.where(frame.index == 60, value, frame["y"])))
+    with expect_error(DataError, "y", "s1", when="a series has no value"):
+        subject.make().fit(fixtures.replace_target(frame, np.where(frame["unique_id"] == "s1", np.nan, frame["y"])))
+
+
+@rule(_requires_bounded_domain)
+def values_outside_the_domain_are_refused(subject: Subject) -> None:
+    """A value that the model does not take is refused by column, series and stamp, in fit as in update."""
+    bad, domain = {"nonnegative": -1.0, "positive": 0.0}[subject.capabilities.domain], subject.capabilities.domain
+    frame, model = fixtures.daily_panel(), subject.fitted_copy(RECENT)
+    recent = fixtures.split(RECENT)[1]
+    stamp = str(frame["ds"][60].date())
+    with expect_error(DataError, "y", frame["unique_id"][60], stamp, domain, when=f"y is {bad:g} in a row"):
+        subject.make().fit(fixtures.replace_target(frame, np.where(frame.index == 60, bad, frame["y"])))
+    first = recent.iloc[0]
+    with expect_error(DataError, "y", first["unique_id"], str(first["ds"].date()), domain, when=f"update has a value of {bad:g}"):
+        model.update(recent.assign(y=bad))
+
+
+def _forecast_histories(subject: Subject, histories: dict[str, Floats]) -> dict[str, Frame]:
+    """The forecast of each history: of a panel where series are learned apart, one after the other where they are not."""
+    frames = {name: fixtures.series_from_values(values, name) for name, values in histories.items()}
+    if not subject.capabilities.by_series:
+        return {name: subject.forecast(frame, level=subject.levels) for name, frame in frames.items()}
+    panel_forecast = subject.forecast(fixtures.concat(*frames.values()), level=subject.levels)
+    return {name: panel_forecast[panel_forecast["unique_id"] == name] for name in frames}
+
+
+def _expect_refusal_or_forecast(subject: Subject, frame: Frame, length: int) -> None:
+    try:
+        with collect_warnings() as messages:
+            forecast = subject.forecast(frame, freq="D")
+    except DataError as error:
+        missing_words = [word for word in ("short", str(length)) if word not in str(error)]
+        expect(not missing_words, f"the error for a series of {length} values does not say {', '.join(missing_words)}: {error}")
+        return
+    expect(len(messages) <= 1, f"a series of {length} values brings {len(messages)} warnings")
+    expect(
+        len(forecast) == frame["unique_id"].nunique() * HORIZON, f"a series of {length} values: the forecast has {len(forecast)} rows"
+    )
+    expect_finite(forecast, subject.fitted().name, f"the forecast beside a series of {length} values")

@@ -1,0 +1,109 @@
+"""The process is left as it was: chance, threads, folder, environment, filters; nothing printed, nothing written."""
+
+from __future__ import annotations
+
+import io
+import os
+import random
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
+from pathlib import Path
+
+import numpy as np
+
+from deepforecast.core import params
+from deepforecast.testing import fixtures
+from deepforecast.testing.assertions import expect, expect_same
+from deepforecast.testing.check import rule
+from deepforecast.testing.global_state import read_global_state, unusual_global_state
+from deepforecast.testing.subject import Subject
+
+
+def _requires_seed(subject: Subject) -> str | None:
+    return None if "seed" in params.declared_params(subject.cls) else "no parameter seed is declared"
+
+
+@rule()
+def the_same_seed_gives_the_same(subject: Subject) -> None:
+    """A fresh model on the same data gives the same forecast to the bit, whatever random numbers were drawn in between."""
+    random.getrandbits(8)  # the caller's own generators, as other work of the caller's would use them
+    np.random.random(3)  # noqa: NPY002
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        torch.rand(3)
+    forecast = subject.forecast(fixtures.daily_panel(), level=subject.levels)
+    expect_same(forecast, subject.fitted().predict(level=subject.levels), "the forecast of a second, fresh model")
+
+
+@rule(_requires_seed)
+def another_seed_gives_another(subject: Subject) -> None:
+    """Another seed gives another forecast, or another band around it."""
+    first, second = (subject.forecast(fixtures.one_series(), model=subject.make(seed=seed), level=subject.levels) for seed in (1, 2))
+    expect(not first.equals(second), "seeds 1 and 2 give the same forecast")
+
+
+@rule()
+def the_process_is_left_as_it_was(subject: Subject) -> None:
+    """Generators, threads, environment, folder, warning filters, number handling and log handlers are as before."""
+    _call_all_methods(subject)  # whoever imports a library first gets what that sets: not the model's doing
+    with unusual_global_state():  # earlier fits may have made the change already
+        state_before = read_global_state()
+        _call_all_methods(subject)
+        state_after = read_global_state()
+    changed = [name for name in state_before if state_before[name] != state_after[name]]
+    expect(not changed, f"fit or predict changes {', '.join(changed)}")
+
+
+@rule()
+def nothing_is_printed_or_written(subject: Subject) -> None:
+    """Nothing goes to stdout or stderr, and no file is left in the working or the temporary folder."""
+    with tempfile.TemporaryDirectory() as folder, _working_folder(Path(folder)), _captured_output() as text:
+        _call_all_methods(subject)
+        files = sorted(path.name for path in Path(folder).rglob("*"))
+    expect(not text, f"it prints {text[:1]!r}")
+    expect(not files, f"it leaves {', '.join(files)}")
+
+
+def _call_all_methods(subject: Subject) -> None:
+    model = subject.make().fit(fixtures.one_series())
+    model.predict(level=subject.levels)
+    model.predict(frame=fixtures.one_series())
+    if subject.capabilities.simulates:
+        model.simulate(2)
+    if subject.capabilities.explains:
+        model.explain()
+    history, recent = fixtures.split(2, fixtures.one_series())
+    subject.make().fit(history).update(recent)
+
+
+@contextmanager
+def _working_folder(folder: Path) -> Iterator[None]:
+    """Work in a folder that is that of temporary files too."""
+    original = tempfile.tempdir
+    tempfile.tempdir = str(folder)
+    try:
+        with chdir(folder):
+            yield
+    finally:
+        tempfile.tempdir = original
+
+
+@contextmanager
+def _captured_output() -> Iterator[list[str]]:
+    """What is written to stdout and stderr in the block, by compiled code too."""
+    text: list[str] = []
+    duplicates = [os.dup(1), os.dup(2)]
+    with tempfile.TemporaryFile() as file, io.StringIO() as buffer:
+        try:
+            os.dup2(file.fileno(), 1)
+            os.dup2(file.fileno(), 2)
+            with redirect_stdout(buffer), redirect_stderr(buffer):
+                yield text
+        finally:
+            for descriptor, duplicate in enumerate(duplicates, start=1):
+                os.dup2(duplicate, descriptor)
+                os.close(duplicate)
+            file.seek(0)
+            text += [written for written in (buffer.getvalue(), file.read().decode("utf-8", "replace")) if written]

@@ -1,0 +1,123 @@
+"""Missing values and rows that are not there: taken, refused or filled, as the model says, never in silence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from deepforecast.data.frames import Frame
+from deepforecast.errors import DataError
+from deepforecast.testing import fixtures
+from deepforecast.testing.assertions import (
+    collect_warnings,
+    column,
+    expect,
+    expect_close,
+    expect_error,
+    expect_finite,
+    expect_one_warning,
+    expect_same,
+)
+from deepforecast.testing.check import Condition, requires, requires_no, rule
+from deepforecast.testing.subject import Subject
+
+MISSING_ROWS = {"first": [0], "middle": [20], "last": [-1], "several": [0, 9, 10, 11, 30, -2]}
+
+
+def _requires_no_filling(subject: Subject) -> str | None:
+    method = getattr(subject.make(), "missing_method", subject.make().missing)
+    return None if method == "auto" else f"missing={method!r}: what is missing is filled"
+
+
+not_filled: Condition = _requires_no_filling
+
+
+@rule(requires("missing"), not_filled)
+def series_with_missing_values_are_forecast(subject: Subject) -> None:
+    """Missing values are said once, move no stamp, and the forecast stays within the noise of that of the whole series."""
+    name, complete_forecast = subject.fitted().name, subject.fitted().predict()
+    expected_beside, expected = (complete_forecast[complete_forecast["unique_id"] == series_id].reset_index(drop=True) for series_id in ("s0", "s1"))
+    spread = float(fixtures.daily_panel()["y"].std())
+    for frame, positions in _panels_with_missing(subject):
+        with collect_warnings() as messages:
+            forecast = subject.forecast(frame, level=subject.levels)
+        expect_one_warning(messages, "y", *positions)
+        for series, position in positions.items():
+            label, series_forecast = f"the forecast with the {position} value missing", forecast[forecast["unique_id"] == series]
+            expect_finite(series_forecast, name, label)
+            expect(series_forecast["ds"].tolist() == expected["ds"].tolist(), f"the stamps move when the {position} value is missing")
+            expect_close(column(series_forecast, name), column(expected, name), 3 * spread, label)
+        if subject.capabilities.local:
+            series_forecast = forecast.loc[forecast["unique_id"] == "s0", expected_beside.columns].reset_index(drop=True)
+            expect_same(series_forecast, expected_beside, "the forecast of the series without missing values")
+
+
+@rule(requires_no("missing"), not_filled)
+def missing_values_are_refused(subject: Subject) -> None:
+    """A missing value is refused: column, series, stamp, and `missing=` as the way out."""
+    for position in MISSING_ROWS:
+        frame = daily_panel_with_missing("s1", position)
+        stamp = str(frame.loc[frame["y"].isna(), "ds"].iloc[0].date())
+        with expect_error(DataError, "y", "s1", stamp, "missing=", when=f"the {position} value of a series is missing"):
+            subject.make().fit(frame)
+
+
+@rule(not_filled)
+def a_missing_row_is_a_missing_value(subject: Subject) -> None:
+    """A row that is not there is a missing value at a known stamp: the same forecast, or the same refusal."""
+    frame = _series_with_missing("middle")
+    outcomes = []
+    for variant in (frame, frame.dropna()):
+        with collect_warnings() as messages:
+            try:
+                outcomes.append(subject.forecast(variant, level=subject.levels))
+            except DataError as error:
+                outcomes.append(error)
+        expect(isinstance(outcomes[-1], DataError) or len(messages) == 1, "nothing is said of the value that is missing")
+    value_outcome, row_outcome = outcomes
+    expect(
+        isinstance(value_outcome, DataError) == isinstance(row_outcome, DataError), "a missing row and a missing value are not treated alike"
+    )
+    if isinstance(value_outcome, DataError):
+        expect(str(value_outcome) == str(row_outcome), f"the refusals differ: {value_outcome} / {row_outcome}")
+    else:
+        expect_same(row_outcome, value_outcome, "the forecast with a row missing")
+
+
+@rule()
+def missing_values_are_filled_when_asked(subject: Subject) -> None:
+    """`missing="interpolate"`, "ffill" and "zero" fill within the series, quietly: the forecast is that of the filled frame."""
+    frame = _series_with_missing("middle")
+    gap = int(np.flatnonzero(frame["y"].isna())[0])
+    previous, following = frame["y"][gap - 1], frame["y"][gap + 1]
+    for method, value in (("interpolate", (previous + following) / 2), ("ffill", previous), ("zero", 0.0)):
+        filled = fixtures.replace_target(frame, frame["y"].fillna(value))
+        if not subject.accepts(filled["y"]):
+            continue
+        forecast = subject.forecast(frame, model=subject.make(missing=method), level=subject.levels)
+        expect_same(forecast, subject.forecast(filled, level=subject.levels), f"the forecast with missing={method!r}")
+
+
+def _panels_with_missing(subject: Subject) -> Iterator[tuple[Frame, dict[str, str]]]:
+    """Frames of s0, which is whole, and s1 with values missing: in every place at once, as several series, where each series is
+    learned by itself, else one after the other. With them the ids of s1 and what it lacks."""
+    frames = {position: _series_with_missing(position).assign(unique_id=f"s1-{position}") for position in MISSING_ROWS}
+    if subject.capabilities.by_series:
+        yield fixtures.concat(fixtures.one_series(), *frames.values()), {f"s1-{position}": position for position in MISSING_ROWS}
+        return
+    for position, frame in frames.items():
+        yield fixtures.concat(fixtures.one_series(), frame), {f"s1-{position}": position}
+
+
+def _series_with_missing(position: str) -> Frame:
+    """The series s1 with some values missing, without the others."""
+    frame = daily_panel_with_missing("s1", position)
+    return frame[frame["unique_id"] == "s1"].reset_index(drop=True)
+
+
+def daily_panel_with_missing(series: str, position: str) -> Frame:
+    """`fixtures.daily()` with some values of a series missing."""
+    frame = fixtures.daily_panel()
+    rows = np.flatnonzero(frame["unique_id"] == series)[MISSING_ROWS[position]]
+    return fixtures.replace_target(frame, np.where(frame.index.isin(rows), np.nan, frame["y"]))

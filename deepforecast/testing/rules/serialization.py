@@ -1,0 +1,92 @@
+"""Saved and loaded elsewhere, a model forecasts the same; a path holds the old model or the new one."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from deepforecast.core.forecaster import Forecaster
+from deepforecast.core.model_file import load
+from deepforecast.errors import ModelFileError, SaveError
+from deepforecast.testing import fixtures, fresh_interpreter
+from deepforecast.testing.assertions import expect, expect_equal, expect_error, expect_same, model_columns
+from deepforecast.testing.check import rule
+from deepforecast.testing.subject import Subject
+
+
+@rule(fresh_interpreter.requires_importable_module)
+def a_fresh_process_forecasts_the_same(subject: Subject) -> None:
+    """Saved here and loaded in a fresh process, the model gives the same forecast to the bit, and is equal."""
+    for model in (subject.fitted(), subject.calibrated()):
+        level = subject.levels if model.intervals is None else [50, 80]
+        with _folder() as folder:
+            model.save(folder / "model")
+            loaded = fresh_interpreter.load_and_forecast(type(model), folder / "model", level)
+        expect(loaded.repr == repr(model), f"in a fresh process {model!r} is {loaded.repr}")
+        expect(not loaded.imported_trainers, f"load and predict import {', '.join(loaded.imported_trainers)}, which only fit may")
+        expected = model.predict(level=level)
+        expect(
+            loaded.keys == [str(key) for key in (*expected["unique_id"], *expected["ds"])], "ids or times differ in a fresh process"
+        )
+        for name, values in model_columns(expected, model.name).items():
+            expect_equal(loaded.columns[name], values, f"{name} in a fresh process")
+
+
+@rule()
+def a_loaded_model_can_be_updated(subject: Subject) -> None:
+    """A model loaded without its data takes updates and new histories as the one that was saved."""
+    recent, model = fixtures.split(5)[1], subject.fitted_copy(5)
+    with _folder() as folder:
+        model.save(str(folder / "model"))
+        loaded: Forecaster = load(folder / "model")
+    expect(loaded == model, f"loaded, {model!r} is {loaded!r}")
+    expect_same(
+        loaded.predict(frame=fixtures.daily_panel()), model.predict(frame=fixtures.daily_panel()), "predict(frame=...) of the loaded model"
+    )
+    expect_same(
+        loaded.update(recent).predict(), model.update(recent).predict(), "the forecast of the loaded model after an update"
+    )
+
+
+@rule()
+def a_failed_save_leaves_what_was_there(subject: Subject) -> None:
+    """save replaces a file whole; where it cannot write it raises SaveError, leaves nothing, and the model works on."""
+    model = subject.fitted()
+    expected = model.predict()
+    with _folder() as folder:
+        path = folder / "model"
+        path.write_bytes(b"something older")
+        model.save(path)
+        expect(
+            [file.name for file in folder.iterdir()] == ["model"], f"save leaves {sorted(file.name for file in folder.iterdir())}"
+        )
+        for bad_path in (folder, path / "below"):
+            with expect_error(SaveError, str(bad_path)[-20:], when="the path is a folder, or lies under a file"):
+                model.save(bad_path)
+        expect([file.name for file in folder.iterdir()] == ["model"], "a save that failed leaves something")
+        expect_same(load(path).predict(), expected, "the model saved before a save that failed")
+    expect_same(model.predict(), expected, "the forecast after a save that failed")
+
+
+@rule()
+def an_altered_file_is_refused(subject: Subject) -> None:
+    """A file with one bit flipped, or cut short, is no model: ModelFileError with the path."""
+    with _folder() as folder:
+        path = folder / "model"
+        subject.fitted().save(path)
+        content = path.read_bytes()
+        for offset in range(3, len(content), max(1, len(content) // 7)):
+            path.write_bytes(content[:offset] + bytes([content[offset] ^ 4]) + content[offset + 1 :])
+            with expect_error(ModelFileError, "model", when=f"bit 2 of byte {offset} is flipped"):
+                load(path)
+        path.write_bytes(content[: len(content) // 2])
+        with expect_error(ModelFileError, "model", when="the file is cut in half"):
+            load(path)
+
+
+@contextmanager
+def _folder() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory() as folder:
+        yield Path(folder)

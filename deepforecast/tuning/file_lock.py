@@ -1,0 +1,89 @@
+"""The lock of a journal: a file beside it that says whose it is, so that one of a dead process is not waited for."""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+import uuid
+from contextlib import suppress
+from pathlib import Path
+
+from optuna.storages.journal import JournalFileOpenLock
+
+from deepforecast.tuning.trial_recovery import is_process_alive, process_key
+
+MAX_PAUSE = 0.5  # seconds between two looks
+_logger = logging.getLogger("optuna.storages.journal")
+
+
+class FileLock(JournalFileOpenLock):
+    """Made by creating a file that must not be there yet, which all file systems do for one process alone, NFS from 3 on too.
+
+    A lock of this machine whose process is dead is taken over at once, any other after `timeout` seconds in which it stays the
+    same; both are logged.
+    """
+
+    def __init__(self, path: str, timeout: int) -> None:
+        super().__init__(path, timeout)
+        self.lock_path, self.timeout = f"{path}.lock", timeout
+
+    def acquire(self) -> bool:
+        """Wait for it."""
+        pause, last_owner, seen_at = 0.001, "", time.monotonic()
+        while True:
+            try:
+                self._create()
+                return True
+            except FileExistsError:
+                owner = self._read_owner()
+            if owner is None:
+                continue  # it was released meanwhile
+            if owner != last_owner:
+                last_owner, seen_at = owner, time.monotonic()
+            if _is_owner_dead(owner) or time.monotonic() - seen_at > self.timeout:
+                self._take_over(owner)
+                continue
+            time.sleep(pause)
+            pause = min(2 * pause, MAX_PAUSE)
+
+    def release(self) -> None:
+        """Give it back, if it is still there."""
+        with suppress(FileNotFoundError):
+            os.unlink(self.lock_path)
+
+    def _create(self) -> None:
+        file = os.open(self.lock_path, os.O_CREAT | os.O_EXCL | os.O_WRONLY)
+        try:
+            os.write(file, f"{process_key()}|{uuid.uuid4().hex}".encode())
+        finally:
+            os.close(file)
+
+    def _read_owner(self) -> str | None:
+        """What the lock says of its owner; None where there is none."""
+        try:
+            return Path(self.lock_path).read_text(errors="replace") or "nobody yet"
+        except FileNotFoundError:
+            return None
+        except OSError:
+            return "cannot be read"
+
+    def _take_over(self, owner: str) -> None:
+        """Take away a lock that says this, and no other: another process may have been faster."""
+        moved_path = f"{self.lock_path}.{uuid.uuid4().hex}"
+        try:
+            os.rename(self.lock_path, moved_path)
+        except FileNotFoundError:
+            return
+        if (Path(moved_path).read_text(errors="replace") or "nobody yet") == owner:
+            _logger.warning(f"The lock {self.lock_path} of a process that has gone or hangs is taken over.")
+        else:
+            with suppress(FileExistsError):
+                os.link(moved_path, self.lock_path)
+        os.unlink(moved_path)
+
+
+def _is_owner_dead(owner: str) -> bool:
+    """Whether the owner is known to be dead: one of this machine whose process is over."""
+    fields = owner.split("|")
+    return len(fields) == 4 and is_process_alive(*fields[:3]) is False

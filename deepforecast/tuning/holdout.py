@@ -1,0 +1,49 @@
+"""How much of what a search found holds where it did not look."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from optuna.trial import TrialState
+
+from deepforecast.errors import suppress_warnings
+from deepforecast.tuning import trial_recovery
+from deepforecast.tuning.objective import Objective, format_error
+from deepforecast.tuning.space import Configuration
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from deepforecast.tuning.result import TuningResult
+
+
+def score_holdout(tuning_result: TuningResult, objective: Objective) -> pd.DataFrame:
+    """Scores of the model as it is and of the best: in the search, and on the windows held out. `gain_column` is what the best
+    promised over the model as it is, `gain_held_out` what it kept, both as shares; `optimism` is the difference of the two."""
+    import pandas as pd
+
+    best = tuning_result._configuration_of(tuning_result.best_trial)
+    default = Configuration(best.model, {})
+    rows: list[dict[str, Any]] = []
+    for name, configuration, search in (("default", default, _default_score(tuning_result, best.model)), ("best", best, tuning_result.best_value)):
+        with suppress_warnings():
+            try:
+                value, message = objective.run(configuration).values[0], ""
+            except Exception as error:  # the search is over, and found something: this is a row of it
+                value, message = np.nan, format_error(error)
+        rows.append({"configuration": name, "search": search, "held_out": value, "error": message})
+    table = pd.DataFrame(rows)
+    for column, gain_column in (("search", "gain"), ("held_out", "gain_held_out")):
+        table[gain_column] = 1 - table[column] / table[column].iloc[0]
+    table["optimism"] = table["gain"] - table["gain_held_out"]
+    return table[["configuration", "search", "held_out", "gain", "gain_held_out", "optimism", "error"]]
+
+
+def _default_score(tuning_result: TuningResult, model: int) -> float:
+    """The score of a model as it is."""
+    for trial in tuning_result.study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,)):
+        given_configuration = trial.user_attrs.get(trial_recovery.GIVEN_CONFIGURATION)
+        if trial.user_attrs.get("start") == "default" and given_configuration is not None and given_configuration["model"] == model:
+            return float(trial.values[0])
+    return float("nan")

@@ -1,0 +1,100 @@
+"""What a study is about, kept in its storage: a call that joins or resumes it has to be about the same."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import optuna
+
+from deepforecast.data.fingerprint import panel_fingerprint
+from deepforecast.data.panel import Panel
+from deepforecast.errors import ParameterError, format_value
+from deepforecast.tuning.objective import Objective
+from deepforecast.tuning.space import Configuration, format_params
+from deepforecast.tuning.storage import describe_storage
+from deepforecast.tuning.trial_recovery import GIVEN_CONFIGURATION
+
+IDENTITY_KEY = "deepforecast"  # the attribute of a study that says it, and that it is ready
+MAX_WAIT = 10.0  # seconds that another process may take between making a study and saying what it is about
+LABELS = {
+    "windows": "windows", "data": "data", "models": "models", "space": "ranges", "metric": "metrics", "tries": "seeds a trial",
+}  # fmt: skip
+
+
+def make_identity(panel: Panel, objective: Objective, holdout: int) -> dict[str, Any]:
+    """What tells this search from others."""
+    plan = objective.plan
+    windows = {"horizon": plan.horizon, "n_windows": plan.n_windows, "step_size": plan.step, "gap": plan.gap,
+               "size": plan.train_size, "align": plan.align, "refit": str(objective.refit), "holdout": holdout}  # fmt: skip
+    return {
+        "data": describe_data(panel), "models": [repr(model) for model in objective.space.models],
+        "space": objective.space.describe(), "metric": list(objective.objectives), "windows": windows, "tries": objective.n_seeds,
+    }  # fmt: skip
+
+
+def describe_data(panel: Panel) -> dict[str, Any]:
+    """Data in words, and a sum over all of them."""
+    series = panel.series
+    return {
+        "series": len(panel), "rows": len(panel.y), "frequency": str(series.calendar.frequency),
+        "columns": repr(series.columns), "values": panel_fingerprint(panel),
+    }  # fmt: skip
+
+
+def create_or_load_study(
+    storage: Any, name: str, identity: dict[str, Any], starts: Sequence[Configuration], objective: Objective, location: Any
+) -> optuna.Study:
+    """The study of this name: made, with the configurations to start from, or joined, if it is about the same."""
+    directions = [optuna.study.StudyDirection.MINIMIZE] * len(objective.objectives)
+    try:
+        study = optuna.create_study(storage=storage, study_name=name, directions=directions)
+        _initialize_study(study, identity, starts, objective)
+        return study
+    except optuna.exceptions.DuplicatedStudyError:
+        study = optuna.load_study(storage=storage, study_name=name)
+    deadline = time.monotonic() + MAX_WAIT
+    while IDENTITY_KEY not in study.user_attrs and time.monotonic() < deadline and len(study.directions) == len(directions):
+        time.sleep(0.05)
+    if IDENTITY_KEY not in study.user_attrs:
+        if study.get_trials(deepcopy=False):
+            raise ParameterError(
+                f"A study is resumed by what made it; {format_value(name)} in {describe_storage(location)} was not made by tune(). Say another "
+                "study_name=."
+            )
+        _initialize_study(study, identity, starts, objective)  # whoever made it did not live to say what it is about
+    _refuse_mismatch(study.user_attrs[IDENTITY_KEY], identity, name, location)
+    return study
+
+
+def _initialize_study(study: optuna.Study, identity: dict[str, Any], starts: Sequence[Configuration], objective: Objective) -> None:
+    study.set_metric_names(list(objective.objectives))
+    for number, configuration in enumerate(starts):
+        note = {"model": configuration.model, "params": format_params(configuration.params)}
+        start_name = "default" if not configuration.params else f"start {number}"
+        study.enqueue_trial(objective.space.to_trial_params(configuration), user_attrs={GIVEN_CONFIGURATION: note, "start": start_name})
+    study.set_user_attr(IDENTITY_KEY, identity)
+
+
+def _refuse_mismatch(stored: dict[str, Any], current: dict[str, Any], name: str, location: Any) -> None:
+    """Name the first thing in which two searches differ, and both its values."""
+    for key, words in LABELS.items():
+        stored_value, current_value = stored.get(key), current[key]
+        if stored_value != current_value:
+            first, second = _difference(stored_value, current_value)
+            raise ParameterError(
+                f"A study goes on with what it was begun with; {format_value(name)} in {describe_storage(location)} was begun with other "
+                f"{words}: {format_value(first, 300)}, not {format_value(second, 300)}. Say the same, or another study_name=."
+            )
+
+
+def _difference(stored: Any, current: Any) -> tuple[str, str]:
+    """The parts in which two descriptions differ."""
+    if isinstance(stored, dict) and isinstance(current, dict):
+        keys = [key for key in {**stored, **current} if stored.get(key) != current.get(key)]
+        if len(keys) == 1 and isinstance(stored.get(keys[0]), dict) and isinstance(current.get(keys[0]), dict):
+            return _difference(stored[keys[0]], current[keys[0]])
+        first, second = (", ".join(f"{key} {description.get(key)}" for key in keys) for description in (stored, current))
+        return first, second
+    return str(stored), str(current)

@@ -1,0 +1,205 @@
+"""Trials one after the other, by one process, until the study's budget is used up: here, in a worker, or on another machine."""
+
+from __future__ import annotations
+
+import gc
+import math
+import os
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import optuna
+from optuna.trial import FrozenTrial, TrialState
+
+from deepforecast.core.monitor import STEPS_PER_FOLD
+from deepforecast.core.progress import hide_progress
+from deepforecast.errors import TrainingError, suppress_warnings
+from deepforecast.tuning import trial_recovery
+from deepforecast.tuning.database import database_of
+from deepforecast.tuning.objective import Objective, PrunedError, TrialScore, format_error, is_refused
+from deepforecast.tuning.samplers import make_sampler
+from deepforecast.tuning.space import Configuration, parse_params
+from deepforecast.tuning.storage import silence_optuna
+from deepforecast.tuning.study import TuningOptions
+
+TIMEOUT_FACTOR, MIN_TIMEOUT = 20.0, 60.0  # of the first trial, and seconds at least: how long a trial may take if nobody says
+MIN_SECONDS_LEFT = 0.05  # seconds before the end of the search from which no trial is begun
+
+
+class _FailedTrialError(Exception):
+    """A trial did not end well, and why is noted; whatever else comes out of one is the storage's."""
+
+
+@dataclass(eq=False)
+class TrialRunner:
+    """What one process does for a study. `deadline`: when the search ends, of `time.monotonic`; `parent_pid`: whose end is its own,
+    that hired it under a name."""
+
+    study: optuna.Study
+    objective: Objective
+    options: TuningOptions
+    n_trials: int
+    deadline: float = math.inf
+    parent_pid: int | None = None
+    on_trial_end: Callable[[], object] = lambda: None
+    worker_name: str = ""
+    cause: BaseException | None = field(default=None, repr=False)
+    _is_full: bool = False
+    _mark: str = ""
+
+    def run(self) -> None:
+        """Until the budget is used up or time is over; a Ctrl-C comes through, its trial given back."""
+        with silence_optuna(), hide_progress(), suppress_warnings():
+            while not self._is_over():
+                try:
+                    self.study.optimize(self._run_trial, n_trials=1, catch=(_FailedTrialError,))
+                except KeyboardInterrupt:
+                    trial_recovery.requeue_lost(self.study, self.options.retries, self._mark)
+                    raise
+                except ValueError as error:
+                    if "Cannot tell" not in str(error):  # the trial was taken for dead, and is another's now
+                        raise
+                finally:
+                    trial_recovery.ACTIVE_MARKS.discard(self._mark)
+                trial_recovery.requeue_lost(self.study, self.options.retries, self._mark)
+                self.on_trial_end()
+
+    def _is_over(self) -> bool:
+        if self._is_full or time.monotonic() > self.deadline - MIN_SECONDS_LEFT or (self.parent_pid is not None and os.getppid() != self.parent_pid):
+            return True
+        trial_recovery.fail_dead_trials(self.study, self.options.retries, self.options.heartbeat_timeout)
+        n_begun = len(trial_recovery.budget_trials(self.study, self.options.retries))
+        if n_begun >= self.n_trials:
+            return True
+        self.study.sampler = make_sampler(self.options, self.objective.space, n_begun, len(self.objective.objectives) > 1)
+        return self.options.sampler == "grid" and bool(self.study.sampler.is_exhausted(self.study))
+
+    def _run_trial(self, trial: optuna.Trial) -> list[float] | float:
+        """One trial: claimed, drawn, run; whatever comes of it is noted before its state is set."""
+        timeout = self._trial_timeout()
+        worker = trial_recovery.describe_worker(timeout, self.worker_name)
+        self._mark = worker["mark"]
+        trial_recovery.ACTIVE_MARKS.add(self._mark)
+        trial.set_user_attr(trial_recovery.WORKER, worker)
+        self._claim(trial)
+        start_time, note = time.perf_counter(), dict[str, Any]()
+        try:
+            score = self._score_trial(trial, note, timeout)
+        except KeyboardInterrupt:
+            trial.set_user_attr(trial_recovery.INTERRUPTED, True)
+            raise
+        except optuna.exceptions.StorageInternalError:
+            raise
+        except Exception as error:
+            if time.monotonic() > self.deadline and isinstance(error, PrunedError):
+                trial.set_user_attr(trial_recovery.INTERRUPTED, True)
+                raise _FailedTrialError from error
+            self.cause = error
+            _free_memory(error)
+            seconds = time.perf_counter() - start_time
+            pruned = isinstance(error, PrunedError) or is_refused(error)
+            note |= {"reason": format_error(error), "seconds": seconds, "state": "pruned" if pruned else "failed"}
+            trial.set_user_attr(trial_recovery.OUTCOME, note | ({"refused": True} if is_refused(error) else {}))
+            if pruned:
+                raise optuna.TrialPruned(format_error(error)) from error
+            raise _FailedTrialError from error
+        trial.set_user_attr(trial_recovery.OUTCOME, note | {"seconds": score.seconds, "state": "complete"})
+        return score.values if len(score.values) > 1 else score.values[0]
+
+    def _claim(self, trial: optuna.Trial) -> None:
+        """Trials are numbered by their storage: those beyond the budget are given back."""
+        trials = trial_recovery.budget_trials(self.study, self.options.retries)
+        if sum(counted_trial.number < trial.number for counted_trial in trials) >= self.n_trials:
+            trial.set_user_attr(trial_recovery.WITHDRAWN, True)
+            self._is_full = True
+            raise _FailedTrialError
+
+    def _score_trial(self, trial: optuna.Trial, note: dict[str, Any], timeout: float | None) -> TrialScore:
+        given_configuration = trial.user_attrs.get(trial_recovery.GIVEN_CONFIGURATION)
+        space, multi_objective = self.objective.space, len(self.objective.objectives) > 1
+        if given_configuration is not None:
+            configuration = Configuration(int(given_configuration["model"]), parse_params(given_configuration["params"]))
+            space.draw_given(trial, configuration)
+        else:
+            if self.options.sampler != "grid":
+                self.study.sampler = make_sampler(self.options, space, trial.number, multi_objective)
+            configuration = space.draw(trial)
+        database = database_of(self.study)
+        if database is not None:  # a trial whose process dies is tried again with the same parameters
+            database.flush()
+        note |= {"model": configuration.model, "key": space.configuration_key(configuration)}
+        if (duplicate := self._find_duplicate(note["key"])) is not None:
+            return _copy_score(duplicate, note)
+        self.objective.warm_up(configuration)
+        deadline = min(self.deadline, math.inf if timeout is None else time.monotonic() + timeout)
+        listener = None if multi_objective or self.options.pruner is None else TrialReporter(trial, given_configuration is None)
+        score = self.objective.run(configuration, listener, None if deadline == math.inf else deadline)
+        if not all(map(math.isfinite, score.values)):
+            raise TrainingError(
+                f"A trial has a score; {', '.join(self.objective.objectives)} came out as {score.values}: actual values are "
+                "missing in all windows, or there is nothing to scale by. Choose other windows or another metric."
+            )
+        return score
+
+    def _find_duplicate(self, key: str) -> FrozenTrial | None:
+        """A trial of the same configuration that has ended by itself."""
+        for trial in self.study.get_trials(deepcopy=False, states=(TrialState.COMPLETE, TrialState.PRUNED)):
+            if trial.user_attrs.get(trial_recovery.OUTCOME, {}).get("key") == key:
+                return trial
+        return None
+
+    def _trial_timeout(self) -> float | None:
+        """Seconds that a trial may take."""
+        timeout = self.options.trial_timeout
+        if not isinstance(timeout, str):
+            return timeout
+        for trial in self.study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,)):
+            if trial_recovery.OUTCOME in trial.user_attrs:
+                return max(TIMEOUT_FACTOR * float(trial.user_attrs[trial_recovery.OUTCOME]["seconds"]), MIN_TIMEOUT)
+        return None
+
+
+@dataclass(eq=False)
+class TrialReporter:
+    """Passes on to the study what a trial reports, and says whether it is to end: never where its configuration was given."""
+
+    trial: optuna.Trial
+    may_prune: bool
+
+    def __call__(self, value: float, step: int) -> bool:
+        """Report; whether the pruner has enough of it."""
+        if not math.isfinite(value):
+            return False
+        self.trial.report(value, step)
+        return self.may_prune and bool(self.trial.should_prune())
+
+
+def _copy_score(duplicate: FrozenTrial, note: dict[str, Any]) -> TrialScore:
+    """What came of a configuration before comes of it again."""
+    note["copy_of"] = duplicate.number
+    if duplicate.state == TrialState.PRUNED:
+        raise PrunedError(f"as trial {duplicate.number}: {duplicate.user_attrs[trial_recovery.OUTCOME].get('reason', '')}")
+    return TrialScore([float(value) for value in duplicate.values], 0.0)
+
+
+def _free_memory(error: BaseException) -> None:
+    """Give back what a trial held that ran out of memory."""
+    if not isinstance(error, MemoryError) and "out of memory" not in format_error(error).lower():
+        return
+    error.__traceback__ = None  # which holds all that the trial saw
+    gc.collect()
+    torch: Any = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_available():
+        torch.cuda.empty_cache()
+
+
+def count_steps(trial: FrozenTrial, n_steps: int, by_window: bool) -> int:
+    """How far a trial came, in hundredths of a window: through all of them where it ended well."""
+    if trial.state == TrialState.COMPLETE:
+        return n_steps
+    if trial.last_step is None:
+        return 0
+    return min(STEPS_PER_FOLD * (trial.last_step + 1) if by_window else trial.last_step, n_steps)
