@@ -13,8 +13,9 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 
 import mutants
-from plan import Plan, Table
 from sources import Source, read_project
+from tables import Table
+from texts import Plan
 from types_of import Types
 
 
@@ -29,10 +30,11 @@ def main(arguments: list[str] | None = None) -> int:
     sources, texts = read_project(root)
     note_mirrored_tests(table, sources)
     plan = Plan(root, table, sources, texts)
-    plan.read_members(Types(root, sources, plan.wanted()))
+    plan.read_members(Types(root, sources))
     plan.read_names()
     plan.follow_fixtures()
     plan.edit()
+    plan.edit_strings()
     mutants.follow(plan)
     plan.edit_texts()
     plan.check()

@@ -41,7 +41,7 @@ class Types:
     as many empty lines as those before it have.
     """
 
-    def __init__(self, root: Path, sources: list[Source], wanted: dict[Source, set[Span]]) -> None:
+    def __init__(self, root: Path, sources: list[Source]) -> None:
         stubbed = {source.module for source in sources if source.path.suffix == ".pyi"}
         seen = [source for source in sources if source.path.suffix == ".pyi" or source.module not in stubbed]
         ends = list(accumulate(len(source.lines) + 1 for source in seen))
@@ -54,9 +54,12 @@ class Types:
             if i >= len(seen) or node.end_line is None:
                 continue
             span = (node.line - starts[i], node.column, node.end_line - starts[i], node.end_column or 0)
-            if span in wanted.get(seen[i], ()):
-                self._types[seen[i]][span] = kind
-                infos |= {info for each in _flat(kind) if (info := instance_of(each)) is not None}
+            self._types[seen[i]][span] = kind
+            proper = types.get_proper_type(kind)
+            if isinstance(proper, types.Instance):
+                infos.add(proper.type)
+            elif isinstance(proper, types.FunctionLike) and proper.is_type_obj():
+                infos.add(proper.type_object())
         places = {source.module: starts[i] for i, source in enumerate(seen) if source.host is None}
         self.infos = {  # by module and line
             (info.module_name, info.defn.line - places[info.module_name]): info
@@ -67,7 +70,7 @@ class Types:
     def of(self, source: Source, node: ast.expr) -> list[types.ProperType]:
         """The types of an expression, those of a union apart and None left out; `AnyType` alone where it has none."""
         kind = self._types.get(source, {}).get(span_of(node))
-        return [types.AnyType(types.TypeOfAny.unannotated)] if kind is None else list(_flat(kind))
+        return [types.AnyType(types.TypeOfAny.unannotated)] if kind is None else list(flat(kind))
 
 
 def _classes(names: nodes.SymbolTable, outer: str) -> Iterable[nodes.TypeInfo]:
@@ -82,17 +85,18 @@ def span_of(node: ast.expr) -> Span:
     return node.lineno, node.col_offset, node.end_lineno or 0, node.end_col_offset or 0
 
 
-def _flat(kind: types.Type) -> Iterable[types.ProperType]:
+def flat(kind: types.Type) -> Iterable[types.ProperType]:
+    """The types of a union, or the one there is; without None, and the bound in place of a type variable."""
     proper = types.get_proper_type(kind)
     if isinstance(proper, types.UnionType):
         for each in proper.items:
-            yield from _flat(each)
+            yield from flat(each)
     elif isinstance(proper, types.TypeVarType):
         if proper.values:
             for each in proper.values:
-                yield from _flat(each)
+                yield from flat(each)
         else:
-            yield from _flat(proper.upper_bound)
+            yield from flat(proper.upper_bound)
     elif not isinstance(proper, types.NoneType | types.UninhabitedType):
         yield proper
 
@@ -106,7 +110,7 @@ def instance_of(kind: types.ProperType) -> nodes.TypeInfo | None:
     if isinstance(kind, types.TypedDictType | types.LiteralType):
         return kind.fallback.type
     if isinstance(kind, types.TypeType):
-        inner = next(iter(_flat(kind.item)), None)
+        inner = next(iter(flat(kind.item)), None)
         return None if inner is None else instance_of(inner)
     if isinstance(kind, types.FunctionLike) and kind.is_type_obj():
         return kind.type_object()
