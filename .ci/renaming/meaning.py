@@ -364,9 +364,9 @@ class Meaning:
             self._words[text] = set(re.findall(r"\w+", text.text))
         return not self._words[text].isdisjoint(self._family_names(module, name))
 
-    def spoken_of(self, text: Text, name: str) -> bool:
-        """Whether a text names a class, function or module of which the name is a renamed part."""
-        return any(self.speaks_of(text, *owner) for owner in self.owners.get(name, ()))
+    def spoken_of(self, text: Text, name: str, of_classes: bool = False) -> bool:
+        """Whether a text names a class, function or module of which the name is a renamed part; or only of classes."""
+        return any(self.speaks_of(text, *owner) for owner in self.owners[name] if not of_classes or owner[1] != name)
 
     def _family_names(self, module: str, name: str) -> set[str]:
         key = (module, name)

@@ -14,7 +14,7 @@ from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
 
-SEARCH_PATHS = ("tutorials/site", "benchmarks/peers", "benchmarks", "tutorials")  # folders that are on sys.path
+SEARCH_PATHS = ("tutorials/site", "benchmarks/peers", "benchmarks", "tutorials", "docs")  # folders that are on sys.path
 TEXTS = (".md", ".toml", ".yaml", ".yml", ".html", ".js", ".txt", "")
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 Function = ast.FunctionDef | ast.AsyncFunctionDef

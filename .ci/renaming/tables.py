@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from keyword import iskeyword
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +55,7 @@ class Table:
                     self._put(path, own, key, key, new)
 
     def _put(self, path: Path, names: Names, label: str, key: str, new: Any) -> None:
-        if not isinstance(new, str) or not all(map(str.isidentifier, new.split("."))):
+        if not isinstance(new, str) or any(not name.isidentifier() or iskeyword(name) for name in new.split(".")):
             self.errors.append(f"{path.name}: {label}: a new name must be an identifier; got {new!r}")
         elif names.setdefault(key, new) != new:
             self.errors.append(f"{path.name}: {label}: {new} here, {names[key]} before")

@@ -72,8 +72,10 @@ class Plan(Edits):
                     )
         if new != name:
             source.replace(source.text.index(name, source.start(node)), name, new)
-        elif kind != "attribute" and self.spoken_of(source, name):
-            self.note("Decide by hand: strings equal to a name", source, source.start(node), name)
+        elif kind != "attribute" and source.text.find(name, source.start(node)) not in source.edits:
+            if source.path.suffix == ".py" and self.spoken_of(source, name, of_classes=True):
+                heading = "parameter" if name in self.parameters else "attribute"
+                self.note(f"Decide by hand: strings equal to the name of a {heading}", source, source.start(node), name)
 
     def uses(self, source: Source) -> dict[int, tuple[str, Any]]:
         """What strings are for: the node's id -> kind, and what it is about."""
@@ -319,14 +321,16 @@ class Plan(Edits):
                 old_scope, new_scope = old.scope.resolve(old.name), new.scope.resolve(new.name)
                 old_key = (before_index[old_scope] if old_scope else -1, old.name)
                 new_key = (after_index[new_scope] if new_scope else -1, new.name)
-                alike = meant.setdefault(old_key, new_key) == new_key and origin.setdefault(new_key, old_key) == old_key
-                if (not alike or old_key[0] != new_key[0]) and (old.name, new.name) not in reported:
-                    reported.add((old.name, new.name))
-                    owner = f"{source.module}:{old.scope.qualname}"
-                    text = source.lines[source.line_of(old.start) - 1].strip()
-                    if old.name == new.name:
-                        self.errors.append(f"{owner}: {old.name}, used in {text!r}, would no longer mean the same")
-                    else:
-                        self.errors.append(
-                            f"{owner}: {old.name} cannot become {new.name}, which has another meaning there: {text!r}"
-                        )
+                same = meant.setdefault(old_key, new_key) == new_key and old_key[0] == new_key[0]
+                other = origin.setdefault(new_key, old_key)
+                if (same and other == old_key) or (old.name, new.name) in reported:
+                    continue
+                reported.add((old.name, new.name))
+                place = f"{new_scope.qualname or 'the module'}" if new_scope else "builtins"
+                found = f"{source.module}:{old.scope.qualname}: {source.lines[source.line_of(old.start) - 1].strip()!r}"
+                if same:
+                    self.errors.append(f"{other[1]} and {old.name} would both be {new.name} in {place} ({found})")
+                elif old.name == new.name:
+                    self.errors.append(f"{old.name} would be that of {place}, which has become {new.name} ({found})")
+                else:
+                    self.errors.append(f"{old.name} cannot become {new.name}, which is that of {place} ({found})")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import gc
 import sys
 from bisect import bisect_left
 from collections.abc import Iterable
@@ -41,12 +40,12 @@ class Types:
     as many empty lines as those before it have.
     """
 
-    def __init__(self, root: Path, sources: list[Source]) -> None:
+    def __init__(self, root: Path, sources: list[Source], cache: Path) -> None:
         stubbed = {source.module for source in sources if source.path.suffix == ".pyi"}
         seen = [source for source in sources if source.path.suffix == ".pyi" or source.module not in stubbed]
         ends = list(accumulate(len(source.lines) + 1 for source in seen))
         starts = [0, *ends]
-        built = _build(root, [(source, starts[i]) for i, source in enumerate(seen)])
+        built = _build(root, cache, [(source, starts[i]) for i, source in enumerate(seen)])
         self._types: dict[Source, dict[Span, types.Type]] = {source: {} for source in seen}
         infos = {info for source in seen for info in _classes(built.files[source.module].names, source.module)}
         for node, kind in built.types.items():
@@ -122,12 +121,12 @@ def definition_of(kind: types.ProperType) -> nodes.SymbolNode | None:
     return kind.definition if isinstance(kind, types.CallableType) else None
 
 
-def _build(root: Path, sources: list[tuple[Source, int]]) -> build.BuildResult:
+def _build(root: Path, cache: Path, sources: list[tuple[Source, int]]) -> build.BuildResult:
     options = Options()
     options.export_types = True
     options.check_untyped_defs = True
     options.incremental = True  # other packages come from the cache; a source with a text never does
-    options.cache_dir = str(root / "build" / "rename-cache")
+    options.cache_dir = str(cache)
     options.ignore_missing_imports = True
     options.follow_imports = "silent"
     options.namespace_packages = True
@@ -139,7 +138,6 @@ def _build(root: Path, sources: list[tuple[Source, int]]) -> build.BuildResult:
         for pattern in (package, f"{package}.*"):
             options.per_module_options[pattern] = {"follow_imports": "skip", "ignore_missing_imports": True}
     options.build_per_module_cache()
-    gc.disable()  # nothing of it is freed before the end
     inputs = []
     for each, blank in sources:
         path = each.path if each.host is None else each.path.with_name(each.module.rpartition(".")[2] + ".py")
