@@ -72,10 +72,11 @@ class Plan(Edits):
                     )
         if new != name:
             source.replace(source.text.index(name, source.start(node)), name, new)
-        elif kind != "attribute" and source.text.find(name, source.start(node)) not in source.edits:
-            if source.path.suffix == ".py" and self.spoken_of(source, name, of_classes=True):
-                heading = "parameter" if name in self.parameters else "attribute"
-                self.note(f"Decide by hand: strings equal to the name of a {heading}", source, source.start(node), name)
+        elif kind == "attribute" or source.text.find(name, source.start(node)) in source.edits:
+            pass  # decided already
+        elif source.path.suffix == ".py" and self.spoken_of(source, name, of_classes=True):
+            heading = "parameter" if name in self.parameters else "attribute"
+            self.note(f"Decide by hand: strings equal to the name of a {heading}", source, source.start(node), name)
 
     def uses(self, source: Source) -> dict[int, tuple[str, Any]]:
         """What strings are for: the node's id -> kind, and what it is about."""
