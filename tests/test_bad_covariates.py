@@ -56,9 +56,9 @@ def test_future_without_a_column(library: str) -> None:
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_future_without_a_row(library: str) -> None:
     model, future = with_future(library)
-    daily_panel_with_missing = future.drop(index=future.index[future.unique_id == "s002"][2])
+    incomplete = future.drop(index=future.index[future.unique_id == "s002"][2])
     with pytest.raises(DataError, match=r"1 are missing.*s002.*2024-03-03.*future_frame"):
-        model.predict(future=converted(daily_panel_with_missing.reset_index(drop=True), library))
+        model.predict(future=converted(incomplete.reset_index(drop=True), library))
     whole = future[future.unique_id != "s003"].reset_index(drop=True)
     with pytest.raises(DataError, match=r"5 are missing.*s003.*2024-03-01"):
         model.predict(future=converted(whole, library))
