@@ -242,6 +242,7 @@ def log_likelihood(model: UnobservedComponents) -> float:
     return float(model._task(model._history(model.state_.learned)).result(0, _series_arrays(model.state_.learned, 0)).llf)
 
 
+@pytest.mark.filterwarnings("ignore:Maximum Likelihood optimization failed")  # of the reference, whose maximum is asserted
 @pytest.mark.parametrize("covariate", [False, True])
 def test_cycle_has_the_likelihood_of_statsmodels_with_dates(covariate: bool) -> None:
     frame = unemployment()
