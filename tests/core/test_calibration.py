@@ -53,7 +53,7 @@ def test_too_short_a_series_is_refused_by_name() -> None:
         series_errors(SeasonalNaive(season_length=7), panel, 3)
     with pytest.raises(DataError, match="need 2 values to learn from and 9 more"):
         pooled_errors(Naive(), panel, 9)
-    with pytest.raises(DataError, match=r"Naive needs at least 10 values a series; series s1 has 9"):
+    with pytest.raises(DataError, match=r"Naive needs at least 10 values per series; series s1 has 9"):
         Naive(horizon=9, intervals="conformal").fit(noisy(40, 9, 10))
 
 

@@ -103,7 +103,7 @@ def test_a_single_series_without_ids_moves_and_goes_on() -> None:
 
 def test_a_history_too_short_for_the_model() -> None:
     model = SeasonalNaive(horizon=3, season_length=7).fit(noisy())
-    with pytest.raises(DataError, match=r"SeasonalNaive needs at least 7 values of history a series; .* s003 has 6"):
+    with pytest.raises(DataError, match=r"SeasonalNaive needs at least 7 values of history per series; .* s003 has 6"):
         model.predict(frame=noisy(3, 6))
 
 
@@ -339,12 +339,12 @@ def test_every_column_that_is_missing_is_named() -> None:
     class Complete(FutureRegression):
         capabilities = FutureRegression.capabilities.__class__(future=True, categorical=True)
 
-    with pytest.raises(DataError, match=r"column x is missing in 1 rows of series s001, first at 2024-01-04 \(so are"):
+    with pytest.raises(DataError, match=r"column x is missing in 1 rows of series s001, first at 2024-01-04 \(also in"):
         Complete().fit(frame, columns=columns)
-    with pytest.warns(DataWarning, match=r"through missing values: column x .*so are rows of kind"):
+    with pytest.warns(DataWarning, match=r"through missing values: column x .*also in kind"):
         FutureRegression().fit(frame, columns=columns)
     for filling in ("interpolate", "ffill", "zero"):
-        with pytest.warns(DataWarning, match="categories for unknown ones: column kind is missing in 1 rows of series s002"):
+        with pytest.warns(DataWarning, match="categories as unknown: column kind is missing in 1 rows of series s002"):
             Complete(missing=filling).fit(frame, columns=columns)
 
 

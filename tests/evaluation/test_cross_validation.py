@@ -390,7 +390,7 @@ def test_static_columns_reach_the_models() -> None:
 
 
 def test_a_model_that_fails_says_so() -> None:
-    with pytest.raises(DataError, match="needs complete data"):
+    with pytest.raises(DataError, match="cannot handle missing values"):
         cross_validate(Points(), noisy().drop(index=5), horizon=2)
 
 
