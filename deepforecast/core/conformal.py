@@ -251,7 +251,7 @@ def _refuse_few_errors(level: float, count: Ints, suggestion: str) -> None:
         max_level = math.floor(1e4 * min_count / (min_count + 1)) / 100
         advice = f"Use a level of at most {max_level:g}, or {suggestion}" if min_count else suggestion[0].upper() + suggestion[1:]
         raise CalibrationError(
-            f"A conformal level of {level:g} needs at least {min_errors} calibration errors per step, got {min_count}. {advice}."
+            f"A conformal level of {level:g} needs at least {min_errors} calibration errors per step; there are {min_count}. {advice}."
         )
 
 

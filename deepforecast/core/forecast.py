@@ -222,5 +222,5 @@ def _validate_numbers(value_or_list: Any, name: str, low: float, high: float) ->
             description = f"{format_value(value)} ({type(value).__name__})"
             raise ParameterTypeError(f"`{name}` must be a number between {low} and {high} or a list of them, got {description}.")
         if not (low < value < high) or not math.isfinite(value):
-            raise ParameterError(f"`{name}` must be above {low} and below {high}, got {format_value(value)}.")
+            raise ParameterError(f"`{name}` must be between {low} and {high} (exclusive), got {format_value(value)}.")
     return values

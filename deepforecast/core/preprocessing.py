@@ -189,7 +189,7 @@ def _refuse_all_missing(panel: Panel, missing: MissingRows) -> None:
         empty = np.flatnonzero(np.add.reduceat(~rows, panel.indptr[:-1], dtype=np.int64) == 0)
         if len(empty):
             raise DataError(
-                f"Column {name} must have at least one value per series; it is missing throughout in series "
+                f"Every series must have at least one value; column {name} is missing throughout in series "
                 f"{panel.series.labels(empty)}, from {panel.format_timestamp(int(panel.indptr[empty[0]]))} to "
                 f"{panel.format_timestamp(int(panel.indptr[empty[0] + 1]) - 1)}{_first_series_label(panel, empty)}. Leave these "
                 "series out, or pass longer histories."

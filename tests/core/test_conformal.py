@@ -68,7 +68,7 @@ def test_a_level_too_high_says_which_one_is_possible() -> None:
         calibration = SeriesErrors(np.ones((2, count, 1)))
         with pytest.raises(CapabilityError) as caught:
             calibration.half_widths(99, 1)
-        words = f"A conformal level of 99 needs at least 99 calibration errors per step, got {count}. Use a level "
+        words = f"A conformal level of 99 needs at least 99 calibration errors per step; there are {count}. Use a level "
         words += "of at most "
         assert str(caught.value).startswith(words)
         possible = float(str(caught.value)[len(words) :].partition(",")[0])

@@ -33,7 +33,7 @@ NORMAL = NormalForecast(np.array([[1.0, 2.0, 3.0]]), np.array([[0.5, 1.0, 2.0]])
 
 @pytest.mark.parametrize("level", [[0], [100], [-1], [101], ["80"], [math.nan], "80", True, [80, None], math.inf], ids=str)
 def test_invalid_levels_are_refused(level: Any) -> None:
-    with pytest.raises(ParameterError, match=r"level .*between 0 and 100"):
+    with pytest.raises(ParameterError, match=r"level` must be .*between 0 and 100"):
         validate_levels(level)
     with pytest.raises(ParameterError, match="level"):
         Naive(horizon=2).fit(FRAME).predict(level=level)
@@ -91,7 +91,7 @@ def test_names_of_columns_are_exact() -> None:
 
 @pytest.mark.parametrize("quantiles", [0, 1, [0.5, 1.5], math.nan, "0.5", True], ids=str)
 def test_quantiles_are_checked_too(quantiles: Any) -> None:
-    with pytest.raises(ParameterError, match=r"quantiles .*between 0 and 1"):
+    with pytest.raises(ParameterError, match=r"quantiles` must be .*between 0 and 1"):
         validate_quantiles(quantiles)
     assert validate_quantiles([0.9, 0.1, 0.9]) == [0.1, 0.9]
 
@@ -118,7 +118,7 @@ def test_predict_without_any_horizon_is_refused() -> None:
 
 def test_points_alone_have_no_bands() -> None:
     points = PointForecast(np.ones((2, 3)), "Mine")
-    with pytest.raises(CapabilityError, match=r"Mine has no distribution .*intervals='conformal'.*Conformal\(model\)"):
+    with pytest.raises(CapabilityError, match=r"Mine cannot compute levels .*intervals='conformal'.*Conformal\(model\)"):
         points.quantiles([0.1])
     assert points.point("median").shape == (2, 3)
     assert points.skip_steps(1).mean.shape == (2, 2)
@@ -197,5 +197,5 @@ def test_an_id_named_as_an_output_column_is_refused(key: str) -> None:
 
 def test_all_doubles_are_named() -> None:
     refuse_duplicate_columns(["a", "b"], ["c"])
-    with pytest.raises(ParameterError, match="a, b would stand"):
+    with pytest.raises(ParameterError, match="got a, b twice"):
         refuse_duplicate_columns(["a", "b", "b"], ["c", "a"])

@@ -133,10 +133,10 @@ def test_what_a_model_cannot_do_is_said() -> None:
     model = Wrong(horizon=2).fit(noisy())
     with pytest.raises(CapabilityError, match="Wrong cannot simulate"):
         model.simulate(3)
-    with pytest.raises(CapabilityError, match="Wrong has no components"):
+    with pytest.raises(CapabilityError, match="Wrong cannot explain"):
         model.explain()
     model.what = 1.0
-    with pytest.raises(CapabilityError, match=r"Wrong has no distribution .*Conformal\(model\)"):
+    with pytest.raises(CapabilityError, match=r"Wrong cannot compute levels .*Conformal\(model\)"):
         model.predict(level=80)
     with pytest.warns(DataWarning, match="Wrong: forecasts of series s003 lie far outside the history"):
         assert len(model.predict(1)) == 3

@@ -51,7 +51,7 @@ def test_message_of_short_series_gives_the_length_of_each(lengths: dict[str, int
 
 def test_message_of_series_too_short_for_calibration_gives_the_length_of_each() -> None:
     frame = joined(D("A", 60), D("B", 8), D("C", 9))
-    with pytest.raises(DataError, match=r"need 7 values to learn from and 3 more .* with; series B has 8, C has 9\. Leave"):
+    with pytest.raises(DataError, match=r"require 7 values to fit and 3 more .* forecast; series B has 8, C has 9\. Leave"):
         Conformal(SeasonalNaive(season_length=7), horizon=3)._calibrate(Panel.from_frame(frame))
 
 
@@ -80,7 +80,7 @@ def test_where_several_series_stand_says_whose_it_is() -> None:
     again = joined(D("A", 30), D("B", 40)).groupby("unique_id").tail(1)
     with pytest.raises(DataError, match=r"series A, B; the first, A, is known up to 2024-01-30 and the new rows start at "):
         model.update(again)
-    with pytest.raises(DataError, match=r"grid of time; series B is known up to 2024-02-09 and the new rows"):
+    with pytest.raises(DataError, match=r"time grid; series B is known up to 2024-02-09 and the new rows"):
         model.update(again[again.unique_id == "B"])
     later = again.assign(ds=again.ds + pd.Timedelta(days=9))
     filling = Naive(horizon=3, missing="ffill").fit(joined(D("A", 30), D("B", 40)))
@@ -143,7 +143,7 @@ def test_histories_and_updates_are_looked_at_too() -> None:
     frame = joined(D("A"), D("B"))
     model = Ratios(horizon=3).fit(frame)
     bad = frame.assign(y=frame.y.where(frame.index != 70, -1.0))
-    with pytest.raises(DataError, match="series B, first -1 at 2024-01-11"):
+    with pytest.raises(DataError, match="got -1 at 2024-01-11 in series B"):
         model.predict(frame=bad)
-    with pytest.raises(DataError, match="series A, first 0 at 2024-03-01"):
+    with pytest.raises(DataError, match="got 0 at 2024-03-01 in series A"):
         model.update(D("A", 61).tail(1).assign(y=0.0))
