@@ -56,11 +56,10 @@ def body_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
 
 
 def file_lines(source: str, tree: ast.Module) -> int:
-    """Lines of a file without its docstrings, which may be as long as their parameters need."""
-    kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-    documented = [node for node in ast.walk(tree) if isinstance(node, kinds) and ast.get_docstring(node) is not None]
-    docstrings = [node.body[0] for node in documented]
-    return source.count("\n") - sum((text.end_lineno or 0) - text.lineno + 1 for text in docstrings)
+    """Lines of a file without its docstrings."""
+    documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+    nodes = [node for node in ast.walk(tree) if isinstance(node, documented) and ast.get_docstring(node) is not None]
+    return source.count("\n") - sum((node.body[0].end_lineno or 0) - node.body[0].lineno + 1 for node in nodes)
 
 
 def oversized(source: str, wide: set[str] = WIDE) -> list[str]:

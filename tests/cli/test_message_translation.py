@@ -141,13 +141,13 @@ def test_a_message_of_the_library_names_an_option_that_works(run, folder: Path) 
     (folder / "gaps.csv").write_text(GAPS)
     base = ["--horizon", "3", "--windows", "1"]
     refused = run("cross-validate", "gaps.csv", "--model", "Naive2", *base).refusal()
-    assert "Say --missing interpolate, ffill or zero: filled" in refused
+    assert "Set --missing interpolate, ffill or zero to fill" in refused
     board = run("compare", "gaps.csv", "--models", "Naive2", "Naive", *base, "--json")
     assert "--missing interpolate" in board.facts["leaderboard"][1]["error"]
     for command in ("cross-validate", "compare"):
         assert run(command, "gaps.csv", "--model", "Naive2", *base, "--missing", "interpolate").status == 0
     assert run("fit", "gaps.csv", "--model", "Naive2", "--missing", "ffill", "--save", "m.dfc").status == 0
-    assert "Say --missing interpolate" in run("fit", "gaps.csv", "--model", "Naive2", "--save", "m.dfc").refusal()
+    assert "Set --missing interpolate" in run("fit", "gaps.csv", "--model", "Naive2", "--save", "m.dfc").refusal()
 
 
 def test_a_warning_of_the_library_names_an_option_that_works(run, folder: Path) -> None:

@@ -390,7 +390,7 @@ def test_static_columns_reach_the_models() -> None:
 
 
 def test_a_model_that_fails_says_so() -> None:
-    with pytest.raises(DataError, match="needs complete data"):
+    with pytest.raises(DataError, match="cannot handle missing values"):
         cross_validate(Points(), noisy().drop(index=5), horizon=2)
 
 
@@ -404,7 +404,7 @@ def test_refit() -> None:
     first = every.cutoff == every.groupby("unique_id").cutoff.transform("min")
     assert ((every["WindowMean-hi-80"] == once["WindowMean-hi-80"]) == first).all()  # the deviation stays
     for wrong in (0, -1, 1.5, "always"):
-        with pytest.raises(ParameterError, match="refit is 'auto', True, False or a number of windows"):
+        with pytest.raises(ParameterError, match="`refit` must be 'auto', True, False or a number of windows"):
             cross_validate(Naive(), frame, horizon=2, refit=wrong)
 
 

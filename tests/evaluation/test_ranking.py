@@ -91,7 +91,7 @@ def test_series_too_short_for_any_calibration_are_ranked() -> None:
     found, messages = board([Naive(), LinearModel()], monthly(22), **options)
     assert rows(found)["LinearModel"]["error"] == ""
     assert len(messages) == 1
-    assert "LinearModel needs at least 13 values a series" in messages[0]
+    assert "LinearModel needs at least 13 values per series" in messages[0]
 
 
 @pytest.fixture

@@ -400,7 +400,7 @@ def test_cross_validation_and_files(tmp_path: Path) -> None:
         ({"regressors": {"price": {}}}, ParameterError, "price is not declared as one"),
         ({"floor": "least"}, ParameterError, "least is not declared"),
         ({"changepoints": [float("nan")]}, ParameterError, "a list of dates such as '2024-12-24'; it holds nan"),
-        ({"changepoints": "2023-01-05"}, ParameterTypeError, "changepoints is a list or None"),
+        ({"changepoints": "2023-01-05"}, ParameterTypeError, "`changepoints` must be a list or None"),
         ({"changepoint_prior_scale": 0.0}, ParameterError, "changepoint_prior_scale"),
         ({"growth": "cubic"}, ParameterError, "growth"),
     ],

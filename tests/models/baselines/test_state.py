@@ -177,7 +177,7 @@ def test_a_history_too_short_is_refused(model: Forecaster, daily: Any) -> None:
 def test_an_unknown_series_is_fitted_aloud(model: Forecaster, daily: Any) -> None:
     random = np.random.default_rng(0)
     known, new = 3 + random.random(12), 3 + random.random(15)
-    with pytest.warns(DataWarning, match="series B was not there in fit"):
+    with pytest.warns(DataWarning, match="series B was not in fit"):
         found = model.fit(daily(A=known)).predict(STEPS, frame=daily(A=known, B=new), level=80)
     expected = model.clone().fit(daily(A=known, B=new)).predict(STEPS, level=80)
     equal(found, expected, exact=True)

@@ -279,14 +279,14 @@ def test_orders_that_make_no_sense_are_refused():
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"order": "(1,1,1)"}, r"order is a tuple \(an integer or a list of integers, an integer, .*\(str\)"),
-        ({"order": (1.0, 1, 1)}, r"order is a tuple .*got \(1\.0, 1, 1\)"),
+        ({"order": "(1,1,1)"}, r"`order` must be a tuple \(an integer or a list of integers, an integer, .*\(str\)"),
+        ({"order": (1.0, 1, 1)}, r"`order` must be a tuple .*got \(1\.0, 1, 1\)"),
         ({"order": (1, -1, 1)}, "at least 0 .*got"),
         ({"order": (10**9, 1, 1)}, "at most 500"),
-        ({"order": (1, 1, 1, 12)}, "order is a tuple"),
+        ({"order": (1, 1, 1, 12)}, "`order` must be a tuple"),
         ({"order": (1, 4, 1)}, "at most 3 differences .*Take"),
         ({"seasonal_order": (0, 3, 1), "season_length": 7}, "seasonal_order at most 2.*Take"),
-        ({"seasonal_order": (0, 1, 1, 12)}, "seasonal_order is a tuple of 3 integers"),
+        ({"seasonal_order": (0, 1, 1, 12)}, "`seasonal_order` must be a tuple of 3 integers"),
         ({"seasonal_order": (0, 1, 1), "season_length": 1}, "season_length above 1; got 1. Give"),
         ({"seasonal_order": (50, 0, 0), "season_length": 12}, "at most 500.*got 601.*AutoARIMA"),
         ({"order": ([0, 1], 1, 0)}, r"different and at least 1; got \[0, 1\]"),
