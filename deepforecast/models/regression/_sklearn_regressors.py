@@ -53,8 +53,8 @@ def fit_estimator(estimator: Any, rows: Any, target: Any, weight: Any) -> Any:
         key = f"{name}__sample_weight"
     if weight is not None and not has_fit_parameter(inner, "sample_weight"):
         raise ParameterError(
-            f"weight_column= and half_life= need a regressor whose fit takes sample_weight; that of {type(inner).__name__} does not. "
-            "Leave them out, or take another regressor."
+            f"`weight_column` and `half_life` need a regressor whose `fit` takes `sample_weight`; {type(inner).__name__} does not. "
+            "Remove them, or use another regressor."
         )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the rounds are bounded on purpose
