@@ -109,7 +109,7 @@ def test_future_data_for_a_model_without_covariates_is_left_out_aloud(run, folde
         (["model.dfc", "--horizon", "two"], "--horizon: invalid int value: 'two'"),
         (["model.dfc", "--level", "100"], "level lies between 0 and 100"),
         (["model.dfc", "--level", "nan"], "level lies between"),
-        (["model.dfc", "--level", "high"], "--level: invalid number value: 'high'"),
+        (["model.dfc", "--level", "high"], "--level: must be a number, got 'high'"),
         (["model.dfc", "--quantiles", "1.5"], "quantiles lies between"),
         (["bare.dfc"], "Naive was fitted without one. Say --horizon STEPS"),
         (["model.dfc", "--data", "nowhere.csv"], "nowhere.csv cannot be read"),
