@@ -69,7 +69,7 @@ def test_other_histories_are_replayed(
         quietly(lambda fresh=fresh: fresh.fit(daily(A=y)))
         here, there = (quietly(lambda m=m: m._state_for_frame(daily(A=y), None)).learned for m in (fitted, fresh))
         assert here["deviation"] == fitted.state_.learned["deviation"]
-        np.testing.assert_array_equal(fitted._residual_std(here, STEPS), fresh._residual_std(there, STEPS))
+        np.testing.assert_array_equal(fitted._deviation_factor(here, STEPS), fresh._deviation_factor(there, STEPS))
 
 
 def test_trailing_rows_without_a_value_widen_the_bands(patient: Forecaster, daily: Any, plain: Any) -> None:

@@ -215,7 +215,7 @@ def test_sizes_that_are_all_alike_leave_only_the_chance() -> None:
     y = np.where(np.arange(60) % 3 == 2, 4.0, 0.0)
     fitted = Croston(horizon=1).fit(panel({"a": y}))
     forecast = fitted.forecast_from(fitted.state_, 1, {})
-    values, below = forecast.steps_of_chance  # type: ignore[attr-defined]
+    values, below = forecast.distribution_function  # type: ignore[attr-defined]
     np.testing.assert_allclose([values[0, 0], below[0, 0], fitted.predict()["Croston"][0]], [0, 2 / 3, 4 / 3], rtol=1e-12)
 
 

@@ -221,7 +221,7 @@ def test_short_series_is_refused() -> None:
 
 
 def test_an_optimiser_that_found_no_maximum_is_said() -> None:
-    with pytest.warns(TrainingWarning, match=r"before a maximum in series s00\. Set iterations above 1\."):
+    with pytest.warns(TrainingWarning, match=r"before a maximum in series s00\. Set max_iter above 1\."):
         UnobservedComponents(horizon=3, max_iter=1).fit(monthly(1))
 
 
@@ -239,7 +239,7 @@ def unemployment() -> pd.DataFrame:
 
 
 def log_likelihood(model: UnobservedComponents) -> float:
-    return float(model._task(model._history(model.state_.learned)).result(0, _series_arrays(model.state_.learned, 0)).llf)
+    return float(model._task(model._history(model.state_.learned)).smoothed_results(0, _series_arrays(model.state_.learned, 0)).llf)
 
 
 @pytest.mark.filterwarnings("ignore:Maximum Likelihood optimization failed")  # of the reference, whose maximum is asserted
@@ -292,7 +292,7 @@ def ten_months(n: int) -> pd.DataFrame:
 
 def test_period_at_a_bound_is_warned_of() -> None:
     given: dict[str, Any] = {"cycle": True, "season_length": 1, "level": "local level"}
-    with pytest.warns(TrainingWarning, match=r"cycle lies at a bound .* series b .*Set cycle_period=\(shortest,") as caught:
+    with pytest.warns(TrainingWarning, match=r"cycle is at a bound .* series b .*Set cycle_period=\(shortest,") as caught:
         UnobservedComponents(horizon=10, **given).fit(ten_months(60))
     assert len(caught) == 1
     model = UnobservedComponents(horizon=10, **given, cycle_period=(5, 30)).fit(ten_months(60))  # without a warning
@@ -330,7 +330,7 @@ def test_cycle_period_is_validated() -> None:
         UnobservedComponents(cycle_period=(20, 40)).fit(monthly(1))
     daily, integers = (monthly(1, 90).assign(ds=ds) for ds in (pd.date_range("2020-01-01", periods=90), np.arange(90)))
     for frame, time in ((daily, "frequency D"), (integers, "integer time")):
-        with pytest.raises(ParameterError, match=rf"no default for {time}; give \(shortest, longest\) in steps"):
+        with pytest.raises(ParameterError, match=rf"no default for {time}\. Pass \(shortest, longest\) in time steps"):
             UnobservedComponents(season_length=1, cycle=True).fit(frame)
         UnobservedComponents(season_length=1, level="random walk", cycle=True, cycle_period=(10, 40)).fit(frame)
 
