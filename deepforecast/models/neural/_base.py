@@ -243,8 +243,7 @@ class NeuralForecaster(Forecaster):
         return str(self.fitted_state().learned["record"]["why"])
 
     def lightning_module(self, frame: Frame, **fit: Any) -> Any:
-        """Create a LightningModule with a new network for this frame, to be trained by your own
-        Trainer.
+        """Create a LightningModule with a new network, to be trained by your own Trainer.
 
         After training, `predict` works as after `fit`. The learning rate schedule spans the steps
         of the Trainer. The module logs `loss` and, with `validation_size`, `validation`, and passes
@@ -295,8 +294,7 @@ class NeuralForecaster(Forecaster):
         return _lightning.datamodule(self, frame, static)
 
     def predictor(self, quantiles: Sequence[float] = ()) -> Predictor:
-        """Create a function from arrays to arrays that forecasts with the current fit, without
-        frames.
+        """Create a function from arrays to arrays that forecasts with the current fit.
 
         It has less overhead per call than `predict` and is not changed by later calls of `fit` or
         `update`.
@@ -371,10 +369,10 @@ class NeuralForecaster(Forecaster):
         _onnx.export_network(self, path)
 
     def device_step(self, device: str) -> None:
-        """Run a training step on a device with fake tensors, which have a shape and device but no
-        data.
+        """Run a training step on a device with fake tensors.
 
-        Finds device mismatches without the device being present.
+        Fake tensors have a shape and device, but no data: device mismatches are found without the
+        device.
 
         Parameters
         ----------
@@ -399,14 +397,14 @@ class NeuralForecaster(Forecaster):
     def _warn_about_intervals(self, state: State) -> None:
         passes = state.learned["record"].get("passes", 0.0)
         if passes >= OVERFIT_PASSES and self.warns_overfitting:
-            uses_defaults = isinstance(self.max_steps, str) and isinstance(self.batch_size, str)
             remedy = "max_steps='auto' and batch_size='auto'"
-            remedy = "more or longer series" if uses_defaults else remedy
+            if isinstance(self.max_steps, str) and isinstance(self.batch_size, str):
+                remedy = "more or longer series"
             message = (
                 f"{self.name} trained {passes:,.0f} epochs on the same windows; its prediction "
-                "intervals can be "
-                "too narrow because the network overfits. Use intervals='conformal', which "
-                f"calibrates them on held-out observations, or fewer epochs with {remedy}."
+                "intervals can be too narrow because the network overfits. Use "
+                "intervals='conformal', which calibrates them on held-out observations, or "
+                f"fewer epochs with {remedy}."
             )
             warn(message, TrainingWarning)
 

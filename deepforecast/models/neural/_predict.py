@@ -93,8 +93,7 @@ def simulate_paths(
 
 
 def _map_groups(forecaster: HorizonForecaster, samples: int, function: Callable[[HorizonForecaster], Floats]) -> Floats:
-    """Apply `function` to groups of series, which limits the memory of the raw outputs of all
-    paths.
+    """Apply `function` to groups of series, which limits the memory of the raw outputs.
 
     Autoregressive networks need no groups, as they output one step at a time.
     """

@@ -1,5 +1,4 @@
-"""Correlation of the residuals between the steps of the horizon, for sample paths of direct
-networks.
+"""Residual correlation between the steps of the horizon, for sample paths of direct networks.
 
 Direct networks predict the marginal distribution of each step. Sample paths join them with a
 Gaussian copula, whose correlation is estimated from the residuals on training windows.
@@ -37,8 +36,7 @@ QUARTILES = (0.25, 0.5, 0.75)
 
 
 def fit_residual_correlation(model: NeuralForecaster, learned: LearnedState, panel: Panel) -> LearnedState:
-    """Add "ties" to the learned state: the Cholesky factor of the residual correlation, (horizon,
-    horizon).
+    """Add "ties", the Cholesky factor of the residual correlation (horizon, horizon), to the state.
 
     Skipped where no sample path uses it: for point heads, autoregressive networks and a horizon of
     1; and for horizons above 1,024.

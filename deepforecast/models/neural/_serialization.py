@@ -132,7 +132,10 @@ def _check_weight_values(weights: Any) -> dict[str, np.ndarray]:
     return weights
 
 
-def _read_columns(columns: Any, learned: LearnedState, n_weights: int, check_moments: Callable[[Any, list[str]], None]) -> WindowColumns:
+def _read_columns(
+    columns: Any, learned: LearnedState, n_weights: int,
+    check_time_features: Callable[[Any, list[str]], None],
+) -> WindowColumns:
     names = [entry.name for entry in fields(WindowColumns)]
     if not isinstance(columns, dict) or set(columns) != set(names):
         raise InvalidManifest(
@@ -164,7 +167,7 @@ def _read_columns(columns: Any, learned: LearnedState, n_weights: int, check_mom
             f"'calendar' of its channels must be among {format_list(NAMES, max_shown=20)}, "
             f"got {format_value(columns['calendar'])}"
         )
-    check_moments(columns["time_features"], columns["numeric"][: columns["n_future"]])
+    check_time_features(columns["time_features"], columns["numeric"][: columns["n_future"]])
     return WindowColumns.from_dict(columns)
 
 

@@ -24,14 +24,14 @@ class DLinear(NeuralForecaster):
     Measured coverage of 80 % intervals at defaults: M1 monthly 84 %, NN5 daily 84 %, EPF Nord Pool
     hourly 82 % (benchmarks/bench_coverage.py).
 
+    See Also
+    --------
+    NLinear : Linear map of the window relative to its last value.
+
     References
     ----------
     Zeng, Chen, Zhang, Xu (2023), "Are Transformers effective for time series forecasting?", AAAI
     37, doi:10.1609/aaai.v37i9.26317.
-
-    See Also
-    --------
-    NLinear : Linear map of the window relative to its last value.
 
     Examples
     --------

@@ -19,15 +19,15 @@ class GRU(RecurrentForecaster):
     Measured coverage of 80 % intervals at defaults: M1 monthly 78 %, NN5 daily 74 %, EPF Nord Pool
     hourly 66 % (benchmarks/bench_coverage.py).
 
-    References
-    ----------
-    Cho et al. (2014), "Learning phrase representations using RNN encoder-decoder for statistical
-    machine translation", arXiv:1406.1078.
-
     See Also
     --------
     LSTM : Recurrent network with memory cells.
     RNN : Recurrent network without gates.
+
+    References
+    ----------
+    Cho et al. (2014), "Learning phrase representations using RNN encoder-decoder for statistical
+    machine translation", arXiv:1406.1078.
 
     Examples
     --------

@@ -18,15 +18,15 @@ class LSTM(RecurrentForecaster):
     Measured coverage of 80 % intervals at defaults: M1 monthly 78 %, NN5 daily 75 %, EPF Nord Pool
     hourly 66 % (benchmarks/bench_coverage.py).
 
-    References
-    ----------
-    Hochreiter, Schmidhuber (1997), "Long short-term memory", Neural Computation 9(8),
-    doi:10.1162/neco.1997.9.8.1735.
-
     See Also
     --------
     GRU : Recurrent network of gated recurrent units, with fewer weights.
     Seq2Seq : Recurrent encoder and decoder with attention.
+
+    References
+    ----------
+    Hochreiter, Schmidhuber (1997), "Long short-term memory", Neural Computation 9(8),
+    doi:10.1162/neco.1997.9.8.1735.
 
     Examples
     --------

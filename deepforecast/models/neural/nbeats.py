@@ -29,14 +29,14 @@ class NBEATS(NeuralForecaster):
     Measured coverage of 80 % intervals at defaults: M1 monthly 80 %, NN5 daily 73 %, EPF Nord Pool
     hourly 64 % (benchmarks/bench_coverage.py).
 
+    See Also
+    --------
+    MLP : Fully connected layers without residual stacks.
+
     References
     ----------
     Oreshkin, Carpov, Chapados, Bengio (2020), "N-BEATS: Neural basis expansion analysis for
     interpretable time series forecasting", ICLR, arXiv:1905.10437.
-
-    See Also
-    --------
-    MLP : Fully connected layers without residual stacks.
 
     Examples
     --------

@@ -19,15 +19,15 @@ class RNN(RecurrentForecaster):
     Measured coverage of 80 % intervals at defaults: M1 monthly 79 %, NN5 daily 72 %, EPF Nord Pool
     hourly 68 % (benchmarks/bench_coverage.py).
 
-    References
-    ----------
-    Elman (1990), "Finding structure in time", Cognitive Science 14(2),
-    doi:10.1207/s15516709cog1402_1.
-
     See Also
     --------
     LSTM : Recurrent network with memory cells.
     GRU : Recurrent network of gated recurrent units.
+
+    References
+    ----------
+    Elman (1990), "Finding structure in time", Cognitive Science 14(2),
+    doi:10.1207/s15516709cog1402_1.
 
     Examples
     --------

@@ -58,6 +58,10 @@ class Seq2Seq(AutoregressiveForecaster):
     Measured coverage of 80 % intervals at defaults: M1 monthly 81 %, NN5 daily 76 %, EPF Nord Pool
     hourly 75 % (benchmarks/bench_coverage.py).
 
+    See Also
+    --------
+    Transformer : Encoder and decoder of attention layers.
+
     References
     ----------
     Bahdanau, Cho, Bengio (2015), "Neural machine translation by jointly learning to align and
@@ -65,10 +69,6 @@ class Seq2Seq(AutoregressiveForecaster):
 
     Luong, Pham, Manning (2015), "Effective approaches to attention-based neural machine
     translation", EMNLP, arXiv:1508.04025.
-
-    See Also
-    --------
-    Transformer : Encoder and decoder of attention layers.
 
     Examples
     --------

@@ -29,16 +29,16 @@ class Transformer(AutoregressiveForecaster):
     Measured coverage of 80 % intervals at defaults: M1 monthly 78 %, NN5 daily 78 %, EPF Nord Pool
     hourly 66 % (benchmarks/bench_coverage.py).
 
+    See Also
+    --------
+    Seq2Seq : Recurrent encoder and decoder with attention.
+
     References
     ----------
     Vaswani et al. (2017), "Attention is all you need", NeurIPS, arXiv:1706.03762.
 
     Nie, Nguyen, Sinthong, Kalagnanam (2023), "A time series is worth 64 words: Long-term
     forecasting with transformers", ICLR, arXiv:2211.14730.
-
-    See Also
-    --------
-    Seq2Seq : Recurrent encoder and decoder with attention.
 
     Examples
     --------
