@@ -114,7 +114,9 @@ class AdditiveForecaster(Forecaster):
         holidays = {} if self.holidays is None or isinstance(self.holidays, str) else self.holidays
         duplicates = [name for name in holidays if name in (self.events or {})]
         if duplicates:
-            raise ParameterError(f"`holidays` and `events` cannot both have {format_list(duplicates)}. Rename it in one of them.")
+            raise ParameterError(
+                f"`holidays` and `events` cannot both have {format_list(duplicates)}. Rename it in one of them."
+            )
         return {**holidays, **(self.events or {})}
 
     @property

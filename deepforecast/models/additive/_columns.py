@@ -12,7 +12,11 @@ from deepforecast.data.frames import Floats, Ints
 
 
 def component_columns(
-    component: ComponentSpec, time_columns: Mapping[str, Floats], timestamp_index: Ints, covariates: Mapping[str, Covariate], rows: Ints | slice
+    component: ComponentSpec,
+    time_columns: Mapping[str, Floats],
+    timestamp_index: Ints,
+    covariates: Mapping[str, Covariate],
+    rows: Ints | slice,
 ) -> Floats:
     """The columns of a component (rows, columns); regressors are not standardized.
 
@@ -27,7 +31,11 @@ def component_columns(
 
 
 def component_column(
-    component: ComponentSpec, number: int, time_columns: Mapping[str, Floats], timestamp_index: Ints, covariates: Mapping[str, Covariate]
+    component: ComponentSpec,
+    number: int,
+    time_columns: Mapping[str, Floats],
+    timestamp_index: Ints,
+    covariates: Mapping[str, Covariate],
 ) -> Floats:
     """One column of a component at all rows."""
     if component.kind == REGRESSOR:

@@ -156,7 +156,9 @@ def _read_event(row: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
             value = int(value)  # integer columns with missing values are float in pandas
         if not EVENT[key].is_valid(value):
             value_text = format_value(repr(value) if isinstance(value, str) else value)
-            raise ParameterError(f"`holidays`: {key} of {format_value(str(name))} must be {EVENT[key].description}, got {value_text}.")
+            raise ParameterError(
+                f"`holidays`: {key} of {format_value(str(name))} must be {EVENT[key].description}, got {value_text}."
+            )
         event[key] = float(value) if key == "prior_scale" else value
     return str(name), event
 

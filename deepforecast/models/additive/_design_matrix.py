@@ -55,7 +55,12 @@ class Design:
 
 
 def build_design(
-    model: Prophet, components: ComponentSpecs, time_columns: dict[str, Floats], timestamps: Timestamps, rows: Ints, panel: Panel
+    model: Prophet,
+    components: ComponentSpecs,
+    time_columns: dict[str, Floats],
+    timestamps: Timestamps,
+    rows: Ints,
+    panel: Panel,
 ) -> Design:
     """Build the design matrix of the series with observations at these rows."""
     timestamp_index = timestamps.index[rows]
@@ -68,7 +73,10 @@ def build_design(
     active_blocks, features = [np.empty(0, dtype=np.int64)], [np.empty((len(rows), 0))]
     for component in components:
         component_slice = slices[component.name]
-        precision[component_slice], multiplicative[component_slice] = component.prior_scale**-2.0, float(component.multiplicative)
+        precision[component_slice], multiplicative[component_slice] = (
+            component.prior_scale**-2.0,
+            float(component.multiplicative),
+        )
         if not is_active(component, clock, timestamps.per_day):
             continue
         values = component_columns(component, time_columns, timestamp_index, panel.covariates, rows)

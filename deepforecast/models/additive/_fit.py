@@ -38,11 +38,21 @@ def fit_panel(model: Prophet, panel: Panel, previous: LearnedState | None) -> Le
     first, last = _first_and_last(model, panel, used_rows(model, panel, components))
     if model.changepoints is not None and model.growth != "flat":
         _check_changepoints(model.changepoints, panel, first, last)
-    previous_arrays = None if previous is None or len(previous["rate"]) != len(panel) or previous["parts"] != to_dicts(components) else previous.by_series
+    previous_arrays = (
+        None
+        if previous is None
+        or len(previous["rate"]) != len(panel)
+        or previous["parts"] != to_dicts(components)
+        else previous.by_series
+    )
     work = prepare_fit(model, panel, components)
     groups = work.groups()
     group_fits = map_chunks(
-        lambda group: [series_fit for numbers in groups[group] for series_fit in fit_job(model, work.job(model, numbers), previous_arrays)],
+        lambda group: [
+            series_fit
+            for numbers in groups[group]
+            for series_fit in fit_job(model, work.job(model, numbers), previous_arrays)
+        ],
         len(groups),
         cost=[_cost(model, work, numbers) for numbers in groups],
     )

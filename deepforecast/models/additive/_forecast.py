@@ -35,7 +35,13 @@ class AdditiveForecast(Forecast):
 
         levels = np.array(probabilities, dtype=np.float64)
         with np.errstate(over="ignore", invalid="ignore"):  # non-finite values are reported later
-            deviations = quantiles(self.noise.reshape(-1), self.change.reshape(-1), self.count.reshape(-1), levels, self.student_t)
+            deviations = quantiles(
+                self.noise.reshape(-1),
+                self.change.reshape(-1),
+                self.count.reshape(-1),
+                levels,
+                self.student_t,
+            )
             values = self.mean[..., None] + deviations.reshape(*self.mean.shape, len(levels))
         return np.asarray(np.clip(values, self.low[..., None], self.high[..., None]))
 

@@ -43,7 +43,9 @@ def initialize(
     body.initialize(x[:n_trend][::-1].copy(), x[len(precision) :], coefficients, initial_scales)
 
 
-def _design_matrix(model: NeuralProphet, time_features: TimeFeatures, columns: Floats) -> tuple[Floats, Floats, dict[str, slice]]:
+def _design_matrix(
+    model: NeuralProphet, time_features: TimeFeatures, columns: Floats
+) -> tuple[Floats, Floats, dict[str, slice]]:
     """Matrix (trend, components, hinges), prior precision of all but the hinges, and slices."""
     time, ones = columns[:, :1], np.ones((len(columns), 1))
     trend = [ones] if model.growth == "flat" else [time, ones]
@@ -66,7 +68,11 @@ def _initial_scales(head: Head, deviation: float) -> dict[int, float]:
 
     minimum = max(deviation, 1e-3)
     if isinstance(head, QuantileHead):
-        return {index: _inverse_softplus(minimum * math.log(2.0)) for index in range(head.out_features) if index != head.median_index}
+        return {
+            index: _inverse_softplus(minimum * math.log(2.0))
+            for index in range(head.out_features)
+            if index != head.median_index
+        }
     return {1: _inverse_softplus(minimum)} if head.has_distribution else {}
 
 
@@ -98,7 +104,11 @@ class _PanelMean(NamedTuple):
     def sample(self, seed: int) -> Ints:
         """Indices of timestamps, random if there are many, as a stride could alias seasonality."""
         count = len(self.positions)
-        return np.arange(count) if count <= MAX_TIMESTAMPS else np.sort(np.random.default_rng(seed).choice(count, MAX_TIMESTAMPS, replace=False))
+        return (
+            np.arange(count)
+            if count <= MAX_TIMESTAMPS
+            else np.sort(np.random.default_rng(seed).choice(count, MAX_TIMESTAMPS, replace=False))
+        )
 
     def deviation(self, fitted: Floats) -> float:
         """Standard deviation of the values around the fitted values at their timestamps."""

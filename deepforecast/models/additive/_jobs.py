@@ -74,7 +74,10 @@ class FitData:
     def _key(self, rows: Ints) -> bytes:
         """Hash of timestamps and covariates; equal keys have the same design."""
         digest = blake2b(self.timestamps.index[rows].tobytes(), digest_size=16)
-        for name in (*condition_columns(self.components), *(component.name for component in self.components if component.kind == REGRESSOR)):
+        for name in (
+            *condition_columns(self.components),
+            *(component.name for component in self.components if component.kind == REGRESSOR),
+        ):
             digest.update(np.ascontiguousarray(self.panel.covariates[name].values[rows]).tobytes())
         return digest.digest()
 

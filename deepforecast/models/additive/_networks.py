@@ -54,7 +54,14 @@ def fit_time_features(model: NeuralProphet, panel: Panel) -> TimeFeatures:
     )
     n_validation = len(panel) * (model.validation_size or 0)
     changepoints = _changepoint_times(model, panel, clock, timestamps.per_day)
-    return TimeFeatures(components, model.country, start, span, tuple(map(float, changepoints)), max(int(observed.sum()) - n_validation, 1))
+    return TimeFeatures(
+        components,
+        model.country,
+        start,
+        span,
+        tuple(map(float, changepoints)),
+        max(int(observed.sum()) - n_validation, 1),
+    )
 
 
 def _changepoint_times(model: NeuralProphet, panel: Panel, clock: Ints, per_day: int) -> Floats:
@@ -162,7 +169,11 @@ def _is_per_series(model: NeuralProphet, component: ComponentSpec) -> bool:
 
 def _zero_shift(columns: WindowColumns, component: ComponentSpec) -> float:
     """Shift that undoes the centering of a column that must not be standardized."""
-    return columns.loc[component.name] / columns.scale[component.name] if component.standardize == "no" and not component.names else 0.0
+    return (
+        columns.loc[component.name] / columns.scale[component.name]
+        if component.standardize == "no" and not component.names
+        else 0.0
+    )
 
 
 def _resolve_standardize(component: ComponentSpec, panel: Panel) -> ComponentSpec:

@@ -39,7 +39,9 @@ def covariance_factor(model: Prophet, design: Design, y: Floats, cap: Floats, x:
     floor = max(deviation**2 * float(prior.min()), 1e-15 * float(values[-1]))
     scaled_vectors = vectors * (deviation / np.sqrt(np.maximum(values, floor)))
     trend = [1] if n_trend == 1 else [0, 1]
-    index = np.concatenate([trend, 2 + design.active_columns, 2 + columns + np.arange(len(design.changepoints))]).astype(np.int64)
+    index = np.concatenate(
+        [trend, 2 + design.active_columns, 2 + columns + np.arange(len(design.changepoints))]
+    ).astype(np.int64)
     factor[index[:, None], index[None, :]] = scaled_vectors
     return factor
 
@@ -60,5 +62,8 @@ def _jacobian(
     multiplier = 1.0 + design.features @ (coefficients * design.multiplicative)
     fitted = trend * multiplier + design.features @ (coefficients * (1.0 - design.multiplicative))
     column_factor = np.where(design.multiplicative > 0.0, trend[:, None], 1.0)
-    slopes = np.concatenate([np.stack(trend_derivatives, axis=-1), design.hinges], axis=1) * (slope_factor * multiplier)[:, None]
+    slopes = (
+        np.concatenate([np.stack(trend_derivatives, axis=-1), design.hinges], axis=1)
+        * (slope_factor * multiplier)[:, None]
+    )
     return np.concatenate([slopes[:, :n_trend], design.features * column_factor, slopes[:, n_trend:]], axis=1), fitted

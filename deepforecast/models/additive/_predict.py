@@ -37,7 +37,12 @@ def forecast(model: Prophet, learned: LearnedState, steps: int, future: Mapping[
     scale = learned["scale"][series]
     noise = learned["deviation"][series] * scale
     if model.uncertainty == "laplace":
-        parameter_effects = _parameter_effects(model, learned, row_components, steps, future).reshape(len(scale), -1) / scale[:, None]
+        parameter_effects = (
+            _parameter_effects(model, learned, row_components, steps, future).reshape(
+                len(scale), -1
+            )
+            / scale[:, None]
+        )
         noise = scale * np.sqrt(learned["deviation"][series] ** 2 + np.square(parameter_effects).sum(axis=-1))
     count = learned["count"][series] * elapsed
 
@@ -51,7 +56,12 @@ def components(model: Prophet, learned: LearnedState, steps: int, future: Mappin
     """Additive components of the mean: trend, those with nonzero coefficients, and clipping."""
     row_components = _evaluate_rows(model, learned, steps, future)
     mean, _, _ = _clip_mean(model, row_components, steps)
-    return {name: values.reshape(-1, steps) for name, values in component_values(model, learned, row_components, mean.reshape(-1)).items()}
+    return {
+        name: values.reshape(-1, steps)
+        for name, values in component_values(
+            model, learned, row_components, mean.reshape(-1)
+        ).items()
+    }
 
 
 def component_values(model: Prophet, learned: LearnedState, row_components: RowComponents, mean: Floats) -> dict[str, Floats]:
@@ -80,7 +90,10 @@ def simulate_paths(
         rows = slice(index * steps, (index + 1) * steps)
         n_steps = int(steps_since_fit[index]) + steps
         draws = _normal_draws(learned.take(np.array([index])), seed, (n_parameters + DRAWS_PER_STEP * n_steps, samples))[0]
-        step_draws, future_steps = draws[n_parameters:].reshape(n_steps, DRAWS_PER_STEP, samples), slice(steps_since_fit[index], n_steps)
+        step_draws, future_steps = (
+            draws[n_parameters:].reshape(n_steps, DRAWS_PER_STEP, samples),
+            slice(steps_since_fit[index], n_steps),
+        )
         line_deviation, noise = _line_deviation(learned, index, n_steps, step_draws)[future_steps], step_draws[future_steps, 0]
         if model.errors == "student":
             noise = _student_t_quantiles(noise)
@@ -107,7 +120,9 @@ def clips_forecast(model: Prophet) -> bool:
 
 def _evaluate_rows(model: Prophet, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> RowComponents:
     positions = learned.series.calendar.next_positions(learned.series.last, steps)  # type: ignore[union-attr]
-    return evaluate_rows(model, learned, learned.series.calendar, _series_index(learned, steps), positions, future)  # type: ignore[union-attr]
+    return evaluate_rows(
+        model, learned, learned.series.calendar, _series_index(learned, steps), positions, future
+    )  # type: ignore[union-attr]
 
 
 def _series_index(learned: LearnedState, steps: int) -> Ints:
@@ -174,7 +189,13 @@ def _student_t_quantiles(draws: Floats) -> Floats:
     return np.asarray(stdtrit(DEGREES_OF_FREEDOM, ndtr(draws)))
 
 
-def _parameter_effects(model: Prophet, learned: LearnedState, row_components: RowComponents, steps: int, future: Mapping[str, Covariate]) -> Floats:
+def _parameter_effects(
+    model: Prophet,
+    learned: LearnedState,
+    row_components: RowComponents,
+    steps: int,
+    future: Mapping[str, Covariate],
+) -> Floats:
     """Effect of standard normal parameter draws (series, steps, parameters), in data units."""
     from deepforecast.models.additive._sensitivity import sensitivity
 

@@ -63,7 +63,12 @@ def learned_components(learned: LearnedState) -> ComponentSpecs:
 
 
 def evaluate_rows(
-    model: Prophet, learned: LearnedState, calendar: Calendar, series: Ints, positions: Ints, covariates: Mapping[str, Covariate]
+    model: Prophet,
+    learned: LearnedState,
+    calendar: Calendar,
+    series: Ints,
+    positions: Ints,
+    covariates: Mapping[str, Covariate],
 ) -> RowComponents:
     """Evaluate the components at rows; `series` is the number of the series of each row."""
     components = learned_components(learned)
@@ -109,7 +114,12 @@ def saturate(line: Floats, cap: Floats) -> Floats:
 
 
 def _evaluate_terms(
-    model: Prophet, learned: LearnedState, components: ComponentSpecs, timestamps: Timestamps, series: Ints, covariates: Mapping[str, Covariate]
+    model: Prophet,
+    learned: LearnedState,
+    components: ComponentSpecs,
+    timestamps: Timestamps,
+    series: Ints,
+    covariates: Mapping[str, Covariate],
 ) -> tuple[dict[str, Floats], dict[str, Floats]]:
     """Values of the multiplicative and of the additive components, in scaled units."""
     time_columns, slices = time_component_columns(components, timestamps, model.country), column_slices(components)

@@ -37,7 +37,13 @@ def sensitivity(
     return derivatives.reshape(-1, steps, derivatives.shape[1])
 
 
-def _column_derivatives(model: Prophet, learned: LearnedState, row_components: RowComponents, future: Mapping[str, Covariate], derivatives: Floats) -> None:
+def _column_derivatives(
+    model: Prophet,
+    learned: LearnedState,
+    row_components: RowComponents,
+    future: Mapping[str, Covariate],
+    derivatives: Floats,
+) -> None:
     components = learned_components(learned)
     steps = len(derivatives) // len(learned["rate"])
     series = np.repeat(np.arange(len(learned["rate"])), steps)
@@ -48,4 +54,11 @@ def _column_derivatives(model: Prophet, learned: LearnedState, row_components: R
         component_slice = slices[component.name]
         columns = component_columns(component, time_columns, timestamps.index, future, slice(None))
         columns = (columns - learned["centre"][series, component_slice]) / learned["unit"][series, component_slice]
-        derivatives[:, component_slice] = columns * (row_components.scaled_trend if component.multiplicative else learned["scale"][series])[:, None]
+        derivatives[:, component_slice] = (
+            columns
+            * (
+                row_components.scaled_trend
+                if component.multiplicative
+                else learned["scale"][series]
+            )[:, None]
+        )

@@ -75,7 +75,10 @@ def check_prophet(learned: LearnedState, country: str | None, growth: str) -> No
     series = learned.series
     if series is not None:
         steps_since_fit = (series.last - learned["end"]) // series.calendar.step
-        check_gaps(replace(learned, by_series={"age": steps_since_fit}), MAX_SIMULATED_STEPS if growth == "logistic" else MAX_SIMULATED_GAP)
+        check_gaps(
+            replace(learned, by_series={"age": steps_since_fit}),
+            MAX_SIMULATED_STEPS if growth == "logistic" else MAX_SIMULATED_GAP,
+        )
 
 
 def _check_component(component: Any, future_names: list[str] | None, country: str | None) -> None:
@@ -112,7 +115,11 @@ def _check_component(component: Any, future_names: list[str] | None, country: st
             "'condition' of a component must be a future covariate, got "
             f"{format_value(component['condition'])}"
         )
-    if component["prior_scale"] <= 0.0 or component["columns"] != _n_columns(component) or (component["kind"] == HOLIDAY and country is None):
+    if (
+        component["prior_scale"] <= 0.0
+        or component["columns"] != _n_columns(component)
+        or (component["kind"] == HOLIDAY and country is None)
+    ):
         raise InvalidManifest(
             "a component must have the columns of its kind and a positive prior_scale, got "
             f"{format_value(component, 200)}"

@@ -74,7 +74,14 @@ def _estimate(
     if is_linear:
         return list(zip(x, deviations.tolist(), objectives.tolist(), strict=True))
     return [
-        _fit_nonlinear_growth(model, design, y, cap, x[index], None if previous is None else _previous_coefficients(previous, numbers[index], design))
+        _fit_nonlinear_growth(
+            model,
+            design,
+            y,
+            cap,
+            x[index],
+            None if previous is None else _previous_coefficients(previous, numbers[index], design),
+        )
         for index, (y, cap) in enumerate(series)
     ]
 
@@ -121,7 +128,16 @@ def _endpoint_start(y: Floats, cap: Floats, template: Floats) -> Floats:
     """Logistic trend through the first and the last value, as in Prophet."""
     start = np.zeros_like(template)
     ends = ((y[0], cap[0]), (y[-1], cap[-1]))
-    ratio = [float(np.clip(maximum / max(value, CAP_MARGIN * maximum), 1.0 / (1.0 - CAP_MARGIN), 1.0 / CAP_MARGIN)) for value, maximum in ends]
+    ratio = [
+        float(
+            np.clip(
+                maximum / max(value, CAP_MARGIN * maximum),
+                1.0 / (1.0 - CAP_MARGIN),
+                1.0 / CAP_MARGIN,
+            )
+        )
+        for value, maximum in ends
+    ]
     if abs(ratio[0] - ratio[1]) <= 0.01:
         ratio[0] *= 1.05
     first, last = (float(np.log(odds - 1.0)) for odds in ratio)

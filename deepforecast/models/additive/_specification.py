@@ -53,7 +53,17 @@ def _seasons(model: AdditiveForecaster, panel: Panel) -> Iterator[ComponentSpec]
             )
         when, count = (AUTO, order) if setting == "auto" else (ALWAYS, order if setting is True else int(setting))
         yield ComponentSpec(
-            name, SEASON_KIND, 2 * count, float(model.seasonality_prior_scale), is_multiplicative, period, count, "", when, min_span, max_gap
+            name,
+            SEASON_KIND,
+            2 * count,
+            float(model.seasonality_prior_scale),
+            is_multiplicative,
+            period,
+            count,
+            "",
+            when,
+            min_span,
+            max_gap,
         )
     for name, setting in declarations.items():
         condition = setting.get("condition", "")

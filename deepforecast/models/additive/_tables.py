@@ -33,7 +33,11 @@ def parameters(model: Prophet) -> Frame:
     components = from_dicts(state.learned["parts"])
     slices = column_slices(components)
     for component in components:
-        for name, column in zip(_coefficient_names(component), range(slices[component.name].start, slices[component.name].stop), strict=True):
+        for name, column in zip(
+            _coefficient_names(component),
+            range(slices[component.name].start, slices[component.name].stop),
+            strict=True,
+        ):
             columns[name] = state.learned["coefficients"][:, column]
     return frames.build(state.series.library, columns)
 
@@ -47,7 +51,14 @@ def history_components(model: Prophet, frame: Frame | None) -> Frame:
             f"{model.name} must have a history, but was loaded from a file, or some of its "
             "series were only updated after the fit. Pass the histories as frame."
         )
-    row_components = evaluate_rows(model, state.learned, panel.calendar, panel.row_series, panel.row_positions, panel.covariates)
+    row_components = evaluate_rows(
+        model,
+        state.learned,
+        panel.calendar,
+        panel.row_series,
+        panel.row_positions,
+        panel.covariates,
+    )
     components = component_values(model, state.learned, row_components, row_components.mean)
     names, rows = panel.series.columns, np.repeat(np.arange(len(panel.y)), len(components))
     columns: dict[str, Any] = {}

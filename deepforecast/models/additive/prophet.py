@@ -172,7 +172,13 @@ class Prophet(AdditiveForecaster):
             return state
         from deepforecast.models.additive._constant_covariates import constant_covariate_values
 
-        learned = replace(state.learned, by_series={**state.learned.by_series, "unvaried": constant_covariate_values(self, panel)})
+        learned = replace(
+            state.learned,
+            by_series={
+                **state.learned.by_series,
+                "unvaried": constant_covariate_values(self, panel),
+            },
+        )
         return replace(state, learned=learned)
 
     def _future_covariates(self, state: State, steps: int, future: Frame | None) -> Mapping[str, Covariate]:

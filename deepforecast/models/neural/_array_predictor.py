@@ -71,7 +71,13 @@ class Predictor:
                 "calibrated. Use predict(level=...)."
             )
         shared = {**state.learned.shared, "network": deepcopy(state.learned.shared["network"]).requires_grad_(False)}
-        return cls(model.clone(), LearnedState({}, shared, series=replace(state.series.take(np.arange(1)), native_ids=None)), levels)
+        return cls(
+            model.clone(),
+            LearnedState(
+                {}, shared, series=replace(state.series.take(np.arange(1)), native_ids=None)
+            ),
+            levels,
+        )
 
     @property
     def window_columns(self) -> WindowColumns:
@@ -134,7 +140,10 @@ class Predictor:
         for name in static:
             values = np.broadcast_to(np.asarray(static[name], dtype=np.float64), (len(recent_values),))
             by_series[f"static:{name}"] = _encode_categories(values, columns, name)
-        future_values = {name: _future_rows(values, len(recent_values), columns.horizon, name) for name, values in future.items()}
+        future_values = {
+            name: _future_rows(values, len(recent_values), columns.horizon, name)
+            for name, values in future.items()
+        }
         covariates = {name: Covariate(_encode_categories(values, columns, name)) for name, values in future_values.items()}
         learned = replace(self.learned, by_series=by_series, series=self._series(last_time, len(recent_values)))
         return self.model._forecast(learned, columns.horizon, covariates)

@@ -60,8 +60,15 @@ def _recording_pass(forecaster: HorizonForecaster, batch_maps: list[list[Attenti
         layers = forecaster.network.body.attention_maps(inputs, previous_values)
         batch_maps.append([replace(layer, weights=layer.weights[:count]) for layer in layers])
         if len(batch_maps) == 1:
-            n_weights = sum(_layer_weights((layer,), 0, forecaster.steps, first_observed[rows]).n_rows() for layer in batch_maps[0])
-            refuse_large_frame(n_weights * forecaster.blocks * len(first_observed) // count, forecaster.name, len(first_observed))
+            n_weights = sum(
+                _layer_weights((layer,), 0, forecaster.steps, first_observed[rows]).n_rows()
+                for layer in batch_maps[0]
+            )
+            refuse_large_frame(
+                n_weights * forecaster.blocks * len(first_observed) // count,
+                forecaster.name,
+                len(first_observed),
+            )
         return raw, scaling
 
     return run_batch
@@ -78,7 +85,15 @@ def _layer_weights(batches: tuple[AttentionWeights, ...], begin: int, steps: int
     # Some bodies also attend to the padding before the first observation.
     attends_padding = (weights.sum(axis=(1, 2)) * unobserved).sum(axis=1) > 0
     first = min(int(queries.min()), int(keys.min()))
-    return AttentionMap(first_batch.kind, first_batch.layer, begin, weights, queries, keys, np.where(attends_padding, first, first_observed))
+    return AttentionMap(
+        first_batch.kind,
+        first_batch.layer,
+        begin,
+        weights,
+        queries,
+        keys,
+        np.where(attends_padding, first, first_observed),
+    )
 
 
 def _first_observed(recent_values: Floats) -> Ints:

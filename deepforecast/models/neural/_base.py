@@ -426,7 +426,9 @@ class NeuralForecaster(Forecaster):
     ) -> LearnedState:
         from deepforecast.models.neural import _fine_tuning
 
-        return self._fit_residual_correlation(_fine_tuning.fine_tune(self, learned, panel, freeze, max_steps, learning_rate), panel)
+        return self._fit_residual_correlation(
+            _fine_tuning.fine_tune(self, learned, panel, freeze, max_steps, learning_rate), panel
+        )
 
     def _fit_residual_correlation(self, learned: LearnedState, panel: Panel) -> LearnedState:
         from deepforecast.models.neural import _residual_correlation

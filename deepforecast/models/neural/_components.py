@@ -34,10 +34,18 @@ def components(
         inputs, scaling = network.inputs(batch)
         components = network.body.components(inputs)
         names[:] = list(components)
-        return torch.stack([component[..., network.head.location_slice].squeeze(-1) for component in components.values()], dim=-1), scaling
+        return torch.stack(
+            [
+                component[..., network.head.location_slice].squeeze(-1)
+                for component in components.values()
+            ],
+            dim=-1,
+        ), scaling
 
     for begin in range(0, steps, forecaster.horizon):
-        recent_values = np.concatenate([forecaster.recent_values, forecast[:, :begin]], axis=1)[:, -forecaster.recent_values.shape[1] :]
+        recent_values = np.concatenate([forecaster.recent_values, forecast[:, :begin]], axis=1)[
+            :, -forecaster.recent_values.shape[1] :
+        ]
         z, loc, scale = forecaster._run_batches(recent_values, begin, run_batch)
         level = np.repeat(loc, forecaster.horizon, axis=1)
         blocks.append(np.concatenate([level[..., None], scale[..., None] * z], axis=2))

@@ -63,12 +63,21 @@ class PathForecast(Forecast):
         return forecast.skip_steps(self.begin) if self.begin else forecast
 
 
-def path_forecast(forecaster: HorizonForecaster, decoding: DecodingOptions, mean: bool, marginal_forecast: Callable[[], Forecast]) -> PathForecast:
+def path_forecast(
+    forecaster: HorizonForecaster,
+    decoding: DecodingOptions,
+    mean: bool,
+    marginal_forecast: Callable[[], Forecast],
+) -> PathForecast:
     """The forecast on the greedy path or the most probable one (beam search).
 
     `mean`: each greedy step receives the mean of the previous one instead of the median.
     """
-    path = _greedy_paths(forecaster, mean) if decoding.method == "greedy" else np.ascontiguousarray(beam_paths(forecaster, decoding.width)[0][:, 0])
+    path = (
+        _greedy_paths(forecaster, mean)
+        if decoding.method == "greedy"
+        else np.ascontiguousarray(beam_paths(forecaster, decoding.width)[0][:, 0])
+    )
     return PathForecast(path, marginal_forecast)
 
 
@@ -80,7 +89,12 @@ def _greedy_paths(forecaster: HorizonForecaster, mean: bool) -> Floats:
 
     recent_values, blocks = forecaster.recent_values, []
     for begin in range(0, forecaster.steps, forecaster.horizon):
-        block_forecast = HeadForecast(forecaster.network.head, *forecaster._run_batches(recent_values, begin, run_batch), forecaster.name, forecaster.bounds)
+        block_forecast = HeadForecast(
+            forecaster.network.head,
+            *forecaster._run_batches(recent_values, begin, run_batch),
+            forecaster.name,
+            forecaster.bounds,
+        )
         blocks.append(block_forecast.point("mean" if mean else "median"))
         recent_values = np.concatenate([recent_values, blocks[-1]], axis=1)[:, -recent_values.shape[1] :]
     return np.concatenate(blocks, axis=1)[:, : forecaster.steps]
@@ -94,7 +108,9 @@ def beam_paths(forecaster: HorizonForecaster, width: int) -> tuple[Floats, Float
     with torch_defaults(), torch.inference_mode(), limit_torch_threads(threads):
         for start in range(0, len(forecaster.recent_values), size):
             rows = np.arange(start, min(start + size, len(forecaster.recent_values)))
-            paths, log_probability = _search_paths(forecaster, pad_batch(rows, -(-len(rows) // BATCH_MULTIPLE) * BATCH_MULTIPLE), width)
+            paths, log_probability = _search_paths(
+                forecaster, pad_batch(rows, -(-len(rows) // BATCH_MULTIPLE) * BATCH_MULTIPLE), width
+            )
             batches.append((paths[: len(rows)], log_probability[: len(rows)]))
     paths, log_probabilities = (np.concatenate(arrays) for arrays in zip(*batches, strict=True))
     return paths, log_probabilities
@@ -112,7 +128,9 @@ def _search_paths(forecaster: HorizonForecaster, series: Ints, width: int) -> tu
         values = np.clip(loc + scale * z, *forecaster.bounds)
         paths = np.concatenate([paths.reshape(len(series) * n_paths, begin)[origin.numpy()], values], axis=2)
         n_paths = values.shape[1]
-        recent_values = np.concatenate([recent_values[origin.flatten().numpy()], values.reshape(-1, values.shape[2])], axis=1)[:, -length:]
+        recent_values = np.concatenate(
+            [recent_values[origin.flatten().numpy()], values.reshape(-1, values.shape[2])], axis=1
+        )[:, -length:]
     return paths, log_probability.numpy()
 
 
@@ -127,7 +145,13 @@ def beam_frame(
             "values are not discrete. Fit with head='bins', or draw paths with `simulate`."
         )
     state = model._state_for_frame(frame, static)
-    forecaster = HorizonForecaster(model.name, state.learned_with_series, steps, model._future_covariates(state, steps, future), clip_bounds(model))
+    forecaster = HorizonForecaster(
+        model.name,
+        state.learned_with_series,
+        steps,
+        model._future_covariates(state, steps, future),
+        clip_bounds(model),
+    )
     paths, log_probabilities = beam_paths(forecaster, width)
     count = paths.shape[1]
     columns = state.series.key_columns(np.tile(state.series.calendar.next_positions(state.series.last, steps), (1, count)))

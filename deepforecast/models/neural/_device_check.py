@@ -53,7 +53,11 @@ def fake_device_step(model: NeuralForecaster, device: str) -> None:
         with torch.no_grad():
             raw, scaling = network.eval()(batch)
             scaling.unstandardize(network.head.median(raw))
-    misplaced = [name for name, parameter in network.named_parameters() if parameter.grad is not None and parameter.grad.device != parameter.device]
+    misplaced = [
+        name
+        for name, parameter in network.named_parameters()
+        if parameter.grad is not None and parameter.grad.device != parameter.device
+    ]
     if misplaced:
         raise RuntimeError(f"gradients are on another device than their weights: {misplaced[0]}")
 

@@ -39,7 +39,13 @@ def fine_tune(
     initial_network = deepcopy(previous_network)
     for name, parameter in initial_network.named_parameters():
         parameter.requires_grad_(name not in names)
-    fine_tuned = _fit.fit_network(model, panel, SILENT, replace(learned, shared={**learned.shared, "network": initial_network}), lr_factor)
+    fine_tuned = _fit.fit_network(
+        model,
+        panel,
+        SILENT,
+        replace(learned, shared={**learned.shared, "network": initial_network}),
+        lr_factor,
+    )
     network = fine_tuned.shared["network"]
     frozen_weights = {name: value for name, value in previous_network.state_dict().items() if name in names}
     # The moving average of weights rounds, and batch norm statistics follow the data.
@@ -62,7 +68,11 @@ def frozen_parameters(network: ForecastNetwork, freeze: Sequence[str] | None) ->
         raise ParameterTypeError(
             f"`freeze` must be a list of module names, got {format_value(freeze)}."
         )
-    state_names, parameter_names, frozen_names = list(network.state_dict()), {name for name, _ in network.named_parameters()}, set[str]()
+    state_names, parameter_names, frozen_names = (
+        list(network.state_dict()),
+        {name for name, _ in network.named_parameters()},
+        set[str](),
+    )
     for prefix in freeze:
         matches = {name for name in state_names if _is_inside(name, prefix) or _is_inside(name, f"body.{prefix}")}
         if not matches:

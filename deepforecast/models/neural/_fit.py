@@ -50,15 +50,27 @@ def fit_network(
         return _fit_network(model, panel, monitor, previous, lr_factor)
 
 
-def _fit_network(model: NeuralForecaster, panel: Panel, monitor: Monitor, previous: LearnedState | None, lr_factor: float) -> LearnedState:
+def _fit_network(
+    model: NeuralForecaster,
+    panel: Panel,
+    monitor: Monitor,
+    previous: LearnedState | None,
+    lr_factor: float,
+) -> LearnedState:
     steps, columns = _required_horizon(model), None if previous is None else WindowColumns.from_dict(previous["channels"])
     season = _season(model, panel) if previous is None else int(previous["season"])
     scale_source = previous if model.keeps_series_scale else None
-    scales = _series_state.series_scales(panel, model) if scale_source is None else _series_state.known_scales(model, scale_source, panel)
+    scales = (
+        _series_state.series_scales(panel, model)
+        if scale_source is None
+        else _series_state.known_scales(model, scale_source, panel)
+    )
     panel, original_panel = model._add_series_columns(panel, previous), panel
     if columns is None:
         size = _input_size(model, panel, steps, season)
-        columns = windows.fit_window_columns(panel, size, steps, calendar_features.validate_features(model.calendar, panel.calendar))
+        columns = windows.fit_window_columns(
+            panel, size, steps, calendar_features.validate_features(model.calendar, panel.calendar)
+        )
         columns = model._select_columns(columns, panel)
     network = build_network(model, columns, season) if previous is None else _copy_network(model, previous)
     if previous is None and network.level_ratio is not None:
@@ -71,12 +83,18 @@ def _fit_network(model: NeuralForecaster, panel: Panel, monitor: Monitor, previo
 
     def so_far() -> tuple[Panel, LearnedState]:
         current_network = deepcopy(network).cpu().eval()
-        return original_panel, LearnedState(_series_state.last_observations(panel, columns, scales), {**shared, "network": current_network, "record": {}})
+        return original_panel, LearnedState(
+            _series_state.last_observations(panel, columns, scales),
+            {**shared, "network": current_network, "record": {}},
+        )
 
     monitor.set_snapshot(so_far)
     record = _train(model, TrainingData(panel, columns, scales), network, monitor, lr_factor)
     monitor.set_snapshot(None)
-    return LearnedState(_series_state.last_observations(panel, columns, scales), {**shared, "network": network, "record": record})
+    return LearnedState(
+        _series_state.last_observations(panel, columns, scales),
+        {**shared, "network": network, "record": record},
+    )
 
 
 def build_network(model: NeuralForecaster, columns: WindowColumns, season: int) -> ForecastNetwork:
@@ -90,7 +108,10 @@ def build_network(model: NeuralForecaster, columns: WindowColumns, season: int) 
     temporal = [columns.counts[name] for name in columns.categorical]
     static = [] if model.uses_series_id else [columns.counts[name] for name in columns.static_codes]
     with SeededInit(model.seed):
-        loss, levels = (model.loss if model.head == "point" else None), (_quantile_levels(model) if model.head == "quantiles" else None)
+        loss, levels = (
+            (model.loss if model.head == "point" else None),
+            (_quantile_levels(model) if model.head == "quantiles" else None),
+        )
         head = head_of(model.head, loss=loss, quantiles=levels)
         future_width = columns.n_future + columns.calendar_width + sum(map(embedding_width, temporal[: columns.n_future_codes]))
         sizes = InputSizes(
@@ -160,7 +181,14 @@ def default_max_steps(n_windows: int, batch_size: int, max_steps: int = 500) -> 
 
 
 @lru_cache(maxsize=256)  # called several times per forecast, with few different arguments
-def narrow_capabilities(capabilities: Capabilities, head: str, loss: str, scaler: str, explanations: tuple[bool, bool], bounded: bool) -> Capabilities:
+def narrow_capabilities(
+    capabilities: Capabilities,
+    head: str,
+    loss: str,
+    scaler: str,
+    explanations: tuple[bool, bool],
+    bounded: bool,
+) -> Capabilities:
     """The capabilities that remain with this head, loss, scaler and bounds.
 
     `explanations`: whether the model has components, and attention weights.
@@ -174,7 +202,11 @@ def narrow_capabilities(capabilities: Capabilities, head: str, loss: str, scaler
     capabilities = replace(capabilities, shift_equivariant=anchored and loss not in ("smape", "owa"))
     if scaler == "none" or head in ("negative_binomial", "poisson", "zero_inflated"):
         capabilities = replace(capabilities, scale_equivariant=False, shift_equivariant=False)
-    capabilities = replace(capabilities, explains=has_attention or (has_components and head in LOCATION_HEADS and scaler not in ("difference", "revin")))
+    capabilities = replace(
+        capabilities,
+        explains=has_attention
+        or (has_components and head in LOCATION_HEADS and scaler not in ("difference", "revin")),
+    )
     if head in NONNEGATIVE_HEADS:
         capabilities = replace(capabilities, domain="positive" if head == "lognormal" else "nonnegative")
     return replace(capabilities, shift_equivariant=False, scale_equivariant=False) if bounded else capabilities
@@ -246,7 +278,13 @@ def _train(
         "weights": _weights_hash(network),
     }  # fmt: skip
     record = train(network, sampler, validation, run_options, monitor, run)
-    return _record_arrays(record, record.best_step * run_options.batch_size * run_options.accumulate_grad_batches / len(sampler.window_index))
+    return _record_arrays(
+        record,
+        record.best_step
+        * run_options.batch_size
+        * run_options.accumulate_grad_batches
+        / len(sampler.window_index),
+    )
 
 
 def _level_ratio(panel: Panel, columns: WindowColumns) -> float:
@@ -289,7 +327,11 @@ def _record_arrays(record: Any, passes: float = 0.0) -> dict[str, Any]:
 
 
 def _weights_hash(network: ForecastNetwork) -> str:
-    return sha256(b"".join(tensor.detach().cpu().numpy().tobytes() for tensor in network.state_dict().values())).hexdigest()[:16]
+    return sha256(
+        b"".join(
+            tensor.detach().cpu().numpy().tobytes() for tensor in network.state_dict().values()
+        )
+    ).hexdigest()[:16]
 
 
 def _copy_network(model: NeuralForecaster, previous: LearnedState) -> ForecastNetwork:

@@ -25,7 +25,9 @@ def lightning_module(model: NeuralForecaster, panel: Panel) -> Any:
         from deepforecast.training.module import ForecastModule
 
     network, columns = model.network_, _series_state.window_columns(model.fitted_state().learned)
-    window_index = windows.training_windows(panel, columns.input_size, columns.horizon, model.validation_size or 0, model.recent_windows)
+    window_index = windows.training_windows(
+        panel, columns.input_size, columns.horizon, model.validation_size or 0, model.recent_windows
+    )
 
     @torch_defaults()
     def on_finished() -> None:
@@ -48,7 +50,12 @@ def lightning_module(model: NeuralForecaster, panel: Panel) -> Any:
             del model.__dict__["state_"]
             model.__dict__["_failure"] = f"its training diverged. {error}"  # for NotFittedError
 
-    return ForecastModule(network, _fit.training_options(model, len(window_index)), on_finished=on_finished, on_diverged=on_diverged)
+    return ForecastModule(
+        network,
+        _fit.training_options(model, len(window_index)),
+        on_finished=on_finished,
+        on_diverged=on_diverged,
+    )
 
 
 def datamodule(model: NeuralForecaster, frame: Frame, static: Frame | None) -> Any:
@@ -66,5 +73,9 @@ def datamodule(model: NeuralForecaster, frame: Frame, static: Frame | None) -> A
     columns = _series_state.window_columns(state.learned)
     scales = _series_state.known_scales(model, state.learned_with_series, panel)
     train, validation = _fit.build_batches(model, model._add_series_columns(panel, state.learned_with_series), columns, scales)
-    train.stop_step, train.parts = _fit.training_options(model, len(train.window_index)).max_steps * model.accumulate_grad_batches, 1
+    train.stop_step, train.parts = (
+        _fit.training_options(model, len(train.window_index)).max_steps
+        * model.accumulate_grad_batches,
+        1,
+    )
     return ForecastDataModule(train, validation)

@@ -77,7 +77,9 @@ def export_network(model: NeuralForecaster, path: Any) -> None:
         )
     onnx = _import_onnx()
     inputs = _example_inputs(columns, model.scaler_scope != "window")
-    exported = _ExportedNetwork(deepcopy(network), columns, _forecast.clip_bounds(model), model.point_kind, tuple(inputs)).eval()
+    exported = _ExportedNetwork(
+        deepcopy(network), columns, _forecast.clip_bounds(model), model.point_kind, tuple(inputs)
+    ).eval()
     output_names = ["points", "quantiles"] if network.head.has_distribution else ["points"]
     program = _to_onnx(exported, inputs, output_names)
     entry = program.metadata_props.add()
@@ -102,16 +104,33 @@ class _ExportedNetwork(nn.Module):
     fixed_scale: Tensor
 
     def __init__(
-        self, network: ForecastNetwork, window_columns: WindowColumns, bounds: tuple[float, float], point_kind: str, input_names: tuple[str, ...]
+        self,
+        network: ForecastNetwork,
+        window_columns: WindowColumns,
+        bounds: tuple[float, float],
+        point_kind: str,
+        input_names: tuple[str, ...],
     ) -> None:
         super().__init__()
-        self.network, self.window_columns, self.bounds, self.point_kind, self.names = network, window_columns, bounds, point_kind, input_names
+        self.network, self.window_columns, self.bounds, self.point_kind, self.names = (
+            network,
+            window_columns,
+            bounds,
+            point_kind,
+            input_names,
+        )
         head = network.head
         self.probabilities = _probabilities(head)
         if isinstance(head, LocationScaleHead):
-            self.register_buffer("standard_quantiles", head.standard_quantile(torch.tensor(self.probabilities, dtype=torch.float64)))
+            self.register_buffer(
+                "standard_quantiles",
+                head.standard_quantile(torch.tensor(self.probabilities, dtype=torch.float64)),
+            )
         for name, names in (("", window_columns.numeric), ("fixed_", window_columns.static)):
-            self.register_buffer(f"{name}centre", torch.tensor([window_columns.loc[column] for column in names], dtype=torch.float64))
+            self.register_buffer(
+                f"{name}centre",
+                torch.tensor([window_columns.loc[column] for column in names], dtype=torch.float64),
+            )
             scales = [window_columns.scale[column] or math.inf for column in names]
             self.register_buffer(f"{name}scale", torch.tensor(scales, dtype=torch.float64))
 
@@ -124,15 +143,28 @@ class _ExportedNetwork(nn.Module):
             empty = torch.zeros((count, *shape), dtype=torch.int64 if is_integer else torch.float32)
             return arrays.get(name, empty)
 
-        past = self._standardize(read_input("past", window_columns.input_size, 0), self.centre, self.scale, len(window_columns.numeric))
-        future = self._standardize(read_input("future", window_columns.horizon, 0), self.centre, self.scale, window_columns.n_future)
+        past = self._standardize(
+            read_input("past", window_columns.input_size, 0),
+            self.centre,
+            self.scale,
+            len(window_columns.numeric),
+        )
+        future = self._standardize(
+            read_input("future", window_columns.horizon, 0),
+            self.centre,
+            self.scale,
+            window_columns.n_future,
+        )
         batch = Batch(
             y, past, future, self._standardize(read_input("static", 0), self.fixed_centre, self.fixed_scale, len(window_columns.static)),
             read_input("past_codes", window_columns.input_size, 0, is_integer=True), read_input("future_codes", window_columns.horizon, 0, is_integer=True),
             read_input("static_codes", 0, is_integer=True), arrays.get("place", y[:, :1] * 0), arrays.get("spread", y[:, :1] * 0 + 1),
         )  # fmt: skip
         raw, scaling = self.network(batch)
-        return tuple(scaling.unstandardize(tensor).clamp(*self.bounds) for tensor in self._forecast_values(raw, scaling.scale.expand(raw.shape[:2])))
+        return tuple(
+            scaling.unstandardize(tensor).clamp(*self.bounds)
+            for tensor in self._forecast_values(raw, scaling.scale.expand(raw.shape[:2]))
+        )
 
     def _forecast_values(self, raw: Tensor, scale: Tensor) -> tuple[Tensor, ...]:
         head = self.network.head

@@ -116,10 +116,22 @@ def sample_paths(forecaster: HorizonForecaster, noise: Floats, n_pooled: int = 0
     """
     from scipy.special import ndtr
 
-    series, horizon, samples, autoregressive = len(forecaster.recent_values), forecaster.horizon, noise.shape[1], forecaster.autoregressive
+    series, horizon, samples, autoregressive = (
+        len(forecaster.recent_values),
+        forecaster.horizon,
+        noise.shape[1],
+        forecaster.autoregressive,
+    )
     recent_values, path_blocks = forecaster.recent_values, []
     for block in range(forecaster.blocks):
-        block_noise = noise[:, :, block * horizon : min((block + 1) * horizon, forecaster.steps if autoregressive else forecaster.blocks * horizon)]
+        block_noise = noise[
+            :,
+            :,
+            block * horizon : min(
+                (block + 1) * horizon,
+                forecaster.steps if autoregressive else forecaster.blocks * horizon,
+            ),
+        ]
         shape = (series, samples) if not block else (series * samples, 1)
         uniform = ndtr(block_noise).reshape(*shape, -1)
         if autoregressive:
@@ -127,13 +139,19 @@ def sample_paths(forecaster: HorizonForecaster, noise: Floats, n_pooled: int = 0
             values, pooled_values = values[:, : shape[1]], values[:, shape[1] :]
         else:
             block_forecast = forecaster.forecast_block(recent_values, block * horizon)
-            correlated = uniform if forecaster.correlation_factor is None else ndtr(block_noise @ forecaster.correlation_factor.T).reshape(uniform.shape)
+            correlated = (
+                uniform
+                if forecaster.correlation_factor is None
+                else ndtr(block_noise @ forecaster.correlation_factor.T).reshape(uniform.shape)
+            )
             values = block_forecast.sample(correlated)
             pooled_values = block_forecast.sample(_stratify(uniform, n_pooled)) if block and n_pooled else values
         if not n_pooled or block or autoregressive:
             path_blocks.append((pooled_values if n_pooled else values).reshape(series, -1, values.shape[2]))
         previous_values = recent_values if block else np.repeat(recent_values, samples, axis=0)
-        recent_values = np.concatenate([previous_values, values.reshape(-1, values.shape[2])], axis=1)[:, -previous_values.shape[1] :]
+        recent_values = np.concatenate(
+            [previous_values, values.reshape(-1, values.shape[2])], axis=1
+        )[:, -previous_values.shape[1] :]
     return np.concatenate(path_blocks, axis=2)[:, :, : forecaster.steps - (horizon if n_pooled and not autoregressive else 0)]
 
 
@@ -209,7 +227,13 @@ class HorizonForecaster:
         z, loc, scale = self._run_batches(recent_values, begin, run_batch, min(max_windows, MAX_WINDOWS))
         return np.clip(loc[..., None] + scale[..., None] * z, *self.bounds)
 
-    def _run_batches(self, recent_values: Floats, begin: int, run_batch: Any = None, max_windows: int = MAX_WINDOWS) -> tuple[Floats, Floats, Floats]:
+    def _run_batches(
+        self,
+        recent_values: Floats,
+        begin: int,
+        run_batch: Any = None,
+        max_windows: int = MAX_WINDOWS,
+    ) -> tuple[Floats, Floats, Floats]:
         """Apply `run_batch`, by default the network, to batches: its output, location and scale."""
         passes: list[tuple[Any, Any, Any]] = []
         paths_per_series = len(recent_values) // len(self.recent_values)
@@ -232,7 +256,10 @@ class HorizonForecaster:
 
     def _make_batch(self, recent_values: Floats, series: Any, begin: int) -> Batch:
         padded_size = -(-len(recent_values) // BATCH_MULTIPLE) * BATCH_MULTIPLE
-        recent_values, rows = np.require(pad_batch(recent_values, padded_size), requirements=["C", "W"]), pad_batch(series, padded_size)
+        recent_values, rows = (
+            np.require(pad_batch(recent_values, padded_size), requirements=["C", "W"]),
+            pad_batch(series, padded_size),
+        )
         cutoff = begin + recent_values.shape[1]
         past_rows, future_rows = slice(begin, cutoff), slice(cutoff, cutoff + self.horizon)
         columns, by_series, calendar = self.window_columns, self.learned.by_series, self._calendar
@@ -257,7 +284,9 @@ class HorizonForecaster:
     def _numeric(self) -> Any:
         numeric = np.zeros((len(self.recent_values), self._length, len(self.window_columns.numeric)), dtype=np.float32)
         for column, name in enumerate(self.window_columns.numeric):
-            numeric[..., column] = self._full_column(name, lambda values, name=name: self.window_columns.standardize(name, values))
+            numeric[..., column] = self._full_column(
+                name, lambda values, name=name: self.window_columns.standardize(name, values)
+            )
         return numeric
 
     @cached_property
@@ -298,7 +327,9 @@ class HorizonForecaster:
     @cached_property
     def _static(self) -> tuple[Any, Any]:
         if not (self.window_columns.static or self.window_columns.static_codes):
-            return np.empty((len(self.recent_values), 0), dtype=np.float32), np.empty((len(self.recent_values), 0), dtype=np.int64)
+            return np.empty((len(self.recent_values), 0), dtype=np.float32), np.empty(
+                (len(self.recent_values), 0), dtype=np.int64
+            )
         names = (*self.window_columns.static, *self.window_columns.static_codes)
         covariates = {name: Covariate(self.learned.by_series[f"static:{name}"]) for name in names}
         return static_arrays(self.window_columns, covariates, len(self.recent_values))

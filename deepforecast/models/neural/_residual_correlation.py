@@ -53,9 +53,15 @@ def fit_residual_correlation(model: NeuralForecaster, learned: LearnedState, pan
 def _errors(model: NeuralForecaster, learned: LearnedState, panel: Panel) -> Floats:
     """Residuals over the predicted interquartile range, (windows, horizon); NaN where missing."""
     network, columns = learned.shared["network"], window_columns(learned)
-    window_index = windows.training_windows(panel, columns.input_size, columns.horizon, model.validation_size or 0, model.recent_windows)
+    window_index = windows.training_windows(
+        panel, columns.input_size, columns.horizon, model.validation_size or 0, model.recent_windows
+    )
     uses_all = len(window_index) <= MAX_WINDOWS
-    series, cutoff = window_index.locate(np.arange(len(window_index))) if uses_all else window_index.draw(model.seed, SAMPLING_STEP, MAX_WINDOWS, False)
+    series, cutoff = (
+        window_index.locate(np.arange(len(window_index)))
+        if uses_all
+        else window_index.draw(model.seed, SAMPLING_STEP, MAX_WINDOWS, False)
+    )
     selected, row = np.unique(series, return_inverse=True)
     by_series = (learned.by_series[name][selected, None] for name in ("place", "spread"))
     loc, scale = map(np.ascontiguousarray, by_series)
@@ -68,7 +74,13 @@ def _errors(model: NeuralForecaster, learned: LearnedState, panel: Panel) -> Flo
     with torch.inference_mode(), limit_threads(1):
         for begin in range(0, len(series), 256):
             batch_slice = slice(begin, begin + 256)
-            batches.append(_standardized_errors(network, gather_batch(store, rows, row[batch_slice], cutoff[batch_slice]), levels))
+            batches.append(
+                _standardized_errors(
+                    network,
+                    gather_batch(store, rows, row[batch_slice], cutoff[batch_slice]),
+                    levels,
+                )
+            )
     return np.concatenate(batches)
 
 
@@ -105,4 +117,8 @@ def shrink_correlation(values: Floats) -> Floats:
     intensity = min(max(float(sampling_variance / max((correlation[off_diagonal] ** 2).sum(), 1e-300)), 1e-3), 1.0)
     shrunken = np.where(off_diagonal, (1 - intensity) * np.clip(correlation, -1, 1), 1.0)
     min_eigenvalue = float(np.linalg.eigvalsh(shrunken)[0])
-    return shrunken if min_eigenvalue > 1e-6 else (shrunken + (1e-6 - min_eigenvalue) * np.eye(size)) / (1 + 1e-6 - min_eigenvalue)
+    return (
+        shrunken
+        if min_eigenvalue > 1e-6
+        else (shrunken + (1e-6 - min_eigenvalue) * np.eye(size)) / (1 + 1e-6 - min_eigenvalue)
+    )

@@ -65,7 +65,9 @@ def deserialize(model: NeuralForecaster, learned: LearnedState) -> LearnedState:
     return replace(learned, shared={**shared, "network": network})
 
 
-def _rebuild_network(model: NeuralForecaster, columns: WindowColumns, season: int, weights: Mapping[str, Any]) -> ForecastNetwork:
+def _rebuild_network(
+    model: NeuralForecaster, columns: WindowColumns, season: int, weights: Mapping[str, Any]
+) -> ForecastNetwork:
     with passive_waiting("torch"), quiet_import():
         import torch
     _check_sizes(model, sum(map(_n_values, weights.values())))
@@ -199,7 +201,11 @@ def _check_series_arrays(learned: LearnedState, columns: WindowColumns) -> None:
 
 
 def _check_record(record: Any) -> None:
-    if not isinstance(record, dict) or set(record) != {*RECORD_ARRAYS, "kept", "why", "passes"} or not isinstance(record["why"], str):
+    if (
+        not isinstance(record, dict)
+        or set(record) != {*RECORD_ARRAYS, "kept", "why", "passes"}
+        or not isinstance(record["why"], str)
+    ):
         names = format_list([*RECORD_ARRAYS, "kept", "why", "passes"], max_shown=20)
         raise InvalidManifest(
             f"its record must have the fields {names}, got {format_value(record, 200)}"
@@ -220,7 +226,11 @@ def _check_record(record: Any) -> None:
 
 
 def _check_scale(scale: Any, scaler_scope: str) -> None:
-    pair = isinstance(scale, list) and len(scale) == 2 and all(isinstance(number, float) and math.isfinite(number) for number in scale)
+    pair = (
+        isinstance(scale, list)
+        and len(scale) == 2
+        and all(isinstance(number, float) and math.isfinite(number) for number in scale)
+    )
     if (scaler_scope == "panel") != pair or (scale is not None and (not pair or scale[1] < 0)):
         raise InvalidManifest(
             "its scale must be a location and a scale with scaler_scope='panel', else absent, "

@@ -72,12 +72,21 @@ def warn_constant_covariate(name: str, state: State, future: Mapping[str, Covari
         return
     from deepforecast.models.statistical._regressors import warn_constant_in_fit
 
-    warn_constant_in_fit(name, np.tile([columns.loc[column] for column in constant], (len(state.series), 1)), constant, state.series)
+    warn_constant_in_fit(
+        name,
+        np.tile([columns.loc[column] for column in constant], (len(state.series), 1)),
+        constant,
+        state.series,
+    )
 
 
 def from_history(model: NeuralForecaster, learned: LearnedState, panel: Panel) -> dict[str, Any]:
     """State of series from their histories, as `last_observations`."""
-    return last_observations(model._add_series_columns(panel, learned), window_columns(learned), known_scales(model, learned, panel))
+    return last_observations(
+        model._add_series_columns(panel, learned),
+        window_columns(learned),
+        known_scales(model, learned, panel),
+    )
 
 
 def advance(learned: LearnedState, panel: Panel) -> dict[str, Any]:

@@ -175,7 +175,15 @@ class Seq2Seq(AutoregressiveForecaster):
 
     def _idle(self) -> Iterator[tuple[str, str]]:
         if self.attention is None:
-            for name in ("decoder", "input_feeding", "separate_values", "self_attention", "learned_scale", "attention_window", "hard_attention"):
+            for name in (
+                "decoder",
+                "input_feeding",
+                "separate_values",
+                "self_attention",
+                "learned_scale",
+                "attention_window",
+                "hard_attention",
+            ):
                 yield name, "with attention=None. Leave it out, or set attention='general'"
         if self.decoder == "bahdanau":
             reason = "with decoder='bahdanau', where the attention output always enters the step."

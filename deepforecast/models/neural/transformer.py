@@ -113,7 +113,13 @@ class Transformer(AutoregressiveForecaster):
     def examples(cls) -> list[dict[str, Any]]:
         """Small networks for the contract checks."""
         small: dict[str, Any] = {"input_size": 14, "max_steps": 10, "batch_size": 32, "d_model": 8, "n_heads": 2, "n_layers": 1}
-        autoregressive = {**small, "output": "autoregressive", "head": "student_t", "patch_length": 1, "positional_encoding": "rotary"}
+        autoregressive = {
+            **small,
+            "output": "autoregressive",
+            "head": "student_t",
+            "patch_length": 1,
+            "positional_encoding": "rotary",
+        }
         return [small, autoregressive]
 
     @property
